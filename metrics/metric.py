@@ -1,0 +1,99 @@
+"""What is declared about a metric, once, beside its formula. The metrics themselves stand in `metrics.table`."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Tier = Literal["tier0", "tier1", "tier2", "tier3", "real_users", "judge", "judge_pipeline", "ux"]
+Direction = Literal["higher", "lower", "neither"]
+Grade = Literal["excellent", "good", "attention", "strong", "reasonable", "weak", "absent"]
+INFINITE = float("inf")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """One stored number: what it is, how it is computed, and how far a reader may trust it."""
+
+    name: str
+    """As stored, e.g. 'ndcg@10', 'avg_bleu', 'retrieval_latency_ms_p95'."""
+    tiers: tuple[Tier, ...]
+    function: str = ""
+    """What computes it, in the package metrics: 'retrieval.ndcg'. Empty for counts and what only a step can measure."""
+    column: str | None = None
+    """The per-case column it is made of (the name without avg_); None where a single case has no value."""
+    measures: str
+    formula: str
+    low: float = 0.0
+    high: float = 1.0
+    better: Direction = "higher"
+    unit: str = "share"
+    kind: Literal["algorithmic", "judged", "hybrid"] = "algorithmic"
+    aggregate: Literal["mean", "p50", "p95", "whole"] = "mean"
+    """How the column becomes the value; 'whole': computed over the set, not from a column."""
+    interval: Literal["wilson", "bca", "percentile", "none"] = "bca"
+    signature: str
+    """Everything that changes the number, with the version of its definition: 'ndcg@10|gain:binary|v:1'."""
+    equals: str = ""
+    """The tool whose numbers it equals."""
+    source: str = ""
+    undefined: str
+    trust: str
+    reading: str
+    thresholds: tuple[float, ...] | None = None
+    """Ascending bounds of the grades: two (attention, good, excellent) or three (absent, weak, reasonable, strong)."""
+
+    def signature_with(self, **options: object) -> str:
+        """The signature where an evaluation chose otherwise: `signature_with(gain="linear", tok="13a", depth=20)`.
+
+        An option that this metric does not have is passed over, so that an evaluation can hand all of its own to each.
+        """
+        pairs = (part.split(":", 1) for part in self.signature.split("|")[1:])
+        return "|".join([self.name, *(f"{key}:{options.get(key, value)}" for key, value in pairs)])
+
+
+LADDERS: dict[int, tuple[Grade, ...]] = {
+    2: ("attention", "good", "excellent"),
+    3: ("absent", "weak", "reasonable", "strong"),
+}
+GRADE_LABELS: dict[Grade, dict[str, str]] = {
+    "excellent": {"ru": "Отлично", "en": "Excellent"},
+    "good": {"ru": "Хорошо", "en": "Good"},
+    "attention": {"ru": "Требует внимания", "en": "Needs attention"},
+    "strong": {"ru": "Сильная структура", "en": "Strong structure"},
+    "reasonable": {"ru": "Разумная структура", "en": "Reasonable structure"},
+    "weak": {"ru": "Слабая структура", "en": "Weak structure"},
+    "absent": {"ru": "Структуры нет", "en": "No structure"},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """A question that people bring, and the metrics that answer it."""
+
+    key: str
+    labels: dict[str, str]
+    """The goal's name by language."""
+    metrics: tuple[str, ...]
+
+
+GOALS = (
+    Goal(
+        "retrieval", {"ru": "Диагностика поиска", "en": "Is the right passage found?"}, ("hit_rate@1", "mrr", "ndcg@10")
+    ),
+    Goal(
+        "generation",
+        {"ru": "Диагностика генерации", "en": "Does the model answer well from a good passage?"},
+        ("avg_faithfulness", "avg_answer_relevance"),
+    ),
+    Goal(
+        "end_to_end",
+        {"ru": "Сквозная оценка", "en": "Is the whole system useful?"},
+        ("avg_e2e_score", "avg_semantic_similarity"),
+    ),
+    Goal(
+        "gate",
+        {"ru": "Оценка production judge", "en": "Are the right answers shown?"},
+        ("accuracy", "precision", "recall", "f1_score"),
+    ),
+    Goal("judge", {"ru": "Оценка LLM-судьи", "en": "Can the judge be relied on?"}, ("consistency_score",)),
+    Goal("cache", {"ru": "Оптимизация кэша", "en": "Would a cache of questions pay?"}, ("cache_hit_rate",)),
+)
