@@ -75,27 +75,35 @@ def programs(version: str) -> Path:
 
 
 def make_folder(folder: Path) -> None:
-    """Make home/postgres, private to the server's account: as root the owner of the home, or nobody where that is root.
+    """Make home/postgres, private to the server's account: as root the owner of the home, or nobody for a root's home.
 
     So `sudo yarus` in a user's home leaves a database that the user can go on with.
     """
     if folder.exists():
         return
+    if not _has_name(uid := os.geteuid()):
+        raise DatabaseUnavailable(f"user {uid} has no name on this machine, which initdb needs: name it, {ELSEWHERE}")
     unfinished = folder.with_suffix(".new")  # renamed when it has its owner: a kill leaves no folder of the wrong one
     unfinished.mkdir(mode=0o700, exist_ok=True)
     if os.geteuid() == 0:
         owner = folder.parent.stat()
-        account = Account(owner.st_uid, owner.st_gid) if owner.st_uid else _nobody()
+        named = owner.st_uid != 0 and _has_name(owner.st_uid)
+        account = Account(owner.st_uid, owner.st_gid) if named else _nobody()
         os.chown(unfinished, *account, follow_symlinks=False)
     unfinished.rename(folder)
 
 
 def _nobody() -> Account:
-    try:
-        entry = pwd.getpwnam("nobody")
-    except KeyError:
-        return Account(65534, 65534)
+    entry = pwd.getpwnam("nobody")
     return Account(entry.pw_uid, entry.pw_gid)
+
+
+def _has_name(uid: int) -> bool:
+    """Whether a user stands in /etc/passwd or its like: without that, initdb refuses (containers with any user id)."""
+    try:
+        return bool(pwd.getpwuid(uid).pw_name)
+    except KeyError:
+        return False
 
 
 def _account(folder: Path) -> Account | None:
@@ -296,5 +304,5 @@ def _with_capability(account: Account, closed: Path) -> list[str]:
     only = f"-all,+{capability}"
     return [
         setpriv, f"--reuid={account.uid}", f"--regid={account.gid}", "--clear-groups",
-        f"--inh-caps={only}", f"--ambient-caps={only}", f"--bounding-set={only}", "--",
+        f"--inh-caps={only}", f"--ambient-caps={only}", "--no-new-privs", "--",
     ]  # fmt: skip

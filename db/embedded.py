@@ -29,7 +29,7 @@ from pathlib import Path
 from urllib.parse import quote, urlencode
 
 from db import cluster
-from db.errors import DatabaseUnavailable
+from db.errors import DatabaseUnavailable, InputError
 
 START_S, STOP_S, KILL_S = 120.0, 30.0, 5.0  # after a crash up to a gigabyte of log is replayed
 
@@ -58,11 +58,11 @@ def running(home: Path, *, version: str = "18") -> str:
         A SQLAlchemy URL (`postgresql+psycopg://...`) of a superuser on the database `postgres`.
 
     Raises:
-        ValueError: for a version that the wheel does not hold.
+        InputError: for a version that the wheel does not hold.
         DatabaseUnavailable: if the server cannot be started; the message names the path and the end of the log.
     """
     if version not in cluster.INSTALLATIONS:
-        raise ValueError(f"no embedded PostgreSQL {version!r}: choose one of {', '.join(cluster.INSTALLATIONS)}")
+        raise InputError(f"no embedded PostgreSQL {version!r}: choose one of {', '.join(cluster.INSTALLATIONS)}")
     folder = _folder(home)
     if "\n" in str(folder):
         raise DatabaseUnavailable(f"{str(folder)!r} has a line break: set YARUS_HOME elsewhere, {cluster.ELSEWHERE}")
