@@ -134,7 +134,7 @@ def bootstrap_totals(
     _check(confidence, resamples)
     if method not in ("bca", "percentile"):
         raise ValueError(f"no bootstrap method {method!r}; there are 'bca' and 'percentile'")
-    units = table if groups is None else _group_totals(table, groups)
+    units = table if groups is None else group_totals(table, group_codes(groups, len(table)))
     if len(units) < 2:
         return NO_INTERVAL
     totals = units.sum(axis=0)
@@ -171,7 +171,7 @@ def bootstrap_statistic(
         ValueError: groups that are not n labels, a level outside 0..1, fewer than 1 resample.
     """
     _check(confidence, resamples)
-    codes = np.arange(n) if groups is None else _codes(groups, n)
+    codes = np.arange(n) if groups is None else group_codes(groups, n)
     members = np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])
     if len(members) < 2:
         return NO_INTERVAL
@@ -269,7 +269,7 @@ def _measured(values: ArrayLike, groups: Sequence[Hashable] | None) -> tuple[Flo
     return cases[kept], labels
 
 
-def _codes(groups: Sequence[Hashable], n: int) -> Ints:
+def group_codes(groups: Sequence[Hashable], n: int) -> Ints:
     """Numbers 0.. of the groups in order of appearance; None and NaN (no user, no dialog) are groups of their own."""
     if len(groups) != n:
         raise ValueError(f"{n} cases but {len(groups)} groups")
@@ -278,9 +278,8 @@ def _codes(groups: Sequence[Hashable], n: int) -> Ints:
     return np.array([numbers.setdefault(label, len(numbers)) for label in labels], dtype=np.intp)
 
 
-def _group_totals(parts: Floats, groups: Sequence[Hashable]) -> Floats:
-    """(groups, p) sums of the rows of each group."""
-    codes = _codes(groups, len(parts))
+def group_totals(parts: Floats, codes: Ints) -> Floats:
+    """(groups, p) sums of the rows (n, p) of each group, which `codes` (n,) numbers from 0."""
     return np.column_stack([np.bincount(codes, weights=column) for column in parts.T])
 
 

@@ -1,5 +1,14 @@
 """Numbers about the numbers: intervals around one evaluation's values, and the comparison of two evaluations."""
 
+from metrics.comparison import (
+    Comparison,
+    Verdict,
+    compare_paired,
+    holm,
+    mcnemar_exact,
+    newcombe_paired_interval,
+    permutation_p,
+)
 from metrics.intervals import (
     Interval,
     bootstrap_interval,
@@ -9,13 +18,22 @@ from metrics.intervals import (
     quantile_interval,
     wilson_interval,
 )
+from metrics.power import smallest_detectable_difference
 
 __all__ = [
+    "Comparison",
     "Interval",
+    "Verdict",
     "bootstrap_interval",
     "bootstrap_statistic",
     "bootstrap_totals",
+    "compare_paired",
+    "holm",
+    "mcnemar_exact",
     "missingness_bounds",
+    "newcombe_paired_interval",
+    "permutation_p",
     "quantile_interval",
+    "smallest_detectable_difference",
     "wilson_interval",
 ]
