@@ -70,8 +70,8 @@ def compare_paired(
     groups: paired permutation test (signs of the differences, of a whole group at once), BCa interval of their mean.
 
     The verdict is "improved" or "regressed" ("changed" where neither direction is better) if p < 1 - confidence.
-    Otherwise it is "no difference shown" where the whole interval lies within -margin..margin, so that no difference that matters
-    is left possible, and else "inconclusive": more cases are needed.
+    Otherwise it is "no difference shown" where the whole interval lies within -margin..margin, so that no difference
+    that matters is left possible, and else "inconclusive": more cases are needed.
 
     Args:
         a, b: (n,) values of the same cases in the same order; NaN where not measured.
