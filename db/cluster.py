@@ -302,7 +302,8 @@ def _with_capability(account: Account, closed: Path) -> list[str]:
             f"run as an ordinary user, set YARUS_HOME and the environment where all may enter, {ELSEWHERE}"
         )
     only = f"-all,+{capability}"
+    # Without the secure bit access(2), by which initdb looks for its postgres, ignores the capability.
     return [
-        setpriv, f"--reuid={account.uid}", f"--regid={account.gid}", "--clear-groups",
+        setpriv, f"--reuid={account.uid}", f"--regid={account.gid}", "--clear-groups", "--securebits=+no_setuid_fixup",
         f"--inh-caps={only}", f"--ambient-caps={only}", "--no-new-privs", "--",
     ]  # fmt: skip

@@ -323,6 +323,34 @@ def user_options(uid: int) -> dict[str, Any]:
     pytest.skip("no Python that an ordinary user may run")
 
 
+def link_or_copy(source: str, target: str) -> None:
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)
+
+
+@as_root
+@on_linux
+def test_wheel_that_only_root_can_reach(tmp_path: Path) -> None:
+    """An environment below /root: the server's account may neither pass its folders nor look for programs there."""
+    closed, wheel = tmp_path / "среда", cluster.programs("18").parents[1]
+    closed.mkdir(mode=0o700)
+    for part in (Path("pginstall18", "bin"), Path("pginstall18", "lib"), Path("pginstall18", "share")):
+        shutil.copytree(wheel / part, closed / wheel.name / part, copy_function=link_or_copy, symlinks=True)
+    libraries = wheel.with_name(f"{wheel.name}.libs")
+    shutil.copytree(libraries, closed / libraries.name, copy_function=link_or_copy, symlinks=True)
+    (closed / wheel.name / "__init__.py").write_text("raise ImportError('not to be imported')")
+    user = User(tmp_path, command=(sys.executable, "-S"), env={"PYTHONPATH": str(closed)})
+    url = user.url()
+    query(url, "CREATE EXTENSION vector")
+    assert query(url, "SELECT setting FROM pg_config WHERE name = 'BINDIR'") == str(
+        closed / wheel.name / "pginstall18/bin"
+    )
+    assert user.end() == (0, "")
+    assert is_stopped(tmp_path)
+
+
 @pytest.fixture
 def nobodys() -> Iterator[Path]:
     """A folder of an ordinary user, where such a user can get to it."""
