@@ -1,7 +1,7 @@
 """Retrieval metrics. All read one matrix of gains (questions x ranks, best rank first), so each is a line of NumPy.
 
-The matrix comes from `gain_matrix`, which also marks what cannot be scored: the row of a question without labels, and of
-one whose retriever failed, is NaN throughout, and so is every metric of it. Values equal trec_eval's on the same ranking.
+The matrix comes from `gain_matrix`, which also marks what cannot be scored: the row of a question without labels, or
+whose retriever failed, is NaN throughout, and so is every metric of it. Values equal trec_eval's on the same ranking.
 """
 
 from collections.abc import Hashable, Mapping, Sequence, Set
@@ -10,7 +10,7 @@ from operator import attrgetter
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 Ranking: TypeAlias = Sequence[Hashable] | None
 Labels: TypeAlias = Set[Hashable] | Mapping[Hashable, float]
@@ -41,15 +41,17 @@ def gain_matrix(rankings: Sequence[Ranking], relevant: Sequence[Labels], *, dept
     n_relevant = np.bincount(owner[grades > 0], minlength=n)
     answered, lengths = _checked(rankings, depth)
     # Everything per id stays inside map and fromiter: a Python loop over a million ids would take longer than the rest.
-    if any(issubclass(kind, Mapping) for kind in set(map(type, relevant))):
+    dtype: DTypeLike = np.bool_
+    found = map(map, map(attrgetter("__contains__"), relevant), answered)
+    if _any_graded(relevant):
+        dtype = np.float64
         graded = (labels if isinstance(labels, Mapping) else dict.fromkeys(labels, 1.0) for labels in relevant)
         found = map(map, map(attrgetter("get"), graded), answered, repeat(repeat(0.0)))
-    else:
-        found = map(map, map(attrgetter("__contains__"), relevant), answered)
     # Ranks apart in memory (Fortran order): sums and maxima over a question's ranks then run over whole columns.
     gains = np.zeros((n, depth), order="F")
-    gains[np.arange(depth) < lengths[:, None]] = np.fromiter(chain.from_iterable(found), np.float64, lengths.sum())
-    gains[(n_relevant == 0) | [ranking is None for ranking in rankings]] = np.nan
+    gains[np.arange(depth) < lengths[:, None]] = np.fromiter(chain.from_iterable(found), dtype, lengths.sum())
+    gains[n_relevant == 0] = np.nan
+    gains[[row for row, ranking in enumerate(rankings) if ranking is None]] = np.nan
     return gains, n_relevant
 
 
@@ -173,15 +175,15 @@ def ndcg(gains: ArrayLike, n_relevant: ArrayLike, *, k: int, ideal: ArrayLike | 
         best = _discounted(_top(ideal, k))
         if len(best) != len(top):
             raise ValueError(f"gains for {len(top)} questions but ideal gains for {len(best)}")
-    elif (graded := top[(top != np.sign(top)) & ~np.isnan(top)]).size:
-        raise ValueError(f"a gain of {graded[0]:g} is a grade: give ideal=ideal_gains(relevant, depth=…) too")
+    elif (graded := np.abs(top - np.sign(top)) > 0).any():
+        raise ValueError(f"a gain of {top[graded][0]:g} is a grade: give ideal=ideal_gains(relevant, depth=…) too")
     else:
         best = _discounted(np.tri(k + 1, k, -1))[np.minimum(total, k)]
     return np.asarray(_discounted(top) / np.where(best > 0, best, np.nan))
 
 
 def _discounted(gains: Floats) -> Floats:
-    """DCG of whole rows. Added rank by rank, whatever the shape, so a perfect ranking equals the ideal to the last bit."""
+    """DCG of whole rows. Added rank by rank, whatever the shape, so that a perfect ranking is exactly the ideal."""
     return np.asarray(sum(gain / np.log2(rank + 1) for rank, gain in enumerate(gains.T, 1)))
 
 
@@ -226,6 +228,11 @@ def _duplicate(row: int, rankings: Sequence[Sequence[Hashable]]) -> str:
     return f"ranking {row} has {name!r} twice, at ranks {first[name]} and {again}; keep the better one of each id"
 
 
+def _any_graded(relevant: Sequence[Labels]) -> bool:
+    """Whether any labels are a mapping; asks each type once."""
+    return any(issubclass(kind, Mapping) for kind in set(map(type, relevant)))
+
+
 def _grades(relevant: Sequence[Labels], depth: int) -> tuple[Floats, Counts]:
     """The grade of every label and the question that it belongs to, question after question."""
     if depth < 1:
@@ -236,7 +243,7 @@ def _grades(relevant: Sequence[Labels], depth: int) -> tuple[Floats, Counts]:
         raise TypeError(f"relevant {row} is {relevant[row]!r}; give a set of ids (empty if unlabelled) or id -> grade")
     sizes = np.fromiter(map(len, relevant), np.int64, len(relevant))
     owner = np.repeat(np.arange(len(relevant)), sizes)
-    if not any(issubclass(kind, Mapping) for kind in kinds):
+    if not _any_graded(relevant):
         return np.ones(len(owner)), owner
     each = (labels.values() if isinstance(labels, Mapping) else repeat(1.0, len(labels)) for labels in relevant)
     grades = np.fromiter(chain.from_iterable(each), np.float64, len(owner))
