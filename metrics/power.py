@@ -49,7 +49,8 @@ def smallest_detectable_difference(
     residuals = units[:, 0] - pairs.mean() * units[:, 1]
     error = float(np.sqrt((residuals**2).sum() * len(units) / (len(units) - 1))) / len(pairs)
     reach = NORMAL.inv_cdf(1 - alpha / 2) + NORMAL.inv_cdf(power)
-    return reach * error if error > 0 else UNDEFINED
+    # Equal differences leave a spread of rounding only.
+    return reach * error if error > 1e-12 * np.abs(pairs).max() else UNDEFINED
 
 
 def _fewest(alpha: float) -> int:
