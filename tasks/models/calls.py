@@ -1,0 +1,88 @@
+"""What is asked of a language model and what comes back, whoever serves it."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from tasks.prompts import Prompt
+from tasks.settings import Role
+
+RoleName = Literal["generator", "judge", "gate"]
+Message = dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One question to a model."""
+
+    prompt: Prompt
+    texts: Mapping[str, str]
+    repeat: int = 0  # the same call asked again on purpose, for consistency: another place in the call store
+    max_tokens: int | None = None  # default: the role's
+    unread: str | None = None  # a reply to this call that could not be read and is to be given again
+    logprobs: bool = False
+
+    def messages(self) -> list[Message]:
+        """The conversation as it is sent."""
+        asked = {"role": "user", "content": self.prompt.fill(self.texts)}
+        if self.unread is None:
+            return [asked]
+        said = {"role": "assistant", "content": self.unread}
+        return [asked, said, {"role": "user", "content": self.prompt.repair}]
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What came back. A failure is a reply too, with its reason and no text."""
+
+    status: Literal["ok", "error", "skipped_budget", "not_applicable"]
+    reason: str = ""  # why it is not ok
+    raw: str = ""  # the text as received, thinking included
+    requested_model: str = ""
+    served_model: str | None = None
+    finish_reason: str | None = None
+    tokens_in: int | None = None
+    tokens_out: int | None = None
+    cost_usd: float | None = None  # None: no price, or the server did not count
+    latency_ms: float | None = None  # of the attempt that succeeded
+    logprobs: tuple[float, ...] | None = None  # natural, one a token
+    from_store: bool = False  # bought earlier: costs nothing now
+
+    @property
+    def truncated(self) -> bool:
+        """Whether the model was cut off by its token budget."""
+        return self.finish_reason == "length"
+
+
+class Model(Protocol):
+    """A language model in a role, or its offline stand-in."""
+
+    def describe(self) -> str:
+        """What every result says of it: the model's name, or that there is none."""
+
+    async def ask(self, call: Call) -> Reply:
+        """One reply; see `Reply` for failures."""
+
+    async def complete(self, calls: Sequence[Call]) -> list[Reply]:
+        """One reply a call, in their order, as many at once as the role allows."""
+
+
+def body(call: Call, role: Role) -> dict[str, Any]:
+    """The request of a call, without the response format, which depends on what the server understands."""
+    request: dict[str, Any] = {
+        "model": role.model,
+        "messages": call.messages(),
+        "temperature": role.temperature,
+        "max_tokens": call.max_tokens or role.max_tokens,
+    }
+    if call.logprobs:
+        request["logprobs"] = True
+    return request
+
+
+def key(name: RoleName, call: Call, request: Mapping[str, Any]) -> bytes:
+    """Address of a call in the store: role, requested model, prompt, parameters, form of the reply, repeat."""
+    content = json.dumps([name, request, call.prompt.shape.form, call.repeat], sort_keys=True)
+    return hashlib.sha256(content.encode()).digest()

@@ -1,0 +1,118 @@
+"""Stand-ins for language models, so that everything runs with no key: deterministic, by words alone, and named so.
+
+Words are lower-cased, «ё» written as «е», cut to their first 5 letters (a crude stem: Russian endings differ), without
+the language's commonest words. With A, C, Q, R the sets of words of answer, context, question and reference:
+
+    faithfulness        |A & C| / |A|
+    answer_relevance    |A & Q| / |Q|
+    answer_correctness  2 |A & R| / (|A| + |R|)
+    e2e_score           |A & R| / |R|
+    gate                yes if |A & C| / |A| >= 0.5 and the answer is not a refusal
+
+A text without words has nothing in common with anything: 0. The generator returns the sentence of the context that has
+most of the question's words, the first among equals, and «ответ не найден» where none has any.
+These say how far texts share words; they know no meaning, and no figure of theirs is a judgement of quality.
+"""
+
+import json
+import re
+import unicodedata
+from collections.abc import Callable, Sequence
+
+from tasks.models.calls import Call, Reply, RoleName
+
+JUDGE = "lexical (no language model)"
+GENERATOR = "extractive (no language model)"
+STEM = 5
+WORD = re.compile(r"\w+")
+SENTENCE = re.compile(r"(?<=[.!?…])\s+|\n+")
+CYRILLIC = re.compile("[а-яё]", re.IGNORECASE)
+REFUSALS = ("ответ не найден", "answer not found")
+SHOWN = 0.5  # share of the answer's words from which on the gate lets it pass
+COMMON_WORDS = """
+а без бы был была были было быть в вам вас во вот все вы где да для до его ее если есть еще же за и из или им их к как
+какая какие какой ко когда кто ли мне можно мой мы на над не нет но о об он она они от по под при с со так также там то
+у уже что чтобы эта эти это этот я
+a an and are as at be by can do does for from has have how i if in is it its of on or s that the their there this to
+was were what when where which who why will with you your
+"""
+COMMON = frozenset(COMMON_WORDS.split())
+
+
+class Offline:
+    """The stand-in of a role."""
+
+    def __init__(self, name: RoleName) -> None:
+        self.name = name
+
+    def describe(self) -> str:
+        """See `Model`."""
+        return GENERATOR if self.name == "generator" else JUDGE
+
+    async def ask(self, call: Call) -> Reply:
+        """See `Model`. A rubric needs a language model: `not_applicable`."""
+        text = _reply(call)
+        if text is None:
+            return Reply(
+                "not_applicable", f"{call.prompt.name} needs a language model", requested_model=self.describe()
+            )
+        return Reply(
+            "ok", raw=text, requested_model=self.describe(), served_model=self.describe(), finish_reason="stop",
+            tokens_in=0, tokens_out=0, cost_usd=0.0, latency_ms=0.0,
+        )  # fmt: skip
+
+    async def complete(self, calls: Sequence[Call]) -> list[Reply]:
+        """See `Model`."""
+        return [await self.ask(call) for call in calls]
+
+
+def words(text: str) -> set[str]:
+    """The words of a text as the stand-ins compare them."""
+    plain = unicodedata.normalize("NFC", text).casefold().replace("ё", "е")
+    return {word[:STEM] for word in WORD.findall(plain) if word not in COMMON}
+
+
+def extract(question: str, context: str) -> str:
+    """The sentence of the context that has most of the question's words, or that there is none."""
+    asked = words(question)
+    sentences = [sentence.strip() for sentence in SENTENCE.split(context) if sentence.strip()]
+    best = max(sentences, key=lambda sentence: len(asked & words(sentence)), default="")
+    return best if asked & words(best) else REFUSALS[0 if CYRILLIC.search(question) else 1]
+
+
+def precision(answer: set[str], other: set[str]) -> float:
+    """Share of the answer's words that the other text has; 0..1."""
+    return len(answer & other) / len(answer) if answer else 0.0
+
+
+def recall(answer: set[str], other: set[str]) -> float:
+    """Share of the other text's words that the answer has; 0..1."""
+    return precision(other, answer)
+
+
+def f1(answer: set[str], other: set[str]) -> float:
+    """Harmonic mean of both; 0..1."""
+    return 2 * len(answer & other) / (len(answer) + len(other)) if answer or other else 0.0
+
+
+FORMULAS: dict[str, tuple[Callable[[set[str], set[str]], float], str]] = {
+    "faithfulness": (precision, "context"),
+    "answer_relevance": (recall, "question"),
+    "answer_correctness": (f1, "reference"),
+    "e2e_score": (recall, "reference"),
+    "gate": (precision, "context"),
+}
+
+
+def _reply(call: Call) -> str | None:
+    name, texts = call.prompt.name, call.texts
+    if name == "generation":
+        return extract(texts["question"], texts["context"])
+    if name not in FORMULAS:
+        return None
+    formula, other = FORMULAS[name]
+    share = formula(words(texts["answer"]), words(texts[other]))
+    if name == "gate":
+        refused = texts["answer"].strip(" .!").casefold() in REFUSALS
+        return "Yes" if share >= SHOWN and not refused else "No"
+    return json.dumps({"reason": f"{formula.__name__} of words against the {other}", "score": round(share, 6)})

@@ -1,0 +1,169 @@
+"""Prompts: text files with `$variables`, one folder a language, a user's own in their place.
+
+Untrusted text (questions, contexts, answers) is put between tags that carry a code which occurs in none of the texts
+of that prompt, so that no text can close its own tag and speak to the model from outside.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from string import Template
+from typing import Literal
+
+from db.errors import InputError, unknown
+from tasks.prompts.rubrics import Rubric, read_rubric
+from tasks.settings import Language, Settings
+
+Form = Literal["score", "word", "text"]
+FOLDER = Path(__file__).parent
+VERBATIM = "_verbatim"  # $answer_verbatim: without tags, for a prompt that must equal production's to the letter
+MARK = "mark"
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What a prompt is for: who reads it, what it asks for, and the texts that it is filled with."""
+
+    role: Literal["generator", "judge", "gate"]
+    form: Form
+    variables: tuple[str, ...]
+    needs: str  # the text without which the prompt makes no sense
+
+
+SHAPES = {
+    "faithfulness": Shape("judge", "score", ("question", "context", "answer"), "answer"),
+    "answer_relevance": Shape("judge", "score", ("question", "answer"), "answer"),
+    "answer_correctness": Shape("judge", "score", ("question", "reference", "answer"), "answer"),
+    "e2e_score": Shape("judge", "score", ("question", "reference", "answer"), "answer"),
+    "gate": Shape("gate", "word", ("question", "context", "answer"), "answer"),
+    "generation": Shape("generator", "text", ("question", "context"), "question"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A prompt that is ready to be filled."""
+
+    name: str
+    shape: Shape
+    template: str
+    repair: str  # what is said when the reply cannot be read
+
+    @property
+    def digest(self) -> str:
+        """Hash of the wording, stored with every verdict and part of the comparability key."""
+        return hashlib.sha256(f"{self.template}\0{self.repair}".encode()).hexdigest()[:16]
+
+    def fill(self, texts: Mapping[str, str]) -> str:
+        """The prompt with the texts in it, each between tags that it cannot close.
+
+        Args:
+            texts: variable -> text; variables that the prompt does not use are ignored.
+
+        Raises:
+            KeyError: a variable of the prompt is missing.
+        """
+        mark = _mark(self.template, texts)
+        values = {MARK: mark}
+        for name in self.shape.variables:
+            if name in texts:
+                values[name] = f"<{name}-{mark}>\n{texts[name]}\n</{name}-{mark}>"
+                values[name + VERBATIM] = texts[name]
+        return Template(self.template).substitute(values)
+
+
+def prompts(settings: Settings) -> dict[str, Prompt]:
+    """All prompts by name: ours in the language of the settings, the user's own in their place, and the rubrics.
+
+    Raises:
+        InputError: a file of the user's own cannot be used.
+    """
+    language = settings.language
+    repair = _ours(language, "repair")
+    found = {name: Prompt(name, shape, _ours(language, name), repair) for name, shape in SHAPES.items()}
+    for role, path in (("generator", settings.generator.prompt), ("gate", settings.gate.prompt)):
+        if path is not None:
+            (name,) = (name for name, shape in SHAPES.items() if shape.role == role)
+            found[name] = _own(path, name, repair)
+    if settings.judge.prompt is not None:
+        found.update(_own_of_judge(settings.judge.prompt, repair))
+    for path in _files(settings.rubrics) if settings.rubrics else ():
+        rubric = read_rubric(path, reserved=found)
+        shape = Shape("judge", "score", rubric.variables, "answer")
+        found[rubric.name] = Prompt(rubric.name, shape, _rubric_template(rubric, language), repair)
+    return found
+
+
+def _ours(language: Language, name: str) -> str:
+    return (FOLDER / language / f"{name}.txt").read_text(encoding="utf-8")
+
+
+def _own_of_judge(path: Path, repair: str) -> dict[str, Prompt]:
+    """A folder or file replaces the prompts of the files' names; a file of another name those with its variables."""
+    judged = {name: shape for name, shape in SHAPES.items() if shape.role == "judge"}
+    if path.is_dir():
+        files = {file.stem: file for file in _files(path)}
+        if others := sorted(files.keys() - judged.keys()):
+            raise unknown(
+                "prompt", others[0], judged, hint=f"(the files of {path} bear the names of what they replace)"
+            )
+        return {name: _own(file, name, repair) for name, file in files.items()}
+    used = _identifiers(_text(path), path)
+    names = [path.stem] if path.stem in judged else [n for n, shape in judged.items() if used == {*shape.variables}]
+    if not names:
+        raise InputError(
+            f"{path}: its variables ({', '.join(sorted(used))}) do not tell which of the judge's prompts it replaces. "
+            f"Name the file after the prompt: {', '.join(f'{name}.txt' for name in judged)}"
+        )
+    return {name: _own(path, name, repair) for name in names}
+
+
+def _own(path: Path, name: str, repair: str) -> Prompt:
+    shape, text = SHAPES[name], _text(path)
+    used = _identifiers(text, path)
+    if others := sorted(used - {*shape.variables}):
+        raise unknown(f"variable of the prompt {name!r}", others[0], shape.variables, hint=f"({path})")
+    if shape.needs not in used:
+        raise InputError(f"{path}: the prompt {name!r} must contain ${shape.needs}")
+    return Prompt(name, shape, text, repair)
+
+
+def _identifiers(text: str, path: Path) -> set[str]:
+    template = Template(text)
+    if not template.is_valid():
+        raise InputError(f"{path}: a $ that begins no variable; write $$ for the sign itself")
+    return {name.removesuffix(VERBATIM) for name in template.get_identifiers()} - {MARK}
+
+
+def _files(folder: Path) -> list[Path]:
+    if not folder.is_dir():
+        raise InputError(f"{folder}: no such folder")
+    return sorted(folder.glob("*.txt"))
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
+        raise InputError(f"the prompt file {path} cannot be read: {reason}") from error
+
+
+def _rubric_template(rubric: Rubric, language: Language) -> str:
+    """The language's frame for rubrics, with the paragraphs of those texts that the rubric is judged by."""
+    texts = {name for shape in SHAPES.values() for name in shape.variables}
+    unused = tuple(f"${name}" for name in texts - {*rubric.variables})
+    kept = [part for part in _ours(language, "rubric").split("\n\n") if not any(name in part for name in unused)]
+    # A $ in the user's words is a sign, not a variable.
+    criterion, anchors = (text.replace("$", "$$") for text in (rubric.question, rubric.scale))
+    return "\n\n".join(kept).replace("$criterion", criterion).replace("$anchors", anchors)
+
+
+def _mark(template: str, texts: Mapping[str, str]) -> str:
+    """A code that no text contains; the same for the same texts, because the call store goes by the prompt's hash."""
+    everything = "\0".join((template, *(texts[name] for name in sorted(texts))))
+    code = hashlib.sha256(everything.encode("utf-8", "surrogatepass")).hexdigest()
+    while (mark := code[:8]) in everything:
+        code = hashlib.sha256(code.encode()).hexdigest()
+    return mark

@@ -1,0 +1,97 @@
+"""Rubrics: judged metrics of the user's own, each a text file with a name, a question and anchors.
+
+    name: politeness
+    question: How polite is the answer?
+    texts: question, answer
+    1: friendly and respectful
+    0.5: neutral
+    0: rude
+
+`texts` (default: question, answer) says what the judge sees. A line that begins with no key continues the one before;
+lines that begin with # are comments.
+"""
+
+import re
+from collections.abc import Container
+from dataclasses import dataclass
+from pathlib import Path
+
+from db.errors import InputError
+
+TEXTS = ("question", "context", "reference", "answer")
+KEYS = ("name", "question", "texts")
+LINE = re.compile(r"(name|question|texts|[01](?:[.,]\d+)?)\s*:\s*(.*)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Rubric:
+    """A judged metric as its author wrote it down."""
+
+    name: str
+    question: str
+    scale: str  # one line an anchor
+    variables: tuple[str, ...]
+
+
+def read_rubric(path: Path, *, reserved: Container[str]) -> Rubric:
+    """Reads one rubric.
+
+    Args:
+        path: the file.
+        reserved: names that are taken.
+
+    Raises:
+        InputError: naming the file, what is wrong and what is expected.
+    """
+    entries = _entries(path)
+    for key in ("name", "question"):
+        if not entries.get(key):
+            raise InputError(f"{path}: no line '{key}: …'")
+    name = entries["name"]
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
+        raise InputError(f"{path}: name {name!r}; expected small Latin letters, digits and _, for example politeness")
+    if name in reserved:
+        raise InputError(f"{path}: the name {name!r} is taken; choose another one")
+    return Rubric(name, entries["question"], _scale(entries, path), _variables(entries, path))
+
+
+def _entries(path: Path) -> dict[str, str]:
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
+        raise InputError(f"the rubric {path} cannot be read: {reason}") from error
+    entries: dict[str, str] = {}
+    key = ""
+    for number, line in enumerate(lines, start=1):
+        text = line.strip()
+        if not text or text.startswith("#"):
+            continue
+        if match := LINE.fullmatch(text):
+            key = match[1].lower().replace(",", ".")
+            if key in entries:
+                raise InputError(f"{path}, line {number}: {key!r} stands there twice")
+            entries[key] = match[2].strip()
+        elif key:
+            entries[key] = f"{entries[key]} {text}".strip()
+        else:
+            raise InputError(f"{path}, line {number}: {text!r}; expected 'name: …', 'question: …' or an anchor '1: …'")
+    return entries
+
+
+def _scale(entries: dict[str, str], path: Path) -> str:
+    anchors = {float(key): text for key, text in entries.items() if key not in KEYS}
+    if not {0.0, 1.0} <= anchors.keys() or max(anchors) > 1 or not all(anchors.values()):
+        raise InputError(
+            f"{path}: anchors are needed from '0: …' to '1: …', each with its meaning; 0.5 helps the judge"
+        )
+    return "\n".join(f"{value:.2g} - {anchors[value]}" for value in sorted(anchors, reverse=True))
+
+
+def _variables(entries: dict[str, str], path: Path) -> tuple[str, ...]:
+    named = {name.strip().lower() for name in entries.get("texts", "question, answer").split(",")}
+    if unknown := sorted(named - {*TEXTS}):
+        raise InputError(f"{path}: no text {unknown[0]!r}; there are: {', '.join(TEXTS)}")
+    if "answer" not in named:
+        raise InputError(f"{path}: 'texts' must name answer, which is what is judged")
+    return tuple(name for name in TEXTS if name in named)

@@ -1,0 +1,78 @@
+"""The stand-ins: their formulas by hand, and that they say what they are."""
+
+import pytest
+
+from tasks.models.calls import Call
+from tasks.models.offline import Offline, extract, words
+from tasks.prompts import prompts
+from tasks.settings import Settings
+from tasks.verdicts import read_score, read_yes_no
+
+PROMPTS = prompts(Settings(_env_file=None))
+CONTEXT = "Общежитие дают иногородним. Заявление подают до 25 июля! Оплата 900 рублей."
+
+
+def test_words_by_hand():
+    assert words("Ещё подаём ДОКУМЕНТЫ, документов и т.") == {"подае", "докум", "т"}
+    assert words("") == words("—!? 😀") == set()
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("До какого июля подавать заявления?", "Заявление подают до 25 июля!"),
+        ("Кому положено общежитие?", "Общежитие дают иногородним."),
+        ("Где парковка?", "ответ не найден"),
+        ("Where is the parking?", "answer not found"),
+        ("", "answer not found"),
+    ],
+)
+def test_the_generator_extracts_a_sentence(question, answer):
+    assert extract(question, CONTEXT) == answer
+
+
+# «Заявление подают 30 июля»: W = {заявл, подаю, 30, июля}; the context has 3 of 4.
+# Question «Когда подают заявление»: W = {подаю, заявл} (когда is common), both in the answer: 1 of 2 more than enough.
+# Reference «25 июля»: W = {25, июля}; one in common: F1 = 2 / (4 + 2), recall 1 / 2.
+@pytest.mark.parametrize(
+    ("metric", "value"),
+    [("faithfulness", 0.75), ("answer_relevance", 1.0), ("answer_correctness", 1 / 3), ("e2e_score", 0.5)],
+)
+async def test_the_judge_follows_its_formula(metric, value):
+    texts = {"question": "Когда подают заявление", "context": CONTEXT, "reference": "25 июля"}
+    texts["answer"] = "Заявление подают 30 июля"
+    reply = await Offline("judge").ask(Call(PROMPTS[metric], texts))
+    assert read_score(reply.raw).value == pytest.approx(value, abs=1e-6)
+
+
+@pytest.mark.parametrize("metric", ["faithfulness", "answer_relevance", "answer_correctness", "e2e_score"])
+async def test_no_words_in_common_is_0_and_empty_texts_too(metric):
+    judge = Offline("judge")
+    for answer in ("собака", "", "😀"):
+        texts = {"question": "кошка", "context": "кошка", "reference": "кошка", "answer": answer}
+        assert read_score((await judge.ask(Call(PROMPTS[metric], texts))).raw).value == 0
+
+
+@pytest.mark.parametrize(
+    ("answer", "shown"),
+    [("Заявление подают до 25 июля", True), ("Парковка за углом", False), ("Ответ не найден.", False), ("", False)],
+)
+async def test_the_gate(answer, shown):
+    texts = {"question": "Когда?", "context": CONTEXT + " Ответ не найден.", "answer": answer}
+    assert read_yes_no((await Offline("gate").ask(Call(PROMPTS["gate"], texts))).raw).value is shown
+
+
+async def test_a_rubric_needs_a_model(tmp_path):
+    (tmp_path / "politeness.txt").write_text("name: politeness\nquestion: Вежлив?\n1: да\n0: нет", encoding="utf-8")
+    rubric = prompts(Settings(_env_file=None, rubrics=tmp_path))["politeness"]
+    reply = await Offline("judge").ask(Call(rubric, {"question": "?", "answer": "!"}))
+    assert (reply.status, reply.raw) == ("not_applicable", "")
+
+
+async def test_every_result_says_that_there_is_no_model():
+    assert Offline("judge").describe() == Offline("gate").describe() == "lexical (no language model)"
+    assert Offline("generator").describe() == "extractive (no language model)"
+    texts = {"question": "Когда подают?", "context": CONTEXT}
+    first, second = await Offline("generator").complete([Call(PROMPTS["generation"], texts)] * 2)
+    assert first == second
+    assert (first.status, first.served_model, first.cost_usd) == ("ok", "extractive (no language model)", 0)
