@@ -179,14 +179,11 @@ def _start(folder: Path, version: str, lock: int) -> None:
         process = _uses[folder].process = cluster.spawn_server(folder, version, lock)
     finally:
         _close(lock)
-    with ExitStack() as undo:
-        undo.callback(_end, process)
-        deadline = time.monotonic() + START_S
-        while not cluster.ready(folder):
-            if process.poll() is not None or time.monotonic() > deadline:
-                raise DatabaseUnavailable(f"PostgreSQL in {folder} did not start; {cluster.log_tail(folder)}")
-            time.sleep(0.005)
-        undo.pop_all()
+    deadline = time.monotonic() + START_S
+    while not cluster.ready(folder):
+        if process.poll() is not None or time.monotonic() > deadline:
+            raise DatabaseUnavailable(f"PostgreSQL in {folder} did not start; {cluster.log_tail(folder)}")
+        time.sleep(0.005)
 
 
 def _stop(folder: Path, use: _Use) -> None:

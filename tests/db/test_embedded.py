@@ -49,8 +49,12 @@ def postmasters(home: Path) -> list[int]:
         with suppress(FileNotFoundError, ProcessLookupError):
             words = (process / "cmdline").read_bytes().split(b"\0")
             if os.fsencode(home / "postgres" / "data") in words:
-                found[int(process.name)] = int((process / "stat").read_text().rpartition(")")[2].split()[1])
-    return [pid for pid, parent in found.items() if parent not in found]  # a child of it has the same line at first
+                found[int(process.name)] = parent(int(process.name))
+    return [pid for pid, above in found.items() if above not in found]  # a child of it has the same line at first
+
+
+def parent(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
 def is_stopped(home: Path) -> bool:
@@ -69,7 +73,7 @@ class User:
         self, home: Path, script: str = HOLD, *, command: tuple[str, ...] = (sys.executable,), **options: object
     ) -> None:
         self.process = subprocess.Popen(
-            [*command, "-c", script, str(home)],
+            [*command, "-W", "error", "-c", script, str(home)],
             cwd=ROOT,
             text=True,
             stdin=subprocess.PIPE,
@@ -200,10 +204,32 @@ def test_three_at_once_make_one_cluster_and_the_last_stops_it(tmp_path: Path) ->
     users = [User(tmp_path) for _ in range(3)]
     assert len({user.url() for user in users}) == 1
     [server] = postmasters(tmp_path)
+    users.sort(key=lambda user: user.process.pid != parent(server))  # who started it leaves first
     assert users[0].end() == users[1].end() == (0, "")
     assert postmasters(tmp_path) == [server]
     assert users[2].end() == (0, "")
     assert is_stopped(tmp_path)
+
+
+def test_start_waits_for_whoever_starts_or_stops(idle: Path) -> None:
+    with (idle / "postgres.lock").open("r+") as mutex:
+        fcntl.flock(mutex, fcntl.LOCK_EX)
+        user = User(idle)
+        with pytest.raises(subprocess.TimeoutExpired):
+            user.process.wait(0.5)
+        assert is_stopped(idle)
+    user.url()
+    assert user.end() == (0, "")
+
+
+@on_linux
+def test_server_gets_no_keys_of_ours(idle: Path) -> None:
+    user = User(idle, env={**os.environ, "YARUS_JUDGE__API_KEY": "secret", "PGDATA": "/nowhere"})
+    user.url()
+    [server] = postmasters(idle)
+    names = {entry.partition(b"=")[0] for entry in Path(f"/proc/{server}/environ").read_bytes().split(b"\0")}
+    assert not {name for name in names if name.startswith((b"YARUS", b"PGDATA"))}
+    assert user.end() == (0, "")
 
 
 @on_linux
@@ -252,14 +278,21 @@ def test_fork_and_subprocess_do_not_hold_the_server(idle: Path) -> None:
     """A forked child that exits does not release its parent's use; a child program that outlives us holds nothing."""
     script = f"""{USE}
 import os, subprocess
+sys.stdin.readline()
 if os.fork() == 0:
     sys.exit(0)
 os.wait()
-subprocess.Popen(["sleep", "60"], close_fds=False, stdin=-3, stdout=-3, stderr=-3, start_new_session=True)
+silent = dict(stdin=-3, stdout=-3, stderr=-3)
+subprocess.Popen(["sleep", "20"], close_fds=False, start_new_session=True, **silent).returncode = 0
 {USE}; sys.stdin.read()"""
     user = User(idle, script)
-    assert user.url() == user.url()
-    assert user.end()[0] == 0
+    url = user.url()
+    [server] = postmasters(idle)
+    user.process.stdin.write("go on\n")
+    user.process.stdin.flush()
+    assert user.url() == url
+    assert postmasters(idle) == [server]
+    assert user.end() == (0, "")
     assert is_stopped(idle)
 
 
@@ -289,9 +322,12 @@ def test_killed_while_the_cluster_is_made(tmp_path: Path) -> None:
 
 def test_stale_pid_file_of_a_reused_pid(idle: Path) -> None:
     data = idle / "postgres" / "data"
-    (data / "postmaster.pid").write_text(f"{os.getppid()}\n{data}\n1\n5432\n{data.parent}\n\n 1 1\nready   \n")
-    assert query(running(idle), "SELECT 1") == 1
-    release(idle)
+    with subprocess.Popen(["sleep", "20"], user=data.stat().st_uid) as stranger:
+        (data / "postmaster.pid").write_text(f"{stranger.pid}\n{data}\n1\n5432\n{data.parent}\n\n 1 1\nready   \n")
+        assert query(running(idle), "SELECT 1") == 1
+        release(idle)
+        assert stranger.poll() is None
+        stranger.kill()
     assert is_stopped(idle)
 
 
@@ -428,12 +464,15 @@ def test_very_long_path_has_its_socket_in_a_private_folder(tmp_path: Path) -> No
     assert stat.S_IMODE(sockets.stat().st_mode) == 0o700
     release(home)
     assert not sockets.exists()
-    sockets.symlink_to(tmp_path)  # as somebody would who wants our connections
-    try:
-        with pytest.raises(DatabaseUnavailable, match=r"not a private folder.*shorter path"):
-            running(home)
-    finally:
-        sockets.unlink()
+    owner = (home / "postgres").stat().st_uid
+    for trap in (lambda: sockets.symlink_to(tmp_path), lambda: sockets.mkdir(mode=0o755), lambda: sockets.touch(0o600)):
+        trap()  # as somebody would lay who wants our connections
+        os.chown(sockets, owner, -1, follow_symlinks=False)
+        try:
+            with pytest.raises(DatabaseUnavailable, match=r"not a private folder.*shorter path"):
+                running(home)
+        finally:
+            (sockets.rmdir if sockets.is_dir() and not sockets.is_symlink() else sockets.unlink)()
     assert is_stopped(home)
 
 
