@@ -2,8 +2,8 @@
 
 from metrics.metric import INFINITE, Metric
 
-_NO_LABELS = "fewer than two texts, or a vector that is zero, infinite or not a number"
-_CLUSTERS = "fewer than two clusters, or a vector that is zero, infinite or not a number"
+_FEWER = "fewer than two texts; a vector that is zero, infinite or not a number is an error"
+_CLUSTERS = "fewer than two clusters; a vector that is zero, infinite or not a number is an error"
 _GEOMETRY = "Comparable for one embedding model only: models differ in how wide they spread any text."
 
 
@@ -56,7 +56,7 @@ EMBEDDING = (
         interval="percentile",
         signature="avg_intra_cluster_sim|singletons:out|v:1",
         equals="the naive mean of sklearn.metrics.pairwise.cosine_similarity",
-        undefined="no cluster of two texts, or a vector that is zero, infinite or not a number",
+        undefined="no cluster of two texts; a vector that is zero, infinite or not a number is an error",
         trust="High as geometry. " + _GEOMETRY,
         reading="Towards 1 the texts of a cluster say the same; near 0 the cluster holds unlike texts. Expect 0.3 to "
         "0.8. Read it together with the distance between clusters: a model that puts everything in one place scores "
@@ -74,7 +74,7 @@ EMBEDDING = (
         interval="percentile",
         signature="avg_inter_cluster_dist|v:1",
         equals="the mean of scipy.spatial.distance.pdist over the centroids",
-        undefined="fewer than two clusters, or a vector that is infinite or not a number",
+        undefined="fewer than two clusters; a vector that is infinite or not a number is an error",
         trust="High as geometry; its scale is the vectors' own. " + _GEOMETRY,
         reading="Higher is better separated; low means that search will confuse clusters. For unit vectors at most 2.",
     ),
@@ -82,12 +82,12 @@ EMBEDDING = (
         name="silhouette_score",
         tiers=("tier0",),
         function="embedding.silhouette",
+        column="silhouette_score",
         measures="How much closer a text is to its own cluster than to the nearest other one.",
         formula="mean over texts of (b - a) / max(a, b); a: mean distance to the own cluster's other texts, b: the "
         "smallest mean distance to another cluster's texts; 0 for a cluster of one",
         low=-1.0,
         unit="silhouette",
-        aggregate="whole",
         interval="percentile",
         signature="silhouette_score|distance:cosine|v:1",
         equals="sklearn.metrics.silhouette_score",
@@ -104,23 +104,22 @@ EMBEDDING = (
         name="avg_nn_distance",
         tiers=("tier0",),
         function="embedding.nearest_neighbour_distance",
+        column="nn_distance",
         measures="How far a text's nearest neighbours are, labels aside.",
         formula="mean over texts and their 5 nearest others of 1 - cos",
         high=2.0,
         better="neither",
         unit="distance",
-        aggregate="whole",
-        interval="none",
         signature="avg_nn_distance|neighbours:5|distance:cosine|v:1",
         equals="sklearn.neighbors.NearestNeighbors(metric='cosine')",
-        undefined=_NO_LABELS,
+        undefined=_FEWER,
         trust="High as geometry. " + _GEOMETRY,
         reading="Near 0 the index holds near-duplicates, which crowd each other out of the first ranks.",
     ),
     Metric(
         name="density_score",
         tiers=("tier0",),
-        function="embedding.density",
+        function="embedding.density_score",
         measures="How densely the texts lie.",
         formula="1 / avg_nn_distance",
         high=INFINITE,
@@ -129,7 +128,7 @@ EMBEDDING = (
         aggregate="whole",
         interval="none",
         signature="density_score|neighbours:5|distance:cosine|v:1",
-        undefined=_NO_LABELS + ", or all neighbours at distance 0",
+        undefined="all neighbours at distance 0; else as avg_nn_distance",
         trust="As far as avg_nn_distance, of which it is the reciprocal.",
         reading="Higher is denser; a jump after a re-indexing points to duplicates.",
     ),
@@ -137,15 +136,14 @@ EMBEDDING = (
         name="avg_spread",
         tiers=("tier0",),
         function="embedding.spread",
+        column="spread",
         measures="How far the texts lie from their common centre.",
         formula="mean Euclidean distance of the vectors to the mean vector",
         high=INFINITE,
         better="neither",
         unit="distance",
-        aggregate="whole",
-        interval="none",
         signature="avg_spread|v:1",
-        undefined="no text, or a vector that is infinite or not a number",
+        undefined="no text; a vector that is infinite or not a number is an error",
         trust="High as geometry. " + _GEOMETRY,
         reading="A value that collapses between two nights means that the embedding broke, not that the texts changed.",
     ),
@@ -170,7 +168,7 @@ EMBEDDING = (
     Metric(
         name="avg_pairwise_distance",
         tiers=("tier0",),
-        function="embedding.pairwise_distance",
+        function="embedding.mean_pairwise_distance",
         measures="How unlike two texts of the corpus are on average.",
         formula="mean of 1 - cos over all pairs of texts",
         high=2.0,
@@ -180,7 +178,7 @@ EMBEDDING = (
         interval="none",
         signature="avg_pairwise_distance|distance:cosine|v:1",
         equals="the naive mean of sklearn.metrics.pairwise.cosine_distances",
-        undefined=_NO_LABELS,
+        undefined=_FEWER,
         trust="High as geometry. " + _GEOMETRY,
         reading="The distance of two texts that have nothing to do with each other; judge other distances against it.",
     ),
