@@ -1,0 +1,1 @@
+"""The database: tables, connections, sources, importers, the journal and the stores."""

@@ -1,0 +1,11 @@
+"""Flows, one file a tier, and the command line."""
+
+import os
+
+# Before Prefect is imported anywhere: it reads its settings once. What the user has set stays.
+for _name, _value in {
+    "DO_NOT_TRACK": "1",
+    "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+    "PREFECT_LOGGING_EXTRA_LOGGERS": "yarus",
+}.items():
+    os.environ.setdefault(_name, _value)

@@ -1,0 +1,1 @@
+"""The steps of an evaluation, one file a step, and what serves them."""

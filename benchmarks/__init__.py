@@ -1,0 +1,43 @@
+"""Speed against peers, as ratios measured in the same run. Run all: `make bench`; some: `python -m benchmarks text dense`."""
+
+import gc
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One measured ratio. `at least`: peer's time / ours; `at most`: ours / the peer's (or the limit's)."""
+
+    what: str
+    peer: str
+    ours_s: float
+    peer_s: float
+    target: float
+    goal: Literal["at least", "at most"] = "at least"
+
+    @property
+    def ratio(self) -> float:
+        """How many times faster than the peer (`at least`) or how many times the limit (`at most`)."""
+        return self.peer_s / self.ours_s if self.goal == "at least" else self.ours_s / self.peer_s
+
+    @property
+    def met(self) -> bool:
+        """Whether the ratio reaches its target."""
+        return self.ratio >= self.target if self.goal == "at least" else self.ratio <= self.target
+
+
+def medians(ours: Callable[[], object], peer: Callable[[], object], *, rounds: int = 5) -> tuple[float, float]:
+    """Median seconds of both, run in turn (ours, peer, ours, …) after one warm-up of each, so that drift hits both."""
+    times: tuple[list[float], list[float]] = ([], [])
+    ours(), peer()
+    for _ in range(rounds):
+        for function, into in zip((ours, peer), times, strict=True):
+            gc.collect()
+            start = time.perf_counter()
+            function()
+            into.append(time.perf_counter() - start)
+    return statistics.median(times[0]), statistics.median(times[1])

@@ -1,0 +1,128 @@
+"""Connections: our own database with its schema up to date, and sources opened read-only."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psycopg
+from sqlalchemy import Connection, Engine, create_engine, text
+from sqlalchemy.exc import DBAPIError, OperationalError
+
+from db.errors import DatabaseUnavailable
+
+if TYPE_CHECKING:
+    from alembic.config import Config
+
+_MIGRATING = threading.Lock()
+
+
+def own(home: Path, url: str | None) -> Engine:
+    """The engine of our own tables, migrated to this version.
+
+    Args:
+        home: `YARUS_HOME`; the embedded PostgreSQL lives there.
+        url: a PostgreSQL server to use instead, or None for the embedded one.
+
+    Raises:
+        DatabaseUnavailable: no connection, or no right to create our schema.
+    """
+    with _MIGRATING:
+        return _own(home.absolute(), url)
+
+
+@lru_cache
+def _own(home: Path, url: str | None) -> Engine:
+    if url is None:
+        from db.embedded import running
+
+        url = running(home)
+    engine = create_engine(url, pool_pre_ping=True, connect_args={"connect_timeout": 10})
+    with reaching(engine):
+        _migrate(engine)
+    return engine
+
+
+@lru_cache
+def read_only(url: str, *, timeout_s: float) -> Engine:
+    """The engine of a production database: every transaction read-only and REPEATABLE READ, long statements ended."""
+    options = f"-c default_transaction_read_only=on -c statement_timeout={int(timeout_s * 1000)}"
+    return create_engine(
+        url,
+        pool_pre_ping=True,
+        isolation_level="REPEATABLE READ",
+        connect_args={"options": options, "connect_timeout": 10},
+    )
+
+
+@contextmanager
+def reaching(engine: Engine) -> Iterator[None]:
+    """Turns a database's refusal into a message that says which database, why, and what to do.
+
+    Raises:
+        DatabaseUnavailable: unreachable, wrong password, missing right, or a statement that took too long.
+    """
+    try:
+        yield
+    except DBAPIError as error:
+        unreachable = isinstance(error, OperationalError) or error.connection_invalidated
+        refused = isinstance(error.orig, psycopg.errors.InsufficientPrivilege)
+        if not (unreachable or refused):
+            raise
+        reason = " ".join(str(error.orig).split())
+        raise DatabaseUnavailable(
+            f"database {engine.url.render_as_string(hide_password=True)}: {reason}. "
+            "Check the address, the password and the role's rights (YARUS_DATABASE_URL, YARUS_SOURCE_URL)"
+        ) from None
+
+
+def _migrate(engine: Engine) -> None:
+    """Brings the schema `yarus` to this version; several processes may try at once."""
+    head = _head()
+    with engine.connect() as connection:
+        if _current(connection) == head:
+            return
+    from alembic import command
+
+    with engine.begin() as connection:
+        connection.execute(text("SELECT pg_advisory_xact_lock(hashtext('yarus.migrate'))"))
+        if _current(connection) == head:
+            return
+        connection.execute(text("CREATE SCHEMA IF NOT EXISTS yarus"))
+        _require_vector(connection, engine)
+        config = _alembic()
+        config.attributes["connection"] = connection
+        command.upgrade(config, "head")
+
+
+def _require_vector(connection: Connection, engine: Engine) -> None:
+    known = "SELECT 1 FROM pg_available_extensions WHERE name = 'vector'"
+    if connection.scalar(text(known)) is None:
+        raise DatabaseUnavailable(
+            f"database {engine.url.render_as_string(hide_password=True)}: the extension pgvector is not installed "
+            "there; install it, or unset YARUS_DATABASE_URL to use the embedded PostgreSQL, which has it"
+        )
+    connection.execute(text("CREATE EXTENSION IF NOT EXISTS vector"))
+
+
+def _current(connection: Connection) -> str | None:
+    if connection.scalar(text("SELECT to_regclass('yarus.alembic_version')")) is None:
+        return None
+    version: str | None = connection.scalar(text("SELECT version_num FROM yarus.alembic_version"))
+    return version
+
+
+def _head() -> str:
+    """The newest migration, by file name: 0001_first.py, 0002_…"""
+    names = sorted(path.stem for path in (Path(__file__).parent / "migrations" / "versions").glob("[0-9]*.py"))
+    return names[-1][:4]
+
+
+def _alembic() -> "Config":
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
+    return config

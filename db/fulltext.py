@@ -1,0 +1,62 @@
+"""PostgreSQL text search over a corpus, in our own database so that a production source stays read-only."""
+
+import hashlib
+from collections.abc import Sequence
+
+from sqlalchemy import Engine, func, select, text
+
+from db.tables import fulltext
+
+CONFIGURATIONS = {"ru": "russian", "en": "english"}
+
+SEARCH = text("""
+    WITH question AS (
+        SELECT replace(words::text, ' & ', ' | ')::tsquery AS words
+        FROM plainto_tsquery(CAST(:configuration AS regconfig), :question) AS words
+    )
+    SELECT position, ts_rank(vector, words, 1) AS rank
+    FROM yarus.fulltext, question
+    WHERE corpus = :corpus AND vector @@ words
+    ORDER BY rank DESC, position
+    LIMIT :k
+""")
+
+
+def index_corpus(engine: Engine, configuration: str, texts: Sequence[str]) -> str:
+    """Indexes the texts for search, if the same ones are not indexed yet; returns the corpus's name in the index.
+
+    Args:
+        engine: of our own database.
+        configuration: PostgreSQL's name of the language, for example `russian`.
+        texts: n texts; results name them by their position.
+    """
+    digest = hashlib.sha256(configuration.encode())
+    for passage in texts:
+        digest.update(hashlib.sha256(passage.encode()).digest())
+    corpus = digest.hexdigest()[:16]
+    with engine.begin() as connection:
+        connection.execute(select(func.pg_advisory_xact_lock(func.hashtext(corpus))))
+        if connection.scalar(select(fulltext.c.corpus).where(fulltext.c.corpus == corpus).limit(1)):
+            return corpus
+        connection.execute(text("CREATE TEMP TABLE passage (position integer, body text) ON COMMIT DROP"))
+        driver = connection.connection.driver_connection
+        if driver is None:
+            raise RuntimeError("a connection that is in use has a driver connection")
+        with driver.cursor() as cursor, cursor.copy("COPY passage FROM STDIN") as copy:
+            for position, passage in enumerate(texts):
+                copy.write_row((position, passage))
+        vector = func.to_tsvector(text("CAST(:configuration AS regconfig)"), text("body"))
+        passages = select(text(":corpus"), text("position"), vector).select_from(text("passage"))
+        statement = fulltext.insert().from_select(["corpus", "position", "vector"], passages)
+        connection.execute(statement, {"corpus": corpus, "configuration": configuration})
+    return corpus
+
+
+def search(engine: Engine, corpus: str, configuration: str, question: str, k: int) -> list[tuple[int, float]]:
+    """The positions of the k best texts and their rank (`ts_rank`, larger is better), best first.
+
+    The question's words are joined by OR: joined by AND, as PostgreSQL does it, a question of many words finds nothing.
+    """
+    values = {"corpus": corpus, "configuration": configuration, "question": question, "k": k}
+    with engine.connect() as connection:
+        return [(row.position, row.rank) for row in connection.execute(SEARCH, values)]

@@ -1,0 +1,60 @@
+"""SQuAD and what is shaped like it (XQuAD, SberQuAD): the paragraph is the chunk, the article the page."""
+
+from pathlib import Path
+from typing import Any
+
+from db.errors import InputError
+from db.importers.files import read_json
+from db.loading import Row, Rows
+
+
+def read(path: Path) -> Rows:
+    """Reads a SQuAD 1.1 or 2.0 file.
+
+    Chunk ids are made of the article's title and the paragraph's number in it, page URLs of the title. A question's
+    one relevant chunk is its paragraph, its reference the first answer; `is_impossible` makes it unanswerable.
+
+    Raises:
+        InputError: unreadable, not JSON, or not SQuAD (the place is named).
+    """
+    rows = Rows()
+    for a, article in enumerate(_list(read_json(path), "data", str(path), path)):
+        title = str(_get(article, "title", f"data[{a}]", path, default=f"article-{a}"))
+        for p, paragraph in enumerate(_list(article, "paragraphs", f"data[{a}]", path)):
+            place = f"data[{a}].paragraphs[{p}]"
+            chunk_id, url = f"{title}-{p}", f"squad:{title}"
+            context = _get(paragraph, "context", place, path)
+            rows.chunks.append(Row(place, {"id": chunk_id, "confluence_url": url, "text": context}))
+            for q, question in enumerate(_list(paragraph, "qas", place, path)):
+                _question(rows, question, f"{place}.qas[{q}]", path, chunk_id=chunk_id, url=url)
+    return rows
+
+
+def _question(rows: Rows, question: Any, place: str, path: Path, *, chunk_id: str, url: str) -> None:
+    question_id = str(_get(question, "id", place, path))
+    rows.questions.append(Row(place, {"id": question_id, "question": _get(question, "question", place, path)}))
+    answers = _list(question, "answers", place, path)
+    answerable = not question.get("is_impossible", False)
+    values = {
+        "question_id": question_id,
+        "ground_truth_answer": _get(answers[0], "text", f"{place}.answers[0]", path) if answers else None,
+        "relevant_chunk_ids": [chunk_id] if answerable else None,
+        "relevant_urls": [url] if answerable else None,
+        "answerable": answerable,
+        "cluster": url.removeprefix("squad:"),
+        "origin": "imported",
+    }
+    rows.annotations.append(Row(place, values))
+
+
+def _get(value: Any, key: str, place: str, path: Path, **default: Any) -> Any:
+    if not isinstance(value, dict) or (key not in value and not default):
+        raise InputError(f"{path}: {place} has no {key!r}: not a SQuAD file; nothing was loaded")
+    return value.get(key, *default.values())
+
+
+def _list(value: Any, key: str, place: str, path: Path) -> list[Any]:
+    found = _get(value, key, place, path)
+    if not isinstance(found, list):
+        raise InputError(f"{path}: {key!r} of {place} is no list: not a SQuAD file; nothing was loaded")
+    return found

@@ -1,0 +1,132 @@
+"""The journal of evaluations: what runs, what is finished, what died and can be resumed."""
+
+import difflib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import Engine, and_, func, insert, select, update
+from sqlalchemy.engine import RowMapping
+
+from db.errors import InputError
+from db.tables import evaluation, evaluation_batch, evaluation_metric
+
+FINISHED = ("completed", "invalid")
+
+
+@contextmanager
+def alive(engine: Engine, evaluation_id: str) -> Iterator[None]:
+    """Holds the lock that says: the process of this evaluation lives. PostgreSQL frees it when the process dies.
+
+    Raises:
+        InputError: another process is running this evaluation.
+    """
+    connection = engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+    try:
+        if not connection.scalar(select(func.pg_try_advisory_lock(*_lock(evaluation_id)))):
+            raise InputError(f"evaluation {evaluation_id} is running in another process; wait for it or stop it")
+        yield
+    finally:
+        connection.invalidate()  # closes the session and with it the lock, whatever state the connection is in
+        connection.close()
+
+
+def open_evaluation(engine: Engine, row: dict[str, Any]) -> None:
+    """Writes the row of a new evaluation, in state `running`."""
+    with engine.begin() as connection:
+        connection.execute(insert(evaluation).values(**row, state="running", started_at=datetime.now(UTC)))
+
+
+def reopen(engine: Engine, evaluation_id: str) -> None:
+    """Puts an evaluation that did not finish back into state `running`.
+
+    Raises:
+        InputError: it is finished, and a finished evaluation is never changed.
+    """
+    statement = update(evaluation).where(evaluation.c.id == evaluation_id, evaluation.c.state.not_in(FINISHED))
+    with engine.begin() as connection:
+        if not connection.execute(statement.values(state="running", error=None, finished_at=None)).rowcount:
+            raise InputError(f"evaluation {evaluation_id} is finished, there is nothing to resume; run it anew")
+
+
+def describe(engine: Engine, evaluation_id: str, **values: Any) -> None:
+    """Adds what became known after the start: cases, key, resolved parameters."""
+    with engine.begin() as connection:
+        connection.execute(update(evaluation).where(evaluation.c.id == evaluation_id).values(**values))
+
+
+def batch_done(engine: Engine, evaluation_id: str, batch: int) -> None:
+    """Notes that the file of a batch is whole."""
+    with engine.begin() as connection:
+        connection.execute(insert(evaluation_batch).values(evaluation_id=evaluation_id, batch=batch))
+
+
+def batches_done(engine: Engine, evaluation_id: str) -> set[int]:
+    """The numbers of the batches whose files are whole."""
+    done = select(evaluation_batch.c.batch).where(evaluation_batch.c.evaluation_id == evaluation_id)
+    with engine.connect() as connection:
+        return set(connection.scalars(done))
+
+
+def close(
+    engine: Engine, evaluation_id: str, state: str, metrics: Sequence[dict[str, Any]] = (), **values: Any
+) -> None:
+    """Writes the metrics and the final state in one transaction; an evaluation that is not running stays as it is."""
+    statement = update(evaluation).where(evaluation.c.id == evaluation_id, evaluation.c.state == "running")
+    with engine.begin() as connection:
+        changed = connection.execute(statement.values(state=state, finished_at=datetime.now(UTC), **values)).rowcount
+        if changed and metrics:
+            rows = [{"evaluation_id": evaluation_id, **row} for row in metrics]
+            connection.execute(insert(evaluation_metric), rows)
+
+
+def bury_the_dead(engine: Engine) -> list[str]:
+    """Marks evaluations whose process died without a word as failed; returns their ids."""
+    running = select(evaluation.c.id, evaluation.c.tier).where(evaluation.c.state == "running")
+    buried = []
+    with engine.begin() as connection:
+        for evaluation_id, tier in connection.execute(running).tuples().all():
+            if connection.scalar(select(func.pg_try_advisory_xact_lock(*_lock(evaluation_id)))):
+                dead = and_(evaluation.c.id == evaluation_id, evaluation.c.state == "running")
+                error = f"its process died; continue with: yarus run {tier} --resume {evaluation_id}"
+                values = {"state": "failed", "error": error, "finished_at": datetime.now(UTC)}
+                connection.execute(update(evaluation).where(dead).values(**values))
+                buried.append(evaluation_id)
+    return buried
+
+
+def find(engine: Engine, name: str) -> RowMapping:
+    """The evaluation with that id, the only one whose id begins or ends so, or the `last`.
+
+    Raises:
+        InputError: none, or several; the nearest are named.
+    """
+    with engine.connect() as connection:
+        ids = list(connection.scalars(select(evaluation.c.id).order_by(evaluation.c.started_at)))
+        matching = [name] if name in ids else [known for known in ids if known.startswith(name) or known.endswith(name)]
+        if name == "last":
+            matching = ids[-1:]
+        if len(matching) != 1:
+            near = matching or difflib.get_close_matches(name, ids, n=3) or ids[-3:]
+            found = "several evaluations" if matching else "no evaluation"
+            raise InputError(f"{found} {name!r}; there are: {', '.join(near) or 'none yet'}")
+        return connection.execute(select(evaluation).where(evaluation.c.id == matching[0])).mappings().one()
+
+
+def listing(engine: Engine, *, limit: int) -> list[RowMapping]:
+    """The newest evaluations, newest first."""
+    newest = select(evaluation).order_by(evaluation.c.started_at.desc()).limit(limit)
+    with engine.connect() as connection:
+        return list(connection.execute(newest).mappings())
+
+
+def metrics_of(engine: Engine, evaluation_id: str) -> list[RowMapping]:
+    """The metric rows of an evaluation."""
+    rows = select(evaluation_metric).where(evaluation_metric.c.evaluation_id == evaluation_id)
+    with engine.connect() as connection:
+        return list(connection.execute(rows).mappings())
+
+
+def _lock(evaluation_id: str) -> tuple[Any, Any]:
+    return func.hashtext("yarus.evaluation"), func.hashtext(evaluation_id)

@@ -1,0 +1,14 @@
+"""Runs our migrations on the connection that `db.engine` hands over."""
+
+from alembic import context
+
+from db.tables import OURS, SCHEMA
+
+context.configure(
+    connection=context.config.attributes["connection"],
+    target_metadata=OURS,
+    version_table_schema=SCHEMA,
+    include_schemas=True,
+)
+with context.begin_transaction():
+    context.run_migrations()

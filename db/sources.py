@@ -1,0 +1,155 @@
+"""Reading a source: a loaded one or a production database, by the same queries and in one snapshot."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import Connection, Engine, Select, Table, Text, cast, func, inspect, select
+from sqlalchemy.types import LargeBinary
+
+from db import tables
+from db.engine import reaching
+from db.errors import InputError, unknown
+from db.loading import SCHEMA_PREFIX, checked_name
+
+PRODUCTION = "production"
+SAMPLE = "sample"
+
+
+@dataclass(frozen=True)
+class Source:
+    """A source that can be read: where it is, and what its tables and columns are called there."""
+
+    name: str
+    kind: Literal["loaded", "production"]
+    language: str
+    engine: Engine
+    tables: dict[str, Table]
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """The chunks of a source in the order of their ids, which decides ties."""
+
+    ids: list[str]
+    urls: list[str | None]
+    texts: list[str]
+    vectors: NDArray[np.float32] | None
+    """(n, d) as stored in the source; rows of chunks without one are NaN; None if there is none at all."""
+
+
+def loaded(engine: Engine, name: str) -> Source:
+    """A source that was filled by `yarus load`.
+
+    Raises:
+        InputError: there is none of that name; the nearest is named.
+    """
+    checked_name(name)
+    with reaching(engine), engine.connect() as connection:
+        languages = dict(connection.execute(select(tables.source.c.name, tables.source.c.language)).tuples().all())
+    if name not in languages:
+        raise unknown("source", name, languages, f"Fill one with: yarus load squad FILE --into {name}")
+    return Source(name, "loaded", languages[name], engine, tables.source_tables(SCHEMA_PREFIX + name))
+
+
+@contextmanager
+def snapshot(source: Source) -> Iterator[Connection]:
+    """One read-only REPEATABLE READ transaction, so that questions and chunks belong together."""
+    with reaching(source.engine), source.engine.connect() as connection:
+        connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+        yield connection
+
+
+def has_annotations(connection: Connection, source: Source) -> bool:
+    """Whether the source has our optional table of labels."""
+    table = source.tables[tables.ANNOTATION]
+    return inspect(connection).has_table(table.name, schema=table.schema)
+
+
+def read_questions(connection: Connection, source: Source) -> list[dict[str, Any]]:
+    """All rows of `question_answer` with their annotation, by id; ids as text, columns under our names.
+
+    Raises:
+        InputError: a table or column is missing; the message names the setting that maps it.
+    """
+    question = source.tables["question_answer"]
+    wanted = ["id", "question", "answer", "confluence_url", "score", "user_id", "created_at"]
+    _check(connection, source, "question_answer", wanted)
+    columns: list[Any] = [cast(question.c.id, Text).label("question_id")]
+    columns += [question.c[name] for name in wanted[1:]]
+    statement: Select[Any] = select(*columns).order_by(question.c.id)
+    if has_annotations(connection, source):
+        label = source.tables[tables.ANNOTATION]
+        named = [column.key for column in label.columns if column.key not in {"question_id", "review"}]
+        _check(connection, source, tables.ANNOTATION, ["question_id", *named])
+        statement = statement.add_columns(*(label.c[name] for name in named))
+        statement = statement.outerjoin_from(question, label, label.c.question_id == question.c.id)
+    return [dict(row) for row in connection.execute(statement).mappings()]
+
+
+def read_corpus(connection: Connection, source: Source, *, vectors: bool) -> Corpus:
+    """All chunks, by id; with their stored vectors if asked for.
+
+    Raises:
+        InputError: a table or column is missing, or the vectors differ in their number of dimensions.
+    """
+    chunk = source.tables["chunk"]
+    _check(connection, source, "chunk", ["id", "confluence_url", "text", *(["embedding"] if vectors else [])])
+    columns: list[Any] = [cast(chunk.c.id, Text), chunk.c.confluence_url, chunk.c.text]
+    if vectors:
+        columns.append(func.vector_send(chunk.c.embedding, type_=LargeBinary))
+    stream = connection.execution_options(yield_per=5_000)
+    rows = stream.execute(select(*columns).where(chunk.c.text.is_not(None)).order_by(chunk.c.id)).all()
+    ids = [row[0] for row in rows]
+    stored = _matrix(ids, [row[3] for row in rows], source) if vectors else None
+    return Corpus(ids, [row[1] for row in rows], [row[2] for row in rows], stored)
+
+
+def _matrix(ids: list[str], packed: list[bytes | None], source: Source) -> NDArray[np.float32] | None:
+    """Vectors from pgvector's wire format: two 16-bit numbers, the first the dimension, then big-endian float32."""
+    sizes: dict[int, str] = {}
+    for chunk_id, vector in zip(ids, packed, strict=True):
+        if vector is not None:
+            sizes.setdefault((len(vector) - 4) // 4, chunk_id)
+    if len(sizes) > 1:
+        examples = ", ".join(f"{size} (chunk {chunk_id})" for size, chunk_id in sorted(sizes.items()))
+        raise InputError(
+            f"source {source.name!r}: the vectors in {source.tables['chunk'].fullname} have different numbers of "
+            f"dimensions: {examples}; embed the chunks again with one model, or give --vectors computed"
+        )
+    if not sizes:
+        return None
+    matrix = np.full((len(ids), next(iter(sizes))), np.nan, dtype=np.float32)
+    for row, vector in enumerate(packed):
+        if vector is not None:
+            matrix[row] = np.frombuffer(vector, dtype=">f4", offset=4)
+    return matrix
+
+
+def _check(connection: Connection, source: Source, ours: str, wanted: Iterable[str]) -> None:
+    """That the table and its columns are there.
+
+    Raises:
+        InputError: naming what is missing, the nearest that is there, and the setting that maps it.
+    """
+    table = source.tables[ours]
+    inspector = inspect(connection)
+    if not inspector.has_table(table.name, schema=table.schema):
+        there = inspector.get_table_names(schema=table.schema)
+        raise unknown(
+            f"table in source {source.name!r}:",
+            table.fullname,
+            there,
+            f"Map it: YARUS_SOURCE_TABLES__{ours.upper()}=NAME",
+        )
+    there = [column["name"] for column in inspector.get_columns(table.name, schema=table.schema)]
+    for key in wanted:
+        name = table.c[key].name
+        if name not in there:
+            mapping = f"YARUS_SOURCE_COLUMNS__{ours.upper()}__{key.upper()}=NAME"
+            raise unknown(
+                f"column in table {table.fullname!r} of source {source.name!r}:", name, there, f"Map it: {mapping}"
+            )

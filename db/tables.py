@@ -1,0 +1,183 @@
+"""The tables: ours in the schema `yarus`, and the source tables that we read, shaped as in production."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pgvector.sqlalchemy import VECTOR
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    DateTime,
+    Double,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Numeric,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    func,
+)
+from sqlalchemy.dialects.postgresql import JSONB, TSVECTOR
+
+SCHEMA = "yarus"
+OURS = MetaData(schema=SCHEMA)
+
+
+def _at(name: str, comment: str, **kwargs: Any) -> Column[Any]:
+    return Column(name, DateTime(timezone=True), comment=comment, **kwargs)
+
+
+source = Table(
+    "source",
+    OURS,
+    Column("name", Text, primary_key=True, comment="what --source names"),
+    Column("language", Text, nullable=False, comment="ru or en: decides text search and prompts"),
+    Column("origin", Text, nullable=False, comment="the file or database that it was loaded from, without secrets"),
+    _at("loaded_at", "when rows were last added or changed", nullable=False),
+    comment="loaded sources; the rows of each are in the schema source_NAME",
+)
+
+evaluation = Table(
+    "evaluation",
+    OURS,
+    Column("id", Text, primary_key=True, comment="tier, start in UTC and a random part"),
+    Column("tier", Text, nullable=False),
+    Column("state", Text, nullable=False, comment="running, completed, invalid, failed or cancelled"),
+    Column("error", Text, comment="why it failed, or how to resume it"),
+    _at("started_at", "start in UTC", nullable=False),
+    _at("finished_at", "end in UTC; NULL while running"),
+    Column("source", Text, nullable=False),
+    Column("n_cases", Integer, comment="cases asked for"),
+    Column("case_set_hash", Text, comment="SHA-256 of the cases with their labels"),
+    Column("comparability_key", Text, comment="equal keys: the metrics can be compared"),
+    Column("comparability", JSONB, comment="what the key is the hash of"),
+    Column("parameters", JSONB, nullable=False, comment="the flow's parameters as given"),
+    Column("resolved", JSONB, comment="what they came to: unit, retriever, embedder, fallbacks used, notes"),
+    Column("settings", JSONB, nullable=False, comment="settings without secrets"),
+    Column("versions", JSONB, nullable=False, comment="of Yarus, Python and the packages that move numbers"),
+    Column("sut_label", Text, comment="version of the system under test"),
+    Column("git_commit", Text),
+    Column("git_dirty", Boolean),
+    Column("flow_run_id", Text, comment="Prefect's id of the flow run"),
+    Column("statuses", JSONB, comment="status -> number of cases"),
+    Column("coverage", Double, comment="measured cases / cases that could be measured"),
+    Column("tokens_in", BigInteger),
+    Column("tokens_out", BigInteger),
+    Column("cost_usd", Numeric(12, 6)),
+    Column("parquet", Text, comment="path or URL of the file with one row a case"),
+    Index("evaluation_by_start", "tier", "started_at"),
+    comment="one execution of one tier; there from the start in state running",
+)
+
+evaluation_batch = Table(
+    "evaluation_batch",
+    OURS,
+    Column("evaluation_id", Text, ForeignKey(evaluation.c.id, ondelete="CASCADE"), nullable=False),
+    Column("batch", Integer, nullable=False, comment="number of the batch, from 0"),
+    _at("finished_at", "when its file was whole", server_default=func.now(), nullable=False),
+    PrimaryKeyConstraint("evaluation_id", "batch"),
+    comment="finished batches of an evaluation, for resuming it",
+)
+
+evaluation_metric = Table(
+    "evaluation_metric",
+    OURS,
+    Column("evaluation_id", Text, ForeignKey(evaluation.c.id, ondelete="CASCADE"), nullable=False),
+    Column("metric", Text, nullable=False, comment="as in docs/metrics.md"),
+    Column("stratum", Text, nullable=False, comment="'' where the tier has no strata"),
+    Column("value", Double, comment="NULL when it was not measured"),
+    Column("reason", Text, comment="why value is NULL"),
+    Column("ci_low", Double, comment="95 % interval"),
+    Column("ci_high", Double),
+    Column("n_scored", Integer, nullable=False, comment="cases that the value rests on"),
+    Column("n_total", Integer, nullable=False, comment="cases asked for"),
+    Column("grade", Text, comment="excellent, good, attention (silhouette: strong … none)"),
+    Column("direction", Text, nullable=False, comment="higher, lower or neither is better"),
+    Column("signature", Text, nullable=False, comment="metric, parameters and version"),
+    PrimaryKeyConstraint("evaluation_id", "metric", "stratum"),
+    comment="one row a metric of a finished evaluation",
+)
+
+embedding = Table(
+    "embedding",
+    OURS,
+    Column("model", Text, nullable=False, comment="embedder with everything that changes its vectors"),
+    Column("text_hash", LargeBinary, nullable=False, comment="SHA-256 of the text as it was embedded"),
+    Column("vector", LargeBinary, nullable=False, comment="little-endian float32"),
+    PrimaryKeyConstraint("model", "text_hash"),
+    comment="texts already embedded; may be emptied at any time",
+)
+
+fulltext = Table(
+    "fulltext",
+    OURS,
+    Column("corpus", Text, nullable=False, comment="hash of the text search configuration and the corpus"),
+    Column("position", Integer, nullable=False, comment="of the chunk in the corpus, by id"),
+    Column("vector", TSVECTOR, nullable=False),
+    PrimaryKeyConstraint("corpus", "position"),
+    comment="corpora indexed for text search; may be emptied at any time",
+)
+
+ANNOTATION = "annotation"
+REQUIRED = ("question_answer", "chunk")
+
+
+def source_tables(
+    schema: str | None,
+    *,
+    names: Mapping[str, str] | None = None,
+    columns: Mapping[str, Mapping[str, str]] | None = None,
+) -> dict[str, Table]:
+    """The source tables under our names, whatever they and their columns are called in the database.
+
+    Args:
+        schema: their schema; None for the search path.
+        names: our table name -> theirs, with a schema or without.
+        columns: our table name -> our column name -> theirs.
+
+    Returns:
+        `question_answer`, `chunk` and `annotation`; columns are reached by our names: `table.c.confluence_url`.
+    """
+    metadata = MetaData()
+    shapes: dict[str, dict[str, Any]] = {
+        "question_answer": {
+            "id": Text,
+            "question": Text,
+            "embedding": VECTOR,
+            "answer": Text,
+            "confluence_url": Text,
+            "score": Integer,
+            "user_id": Text,
+            "created_at": DateTime(timezone=True),
+        },
+        "chunk": {"id": Text, "confluence_url": Text, "text": Text, "embedding": VECTOR},
+        ANNOTATION: {
+            "question_id": Text,
+            "ground_truth_answer": Text,
+            "relevant_chunk_ids": JSONB,
+            "relevant_urls": JSONB,
+            "ground_truth_show": Boolean,
+            "answerable": Boolean,
+            "cluster": Text,
+            "dialog_id": Text,
+            "turn": Integer,
+            "origin": Text,
+            "review": JSONB,
+        },
+    }
+    tables = {}
+    for ours, shape in shapes.items():
+        theirs = (names or {}).get(ours, ours)
+        within, _, name = theirs.rpartition(".")
+        mapped = (columns or {}).get(ours, {})
+        key = next(iter(shape))
+        made = (
+            Column(mapped.get(column, column), kind, key=column, primary_key=column == key, autoincrement=False)
+            for column, kind in shape.items()
+        )
+        tables[ours] = Table(name, metadata, *made, schema=within or schema)
+    return tables

@@ -1,0 +1,47 @@
+"""The command line: `yarus` or `python -m flows`."""
+
+import sys
+
+import click
+
+from db.errors import DatabaseUnavailable, InputError, ModelUnavailable
+from flows.commands_load import load
+from flows.commands_read import cases, runs, show
+from flows.commands_run import demo, doctor, run
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="yarus")
+def cli() -> None:
+    """Tiered evaluation of retrieval-augmented question answering.
+
+    Start with `yarus demo`; then fill a source with `yarus load`, and evaluate it with `yarus run tier1 --source NAME`.
+    """
+
+
+for _command in (demo, load, run, runs, show, cases, doctor):
+    cli.add_command(_command)
+
+
+def main() -> None:
+    """Runs the command line; exit codes: 0 done, 1 invalid, 2 wrong usage or settings, 3 something outside failed."""
+    try:
+        sys.exit(cli.main(standalone_mode=False) or 0)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except InputError as error:
+        _fail(error, 2)
+    except (DatabaseUnavailable, ModelUnavailable, OSError) as error:
+        _fail(error, 3)
+    except (click.Abort, KeyboardInterrupt):
+        sys.exit(130)
+
+
+def _fail(error: Exception, code: int) -> None:
+    click.echo(f"yarus: {error}", err=True)
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

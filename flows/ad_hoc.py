@@ -1,0 +1,143 @@
+"""An evaluation from the command line: its parameters, Prefect's server, and what is said meanwhile."""
+
+import asyncio
+import logging
+import os
+import sys
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from pydantic import ValidationError
+from rich.console import Console
+from rich.status import Status
+
+from db import journal
+from db.errors import InputError, unknown
+from tasks.connect import database, source
+from tasks.parameters import TIERS, Parameters, Retrieval
+from tasks.retrievers import retriever_kind
+from tasks.settings import masked, settings
+
+Summary = dict[str, Any]
+
+
+def parameters(tier: str, chosen: Mapping[str, Any], pairs: Sequence[str], rest: Sequence[str]) -> Parameters:
+    """The parameters of a tier, from options of the command line.
+
+    Args:
+        tier: its name.
+        chosen: by name.
+        pairs: `parameter=value`, from `--set`.
+        rest: `--parameter`, `value` or `--parameter=value`, as they were given.
+
+    Raises:
+        InputError: no such tier or parameter, or a value that it cannot have; the nearest is named.
+    """
+    models: dict[str, type[Parameters]] = {name: model for name, model in TIERS.items()}  # noqa: C416 - widens the key
+    if tier not in models:
+        raise unknown("tier", tier, models)
+    fields = models[tier].model_fields
+    values = {**chosen, **dict(map(_pair, pairs)), **dict(_options(rest))}
+    for name in values:
+        if name not in fields:
+            raise unknown(f"parameter of {tier}:", name, fields)
+    try:
+        return models[tier].model_validate(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise InputError(f"{tier}: {first['loc'][0]} = {first['input']!r}: {first['msg']}") from None
+
+
+def run_tier(tier: str, chosen: Parameters, *, quiet: bool) -> Summary:
+    """Runs the flow of a tier here and now, on the server of PREFECT_API_URL or one that lives as long as the run."""
+    log = logging.getLogger("yarus")
+    with _saying(quiet):
+        log.info("starting the database")
+        check(chosen)
+        log.info("starting Prefect")
+        _prepare_prefect()
+        return asyncio.run(_flow(tier, chosen))
+
+
+def check(chosen: Parameters) -> None:
+    """Finds what cannot work before Prefect is started, which takes seconds.
+
+    Raises:
+        InputError: no such source, retriever or evaluation to resume.
+        DatabaseUnavailable: the database cannot be reached.
+    """
+    if chosen.resume:
+        journal.find(database(), chosen.resume)
+        return
+    source(chosen.source)
+    if isinstance(chosen, Retrieval):
+        retriever_kind(chosen.retriever or settings().retriever)
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, sign, value = text.partition("=")
+    if not sign:
+        raise InputError(f"--set {text!r}: expected PARAMETER=VALUE")
+    return name.strip().replace("-", "_"), value
+
+
+def _options(rest: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Pairs from `--name value` and `--name=value`."""
+    words = iter(rest)
+    for word in words:
+        if not word.startswith("--"):
+            raise InputError(f"{word!r}: expected --PARAMETER VALUE")
+        name, sign, value = word.removeprefix("--").partition("=")
+        if not sign and (following := next(words, None)) is not None:
+            value = following
+        elif not sign:
+            raise InputError(f"{word}: a value is missing")
+        yield name.replace("-", "_"), value
+
+
+def _flow(tier: str, chosen: Parameters) -> Coroutine[Any, Any, Summary]:
+    from importlib import import_module
+
+    flow = getattr(import_module(f"flows.{tier}"), tier)
+    made: Coroutine[Any, Any, Summary] = flow(chosen)
+    return made
+
+
+def _prepare_prefect() -> None:
+    """Keeps Prefect's own database at home, and its words off the screen: what matters is said by us."""
+    folder = settings().home.absolute() / "prefect"
+    folder.mkdir(parents=True, exist_ok=True)
+    os.environ.setdefault("PREFECT_API_DATABASE_CONNECTION_URL", f"sqlite+aiosqlite:///{folder}/prefect.db")
+    os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")
+    os.environ.setdefault("PREFECT_SERVER_LOGGING_LEVEL", "CRITICAL")
+
+
+@contextmanager
+def _saying(quiet: bool) -> Iterator[None]:
+    """Shows what the evaluation is doing on stderr: a line that changes, or lines where it is no terminal."""
+    log = logging.getLogger("yarus")
+    console = Console(stderr=True, highlight=False)
+    with Status("", console=console) as status:
+        handler = _Say(console, status if sys.stderr.isatty() else None)
+        log.addHandler(handler)
+        log.setLevel(logging.WARNING if quiet else logging.INFO)
+        try:
+            yield
+        finally:
+            log.removeHandler(handler)
+
+
+class _Say(logging.Handler):
+    """Hands what is logged to the status line; warnings stay on the screen."""
+
+    def __init__(self, console: Console, status: Status | None) -> None:
+        super().__init__()
+        self._console, self._status = console, status
+
+    def emit(self, record: logging.LogRecord) -> None:
+        message = masked(record.getMessage())
+        if self._status is None or record.levelno > logging.INFO:
+            self._console.print(message, markup=False)
+        else:
+            self._status.update(message)

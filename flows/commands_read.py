@@ -1,0 +1,66 @@
+"""`yarus runs`, `show`, `cases`: what evaluations left behind."""
+
+import click
+
+as_json = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+
+
+@click.command()
+@click.option("--limit", default=20, show_default=True, type=click.IntRange(1), help="How many, newest first.")
+@as_json
+def runs(limit: int, as_json: bool) -> None:
+    """List evaluations."""
+    from db import journal
+    from flows.printing import print_runs
+    from tasks.connect import database
+    from tasks.report import as_json as document
+
+    engine = database()
+    journal.bury_the_dead(engine)
+    rows = journal.listing(engine, limit=limit)
+    if not as_json:
+        print_runs(rows)
+        return
+    names = ("id", "tier", "state", "source", "n_cases", "coverage", "started_at", "finished_at", "comparability_key")
+    kept = [
+        {("evaluation_id" if name == "id" else name): row[name] for name in (*names, "parquet", "error")}
+        for row in rows
+    ]
+    click.echo(document(kept))
+
+
+@click.command()
+@click.argument("evaluation")
+@as_json
+def show(evaluation: str, as_json: bool) -> None:
+    """Show one evaluation: its id, the beginning or end of it, or 'last'."""
+    from flows.printing import print_summary
+    from tasks.connect import database
+    from tasks.report import as_json as document
+    from tasks.report import summary
+    from tasks.settings import settings
+
+    found = summary(database(), evaluation)
+    if as_json:
+        click.echo(document(found))
+    else:
+        print_summary(found, settings().language)
+
+
+@click.command()
+@click.argument("evaluation")
+@click.option("--where", multiple=True, metavar="COLUMN=VALUE", help="Also != < <= > >= and ~ (contains); repeatable.")
+@click.option("--limit", default=20, show_default=True, type=click.IntRange(1), help="How many to print.")
+@as_json
+def cases(evaluation: str, where: tuple[str, ...], limit: int, as_json: bool) -> None:
+    """Show the cases of an evaluation, for example: yarus cases last --where 'hit_rate@1=0'."""
+    from flows.printing import print_cases
+    from tasks.connect import database
+    from tasks.report import as_json as document
+    from tasks.report import cases_where
+
+    found = cases_where(database(), evaluation, where)
+    if as_json:
+        click.echo(document(found.slice(0, limit).to_pylist()))
+    else:
+        print_cases(found, limit)

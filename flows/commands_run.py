@@ -1,0 +1,66 @@
+"""`yarus run`, `demo` and `doctor`: evaluations from the command line."""
+
+from typing import Any
+
+import click
+
+as_json = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+
+
+@click.command(context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
+@click.argument("tier")
+@click.option("--source", help="Where the questions come from; default: the bundled sample.")
+@click.option("--limit", type=int, help="Evaluate a seeded random sample of this many questions.")
+@click.option("--set", "pairs", multiple=True, metavar="PARAMETER=VALUE", help="Any parameter of the tier.")
+@click.option("--resume", metavar="EVALUATION", help="Finish an evaluation that was stopped or killed.")
+@as_json
+@click.pass_context
+def run(context: click.Context, /, tier: str, pairs: tuple[str, ...], as_json: bool, **given: Any) -> None:
+    """Evaluate one tier; its other parameters follow as --parameter VALUE.
+
+    \b
+    yarus run tier1 --source xquad_ru --retriever fulltext
+    yarus run tier1 --set embedder=intfloat/multilingual-e5-small
+    """
+    from flows.ad_hoc import parameters, run_tier
+
+    chosen = {name: value for name, value in given.items() if value is not None}
+    _finish(run_tier(tier, parameters(tier, chosen, pairs, context.args), quiet=as_json), as_json=as_json)
+
+
+@click.command()
+@as_json
+def demo(as_json: bool) -> None:
+    """Evaluate the bundled sample with the embedded database: no key, no network, nothing to set up."""
+    from flows.ad_hoc import parameters, run_tier
+
+    click.echo("Yarus demo: tier 1 (retrieval) on the bundled sample of a university help desk, offline", err=True)
+    _finish(run_tier("tier1", parameters("tier1", {}, (), ()), quiet=as_json), as_json=as_json)
+
+
+@click.command()
+@as_json
+def doctor(as_json: bool) -> None:
+    """Check settings, database, sources, embedder and metrics, and say what to fix."""
+    from flows.printing import print_findings
+    from tasks.doctor import examine
+    from tasks.report import as_json as document
+
+    findings = examine()
+    if as_json:
+        click.echo(document([finding._asdict() for finding in findings]))
+    else:
+        print_findings(findings)
+    raise SystemExit(max((finding.code for finding in findings), default=0))
+
+
+def _finish(summary: dict[str, Any], *, as_json: bool) -> None:
+    from flows.printing import print_summary
+    from tasks.report import as_json as document
+    from tasks.settings import settings
+
+    if as_json:
+        click.echo(document(summary))
+    else:
+        print_summary(summary, settings().language)
+    raise SystemExit(0 if summary["state"] == "completed" else 1)

@@ -1,0 +1,152 @@
+"""Results for people, on stdout."""
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from sqlalchemy.engine import RowMapping
+
+from flows.words import WORDS
+from metrics.table import METRICS, grade_label
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from db.loading import LoadReport
+    from tasks.doctor import Finding
+
+COLOURS = {"excellent": "green", "strong": "green", "good": "cyan", "reasonable": "cyan", "attention": "yellow"}
+COLOURS |= {"weak": "yellow", "absent": "yellow", "completed": "green", "running": "cyan"}
+WIDTH = 110
+
+
+def print_summary(summary: dict[str, Any], language: str) -> None:
+    """An evaluation: its metrics with grades, what could not be measured and why, where the files are."""
+    words = WORDS[language]
+    console = _console()
+    state = _coloured(words[summary["state"]], summary["state"])
+    console.print(f"\n[bold]{summary['evaluation_id']}[/] · {escape(summary['source'])} · {state}")
+    if summary["system"]:
+        console.print(f"{words['system']}: {escape(_system(summary['system']))}", style="dim")
+    if summary["metrics"]:
+        console.print(_metrics(summary["metrics"], words, language))
+    _print_statuses(console, summary, words)
+    for note in summary["notes"]:
+        console.print(f"{words['note']}: {escape(note)}")
+    if summary["error"]:
+        console.print(escape(summary["error"]), style="yellow")
+    if summary["parquet"]:
+        console.print(f"{words['key']}: {summary['comparability_key']}")
+        console.print(f"{words['file']}: {escape(summary['parquet'])}", soft_wrap=True)
+        console.print(words["next"].format(id=summary["evaluation_id"]), soft_wrap=True)
+
+
+def print_runs(rows: Iterable[RowMapping]) -> None:
+    """The list of evaluations."""
+    table = Table("id", "state", "source", "cases", "coverage", "started", box=None)
+    for row in rows:
+        coverage = "" if row["coverage"] is None else f"{row['coverage']:.1%}"
+        started = f"{row['started_at']:%Y-%m-%d %H:%M}"
+        state = _coloured(row["state"], row["state"])
+        table.add_row(row["id"], state, row["source"], str(row["n_cases"] or ""), coverage, started)
+    console = _console()
+    console.print(table if table.row_count else "no evaluations yet; start one: yarus run tier1")
+
+
+def print_cases(cases: "pa.Table", limit: int) -> None:
+    """The first cases, one paragraph each."""
+    console = _console()
+    shown = cases.slice(0, limit).to_pylist()
+    for case in shown:
+        status = case["status"] if case["reason"] is None else f"{case['status']}: {case['reason']}"
+        console.print(f"[bold]{escape(case['case_id'])}[/] [dim]{escape(status)}[/]")
+        console.print(f"  {escape(case['question'])}")
+        for name in ("relevant", "retrieved"):
+            if case.get(name) is not None:
+                console.print(f"  [dim]{name}[/] {escape(_ids(case[name]))}")
+    console.print(f"{len(shown)} of {len(cases)} cases", style="dim")
+
+
+def print_load(report: "LoadReport") -> None:
+    """What a load did."""
+    console = _console()
+    table = Table(escape(report.source), "read", "added", "updated", "skipped", box=None)
+    for name, counts in (("questions", report.questions), ("chunks", report.chunks)):
+        table.add_row(name, *(f"{n}" for n in (counts.read, counts.added, counts.updated, counts.skipped)))
+    console.print(table)
+    for problem in report.problems:
+        console.print(escape(problem), style="yellow")
+    console.print(f"evaluate it: yarus run tier1 --source {report.source}")
+
+
+def print_findings(findings: "Sequence[Finding]") -> None:
+    """What the doctor found."""
+    console = _console()
+    for finding in findings:
+        mark = "[green]ok[/]     " if finding.code == 0 else "[yellow]problem[/]"
+        console.print(f"{mark} {escape(finding.what)}: {escape(finding.found)}", soft_wrap=True)
+        if finding.way_out:
+            console.print(f"        {escape(finding.way_out)}", soft_wrap=True)
+
+
+def _metrics(metrics: dict[str, Any], words: dict[str, str], language: str) -> Table:
+    table = Table(words["metric"], *(words[name] for name in ("value", "interval", "measured", "grade")), box=None)
+    for column in table.columns[1:4]:
+        column.justify = "right"
+    for name, metric in metrics.items():
+        grade = metric["grade"] and _coloured(grade_label(metric["grade"], language), metric["grade"])
+        counted = f"{metric['n_scored']} / {metric['n_total']}"
+        if metric["value"] is None:
+            table.add_row(name, f"[yellow]{words['not measured']}[/]", "", counted, escape(metric["reason"] or ""))
+        else:
+            table.add_row(name, _number(name, metric["value"]), _interval(name, metric), counted, grade or "")
+    return table
+
+
+def _print_statuses(console: Console, summary: dict[str, Any], words: dict[str, str]) -> None:
+    unmeasured = {status: count for status, count in summary["statuses"].items() if status != "ok"}
+    total = summary["n_cases"]
+    if unmeasured:
+        why = ", ".join(f"{words[status]} {count}" for status, count in unmeasured.items())
+        console.print(f"{words['unmeasured'].format(n=sum(unmeasured.values()), total=total)}: {why}.")
+    elif summary["statuses"]:
+        console.print(words["all measured"].format(total=total))
+    if summary["coverage"] is not None:
+        console.print(f"{words['coverage']}: {summary['coverage']:.1%}")
+
+
+def _number(name: str, value: float) -> str:
+    declared = METRICS.get(name)
+    if declared is not None and declared.unit == "count":
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if declared is not None and declared.unit in ("ms", "percent") else f"{value:.3f}"
+
+
+def _interval(name: str, metric: dict[str, Any]) -> str:
+    if metric["ci_low"] is None:
+        return ""
+    return f"{_number(name, metric['ci_low'])} – {_number(name, metric['ci_high'])}"
+
+
+def _system(system: dict[str, Any]) -> str:
+    shown = {
+        name: system[name] for name in ("retriever", "embedder_identity", "vectors", "unit", "k") if name in system
+    }
+    return ", ".join(f"{name.removesuffix('_identity')} {str(value).split('|')[0]}" for name, value in shown.items())
+
+
+def _ids(ids: list[str]) -> str:
+    return ", ".join(ids[:10]) + (" …" if len(ids) > 10 else "") if ids else "—"
+
+
+def _coloured(text: str, key: str) -> str:
+    colour = COLOURS.get(key, "yellow")
+    return f"[{colour}]{text}[/]"
+
+
+def _console() -> Console:
+    """A terminal's own width; a fixed one where the output goes into a file or a pipe."""
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=WIDTH)

@@ -1,0 +1,30 @@
+"""Tier 1, retrieval: are the relevant chunks or pages found, and how far up?"""
+
+from typing import Any
+
+from prefect import flow
+from prefect.runtime import flow_run
+
+from tasks.load import load
+from tasks.parameters import Tier1
+from tasks.persist import finish, in_batches
+from tasks.retrieve import index, retrieve
+from tasks.run import evaluation
+from tasks.score import score_rankings
+
+
+@flow(name="tier1", flow_run_name="tier1 {parameters.source}")
+async def tier1(parameters: Tier1) -> dict[str, Any]:
+    """Ranks the corpus for every question and scores the rankings against the labels.
+
+    Args:
+        parameters: what to evaluate, and with what.
+
+    Returns:
+        The summary of the evaluation, as `yarus run tier1 --json` prints it.
+    """
+    async with evaluation("tier1", parameters, flow_run_id=flow_run.get_id()) as run:
+        run = await load(run)
+        run = await index(run)
+        await in_batches(run, steps=(retrieve, score_rankings))
+        return await finish(run)

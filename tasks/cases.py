@@ -1,0 +1,85 @@
+"""The table of cases: one row a question, which every step of a tier adds columns to. Its columns are declared here."""
+
+from typing import Any, Literal, NamedTuple
+
+import pyarrow as pa
+
+from metrics.table import METRICS
+
+Status = Literal[
+    "ok",
+    "sut_error",
+    "sut_refusal",
+    "judge_error",
+    "parse_error",
+    "unlabelled",
+    "stale_label",
+    "not_applicable",
+    "skipped_budget",
+]
+CANNOT_BE_MEASURED = ("unlabelled", "stale_label", "not_applicable")
+"""Statuses of cases that no evaluation could have scored: they are left out of the coverage."""
+
+MEASURED = ("ok", "sut_refusal")
+TEXTS = pa.list_(pa.string())
+
+
+class Column(NamedTuple):
+    """A column of the table of cases."""
+
+    type: pa.DataType
+    meaning: str
+
+
+COLUMNS: dict[str, Column] = {
+    "case_id": Column(pa.string(), "the source and the row's own id; relabelling keeps it"),
+    "question_id": Column(pa.string(), "id in question_answer"),
+    "question": Column(pa.string(), "as the user wrote it"),
+    "status": Column(pa.string(), "ok, or why the case could not be measured"),
+    "reason": Column(pa.string(), "the status in words; NULL when ok"),
+    "group": Column(pa.string(), "cases of one group are not independent: the page, user or dialog they share"),
+    "relevant": Column(TEXTS, "ids labelled relevant, of the evaluation's unit"),
+    "grades": Column(pa.list_(pa.float64()), "grade of each, NULL where the labels have none"),
+    "retrieved": Column(TEXTS, "ranking: ids of the evaluation's unit, best first; NULL when the retriever failed"),
+    "distances": Column(pa.list_(pa.float64()), "distance of each, smaller is nearer"),
+    "latency_ms": Column(pa.float64(), "of the system under test; NULL where it was not timed alone"),
+}
+COLUMNS |= {
+    metric.column: Column(pa.float64(), metric.measures)
+    for metric in METRICS.values()
+    if metric.column is not None and metric.column not in COLUMNS
+}
+
+
+def table(**columns: Any) -> pa.Table:
+    """A table of cases with these columns."""
+    return with_columns(None, **columns)
+
+
+def with_columns(cases: pa.Table | None, **columns: Any) -> pa.Table:
+    """The cases with columns added or replaced, in the types that are declared for them.
+
+    Args:
+        cases: n rows; None to begin with.
+        columns: name -> n values; NaN in a list or array of numbers becomes NULL.
+
+    Raises:
+        KeyError: a column that is not declared in `COLUMNS`.
+        ValueError: values that do not fit the column's type, or are not n.
+    """
+    for name, values in columns.items():
+        if name not in COLUMNS:
+            raise KeyError(f"column {name!r} is not declared in tasks/cases.py")
+        array = pa.array(values, type=COLUMNS[name].type, from_pandas=True)
+        field = pa.field(name, COLUMNS[name].type)
+        if cases is None:
+            cases = pa.table([array], schema=pa.schema([field]))
+        elif len(array) != len(cases):
+            raise ValueError(f"column {name!r} has {len(array)} values for {len(cases)} cases")
+        elif name in cases.column_names:
+            cases = cases.set_column(cases.column_names.index(name), field, array)
+        else:
+            cases = cases.append_column(field, array)
+    if cases is None:
+        raise ValueError("a table of cases needs a column")
+    return cases

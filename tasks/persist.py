@@ -1,0 +1,143 @@
+"""The last steps: batches on disk as they finish, then one Parquet file, then the metrics in SQL."""
+
+import asyncio
+import hashlib
+import json
+import logging
+import shutil
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from datetime import UTC
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from prefect import task
+from prefect.cache_policies import NO_CACHE
+
+from db import journal
+from metrics.table import metrics_of
+from tasks.cases import COLUMNS
+from tasks.connect import database
+from tasks.files import publish, write_batches, write_whole
+from tasks.load import read_cases, statuses
+from tasks.report import summary
+from tasks.run import Run
+from tasks.score import coverage, summarise
+from tasks.settings import settings
+
+log = logging.getLogger("yarus")
+Step = Callable[[Run, pa.Table], pa.Table | Awaitable[pa.Table]]
+IN_FLIGHT = 2
+"""Batches at once: one computes while another waits for the disk or the database."""
+
+
+async def in_batches(run: Run, steps: Sequence[Step]) -> None:
+    """Sends the cases through the steps, batch by batch; a batch that was finished before is not done again."""
+    done = await asyncio.to_thread(journal.batches_done, database(), run.id)
+    gate = asyncio.Semaphore(IN_FLIGHT)
+
+    async def one(batch: int) -> None:
+        async with gate:
+            await evaluate_batch(run, batch, steps)
+            log.info("batch %d of %d is done", batch + 1, run.n_batches)
+
+    waiting = [batch for batch in range(run.n_batches) if batch not in done or not _batch_file(run, batch).exists()]
+    async with asyncio.TaskGroup() as group:
+        for batch in waiting:
+            group.create_task(one(batch))
+
+
+@task(task_run_name="batch {batch}", cache_policy=NO_CACHE)
+async def evaluate_batch(run: Run, batch: int, steps: Sequence[Step]) -> None:
+    """Sends one batch of cases through the steps and keeps the result."""
+    cases = read_cases(run, batch)
+    for step in steps:
+        result = await asyncio.to_thread(step, run, cases)
+        cases = await result if isinstance(result, Awaitable) else result
+    await asyncio.to_thread(_keep, run, batch, cases)
+
+
+@task(task_run_name="finish", cache_policy=NO_CACHE)
+async def finish(run: Run) -> dict[str, Any]:
+    """Writes the file, then metrics and final state in one transaction; returns the summary of the evaluation.
+
+    Raises:
+        ValueError: the cases do not have the columns of the tier.
+    """
+    return await asyncio.to_thread(_finish, run)
+
+
+def comparability(run: Run, case_set_hash: str) -> dict[str, Any]:
+    """Everything that must be equal for two evaluations' metrics to be compared.
+
+    The system under test and its corpus are what is compared, so they are not in it.
+    """
+    frozen = run.parameters.source != "production"
+    rule = {"limit": run.parameters.limit, "seed": run.parameters.seed} if run.parameters.limit else {}
+    return {
+        "tier": run.tier,
+        "cases": {"sha256": case_set_hash} if frozen else {"source": run.parameters.source, **rule},
+        "metrics": [metric.signature_with(**_options(run)) for metric in metrics_of(run.tier)],
+        "unit": run.resolved["unit"],
+        "k": run.resolved["k"],
+        "labels": "annotation, else the log",
+    }
+
+
+def _finish(run: Run) -> dict[str, Any]:
+    engine = database()
+    whole = run.work / f"{run.id}.parquet"
+    write_batches(_batches(run), whole)
+    cases = pq.read_table(whole)
+    row = journal.find(engine, run.id)
+    parts = comparability(run, row["case_set_hash"])
+    key = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
+    counts = statuses(cases)
+    share = coverage(counts)
+    values = summarise(run.tier, cases, seed=run.parameters.seed, options=_options(run))
+    date = f"{row['started_at'].astimezone(UTC):%Y-%m-%d}"
+    path = publish(whole, settings().results_root, f"tier={run.tier}", f"date={date}", f"{run.id}.parquet")
+    valid = share is not None and share >= settings().min_coverage
+    journal.close(
+        engine,
+        run.id,
+        "completed" if valid else "invalid",
+        [value.row() for value in values],
+        error=None if valid else _why_invalid(share),
+        comparability_key=key,
+        comparability=parts,
+        statuses=counts,
+        coverage=share,
+        parquet=path,
+    )
+    shutil.rmtree(run.work, ignore_errors=True)
+    return summary(engine, run.id)
+
+
+def _why_invalid(share: float | None) -> str:
+    wanted = settings().min_coverage
+    if share is None:
+        return "no case could be measured: none has a label that names something in the corpus"
+    return f"only {share:.1%} of the cases that could be measured were; {wanted:.0%} are needed (YARUS_MIN_COVERAGE)"
+
+
+def _options(run: Run) -> dict[str, Any]:
+    return {"depth": run.resolved["k"], "gain": run.resolved["gain"]}
+
+
+def _keep(run: Run, batch: int, cases: pa.Table) -> None:
+    unknown = set(cases.column_names) - set(COLUMNS)
+    if unknown:
+        raise ValueError(f"columns {sorted(unknown)} are not declared in tasks/cases.py")
+    write_whole(cases, _batch_file(run, batch))
+    journal.batch_done(database(), run.id, batch)
+
+
+def _batches(run: Run) -> Iterator[pa.Table]:
+    for batch in range(run.n_batches):
+        yield pq.read_table(_batch_file(run, batch))
+
+
+def _batch_file(run: Run, batch: int) -> Path:
+    return run.work / f"batch-{batch:04d}.parquet"

@@ -1,0 +1,108 @@
+"""What an evaluation came to, from the journal: one document for programs, tables for people."""
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlalchemy import Engine
+
+from db import journal
+from db.errors import InputError, unknown
+from metrics.table import METRICS
+from tasks import files
+
+Document = dict[str, Any]
+
+
+def summary(engine: Engine, evaluation_id: str) -> Document:
+    """The evaluation as `yarus run --json` prints it.
+
+    Returns:
+        evaluation_id, tier, state, parquet, comparability_key, metrics (and strata where the tier has them), and what
+        explains them: source, cases, statuses, coverage, system, notes, error.
+    """
+    row = journal.find(engine, evaluation_id)
+    strata: dict[str, Document] = {}
+    order = {name: position for position, name in enumerate(METRICS)}
+    for metric in sorted(journal.metrics_of(engine, row["id"]), key=lambda metric: order.get(metric["metric"], 999)):
+        kept = ("value", "reason", "ci_low", "ci_high", "n_scored", "n_total", "grade")
+        strata.setdefault(metric["stratum"], {})[metric["metric"]] = {name: metric[name] for name in kept}
+    resolved = row["resolved"] or {}
+    document = {
+        "evaluation_id": row["id"],
+        "tier": row["tier"],
+        "state": row["state"],
+        "error": row["error"],
+        "parquet": row["parquet"],
+        "comparability_key": row["comparability_key"],
+        "source": row["source"],
+        "started_at": row["started_at"].isoformat(),
+        "finished_at": row["finished_at"].isoformat() if row["finished_at"] else None,
+        "n_cases": row["n_cases"],
+        "case_set_hash": row["case_set_hash"],
+        "statuses": row["statuses"] or {},
+        "coverage": row["coverage"],
+        "system": {name: value for name, value in resolved.items() if name != "notes"},
+        "sut_label": row["sut_label"],
+        "notes": resolved.get("notes", []),
+        "metrics": strata.pop("", {}),
+    }
+    return document | ({"strata": strata} if strata else {})
+
+
+def as_json(document: Any) -> str:
+    """The document as text; what is not measured is null."""
+    return json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False, default=str)
+
+
+def cases_where(engine: Engine, evaluation_id: str, conditions: Sequence[str]) -> pa.Table:
+    """The cases of an evaluation that meet all conditions.
+
+    Args:
+        engine: of our own database.
+        evaluation_id: or the beginning or end of it, or `last`.
+        conditions: `COLUMN=VALUE`, also with != < <= > >= and ~ (contains); the value `null` is no value.
+
+    Raises:
+        InputError: it has no file, a condition is not of that form, or names no column of it.
+    """
+    row = journal.find(engine, evaluation_id)
+    if row["parquet"] is None:
+        raise InputError(f"evaluation {row['id']} is {row['state']} and has no cases yet; {row['error'] or ''}")
+    try:
+        cases = files.read(row["parquet"])
+    except (OSError, pa.ArrowInvalid) as error:
+        raise InputError(f"evaluation {row['id']}: its file {row['parquet']} cannot be read: {error}") from None
+    for condition in conditions:
+        cases = cases.filter(_mask(cases, condition))
+    return cases
+
+
+def _mask(cases: pa.Table, condition: str) -> pa.ChunkedArray:
+    parsed = re.fullmatch(r"\s*(.+?)\s*(!=|<=|>=|=|<|>|~)\s*(.*?)\s*", condition)
+    if parsed is None:
+        raise InputError(f"condition {condition!r}: expected COLUMN=VALUE, or != < <= > >= ~ in place of =")
+    name, sign, value = parsed.groups()
+    if name not in cases.column_names:
+        raise unknown("column", name, cases.column_names)
+    column = cases[name]
+    if value == "null" and sign in ("=", "!="):
+        return pc.is_null(column) if sign == "=" else pc.is_valid(column)
+    if sign == "~":
+        return pc.match_substring(pc.cast(column, pa.string()), value, ignore_case=True)
+    try:
+        wanted = pa.scalar(value).cast(column.type)
+    except pa.ArrowInvalid:
+        raise InputError(f"condition {condition!r}: {value!r} is no {column.type}") from None
+    compare = {
+        "=": pc.equal,
+        "!=": pc.not_equal,
+        "<": pc.less,
+        "<=": pc.less_equal,
+        ">": pc.greater,
+        ">=": pc.greater_equal,
+    }
+    return compare[sign](column, wanted)

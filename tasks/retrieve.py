@@ -1,0 +1,166 @@
+"""Retrieval: the corpus made searchable once, then a ranking for every question."""
+
+import asyncio
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+from prefect import task
+
+from db import journal
+from db.errors import InputError
+from db.sources import Corpus
+from db.urls import canonical_url
+from tasks.cases import with_columns
+from tasks.connect import database
+from tasks.embed import embed
+from tasks.load import read_stored_corpus
+from tasks.models.embedders import Embedder, Vectors, embedders
+from tasks.retrievers import RETRIEVERS, Ranking, Retriever
+from tasks.run import Run
+from tasks.settings import settings
+
+TIMED = 100
+"""Questions of an evaluation that are timed alone, where a batch is faster than its questions."""
+
+
+@task(task_run_name="index the corpus")
+async def index(run: Run) -> Run:
+    """Makes the corpus searchable, and writes down by what: retriever, embedder, whose vectors.
+
+    Raises:
+        InputError: the source's vectors are not the embedder's.
+    """
+    return await asyncio.to_thread(_index, run)
+
+
+def _index(run: Run) -> Run:
+    configuration = settings()
+    resolved = dict(run.resolved)
+    if RETRIEVERS[resolved["retriever"]].uses_vectors:
+        embedder_name = run.retrieval.embedder or configuration.embedder
+        questions, chunks = embedders(embedder_name, configuration)
+        corpus = read_stored_corpus(run)
+        resolved |= {"embedder": embedder_name, "embedder_identity": questions.identity, "vectors": "computed"}
+        if corpus.vectors is not None or run.retrieval.vectors == "stored":
+            notes = check_stored(corpus, chunks, run.parameters.source)
+            resolved |= {"vectors": "stored", "notes": [*resolved["notes"], *notes]}
+    run = replace(run, resolved=resolved)
+    _opened(run)
+    journal.describe(database(), run.id, resolved=resolved)
+    return run
+
+
+def check_stored(corpus: Corpus, chunks: Embedder, source: str) -> list[str]:
+    """That the source's vectors are those of the embedder: same dimensions, and equal for a few chunks.
+
+    Returns:
+        Notes on chunks without a vector, which cannot be found, as in production.
+
+    Raises:
+        InputError: they are another model's.
+    """
+    vectors = corpus.vectors
+    if vectors is None:
+        raise InputError(f"source {source!r} has no stored vectors; give --vectors computed")
+    there = np.flatnonzero(~np.isnan(vectors[:, 0]))
+    probe = there[np.linspace(0, len(there) - 1, num=min(5, len(there)), dtype=int)]
+    expected = chunks.encode([corpus.texts[number] for number in probe])
+    ours = f"the embedder {chunks.identity.split('|')[0]!r}"
+    way_out = "Set YARUS_EMBEDDER to the model that made them, or give --vectors computed to embed the chunks anew"
+    if expected.shape[1] != vectors.shape[1]:
+        raise InputError(
+            f"source {source!r}: chunk.embedding has {vectors.shape[1]} dimensions, "
+            f"{ours} gives {expected.shape[1]}. {way_out}"
+        )
+    cosines = _cosines(vectors[probe], expected)
+    if cosines.min() < 0.99:
+        worst = corpus.ids[probe[cosines.argmin()]]
+        raise InputError(
+            f"source {source!r}: the stored vector of chunk {worst} and that of {ours} have cosine "
+            f"{cosines.min():.2f}, not 1: they are of different models (or prefixes). {way_out}"
+        )
+    missing = len(corpus.ids) - len(there)
+    return [f"{missing} of {len(corpus.ids)} chunks have no stored vector and cannot be found"] if missing else []
+
+
+def retrieve(run: Run, cases: pa.Table) -> pa.Table:
+    """Adds `retrieved`, `distances` and the latencies; a retriever that fails makes the case `sut_error`."""
+    questions = cases["question"].to_pylist()
+    timed = -(-TIMED // run.n_batches)
+    rankings = rank(run, questions, run.resolved["k"], timed=timed)
+    statuses, reasons = cases["status"].to_pylist(), cases["reason"].to_pylist()
+    for number, ranking in enumerate(rankings):
+        if ranking.error is not None and statuses[number] == "ok":
+            statuses[number], reasons[number] = "sut_error", ranking.error
+    failed = [ranking.error is not None for ranking in rankings]
+    latencies = [ranking.latency_ms for ranking in rankings]
+    return with_columns(
+        cases,
+        status=statuses,
+        reason=reasons,
+        retrieved=[None if fail else ranking.ids for ranking, fail in zip(rankings, failed, strict=True)],
+        distances=[None if fail else ranking.distances for ranking, fail in zip(rankings, failed, strict=True)],
+        latency_ms=latencies,
+        retrieval_latency_ms=latencies,
+    )
+
+
+def rank(run: Run, questions: Sequence[str], k: int, *, timed: int) -> list[Ranking]:
+    """Rankings of k chunks, or of k pages by the best chunk of each, fetching more chunks until they are found."""
+    pages, retriever = _opened(run)
+    vectors = _question_vectors(run, questions)
+    if run.resolved["unit"] == "chunk":
+        return retriever.retrieve(questions, vectors, k, timed=timed)
+    rankings: list[Ranking] = [Ranking([], [])] * len(questions)
+    pending, fetch = list(range(len(questions))), 4 * k
+    while pending:
+        some = vectors[pending] if vectors is not None else None
+        chunks = retriever.retrieve([questions[number] for number in pending], some, fetch, timed=timed)
+        short = []
+        for number, ranking in zip(pending, chunks, strict=True):
+            latency_ms = ranking.latency_ms if timed else rankings[number].latency_ms
+            rankings[number] = replace(by_page(ranking, pages, k), latency_ms=latency_ms)
+            if len(rankings[number].ids) < k and len(ranking.ids) == fetch:
+                short.append(number)
+        pending, fetch, timed = short, 4 * fetch, 0
+    return rankings
+
+
+def by_page(ranking: Ranking, pages: dict[str, str | None], k: int) -> Ranking:
+    """The k best pages of a ranking of chunks, each where its best chunk stands."""
+    best: dict[str, float] = {}
+    for chunk, distance in zip(ranking.ids, ranking.distances, strict=True):
+        page = pages.get(chunk)
+        if page is not None and page not in best and len(best) < k:
+            best[page] = distance
+    return replace(ranking, ids=list(best), distances=list(best.values()))
+
+
+def _question_vectors(run: Run, questions: Sequence[str]) -> Vectors | None:
+    if not RETRIEVERS[run.resolved["retriever"]].uses_vectors:
+        return None
+    model, _ = embedders(run.resolved["embedder"], settings())
+    return embed(list(questions), model, database())
+
+
+def _opened(run: Run) -> tuple[dict[str, str | None], Retriever]:
+    """The page of every chunk, and the retriever; made once a process."""
+    with _OPENING:
+        if run.id not in _OPEN:
+            _OPEN.clear()
+            corpus = read_stored_corpus(run)
+            pages = dict(zip(corpus.ids, map(canonical_url, corpus.urls), strict=True))
+            _OPEN[run.id] = pages, RETRIEVERS[run.resolved["retriever"]].open(run, corpus)
+        return _OPEN[run.id]
+
+
+_OPENING = threading.Lock()
+_OPEN: dict[str, tuple[dict[str, str | None], Retriever]] = {}
+
+
+def _cosines(left: Vectors, right: Vectors) -> Vectors:
+    products = np.einsum("ij,ij->i", left, right)
+    return np.asarray(products / np.linalg.norm(left, axis=1) / np.linalg.norm(right, axis=1))

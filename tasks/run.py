@@ -1,0 +1,145 @@
+"""An evaluation on its way: its parameters, its working folder, and its row in the journal from start to end."""
+
+import asyncio
+import logging
+import secrets
+import subprocess
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from platform import python_version
+from typing import Any
+
+from sqlalchemy import Engine
+
+from db import journal
+from db.errors import InputError
+from metrics.table import Tier
+from tasks.connect import database
+from tasks.parameters import TIERS, Parameters, Retrieval
+from tasks.settings import settings
+
+log = logging.getLogger("yarus")
+MEASURING = ("numpy", "scipy", "scikit-learn", "rapidfuzz", "sentence-transformers", "prefect", "pyarrow")
+
+
+@dataclass(frozen=True)
+class Run:
+    """One evaluation; what `load` finds out is added by it."""
+
+    id: str
+    tier: Tier
+    parameters: Parameters
+    resolved: dict[str, Any] = field(default_factory=dict)
+    """What the parameters came to: unit, retriever, embedder, fallbacks used, notes."""
+    n_cases: int = 0
+
+    @property
+    def work(self) -> Path:
+        """The folder of what is needed until the evaluation ends: its cases, its corpus, its finished batches."""
+        return settings().home.absolute() / "work" / self.id
+
+    @property
+    def retrieval(self) -> Retrieval:
+        """The parameters of a tier that asks a retriever."""
+        if not isinstance(self.parameters, Retrieval):
+            raise TypeError(f"{self.tier} asks no retriever")
+        return self.parameters
+
+    @property
+    def batch_size(self) -> int:
+        """Large enough for Prefect (under 500 task runs a flow), small enough to lose little when killed."""
+        return max(100, -(-self.n_cases // 50))
+
+    @property
+    def n_batches(self) -> int:
+        """How many batches the cases make."""
+        return -(-self.n_cases // self.batch_size)
+
+
+@asynccontextmanager
+async def evaluation(tier: Tier, parameters: Parameters, *, flow_run_id: str | None) -> AsyncIterator[Run]:
+    """Opens or resumes an evaluation; whatever ends it early is written into the journal.
+
+    Raises:
+        InputError: there is nothing to resume under that name.
+    """
+    engine = await asyncio.to_thread(database)
+    for dead in journal.bury_the_dead(engine):
+        log.warning("evaluation %s had died; it can be resumed", dead)
+    run = (
+        _resumed(engine, tier, parameters.resume)
+        if parameters.resume
+        else _opened(engine, tier, parameters, flow_run_id)
+    )
+    with journal.alive(engine, run.id):
+        if parameters.resume:
+            journal.reopen(engine, run.id)
+        run.work.mkdir(parents=True, exist_ok=True)
+        how = f"continue with: yarus run {tier} --resume {run.id}"
+        state, error = "failed", how
+        try:
+            yield run
+            state, error = "", ""
+        except asyncio.CancelledError:
+            state, error = "cancelled", f"stopped; {how}"
+            raise
+        except Exception as problem:
+            error = f"{type(problem).__name__}: {problem}; {how}"
+            raise
+        finally:
+            if state:
+                journal.close(engine, run.id, state, error=error)
+
+
+def _opened(engine: Engine, tier: Tier, parameters: Parameters, flow_run_id: str | None) -> Run:
+    now = datetime.now(UTC)
+    run = Run(f"{tier}-{now:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}", tier, parameters)
+    configuration = settings()
+    row = {
+        "id": run.id,
+        "tier": tier,
+        "source": parameters.source,
+        "parameters": parameters.model_dump(mode="json"),
+        "settings": configuration.public(),
+        "versions": versions(),
+        "sut_label": configuration.sut_label,
+        "flow_run_id": flow_run_id,
+        **_commit(),
+    }
+    journal.open_evaluation(engine, row)
+    return run
+
+
+def _resumed(engine: Engine, tier: Tier, name: str) -> Run:
+    row = journal.find(engine, name)
+    if row["tier"] != tier:
+        raise InputError(f"evaluation {row['id']} is of {row['tier']}, not {tier}: yarus run {row['tier']} --resume …")
+    parameters = TIERS[tier].model_validate(row["parameters"])
+    return Run(row["id"], tier, parameters, row["resolved"] or {}, row["n_cases"] or 0)
+
+
+@cache
+def versions() -> dict[str, str]:
+    """Of Yarus, Python and the packages that move numbers."""
+    return {"yarus": version("yarus"), "python": python_version()} | {name: version(name) for name in MEASURING}
+
+
+@cache
+def _commit() -> dict[str, Any]:
+    """The commit of the code that runs, if it is a git checkout."""
+    try:
+        commit = _git("rev-parse", "HEAD")
+        return {"git_commit": commit, "git_dirty": bool(_git("status", "--porcelain", "--untracked-files=no"))}
+    except (OSError, subprocess.CalledProcessError):
+        return {}
+
+
+def _git(*arguments: str) -> str:
+    folder = Path(__file__).parents[1]
+    done = subprocess.run(["git", "-C", folder, *arguments], capture_output=True, text=True, check=True)
+    return done.stdout.strip()

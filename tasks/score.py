@@ -1,0 +1,144 @@
+"""Scoring: per-case metrics as columns, and what the columns come to."""
+
+import math
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from metrics import retrieval
+from metrics.metric import Metric, Tier
+from metrics.statistics import Interval, bootstrap_interval, quantile_interval, wilson_interval
+from metrics.table import grade, metrics_of
+from tasks.cases import CANNOT_BE_MEASURED, MEASURED, with_columns
+from tasks.run import Run
+
+Floats = NDArray[np.float64]
+HIT_RATE, RECALL, PRECISION, NDCG = (1, 5, 10), (1, 3, 5, 10), (1, 3, 5, 10), (5, 10)
+
+
+class Value(NamedTuple):
+    """A metric of a set of cases; `value` is None where it was not measured, and `reason` says why."""
+
+    metric: Metric
+    value: float | None
+    reason: str | None
+    ci_low: float | None
+    ci_high: float | None
+    n_scored: int
+    n_total: int
+    signature: str
+
+    def row(self, stratum: str = "") -> dict[str, Any]:
+        """As it is stored in `evaluation_metric`."""
+        named = self._asdict()
+        declared = named.pop("metric")
+        return {
+            **named,
+            "metric": declared.name,
+            "stratum": stratum,
+            "grade": grade(declared.name, self.value),
+            "direction": declared.better,
+        }
+
+
+def score_rankings(run: Run, cases: pa.Table) -> pa.Table:
+    """Adds tier 1's metrics; a case that is not `ok` keeps NULL in all of them."""
+    ok = [status == "ok" for status in cases["status"].to_pylist()]
+    rankings = [ids if fine else None for ids, fine in zip(cases["retrieved"].to_pylist(), ok, strict=True)]
+    relevant = [
+        dict(zip(ids, grades, strict=True)) if grades is not None else dict.fromkeys(ids, 1.0)
+        for ids, grades in zip(cases["relevant"].to_pylist(), cases["grades"].to_pylist(), strict=True)
+    ]
+    depth = run.resolved["k"]
+    gains, n_relevant = retrieval.gain_matrix(rankings, relevant, depth=depth)
+    ideal = retrieval.ideal_gains(relevant, depth=depth)
+    columns = {f"hit_rate@{k}": retrieval.hit_rate(gains, k=k) for k in HIT_RATE}
+    columns["mrr"] = retrieval.reciprocal_rank(gains)
+    columns |= {f"recall@{k}": retrieval.recall(gains, n_relevant, k=k) for k in RECALL}
+    columns |= {f"precision@{k}": retrieval.precision(gains, k=k) for k in PRECISION}
+    columns |= {f"ndcg@{k}": retrieval.ndcg(gains, n_relevant, k=k, ideal=ideal) for k in NDCG}
+    return with_columns(cases, **columns)
+
+
+def summarise(tier: Tier, cases: pa.Table, *, seed: int, options: dict[str, Any]) -> list[Value]:
+    """Every metric of the tier over the cases, with its 95 % interval.
+
+    Args:
+        tier: decides the metrics.
+        cases: with a column for every per-case metric.
+        seed: of the bootstrap.
+        options: of the evaluation, for the metrics' signatures: gain, depth.
+
+    Returns:
+        One value a metric of the tier, in the order of the table of metrics.
+    """
+    return [_value(metric, cases, seed, options) for metric in metrics_of(tier)]
+
+
+def coverage(statuses: dict[str, int]) -> float | None:
+    """Measured cases / cases that could be measured; None if none could."""
+    could = sum(count for status, count in statuses.items() if status not in CANNOT_BE_MEASURED)
+    return sum(statuses.get(status, 0) for status in MEASURED) / could if could else None
+
+
+def _value(metric: Metric, cases: pa.Table, seed: int, options: dict[str, Any]) -> Value:
+    if metric.aggregate == "whole":
+        value, interval, n_scored = WHOLE[metric.name](cases)
+    else:
+        values = cases[metric.column].to_numpy()
+        groups = cases["group"].to_pylist()
+        value, interval = _aggregate(metric, values, seed, groups)
+        n_scored = int(np.count_nonzero(~np.isnan(values)))
+    measured = not math.isnan(value)
+    return Value(
+        metric=metric,
+        value=value if measured else None,
+        reason=None if measured else _why_not(cases, metric),
+        ci_low=_number(interval.low),
+        ci_high=_number(interval.high),
+        n_scored=n_scored,
+        n_total=len(cases),
+        signature=metric.signature_with(**options),
+    )
+
+
+def _aggregate(metric: Metric, values: Floats, seed: int, groups: list[str | None]) -> tuple[float, Interval]:
+    measured = values[~np.isnan(values)]
+    if not measured.size:
+        return math.nan, Interval(math.nan, math.nan)
+    if metric.aggregate != "mean":
+        quantile = {"p50": 0.5, "p95": 0.95}[metric.aggregate]
+        return float(np.quantile(measured, quantile)), quantile_interval(measured, quantile, seed=seed)
+    if metric.interval == "wilson":
+        return float(measured.mean()), wilson_interval(float(measured.sum()), len(measured))
+    return math.fsum(measured) / len(measured), bootstrap_interval(values, seed=seed, groups=groups)
+
+
+def _share(status: str) -> Callable[[pa.Table], tuple[float, Interval, int]]:
+    def share(cases: pa.Table) -> tuple[float, Interval, int]:
+        count, n = cases["status"].to_pylist().count(status), len(cases)
+        return (count / n if n else math.nan), wilson_interval(count, n), n
+
+    return share
+
+
+WHOLE: dict[str, Callable[[pa.Table], tuple[float, Interval, int]]] = {
+    "sut_error_rate": _share("sut_error"),
+    "unlabelled_rate": _share("unlabelled"),
+    "stale_label_rate": _share("stale_label"),
+}
+"""Metrics that are computed over the set: value, interval and the number of cases they rest on."""
+
+
+def _why_not(cases: pa.Table, metric: Metric) -> str:
+    """Why nothing was measured: the most frequent status, or when the metric has no value at all."""
+    common = Counter(status for status in cases["status"].to_pylist() if status != "ok").most_common(1)
+    return f"{common[0][1]} of {len(cases)} cases are {common[0][0]}" if common else metric.undefined
+
+
+def _number(value: float) -> float | None:
+    return None if math.isnan(value) else value

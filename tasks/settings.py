@@ -1,0 +1,133 @@
+"""The configuration, read in one place: environment variables `YARUS_*` and a file `.env`."""
+
+import os
+import re
+from datetime import date
+from pathlib import Path
+from typing import Literal
+
+from dotenv import dotenv_values
+from pydantic import BaseModel, Field, SecretStr, ValidationError, field_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError
+
+from db.errors import InputError, unknown
+
+Language = Literal["ru", "en"]
+PREFIX = "YARUS_"
+
+
+class Role(BaseModel, extra="forbid"):
+    """A language model in one role. Without `base_url` the role is served by its offline stand-in."""
+
+    base_url: str | None = Field(None, description="address of an OpenAI-compatible API, up to /v1")
+    model: str | None = Field(None, description="the model that is asked for")
+    api_key: SecretStr | None = Field(None, description="sent as a bearer token; never logged or stored")
+    temperature: float = Field(0.0, ge=0, le=2)
+    max_tokens: int = Field(512, ge=1)
+    concurrency: int = Field(8, ge=1, description="calls in flight at once")
+    rpm: int | None = Field(None, ge=1, description="requests a minute")
+    tpm: int | None = Field(None, ge=1, description="tokens a minute")
+    timeout_s: float = Field(60.0, gt=0, description="longest wait for one reply")
+    prompt: Path | None = Field(None, description="a prompt file of your own")
+
+
+class Price(BaseModel, extra="forbid"):
+    """What a model costs, and since when that is known."""
+
+    input: float = Field(ge=0, description="USD for a million tokens read")
+    output: float = Field(ge=0, description="USD for a million tokens written")
+    as_of: date = Field(description="the day on which the provider's list said so")
+
+
+class Settings(BaseSettings):
+    """Everything that can be set from outside; what changes from one evaluation to the next is a flow parameter."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX, env_nested_delimiter="__", env_file=".env", env_ignore_empty=True, extra="ignore"
+    )
+
+    home: Path = Field(Path(".yarus"), description="embedded database, results and caches")
+    database_url: SecretStr | None = Field(None, description="PostgreSQL for our own tables; default: embedded")
+    source_url: SecretStr | None = Field(None, description="production database, opened read-only")
+    source_tables: dict[str, str] = Field({}, description="our table name -> theirs, with or without a schema")
+    source_columns: dict[str, dict[str, str]] = Field({}, description="our table -> our column -> theirs")
+    source_timeout_s: float = Field(60.0, gt=0, description="longest statement on the production database")
+    results: str | None = Field(None, description="Parquet root: folder or fsspec URL; default: results in home")
+    embedder: str = Field("lexical", description="the retriever's: lexical, or a sentence-transformers name or path")
+    query_prefix: str = Field("", description="put before a question when it is embedded, for example 'query: '")
+    passage_prefix: str = Field("", description="put before a chunk when it is embedded, for example 'passage: '")
+    similarity_embedder: str | None = Field(None, description="the measuring embedder; default: the retriever's")
+    retriever: str = "dense"
+    sut: str = "local"
+    sut_label: str | None = Field(None, description="version of the system under test, shown on every evaluation")
+    generator: Role = Role()
+    judge: Role = Role()
+    gate: Role = Role()
+    rubrics: Path | None = Field(None, description="folder of judged metrics of your own, one text file each")
+    prices: dict[str, Price] = Field({}, description="model -> its price, as JSON")
+    budget_usd: float | None = Field(None, gt=0, description="an evaluation stops before it costs more")
+    evaluation_timeout_s: float | None = Field(None, gt=0, description="no model is called any more after this time")
+    language: Language = "ru"
+    min_coverage: float = Field(0.95, ge=0, le=1, description="below this share of measured cases: invalid")
+
+    @field_validator("database_url", "source_url")
+    @classmethod
+    def _postgresql_only(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is None:
+            return None
+        try:
+            url = make_url(value.get_secret_value())
+        except ArgumentError as error:
+            raise ValueError("not a database URL; expected postgresql://user:password@host:5432/database") from error
+        if url.get_backend_name() not in {"postgresql", "postgres"}:
+            raise ValueError(f"{url.get_backend_name()!r} is not supported; expected postgresql://…")
+        return SecretStr(url.set(drivername="postgresql+psycopg").render_as_string(hide_password=False))
+
+    @property
+    def results_root(self) -> str:
+        """Where Parquet goes: a folder or an fsspec URL."""
+        return self.results or str(self.home.absolute() / "results")
+
+    def public(self) -> dict[str, object]:
+        """The settings without secrets, as they are stored with an evaluation."""
+        values = self.model_dump(mode="json", exclude={"database_url", "source_url"}, exclude_none=True)
+        for name in ("database_url", "source_url"):
+            secret: SecretStr | None = getattr(self, name)
+            if secret is not None:
+                values[name] = make_url(secret.get_secret_value()).render_as_string(hide_password=True)
+        return values
+
+
+def settings() -> Settings:
+    """The settings as the environment has them now.
+
+    Raises:
+        InputError: a value is out of its range, or a variable that begins with `YARUS_` names no setting.
+    """
+    variables = {name for name in (*os.environ, *dotenv_values(".env")) if name.upper().startswith(PREFIX)}
+    for name in sorted(variables):
+        _known_or_error(name)
+    try:
+        return Settings()
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = PREFIX + "__".join(str(part) for part in first["loc"]).upper()
+        secret = "URL" in place or "KEY" in place
+        given = "" if secret else f" (given: {first['input']!r})"
+        raise InputError(f"{place}: {first['msg'].removeprefix('Value error, ')}{given}") from None
+
+
+def _known_or_error(variable: str) -> None:
+    names = {PREFIX + name.upper() for name in Settings.model_fields}
+    top = variable.upper().split("__")[0]
+    nested = top in {f"{PREFIX}{role}" for role in ("GENERATOR", "JUDGE", "GATE", "SOURCE_TABLES", "SOURCE_COLUMNS")}
+    if variable.upper() in names or (nested and "__" in variable):
+        return
+    raise unknown("setting", variable.upper(), names)
+
+
+def masked(text: str) -> str:
+    """The text with the passwords of all URLs in it replaced, for messages."""
+    return re.sub(r"(://[^\s:/@]*:)[^\s/]+@", r"\1***@", text)
