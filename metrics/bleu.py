@@ -147,12 +147,12 @@ def score_bleu(counts: IntArray, *, smoothing: bool = True) -> FloatArray:
 
 def _count(cases: Cases, max_ngram: int, tokenize: Tokenizer) -> IntArray:
     m = len(cases.hypotheses)
-    encoded = encode_tokens(map(tokenize, cases.hypotheses + cases.references))
-    hypotheses, references = encoded[:m], encoded[m:]
-    shared = shared_ngrams(hypotheses, references, cases.owner, order=max_ngram)
-    nearest = _nearest_length(hypotheses.lengths, references.lengths, cases.owner)
-    totals = np.maximum(hypotheses.lengths[:, None] - np.arange(max_ngram), 0)
-    counts = np.column_stack([hypotheses.lengths, nearest, shared, totals])
+    texts = encode_tokens(tokenize(cases.hypotheses + cases.references))
+    lengths = texts.lengths[:m]
+    nearest = _nearest_length(lengths, texts.lengths[m:], cases.owner)
+    shared = shared_ngrams(texts, cases.owner, order=max_ngram)
+    totals = np.maximum(lengths[:, None] - np.arange(max_ngram), 0)
+    counts = np.column_stack([lengths, nearest, shared, totals])
     return np.where(nearest[:, None] > 0, counts, 0)
 
 

@@ -5,7 +5,17 @@ from collections.abc import Sequence
 import numpy as np
 
 from metrics.ngrams import Encoded, encode_characters, encode_tokens, shared_ngrams
-from metrics.text_cases import Cases, FloatArray, IntArray, References, Text, check_at_least, read_cases, share
+from metrics.text_cases import (
+    CHARACTER_BLOCK,
+    Cases,
+    FloatArray,
+    IntArray,
+    References,
+    Text,
+    check_at_least,
+    read_cases,
+    share,
+)
 from metrics.tokenizers import chrf_words
 
 
@@ -50,7 +60,7 @@ def chrf(
     check_at_least("beta", beta, 0)
     cases = read_cases(hypotheses, references, fold_yo=fold_yo, several=True)
     scores = np.full(cases.n, np.nan)
-    for block in cases.blocks():
+    for block in cases.blocks(CHARACTER_BLOCK):
         values = _scores(block, char_order, word_order, beta, whitespace)
         scores[block.index] = values[block.best(values)]
     return scores
@@ -63,7 +73,7 @@ def _scores(cases: Cases, char_order: int, word_order: int, beta: float, whitesp
     characters = encode_characters(texts if whitespace else ["".join(parts) for parts in words])
     counts = _count(characters, char_order)
     if word_order:
-        of_words = _count(encode_tokens(map(chrf_words, words)), word_order)
+        of_words = _count(encode_tokens([chrf_words(of_text) for of_text in words]), word_order)
         counts = tuple(np.hstack(pair) for pair in zip(counts, of_words, strict=True))
     shared, there, wanted = counts
     both = (there > 0) & (wanted > 0)
@@ -75,10 +85,9 @@ def _scores(cases: Cases, char_order: int, word_order: int, beta: float, whitesp
     return np.where(wanted[:, 0] > 0, score, np.nan)
 
 
-def _count(encoded: Encoded, order: int) -> tuple[IntArray, ...]:
+def _count(texts: Encoded, order: int) -> tuple[IntArray, ...]:
     """(pairs, order) each: n-grams shared, of the hypothesis, of the reference, for texts h1 h2 … r1 r2 …"""
-    pairs = len(encoded.lengths) // 2
-    hypotheses, references = encoded[:pairs], encoded[pairs:]
-    shared = shared_ngrams(hypotheses, references, np.arange(pairs), order=order)
-    there, wanted = (np.maximum(texts.lengths[:, None] - np.arange(order), 0) for texts in (hypotheses, references))
-    return shared, there, wanted
+    pairs = len(texts.lengths) // 2
+    shared = shared_ngrams(texts, np.arange(pairs), order=order)
+    totals = np.maximum(texts.lengths[:, None] - np.arange(order), 0)
+    return shared, totals[:pairs], totals[pairs:]

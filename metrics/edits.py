@@ -89,7 +89,7 @@ def wer(
     cases = read_cases(hypotheses, references, fold_yo=fold_yo)
     rates = np.full(cases.n, np.nan)
     for block in cases.blocks():
-        encoded = encode_tokens(map(tokenize, block.hypotheses + block.references))
-        given, expected = encoded[: len(block.index)], encoded[len(block.index) :]
-        rates[block.index] = share(word_edits(given, expected), expected.lengths, where=expected.lengths > 0)
+        texts = encode_tokens(tokenize(block.hypotheses + block.references))
+        expected = texts.lengths[len(block.index) :]
+        rates[block.index] = share(word_edits(texts), expected, where=expected > 0)
     return rates

@@ -7,7 +7,7 @@ in one run, and a run says how often each side has it.
 
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain, count
 
@@ -25,44 +25,45 @@ _FIRST_SURROGATE, _SURROGATES = 0xD800, 0x800  # code points that stand for no c
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """Texts as integers that are equal where tokens are: all codes in a row, and each text's number of tokens."""
+    """Texts as integers that are equal where tokens are.
+
+    `codes` holds the codes of all texts in a row, each text followed by one slot without a meaning; `lengths` the
+    number of tokens of each text, the slot not counted.
+    """
 
     codes: IntArray
     lengths: IntArray
 
-    def __getitem__(self, texts: slice) -> "Encoded":
-        """These texts of them."""
-        ends = np.cumsum(self.lengths)[texts]
-        lengths = self.lengths[texts]
-        return Encoded(self.codes[ends[0] - lengths[0] : ends[-1]] if len(ends) else self.codes[:0], lengths)
+    @property
+    def slots(self) -> IntArray:
+        """Where in `codes` the slot after each text is."""
+        return np.cumsum(self.lengths + 1) - 1
 
 
-def encode_tokens(texts: Iterable[Sequence[str]]) -> Encoded:
+def encode_tokens(tokenized: Iterable[list[str]]) -> Encoded:
     """Number the distinct tokens of these texts in order of appearance."""
-    tokenized = list(texts)
     numbers: defaultdict[str, int] = defaultdict(count().__next__)
-    lengths = np.fromiter(map(len, tokenized), np.int64, len(tokenized))
-    codes = map(numbers.__getitem__, chain.from_iterable(tokenized))
-    return Encoded(np.fromiter(codes, np.int64, int(lengths.sum())), lengths)
+    with_slots = [[*tokens, ""] for tokens in tokenized]
+    sizes = np.fromiter(map(len, with_slots), np.int64, len(with_slots))
+    codes = map(numbers.__getitem__, chain.from_iterable(with_slots))
+    return Encoded(np.fromiter(codes, np.int64, int(sizes.sum())), sizes - 1)
 
 
 def encode_characters(texts: Sequence[str]) -> Encoded:
     """Number the distinct characters of these texts in order of code point."""
-    points = np.frombuffer("".join(texts).encode("utf-32-le", "surrogatepass"), dtype="<u4")
+    points = np.frombuffer("\n".join([*texts, ""]).encode("utf-32-le", "surrogatepass"), dtype="<u4")
     seen = np.zeros(int(points.max(initial=0)) + 1, dtype=bool)
     seen[points] = True
-    alphabet = np.flatnonzero(seen)
-    rank = np.empty(len(seen), dtype=np.int64)
-    rank[alphabet] = np.arange(len(alphabet))
+    rank = np.cumsum(seen) - 1
     return Encoded(rank[points], np.fromiter(map(len, texts), np.int64, len(texts)))
 
 
-def shared_ngrams(hypotheses: Encoded, references: Encoded, owner: IntArray, *, order: int) -> IntArray:
+def shared_ngrams(texts: Encoded, owner: IntArray, *, order: int) -> IntArray:
     """The n-grams that each hypothesis shares with its references: for each n-gram the smaller of its counts, added up.
 
     Args:
-        hypotheses: m texts, encoded together with the references.
-        references: one or more texts for each hypothesis; of several, the one with most of an n-gram counts.
+        texts: m hypotheses, then their references, one or more for each; of several, the one that has most of an n-gram
+            counts.
         owner: ascending; for each reference the position of its hypothesis.
         order: the longest n-gram.
 
@@ -72,53 +73,43 @@ def shared_ngrams(hypotheses: Encoded, references: Encoded, owner: IntArray, *, 
     Reference:
         Papineni et al., BLEU: a Method for Automatic Evaluation of Machine Translation, ACL 2002 (clipped counts).
     """
-    m = len(hypotheses.lengths)
+    m = len(texts.lengths) - len(owner)
+    counts = np.zeros((m, order), dtype=np.int64)
     if m == 0:
-        return np.zeros((0, order), dtype=np.int64)
+        return counts
     rows = np.concatenate([np.arange(m), owner])
     sides = np.concatenate([np.zeros(m, np.int64), 1 + np.arange(len(owner)) - np.searchsorted(owner, owner)])
-    lengths = np.concatenate([hypotheses.lengths, references.lengths])
-    codes = np.concatenate([hypotheses.codes, references.codes])
-    tokens = _with_ends(codes, lengths, sides > 0, padding=order)
-    return _count(tokens, lengths + 1, rows, sides, order=order)
-
-
-def _with_ends(codes: IntArray, lengths: IntArray, is_reference: NDArray[np.bool_], *, padding: int) -> Keys:
-    """Codes from 1 up with an end after each text, which is another number on each side.
-
-    So an n-gram that runs over the end of its text matches nothing on the other side, and needs no special care.
-    """
-    highest = int(codes.max(initial=0)) + 1
-    ends = np.cumsum(lengths + 1) - 1
-    tokens = np.zeros(len(codes) + len(lengths) + padding, dtype=np.uint64)
-    inside = np.ones(len(codes) + len(lengths), dtype=bool)
-    inside[ends] = False
-    tokens[: len(inside)][inside] = codes + 1
-    tokens[ends] = np.where(is_reference, highest + 1, 0)
-    return tokens
-
-
-def _count(tokens: Keys, sizes: IntArray, rows: IntArray, sides: IntArray, *, order: int) -> IntArray:
-    """Pack, sort and count. Where the tokens of an n-gram do not fit into one key, its first part becomes its rank."""
-    n = int(sizes.sum())
+    sizes = texts.lengths + 1
+    tokens = _with_ends(texts, sides, order)
     width, side_bits = int(tokens.max()).bit_length(), int(sides.max()).bit_length()
     per_row = np.bincount(rows, weights=sizes).astype(np.int64)
     row_starts = np.cumsum(per_row) - per_row
-    side = np.repeat(sides, sizes).astype(np.uint64)
-    key, key_bits = np.repeat(rows, sizes).astype(np.uint64), int(rows.max()).bit_length()
-    counts = np.zeros((len(per_row), order), dtype=np.int64)
+    side = np.repeat(sides.astype(np.uint64), sizes)
+    key, key_bits = np.repeat(rows.astype(np.uint64), sizes), int(m - 1).bit_length()
     done = 0
     while done < order:
         upto = min(order, done + (_KEY_BITS - side_bits - key_bits) // width)
         for k in range(done, upto):
-            key = (key << np.uint64(width)) | tokens[k : k + n]
+            key <<= np.uint64(width)
+            key |= tokens[k : k + len(key)]
         ordered = np.sort((key << np.uint64(side_bits)) | side)
         counts[:, done:upto] = _count_prefixes(ordered, row_starts, upto - done, width, side_bits, int(sides.max()))
         done = upto
-        if done < order:
+        if done < order:  # too long for one key: what is packed so far becomes its rank
             key = np.unique(key, return_inverse=True)[1].astype(np.uint64)
             key_bits = int(key.max()).bit_length()
     return counts
+
+
+def _with_ends(texts: Encoded, sides: IntArray, order: int) -> Keys:
+    """Codes from 1 up, with an end in the slot after each text that is one number for hypotheses, another for others.
+
+    So an n-gram that runs over the end of its text matches nothing on the other side, and needs no special care.
+    """
+    tokens = np.zeros(len(texts.codes) + order, dtype=np.uint64)
+    tokens[: len(texts.codes)] = texts.codes + 1
+    tokens[texts.slots] = np.where(sides > 0, tokens.max() + np.uint64(1), np.uint64(0))
+    return tokens
 
 
 def _count_prefixes(
@@ -127,37 +118,47 @@ def _count_prefixes(
     """Shared n-grams of each row for each of the `orders` tokens that end the sorted keys, longest first."""
     n = len(ordered)
     side = ordered & np.uint64((1 << side_bits) - 1)
-    before = [np.concatenate([[0], np.cumsum(side == s)]) for s in range(n_sides + 1)]
+    before = [_running_count(side == s) for s in range(n_sides + 1)]
     # The highest bit in which a key differs from the one before it says which orders begin a new run there.
     change = np.empty(n, dtype=np.uint64)
     change[0] = np.iinfo(np.uint64).max
     np.bitwise_xor(ordered[1:], ordered[:-1], out=change[1:])
-    starts = np.arange(n)
+    starts = np.arange(n, dtype=np.int32)
     counts = np.empty((len(row_starts), orders), dtype=np.int64)
     for column in reversed(range(orders)):
         new = change >= np.uint64(1 << (side_bits + width * (orders - 1 - column)))
         starts, change = starts[new], change[new]
-        bounds = np.append(starts, n)
-        in_hypothesis, *in_references = (np.diff(cumulated[bounds]) for cumulated in before)
+        bounds = np.append(starts, np.int32(n))
+        in_hypothesis, *in_references = (np.diff(running[bounds]) for running in before)
         shared = np.minimum(in_hypothesis, np.maximum.reduce(in_references))
         counts[:, column] = np.add.reduceat(shared, np.searchsorted(starts, row_starts))
     return counts
 
 
-def longest_common_subsequence(first: Encoded, second: Encoded) -> IntArray:
-    """The length of the longest sequence of tokens that stands in both texts in the same order, pair by pair."""
-    return cpdist(_sequences(first), _sequences(second), scorer=LCSseq.similarity, dtype=np.int64)
+def _running_count(marked: NDArray[np.bool_]) -> NDArray[np.int32]:
+    """How many are marked before each position, and in all."""
+    running = np.zeros(len(marked) + 1, dtype=np.int32)
+    np.cumsum(marked, out=running[1:])
+    return running
 
 
-def word_edits(first: Encoded, second: Encoded) -> IntArray:
-    """The fewest tokens to replace, delete or insert to make one text the other, pair by pair."""
-    return cpdist(_sequences(first), _sequences(second), scorer=Levenshtein.distance, dtype=np.int64)
+def longest_common_subsequence(texts: Encoded) -> IntArray:
+    """The length of the longest sequence of tokens that stands in the same order in both texts of each pair."""
+    return _compare(texts, LCSseq.similarity)
 
 
-def _sequences(texts: Encoded) -> list[str] | list[list[int]]:
-    """Texts as RapidFuzz takes them: a character for each token, which is fastest, or numbers if there are too many."""
-    characters = texts.codes + _SURROGATES * (texts.codes >= _FIRST_SURROGATE)
-    fits = int(characters.max(initial=0)) <= sys.maxunicode
-    whole = characters.astype("<u4").tobytes().decode("utf-32-le") if fits else characters.tolist()
-    ends = np.cumsum(texts.lengths)
-    return [whole[start:end] for start, end in zip((ends - texts.lengths).tolist(), ends.tolist(), strict=True)]
+def word_edits(texts: Encoded) -> IntArray:
+    """The fewest tokens to replace, delete or insert to make one text of each pair the other."""
+    return _compare(texts, Levenshtein.distance)
+
+
+def _compare(texts: Encoded, scorer: Callable[..., int]) -> IntArray:
+    """One number for each pair; the first half of the texts are the hypotheses, the second half the references."""
+    # A character for each token is fastest; numbers do where there are more tokens than characters.
+    codes = texts.codes + _SURROGATES * (texts.codes >= _FIRST_SURROGATE)
+    fits = int(codes.max(initial=0)) <= sys.maxunicode
+    whole = codes.astype("<u4").tobytes().decode("utf-32-le") if fits else codes.tolist()
+    stops = texts.slots.tolist()
+    parts = [whole[stop - length : stop] for stop, length in zip(stops, texts.lengths.tolist(), strict=True)]
+    pairs = len(parts) // 2
+    return cpdist(parts[:pairs], parts[pairs:], scorer=scorer, dtype=np.int64)

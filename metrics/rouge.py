@@ -121,15 +121,15 @@ def _rouge(
 
 def _scores(cases: Cases, variants: tuple[str, ...], mode: str, tokenize: Tokenizer) -> dict[str, FloatArray]:
     pairs = len(cases.references)
-    encoded = encode_tokens(map(tokenize, cases.paired() + cases.references))
-    hypotheses, references = encoded[:pairs], encoded[pairs:]
+    texts = encode_tokens(tokenize(cases.paired() + cases.references))
+    hypotheses, references = texts.lengths[:pairs], texts.lengths[pairs:]
     orders = [1 if variant == "rougeL" else int(variant[-1]) for variant in variants]
-    shared = shared_ngrams(hypotheses, references, np.arange(pairs), order=max(orders))
+    shared = shared_ngrams(texts, np.arange(pairs), order=max(orders))
     scores = {}
     for variant, order in zip(variants, orders, strict=True):
-        common = longest_common_subsequence(hypotheses, references) if variant == "rougeL" else shared[:, order - 1]
-        there = np.maximum(hypotheses.lengths - order + 1, 0)
-        wanted = np.maximum(references.lengths - order + 1, 0)
+        common = longest_common_subsequence(texts) if variant == "rougeL" else shared[:, order - 1]
+        there = np.maximum(hypotheses - order + 1, 0)
+        wanted = np.maximum(references - order + 1, 0)
         best = cases.best(share(2 * common, there + wanted, where=wanted > 0))
         whole = {"precision": np.maximum(there, 1), "recall": wanted, "fmeasure": (there + wanted) / 2}[mode]
         scores[variant] = share(common, whole, where=wanted > 0)[best]

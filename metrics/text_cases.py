@@ -16,7 +16,8 @@ Text = str | None
 References = Sequence[Text | Sequence[Text]]
 
 # Characters worked on at once: a block's arrays stay in the processor's cache, and memory does not grow with the batch.
-BLOCK_CHARACTERS = 1 << 17
+# Where characters are the tokens, arrays are longer and blocks shorter.
+WORD_BLOCK, CHARACTER_BLOCK = 1 << 17, 1 << 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +30,11 @@ class Cases:
     references: list[str]  # m texts or more, in order of case
     owner: IntArray  # for each reference the position in `hypotheses` of the one it belongs to
 
-    def blocks(self) -> Iterator["Cases"]:
-        """The same cases in order, in parts of about BLOCK_CHARACTERS; a longer case is a part of its own."""
+    def blocks(self, characters: int = WORD_BLOCK) -> Iterator["Cases"]:
+        """The same cases in order, in parts of about so many characters; a longer case ends its part."""
         sizes = np.fromiter(map(len, self.hypotheses), np.int64, len(self.hypotheses))
         np.add.at(sizes, self.owner, np.fromiter(map(len, self.references), np.int64, len(self.references)))
-        block = (np.cumsum(sizes) - sizes) // BLOCK_CHARACTERS
+        block = (np.cumsum(sizes) - sizes) // characters
         bounds = np.flatnonzero(np.diff(block, prepend=-1, append=-1))
         for start, stop in pairwise(bounds.tolist()):
             yield self._part(start, stop)

@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 
-Tokenizer = Callable[[str], list[str]]
+Tokenizer = Callable[[Sequence[str]], list[list[str]]]
 
 
 def normalise(texts: Iterable[str], *, fold_yo: bool = False) -> list[str]:
@@ -25,13 +25,13 @@ def nearest(value: object, allowed: Iterable[str]) -> str:
 
 
 def get_tokenizer(name: str) -> Tokenizer:
-    """The function that splits one text under this name.
+    """The function that splits texts under this name.
 
     Args:
         name: `words`, `13a`, `whitespace` or `char`.
 
     Returns:
-        A function from a text (already normalised) to its tokens, in order.
+        A function from texts (already normalised) to the tokens of each, in order.
 
     Raises:
         ValueError: there is no such tokenizer; names the nearest one.
@@ -57,82 +57,98 @@ def tokenize(text: str, tokenizer: str = "words", *, fold_yo: bool = False) -> l
     Raises:
         ValueError: there is no such tokenizer.
     """
-    return get_tokenizer(tokenizer)(normalise([text], fold_yo=fold_yo)[0])
-
-
-# All blocks that hold combining marks: up to the musical symbols and beyond, and the variation selectors of plane 14.
-_MARK_BLOCKS = (range(0x300, 0x1F000), range(0xE0100, 0xE01F0))
+    return get_tokenizer(tokenizer)(normalise([text], fold_yo=fold_yo))[0]
 
 
 @functools.cache
 def _words_pattern() -> re.Pattern[str]:
     r"""A word: `\w+`, and on through the combining marks inside and after it.
 
-    Python's `\w` lacks the marks (UTS #18 has them): it cuts Thai and Devanagari at every vowel sign and drops it,
-    so that two different words become equal. Composed Cyrillic and Latin text has no marks and gives what `\w+` gives.
-    A mark that follows no word character (the variation selector of an emoji) starts no word.
+    Python's `\w` lacks the marks (UTS #18 has them): it cuts Thai and Devanagari at every vowel sign and drops it, so
+    that two different words become equal. Composed Cyrillic and Latin text has no marks and gives what `\w+` gives. A
+    mark that follows no word character (the variation selector of an emoji) starts no word.
     """
-    marks = [point for point in chain(*_MARK_BLOCKS) if unicodedata.category(chr(point)).startswith("M")]
-    # One range a run of neighbours: point - position is the same all along a run.
+    common, rare = _marks(0x300, 0x10000), _marks(0x10000, 0xE01F0)
+    # Outside the first plane a set is searched range by range, so one look decides first whether it is worth it.
+    return re.compile(rf"\w[\w{common}]*(?:(?=[\U00010000-\U0010ffff])(?:[{rare}][\w{common}]*)+)?")
+
+
+def _marks(start: int, stop: int) -> str:
+    """The combining marks among these code points, as ranges for a regular expression."""
+    marks = [point for point in range(start, stop) if unicodedata.category(chr(point)).startswith("M")]
     runs: dict[int, list[int]] = {}
     for position, point in enumerate(marks):
-        runs.setdefault(point - position, []).append(point)
-    ranges = "".join(f"{chr(run[0])}-{chr(run[-1])}" for run in runs.values())
-    return re.compile(rf"\w+(?:[{ranges}]+\w*)*")
+        runs.setdefault(point - position, []).append(point)  # the same all along a run of neighbours
+    return "".join(f"{chr(run[0])}-{chr(run[-1])}" for run in runs.values())
 
 
-def _words(text: str) -> list[str]:
-    return _words_pattern().findall(text.lower())
+def _words(texts: Sequence[str]) -> list[list[str]]:
+    find = _words_pattern().findall
+    return [find(text.lower()) for text in texts]
 
 
-# mteval-v13a as sacreBLEU has it: each ASCII sign but ' , - . stands alone; so do a dash after a digit, and a . or ,
-# that is not inside a number.
-_SIGNS = r"!-&(-+/:-@\[-`{-~"
-_13A = re.compile(rf"(?:[^\s{_SIGNS}.,-]+|(?<=[0-9])[.,](?=[0-9])|(?<![0-9])-)+|[{_SIGNS}.,-]")
-# What the expression above cannot say: mteval's substitutions do not overlap, so that in a run of . and , before a
-# digit the place in the run decides.
-_13A_RUN = re.compile(r"[.,][.,][0-9]")
-_13A_RULES = (
-    (re.compile(rf"([ {_SIGNS}])"), r" \1 "),
+def _whitespace(texts: Sequence[str]) -> list[list[str]]:
+    return [text.split() for text in texts]
+
+
+# mteval-v13a as sacreBLEU has it: each of these signs is a token; so is a dash after a digit, and a point or a comma
+# unless it stands between two digits.
+_SIGNS = '!"#$%&()*+/:;<=>?@[\\]^_`{|}~'
+_IN_NUMBER = re.compile(r"[0-9](?:-|[.,](?=[0-9]))")
+_KEPT = {".": "\x00", ",": "\x01"}
+# The substitutions of mteval do not overlap, so that in a run of points and commas before a digit the place in the run
+# decides. Such texts, and those in which something is replaced first, go through them one by one.
+_RUN = re.compile(r"[.,][.,][0-9]")
+_REPLACEMENTS = {"<skipped>": "", "-\n": "", "\n": " ", "&quot;": '"', "&amp;": "&", "&lt;": "<", "&gt;": ">"}
+_RULES = (
+    (re.compile(rf"([ {re.escape(_SIGNS)}])"), r" \1 "),
     (re.compile(r"([^0-9])([.,])"), r"\1 \2 "),
     (re.compile(r"([.,])([^0-9])"), r" \1 \2"),
     (re.compile(r"([0-9])(-)"), r"\1 \2 "),
 )
-_13A_REPLACEMENTS = (
-    ("<skipped>", ""),
-    ("-\n", ""),
-    ("\n", " "),
-    ("&quot;", '"'),
-    ("&amp;", "&"),
-    ("&lt;", "<"),
-    ("&gt;", ">"),
-)
 
 
-def _13a(text: str) -> list[str]:
-    text = (
-        text.rstrip()
-    )  # sacreBLEU's BLEU does, before it tokenizes; it matters for a text that ends in a dash and a newline
-    if "&" in text or "-\n" in text or "<skipped>" in text or _13A_RUN.search(text):
+def _13a(texts: Sequence[str]) -> list[list[str]]:
+    return [
+        _13a_one(text.rstrip()) for text in texts
+    ]  # stripped as sacreBLEU's BLEU does, before a last dash and newline
+
+
+def _13a_one(text: str) -> list[str]:
+    if _needs_rules(text):
         return _13a_by_rules(text)
-    return _13A.findall(text)
+    for sign in _SIGNS:
+        if sign in text:
+            text = text.replace(sign, f" {sign} ")
+    text = _IN_NUMBER.sub(_keep, text).replace(".", " . ").replace(",", " , ")
+    return text.replace("\x00", ".").replace("\x01", ",").split()
+
+
+def _keep(match: re.Match[str]) -> str:
+    found = match[0]
+    return found[0] + _KEPT.get(found[1], " - ")
+
+
+def _needs_rules(text: str) -> bool:
+    if "&" in text or "-\n" in text or "<skipped>" in text or "\x00" in text or "\x01" in text:
+        return True
+    return (".." in text or ",," in text or ".," in text or ",." in text) and bool(_RUN.search(text))
 
 
 def _13a_by_rules(text: str) -> list[str]:
-    """The same, substitution by substitution: for the rare texts that need it."""
-    for old, new in _13A_REPLACEMENTS:
+    for old, new in _REPLACEMENTS.items():
         text = text.replace(old, new)
     text = f" {text} "
-    for pattern, replacement in _13A_RULES:
+    for pattern, replacement in _RULES:
         text = pattern.sub(replacement, text)
     return text.split()
 
 
-def _chars(text: str) -> list[str]:
-    return list("".join(text.split()))
+def _chars(texts: Sequence[str]) -> list[list[str]]:
+    return [list("".join(text.split())) for text in texts]
 
 
-TOKENIZERS: dict[str, Tokenizer] = {"words": _words, "13a": _13a, "whitespace": str.split, "char": _chars}
+TOKENIZERS: dict[str, Tokenizer] = {"words": _words, "13a": _13a, "whitespace": _whitespace, "char": _chars}
 
 _EDGES = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
 
