@@ -1,0 +1,158 @@
+"""Agreement of two series of scores of the same cases: a judge with itself, or with people.
+
+A pair with NaN on either side is left out; what is left are the complete pairs. Without any, every measure is NaN.
+"""
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import spearmanr
+
+Floats: TypeAlias = NDArray[np.float64]
+
+# In binary 0.4 - 0.3 is 0.10000000000000003 and 1.1 - 0.6 is 0.5000000000000001: a hair above the limit is within it.
+TOLERANCE = 1e-9
+
+
+def complete_pairs(first: ArrayLike, second: ArrayLike) -> tuple[Floats, Floats]:
+    """Both scores of the cases that have two.
+
+    Args:
+        first: n scores, NaN where there is none.
+        second: n scores of the same cases.
+
+    Returns:
+        Two float64 arrays of the same length, without NaN.
+
+    Raises:
+        ValueError: different lengths, an infinite score.
+    """
+    one, two = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+    if one.ndim != 1 or one.shape != two.shape:
+        raise ValueError(f"{one.shape} first but {two.shape} second scores; give two flat series of the same length")
+    for name, scores in (("first", one), ("second", two)):
+        if (infinite := np.isinf(scores)).any():
+            raise ValueError(f"{name} score {np.argmax(infinite)} is infinite")
+    complete = ~(np.isnan(one) | np.isnan(two))
+    return one[complete], two[complete]
+
+
+def differences(first: ArrayLike, second: ArrayLike) -> Floats:
+    """|first - second| of every case, NaN where one is missing: the values that intervals are made from.
+
+    Raises:
+        ValueError: different lengths, an infinite score.
+    """
+    complete_pairs(first, second)
+    return np.abs(np.asarray(first, dtype=np.float64) - np.asarray(second, dtype=np.float64))
+
+
+def consistency(first: ArrayLike, second: ArrayLike, *, delta: float = 0.5) -> float:
+    """Share of complete pairs that differ by no more than delta (and 1e-9, for what is exactly delta in decimals).
+
+    Args:
+        first: n scores, NaN where there is none.
+        second: n scores of the same cases.
+        delta: largest difference that counts as agreement, 0 or more. Uniformly random scores from 0 to 1 agree to 0.75
+            at 0.5: read it beside `chance_consistency`.
+
+    Returns:
+        0 to 1, higher is better; NaN without complete pairs.
+
+    Raises:
+        ValueError: different lengths, an infinite score, delta below 0.
+    """
+    _check_delta(delta)
+    one, two = complete_pairs(first, second)
+    return float(np.mean(np.abs(one - two) <= delta + TOLERANCE)) if len(one) else np.nan
+
+
+def chance_consistency(first: ArrayLike, second: ArrayLike, *, delta: float = 0.5) -> float:
+    """The consistency expected if the two had nothing to do with each other: the share over all n x n combinations.
+
+    Args:
+        first: n scores, NaN where there is none.
+        second: n scores of the same cases.
+        delta: as in `consistency`.
+
+    Returns:
+        0 to 1; NaN without complete pairs.
+
+    Raises:
+        ValueError: different lengths, an infinite score, delta below 0.
+    """
+    _check_delta(delta)
+    one, two = complete_pairs(first, second)
+    ordered = np.sort(two)
+    reach = delta + TOLERANCE
+    within = np.searchsorted(ordered, one + reach, side="right") - np.searchsorted(ordered, one - reach, side="left")
+    return float(within.sum() / len(one) ** 2) if len(one) else np.nan
+
+
+def mean_abs_difference(first: ArrayLike, second: ArrayLike) -> float:
+    """Mean of |first - second| over complete pairs.
+
+    Args:
+        first: n scores, NaN where there is none.
+        second: n scores of the same cases.
+
+    Returns:
+        0 or more, on the scores' scale, lower is better; NaN without complete pairs.
+
+    Raises:
+        ValueError: different lengths, an infinite score.
+    """
+    one, two = complete_pairs(first, second)
+    return float(np.mean(np.abs(one - two))) if len(one) else np.nan
+
+
+def weighted_kappa(first: ArrayLike, second: ArrayLike) -> float:
+    """Agreement beyond chance, squared differences weighing: 1 - mean (a_i - b_i)^2 / mean over i, j of (a_i - b_j)^2.
+
+    No bins: the scores are taken as they are. On a scale of equal steps it is Cohen's kappa with quadratic weights.
+
+    Args:
+        first: n scores, NaN where there is none.
+        second: n scores of the same cases.
+
+    Returns:
+        -1 to 1, higher is better, 0 is chance; NaN without complete pairs, or where all scores of both are one value.
+
+    Raises:
+        ValueError: different lengths, an infinite score.
+
+    Reference: Cohen 1968, Weighted kappa; equal to scikit-learn's cohen_kappa_score(weights="quadratic").
+    """
+    one, two = complete_pairs(first, second)
+    if len(one) == 0 or min(one.min(), two.min()) == max(one.max(), two.max()):
+        return np.nan
+    # The mean over all n x n combinations, in closed form: both variances and the squared distance of the means.
+    by_chance = one.var() + two.var() + (one.mean() - two.mean()) ** 2
+    return float(1 - np.mean((one - two) ** 2) / by_chance)
+
+
+def spearman(first: ArrayLike, second: ArrayLike) -> float:
+    """Rank correlation over complete pairs; ties get their mean rank.
+
+    Args:
+        first: n scores, NaN where there is none.
+        second: n scores of the same cases.
+
+    Returns:
+        -1 to 1, higher is better; NaN below 2 complete pairs, or where one side is one value throughout.
+
+    Raises:
+        ValueError: different lengths, an infinite score.
+
+    Reference: Spearman 1904, The proof and measurement of association between two things; equal to scipy's spearmanr.
+    """
+    one, two = complete_pairs(first, second)
+    if len(one) == 0 or one.min() == one.max() or two.min() == two.max():
+        return np.nan
+    return float(spearmanr(one, two).statistic)
+
+
+def _check_delta(delta: float) -> None:
+    if not delta >= 0:
+        raise ValueError(f"delta = {delta} is below 0")

@@ -1,0 +1,110 @@
+"""Yes/no decisions against the truth: four counts, and ratios of the counts.
+
+Counts may be single numbers or arrays of them (one entry a bootstrap resample); a ratio has the shape of its counts.
+Where its denominator is 0 it is undefined: NaN, not scikit-learn's 0.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats: TypeAlias = NDArray[np.float64]
+Ratio: TypeAlias = Any  # a float of single counts, float64 of arrays of counts
+Integers: TypeAlias = NDArray[np.int64]
+
+
+class Counts(NamedTuple):
+    """How often what was decided met what is true; positive = yes."""
+
+    true_positives: int | Integers
+    false_positives: int | Integers
+    true_negatives: int | Integers
+    false_negatives: int | Integers
+
+
+def confusion(predicted: Sequence[bool], actual: Sequence[bool]) -> Counts:
+    """Counts of the four outcomes.
+
+    Args:
+        predicted: n decisions, True = yes. What could not be read as a decision is left out beforehand, never False.
+        actual: n truths, True = yes.
+
+    Returns:
+        Four ints, 0 or more, that add up to n.
+
+    Raises:
+        ValueError: different lengths, None or anything else that is not a boolean (0 and 1 are taken as such).
+    """
+    if len(predicted) != len(actual):
+        raise ValueError(f"{len(predicted)} predicted but {len(actual)} actual values; give one of each per case")
+    yes, true = _booleans("predicted", predicted), _booleans("actual", actual)
+    cells = np.bincount(2 * yes + true, minlength=4).tolist()
+    return Counts(true_positives=cells[3], false_positives=cells[2], true_negatives=cells[0], false_negatives=cells[1])
+
+
+def accuracy(counts: Counts) -> Ratio:
+    """Share of decisions that are right: (TP + TN) / n; 0 to 1, higher is better, NaN without cases."""
+    tp, fp, tn, fn = _floats(counts)
+    return _ratio(tp + tn, tp + fp + tn + fn)
+
+
+def precision(counts: Counts) -> Ratio:
+    """Share of the yes decisions that are right: TP / (TP + FP); 0 to 1, higher is better, NaN without any."""
+    tp, fp, _, _ = _floats(counts)
+    return _ratio(tp, tp + fp)
+
+
+def recall(counts: Counts) -> Ratio:
+    """Share of the true ones that were found: TP / (TP + FN); 0 to 1, higher is better, NaN where nothing is true."""
+    tp, _, _, fn = _floats(counts)
+    return _ratio(tp, tp + fn)
+
+
+def specificity(counts: Counts) -> Ratio:
+    """Share of the false ones that were refused: TN / (TN + FP); 0 to 1, higher is better, NaN where all are true."""
+    _, fp, tn, _ = _floats(counts)
+    return _ratio(tn, tn + fp)
+
+
+def f1(counts: Counts) -> Ratio:
+    """Harmonic mean of precision and recall: 2 TP / (2 TP + FP + FN); 0 to 1, higher is better.
+
+    NaN where nothing is true and nothing was called so; 0 where only one of the two is undefined.
+
+    Reference: van Rijsbergen 1979, Information Retrieval, chapter 7.
+    """
+    tp, fp, _, fn = _floats(counts)
+    return _ratio(2 * tp, 2 * tp + fp + fn)
+
+
+def mcc(counts: Counts) -> Ratio:
+    """Correlation of decision and truth: (TP TN - FP FN) / sqrt((TP + FP)(TP + FN)(TN + FP)(TN + FN)).
+
+    Returns:
+        -1 to 1, higher is better, 0 is chance; NaN where all decisions, or all truths, are the same.
+
+    Reference: Matthews 1975, Comparison of the predicted and observed secondary structure of T4 phage lysozyme.
+    """
+    tp, fp, tn, fn = _floats(counts)
+    margins = np.sqrt(tp + fp) * np.sqrt(tp + fn) * np.sqrt(tn + fp) * np.sqrt(tn + fn)
+    return np.clip(_ratio(tp * tn - fp * fn, margins), -1, 1)
+
+
+def _booleans(name: str, values: Sequence[bool]) -> Integers:
+    """0 and 1; anything that is neither is an error, lest None count as no."""
+    for place, value in enumerate(values):
+        if value not in (0, 1):
+            raise ValueError(f"{name} {place} is {value!r}, neither True nor False; leave the case out and count it")
+    return np.fromiter(values, np.int64, len(values))
+
+
+def _floats(counts: Counts) -> tuple[Floats, ...]:
+    """The counts as floats, whose products do not overflow."""
+    return tuple(np.asarray(count, dtype=np.float64) for count in counts)
+
+
+def _ratio(numerator: Floats, denominator: Floats) -> Ratio:
+    """NaN where the denominator is 0."""
+    return (numerator / np.where(denominator > 0, denominator, np.nan))[()]
