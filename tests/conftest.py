@@ -1,9 +1,21 @@
-"""What all tests share: the real text that stands beside the project, where it is."""
+"""What all tests share: the real text that stands beside the project, one home, and the command line on it."""
 
 import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
+from sqlalchemy import Engine
+
+from db import embedded
+from db.engine import _own, own
 
 XQUAD = Path(__file__).parents[2] / "shared" / "data" / "xquad"
 
@@ -40,3 +52,120 @@ def xquad_pairs(xquad_ru: Path) -> list[tuple[str, str]]:
                 end = context.find(". ", answer["answer_start"] + len(answer["text"]))
                 pairs.append((answer["text"], context[start : end + 1 if end >= 0 else None].strip()))
     return pairs
+
+
+class Ran(NamedTuple):
+    """What a command left: its streams and its exit code."""
+
+    out: str
+    err: str
+    code: int
+
+    @property
+    def json(self) -> Any:
+        """The one document on stdout."""
+        return json.loads(self.out)
+
+
+Yarus = Callable[..., Ran]
+
+
+class CommandLine:
+    """`yarus` in processes of their own, on one home."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+
+    def __call__(self, *words: str, env: dict[str, str] | None = None, ok: bool = True) -> Ran:
+        """Runs a command to its end; with `ok` it must have succeeded, with exit code 0."""
+        process = self.start(*words, env=env)
+        out, err = process.communicate(timeout=240)
+        if ok:
+            assert process.returncode == 0, f"yarus {' '.join(words)}: exit code {process.returncode}\n{err}\n{out}"
+        return Ran(out, err, process.returncode)
+
+    def start(self, *words: str, env: dict[str, str] | None = None, script: str | None = None) -> subprocess.Popen[str]:
+        """Starts a command, or Python code that has the command's words in sys.argv."""
+        program = ["-c", script] if script else ["-m", "flows"]
+        return subprocess.Popen(
+            [sys.executable, *program, *words],
+            env=environment(self.home) | (env or {}),
+            cwd=self.home,  # no .env and no module of the project's is found here by chance
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+
+
+def environment(home: Path) -> dict[str, str]:
+    """The variables of this process without what would change a result, and with everything kept at that home."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("YARUS_", "PREFECT_", "PG"))}
+    return kept | {"YARUS_HOME": str(home), "PREFECT_HOME": str(home / "prefect-home"), "HF_HUB_OFFLINE": "1"}
+
+
+@pytest.fixture(scope="session")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """One YARUS_HOME for all tests that do not need their own, with its PostgreSQL running; the path is awkward."""
+    folder = tmp_path_factory.mktemp("home") / "Ярус, дом"
+    folder.mkdir()
+    embedded.running(folder)
+    yield folder
+    _own.cache_clear()
+    embedded.release(folder)
+
+
+@pytest.fixture(scope="session")
+def engine(home: Path) -> Iterator[Engine]:
+    """The engine of our own tables in the shared home."""
+    made = own(home, None)
+    yield made
+    made.dispose()
+
+
+@pytest.fixture
+def at_home(home: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The shared home, set as YARUS_HOME for this process too, where nothing else is set."""
+    for name in [name for name in os.environ if name.startswith("YARUS_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("YARUS_HOME", str(home))
+    monkeypatch.chdir(home)
+    return home
+
+
+@pytest.fixture(scope="session")
+def yarus(home: Path) -> CommandLine:
+    """The command line on the shared home."""
+    return CommandLine(home)
+
+
+@pytest.fixture(scope="session")
+def xquad_source(yarus: CommandLine, xquad_ru: Path) -> str:
+    """XQuAD-ru loaded; the name of the source."""
+    yarus("load", "squad", str(xquad_ru), "--into", "xquad_ru")
+    return "xquad_ru"
+
+
+@pytest.fixture(scope="session")
+def prefect_server(home: Path) -> Iterator[dict[str, str]]:
+    """A Prefect server for tests of many runs, each of which would start its own; yields the variable that names it."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    folder = home / "prefect-server"
+    variables = environment(home) | {
+        "PREFECT_HOME": str(folder),
+        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+        "DO_NOT_TRACK": "1",
+        "PREFECT_LOGGING_SERVER_LEVEL": "CRITICAL",
+    }
+    command = [sys.executable, "-m", "prefect", "server", "start", "--host", "127.0.0.1", "--port", str(port)]
+    with subprocess.Popen(
+        command, env=variables, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=home
+    ) as server:
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and server.poll() is None:
+            with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+                break
+            time.sleep(0.1)
+        yield {"PREFECT_API_URL": f"http://127.0.0.1:{port}/api"}
+        server.terminate()
