@@ -26,7 +26,7 @@ ROUNDING_SQUARED = 1e-14
 
 def cluster_sizes(labels: Iterable[Hashable]) -> Codes:
     """Number of texts of each cluster, in order of first appearance; clusters of one are `(sizes == 1).sum()`."""
-    return np.asarray(np.bincount(_codes(labels)), dtype=np.int64)
+    return np.asarray(np.bincount(cluster_codes(labels)), dtype=np.int64)
 
 
 def cluster_similarities(vectors: ArrayLike, labels: Iterable[Hashable]) -> Floats:
@@ -43,7 +43,7 @@ def cluster_similarities(vectors: ArrayLike, labels: Iterable[Hashable]) -> Floa
         ValueError: lengths differ, a text without label, a vector that is zero, NaN or infinite.
     """
     matrix, codes, sizes = _clustered(vectors, labels)
-    sums = _cluster_sums(matrix, codes, len(sizes), 1 / _lengths(matrix))
+    sums = _cluster_sums(matrix, codes, len(sizes), 1 / vector_lengths(matrix))
     pairs = np.where(sizes > 1, sizes * (sizes - 1.0), np.nan)
     return np.asarray(np.clip((_squares(sums) - sizes) / pairs, -1, 1))
 
@@ -61,7 +61,7 @@ def intra_cluster_similarity(vectors: ArrayLike, labels: Iterable[Hashable]) -> 
     Raises:
         ValueError: lengths differ, a text without label, a vector that is zero, NaN or infinite.
     """
-    return _mean(cluster_similarities(vectors, labels))
+    return mean_defined(cluster_similarities(vectors, labels))
 
 
 def inter_cluster_distance(vectors: ArrayLike, labels: Iterable[Hashable]) -> float:
@@ -125,7 +125,7 @@ def silhouette(vectors: ArrayLike, labels: Iterable[Hashable], *, metric: str = 
         -1 to 1, higher is better; NaN below 2 clusters. It depends on the number of clusters and on the sample: compare
         it on the same texts only.
     """
-    return _mean(silhouette_samples(vectors, labels, metric=metric))
+    return mean_defined(silhouette_samples(vectors, labels, metric=metric))
 
 
 def nearest_neighbour_distances(vectors: ArrayLike, *, neighbours: int = 5) -> Floats:
@@ -143,16 +143,16 @@ def nearest_neighbour_distances(vectors: ArrayLike, *, neighbours: int = 5) -> F
     """
     if neighbours < 1:
         raise ValueError(f"neighbours = {neighbours} is below 1")
-    matrix = _matrix(vectors)
-    lengths = _lengths(matrix)
+    matrix = as_matrix(vectors)
+    lengths = vector_lengths(matrix)
     found = np.full(len(matrix), np.nan)
     nearest = min(neighbours, len(matrix) - 1)
     if nearest < 1:
         return found
     side = 1024  # rows and columns of a block of distances
-    for rows, block in _blocks(matrix, side):
+    for rows, block in blocks(matrix, side):
         best = np.empty((len(block), 0))
-        for columns, others in _blocks(matrix, side):
+        for columns, others in blocks(matrix, side):
             distances = 1 - (block @ others.T) / np.outer(lengths[rows], lengths[columns])
             if rows == columns:
                 np.fill_diagonal(distances, np.inf)
@@ -164,7 +164,7 @@ def nearest_neighbour_distances(vectors: ArrayLike, *, neighbours: int = 5) -> F
 
 def nearest_neighbour_distance(vectors: ArrayLike, *, neighbours: int = 5) -> float:
     """Mean over texts of `nearest_neighbour_distances`: 0 to 2, lower is denser; NaN below 2 texts."""
-    return _mean(nearest_neighbour_distances(vectors, neighbours=neighbours))
+    return mean_defined(nearest_neighbour_distances(vectors, neighbours=neighbours))
 
 
 def density_score(distance: float) -> float:
@@ -178,15 +178,15 @@ def centroid_distances(vectors: ArrayLike) -> Floats:
     Raises:
         ValueError: a vector that is NaN or infinite.
     """
-    matrix = _matrix(vectors)
+    matrix = as_matrix(vectors)
     centre = _centre(matrix)
-    parts = [np.linalg.norm(block - centre, axis=1) for _, block in _blocks(matrix)]
+    parts = [np.linalg.norm(block - centre, axis=1) for _, block in blocks(matrix)]
     return np.concatenate([np.empty(0), *parts])
 
 
 def spread(vectors: ArrayLike) -> float:
     """Mean over texts of `centroid_distances`: 0 or more, higher is wider; NaN without texts."""
-    return _mean(centroid_distances(vectors))
+    return mean_defined(centroid_distances(vectors))
 
 
 def effective_dimensionality(vectors: ArrayLike, *, variance: float = 0.95) -> float:
@@ -206,10 +206,10 @@ def effective_dimensionality(vectors: ArrayLike, *, variance: float = 0.95) -> f
     """
     if not 0 < variance < 1:
         raise ValueError(f"variance = {variance} is not a share between 0 and 1")
-    matrix = _matrix(vectors)
+    matrix = as_matrix(vectors)
     centre = _centre(matrix)
     scatter = np.zeros((matrix.shape[1], matrix.shape[1]))
-    for _, block in _blocks(matrix):
+    for _, block in blocks(matrix):
         scatter += (block - centre).T @ (block - centre)
     if np.trace(scatter) <= ROUNDING**2 * len(matrix) * (centre @ centre):
         return np.nan
@@ -229,17 +229,17 @@ def mean_pairwise_distance(vectors: ArrayLike) -> float:
     Raises:
         ValueError: a vector that is zero, NaN or infinite.
     """
-    matrix = _matrix(vectors)
+    matrix = as_matrix(vectors)
     return 1 - intra_cluster_similarity(matrix, [0] * len(matrix))
 
 
-def _mean(values: Floats) -> float:
-    """Mean of what is defined, NaN where nothing is."""
+def mean_defined(values: Floats) -> float:
+    """Mean of the values that are not NaN; NaN where there are none."""
     defined = values[~np.isnan(values)]
     return float(defined.mean()) if defined.size else np.nan
 
 
-def _matrix(vectors: ArrayLike) -> Matrix:
+def as_matrix(vectors: ArrayLike) -> Matrix:
     """The vectors as (n, d) floats, uncopied if they are; refuses NaN and infinity by row."""
     matrix = np.asarray(vectors)
     matrix = matrix if matrix.dtype in (np.float32, np.float64) else matrix.astype(np.float64)
@@ -258,7 +258,7 @@ def _squares(matrix: Matrix) -> Floats:
         return np.asarray(np.einsum("ij,ij->i", matrix, matrix, dtype=np.float64))
 
 
-def _lengths(matrix: Matrix) -> Floats:
+def vector_lengths(matrix: Matrix) -> Floats:
     """Lengths, none of which may be 0."""
     lengths = np.sqrt(_squares(matrix))
     if (zero := lengths < 1e-150).any():  # below it, the square has lost its digits
@@ -266,7 +266,7 @@ def _lengths(matrix: Matrix) -> Floats:
     return lengths
 
 
-def _codes(labels: Iterable[Hashable]) -> Codes:
+def cluster_codes(labels: Iterable[Hashable]) -> Codes:
     """Clusters numbered in order of first appearance."""
     names = list(labels)
     if None in (numbers := {name: number for number, name in enumerate(dict.fromkeys(names))}):
@@ -276,13 +276,13 @@ def _codes(labels: Iterable[Hashable]) -> Codes:
 
 def _clustered(vectors: ArrayLike, labels: Iterable[Hashable]) -> tuple[Matrix, Codes, Codes]:
     """Vectors, the number of each one's cluster, and the clusters' sizes."""
-    matrix, codes = _matrix(vectors), _codes(labels)
+    matrix, codes = as_matrix(vectors), cluster_codes(labels)
     if len(matrix) != len(codes):
         raise ValueError(f"{len(matrix)} vectors but {len(codes)} labels; give one label per vector")
     return matrix, codes, np.bincount(codes)
 
 
-def _blocks(matrix: Matrix, rows: int | None = None) -> Blocks:
+def blocks(matrix: Matrix, rows: int | None = None) -> Blocks:
     """Rows of the matrix as float64, a bounded number at a time."""
     step = rows or max(1, BLOCK_VALUES // max(matrix.shape[1], 1))
     for start in range(0, len(matrix), step):
@@ -298,7 +298,7 @@ def _centre(matrix: Matrix) -> Floats:
 def _cluster_sums(matrix: Matrix, codes: Codes, clusters: int, weights: Floats) -> Floats:
     """(clusters, d): sum of each cluster's weighted vectors."""
     sums = np.zeros((clusters, matrix.shape[1]))
-    for rows, block in _blocks(matrix):
+    for rows, block in blocks(matrix):
         member = csr_array((weights[rows], codes[rows], np.arange(len(block) + 1)), shape=(len(block), clusters))
         sums += member.T @ block
     return sums
@@ -306,10 +306,10 @@ def _cluster_sums(matrix: Matrix, codes: Codes, clusters: int, weights: Floats) 
 
 def _cosine_to_clusters(matrix: Matrix, codes: Codes, sizes: Codes) -> Blocks:
     """(rows, clusters): sums of cosine distances to the texts of each cluster, by the sum of its unit vectors."""
-    lengths = _lengths(matrix)
+    lengths = vector_lengths(matrix)
     sums = _cluster_sums(matrix, codes, len(sizes), 1 / lengths)
     step = max(1, BLOCK_VALUES // max(len(sizes), matrix.shape[1]))
-    for rows, block in _blocks(matrix, step):
+    for rows, block in blocks(matrix, step):
         distances = sizes - (block @ sums.T) / lengths[rows, None]
         np.copyto(distances, 0, where=distances < ROUNDING * sizes)
         yield rows, distances
@@ -326,7 +326,7 @@ def _euclidean(matrix: Matrix) -> Blocks:
     """(n, rows): Euclidean distances of all to some rows; from the centre, where the squares lose the fewest digits."""
     centred = matrix - _centre(matrix)
     squares = _squares(centred)
-    for rows, block in _blocks(centred, max(1, BLOCK_VALUES // max(len(centred), 1))):
+    for rows, block in blocks(centred, max(1, BLOCK_VALUES // max(len(centred), 1))):
         distances = centred @ (-2 * block.T)
         distances += squares[:, None]
         distances += squares[rows]
