@@ -6,7 +6,8 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Engine, and_, func, insert, select, update
+from sqlalchemy import Engine, and_, func, select, update
+from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.engine import RowMapping
 
 from db.errors import InputError
@@ -57,9 +58,10 @@ def describe(engine: Engine, evaluation_id: str, **values: Any) -> None:
 
 
 def batch_done(engine: Engine, evaluation_id: str, batch: int) -> None:
-    """Notes that the file of a batch is whole."""
+    """Notes that the file of a batch is whole; one that was done again, because its file was lost, is noted already."""
+    note = insert(evaluation_batch).values(evaluation_id=evaluation_id, batch=batch).on_conflict_do_nothing()
     with engine.begin() as connection:
-        connection.execute(insert(evaluation_batch).values(evaluation_id=evaluation_id, batch=batch))
+        connection.execute(note)
 
 
 def batches_done(engine: Engine, evaluation_id: str) -> set[int]:

@@ -1,7 +1,7 @@
 """Fills a named source: rows from any importer go into tables shaped as in production, whole or not at all."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -15,6 +15,7 @@ from db.errors import InputError
 
 MAX_PROBLEMS = 20
 SCHEMA_PREFIX = "source_"
+PRODUCTION = "production"
 
 
 class Row(NamedTuple):
@@ -58,8 +59,10 @@ def checked_name(name: str) -> str:
     """The name, if a source can have it.
 
     Raises:
-        InputError: it has other characters than a-z, 0-9 and _, or is too long.
+        InputError: it has other characters than a-z, 0-9 and _, is too long, or stands for YARUS_SOURCE_URL.
     """
+    if name == PRODUCTION:
+        raise InputError(f"source name {name!r} stands for the database in YARUS_SOURCE_URL; choose another")
     if not re.fullmatch(r"[a-z][a-z0-9_]{0,39}", name):
         raise InputError(
             f"source name {name!r}: use a letter a-z, then up to 39 of a-z, 0-9 and _, for example 'helpdesk_2026'"
@@ -86,10 +89,9 @@ def fill(engine: Engine, name: str, rows: Rows, *, language: str, origin: str) -
     checked_name(name)
     report = LoadReport(source=name)
     problems = list(rows.problems)
-    chunks = _usable(rows.chunks, ("text",), problems, report.chunks)
-    questions = _usable(rows.questions, ("question",), problems, report.questions)
-    known = {row.values["id"] for row in questions}
-    annotations = [row for row in rows.annotations if row.values["question_id"] in known]
+    chunks = _usable(rows.chunks, "text", problems, report.chunks)
+    questions = _usable(rows.questions, "question", problems, report.questions)
+    annotations = _usable_annotations(rows, questions, problems)
     with engine.begin() as connection:
         into = _prepare(connection, name)
         added, updated = _upsert(connection, into["chunk"], chunks)
@@ -105,23 +107,58 @@ def fill(engine: Engine, name: str, rows: Rows, *, language: str, origin: str) -
     return report
 
 
-def _usable(rows: Sequence[Row], required: Iterable[str], problems: list[str], counts: Counts) -> list[Row]:
-    """The rows that can be stored: the required text is there, no NUL character, every id once (the first wins)."""
-    counts.read = len(rows)
+def _usable(rows: Sequence[Row], required: str, problems: list[str], counts: Counts) -> list[Row]:
+    """The rows whose text is there and that can be stored, every id once."""
+    there = []
+    for row in rows:
+        if str(row.values.get(required) or "").strip():
+            there.append(row)
+        else:
+            problems.append(f"{row.place}: skipped, no {required}")
+    kept = _storable(there, "id", problems)
+    counts.read, counts.skipped = len(rows), len(rows) - len(kept)
+    return kept
+
+
+def _usable_annotations(rows: Rows, questions: Sequence[Row], problems: list[str]) -> list[Row]:
+    """The annotations of the questions that are loaded; one that was read from a skipped question goes with it."""
+    known = {row.values["id"] for row in questions}
+    skipped = {row.place for row in rows.questions} - {row.place for row in questions}
+    theirs = [row for row in rows.annotations if row.values["question_id"] in known and row.place not in skipped]
+    return _storable(theirs, "question_id", problems)
+
+
+def _storable(rows: Iterable[Row], key: str, problems: list[str]) -> list[Row]:
+    """The rows that PostgreSQL can store, every key once: the first wins."""
     kept: dict[str, Row] = {}
     for row in rows:
-        missing = [name for name in required if not str(row.values.get(name) or "").strip()]
-        if missing:
-            problems.append(f"{row.place}: skipped, no {' and no '.join(missing)}")
-        elif any(isinstance(value, str) and "\0" in value for value in row.values.values()):
-            problems.append(f"{row.place}: skipped, the text has a NUL character, which PostgreSQL cannot store")
-        elif row.values["id"] in kept:
-            first = kept[row.values["id"]].place
-            problems.append(f"{row.place}: skipped, id {row.values['id']!r} was already at {first}")
+        name = row.values[key]
+        if name in kept:
+            problems.append(f"{row.place}: skipped, {key} {name!r} was already at {kept[name].place}")
+        elif (defect := _defect("".join(_texts(row.values)))) is not None:
+            problems.append(f"{row.place}: skipped, the text has {defect}, which PostgreSQL cannot store")
         else:
-            kept[row.values["id"]] = row
-    counts.skipped = len(rows) - len(kept)
+            kept[name] = row
     return list(kept.values())
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """All texts in a value, however deep."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list | tuple | dict):
+        for part in value.items() if isinstance(value, dict) else value:
+            yield from _texts(part)
+
+
+def _defect(text: str) -> str | None:
+    if "\0" in text:
+        return "a NUL character"
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return "half of a surrogate pair"
+    return None
 
 
 def _prepare(connection: Connection, name: str) -> dict[str, Table]:

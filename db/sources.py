@@ -1,5 +1,6 @@
 """Reading a source: a loaded one or a production database, by the same queries and in one snapshot."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -8,14 +9,15 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, Engine, Select, Table, Text, cast, func, inspect, select
+from sqlalchemy.exc import DataError, ProgrammingError
 from sqlalchemy.types import LargeBinary
 
 from db import tables
 from db.engine import reaching
 from db.errors import InputError, unknown
+from db.loading import PRODUCTION as PRODUCTION
 from db.loading import SCHEMA_PREFIX, checked_name
 
-PRODUCTION = "production"
 SAMPLE = "sample"
 
 
@@ -57,10 +59,21 @@ def loaded(engine: Engine, name: str) -> Source:
 
 @contextmanager
 def snapshot(source: Source) -> Iterator[Connection]:
-    """One read-only REPEATABLE READ transaction, so that questions and chunks belong together."""
-    with reaching(source.engine), source.engine.connect() as connection:
-        connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
-        yield connection
+    """One read-only REPEATABLE READ transaction, so that questions and chunks belong together.
+
+    Raises:
+        DatabaseUnavailable: the database cannot be reached or refuses us.
+        InputError: it cannot do what is asked, because a mapped column is of another kind.
+    """
+    try:
+        with reaching(source.engine), source.engine.connect() as connection:
+            connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+            yield connection
+    except (ProgrammingError, DataError) as error:
+        raise InputError(
+            f"source {source.name!r}: its database refuses the query: {' '.join(str(error.orig).split())}. Check what "
+            "the tables and columns are mapped to (YARUS_SOURCE_TABLES__…, YARUS_SOURCE_COLUMNS__…)"
+        ) from None
 
 
 def has_annotations(connection: Connection, source: Source) -> bool:
@@ -70,31 +83,36 @@ def has_annotations(connection: Connection, source: Source) -> bool:
 
 
 def read_questions(connection: Connection, source: Source) -> list[dict[str, Any]]:
-    """All rows of `question_answer` with their annotation, by id; ids as text, columns under our names.
+    """The rows of `question_answer` that have a question, with their annotation, by id; columns under our names.
+
+    Ids become text, whatever they are in the database.
 
     Raises:
-        InputError: a table or column is missing; the message names the setting that maps it.
+        InputError: a table or column is missing, and the message names the setting that maps it; or an id is there twice.
     """
     question = source.tables["question_answer"]
     wanted = ["id", "question", "answer", "confluence_url", "score", "user_id", "created_at"]
     _check(connection, source, "question_answer", wanted)
-    columns: list[Any] = [cast(question.c.id, Text).label("question_id")]
+    key = cast(question.c.id, Text)
+    columns: list[Any] = [key.label("question_id")]
     columns += [question.c[name] for name in wanted[1:]]
-    statement: Select[Any] = select(*columns).order_by(question.c.id)
+    statement: Select[Any] = select(*columns).where(question.c.question.regexp_match(r"\S")).order_by(question.c.id)
     if has_annotations(connection, source):
         label = source.tables[tables.ANNOTATION]
         named = [column.key for column in label.columns if column.key not in {"question_id", "review"}]
         _check(connection, source, tables.ANNOTATION, ["question_id", *named])
         statement = statement.add_columns(*(label.c[name] for name in named))
-        statement = statement.outerjoin_from(question, label, label.c.question_id == question.c.id)
-    return [dict(row) for row in connection.execute(statement).mappings()]
+        statement = statement.outerjoin_from(question, label, cast(label.c.question_id, Text) == key)
+    rows = [dict(row) for row in connection.execute(statement).mappings()]
+    _check_unique([row["question_id"] for row in rows], source, "question_answer")
+    return rows
 
 
 def read_corpus(connection: Connection, source: Source, *, vectors: bool) -> Corpus:
     """All chunks, by id; with their stored vectors if asked for.
 
     Raises:
-        InputError: a table or column is missing, or the vectors differ in their number of dimensions.
+        InputError: a table or column is missing, an id is there twice, or the vectors differ in their dimensions.
     """
     chunk = source.tables["chunk"]
     _check(connection, source, "chunk", ["id", "confluence_url", "text", *(["embedding"] if vectors else [])])
@@ -104,6 +122,7 @@ def read_corpus(connection: Connection, source: Source, *, vectors: bool) -> Cor
     stream = connection.execution_options(yield_per=5_000)
     rows = stream.execute(select(*columns).where(chunk.c.text.is_not(None)).order_by(chunk.c.id)).all()
     ids = [row[0] for row in rows]
+    _check_unique(ids, source, "chunk")
     stored = _matrix(ids, [row[3] for row in rows], source) if vectors else None
     return Corpus(ids, [row[1] for row in rows], [row[2] for row in rows], stored)
 
@@ -127,6 +146,16 @@ def _matrix(ids: list[str], packed: list[bytes | None], source: Source) -> NDArr
         if vector is not None:
             matrix[row] = np.frombuffer(vector, dtype=">f4", offset=4)
     return matrix
+
+
+def _check_unique(ids: Iterable[str], source: Source, ours: str) -> None:
+    counts = Counter(ids).most_common(1)
+    if counts and counts[0][1] > 1:
+        raise InputError(
+            f"source {source.name!r}: id {counts[0][0]!r} stands {counts[0][1]} times in "
+            f"{source.tables[ours].fullname!r} and its annotations: ids must be unique; "
+            f"map another column or a view: YARUS_SOURCE_COLUMNS__{ours.upper()}__ID=NAME"
+        )
 
 
 def _check(connection: Connection, source: Source, ours: str, wanted: Iterable[str]) -> None:

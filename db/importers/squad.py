@@ -1,5 +1,6 @@
 """SQuAD and what is shaped like it (XQuAD, SberQuAD): the paragraph is the chunk, the article the page."""
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -11,18 +12,21 @@ from db.loading import Row, Rows
 def read(path: Path) -> Rows:
     """Reads a SQuAD 1.1 or 2.0 file.
 
-    Chunk ids are made of the article's title and the paragraph's number in it, page URLs of the title. A question's
-    one relevant chunk is its paragraph, its reference the first answer; `is_impossible` makes it unanswerable.
+    Chunk ids are made of the article's title and the paragraph's number in it, page URLs of the title; articles of one
+    title are one page. A question's one relevant chunk is its paragraph, its reference the first answer;
+    `is_impossible` makes it unanswerable.
 
     Raises:
         InputError: unreadable, not JSON, or not SQuAD (the place is named).
     """
     rows = Rows()
+    numbers: Counter[str] = Counter()  # of the next paragraph, by title
     for a, article in enumerate(_list(read_json(path), "data", str(path), path)):
         title = str(_get(article, "title", f"data[{a}]", path, default=f"article-{a}"))
         for p, paragraph in enumerate(_list(article, "paragraphs", f"data[{a}]", path)):
             place = f"data[{a}].paragraphs[{p}]"
-            chunk_id, url = f"{title}-{p}", f"squad:{title}"
+            chunk_id, url = f"{title}-{numbers[title]}", f"squad:{title}"
+            numbers[title] += 1
             context = _get(paragraph, "context", place, path)
             rows.chunks.append(Row(place, {"id": chunk_id, "confluence_url": url, "text": context}))
             for q, question in enumerate(_list(paragraph, "qas", place, path)):
