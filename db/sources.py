@@ -88,7 +88,7 @@ def read_questions(connection: Connection, source: Source) -> list[dict[str, Any
     Ids become text, whatever they are in the database.
 
     Raises:
-        InputError: a table or column is missing, and the message names the setting that maps it; or an id is there twice.
+        InputError: a table or column is missing (the setting that maps it is named), or an id is there twice.
     """
     question = source.tables["question_answer"]
     wanted = ["id", "question", "answer", "confluence_url", "score", "user_id", "created_at"]
@@ -153,7 +153,7 @@ def _check_unique(ids: Iterable[str], source: Source, ours: str) -> None:
     if counts and counts[0][1] > 1:
         raise InputError(
             f"source {source.name!r}: id {counts[0][0]!r} stands {counts[0][1]} times in "
-            f"{source.tables[ours].fullname!r} and its annotations: ids must be unique; "
+            f"{source.tables[ours].fullname!r} with its annotations: ids must be unique; "
             f"map another column or a view: YARUS_SOURCE_COLUMNS__{ours.upper()}__ID=NAME"
         )
 
