@@ -37,6 +37,8 @@ def read_json(path: Path) -> Any:
             f"{path}: not valid JSON at line {error.lineno}, column {error.colno} ({error.msg}); "
             "nothing was loaded. Is the file truncated?"
         ) from None
+    except RecursionError:
+        raise InputError(f"{path}: nested too deeply to be read; nothing was loaded") from None
 
 
 def read_jsonl(path: Path) -> list[dict[str, Any]]:
