@@ -1,0 +1,62 @@
+"""Answers as wholes: how near in meaning to the reference, and whether the same question gets the same answer again."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TypeAlias
+from unicodedata import normalize
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats: TypeAlias = NDArray[np.float64]
+
+
+def semantic_similarity(hypotheses: ArrayLike, references: ArrayLike) -> Floats:
+    """Cosine of the embeddings of each answer and its reference.
+
+    Args:
+        hypotheses: (n, d) embedded answers; a row of NaN where there is none.
+        references: (n, d) embedded references of the same cases.
+
+    Returns:
+        float64 (n,), -1 to 1, higher is better; NaN where a side is NaN or a zero vector, which has no direction.
+
+    Raises:
+        ValueError: different shapes, an infinite number.
+    """
+    given, expected = np.asarray(hypotheses, dtype=np.float64), np.asarray(references, dtype=np.float64)
+    if given.shape != expected.shape or given.ndim != 2:
+        raise ValueError(
+            f"hypotheses are {given.shape} but references {expected.shape}; give one vector a case of each"
+        )
+    if np.isinf(given).any() or np.isinf(expected).any():
+        raise ValueError("vectors must be finite, or NaN where there is none; got an infinite number")
+    lengths = np.linalg.norm(given, axis=1) * np.linalg.norm(expected, axis=1)
+    cosines = (given * expected).sum(axis=1) / np.where(lengths > 0, lengths, np.nan)
+    return np.asarray(np.clip(cosines, -1.0, 1.0))
+
+
+def exact_match(answers: Sequence[Sequence[str | None]]) -> Floats:
+    """Share of equal pairs among the repeated answers to each question.
+
+    Texts are brought to Unicode normal form C; everything else counts, a capital and a full stop too.
+
+    Args:
+        answers: for each of n questions its answers, None where the system failed.
+
+    Returns:
+        float64 (n,), 0 to 1, higher is steadier; NaN below two answers.
+
+    Raises:
+        TypeError: one text instead of a list of answers.
+    """
+    for question, repeats in enumerate(answers):
+        if isinstance(repeats, str):
+            raise TypeError(f"answers[{question}] is one text, {repeats!r}; give a list of answers")
+    return np.array([_equal_pairs([text for text in repeats if text is not None]) for repeats in answers], np.float64)
+
+
+def _equal_pairs(texts: list[str]) -> float:
+    pairs = len(texts) * (len(texts) - 1)
+    counts = Counter(normalize("NFC", text) for text in texts).values()
+    return sum(count * (count - 1) for count in counts) / pairs if pairs else np.nan
