@@ -100,7 +100,7 @@ GENERATION = (
     Metric(
         name="avg_semantic_similarity",
         tiers=("tier3",),
-        function="embedding.cosine",
+        function="answers.semantic_similarity",
         column="semantic_similarity",
         measures="How near the answer's meaning is to the reference's, as the measuring embedder sees it.",
         formula="cos of the embeddings of answer and reference; mean over cases",
@@ -247,7 +247,7 @@ GENERATION = (
     Metric(
         name="response_exact_match_rate",
         tiers=("tier2",),
-        function="agreement.exact_match_rate",
+        function="answers.exact_match",
         column="response_exact_match_rate",
         measures="How often the same question gets the very same answer again.",
         formula="share of equal pairs among a question's repeated answers; mean over questions",
@@ -260,7 +260,7 @@ GENERATION = (
     Metric(
         name="response_semantic_consistency",
         tiers=("tier2",),
-        function="agreement.semantic_consistency",
+        function="embedding.cluster_similarities",
         column="response_semantic_consistency",
         measures="How alike in meaning the repeated answers to one question are.",
         formula="mean cosine over the pairs of a question's repeated answers; mean over questions",

@@ -112,7 +112,7 @@ JUDGE = (
     Metric(
         name="consistency_score_expected",
         tiers=("judge",),
-        function="agreement.expected_consistency",
+        function="agreement.chance_consistency",
         measures="The consistency that chance alone would give with the scores that this judge hands out.",
         formula="mean of [|a_i - b_j| <= 0.5] over all i, j: first and second scores paired at random",
         better="neither",
