@@ -1,28 +1,24 @@
 """Fills a named source: rows from any importer go into tables shaped as in production, whole or not at all."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
 
-from psycopg.types.json import Jsonb
-from sqlalchemy import Column, Connection, Engine, Table, column, func, or_, select, table, text
+from sqlalchemy import Connection, Engine, Table, column, func, or_, select, table, text
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.schema import CreateSchema
+from sqlalchemy.sql.expression import TableClause
 
 from db import tables
 from db.errors import InputError
+from db.staging import Incoming, Rejected, orphans, repeated, stage, without
+from db.staging import Packed as Packed
+from db.staging import Row as Row
 
 MAX_PROBLEMS = 20
 SCHEMA_PREFIX = "source_"
 PRODUCTION = "production"
-
-
-class Row(NamedTuple):
-    """One row to load and the place that it came from, for messages."""
-
-    place: str
-    values: dict[str, Any]
+REQUIRED = {"chunk": ("id", "text"), "question_answer": ("id", "question"), tables.ANNOTATION: ("question_id",)}
 
 
 @dataclass
@@ -32,6 +28,19 @@ class Rows:
     questions: list[Row] = field(default_factory=list)
     chunks: list[Row] = field(default_factory=list)
     annotations: list[Row] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Stream:
+    """What an importer reads while it is stored: the chunks first, then the questions, then their annotations.
+
+    All rows of one table have the same columns. Problems may be added as long as rows are read.
+    """
+
+    chunks: Incoming = ()
+    questions: Incoming = ()
+    annotations: Incoming = ()
     problems: list[str] = field(default_factory=list)
 
 
@@ -52,6 +61,8 @@ class LoadReport:
     source: str
     questions: Counts = field(default_factory=Counts)
     chunks: Counts = field(default_factory=Counts)
+    labels: Counts = field(default_factory=Counts)
+    """Rows of `annotation`, one a question, and labels that could not be used."""
     problems: list[str] = field(default_factory=list)
 
 
@@ -70,7 +81,7 @@ def checked_name(name: str) -> str:
     return name
 
 
-def fill(engine: Engine, name: str, rows: Rows, *, language: str, origin: str) -> LoadReport:
+def fill(engine: Engine, name: str, rows: Rows | Stream, *, language: str, origin: str) -> LoadReport:
     """Adds the rows to a source, updating those whose content changed; other rows of the source stay.
 
     Args:
@@ -84,81 +95,25 @@ def fill(engine: Engine, name: str, rows: Rows, *, language: str, origin: str) -
         Counts and up to 20 problems with their places.
 
     Raises:
-        InputError: the name cannot be used.
+        InputError: the name cannot be used, or a value is not of its column's type; nothing was loaded then.
     """
     checked_name(name)
     report = LoadReport(source=name)
-    problems = list(rows.problems)
-    chunks = _usable(rows.chunks, "text", problems, report.chunks)
-    questions = _usable(rows.questions, "question", problems, report.questions)
-    annotations = _usable_annotations(rows, questions, problems)
+    refused: dict[str, str] = {}
     with engine.begin() as connection:
         into = _prepare(connection, name)
-        added, updated = _upsert(connection, into["chunk"], chunks)
-        report.chunks.added, report.chunks.updated = len(added), len(updated)
-        added, updated = _upsert(connection, into["question_answer"], questions)
-        relabelled = set().union(*_upsert(connection, into["annotation"], annotations))
-        report.questions.added, report.questions.updated = len(added), len((updated | relabelled) - added)
+        _store(connection, into["chunk"], rows.chunks, report.chunks, refused)
+        added, updated = _store(connection, into["question_answer"], rows.questions, report.questions, refused)
+        new, changed = _store(connection, into[tables.ANNOTATION], rows.annotations, report.labels, refused)
+        report.questions.updated = len((updated | new | changed) - added)
         if any((report.chunks.added, report.chunks.updated, report.questions.added, report.questions.updated)):
             _register(connection, name, language, origin)
+        warnings = [warning for stored in into.values() for warning in _odd_vectors(connection, stored)]
+    problems = [*rows.problems, *warnings, *(f"{place}: skipped, {reason}" for place, reason in refused.items())]
     report.problems = problems[:MAX_PROBLEMS]
     if len(problems) > MAX_PROBLEMS:
         report.problems.append(f"and {len(problems) - MAX_PROBLEMS} more")
     return report
-
-
-def _usable(rows: Sequence[Row], required: str, problems: list[str], counts: Counts) -> list[Row]:
-    """The rows whose text is there and that can be stored, every id once."""
-    there = []
-    for row in rows:
-        if str(row.values.get(required) or "").strip():
-            there.append(row)
-        else:
-            problems.append(f"{row.place}: skipped, no {required}")
-    kept = _storable(there, "id", problems)
-    counts.read, counts.skipped = len(rows), len(rows) - len(kept)
-    return kept
-
-
-def _usable_annotations(rows: Rows, questions: Sequence[Row], problems: list[str]) -> list[Row]:
-    """The annotations of the questions that are loaded; one that was read from a skipped question goes with it."""
-    known = {row.values["id"] for row in questions}
-    skipped = {row.place for row in rows.questions} - {row.place for row in questions}
-    theirs = [row for row in rows.annotations if row.values["question_id"] in known and row.place not in skipped]
-    return _storable(theirs, "question_id", problems)
-
-
-def _storable(rows: Iterable[Row], key: str, problems: list[str]) -> list[Row]:
-    """The rows that PostgreSQL can store, every key once: the first wins."""
-    kept: dict[str, Row] = {}
-    for row in rows:
-        name = row.values[key]
-        if name in kept:
-            problems.append(f"{row.place}: skipped, {key} {name!r} was already at {kept[name].place}")
-        elif (defect := _defect("".join(_texts(row.values)))) is not None:
-            problems.append(f"{row.place}: skipped, the text has {defect}, which PostgreSQL cannot store")
-        else:
-            kept[name] = row
-    return list(kept.values())
-
-
-def _texts(value: Any) -> Iterator[str]:
-    """All texts in a value, however deep."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, list | tuple | dict):
-        for part in value.items() if isinstance(value, dict) else value:
-            yield from _texts(part)
-
-
-def _defect(text: str) -> str | None:
-    if "\0" in text:
-        return "a NUL character"
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return "half of a surrogate pair"
-    return None
 
 
 def _prepare(connection: Connection, name: str) -> dict[str, Table]:
@@ -172,16 +127,42 @@ def _prepare(connection: Connection, name: str) -> dict[str, Table]:
     return into
 
 
-def _upsert(connection: Connection, into: Table, rows: Sequence[Row]) -> tuple[set[str], set[str]]:
-    """Stores the rows by COPY and one statement; returns the keys that were added and those that were changed."""
-    if not rows:
-        return set(), set()
-    connection.execute(text(f'CREATE TEMP TABLE incoming (LIKE "{into.schema}"."{into.name}") ON COMMIT DROP'))
-    names = list(rows[0].values)
-    _copy(connection, [into.c[name] for name in names], rows)
-    incoming = table("incoming", *(column(name) for name in names))
+def _store(
+    connection: Connection, into: Table, rows: Incoming, counts: Counts, refused: dict[str, str]
+) -> tuple[set[str], set[str]]:
+    """Stages, checks and stores rows of one table; returns the keys that were added and those that were changed.
+
+    Args:
+        connection: in the transaction of the whole load.
+        into: the table.
+        rows: what an importer reads.
+        counts: gets what became of them.
+        refused: gets place -> reason of the rows that were skipped; the first reason of a place is told.
+    """
+    bad: list[Rejected] = []
+    names = stage(connection, into, rows, bad)
+    incoming = table("incoming", *(column(name) for name in ("ctid", "place", *names)))
+    counts.read = len(bad) + (connection.scalar(select(func.count()).select_from(incoming)) or 0)
+    added, updated = set[str](), set[str]()
+    if names:
+        bad += without(connection, incoming, REQUIRED[into.name])
+        bad += repeated(connection, into.primary_key.columns[0].name)
+        if into.name == tables.ANNOTATION:
+            bad += orphans(connection, into, refused)
+        added, updated = _upsert(connection, into, incoming, names)
+    connection.execute(text("DROP TABLE incoming"))
+    counts.added, counts.updated, counts.skipped = len(added), len(updated), len(bad)
+    for place, reason in bad:
+        refused.setdefault(place, reason)
+    return added, updated
+
+
+def _upsert(
+    connection: Connection, into: Table, incoming: TableClause, names: Sequence[str]
+) -> tuple[set[str], set[str]]:
+    """Stores what is staged by one statement; returns the keys that were added and those that were changed."""
     key = into.primary_key.columns[0]
-    statement = insert(into).from_select(names, select(*incoming.c))
+    statement = insert(into).from_select(names, select(*(incoming.c[name] for name in names)))
     new = statement.excluded
     others = [name for name in names if name != key.name]
     upsert = statement.on_conflict_do_update(
@@ -190,17 +171,24 @@ def _upsert(connection: Connection, into: Table, rows: Sequence[Row]) -> tuple[s
         where=or_(*(into.c[name].is_distinct_from(new[name]) for name in others)),
     ).returning(key, text("xmax = 0"))
     changed = connection.execute(upsert).all()
-    connection.execute(text("DROP TABLE incoming"))
     return {row[0] for row in changed if row[1]}, {row[0] for row in changed if not row[1]}
 
 
-def _copy(connection: Connection, columns: Sequence[Column[Any]], rows: Sequence[Row]) -> None:
-    driver = connection.connection.driver_connection
-    assert driver is not None  # noqa: S101 - a connection that is checked out has one
-    names = ", ".join(f'"{column.name}"' for column in columns)
-    with driver.cursor() as cursor, cursor.copy(f"COPY incoming ({names}) FROM STDIN") as copy:
-        for row in rows:
-            copy.write_row([Jsonb(value) if isinstance(value, list | dict) else value for value in row.values.values()])
+def _odd_vectors(connection: Connection, stored: Table) -> Iterator[str]:
+    """What an evaluation with stored vectors would stumble over: several sizes, and vectors without a direction."""
+    if "embedding" not in stored.c:
+        return
+    vector, key = stored.c.embedding, stored.c.id
+    size = func.vector_dims(vector).label("size")
+    zero = func.vector_norm(vector) == 0
+    columns = (size, func.count(), func.min(key), func.count().filter(zero), func.min(key).filter(zero))
+    found = connection.execute(select(*columns).where(vector.is_not(None)).group_by(size).order_by(size)).all()
+    if len(found) > 1:
+        sizes = ", ".join(f"{row[0]} in {row[1]:,} rows (id {row[2]!r} and more)" for row in found)
+        yield f"{stored.name}: vectors with different numbers of dimensions: {sizes}; embed all with one model"
+    for row in found:
+        if row[3]:
+            yield f"{stored.name}: {row[3]:,} vectors of zeros (id {row[4]!r} first), which are like no other vector"
 
 
 def _register(connection: Connection, name: str, language: str, origin: str) -> None:

@@ -1,0 +1,176 @@
+"""Staging: rows from an importer go by COPY into a temporary table and are checked there, before they are stored.
+
+Memory holds one row at a time, however many there are; the temporary table is called `incoming`.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
+import psycopg
+from psycopg.types.json import Jsonb
+from pydantic_core import to_json
+from sqlalchemy import Connection, Table, delete, func, or_, select, text
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.sql.expression import TableClause
+
+from db.errors import InputError
+
+
+class Row(NamedTuple):
+    """One row to load and the place that it came from, for messages."""
+
+    place: str
+    values: dict[str, Any]
+
+
+class Rejected(NamedTuple):
+    """A row that an importer cannot use, and why."""
+
+    place: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Packed:
+    """Rows in PostgreSQL's binary COPY format, as another server sends them; the first column is the place."""
+
+    columns: Sequence[str]
+    """Ours, of what follows the place."""
+    blocks: Iterable[bytes | memoryview]
+
+
+Incoming = Iterable[Row | Rejected] | Packed
+
+
+def stage(connection: Connection, into: Table, rows: Incoming, bad: list[Rejected]) -> list[str]:
+    """Makes the table `incoming` and copies the rows there.
+
+    Args:
+        connection: in the transaction of the whole load.
+        into: the table that the rows are for.
+        rows: what an importer reads.
+        bad: gets the rows that PostgreSQL cannot take.
+
+    Returns:
+        Our names of the columns that the rows have; none where there is no row.
+
+    Raises:
+        InputError: a value is not of its column's type.
+    """
+    key = into.primary_key.columns[0].name
+    connection.execute(text(f'CREATE TEMP TABLE incoming (place text, LIKE "{into.schema}"."{into.name}")'))
+    connection.execute(text(f"ALTER TABLE incoming ALTER COLUMN {key} DROP NOT NULL"))
+    if isinstance(rows, Packed):
+        with _copying(connection, rows.columns, "(FORMAT BINARY)") as copy:
+            for block in rows.blocks:
+                copy.write(block)
+        return list(rows.columns)
+    usable = _usable(rows, bad)
+    first = next(usable, None)
+    if first is None:
+        return []
+    names = list(first.values)
+    is_json = {name: isinstance(into.c[name].type, JSONB) for name in names}
+    with _copying(connection, names) as copy:
+        for row in chain((first,), usable):
+            copy.write_row([row.place, *(_packed(row.values[name], is_json=is_json[name]) for name in names)])
+    return names
+
+
+@contextmanager
+def _copying(connection: Connection, names: Sequence[str], options: str = "") -> Iterator[psycopg.Copy]:
+    """COPY into the staging table.
+
+    Raises:
+        InputError: a value is not of its column's type.
+    """
+    driver = connection.connection.driver_connection
+    if driver is None:
+        raise RuntimeError("a connection that is in use has a driver connection")
+    columns = ", ".join(f'"{name}"' for name in ("place", *names))
+    try:
+        with driver.cursor() as cursor, cursor.copy(f"COPY incoming ({columns}) FROM STDIN {options}") as copy:
+            yield copy
+    except psycopg.DataError as error:
+        place = (error.diag.context or "").replace("COPY incoming, ", "")
+        raise InputError(f"{place}: {error.diag.message_primary or error}; nothing was loaded") from None
+
+
+def _usable(rows: Iterable[Row | Rejected], bad: list[Rejected]) -> Iterator[Row]:
+    """The rows that PostgreSQL can take."""
+    for row in rows:
+        if isinstance(row, Rejected):
+            bad.append(row)
+        elif (defect := _defect("".join(_texts(row.values)))) is not None:
+            bad.append(Rejected(row.place, f"the text has {defect}, which PostgreSQL cannot store"))
+        else:
+            yield row
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """All texts in a value, however deep."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list | tuple | dict):
+        for part in value.items() if isinstance(value, dict) else value:
+            yield from _texts(part)
+
+
+def _defect(text: str) -> str | None:
+    if "\0" in text:
+        return "a NUL character"
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return "half of a surrogate pair"
+    return None
+
+
+def _packed(value: Any, *, is_json: bool) -> Any:
+    """The value as COPY takes it; a vector as pgvector writes it."""
+    if is_json and value is not None:
+        return Jsonb(value)
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    return to_json(value).decode() if isinstance(value, list) else value
+
+
+def without(connection: Connection, incoming: TableClause, required: Sequence[str]) -> list[Rejected]:
+    """Takes out the rows that lack what a row must have, in their order."""
+    lacks = [func.coalesce(~incoming.c[name].op("~")(r"\S"), True).label(name) for name in required]
+    gone = delete(incoming).where(or_(*lacks)).returning(incoming.c.ctid, incoming.c.place, *lacks).cte()
+    rows = connection.execute(select(gone).order_by(gone.c.ctid)).all()
+    names = [[name for name, missing in zip(required, row[2:], strict=True) if missing] for row in rows]
+    return [Rejected(row.place, f"no {' and no '.join(missing)}") for row, missing in zip(rows, names, strict=True)]
+
+
+def repeated(connection: Connection, key: str) -> list[Rejected]:
+    """Takes out the rows whose key an earlier row has: the first wins."""
+    statement = f"""
+        WITH first AS (SELECT DISTINCT ON ({key}) {key} AS key, place, ctid FROM incoming ORDER BY {key}, ctid),
+        gone AS (
+            DELETE FROM incoming USING first WHERE incoming.{key} = first.key AND incoming.ctid <> first.ctid
+            RETURNING incoming.ctid AS position, incoming.place, first.key, first.place AS earlier
+        )
+        SELECT place, key, earlier FROM gone ORDER BY position
+    """  # noqa: S608 - the key is a column of ours
+    rows = connection.execute(text(statement)).all()
+    return [Rejected(row.place, f"{key} {row.key!r} was already at {row.earlier}") for row in rows]
+
+
+def orphans(connection: Connection, into: Table, skipped: Iterable[str]) -> list[Rejected]:
+    """Takes out the annotations of questions that are not there, and those read from a row that was skipped."""
+    statement = f"""
+        WITH gone AS (
+            DELETE FROM incoming WHERE place = ANY(:skipped) OR NOT EXISTS (
+                SELECT FROM "{into.schema}".question_answer AS question WHERE question.id = question_id
+            ) RETURNING ctid AS position, place, question_id
+        )
+        SELECT place, question_id FROM gone ORDER BY position
+    """  # noqa: S608 - the schema's name is checked
+    rows = connection.execute(text(statement), {"skipped": list(skipped)}).all()
+    return [Rejected(row.place, f"there is no question {row.question_id!r}") for row in rows]
