@@ -5,6 +5,7 @@ from typing import Any
 
 from pgvector.sqlalchemy import VECTOR
 from sqlalchemy import (
+    ARRAY,
     BigInteger,
     Boolean,
     Column,
@@ -22,6 +23,8 @@ from sqlalchemy import (
     func,
 )
 from sqlalchemy.dialects.postgresql import JSONB, TSVECTOR
+
+from db.errors import unknown
 
 SCHEMA = "yarus"
 OURS = MetaData(schema=SCHEMA)
@@ -122,6 +125,38 @@ fulltext = Table(
     comment="corpora indexed for text search; may be emptied at any time",
 )
 
+chunk_vector = Table(
+    "chunk_vector",
+    OURS,
+    Column("corpus", Text, nullable=False, comment="hash of the embedder and the corpus"),
+    Column("position", Integer, nullable=False, comment="of the chunk in the corpus, by id"),
+    Column("chunk_id", Text, nullable=False),
+    Column("vector", VECTOR, nullable=False),
+    PrimaryKeyConstraint("corpus", "position"),
+    comment="corpora embedded for pgvector; may be emptied at any time",
+)
+
+call = Table(
+    "call",
+    OURS,
+    Column("key", LargeBinary, primary_key=True, comment="SHA-256 of role, model, messages, parameters and repeat"),
+    Column("role", Text, nullable=False, comment="generator, judge or gate"),
+    Column("model", Text, nullable=False, comment="the model that was asked for"),
+    Column("served_model", Text, comment="the model that answered, as the server names it"),
+    Column("prompt", Text, nullable=False, comment="name of the prompt"),
+    Column("evaluation_id", Text, comment="the evaluation that paid for it"),
+    Column("reply", Text, nullable=False, comment="as received"),
+    Column("finish_reason", Text, comment="stop, length, …"),
+    Column("tokens_in", Integer, comment="as the server counted"),
+    Column("tokens_out", Integer, comment="as the server counted"),
+    Column("cost_usd", Double, comment="NULL without a price"),
+    Column("latency_ms", Double, nullable=False, comment="of the attempt that succeeded"),
+    Column("logprobs", ARRAY(Double), comment="natural logarithms, one a token, where they were asked for"),
+    _at("created_at", "when it was received", server_default=func.now(), nullable=False),
+    Index("call_by_evaluation", "evaluation_id"),
+    comment="replies of language models, bought once; emptying it means buying them again",
+)
+
 ANNOTATION = "annotation"
 REQUIRED = ("question_answer", "chunk")
 
@@ -141,6 +176,9 @@ def source_tables(
 
     Returns:
         `question_answer`, `chunk` and `annotation`; columns are reached by our names: `table.c.confluence_url`.
+
+    Raises:
+        InputError: a name of ours that there is no table or column of; the nearest is named.
     """
     metadata = MetaData()
     shapes: dict[str, dict[str, Any]] = {
@@ -169,11 +207,17 @@ def source_tables(
             "review": JSONB,
         },
     }
+    for ours in {**(names or {}), **(columns or {})}:
+        if ours not in shapes:
+            raise unknown("source table", ours, shapes, "(YARUS_SOURCE_TABLES__…, YARUS_SOURCE_COLUMNS__…)")
     tables = {}
     for ours, shape in shapes.items():
         theirs = (names or {}).get(ours, ours)
         within, _, name = theirs.rpartition(".")
         mapped = (columns or {}).get(ours, {})
+        for column in mapped:
+            if column not in shape:
+                raise unknown(f"column of {ours}:", column, shape, f"(YARUS_SOURCE_COLUMNS__{ours.upper()}__…)")
         key = next(iter(shape))
         made = (
             Column(mapped.get(column, column), kind, key=column, primary_key=column == key, autoincrement=False)

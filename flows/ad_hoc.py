@@ -4,8 +4,9 @@ import asyncio
 import logging
 import os
 import sys
-from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any
 
 from pydantic import ValidationError
@@ -49,15 +50,16 @@ def parameters(tier: str, chosen: Mapping[str, Any], pairs: Sequence[str], rest:
         raise InputError(f"{tier}: {first['loc'][0]} = {first['input']!r}: {first['msg']}") from None
 
 
-def run_tier(tier: str, chosen: Parameters, *, quiet: bool) -> Summary:
-    """Runs the flow of a tier here and now, on the server of PREFECT_API_URL or one that lives as long as the run."""
+def run_tiers(chosen: Mapping[str, Parameters], *, quiet: bool) -> list[Summary]:
+    """Runs the tiers' flows one after another, on PREFECT_API_URL's server or one that lives as long as they do."""
     log = logging.getLogger("yarus")
     with _saying(quiet):
         log.info("starting the database")
-        check(chosen)
+        for given in chosen.values():
+            check(given)
         log.info("starting Prefect")
         _prepare_prefect()
-        return asyncio.run(_flow(tier, chosen))
+        return asyncio.run(_one_after_another(chosen))
 
 
 def check(chosen: Parameters) -> None:
@@ -96,12 +98,8 @@ def _options(rest: Sequence[str]) -> Iterator[tuple[str, str]]:
         yield name.replace("-", "_"), value
 
 
-def _flow(tier: str, chosen: Parameters) -> Coroutine[Any, Any, Summary]:
-    from importlib import import_module
-
-    flow = getattr(import_module(f"flows.{tier}"), tier)
-    made: Coroutine[Any, Any, Summary] = flow(chosen)
-    return made
+async def _one_after_another(chosen: Mapping[str, Parameters]) -> list[Summary]:
+    return [await getattr(import_module(f"flows.{tier}"), tier)(given) for tier, given in chosen.items()]
 
 
 def _prepare_prefect() -> None:

@@ -22,20 +22,24 @@ def run(context: click.Context, /, tier: str, pairs: tuple[str, ...], as_json: b
     yarus run tier1 --source xquad_ru --retriever fulltext
     yarus run tier1 --set embedder=intfloat/multilingual-e5-small
     """
-    from flows.ad_hoc import parameters, run_tier
+    from flows.ad_hoc import parameters, run_tiers
 
     chosen = {name: value for name, value in given.items() if value is not None}
-    _finish(run_tier(tier, parameters(tier, chosen, pairs, context.args), quiet=as_json), as_json=as_json)
+    [summary] = run_tiers({tier: parameters(tier, chosen, pairs, context.args)}, quiet=as_json)
+    _finish([summary], summary, as_json=as_json)
 
 
 @click.command()
 @as_json
 def demo(as_json: bool) -> None:
     """Evaluate the bundled sample with the embedded database: no key, no network, nothing to set up."""
-    from flows.ad_hoc import parameters, run_tier
+    from flows.ad_hoc import parameters, run_tiers
 
-    click.echo("Yarus demo: tier 1 (retrieval) on the bundled sample of a university help desk, offline", err=True)
-    _finish(run_tier("tier1", parameters("tier1", {}, (), ()), quiet=as_json), as_json=as_json)
+    click.echo("Yarus demo: tier 0, tier 1 and real users on the bundled sample of a help desk, offline", err=True)
+    chosen = {tier: parameters(tier, {}, (), ()) for tier in ("tier0", "tier1", "real_users")}
+    summaries = run_tiers(chosen, quiet=as_json)
+    state = next((summary["state"] for summary in summaries if summary["state"] != "completed"), "completed")
+    _finish(summaries, {"state": state, "evaluations": summaries}, as_json=as_json)
 
 
 @click.command()
@@ -54,13 +58,13 @@ def doctor(as_json: bool) -> None:
     raise SystemExit(max((finding.code for finding in findings), default=0))
 
 
-def _finish(summary: dict[str, Any], *, as_json: bool) -> None:
+def _finish(summaries: list[dict[str, Any]], whole: dict[str, Any], *, as_json: bool) -> None:
     from flows.printing import print_summary
     from tasks.report import as_json as document
     from tasks.settings import settings
 
     if as_json:
-        click.echo(document(summary))
-    else:
+        click.echo(document(whole))
+    for summary in () if as_json else summaries:
         print_summary(summary, settings().language)
-    raise SystemExit(0 if summary["state"] == "completed" else 1)
+    raise SystemExit(0 if whole["state"] == "completed" else 1)

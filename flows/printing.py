@@ -10,6 +10,7 @@ from sqlalchemy.engine import RowMapping
 
 from flows.words import WORDS
 from metrics.table import METRICS, grade_label
+from tasks.report import HEADLINE
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 COLOURS = {"excellent": "green", "strong": "green", "good": "cyan", "reasonable": "cyan", "attention": "yellow"}
 COLOURS |= {"weak": "yellow", "absent": "yellow", "completed": "green", "running": "cyan"}
 WIDTH = 110
+NEXT = {"tier0": "next texts", "tier1": "next rankings", "real_users": "next rankings"}
 
 
 def print_summary(summary: dict[str, Any], language: str) -> None:
@@ -27,20 +29,23 @@ def print_summary(summary: dict[str, Any], language: str) -> None:
     words = WORDS[language]
     console = _console()
     state = _coloured(words[summary["state"]], summary["state"])
-    console.print(f"\n[bold]{summary['evaluation_id']}[/] · {escape(summary['source'])} · {state}")
+    console.print(f"\n[bold]{words[summary['tier']]}[/] · {escape(summary['source'])} · {state}")
     if summary["system"]:
         console.print(f"{words['system']}: {escape(_system(summary['system']))}", style="dim")
     if summary["metrics"]:
+        if "strata" in summary:
+            console.print(_strata(summary["strata"], words))
+            console.print(words["headline"].format(stratum=words[HEADLINE]), style="bold")
         console.print(_metrics(summary["metrics"], words, language))
     _print_statuses(console, summary, words)
     for note in summary["notes"]:
-        console.print(f"{words['note']}: {escape(note)}")
+        console.print(escape(words[note["note"]].format(**note)))
     if summary["error"]:
         console.print(escape(summary["error"]), style="yellow")
     if summary["parquet"]:
         console.print(f"{words['key']}: {summary['comparability_key']}")
         console.print(f"{words['file']}: {escape(summary['parquet'])}", soft_wrap=True)
-        console.print(words["next"].format(id=summary["evaluation_id"]), soft_wrap=True)
+        console.print(words[NEXT[summary["tier"]]].format(id=summary["evaluation_id"]), soft_wrap=True)
 
 
 def print_runs(rows: Iterable[RowMapping]) -> None:
@@ -105,6 +110,17 @@ def _metrics(metrics: dict[str, Any], words: dict[str, str], language: str) -> T
     return table
 
 
+def _strata(strata: dict[str, Any], words: dict[str, str]) -> Table:
+    """The goal's metrics side by side."""
+    shown = ("hit_rate@1", "mrr", "ndcg@10")
+    table = Table(words["stratum"], *shown, words["measured"], box=None)
+    for name, metrics in strata.items():
+        values = [metrics[metric] for metric in shown]
+        numbers = ("—" if metric["value"] is None else f"{metric['value']:.3f}" for metric in values)
+        table.add_row(words[name], *numbers, f"{values[0]['n_scored']} / {values[0]['n_total']}")
+    return table
+
+
 def _print_statuses(console: Console, summary: dict[str, Any], words: dict[str, str]) -> None:
     unmeasured = {status: count for status, count in summary["statuses"].items() if status != "ok"}
     total = summary["n_cases"]
@@ -131,9 +147,8 @@ def _interval(name: str, metric: dict[str, Any]) -> str:
 
 
 def _system(system: dict[str, Any]) -> str:
-    shown = {
-        name: system[name] for name in ("retriever", "embedder_identity", "vectors", "unit", "k") if name in system
-    }
+    names = ("retriever", "embedder_identity", "vectors", "index_recall", "texts", "unit", "k")
+    shown = {name: system[name] for name in names if name in system}
     return ", ".join(f"{name.removesuffix('_identity')} {str(value).split('|')[0]}" for name, value in shown.items())
 
 

@@ -42,6 +42,9 @@ COLUMNS: dict[str, Column] = {
     "grades": Column(pa.list_(pa.float64()), "grade of each, NULL where the labels have none"),
     "retrieved": Column(TEXTS, "ranking: ids of the evaluation's unit, best first; NULL when the retriever failed"),
     "distances": Column(pa.list_(pa.float64()), "distance of each, smaller is nearer"),
+    "stratum": Column(pa.string(), "what users said of the answer: confirmed, agreement, contradicted"),
+    "text": Column(pa.string(), "the text that was embedded"),
+    "cluster": Column(pa.string(), "the text's page or topic"),
     "latency_ms": Column(pa.float64(), "of the system under test; NULL where it was not timed alone"),
 }
 COLUMNS |= {

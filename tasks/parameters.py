@@ -27,16 +27,13 @@ class Parameters(BaseModel):
     )
 
 
-class Retrieval(Parameters):
-    """What a tier takes that asks a retriever of ours."""
+class Embedding(Parameters):
+    """What a tier takes that needs vectors."""
 
-    retriever: str | None = Field(
-        None, title="Retriever", description="Default: YARUS_RETRIEVER", examples=["dense", "fulltext"]
-    )
     embedder: str | None = Field(
         None,
         title="Embedder",
-        description="Of a retriever that needs vectors; default: YARUS_EMBEDDER",
+        description="What turns texts into vectors; default: YARUS_EMBEDDER",
         examples=["lexical", "intfloat/multilingual-e5-small"],
     )
     vectors: Literal["auto", "stored", "computed"] = Field(
@@ -44,8 +41,22 @@ class Retrieval(Parameters):
         title="Chunk vectors",
         description="'stored': those in the source; 'computed': the embedder's; 'auto': stored where there are any",
     )
-    unit: Literal["auto", "chunk", "page"] = Field(
-        "auto", title="Unit", description="What counts as found; 'auto': chunk where chunks are labelled, else page"
+
+
+class Tier0(Embedding):
+    """Embedding quality: do texts of one page or topic lie together, and apart from the others?"""
+
+    texts: Literal["chunks", "questions"] = Field(
+        "chunks", title="Texts", description="Chunks by their page, or questions by their annotated topic"
+    )
+    distance: Literal["cosine", "euclidean"] = Field("cosine", title="Distance", description="Of the silhouette")
+
+
+class Retrieval(Embedding):
+    """What a tier takes that asks a retriever of ours."""
+
+    retriever: str | None = Field(
+        None, title="Retriever", description="Default: YARUS_RETRIEVER", examples=["dense", "fulltext", "hybrid"]
     )
     k: int = Field(10, title="Depth", description="Length of the rankings", ge=10, le=1_000)
 
@@ -53,5 +64,13 @@ class Retrieval(Parameters):
 class Tier1(Retrieval):
     """Retrieval: does the retriever find the chunks or pages that are labelled relevant?"""
 
+    unit: Literal["auto", "chunk", "page"] = Field(
+        "auto", title="Unit", description="What counts as found; 'auto': chunk where chunks are labelled, else page"
+    )
 
-TIERS: dict[Tier, type[Parameters]] = {"tier1": Tier1}
+
+class RealUsers(Retrieval):
+    """Retrieval on the real log: does the retriever find the page that the bot showed, and that users confirmed?"""
+
+
+TIERS: dict[Tier, type[Parameters]] = {"tier0": Tier0, "tier1": Tier1, "real_users": RealUsers}

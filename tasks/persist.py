@@ -5,7 +5,7 @@ import hashlib
 import json
 import logging
 import shutil
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from datetime import UTC
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from tasks.files import publish, write_batches, write_whole
 from tasks.load import read_cases, statuses
 from tasks.report import summary
 from tasks.run import Run
-from tasks.score import coverage, summarise
+from tasks.score import Whole, coverage, strata, summarise
 from tasks.settings import settings
 
 log = logging.getLogger("yarus")
@@ -55,17 +55,18 @@ async def evaluate_batch(run: Run, batch: int, steps: Sequence[Step]) -> None:
     for step in steps:
         result = await asyncio.to_thread(step, run, cases)
         cases = await result if isinstance(result, Awaitable) else result
-    await asyncio.to_thread(_keep, run, batch, cases)
+    await asyncio.to_thread(keep_batch, run, batch, cases)
 
 
 @task(task_run_name="finish", cache_policy=NO_CACHE)
-async def finish(run: Run) -> dict[str, Any]:
+async def finish(run: Run, whole: Mapping[str, Whole] | None = None) -> dict[str, Any]:
     """Writes the file, then metrics and final state in one transaction; returns the summary of the evaluation.
 
-    Raises:
-        ValueError: the cases do not have the columns of the tier.
+    Args:
+        run: with all of its batches done.
+        whole: metrics that a step has computed over the set of cases.
     """
-    return await asyncio.to_thread(_finish, run)
+    return await asyncio.to_thread(_finish, run, whole or {})
 
 
 def comparability(run: Run, case_set_hash: str) -> dict[str, Any]:
@@ -79,31 +80,47 @@ def comparability(run: Run, case_set_hash: str) -> dict[str, Any]:
         "tier": run.tier,
         "cases": {"sha256": case_set_hash} if frozen else {"source": run.parameters.source, **rule},
         "metrics": [metric.signature_with(**_options(run)) for metric in metrics_of(run.tier)],
-        "unit": run.resolved["unit"],
-        "k": run.resolved["k"],
-        "labels": "annotation, else the log",
+        "labels": "annotation, else the log" if run.tier != "real_users" else "the log",
+        **{name: run.resolved[name] for name in ("unit", "k", "texts") if name in run.resolved},
     }
 
 
-def _finish(run: Run) -> dict[str, Any]:
+def keep_batch(run: Run, batch: int, cases: pa.Table) -> None:
+    """Writes the file of a finished batch, then its line in the journal.
+
+    Raises:
+        ValueError: a column is not declared.
+    """
+    unknown = set(cases.column_names) - set(COLUMNS)
+    if unknown:
+        raise ValueError(f"columns {sorted(unknown)} are not declared in tasks/cases.py")
+    write_whole(cases, _batch_file(run, batch))
+    journal.batch_done(database(), run.id, batch)
+
+
+def _finish(run: Run, whole: Mapping[str, Whole]) -> dict[str, Any]:
     engine = database()
-    whole = run.work / f"{run.id}.parquet"
-    write_batches(_batches(run), whole)
-    cases = pq.read_table(whole)
+    file = run.work / f"{run.id}.parquet"
+    write_batches(_batches(run), file)
+    cases = pq.read_table(file)
     row = journal.find(engine, run.id)
     parts = comparability(run, row["case_set_hash"])
     key = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
     counts = statuses(cases)
     share = coverage(counts)
-    values = summarise(run.tier, cases, seed=run.parameters.seed, options=_options(run))
+    metrics = [
+        value.row(stratum)
+        for stratum, rows in strata(cases).items()
+        for value in summarise(run.tier, rows, seed=run.parameters.seed, options=_options(run), whole=whole)
+    ]
     date = f"{row['started_at'].astimezone(UTC):%Y-%m-%d}"
-    path = publish(whole, settings().results_root, f"tier={run.tier}", f"date={date}", f"{run.id}.parquet")
+    path = publish(file, settings().results_root, f"tier={run.tier}", f"date={date}", f"{run.id}.parquet")
     valid = share is not None and share >= settings().min_coverage
     journal.close(
         engine,
         run.id,
         "completed" if valid else "invalid",
-        [value.row() for value in values],
+        metrics,
         error=None if valid else _why_invalid(share),
         comparability_key=key,
         comparability=parts,
@@ -123,15 +140,9 @@ def _why_invalid(share: float | None) -> str:
 
 
 def _options(run: Run) -> dict[str, Any]:
-    return {"depth": run.resolved["k"], "gain": run.resolved["gain"]}
-
-
-def _keep(run: Run, batch: int, cases: pa.Table) -> None:
-    unknown = set(cases.column_names) - set(COLUMNS)
-    if unknown:
-        raise ValueError(f"columns {sorted(unknown)} are not declared in tasks/cases.py")
-    write_whole(cases, _batch_file(run, batch))
-    journal.batch_done(database(), run.id, batch)
+    """What stands in the metrics' signatures and is chosen by the evaluation."""
+    named = {"depth": "k", "gain": "gain", "distance": "distance"}
+    return {option: run.resolved[name] for option, name in named.items() if name in run.resolved}
 
 
 def _batches(run: Run) -> Iterator[pa.Table]:

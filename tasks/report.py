@@ -15,6 +15,8 @@ from metrics.table import METRICS
 from tasks import files
 
 Document = dict[str, Any]
+HEADLINE = "confirmed"
+"""The stratum whose metrics are the evaluation's, where a tier has strata."""
 
 
 def summary(engine: Engine, evaluation_id: str) -> Document:
@@ -48,7 +50,7 @@ def summary(engine: Engine, evaluation_id: str) -> Document:
         "system": {name: value for name, value in resolved.items() if name != "notes"},
         "sut_label": row["sut_label"],
         "notes": resolved.get("notes", []),
-        "metrics": strata.pop("", {}),
+        "metrics": strata.get(HEADLINE) or strata.pop("", {}),
     }
     return document | ({"strata": strata} if strata else {})
 

@@ -16,9 +16,12 @@ from db.urls import canonical_url
 from tasks.cases import with_columns
 from tasks.connect import database
 from tasks.embed import embed
-from tasks.load import read_stored_corpus
+from tasks.labels import Note, pages_of
+from tasks.load import read_cases, read_stored_corpus
 from tasks.models.embedders import Embedder, Vectors, embedders
-from tasks.retrievers import RETRIEVERS, Ranking, Retriever
+from tasks.retrievers import Ranking, Retriever, retriever_kind
+from tasks.retrievers.dense import Dense, unit_vectors
+from tasks.retrievers.pgvector import Pgvector
 from tasks.run import Run
 from tasks.settings import settings
 
@@ -37,23 +40,48 @@ async def index(run: Run) -> Run:
 
 
 def _index(run: Run) -> Run:
-    configuration = settings()
-    resolved = dict(run.resolved)
-    if RETRIEVERS[resolved["retriever"]].uses_vectors:
-        embedder_name = run.retrieval.embedder or configuration.embedder
-        questions, chunks = embedders(embedder_name, configuration)
-        corpus = read_stored_corpus(run)
-        resolved |= {"embedder": embedder_name, "embedder_identity": questions.identity, "vectors": "computed"}
-        if corpus.vectors is not None or run.retrieval.vectors == "stored":
-            notes = check_stored(corpus, chunks, run.parameters.source)
-            resolved |= {"vectors": "stored", "notes": [*resolved["notes"], *notes]}
-    run = replace(run, resolved=resolved)
-    _opened(run)
-    journal.describe(database(), run.id, resolved=resolved)
+    kind = retriever_kind(run.resolved["retriever"])
+    if kind.uses_vectors:
+        run = choose_vectors(run, read_stored_corpus(run))
+    _, retriever = _opened(run)
+    if isinstance(retriever, Pgvector) and run.resolved["vectors"] == "stored":
+        run = replace(run, resolved=run.resolved | {"index_recall": _index_recall(run, retriever)})
+    journal.describe(database(), run.id, resolved=run.resolved)
     return run
 
 
-def check_stored(corpus: Corpus, chunks: Embedder, source: str) -> list[str]:
+def choose_vectors(run: Run, corpus: Corpus) -> Run:
+    """Decides whose vectors are used, the source's or the embedder's, and writes it down.
+
+    Raises:
+        InputError: the source's are not the embedder's, or there are none where they were asked for.
+    """
+    configuration = settings()
+    name = run.embedding.embedder or configuration.embedder
+    questions, chunks = embedders(name, configuration)
+    resolved = run.resolved | {"embedder": name, "embedder_identity": questions.identity, "vectors": "computed"}
+    if corpus.vectors is not None or run.embedding.vectors == "stored":
+        notes = check_stored(corpus, chunks, run.parameters.source)
+        resolved |= {"vectors": "stored", "notes": [*resolved["notes"], *notes]}
+    return replace(run, resolved=resolved)
+
+
+def _index_recall(run: Run, retriever: Retriever) -> float:
+    """Share of the exact nearest chunks that production's index returns, over some of the questions."""
+    questions = read_cases(run).slice(0, TIMED)["question"].to_pylist()
+    corpus = read_stored_corpus(run)
+    model, _ = embedders(run.resolved["embedder"], settings())
+    vectors = embed(questions, model, database())
+    if corpus.vectors is None:
+        raise ValueError("an index over stored vectors needs stored vectors")
+    k = run.resolved["k"]
+    exact = Dense(corpus.ids, unit_vectors(corpus.vectors), model).retrieve(questions, vectors, k, timed=0)
+    found = retriever.retrieve(questions, vectors, k, timed=0)
+    shares = [len({*a.ids} & {*b.ids}) / len(b.ids) for a, b in zip(found, exact, strict=True)]
+    return sum(shares) / len(shares)
+
+
+def check_stored(corpus: Corpus, chunks: Embedder, source: str) -> list[Note]:
     """That the source's vectors are those of the embedder: same dimensions, and equal for a few chunks.
 
     Returns:
@@ -83,7 +111,7 @@ def check_stored(corpus: Corpus, chunks: Embedder, source: str) -> list[str]:
             f"{cosines.min():.2f}, not 1: they are of different models (or prefixes). {way_out}"
         )
     missing = len(corpus.ids) - len(there)
-    return [f"{missing} of {len(corpus.ids)} chunks have no stored vector and cannot be found"] if missing else []
+    return [{"note": "chunks without vector", "n": missing, "of": len(corpus.ids)}] if missing else []
 
 
 def retrieve(run: Run, cases: pa.Table) -> pa.Table:
@@ -133,14 +161,14 @@ def by_page(ranking: Ranking, pages: dict[str, str | None], k: int) -> Ranking:
     """The k best pages of a ranking of chunks, each where its best chunk stands."""
     best: dict[str, float] = {}
     for chunk, distance in zip(ranking.ids, ranking.distances, strict=True):
-        page = pages.get(chunk)
+        page = pages.get(chunk) or (canonical_url(chunk) if chunk not in pages else None)
         if page is not None and page not in best and len(best) < k:
             best[page] = distance
     return replace(ranking, ids=list(best), distances=list(best.values()))
 
 
 def _question_vectors(run: Run, questions: Sequence[str]) -> Vectors | None:
-    if not RETRIEVERS[run.resolved["retriever"]].uses_vectors:
+    if not retriever_kind(run.resolved["retriever"]).uses_vectors:
         return None
     model, _ = embedders(run.resolved["embedder"], settings())
     return embed(list(questions), model, database())
@@ -152,8 +180,7 @@ def _opened(run: Run) -> tuple[dict[str, str | None], Retriever]:
         if run.id not in _OPEN:
             _OPEN.clear()
             corpus = read_stored_corpus(run)
-            pages = dict(zip(corpus.ids, map(canonical_url, corpus.urls), strict=True))
-            _OPEN[run.id] = pages, RETRIEVERS[run.resolved["retriever"]].open(run, corpus)
+            _OPEN[run.id] = pages_of(corpus), retriever_kind(run.resolved["retriever"]).open(run, corpus)
         return _OPEN[run.id]
 
 

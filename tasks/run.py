@@ -20,7 +20,7 @@ from db import journal
 from db.errors import InputError
 from metrics.table import Tier
 from tasks.connect import database
-from tasks.parameters import TIERS, Parameters, Retrieval
+from tasks.parameters import TIERS, Embedding, Parameters, Retrieval
 from tasks.settings import settings
 
 log = logging.getLogger("yarus")
@@ -44,6 +44,13 @@ class Run:
         return settings().home.absolute() / "work" / self.id
 
     @property
+    def embedding(self) -> Embedding:
+        """The parameters of a tier that needs vectors."""
+        if not isinstance(self.parameters, Embedding):
+            raise TypeError(f"{self.tier} needs no vectors")
+        return self.parameters
+
+    @property
     def retrieval(self) -> Retrieval:
         """The parameters of a tier that asks a retriever."""
         if not isinstance(self.parameters, Retrieval):
@@ -52,8 +59,8 @@ class Run:
 
     @property
     def batch_size(self) -> int:
-        """Large enough for Prefect (under 500 task runs a flow), small enough to lose little when killed."""
-        return max(100, -(-self.n_cases // 50))
+        """Cases a batch: large enough for Prefect (at most 50 batches a flow), small enough to lose little."""
+        return int(self.resolved["batch_size"])
 
     @property
     def n_batches(self) -> int:

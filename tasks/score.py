@@ -2,11 +2,12 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from metrics import retrieval
@@ -17,7 +18,16 @@ from tasks.cases import CANNOT_BE_MEASURED, MEASURED, with_columns
 from tasks.run import Run
 
 Floats = NDArray[np.float64]
+STRATA = ("confirmed", "agreement", "contradicted")
 HIT_RATE, RECALL, PRECISION, NDCG = (1, 5, 10), (1, 3, 5, 10), (1, 3, 5, 10), (5, 10)
+
+
+class Whole(NamedTuple):
+    """A metric that is computed over the set, not from a column: NaN where it has no value."""
+
+    value: float
+    interval: Interval
+    n_scored: int
 
 
 class Value(NamedTuple):
@@ -64,7 +74,9 @@ def score_rankings(run: Run, cases: pa.Table) -> pa.Table:
     return with_columns(cases, **columns)
 
 
-def summarise(tier: Tier, cases: pa.Table, *, seed: int, options: dict[str, Any]) -> list[Value]:
+def summarise(
+    tier: Tier, cases: pa.Table, *, seed: int, options: dict[str, Any], whole: Mapping[str, Whole]
+) -> list[Value]:
     """Every metric of the tier over the cases, with its 95 % interval.
 
     Args:
@@ -72,11 +84,20 @@ def summarise(tier: Tier, cases: pa.Table, *, seed: int, options: dict[str, Any]
         cases: with a column for every per-case metric.
         seed: of the bootstrap.
         options: of the evaluation, for the metrics' signatures: gain, depth.
+        whole: metrics that a step has computed over the set.
 
     Returns:
         One value a metric of the tier, in the order of the table of metrics.
     """
-    return [_value(metric, cases, seed, options) for metric in metrics_of(tier)]
+    known = {name: rate(cases) for name, rate in RATES.items()} | dict(whole)
+    return [_value(metric, cases, seed, options, known) for metric in metrics_of(tier)]
+
+
+def strata(cases: pa.Table) -> dict[str, pa.Table]:
+    """The cases by stratum, and all of them; one nameless stratum where the tier has none."""
+    if "stratum" not in cases.column_names:
+        return {"": cases}
+    return {"all": cases} | {name: cases.filter(pc.equal(cases["stratum"], name)) for name in STRATA}
 
 
 def coverage(statuses: dict[str, int]) -> float | None:
@@ -85,9 +106,9 @@ def coverage(statuses: dict[str, int]) -> float | None:
     return sum(statuses.get(status, 0) for status in MEASURED) / could if could else None
 
 
-def _value(metric: Metric, cases: pa.Table, seed: int, options: dict[str, Any]) -> Value:
+def _value(metric: Metric, cases: pa.Table, seed: int, options: dict[str, Any], whole: Mapping[str, Whole]) -> Value:
     if metric.aggregate == "whole":
-        value, interval, n_scored = WHOLE[metric.name](cases)
+        value, interval, n_scored = whole[metric.name]
     else:
         values = cases[metric.column].to_numpy()
         groups = cases["group"].to_pylist()
@@ -118,20 +139,20 @@ def _aggregate(metric: Metric, values: Floats, seed: int, groups: list[str | Non
     return math.fsum(measured) / len(measured), bootstrap_interval(values, seed=seed, groups=groups)
 
 
-def _share(status: str) -> Callable[[pa.Table], tuple[float, Interval, int]]:
-    def share(cases: pa.Table) -> tuple[float, Interval, int]:
+def _share(status: str) -> Callable[[pa.Table], Whole]:
+    def share(cases: pa.Table) -> Whole:
         count, n = cases["status"].to_pylist().count(status), len(cases)
-        return (count / n if n else math.nan), wilson_interval(count, n), n
+        return Whole(count / n if n else math.nan, wilson_interval(count, n), n)
 
     return share
 
 
-WHOLE: dict[str, Callable[[pa.Table], tuple[float, Interval, int]]] = {
+RATES: dict[str, Callable[[pa.Table], Whole]] = {
     "sut_error_rate": _share("sut_error"),
     "unlabelled_rate": _share("unlabelled"),
     "stale_label_rate": _share("stale_label"),
 }
-"""Metrics that are computed over the set: value, interval and the number of cases they rest on."""
+"""Metrics that count statuses."""
 
 
 def _why_not(cases: pa.Table, metric: Metric) -> str:

@@ -1,16 +1,22 @@
 """What can serve the step `retrieve`, in one table; a new retriever is one file and one line here."""
 
+import re
 from collections.abc import Callable
 from typing import NamedTuple
 
 from db.errors import unknown
 from db.fulltext import CONFIGURATIONS, index_corpus
 from db.sources import Corpus
-from tasks.connect import database
+from db.tables import chunk_vector
+from db.vectors import corpus_name, index_vectors
+from tasks.connect import database, source
 from tasks.embed import embed
 from tasks.models.embedders import embedders
 from tasks.retrievers.dense import Dense, unit_vectors
 from tasks.retrievers.fulltext import Fulltext
+from tasks.retrievers.hybrid import Hybrid
+from tasks.retrievers.outside import Outside, from_callable, from_service
+from tasks.retrievers.pgvector import Pgvector
 from tasks.retrievers.protocol import Ranking, Retriever
 from tasks.run import Run
 from tasks.settings import settings
@@ -33,24 +39,67 @@ def _dense(run: Run, corpus: Corpus) -> Retriever:
     return Dense(corpus.ids, embed(corpus.texts, chunks, database()), questions)
 
 
+def _pgvector(run: Run, corpus: Corpus) -> Retriever:
+    """Over the source's own vectors and index where they are used, else over vectors in our own database."""
+    questions, chunks = embedders(run.resolved["embedder"], settings())
+    if run.resolved["vectors"] == "stored":
+        where = source(run.parameters.source)
+        chunk = where.tables["chunk"].c
+        return Pgvector(
+            where.engine,
+            questions,
+            chunk_id=chunk.id,
+            vector=chunk.embedding,
+            tie=chunk.id,
+            where=chunk.embedding.is_not(None) & chunk.text.is_not(None),
+        )
+    name = corpus_name(chunks.identity, corpus.ids, corpus.texts)
+    index_vectors(database(), name, corpus.ids, embed(corpus.texts, chunks, database()))
+    ours = chunk_vector.c
+    return Pgvector(
+        database(), questions, chunk_id=ours.chunk_id, vector=ours.vector, tie=ours.position, where=ours.corpus == name
+    )
+
+
+def _hybrid(run: Run, corpus: Corpus) -> Retriever:
+    return Hybrid([_dense(run, corpus), _fulltext(run, corpus)])
+
+
 def _fulltext(run: Run, corpus: Corpus) -> Retriever:
     configuration = CONFIGURATIONS[run.resolved["language"]]
     name = index_corpus(database(), configuration, corpus.texts)
     return Fulltext(database(), corpus.ids, corpus=name, configuration=configuration)
 
 
+def _service(run: Run, corpus: Corpus) -> Retriever:
+    service = settings().retriever_service
+    return Outside(from_service(run.resolved["retriever"], service), concurrency=service.concurrency)
+
+
+def _callable(run: Run, corpus: Corpus) -> Retriever:
+    return Outside(from_callable(run.resolved["retriever"]), concurrency=1)
+
+
 RETRIEVERS: dict[str, Kind] = {
     "dense": Kind(_dense, uses_vectors=True),
+    "pgvector": Kind(_pgvector, uses_vectors=True),
     "fulltext": Kind(_fulltext, uses_vectors=False),
+    "hybrid": Kind(_hybrid, uses_vectors=True),
+    "http://…": Kind(_service, uses_vectors=False),
+    "module:function": Kind(_callable, uses_vectors=False),
 }
 
 
 def retriever_kind(name: str) -> Kind:
-    """The kind of that name.
+    """The kind of a retriever's name, a service's address or a callable's.
 
     Raises:
         InputError: there is none; the nearest is named.
     """
+    if re.match(r"https?://", name):
+        return RETRIEVERS["http://…"]
+    if re.fullmatch(r"[\w.]+:\w+", name):
+        return RETRIEVERS["module:function"]
     if name not in RETRIEVERS:
         raise unknown("retriever", name, RETRIEVERS)
     return RETRIEVERS[name]

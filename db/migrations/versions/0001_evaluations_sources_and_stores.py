@@ -2,6 +2,7 @@
 
 import sqlalchemy as sa
 from alembic import op
+from pgvector.sqlalchemy import VECTOR
 from sqlalchemy.dialects import postgresql
 
 revision = "0001"
@@ -77,6 +78,16 @@ def upgrade() -> None:
     )
     op.create_index("evaluation_by_start", "evaluation", ["tier", "started_at"], unique=False, schema="yarus")
     op.create_table(
+        "chunk_vector",
+        sa.Column("corpus", sa.Text(), nullable=False, comment="hash of the embedder and the corpus"),
+        sa.Column("position", sa.Integer(), nullable=False, comment="of the chunk in the corpus, by id"),
+        sa.Column("chunk_id", sa.Text(), nullable=False),
+        sa.Column("vector", VECTOR(), nullable=False),
+        sa.PrimaryKeyConstraint("corpus", "position"),
+        schema="yarus",
+        comment="corpora embedded for pgvector; may be emptied at any time",
+    )
+    op.create_table(
         "fulltext",
         sa.Column("corpus", sa.Text(), nullable=False, comment="hash of the text search configuration and the corpus"),
         sa.Column("position", sa.Integer(), nullable=False, comment="of the chunk in the corpus, by id"),
@@ -141,6 +152,7 @@ def downgrade() -> None:
     op.drop_table("evaluation_batch", schema="yarus")
     op.drop_table("source", schema="yarus")
     op.drop_table("fulltext", schema="yarus")
+    op.drop_table("chunk_vector", schema="yarus")
     op.drop_index("evaluation_by_start", table_name="evaluation", schema="yarus")
     op.drop_table("evaluation", schema="yarus")
     op.drop_table("embedding", schema="yarus")

@@ -1,0 +1,31 @@
+"""Real users: does the retriever find the page that the bot showed, and that users confirmed?"""
+
+from typing import Any
+
+from prefect import flow
+from prefect.runtime import flow_run
+
+from tasks.load import load_log
+from tasks.parameters import RealUsers
+from tasks.persist import finish, in_batches
+from tasks.retrieve import index, retrieve
+from tasks.run import evaluation
+from tasks.score import score_rankings
+
+
+@flow(name="real_users", flow_run_name="real_users {parameters.source}")
+async def real_users(parameters: RealUsers) -> dict[str, Any]:
+    """Tier 1's metrics on the log, in strata by what users said of the answer.
+
+    Args:
+        parameters: what to evaluate, and with what.
+
+    Returns:
+        The summary of the evaluation, as `yarus run real_users --json` prints it; its metrics are the stratum
+        `confirmed`.
+    """
+    async with evaluation("real_users", parameters, flow_run_id=flow_run.get_id()) as run:
+        run = await load_log(run)
+        run = await index(run)
+        await in_batches(run, steps=(retrieve, score_rankings))
+        return await finish(run)

@@ -1,0 +1,29 @@
+"""Tier 0, embedding quality: do texts that belong together lie together?"""
+
+from typing import Any
+
+from prefect import flow
+from prefect.runtime import flow_run
+
+from tasks.clusters import embed_texts, measure_clusters
+from tasks.load import load_texts
+from tasks.parameters import Tier0
+from tasks.persist import finish
+from tasks.run import evaluation
+
+
+@flow(name="tier0", flow_run_name="tier0 {parameters.source}")
+async def tier0(parameters: Tier0) -> dict[str, Any]:
+    """Measures how the texts of a page or topic cluster in the embedder's space.
+
+    Args:
+        parameters: what to evaluate, and with what.
+
+    Returns:
+        The summary of the evaluation, as `yarus run tier0 --json` prints it.
+    """
+    async with evaluation("tier0", parameters, flow_run_id=flow_run.get_id()) as run:
+        run = await load_texts(run)
+        run = await embed_texts(run)
+        whole = await measure_clusters(run)
+        return await finish(run, whole)

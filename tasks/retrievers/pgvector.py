@@ -1,0 +1,54 @@
+"""The SQL that production runs: pgvector's cosine distance, with whatever index is there."""
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import Column, ColumnElement, Connection, Engine, Text, cast, select
+
+from db.engine import reaching
+from tasks.models.embedders import Embedder, Vectors
+from tasks.retrievers.protocol import Ranking
+
+
+class Pgvector:
+    """Ranks the vectors of a table by cosine distance to the question, one query a question."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        questions: Embedder,
+        *,
+        chunk_id: Column[Any],
+        vector: Column[Any],
+        tie: Column[Any],
+        where: ColumnElement[bool],
+    ) -> None:
+        """Takes the columns of one table: the chunk's id, its vector, what decides ties, and which rows are meant."""
+        self._engine, self._questions = engine, questions
+        self._id, self._vector, self._tie, self._where = cast(chunk_id, Text), vector, tie, where
+
+    def retrieve(self, questions: Sequence[str], vectors: Vectors | None, k: int, *, timed: int) -> list[Ranking]:
+        """See `Retriever`."""
+        if vectors is None:
+            raise ValueError("the pgvector retriever needs the vectors of the questions")
+        with reaching(self._engine), self._engine.connect() as connection:
+            return [
+                self._timed(connection, question, vector, k) if number < timed else self._nearest(connection, vector, k)
+                for number, (question, vector) in enumerate(zip(questions, vectors, strict=True))
+            ]
+
+    def _timed(self, connection: Connection, question: str, vector: NDArray[np.float32], k: int) -> Ranking:
+        """What one user would wait: embedding the question, and the search."""
+        start = time.perf_counter()
+        self._questions.encode([question])
+        found = self._nearest(connection, vector, k)
+        return Ranking(found.ids, found.distances, (time.perf_counter() - start) * 1_000)
+
+    def _nearest(self, connection: Connection, vector: NDArray[np.float32], k: int) -> Ranking:
+        distance = self._vector.cosine_distance(vector).label("distance")
+        nearest = select(self._id, distance).where(self._where).order_by(distance, self._tie).limit(k)
+        rows = connection.execute(nearest).all()
+        return Ranking([row[0] for row in rows], [row[1] for row in rows])
