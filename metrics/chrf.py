@@ -73,7 +73,7 @@ def _scores(cases: Cases, char_order: int, word_order: int, beta: float, whitesp
     characters = encode_characters(texts if whitespace else ["".join(parts) for parts in words])
     counts = _count(characters, char_order)
     if word_order:
-        of_words = _count(encode_tokens([chrf_words(of_text) for of_text in words]), word_order)
+        of_words = _count(encode_tokens(chrf_words(words)), word_order)
         counts = tuple(np.hstack(pair) for pair in zip(counts, of_words, strict=True))
     shared, there, wanted = counts
     both = (there > 0) & (wanted > 0)

@@ -7,9 +7,9 @@ in one run, and a run says how often each side has it.
 
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import chain, count
+from itertools import count
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from rapidfuzz.distance import LCSseq, Levenshtein
 from rapidfuzz.process import cpdist
 
 from metrics.text_cases import IntArray
+from metrics.tokenizers import END
 
 Keys = NDArray[np.uint64]
 _KEY_BITS = 64
@@ -40,13 +41,11 @@ class Encoded:
         return np.cumsum(self.lengths + 1) - 1
 
 
-def encode_tokens(tokenized: Iterable[list[str]]) -> Encoded:
-    """Number the distinct tokens of these texts in order of appearance."""
-    numbers: defaultdict[str, int] = defaultdict(count().__next__)
-    with_slots = [[*tokens, ""] for tokens in tokenized]
-    sizes = np.fromiter(map(len, with_slots), np.int64, len(with_slots))
-    codes = map(numbers.__getitem__, chain.from_iterable(with_slots))
-    return Encoded(np.fromiter(codes, np.int64, int(sizes.sum())), sizes - 1)
+def encode_tokens(tokens: Sequence[str]) -> Encoded:
+    """Number the distinct tokens of some texts, each text's followed by END, in order of appearance."""
+    numbers: defaultdict[str, int] = defaultdict(count().__next__, {END: -1})
+    codes = np.fromiter(map(numbers.__getitem__, tokens), np.int64, len(tokens))
+    return Encoded(codes, np.diff(np.flatnonzero(codes < 0), prepend=-1) - 1)
 
 
 def encode_characters(texts: Sequence[str]) -> Encoded:
@@ -75,7 +74,7 @@ def shared_ngrams(texts: Encoded, owner: IntArray, *, order: int) -> IntArray:
     """
     m = len(texts.lengths) - len(owner)
     counts = np.zeros((m, order), dtype=np.int64)
-    if m == 0:
+    if counts.size == 0:
         return counts
     rows = np.concatenate([np.arange(m), owner])
     sides = np.concatenate([np.zeros(m, np.int64), 1 + np.arange(len(owner)) - np.searchsorted(owner, owner)])
@@ -155,7 +154,8 @@ def word_edits(texts: Encoded) -> IntArray:
 def _compare(texts: Encoded, scorer: Callable[..., int]) -> IntArray:
     """One number for each pair; the first half of the texts are the hypotheses, the second half the references."""
     # A character for each token is fastest; numbers do where there are more tokens than characters.
-    codes = texts.codes + _SURROGATES * (texts.codes >= _FIRST_SURROGATE)
+    codes = np.maximum(texts.codes, 0)
+    codes += _SURROGATES * (codes >= _FIRST_SURROGATE)
     fits = int(codes.max(initial=0)) <= sys.maxunicode
     whole = codes.astype("<u4").tobytes().decode("utf-32-le") if fits else codes.tolist()
     stops = texts.slots.tolist()

@@ -9,6 +9,7 @@ from metrics.text_cases import Cases, FloatArray, References, Text, check_one_of
 from metrics.tokenizers import Tokenizer, get_tokenizer
 
 ROUGE_VARIANTS = ("rouge1", "rouge2", "rougeL")
+_NGRAMS = {"rouge1": 1, "rouge2": 2}
 ROUGE_MODES = ("precision", "recall", "fmeasure")
 
 
@@ -123,10 +124,10 @@ def _scores(cases: Cases, variants: tuple[str, ...], mode: str, tokenize: Tokeni
     pairs = len(cases.references)
     texts = encode_tokens(tokenize(cases.paired() + cases.references))
     hypotheses, references = texts.lengths[:pairs], texts.lengths[pairs:]
-    orders = [1 if variant == "rougeL" else int(variant[-1]) for variant in variants]
-    shared = shared_ngrams(texts, np.arange(pairs), order=max(orders))
+    shared = shared_ngrams(texts, np.arange(pairs), order=max(_NGRAMS.get(variant, 0) for variant in variants))
     scores = {}
-    for variant, order in zip(variants, orders, strict=True):
+    for variant in variants:
+        order = _NGRAMS.get(variant, 1)
         common = longest_common_subsequence(texts) if variant == "rougeL" else shared[:, order - 1]
         there = np.maximum(hypotheses - order + 1, 0)
         wanted = np.maximum(references - order + 1, 0)

@@ -136,7 +136,7 @@ def _check_texts(texts: list[Any], where: str) -> None:
         return
     for position, text in enumerate(texts):
         if text is not None and not isinstance(text, str):
-            raise TypeError(f"{where}[{position}] is {_shown(text)}, not a text; a missing text is None")
+            raise _no_text(text, f"{where}[{position}]")
 
 
 def _choices(references: list[Any], *, several: bool) -> list[Sequence[str]]:
@@ -150,11 +150,15 @@ def _present(entry: Any, position: int, *, several: bool) -> Sequence[str]:
     if entry is None or isinstance(entry, str):
         return (entry,) if entry else ()
     if not isinstance(entry, list | tuple | np.ndarray):
-        _check_texts([entry], f"references[{position}]")
+        raise _no_text(entry, f"references[{position}]")
     if not several:
         raise TypeError(f"references[{position}] is {_shown(entry)}: this metric is defined for one reference a case")
     _check_texts(list(entry), f"references[{position}]")
     return [text for text in entry if text]
+
+
+def _no_text(value: object, place: str) -> TypeError:
+    return TypeError(f"{place} is {_shown(value)}, not a text; a missing text is None")
 
 
 def _shown(value: object) -> str:

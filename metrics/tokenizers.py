@@ -5,9 +5,12 @@ import functools
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
-from itertools import chain
 
-Tokenizer = Callable[[Sequence[str]], list[list[str]]]
+Tokenizer = Callable[[Sequence[str]], list[str]]
+
+# Text in normal form C has none of these three characters, which are composed to others: free to mark places with.
+END, _KEPT_POINT, _KEPT_COMMA = "\u0374", "\u037e", "\u0387"
+_BETWEEN = f" {END} "
 
 
 def normalise(texts: Iterable[str], *, fold_yo: bool = False) -> list[str]:
@@ -31,7 +34,7 @@ def get_tokenizer(name: str) -> Tokenizer:
         name: `words`, `13a`, `whitespace` or `char`.
 
     Returns:
-        A function from texts (already normalised) to the tokens of each, in order.
+        A function from normalised texts to all their tokens in a row, those of each text followed by END.
 
     Raises:
         ValueError: there is no such tokenizer; names the nearest one.
@@ -57,7 +60,7 @@ def tokenize(text: str, tokenizer: str = "words", *, fold_yo: bool = False) -> l
     Raises:
         ValueError: there is no such tokenizer.
     """
-    return get_tokenizer(tokenizer)(normalise([text], fold_yo=fold_yo))[0]
+    return get_tokenizer(tokenizer)(normalise([text], fold_yo=fold_yo))[:-1]
 
 
 @functools.cache
@@ -82,24 +85,20 @@ def _marks(start: int, stop: int) -> str:
     return "".join(f"{chr(run[0])}-{chr(run[-1])}" for run in runs.values())
 
 
-def _words(texts: Sequence[str]) -> list[list[str]]:
-    find = _words_pattern().findall
-    return [find(text.lower()) for text in texts]
-
-
-def _whitespace(texts: Sequence[str]) -> list[list[str]]:
-    return [text.split() for text in texts]
+def _words(texts: Sequence[str]) -> list[str]:
+    return _words_pattern().findall(_BETWEEN.join([*texts, ""]).lower())  # END is a letter to a regular expression
 
 
 # mteval-v13a as sacreBLEU has it: each of these signs is a token; so is a dash after a digit, and a point or a comma
 # unless it stands between two digits.
 _SIGNS = '!"#$%&()*+/:;<=>?@[\\]^_`{|}~'
 _IN_NUMBER = re.compile(r"[0-9](?:-|[.,](?=[0-9]))")
-_KEPT = {".": "\x00", ",": "\x01"}
-# The substitutions of mteval do not overlap, so that in a run of points and commas before a digit the place in the run
-# decides. Such texts, and those in which something is replaced first, go through them one by one.
-_RUN = re.compile(r"[.,][.,][0-9]")
+# Its substitutions do not overlap, so that in a run of points and commas before a digit the place in the run decides.
+# Such texts, and those in which something is replaced first, go through them one by one.
+_RUNS = ("..", ".,", ",.", ",,")
+_RUN_BEFORE_DIGIT = re.compile(r"[.,][.,][0-9]")
 _REPLACEMENTS = {"<skipped>": "", "-\n": "", "\n": " ", "&quot;": '"', "&amp;": "&", "&lt;": "<", "&gt;": ">"}
+_BY_RULES = ("&", "-\n", "<skipped>", *_RUNS)
 _RULES = (
     (re.compile(rf"([ {re.escape(_SIGNS)}])"), r" \1 "),
     (re.compile(r"([^0-9])([.,])"), r"\1 \2 "),
@@ -108,44 +107,50 @@ _RULES = (
 )
 
 
-def _13a(texts: Sequence[str]) -> list[list[str]]:
-    return [
-        _13a_one(text.rstrip()) for text in texts
-    ]  # stripped as sacreBLEU's BLEU does, before a last dash and newline
+def _13a(texts: Sequence[str]) -> list[str]:
+    texts = [text.rstrip() for text in texts]  # as sacreBLEU's BLEU does first: a last dash and newline depend on it
+    whole = _BETWEEN.join([*texts, ""])
+    signs = [sign for sign in _SIGNS if sign in whole]
+    if marks := [mark for mark in _BY_RULES if mark in whole]:
+        texts = [_by_rules(text) if _needs_rules(text, marks) else text for text in texts]
+    whole = _BETWEEN.join([*(_space(text, signs) for text in texts), ""])
+    whole = _IN_NUMBER.sub(_keep, whole).replace(".", " . ").replace(",", " , ")
+    return whole.replace(_KEPT_POINT, ".").replace(_KEPT_COMMA, ",").split()
 
 
-def _13a_one(text: str) -> list[str]:
-    if _needs_rules(text):
-        return _13a_by_rules(text)
-    for sign in _SIGNS:
+def _space(text: str, signs: Sequence[str]) -> str:
+    for sign in signs:
         if sign in text:
             text = text.replace(sign, f" {sign} ")
-    text = _IN_NUMBER.sub(_keep, text).replace(".", " . ").replace(",", " , ")
-    return text.replace("\x00", ".").replace("\x01", ",").split()
+    return text
 
 
 def _keep(match: re.Match[str]) -> str:
-    found = match[0]
-    return found[0] + _KEPT.get(found[1], " - ")
+    digit, sign = match[0][0], match[0][1]
+    return digit + {".": _KEPT_POINT, ",": _KEPT_COMMA}.get(sign, " - ")
 
 
-def _needs_rules(text: str) -> bool:
-    if "&" in text or "-\n" in text or "<skipped>" in text or "\x00" in text or "\x01" in text:
-        return True
-    return (".." in text or ",," in text or ".," in text or ",." in text) and bool(_RUN.search(text))
+def _needs_rules(text: str, marks: Sequence[str]) -> bool:
+    found = [mark for mark in marks if mark in text]
+    return bool(found) and (found[0] not in _RUNS or bool(_RUN_BEFORE_DIGIT.search(text)))
 
 
-def _13a_by_rules(text: str) -> list[str]:
+def _by_rules(text: str) -> str:
+    """The text with spaces between its tokens, and points and commas so that they stay where they are."""
     for old, new in _REPLACEMENTS.items():
         text = text.replace(old, new)
     text = f" {text} "
     for pattern, replacement in _RULES:
         text = pattern.sub(replacement, text)
-    return text.split()
+    return text.replace(".", _KEPT_POINT).replace(",", _KEPT_COMMA)
 
 
-def _chars(texts: Sequence[str]) -> list[list[str]]:
-    return [list("".join(text.split())) for text in texts]
+def _whitespace(texts: Sequence[str]) -> list[str]:
+    return _BETWEEN.join([*texts, ""]).split()
+
+
+def _chars(texts: Sequence[str]) -> list[str]:
+    return list(END.join([*("".join(text.split()) for text in texts), ""]))
 
 
 TOKENIZERS: dict[str, Tokenizer] = {"words": _words, "13a": _13a, "whitespace": _whitespace, "char": _chars}
@@ -153,14 +158,21 @@ TOKENIZERS: dict[str, Tokenizer] = {"words": _words, "13a": _13a, "whitespace": 
 _EDGES = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
 
 
-def chrf_words(words: Sequence[str]) -> list[str]:
-    """Words as chrF++ has them: one ASCII punctuation mark parted from a word's end or, if none is there, its start."""
-    return list(chain.from_iterable(map(_part_edge, words)))
+def chrf_words(texts: Iterable[Sequence[str]]) -> list[str]:
+    """What chrF++ takes for words, each text's followed by END.
 
-
-def _part_edge(word: str) -> tuple[str, ...]:
-    if len(word) == 1:
-        return (word,)
-    if word[-1] in _EDGES:
-        return (word[:-1], word[-1])
-    return (word[0], word[1:]) if word[0] in _EDGES else (word,)
+    Args:
+        texts: for each text the parts between white space; one ASCII punctuation mark is parted from the end of each
+            or, if there is none, from its start.
+    """
+    tokens: list[str] = []
+    for words in texts:
+        for word in words:
+            if len(word) > 1 and word[-1] in _EDGES:
+                tokens += (word[:-1], word[-1])
+            elif len(word) > 1 and word[0] in _EDGES:
+                tokens += (word[0], word[1:])
+            else:
+                tokens.append(word)
+        tokens.append(END)
+    return tokens

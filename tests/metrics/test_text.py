@@ -1,0 +1,491 @@
+"""The text metrics by worked examples, edge rows and bad input."""
+
+import math
+import unicodedata
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from rouge_score.rouge_scorer import RougeScorer
+
+from metrics import text
+from metrics.text import (
+    bleu,
+    bleu_counts,
+    chrf,
+    corpus_bleu,
+    perplexity,
+    rouge,
+    rouge1,
+    rouge2,
+    rouge_all,
+    rougeL,
+    score_bleu,
+    signature,
+    string_similarity,
+    wer,
+)
+
+FOX = "Быстрая коричневая лиса прыгает через ленивую собаку."
+DOCTORS = "Искусственный интеллект помогает медицинским специалистам диагностировать заболевания быстрее и точнее."
+FOX_TYPO = ("Быстрая кричневая лиса прыгает через ленивую собаку", FOX.rstrip("."))
+PLUS = ("Обработка естественного языка увлекательна", "Обработка естественного языка интересна и увлекательна")
+RUNNING = ("бегущий быстро", "бежит быстро")
+ENDINGS = ("организации предприятия учреждения", "организация предприятие учреждение")
+TYPOS = ("агенство аккомодация коммуникация", "агентство аккомодация коммуникация")
+CAT = ("Кошка сидела на коврике.", "Кошка сидит на коврике.")
+
+# Everything that takes hypotheses and references, with the worst value it can give and the best.
+OVERLAPS: dict[str, Callable[..., Any]] = {
+    "bleu": bleu,
+    "bleu unsmoothed": lambda h, r, **more: bleu(h, r, smoothing=False, **more),
+    "rouge1": rouge1,
+    "rougeL": rougeL,
+    "rougeL precision": lambda h, r, **more: rougeL(h, r, mode="precision", **more),
+    "rougeL recall": lambda h, r, **more: rougeL(h, r, mode="recall", **more),
+    "chrf": chrf,
+    "chrf++": lambda h, r, **more: chrf(h, r, word_order=2, **more),
+    "chrf with spaces": lambda h, r, **more: chrf(h, r, whitespace=True, **more),
+}
+SIMILARITIES: dict[str, Callable[..., Any]] = {
+    measure: lambda h, r, measure=measure, **more: string_similarity(h, r, measure=measure, **more)
+    for measure in ("levenshtein", "hamming", "jaro", "jaro_winkler")
+}
+METRICS = OVERLAPS | SIMILARITIES | {"wer": wer}
+
+
+def best(name: str) -> float:
+    return 0.0 if name == "wer" else 1.0
+
+
+def worst(name: str) -> float:
+    return 1.0 if name == "wer" else 0.0
+
+
+@pytest.mark.parametrize(
+    ("metric", "parameters", "hypothesis", "reference", "value"),
+    [
+        # The worked examples of the project's sources, by the published definitions.
+        pytest.param(bleu, {}, *CAT, 0.5, id="BLEU, words and add-1: (3/4 · 2/4 · 1/3 · 1/2)^(1/4)"),
+        pytest.param(
+            bleu, {"tokenizer": "13a"}, *CAT, 0.53183, id="BLEU with 13a tokens, where the full stop matches too"
+        ),
+        pytest.param(bleu, {}, "Париж - столица Франции.", "Париж - столица Франции.", 1.0, id="BLEU of 3 equal words"),
+        pytest.param(bleu, {"smoothing": False}, "Привет мир", "До свидания луна", 0.0, id="BLEU without a match"),
+        pytest.param(rougeL, {}, "ИИ помогает врачам быстрее диагностировать болезни.", DOCTORS, 0.25, id="ROUGE-L"),
+        pytest.param(
+            rougeL,
+            {"tokenizer": "13a"},
+            "ИИ помогает врачам быстрее диагностировать болезни.",
+            DOCTORS,
+            1 / 3,
+            id="ROUGE-L where punctuation is a token: what the source's bound of 0.3 needs",
+        ),
+        pytest.param(
+            rouge1,
+            {"mode": "recall"},
+            "Быстрая коричневая лиса прыгает через ленивую собаку",
+            "Быстрая бурая лиса перепрыгивает через ленивую собаку",
+            5 / 7,
+            id="ROUGE-1 recall",
+        ),
+        pytest.param(
+            rouge2,
+            {"mode": "precision"},
+            "алгоритмы машинного обучения",
+            "алгоритмы машинного обучения и модели глубокого обучения",
+            1.0,
+            id="ROUGE-2 precision",
+        ),
+        pytest.param(rougeL, {}, "Быстрая коричневая лиса бежит.", FOX, 6 / 11, id="ROUGE-L, partly"),
+        pytest.param(
+            rouge1,
+            {},
+            "Через ленивую собаку прыгает быстрая коричневая лиса.",
+            FOX,
+            1.0,
+            id="ROUGE-1, other order: the source's 0.89 does not follow from its formula",
+        ),
+        pytest.param(
+            rougeL,
+            {},
+            "Через ленивую собаку прыгает быстрая коричневая лиса.",
+            FOX,
+            3 / 7,
+            id="ROUGE-L, other order: the source's 0.56 does not follow from its formula",
+        ),
+        pytest.param(chrf, {}, *FOX_TYPO, 0.922109, id="chrF, a typo"),
+        pytest.param(chrf, {"whitespace": True}, *FOX_TYPO, 0.93178, id="chrF, a typo, counting spaces"),
+        pytest.param(chrf, {"word_order": 2}, *PLUS, 0.715991, id="chrF++"),
+        pytest.param(chrf, {}, *RUNNING, 0.429359, id="chrF, word forms: the source's 0.5 does not follow"),
+        pytest.param(chrf, {"whitespace": True}, *RUNNING, 0.492449, id="chrF, word forms, counting spaces"),
+        pytest.param(chrf, {}, *ENDINGS, 0.731742, id="chrF, endings: the source's 0.85 does not follow"),
+        pytest.param(chrf, {"whitespace": True}, *ENDINGS, 0.759584, id="chrF, endings, counting spaces"),
+        pytest.param(chrf, {}, *TYPOS, 0.889789, id="chrF, typos (0.90 in the source)"),
+        pytest.param(chrf, {"whitespace": True}, *TYPOS, 0.897048, id="chrF, typos, counting spaces"),
+        pytest.param(string_similarity, {"measure": "levenshtein"}, "котёнок", "котенок", 6 / 7, id="Levenshtein"),
+        pytest.param(
+            string_similarity, {}, "МАРТА", "МАРФА", 0.9066666667, id="Jaro-Winkler: 0.8667 + 3 · 0.1 · 0.1333"
+        ),
+        pytest.param(string_similarity, {"measure": "jaro"}, "МАРТА", "МАРФА", 13 / 15, id="Jaro: (4/5 + 4/5 + 1) / 3"),
+        pytest.param(string_similarity, {"measure": "hamming"}, "МАРТА", "МАРФА", 0.8, id="Hamming"),
+        pytest.param(
+            string_similarity, {"measure": "levenshtein"}, "Привет Мир", "привет мир", 1.0, id="Levenshtein, any case"
+        ),
+        pytest.param(
+            string_similarity,
+            {"measure": "levenshtein", "case_sensitive": True},
+            "Привет Мир",
+            "привет мир",
+            0.8,
+            id="Levenshtein, case-sensitive",
+        ),
+        # Worked out here.
+        pytest.param(bleu, {"smoothing": False}, "а б в", "а б г", 0.0, id="BLEU: no shared trigram"),
+        pytest.param(bleu, {"smoothing": False}, "а б", "а б", 1.0, id="BLEU: two words have two orders"),
+        pytest.param(bleu, {"smoothing": False, "max_ngram": 2}, "а б в", "а б г", 3**-0.5, id="BLEU-2: √(2/3 · 1/2)"),
+        pytest.param(
+            bleu, {"max_ngram": 1}, "а а а", "а б в", 1 / 3, id="BLEU-1: a word counts as often as it is there"
+        ),
+        pytest.param(bleu, {"max_ngram": 1}, "а б", "а б в г", math.exp(-1), id="BLEU: brevity exp(1 - 4/2)"),
+        pytest.param(bleu, {"max_ngram": 1}, "а б в г", "а б", 0.5, id="BLEU: no penalty for length itself"),
+        pytest.param(rouge1, {}, "а а б", "а в", 0.4, id="ROUGE-1: one shared, 2·1/(3+2)"),
+        pytest.param(rouge2, {}, "а б в", "а б г в", 0.4, id="ROUGE-2: one shared, 2·1/(2+3)"),
+        pytest.param(rouge2, {"mode": "recall"}, "а б в", "а б г в", 1 / 3, id="ROUGE-2 recall"),
+        pytest.param(rougeL, {"mode": "precision"}, "а б в", "а б г в", 1.0, id="ROUGE-L precision: а б в"),
+        pytest.param(rougeL, {"mode": "recall"}, "а б в", "а б г в", 0.75, id="ROUGE-L recall"),
+        pytest.param(chrf, {"char_order": 1}, "аб", "абвг", 5 / 9, id="chrF-1: P 1, R 1/2, 5·P·R/(4P+R)"),
+        pytest.param(chrf, {"char_order": 1, "beta": 1.0}, "аб", "абвг", 2 / 3, id="chrF-1 with beta 1"),
+        pytest.param(chrf, {"char_order": 1, "beta": 0}, "аб", "абвг", 1.0, id="chrF-1 with beta 0 is precision"),
+        pytest.param(chrf, {"char_order": 1, "word_order": 1}, "аб вг", "аб гв", 0.75, id="chrF+: (1 + 1/2)/2"),
+        pytest.param(chrf, {}, "Мир", "мир", 7 / 18, id="chrF sees case: (2/3 + 1/2 + 0)/3"),
+        pytest.param(wer, {}, "а б в г", "а х в", 2 / 3, id="WER: one substitution, one insertion"),
+        pytest.param(wer, {}, "а б в г", "х", 4.0, id="WER passes 1"),
+        pytest.param(wer, {}, "в", "а б в", 2 / 3, id="WER: two deletions"),
+        pytest.param(wer, {}, "Да, конечно!", "да конечно", 0.0, id="WER of words"),
+        pytest.param(wer, {"tokenizer": "whitespace"}, "Да, конечно", "да конечно", 0.5, id="WER as jiwer splits"),
+        pytest.param(wer, {"tokenizer": "char"}, "кот", "кит", 1 / 3, id="character error rate"),
+    ],
+)
+def test_worked_examples(
+    metric: Callable[..., Any], parameters: dict[str, Any], hypothesis: str, reference: str, value: float
+) -> None:
+    # The examples are given to six places at most; the peers hold the rest.
+    assert metric([hypothesis], [reference], **parameters) == pytest.approx([value], abs=5e-7)
+
+
+def test_identical_russian_text_is_1_and_rouge_score_alone_gives_0() -> None:
+    text_ = "Москва — столица России"
+    assert {name: values.tolist() for name, values in rouge_all([text_], [text_]).items()} == {
+        "rouge1": [1.0],
+        "rouge2": [1.0],
+        "rougeL": [1.0],
+    }
+    assert RougeScorer(["rougeL"]).score(text_, text_)["rougeL"].fmeasure == 0
+
+
+@pytest.mark.parametrize("name", METRICS)
+@pytest.mark.parametrize(
+    ("hypothesis", "reference"),
+    [
+        (FOX, FOX),
+        ("слово", "слово"),
+        ("東京都に行く", "東京都に行く"),
+        ("ภาษาไทยไม่มีช่องว่าง", "ภาษาไทยไม่มีช่องว่าง"),
+        ("हिन्दी की किताब", "हिन्दी की किताब"),
+        ("ответ 🎉", "ответ 🎉"),
+        ("да да да да да", "да да да да да"),
+        (unicodedata.normalize("NFD", "Ёлки и йод"), unicodedata.normalize("NFC", "Ёлки и йод")),
+        ("\ud800 слово", "\ud800 слово"),
+    ],
+)
+def test_identical_text_is_best(name: str, hypothesis: str, reference: str) -> None:
+    assert METRICS[name]([hypothesis], [reference]).tolist() == [best(name)]
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_missing_and_empty(name: str) -> None:
+    """No reference or no hypothesis: undefined. An empty hypothesis: the worst there is."""
+    hypotheses = [None, "да", "да", None, "", "", None]
+    references = ["да", None, "", None, "да", None, ""]
+    expected = [np.nan, np.nan, np.nan, np.nan, worst(name), np.nan, np.nan]
+    np.testing.assert_array_equal(METRICS[name](hypotheses, references), expected)
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_no_cases(name: str) -> None:
+    values = METRICS[name]([], [])
+    assert values.shape == (0,)
+    assert values.dtype == np.float64
+
+
+@pytest.mark.parametrize("name", ["bleu", "bleu unsmoothed", "rouge1", "rougeL", "rougeL precision", "wer"])
+@pytest.mark.parametrize("blank", [" ", "\t\n\u00a0", "...", "?! — «»", "🎉"])
+def test_texts_without_a_word(name: str, blank: str) -> None:
+    """As a reference they leave nothing to measure against; as a hypothesis they are as good as empty."""
+    np.testing.assert_array_equal(
+        METRICS[name](["да", blank, blank], [blank, blank, "да"]), [np.nan, np.nan, worst(name)]
+    )
+
+
+def test_texts_without_a_word_have_characters() -> None:
+    assert chrf(["...", "...", " \t", "да"], ["...", "!!!", " \t", " \t"]) == pytest.approx(
+        [1, 0, np.nan, np.nan], nan_ok=True
+    )
+    assert chrf([" \t"], [" \t"], whitespace=True).tolist() == [1.0]
+    assert string_similarity(["...", " "], ["...", " "]).tolist() == [1.0, 1.0]
+    assert bleu(["..."], ["..."], tokenizer="13a").tolist() == [1.0]
+
+
+@pytest.mark.parametrize("mode", ["precision", "recall", "fmeasure"])
+def test_rouge_2_of_one_word(mode: str) -> None:
+    """A reference of one word has no bigram, so nothing is defined; a hypothesis of one word misses all of them."""
+    values = rouge2(
+        ["слово", "два слова", "слово", "два слова"], ["слово", "слово", "два слова", "три слова"], mode=mode
+    )
+    np.testing.assert_array_equal(values, [np.nan, np.nan, 0, 0])
+    assert rouge1(["слово"], ["слово"], mode=mode).tolist() == [1.0]
+
+
+def test_hamming_needs_equal_lengths() -> None:
+    hypotheses, references = ["абв", "аб", "абвг", "абв", ""], ["абг", "абв", "абв", "где", "абв"]
+    expected = [2 / 3, np.nan, np.nan, 0, 0]
+    np.testing.assert_allclose(string_similarity(hypotheses, references, measure="hamming"), expected, rtol=1e-12)
+
+
+def test_case_sensitivity_of_string_similarity() -> None:
+    assert string_similarity(["МИР"], ["мир"]).tolist() == [1.0]
+    assert string_similarity(["МИР"], ["мир"], case_sensitive=True).tolist() == [0.0]
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_yo_folding(name: str) -> None:
+    hypothesis, reference = ["зелёный Ёж идёт домой"], ["зеленый Еж идет домой"]
+    assert METRICS[name](hypothesis, reference)[0] != best(name)
+    assert METRICS[name](hypothesis, reference, fold_yo=True).tolist() == [best(name)]
+
+
+def test_rouge_variants_agree() -> None:
+    hypotheses, references = ["а б в", "а", None, "в б а"], ["а б г", "а", "а", ["а б в", "б а"]]
+    for mode in ("precision", "recall", "fmeasure"):
+        together = rouge_all(hypotheses, references, mode=mode)
+        for variant, shortcut in {"rouge1": rouge1, "rouge2": rouge2, "rougeL": rougeL}.items():
+            alone = rouge(hypotheses, references, variant=variant, mode=mode)
+            np.testing.assert_array_equal(alone, together[variant])
+            np.testing.assert_array_equal(alone, shortcut(hypotheses, references, mode=mode))
+    options = {"tokenizer": "char", "fold_yo": True}
+    assert rouge(["ёж"], ["ежи"], **options) == pytest.approx([0.8])
+    for shortcut in (rouge1, rougeL):
+        assert shortcut(["ёж"], ["ежи"], **options) == pytest.approx([0.8])
+    assert rouge2(["ёж"], ["ежи"], **options) == pytest.approx([2 / 3])
+    assert rouge_all(["ёж"], ["ежи"], **options)["rougeL"] == pytest.approx([0.8])
+
+
+def test_rouge_defaults_to_l_f() -> None:
+    assert rouge(["б а в"], ["а б"]) == pytest.approx([0.4])
+
+
+@pytest.mark.parametrize("name", OVERLAPS)
+def test_several_references(name: str) -> None:
+    """The exact one decides, wherever it stands; None, '' and texts without a token in between do not count."""
+    metric = OVERLAPS[name]
+    hypothesis = "кошка на окне"
+    for references in (
+        [hypothesis],
+        [hypothesis, "собака во дворе у дома"],
+        ("собака во дворе у дома", hypothesis),
+        [None, "", hypothesis],
+        np.array(["собака", hypothesis]),
+    ):
+        assert metric([hypothesis, hypothesis], [references, hypothesis]).tolist() == [1.0, 1.0], references
+    undefined: list[Any] = [[], [None, ""], [None], (), [" "] if name != "chrf with spaces" else []]
+    assert np.isnan(metric([hypothesis] * 5, undefined)).all()
+
+
+def test_bleu_takes_the_nearest_length_and_the_most_of_each_ngram() -> None:
+    # Lengths 2 and 4 are as near to 3: the shorter counts, so there is no penalty for brevity.
+    assert bleu(["а б в"], [["а б в г", "а б"]], max_ngram=1).tolist() == [1.0]
+    # Length 4 is nearer to 3 than 1 is.
+    assert bleu(["а б в"], [["а", "а б в г"]], max_ngram=1) == pytest.approx([math.exp(-1 / 3)])
+    # «а» twice in one, «б» once in the other: 2 + 1 of 3 words are found.
+    assert bleu(["а а б"], [["а а в", "б г д"]], max_ngram=1).tolist() == [1.0]
+    # The counts of several references do not add up.
+    assert bleu(["а а"], [["а б", "а в"]], max_ngram=1).tolist() == [0.5]
+    # A reference without a token has no length to be near to.
+    assert bleu(["а"], [["...", "а б в"]], max_ngram=1) == pytest.approx([math.exp(-2)])
+
+
+def test_rouge_takes_the_best_f_for_every_mode() -> None:
+    # F: 2·1/(2+1) = 2/3 for the first, 2·2/(2+5) = 4/7 for the second, which has the better recall… of the hypothesis.
+    references = [["а", "а б в г д"]]
+    assert rouge1(["а б"], references) == pytest.approx([2 / 3])
+    assert rouge1(["а б"], references, mode="precision").tolist() == [0.5]
+    assert rouge1(["а б"], references, mode="recall").tolist() == [1.0]
+
+
+def test_corpus_bleu() -> None:
+    hypotheses, references = ["а б в", "г д", None, "е"], ["а б г", "г д е ж", "х", None]
+    value, made_by = corpus_bleu(hypotheses, references, max_ngram=2)
+    # Unigrams 4 of 5, bigrams (2 + 1) of (3 + 1), 5 tokens against 7.
+    assert value == pytest.approx(math.sqrt(4 / 5 * 3 / 4) * math.exp(1 - 7 / 5), abs=1e-12)
+    assert made_by == "corpus_bleu|max_ngram:2|smoothing:add-1|tok:words|norm:NFC|v:1"
+    value, made_by = corpus_bleu(hypotheses, references, max_ngram=2, smoothing=False, tokenizer="13a", fold_yo=True)
+    assert value == pytest.approx(math.sqrt(4 / 5 * 2 / 3) * math.exp(1 - 7 / 5), abs=1e-12)
+    assert made_by == "corpus_bleu|max_ngram:2|smoothing:none|tok:13a|norm:NFC+yo|v:1"
+    assert corpus_bleu(["ёж"], ["еж"], fold_yo=True)[0] == 1.0
+    assert math.isnan(corpus_bleu([], [])[0])
+    assert math.isnan(corpus_bleu(["да"], ["..."])[0])
+    assert isinstance(corpus_bleu(["да"], ["да"])[0], float)
+
+
+def test_bleu_counts_add_up_to_the_corpus() -> None:
+    hypotheses, references = ["а б в", "а", None, "", "а б", "а"], ["а б г", ["б", "а б"], "а", "а б", "…", None]
+    counts = bleu_counts(hypotheses, references, max_ngram=3)
+    assert counts.tolist() == [
+        [3, 3, 2, 1, 0, 3, 2, 1],
+        [1, 1, 1, 0, 0, 1, 0, 0],
+        [0] * 8,
+        [0, 2, 0, 0, 0, 0, 0, 0],
+        [0] * 8,
+        [0] * 8,
+    ]
+    assert score_bleu(counts.sum(axis=0, keepdims=True))[0] == corpus_bleu(hypotheses, references, max_ngram=3)[0]
+    np.testing.assert_array_equal(score_bleu(counts), bleu(hypotheses, references, max_ngram=3))
+    np.testing.assert_array_equal(
+        score_bleu(counts, smoothing=False), bleu(hypotheses, references, max_ngram=3, smoothing=False)
+    )
+    assert bleu_counts(["а"], ["а"]).shape == (1, 10)
+    assert bleu_counts(["ёж"], ["е ж"], tokenizer="char", fold_yo=True)[0, 2] == 2
+
+
+def test_perplexity() -> None:
+    cases = [[math.log(0.1)] * 10, None, [], [-1.0, -3.0], (0.0,), np.array([-2.0], dtype=np.float32), [0, -2]]
+    expected = [10, np.nan, np.nan, math.e**2, 1, math.e**2, math.e]
+    np.testing.assert_allclose(perplexity(cases), expected, rtol=1e-12)
+    assert perplexity([]).shape == (0,)
+
+
+def test_perplexity_of_the_impossible_is_infinite() -> None:
+    assert perplexity([[-math.inf, -1.0], [-1e6], [-700.0]]).tolist() == [math.inf, math.inf, math.exp(700)]
+
+
+@pytest.mark.parametrize(
+    ("logprobs", "error", "message"),
+    [
+        ([[-1.0], [-0.5, 0.25]], ValueError, r"token_logprobs\[1\]\[1\] is 0.25: .*natural logarithms"),
+        ([[-1.0, math.nan]], ValueError, r"token_logprobs\[0\]\[1\] is nan"),
+        ([["-1"]], TypeError, r"token_logprobs\[0\] is \['-1'\], not a sequence of numbers"),
+        ([-1.0, -2.0], TypeError, r"token_logprobs\[0\] is -1.0, not a sequence of numbers"),
+        ([[[-1.0]]], TypeError, r"token_logprobs\[0\]"),
+        ([[None]], TypeError, r"token_logprobs\[0\] is \[None\]"),
+        ("text", TypeError, r"token_logprobs must hold one sequence of numbers a case, not 'text'"),
+    ],
+)
+def test_perplexity_refuses(logprobs: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        perplexity(logprobs)
+
+
+@pytest.mark.parametrize("name", [*METRICS, "corpus_bleu", "rouge_all", "bleu_counts"])
+def test_bad_input(name: str) -> None:
+    metric = METRICS.get(name) or getattr(text, name)
+    with pytest.raises(ValueError, match=r"2 hypotheses but 1 references"):
+        metric(["а", "б"], ["а"])
+    with pytest.raises(TypeError, match=r"hypotheses\[1\] is 3 \(int\), not a text; a missing text is None"):
+        metric(["а", 3], ["а", "б"])
+    with pytest.raises(TypeError, match=r"references\[1\] is nan \(float\), not a text"):
+        metric(["а", "б"], ["а", math.nan])
+    with pytest.raises(TypeError, match=r"references\[0\] is b'\.*"):
+        metric(["а"], [b"a"])
+    with pytest.raises(TypeError, match=r"hypotheses must be a sequence of texts, one a case, not 'текст' \(str\)"):
+        metric("текст", ["текст"])
+    with pytest.raises(TypeError, match=r"references must be a sequence of texts, one a case, not 5 \(int\)"):
+        metric(["текст"], 5)
+    with pytest.raises(TypeError, match=r"hypotheses\[0\] is \['а'\]"):
+        metric([["а"]], ["а"])
+
+
+@pytest.mark.parametrize("metric", [wer, string_similarity])
+def test_several_references_where_the_metric_has_one(metric: Callable[..., Any]) -> None:
+    with pytest.raises(TypeError, match=r"references\[1\] is \['а', 'б'\] \(list\): this metric is defined for one"):
+        metric(["а", "а"], ["а", ["а", "б"]])
+    with pytest.raises(TypeError, match=r"references\[0\] is 7 \(int\), not a text"):
+        metric(["а"], [7])
+
+
+@pytest.mark.parametrize("metric", [bleu, rouge, chrf])
+def test_a_number_among_several_references(metric: Callable[..., Any]) -> None:
+    with pytest.raises(TypeError, match=r"references\[1\]\[2\] is 7 \(int\), not a text"):
+        metric(["а", "а"], ["а", ["а", None, 7]])
+    with pytest.raises(TypeError, match=r"references\[0\] is \{'а': 1\} \(dict\), not a text"):
+        metric(["а"], [{"а": 1}])
+
+
+def test_long_values_are_cut_in_messages() -> None:
+    with pytest.raises(TypeError, match=r"not '1{56}\.\.\. \(str\); give \[text\] for a single case$"):
+        wer("1" * 1000, ["а"])
+    with pytest.raises(TypeError, match=r"not '1{58}' \(str\);"):
+        wer("1" * 58, ["а"])
+
+
+@pytest.mark.parametrize(
+    ("metric", "parameters", "message"),
+    [
+        (bleu, {"max_ngram": 0}, "max_ngram is 0: it must be 1 or more"),
+        (corpus_bleu, {"max_ngram": -1}, "max_ngram is -1: it must be 1 or more"),
+        (chrf, {"char_order": 0}, "char_order is 0: it must be 1 or more"),
+        (chrf, {"word_order": -1}, "word_order is -1: it must be 0 or more"),
+        (chrf, {"beta": -0.5}, "beta is -0.5: it must be 0 or more"),
+        (chrf, {"beta": math.nan}, "beta is nan: it must be 0 or more"),
+        (rouge, {"variant": "rouge_1"}, r"no ROUGE variant 'rouge_1'; allowed are .*; did you mean 'rouge1'\?"),
+        (rouge, {"mode": "f"}, r"no ROUGE mode 'f'; allowed are 'precision', 'recall', 'fmeasure'"),
+        (rouge_all, {"mode": "recal"}, r"did you mean 'recall'\?"),
+        (string_similarity, {"measure": "JARO"}, r"no measure 'JARO'; allowed are 'levenshtein', 'hamming', 'jaro'"),
+        (bleu, {"tokenizer": "13b"}, r"no tokenizer '13b'; .*did you mean '13a'\?"),
+        (rouge, {"tokenizer": "word"}, r"did you mean 'words'\?"),
+        (wer, {"tokenizer": "chars"}, r"did you mean 'char'\?"),
+    ],
+)
+def test_bad_parameters(metric: Callable[..., Any], parameters: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        metric([], [], **parameters)
+
+
+def test_what_the_caller_gave_is_not_changed() -> None:
+    hypotheses, references = ["ёж", None], [["ёж", None], "да"]
+    bleu(hypotheses, references, fold_yo=True)
+    chrf(hypotheses, references, fold_yo=True)
+    assert (hypotheses, references) == (["ёж", None], [["ёж", None], "да"])
+
+
+@pytest.mark.parametrize(
+    ("metric", "parameters", "expected"),
+    [
+        ("bleu", {}, "bleu|max_ngram:4|smoothing:add-1|tok:words|norm:NFC|v:1"),
+        ("bleu", {"smoothing": False, "tokenizer": "13a"}, "bleu|max_ngram:4|smoothing:none|tok:13a|norm:NFC|v:1"),
+        ("corpus_bleu", {}, "corpus_bleu|max_ngram:4|smoothing:add-1|tok:words|norm:NFC|v:1"),
+        ("rouge", {"fold_yo": True}, "rouge|variant:rougeL|mode:fmeasure|tok:words|norm:NFC+yo|v:1"),
+        ("rouge1", {}, "rouge1|mode:fmeasure|tok:words|norm:NFC|v:1"),
+        ("rouge2", {"mode": "recall"}, "rouge2|mode:recall|tok:words|norm:NFC|v:1"),
+        ("rougeL", {}, "rougeL|mode:fmeasure|tok:words|norm:NFC|v:1"),
+        ("chrf", {"word_order": 2}, "chrf|char_order:6|word_order:2|beta:2|whitespace:no|norm:NFC|v:1"),
+        (
+            "chrf",
+            {"beta": 0.5, "whitespace": True},
+            "chrf|char_order:6|word_order:0|beta:0.5|whitespace:yes|norm:NFC|v:1",
+        ),
+        ("string_similarity", {}, "string_similarity|measure:jaro_winkler|case_sensitive:no|norm:NFC|v:1"),
+        ("wer", {}, "wer|tok:words|norm:NFC|v:1"),
+        ("perplexity", {}, "perplexity|v:1"),
+    ],
+)
+def test_signature(metric: str, parameters: dict[str, Any], expected: str) -> None:
+    assert signature(metric, **parameters) == expected
+
+
+def test_signature_refuses_what_the_metric_does_not_have() -> None:
+    with pytest.raises(ValueError, match=r"no text metric 'blue'; .*did you mean 'bleu'\?"):
+        signature("blue")
+    with pytest.raises(ValueError, match=r"no parameter of wer 'tokeniser'; .*did you mean 'tokenizer'\?"):
+        signature("wer", tokeniser="13a")
