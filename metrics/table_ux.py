@@ -2,11 +2,15 @@
 
 from metrics.metric import Metric
 
-_DIALOGS = "no dialog of two questions or more, or a zero vector"
+_DIALOGS = "no dialog of two questions or more; a zero vector is an error"
 
 
-def _cache(suffix: str, threshold: str) -> tuple[Metric, Metric]:
-    hits = Metric(
+# Production's threshold, under the plain name, and others to choose from.
+_THRESHOLDS = {"": "0.85", "@0.8": "0.8", "@0.9": "0.9", "@0.95": "0.95"}
+
+
+def _hits(suffix: str, threshold: str) -> Metric:
+    return Metric(
         name=f"cache_hit_rate{suffix}",
         tiers=("ux",),
         function="dialogue.cache_hit_rate",
@@ -16,12 +20,15 @@ def _cache(suffix: str, threshold: str) -> tuple[Metric, Metric]:
         kind="hybrid",
         interval="wilson",
         signature=f"cache_hit_rate{suffix}|threshold:{threshold}|v:1",
-        undefined="no question, or a zero vector",
+        undefined="no question; a zero vector is an error",
         trust="High as a count: the question itself and later ones are left out, so it is what production could have "
         "had. It does not say whether the hit was the right one.",
         reading="Over 0.5 a cache pays; below 0.1 it does not. Never read it without cache_wrong_hit_rate.",
     )
-    wrong = Metric(
+
+
+def _wrong_hits(suffix: str, threshold: str) -> Metric:
+    return Metric(
         name=f"cache_wrong_hit_rate{suffix}",
         tiers=("ux",),
         function="dialogue.cache_wrong_hit_rate",
@@ -37,12 +44,11 @@ def _cache(suffix: str, threshold: str) -> tuple[Metric, Metric]:
         trust="Medium: another page may hold the same answer.",
         reading="The price of the hit rate: choose the lowest threshold whose wrong hits can be borne.",
     )
-    return hits, wrong
 
 
 UX = (
-    *_cache("", "0.85"),
-    *(metric for threshold in ("0.8", "0.9", "0.95") for metric in _cache(f"@{threshold}", threshold)),
+    *(_hits(suffix, threshold) for suffix, threshold in _THRESHOLDS.items()),
+    *(_wrong_hits(suffix, threshold) for suffix, threshold in _THRESHOLDS.items()),
     Metric(
         name="context_preservation",
         tiers=("ux",),
