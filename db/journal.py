@@ -88,7 +88,7 @@ def bury_the_dead(engine: Engine) -> list[str]:
     running = select(evaluation.c.id, evaluation.c.tier).where(evaluation.c.state == "running")
     buried = []
     with engine.begin() as connection:
-        for evaluation_id, tier in connection.execute(running).tuples().all():
+        for evaluation_id, tier in connection.execute(running).all():
             if connection.scalar(select(func.pg_try_advisory_xact_lock(*_lock(evaluation_id)))):
                 dead = and_(evaluation.c.id == evaluation_id, evaluation.c.state == "running")
                 error = f"its process died; continue with: yarus run {tier} --resume {evaluation_id}"

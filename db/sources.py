@@ -51,7 +51,8 @@ def loaded(engine: Engine, name: str) -> Source:
     """
     checked_name(name)
     with reaching(engine), engine.connect() as connection:
-        languages = dict(connection.execute(select(tables.source.c.name, tables.source.c.language)).tuples().all())
+        known = connection.execute(select(tables.source.c.name, tables.source.c.language))
+        languages = {row.name: row.language for row in known}
     if name not in languages:
         raise unknown("source", name, languages, f"Fill one with: yarus load squad FILE --into {name}")
     return Source(name, "loaded", languages[name], engine, tables.source_tables(SCHEMA_PREFIX + name))

@@ -18,7 +18,8 @@ def stored_vectors(engine: Engine, model: str, hashes: Sequence[bytes]) -> dict[
     with engine.connect() as connection:
         for start in range(0, len(hashes), BLOCK):
             block = list(hashes[start : start + BLOCK])
-            found.update(connection.execute(wanted.where(embedding.c.text_hash.in_(block))).tuples())
+            rows = connection.execute(wanted.where(embedding.c.text_hash.in_(block)))
+            found |= {row.text_hash: row.vector for row in rows}
     return found
 
 
