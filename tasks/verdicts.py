@@ -3,8 +3,10 @@
 import json
 import re
 import unicodedata
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NoReturn
+
+from tasks.models.calls import Call, Model, Reply
 
 Status = Literal["ok", "parse_error"]
 TAGS = ("<think>", "</think>"), ("<thinking>", "</thinking>"), ("<reasoning>", "</reasoning>"), ("[THINK]", "[/THINK]")
@@ -89,6 +91,66 @@ def read_yes_no(text: str) -> YesNo:
     if value is None:
         return YesNo("parse_error", None, f"begins with none of yes, no, да, нет: {body!r:.60}")
     return YesNo("ok", value, body[match.end() :].strip(" \t\r\n*_.,:;!-—–") if match else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a model has judged: `value` 0..1 (a gate's yes is 1), or None with the status and the reason."""
+
+    status: Literal["ok", "judge_error", "parse_error", "skipped_budget", "not_applicable"]
+    value: float | None
+    reason: str
+    replies: tuple[Reply, ...]  # all that came, in order; the last one decided
+
+    @property
+    def raw(self) -> str:
+        """The reply that decided, as received."""
+        return self.replies[-1].raw
+
+
+async def judged(model: Model, call: Call) -> Verdict:
+    """A judge's score. A reply that was cut off is asked for again with twice the tokens, one that cannot be read is
+    asked for again with what was wrong; each once.
+
+    Args:
+        model: the judge.
+        call: with a prompt that asks for a score.
+    """
+    replies = [await model.ask(call)]
+    if replies[-1].truncated:
+        call = replace(call, doubled=True)
+        replies.append(await model.ask(call))
+    score = _score(replies[-1])
+    if replies[-1].status == "ok" and score.status == "parse_error" and not replies[-1].truncated:
+        unread = without_thinking(replies[-1].raw) or "…"
+        replies.append(await model.ask(replace(call, unread=unread)))
+        score = _score(replies[-1])
+    return _verdict(score.status, score.value, score.reason, replies)
+
+
+async def decided(model: Model, call: Call) -> Verdict:
+    """A gate's yes (1) or no (0). It is measured as it is: nothing is asked twice.
+
+    Args:
+        model: the gate.
+        call: with a prompt that asks for yes or no.
+    """
+    reply = await model.ask(call)
+    answer = read_yes_no(reply.raw)
+    return _verdict(answer.status, None if answer.value is None else float(answer.value), answer.reason, [reply])
+
+
+def _score(reply: Reply) -> Score:
+    if reply.truncated:
+        return Score("parse_error", None, f"cut off after {reply.tokens_out} tokens (…__MAX_TOKENS)")
+    return read_score(reply.raw)
+
+
+def _verdict(status: Status, value: float | None, reason: str, replies: list[Reply]) -> Verdict:
+    last = replies[-1]
+    if last.status == "ok":
+        return Verdict(status, value, reason, tuple(replies))
+    return Verdict("judge_error" if last.status == "error" else last.status, None, last.reason, tuple(replies))
 
 
 class _Unfit(ValueError):

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -20,7 +20,7 @@ class Call:
     prompt: Prompt
     texts: Mapping[str, str]
     repeat: int = 0  # the same call asked again on purpose, for consistency: another place in the call store
-    max_tokens: int | None = None  # default: the role's
+    doubled: bool = False  # twice the role's max_tokens, after a reply that was cut off
     unread: str | None = None  # a reply to this call that could not be read and is to be given again
     logprobs: bool = False
 
@@ -65,24 +65,28 @@ class Model(Protocol):
     async def ask(self, call: Call) -> Reply:
         """One reply; see `Reply` for failures."""
 
-    async def complete(self, calls: Sequence[Call]) -> list[Reply]:
+    async def complete(self, calls: Iterable[Call]) -> list[Reply]:
         """One reply a call, in their order, as many at once as the role allows."""
 
 
-def body(call: Call, role: Role) -> dict[str, Any]:
-    """The request of a call, without the response format, which depends on what the server understands."""
+def most_tokens(call: Call, role: Role) -> int:
+    """How long the reply may be."""
+    return role.max_tokens * (2 if call.doubled else 1)
+
+
+def body(call: Call, role: Role) -> bytes:
+    """The request of a call as JSON, without the response format, which depends on what the server understands."""
     request: dict[str, Any] = {
         "model": role.model,
         "messages": call.messages(),
         "temperature": role.temperature,
-        "max_tokens": call.max_tokens or role.max_tokens,
+        "max_tokens": most_tokens(call, role),
     }
     if call.logprobs:
         request["logprobs"] = True
-    return request
+    return json.dumps(request, ensure_ascii=False).encode("utf-8", "replace")
 
 
-def key(name: RoleName, call: Call, request: Mapping[str, Any]) -> bytes:
+def key(name: RoleName, call: Call, request: bytes) -> bytes:
     """Address of a call in the store: role, requested model, prompt, parameters, form of the reply, repeat."""
-    content = json.dumps([name, request, call.prompt.shape.form, call.repeat], sort_keys=True)
-    return hashlib.sha256(content.encode()).digest()
+    return hashlib.sha256(f"{name}|{call.prompt.shape.form}|{call.repeat}|".encode() + request).digest()

@@ -17,7 +17,7 @@ These say how far texts share words; they know no meaning, and no figure of thei
 import json
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 
 from tasks.models.calls import Call, Reply, RoleName
 
@@ -61,7 +61,7 @@ class Offline:
             tokens_in=0, tokens_out=0, cost_usd=0.0, latency_ms=0.0,
         )  # fmt: skip
 
-    async def complete(self, calls: Sequence[Call]) -> list[Reply]:
+    async def complete(self, calls: Iterable[Call]) -> list[Reply]:
         """See `Model`."""
         return [await self.ask(call) for call in calls]
 

@@ -1,0 +1,314 @@
+"""One client for every server that speaks the OpenAI chat-completions protocol.
+
+    async with chat("judge", settings, engine, evaluation=evaluation_id) as judge:
+        replies = await judge.complete([Call(prompt, texts), ...])
+
+A failed call is a `Reply` with its reason. Only what would fail every call raises: wrong settings, a key that is
+refused. Everybody within one event loop who opens the same role of the same evaluation shares one client, and with it
+one limiter, one breaker and one set of connections.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
+
+import httpx
+from sqlalchemy import Engine
+
+from db.calls import spent_usd
+from db.errors import ModelUnavailable
+from tasks.models.addresses import checked, place_of, remedy
+from tasks.models.calls import Call, Model, Reply, RoleName, body, key, most_tokens
+from tasks.models.limits import Breaker, Pace, Patience, Slots
+from tasks.models.offline import Offline
+from tasks.models.prices import Budget, cost_usd, most_usd, price_of
+from tasks.models.store import CallStore, from_row, row
+from tasks.models.transport import Transport
+from tasks.models.wire import Answer, Trouble, blotted, in_format, last_format, read
+from tasks.prompts import Form
+from tasks.settings import Role, Settings
+
+log = logging.getLogger("yarus")
+PATIENCE = Patience()
+NO_MONEY = "the budget (YARUS_BUDGET_USD) does not allow another call"
+NO_TIME = "the evaluation's time (YARUS_EVALUATION_TIMEOUT_S) is over"
+
+
+@asynccontextmanager
+async def chat(
+    name: RoleName,
+    settings: Settings,
+    engine: Engine | None = None,
+    *,
+    evaluation: str = "",
+    patience: Patience = PATIENCE,
+) -> AsyncIterator[Model]:
+    """The language model of a role, or its offline stand-in where the settings give no address.
+
+    Args:
+        name: the role.
+        settings: addresses, limits, prices, budget.
+        engine: of our own database, for the call store; without it every call is bought.
+        evaluation: id of the evaluation that pays; budget and time are counted from its first use.
+        patience: how long troubles are waited out.
+
+    Raises:
+        InputError: settings that cannot work.
+        ModelUnavailable: from a call, when the server refuses what every call would bring.
+        DatabaseUnavailable: the call store cannot be reached.
+    """
+    role: Role = getattr(settings, name)
+    if role.base_url is None:
+        yield Offline(name)
+        return
+    limits = await _limits(settings, engine, evaluation)
+    place = (asyncio.get_running_loop(), name, evaluation, role.model_dump_json())
+    shared = _OPEN.get(place) or _OPEN.setdefault(
+        place, _Shared(Chat(name, settings, engine, evaluation, limits, patience))
+    )
+    shared.users += 1
+    try:
+        yield shared.chat
+    finally:
+        shared.users -= 1
+        if shared.users == 0:
+            del _OPEN[place]
+            await shared.chat.aclose()
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What all roles of an evaluation share."""
+
+    budget: Budget
+    ends_at: float
+
+
+class Chat:
+    """The client of one role; made by `chat`."""
+
+    def __init__(
+        self,
+        name: RoleName,
+        settings: Settings,
+        engine: Engine | None,
+        evaluation: str,
+        limits: Limits,
+        patience: Patience,
+    ) -> None:
+        self.name = name
+        self.role: Role = getattr(settings, name)
+        self.model, url, self._secret = checked(self.role, place_of(name))
+        self._url = httpx.URL(url)
+        self._price = price_of(self.model, settings)
+        self._evaluation = evaluation or None
+        self._budget, self._ends_at = limits.budget, limits.ends_at
+        self._patience = patience
+        self._slots = Slots(self.role.concurrency)
+        self._breaker = Breaker(patience)
+        self._calls, self._tokens = Pace(self.role.rpm), Pace(self.role.tpm)
+        self._tokens_out = 0.0  # running mean: tokens are booked before they are counted
+        self._format = 0  # the best response format that the server may understand
+        self._understood = False
+        self._served: set[str | None] = {self.model}
+        self._refusal = ""  # why no further call is sent
+        self._asking: dict[bytes, asyncio.Task[Reply]] = {}
+        self._store = CallStore(engine) if engine else None
+        self._headers = httpx.Headers({"content-type": "application/json", "accept": "application/json"})
+        if self._secret:
+            self._headers["authorization"] = f"Bearer {self._secret}"
+        self._transport = Transport(url)
+
+    def describe(self) -> str:
+        """See `Model`."""
+        return self.model
+
+    async def complete(self, calls: Iterable[Call]) -> list[Reply]:
+        """See `Model`. When one call shows that all would fail, the others are given up."""
+        numbered = enumerate(calls)
+        replies: dict[int, Reply] = {}
+
+        async def work() -> None:
+            for number, call in numbered:
+                replies[number] = await self.ask(call)
+
+        # More than the slots, so that store and retries do not leave any empty; not all, which would cost memory.
+        workers = [asyncio.create_task(work()) for _ in range(2 * self.role.concurrency + 32)]
+        try:
+            await asyncio.gather(*workers)
+        finally:
+            for worker in workers:
+                worker.cancel()
+        return [replies[number] for number in range(len(replies))]
+
+    async def ask(self, call: Call) -> Reply:
+        """See `Model`. From the call store, or bought and stored; equal calls at the same time are bought once."""
+        request = body(call, self.role)
+        place = key(self.name, call, request)
+        task = self._asking.get(place)
+        if task is None:
+            task = asyncio.create_task(self._reply(call, request, place))
+            self._asking[place] = task
+            task.add_done_callback(lambda _: self._asking.pop(place))
+        # What is under way is paid for: it is stored even if who asked has been cancelled.
+        return await asyncio.shield(task)
+
+    async def aclose(self) -> None:
+        """Gives up what is under way, commits what was received, closes the connections."""
+        under_way = list(self._asking.values())
+        for task in under_way:
+            task.cancel()
+        await asyncio.gather(*under_way, return_exceptions=True)
+        if self._store:
+            await self._store.drained()
+        await self._transport.aclose()
+
+    async def _reply(self, call: Call, request: bytes, place: bytes) -> Reply:
+        if self._store and (stored := await self._store.get(place)):
+            return from_row(stored, self._evaluation)
+        most = most_usd(self._price, request, most_tokens(call, self.role))
+        if not await self._budget.set_aside(most):
+            return Reply("skipped_budget", NO_MONEY, requested_model=self.model)
+        cost: float | None = 0.0
+        try:
+            reply = await self._bought(call, request)
+            cost = reply.cost_usd
+        finally:
+            self._budget.book(most, cost)
+        if self._store and reply.status == "ok":
+            await self._store.put(row(place, self.name, call, reply, self._evaluation))
+        return reply
+
+    async def _bought(self, call: Call, request: bytes) -> Reply:
+        """Tries until there is an answer, or the call's or the evaluation's patience is at its end."""
+        form = call.prompt.shape.form
+        tries, faults, waited_s = 0, 0, 0.0
+        while True:
+            outcome, level, latency_ms = await self._attempt(request, form, again=tries > 0)
+            tries += 1
+            if isinstance(outcome, Answer):
+                self._understood = True
+                return self._ok(outcome, latency_ms)
+            if outcome.kind == "refused":
+                if outcome.status not in (400, 422) or level == last_format(form) or self._understood:
+                    raise self._refused(outcome)
+                self._format = max(self._format, level + 1)  # perhaps only this format is not known there
+                continue
+            faults += 1
+            wait_s = self._patience.backoff_s(faults)
+            waited_s += max(wait_s, outcome.pause_s or 0.0)
+            if self._gives_up(outcome, faults, waited_s):
+                cost = None if outcome.kind == "timeout" else 0.0  # the server may have written, and charge for it
+                return Reply("error", outcome.reason, requested_model=self.model, cost_usd=cost)
+            await asyncio.sleep(min(wait_s, max(0.0, self._ends_at - time.monotonic())))
+
+    def _gives_up(self, trouble: Trouble, faults: int, waited_s: float) -> bool:
+        """Whether this call has had its tries. Where the server fails everybody, the breaker decides instead."""
+        if trouble.kind == "timeout":
+            return faults >= self._patience.timeouts
+        if trouble.kind == "busy":
+            return waited_s > self._patience.busy_s
+        if trouble.kind == "unreachable" and self._breaker.is_open:
+            return False
+        return trouble.kind == "call" or faults >= self._patience.attempts
+
+    async def _attempt(self, request: bytes, form: Form, *, again: bool) -> tuple[Answer | Trouble, int, float]:
+        """One try in a slot of its own; with the response format that it was made in, and its milliseconds."""
+        await self._slots.take(again=again)
+        level = min(self._format, last_format(form))
+        try:
+            if blocked := await self._breaker.ready(self._ends_at):
+                return Trouble("call", blocked), level, 0.0
+            if time.monotonic() >= self._ends_at:
+                return Trouble("call", NO_TIME), level, 0.0
+            if self._refusal:
+                raise ModelUnavailable(self._refusal)
+            booked = int(len(request) / 4 + self._tokens_out)
+            if (wait_s := max(self._calls.wait_s(1), self._tokens.wait_s(booked))) > 0:
+                await asyncio.sleep(wait_s)
+            started = time.monotonic()
+            outcome = await self._sent(in_format(request, form, level))
+            self._learn(outcome, started, booked)
+            return outcome, level, (time.monotonic() - started) * 1000
+        except asyncio.CancelledError:
+            self._breaker.abandoned()
+            raise
+        finally:
+            self._slots.give()
+
+    async def _sent(self, content: bytes) -> Answer | Trouble:
+        timeout_s = min(self.role.timeout_s, self._ends_at - time.monotonic())
+        request = httpx.Request("POST", self._url, headers=self._headers, content=content)
+        try:
+            async with asyncio.timeout(timeout_s):
+                response = await self._transport.handle_async_request(request)
+        except TimeoutError:
+            if time.monotonic() >= self._ends_at:
+                return Trouble("call", NO_TIME)
+            return Trouble("timeout", f"no reply within {timeout_s:.3g} s")
+        except httpx.RequestError as error:
+            return Trouble("unreachable", blotted(f"{type(error).__name__}: {error}", self._secret))
+        return read(response, self._secret)
+
+    def _learn(self, outcome: Answer | Trouble, started: float, booked: int) -> None:
+        """What an outcome says about the server."""
+        if isinstance(outcome, Answer):
+            used = (outcome.tokens_in or 0) + (outcome.tokens_out or 0)
+            self._tokens.correct(used - booked if used else 0)
+            self._tokens_out += ((outcome.tokens_out or 0) - self._tokens_out) / 20
+        if isinstance(outcome, Answer) or outcome.kind == "call" or outcome.kind == "refused":
+            self._breaker.worked()
+            self._slots.grow()
+            return
+        if outcome.kind == "busy":
+            self._slots.shrink(started)
+        self._breaker.failed(outcome.kind, outcome.reason, pause_s=outcome.pause_s or 0.0)
+
+    def _refused(self, trouble: Trouble) -> ModelUnavailable:
+        what = f"{self.name} {self.model!r} at {self._url}: {trouble.reason}"
+        self._refusal = f"{what}. {remedy(trouble.status or 0, place_of(self.name))}"
+        return ModelUnavailable(self._refusal)
+
+    def _ok(self, answer: Answer, latency_ms: float) -> Reply:
+        if answer.served_model not in self._served:
+            self._served.add(answer.served_model)
+            log.warning("%s: asked for the model %s, served by %s", self.name, self.model, answer.served_model)
+        return Reply(
+            "ok",
+            raw=answer.text,
+            requested_model=self.model,
+            served_model=answer.served_model,
+            finish_reason=answer.finish_reason,
+            tokens_in=answer.tokens_in,
+            tokens_out=answer.tokens_out,
+            cost_usd=cost_usd(self._price, answer.tokens_in, answer.tokens_out),
+            latency_ms=latency_ms,
+            logprobs=answer.logprobs,
+        )
+
+
+@dataclass(slots=True)
+class _Shared:
+    chat: Chat
+    users: int = 0
+
+
+_OPEN: dict[tuple[asyncio.AbstractEventLoop, str, str, str], _Shared] = {}
+_LIMITS: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, Limits]] = WeakKeyDictionary()
+
+
+async def _limits(settings: Settings, engine: Engine | None, evaluation: str) -> Limits:
+    """Budget and time of an evaluation, made at its first use; what it spent before a resume counts."""
+    known = _LIMITS.setdefault(asyncio.get_running_loop(), {})
+    if evaluation in known:
+        return known[evaluation]
+    spent = 0.0
+    if settings.budget_usd is not None and engine is not None and evaluation:
+        spent = await asyncio.to_thread(spent_usd, engine, evaluation)
+    ends_at = time.monotonic() + (settings.evaluation_timeout_s or float("inf"))
+    limits = Limits(Budget(settings.budget_usd, spent), ends_at)
+    return known.setdefault(evaluation, limits) if evaluation else limits

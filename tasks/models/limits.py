@@ -1,0 +1,168 @@
+"""How fast a server may be asked: calls at once, calls and tokens a minute, and when to leave it alone.
+
+All times are of `time.monotonic`.
+"""
+
+import asyncio
+import random
+import time
+from collections import deque
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["busy", "fault", "unreachable", "timeout"]
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long a call is tried. A server that fails everybody is waited for; a call that fails alone is given up."""
+
+    attempts: int = 5
+    timeouts: int = 2  # a model that takes too long once will do so again, and each try is paid for
+    first_s: float = 0.5  # the wait after the first fault, doubled each time
+    longest_s: float = 20.0
+    outage_s: float = 60.0  # nothing but faults for so long, after it has worked: the server is down
+    unreached_s: float = 30.0  # the same where nothing has worked yet
+    busy_s: float = 120.0  # nothing but 'too many requests'
+    probe_s: float = 2.0  # longest pause between two probes
+
+    def backoff_s(self, fault: int) -> float:
+        """The wait before the next try after the n-th fault, with jitter so that calls do not return together."""
+        return min(self.longest_s, self.first_s * 2.0 ** (fault - 1)) * random.uniform(0.5, 1.5)
+
+
+class Pace:
+    """Spreads calls or tokens evenly, so that no minute has more than its share, nor any second."""
+
+    def __init__(self, per_minute: int | None) -> None:
+        self._seconds_each = 60 / per_minute if per_minute else 0.0
+        self._next_at = 0.0
+
+    def wait_s(self, amount: int) -> float:
+        """Books so many and says how long to wait before."""
+        now = time.monotonic()
+        starts_at = max(now, self._next_at)
+        self._next_at = starts_at + amount * self._seconds_each
+        return starts_at - now
+
+    def correct(self, amount: int) -> None:
+        """Books the difference between what was expected and what it came to."""
+        self._next_at += amount * self._seconds_each
+
+
+class Slots:
+    """Calls in flight at once: halved when the server says 'too many requests', won back one round at a time."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._used = 0
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._shrunk_at = 0.0
+        self.limit = float(most)
+
+    async def take(self, *, again: bool = False) -> None:
+        """Waits for a slot; a call that is tried again goes to the front."""
+        if self._used < int(self.limit) and not self._waiting:
+            self._used += 1
+            return
+        turn = asyncio.get_running_loop().create_future()
+        (self._waiting.appendleft if again else self._waiting.append)(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.cancelled():
+                with suppress(ValueError):  # passed over already
+                    self._waiting.remove(turn)
+            else:  # it was given the slot in the moment of its end
+                self.give()
+            raise
+
+    def give(self) -> None:
+        """Gives a slot back."""
+        self._used -= 1
+        while self._waiting and self._used < int(self.limit):
+            turn = self._waiting.popleft()
+            if not turn.done():
+                self._used += 1
+                turn.set_result(None)
+
+    def grow(self) -> None:
+        """A call went well."""
+        self.limit = min(self._most, self.limit + 1 / self.limit)
+
+    def shrink(self, started_at: float) -> None:
+        """A call that began at that time was one too many; calls from before the last halving say nothing new."""
+        if started_at > self._shrunk_at:
+            self._shrunk_at = time.monotonic()
+            self.limit = max(1.0, self.limit / 2)
+
+
+class Breaker:
+    """Opens after faults in a row; then one call at a time probes the server while the others wait."""
+
+    FAULTS = 5
+
+    def __init__(self, patience: Patience) -> None:
+        self._patience = patience
+        self._faults = 0
+        self._failing_since = 0.0
+        self._failed_at = 0.0
+        self._worked = False
+        self._probing = False
+        self._next_probe_at = 0.0
+        self._paused_until = 0.0
+        self._kind: Kind = "fault"
+        self._reason = ""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the server fails everybody."""
+        return self._faults >= self.FAULTS
+
+    async def ready(self, ends_at: float) -> str | None:
+        """Waits until a call may be sent, or until that time.
+
+        Returns:
+            None, or why none is sent: the server has failed for longer than the patience lasts.
+        """
+        while (now := time.monotonic()) < ends_at and (now < self._paused_until or self.is_open):
+            if self._paused_until - now > self._patience.busy_s:
+                return f"not asked: the server wants us to wait {self._paused_until - now:.0f} s ({self._reason})"
+            due = now >= max(self._next_probe_at, self._paused_until)
+            if due and not self._probing:
+                self._probing = True
+                return None
+            failing_s = self._failed_at - self._failing_since
+            # Not while a probe is due or under way: what failed long ago may work again.
+            if self.is_open and not due and not self._probing and failing_s > self._longest_s():
+                return f"not asked: the server has failed for {failing_s:.0f} s ({self._reason})"
+            await asyncio.sleep(0.05)
+        return None
+
+    def worked(self) -> None:
+        """The server answered."""
+        self._faults, self._worked, self._probing = 0, True, False
+
+    def failed(self, kind: Kind, reason: str, *, pause_s: float = 0.0) -> None:
+        """The server did not answer; `pause_s` is what it asked for by Retry-After."""
+        now = time.monotonic()
+        if self._faults == 0:
+            self._failing_since = now
+        self._failed_at = now
+        self._faults += 1
+        self._kind, self._reason, self._probing = kind, reason, False
+        self._paused_until = max(self._paused_until, now + pause_s)
+        self._next_probe_at = now + min(self._patience.probe_s, self._patience.backoff_s(self._faults))
+
+    def abandoned(self) -> None:
+        """A call ended without telling anything about the server."""
+        self._probing = False
+
+    def _longest_s(self) -> float:
+        patience = self._patience
+        if self._kind == "busy":
+            return patience.busy_s
+        if self._kind == "fault":  # it answers, and wrongly: nothing to wait for
+            return patience.first_s * 2.0**patience.attempts
+        return patience.outage_s if self._worked else patience.unreached_s

@@ -1,0 +1,184 @@
+"""The OpenAI chat-completions protocol: what a server's response means, as plain values."""
+
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any, Literal
+
+import httpx
+from pydantic import BaseModel, ValidationError
+
+from tasks.models.limits import Kind
+from tasks.prompts import Form
+
+# Best first; a server that does not know one gets the next.
+FORMATS: tuple[dict[str, Any] | None, ...] = (
+    {
+        "type": "json_schema",
+        "json_schema": {
+            "name": "verdict",
+            "strict": True,
+            "schema": {
+                "type": "object",
+                "properties": {"reason": {"type": "string"}, "score": {"type": "number"}},
+                "required": ["reason", "score"],
+                "additionalProperties": False,
+            },
+        },
+    },
+    {"type": "json_object"},
+    None,
+)
+ENDINGS = tuple(f', "response_format": {json.dumps(one)}}}'.encode() for one in FORMATS)
+# A request that only this case makes too long or unwelcome says nothing about the settings.
+OF_THIS_CALL = ("context length", "context_length", "maximum context", "too long", "too many tokens", "content_filter",
+                "content management policy", "input length", "prompt is too large")  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A chat completion."""
+
+    text: str
+    served_model: str | None
+    finish_reason: str | None
+    tokens_in: int | None
+    tokens_out: int | None
+    logprobs: tuple[float, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Why there is none. `call`: it concerns this call alone; `refused`: every call would end so."""
+
+    kind: Kind | Literal["call", "refused"]
+    reason: str
+    status: int | None = None
+    pause_s: float | None = None  # by Retry-After
+
+
+class _Part(BaseModel):
+    type: str = "text"
+    text: str | None = None
+
+
+class _Message(BaseModel):
+    content: str | list[_Part] | None = None
+    refusal: str | None = None
+
+
+class _Token(BaseModel):
+    logprob: float
+
+
+class _Logprobs(BaseModel):
+    content: list[_Token] | None = None
+
+
+class _Choice(BaseModel):
+    message: _Message
+    finish_reason: str | None = None
+    logprobs: _Logprobs | None = None
+
+
+class _Usage(BaseModel):
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+
+
+class _Completion(BaseModel):
+    choices: list[_Choice]
+    model: str | None = None
+    usage: _Usage | None = None
+
+
+def last_format(form: Form) -> int:
+    """Number of the last of the `FORMATS` that suit a form of reply; only a score is asked for as JSON."""
+    return len(FORMATS) - 1 if form == "score" else 0
+
+
+def in_format(request: bytes, form: Form, number: int) -> bytes:
+    """The request with one of the `FORMATS`."""
+    return request[:-1] + ENDINGS[number] if form == "score" and FORMATS[number] else request
+
+
+def read(response: httpx.Response, secret: str | None) -> Answer | Trouble:
+    """What a response means.
+
+    Args:
+        response: with its body read.
+        secret: the key, which some servers repeat in their messages; it is blotted out.
+    """
+    body = response.content
+    if secret and len(secret) >= 8:
+        body = body.replace(secret.encode(), b"***")
+    status = response.status_code
+    if status == 200:
+        return _answer(body)
+    reason = blotted(f"HTTP {status}: {_message(body)}", secret)
+    pause_s = retry_after_s(response.headers.get("retry-after"))
+    if status == 429:
+        return Trouble("busy", reason, status, pause_s)
+    if status in (502, 503, 504):
+        return Trouble("unreachable", reason, status, pause_s)
+    if status in (408, 409) or status >= 500:
+        return Trouble("fault", reason, status, pause_s)
+    if status == 413 or (status in (400, 422) and any(words in reason.lower() for words in OF_THIS_CALL)):
+        return Trouble("call", reason, status)
+    return Trouble("refused", reason, status)
+
+
+def blotted(text: str, secret: str | None) -> str:
+    """The text without the key."""
+    return text.replace(secret, "***") if secret else text
+
+
+def _answer(body: bytes) -> Answer | Trouble:
+    """Strictly UTF-8, whatever charset the header claims: JSON is nothing else, and mojibake must not be judged."""
+    try:
+        completion = _Completion.model_validate_json(body)
+        choice = completion.choices[0]
+    except (ValidationError, IndexError):
+        what = _message(body) if body.strip() else "an empty body"
+        return Trouble("fault", f"HTTP 200 without a chat completion: {what}", 200)
+    message, usage = choice.message, completion.usage or _Usage()
+    content = message.content
+    if isinstance(content, list):
+        content = "".join(part.text or "" for part in content if part.type == "text")
+    refused = not content and message.refusal
+    logprobs = choice.logprobs.content if choice.logprobs else None
+    return Answer(
+        text=(message.refusal if refused else content or "").replace("\0", "\ufffd"),  # type: ignore[union-attr]
+        served_model=completion.model,
+        finish_reason="refusal" if refused else choice.finish_reason,
+        tokens_in=usage.prompt_tokens,
+        tokens_out=usage.completion_tokens,
+        logprobs=tuple(token.logprob for token in logprobs) if logprobs else None,
+    )
+
+
+def _message(body: bytes) -> str:
+    """What the server says for itself, in one line of at most 300 characters."""
+    text = body[:4000].decode("utf-8", "replace")
+    try:
+        error = json.loads(body).get("error")
+        text = str(error.get("message") or error) if isinstance(error, dict) else str(error or text)
+    except (ValueError, AttributeError, RecursionError):
+        pass
+    return " ".join(text.split())[:300] or "no message"
+
+
+def retry_after_s(header: str | None) -> float | None:
+    """Seconds to wait by a Retry-After header: a number or a date; None where there is none or it is unreadable."""
+    if header is None:
+        return None
+    try:
+        return max(0.0, float(header))
+    except ValueError:
+        pass
+    try:
+        at = parsedate_to_datetime(header)
+    except ValueError:
+        return None
+    return max(0.0, ((at if at.tzinfo else at.replace(tzinfo=UTC)) - datetime.now(UTC)).total_seconds())

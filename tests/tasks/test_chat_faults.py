@@ -1,0 +1,414 @@
+"""Every fault of a server, on real sockets: its status, no invented score, no lost case, no hang."""
+
+import asyncio
+import datetime
+import gzip
+import ipaddress
+import json
+import logging
+import random
+import ssl
+import time
+import traceback
+from dataclasses import replace
+from email.utils import format_datetime
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from pydantic import SecretStr
+
+from db.errors import ModelUnavailable
+from tasks.models.calls import Call
+from tasks.models.chat import chat
+from tasks.models.limits import Patience
+from tasks.prompts import prompts
+from tasks.settings import Role, Settings
+from tasks.verdicts import decided, judged
+from tests.tasks.conftest import JSON, Chaos, Do, http, says, scores
+
+KEY = "sk-проверка".encode("ascii", "ignore").decode() + "secret-0123456789abcdef"
+QUICK = Patience(
+    attempts=3, first_s=0.01, longest_s=0.05, outage_s=5.0, unreached_s=0.4, busy_s=0.5, probe_s=0.05
+)  # fmt: skip
+PROMPTS = prompts(Settings(_env_file=None))
+
+
+def settings(url: str, **role: object) -> Settings:
+    role = {"model": "asked", "api_key": SecretStr(KEY), "timeout_s": 0.4, **role}
+    roles = dict.fromkeys(("generator", "judge", "gate"), Role(base_url=url, **role))
+    return Settings(_env_file=None, **roles)
+
+
+def call(number: int = 0, name: str = "faithfulness") -> Call:
+    return Call(PROMPTS[name], {"question": f"Вопрос {number}?", "context": "Контекст.", "answer": "Ответ."})
+
+
+async def verdict(url: str, **role: object):
+    async with chat("judge", settings(url, **role), patience=QUICK) as judge:
+        return await judged(judge, call())
+
+
+GOOD = scores(0.5)
+CUT = GOOD[: len(GOOD) - 40]  # the body ends before its content-length
+NOT_JSON = json.dumps({"choices": "none"})
+STATUSES = [
+    # what the server does every time, status, part of the reason
+    ("500", http(500, '{"error": {"message": "внутри"}}'), "judge_error", "HTTP 500: внутри"),
+    ("502", http(502, "<html>Bad Gateway</html>"), "judge_error", "HTTP 502"),
+    ("408", http(408), "judge_error", "HTTP 408"),
+    ("409", http(409), "judge_error", "HTTP 409"),
+    ("429", http(429, "slow down"), "judge_error", "HTTP 429: slow down"),
+    ("429 for an hour", http(429, "quota", "retry-after: 3600"), "judge_error", "HTTP 429: quota"),
+    ("413", http(413, "too large"), "judge_error", "HTTP 413"),
+    ("context too long", http(400, '{"error": {"message": "maximum context length is 8192"}}'), "judge_error", "8192"),
+    ("hanging", Do(after_s=30), "judge_error", "no reply within 0.4 s"),
+    ("dribbling", Do(GOOD[:30], then="keep"), "judge_error", "no reply within 0.4 s"),
+    ("reset in mid-body", Do(CUT, then="reset"), "judge_error", ""),
+    ("closed in mid-body", Do(CUT, then="close"), "judge_error", ""),
+    ("closed at once", Do(b"", then="close"), "judge_error", ""),
+    ("no HTTP", Do(b"\x00\x01\x02 rubbish\r\n\r\n", then="close"), "judge_error", ""),
+    ("chunked rubbish", Do(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n{}\r\n", then="close"),
+     "judge_error", ""),
+    ("gzip rubbish", http(200, b"not gzip", JSON, "content-encoding: gzip"), "judge_error", ""),
+    ("empty body", http(200, b"", JSON), "judge_error", "an empty body"),
+    ("truncated JSON", http(200, GOOD.split(b"\r\n\r\n")[1][:50], JSON), "judge_error", "without a chat completion"),
+    ("HTML with 200", http(200, "<html>login</html>", "content-type: text/html"), "judge_error", "login"),
+    ("error with 200", http(200, '{"error": {"message": "upstream", "code": 502}}', JSON), "judge_error", "upstream"),
+    ("no choices", http(200, '{"choices": []}', JSON), "judge_error", ""),
+    ("choices of the wrong type", http(200, NOT_JSON, JSON), "judge_error", ""),
+    ("JSON null", http(200, "null", JSON), "judge_error", ""),
+    ("JSON list", http(200, "[]", JSON), "judge_error", ""),
+    ("wrong charset", http(200, json.dumps({"choices": [{"message": {"content": "да"}}]}, ensure_ascii=False)
+                           .encode("cp1251"), "content-type: application/json; charset=utf-8"), "judge_error", ""),
+    ("content is null", says(None), "parse_error", "empty"),
+    ("content is truncated JSON", says('{"reason": "хор'), "parse_error", "not one JSON object"),
+    ("wrong key", says('{"rating": 0.5}'), "parse_error", "no key 'score'"),
+    ("wrong type", scores("0.5"), "parse_error", "not a number"),
+    ("a list", says("[0.5]"), "parse_error", "not an object"),
+    ("null", says("null"), "parse_error", "not an object"),
+    ("9 of 1", scores(9), "parse_error", "outside 0..1"),
+    ("a number in prose", says("Я бы поставил 0.8 из 1."), "parse_error", "not one JSON object"),
+    ("Markdown", says("## Оценка\n**0.8**"), "parse_error", "not one JSON object"),
+    ("refusal", says("I'm sorry, I can't assist with that."), "parse_error", "not one JSON object"),
+    ("refusal by its own field", http(200, json.dumps({"choices": [{"message": {"content": None, "refusal": "Нет"}}]}),
+                                      JSON), "parse_error", "not one JSON object"),
+    ("cut off", scores(0.5, finish="length"), "parse_error", "cut off after 20 tokens"),
+    ("thinking without end", says("<think>хм, 0.9"), "parse_error", "empty"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("deed", "status", "reason"), [pytest.param(*row[1:], id=row[0]) for row in STATUSES])
+async def test_a_fault_that_lasts_has_its_status_and_no_score(chaos: Chaos, deed, status, reason):
+    chaos.script = lambda number, request: deed
+    started = time.monotonic()
+    found = await verdict(chaos.url)
+    assert (found.status, found.value) == (status, None)
+    assert reason in found.reason
+    assert time.monotonic() - started < 3  # time-outs of 0.4 s, tried twice
+    if status == "parse_error":
+        assert found.raw or "null" in reason or found.reason == "empty"
+
+
+LASTING = {"413", "context too long", "429 for an hour"}
+PASSING = [row for row in STATUSES if row[2] == "judge_error" and row[0] not in LASTING]
+
+
+@pytest.mark.parametrize("deed", [pytest.param(row[1], id=row[0]) for row in PASSING])
+async def test_a_fault_that_passes_costs_nothing(chaos: Chaos, deed):
+    chaos.script = lambda number, request: deed if number == 1 else scores(0.25)
+    found = await verdict(chaos.url)
+    assert (found.status, found.value, len(chaos.requests)) == ("ok", 0.25, 2)
+
+
+@pytest.mark.parametrize(
+    ("content", "value"),
+    [
+        ('<think>0.9?</think>{"reason": "", "score": 0.5}', 0.5),
+        ('```json\n{"reason": "", "score": 0.5}\n```', 0.5),
+        ([{"type": "thinking", "thinking": []}, {"type": "text", "text": '{"score": 0.5}'}], 0.5),
+        ('{"reason": "с нулём \\u0000", "score": 0.5}', 0.5),
+        ('{"reason": "\0", "score": 0.5}', 0.5),  # which no database stores
+    ],
+)
+async def test_replies_in_awkward_clothes(chaos: Chaos, content, value):
+    chaos.script = lambda number, request: says(content)
+    found = await verdict(chaos.url)
+    assert found.value == value
+    assert "\0" not in found.raw
+
+
+async def test_a_slow_server_within_the_time_out_is_waited_for(chaos: Chaos):
+    chaos.script = lambda number, request: Do(scores(1), after_s=0.3)
+    found = await verdict(chaos.url)
+    assert found.value == 1
+    assert 300 <= found.replies[0].latency_ms < 400
+
+
+async def test_gzip_is_understood(chaos: Chaos):
+    body = gzip.compress(scores(0.5).split(b"\r\n\r\n", 1)[1])
+    chaos.script = lambda number, request: http(200, body, JSON, "content-encoding: gzip")
+    assert (await verdict(chaos.url)).value == 0.5
+
+
+async def test_an_unreadable_reply_is_asked_for_once_more(chaos: Chaos):
+    chaos.script = lambda number, request: says("Оценка 0.9") if number == 1 else scores(0.25)
+    found = await verdict(chaos.url)
+    assert (found.value, len(found.replies)) == (0.25, 2)
+    roles = [message["role"] for message in chaos.requests[1]["messages"]]
+    assert roles == ["user", "assistant", "user"]
+    assert chaos.requests[1]["messages"][1]["content"] == "Оценка 0.9"
+
+
+async def test_a_reply_that_was_cut_off_gets_twice_the_tokens_once(chaos: Chaos):
+    chaos.script = lambda number, request: scores(0.9, finish="length") if number == 1 else scores(0.25)
+    found = await verdict(chaos.url, max_tokens=64)
+    assert found.value == 0.25
+    assert [request["max_tokens"] for request in chaos.requests] == [64, 128]
+
+
+async def test_the_response_format_falls_back(chaos: Chaos):
+    def script(number, request):
+        kind = request.get("response_format", {}).get("type")
+        return scores(0.5) if kind is None else http(400, f'{{"error": "no {kind} here"}}')
+
+    chaos.script = script
+    async with chat("judge", settings(chaos.url, concurrency=1), patience=QUICK) as judge:
+        found = [await judged(judge, call(number)) for number in range(3)]
+    assert [one.value for one in found] == [0.5] * 3
+    kinds = [request.get("response_format", {}).get("type") for request in chaos.requests]
+    assert kinds == ["json_schema", "json_object", None, None, None]  # learned once
+
+
+async def test_gate_and_generator_are_taken_as_they_are(chaos: Chaos):
+    chaos.script = lambda number, request: says("Возможно", finish="length")
+    async with chat("gate", settings(chaos.url), patience=QUICK) as gate:
+        found = await decided(gate, call(name="gate"))
+    assert (found.status, found.value, found.raw, len(chaos.requests)) == ("parse_error", None, "Возможно", 1)
+    async with chat("generator", settings(chaos.url), patience=QUICK) as generator:
+        reply = await generator.ask(call(name="generation"))
+    assert (reply.status, reply.raw, reply.truncated, len(chaos.requests)) == ("ok", "Возможно", True, 2)
+    assert all("response_format" not in request for request in chaos.requests)
+
+
+FATAL = {400: "MAX_TOKENS", 401: "API_KEY", 402: "money", 403: "API_KEY", 404: "BASE_URL", 307: "redirects"}
+
+
+@pytest.mark.parametrize("status", FATAL)
+@pytest.mark.parametrize("first", [1, 500])
+async def test_wrong_settings_stop_at_once_and_say_what_to_fix(chaos: Chaos, status, first):
+    chaos.script = lambda number, request: scores(0.5) if number < first else http(status, f"no {KEY}")
+    async with chat("judge", settings(chaos.url, concurrency=8), patience=QUICK) as judge:
+        with pytest.raises(ModelUnavailable, match=FATAL[status]) as raised:
+            await judge.complete([call(number) for number in range(2_000)])
+        with pytest.raises(ModelUnavailable):  # nobody asks again
+            await judge.ask(call(-1))
+    assert "YARUS_JUDGE__" in str(raised.value)
+    assert KEY not in "".join(traceback.format_exception(raised.value))
+    assert first <= len(chaos.requests) < first + 8 * (3 if status == 400 else 1)  # a 400 may concern the format
+
+
+async def test_retry_after_is_kept_by_all(chaos: Chaos):
+    arrived = []
+
+    def script(number, request):
+        arrived.append(time.monotonic())
+        return http(429, "", "Retry-After: 1") if number == 1 else scores(0.5)
+
+    chaos.script = script
+    async with chat("judge", settings(chaos.url, concurrency=1), patience=replace(QUICK, busy_s=5)) as judge:
+        replies = await judge.complete([call(number) for number in range(3)])
+    assert [reply.status for reply in replies] == ["ok"] * 3
+    assert arrived[1] - arrived[0] >= 0.95
+
+
+async def test_retry_after_as_a_date(chaos: Chaos):
+    at = datetime.datetime.now(datetime.UTC) + datetime.timedelta(seconds=2)
+    late = http(503, "", f"Retry-After: {format_datetime(at, usegmt=True)}")
+    chaos.script = lambda number, request: late if number == 1 else scores(0.5)
+    started = time.monotonic()
+    async with chat("judge", settings(chaos.url), patience=replace(QUICK, busy_s=5)) as judge:
+        assert (await judged(judge, call())).value == 0.5
+    assert 0.9 < time.monotonic() - started < 3
+
+
+async def test_concurrency_falls_after_429_and_comes_back(chaos: Chaos):
+    allowed = 4
+
+    def script(number, request):
+        return http(429) if chaos.in_flight > allowed else Do(scores(0.5), after_s=0.01)
+
+    chaos.script = script
+    async with chat("judge", settings(chaos.url, concurrency=32), patience=replace(QUICK, busy_s=30)) as judge:
+        replies = await judge.complete([call(number) for number in range(400)])
+        assert 1 <= judge._slots.limit < 32
+        chaos.script = lambda number, request: scores(0.5)
+        await judge.complete([call(number) for number in range(400, 1400)])
+        assert judge._slots.limit > 25
+    assert {reply.status for reply in replies} == {"ok"}
+
+
+async def test_the_limits_are_kept(chaos: Chaos):
+    chaos.script = lambda number, request: Do(scores(0.5), after_s=0.02)
+    async with chat("judge", settings(chaos.url, concurrency=5), patience=QUICK) as judge:
+        await judge.complete([call(number) for number in range(100)])
+    assert chaos.most_in_flight == 5
+    for limit in ({"rpm": 600}, {"tpm": 72_000}):  # 10 calls a second; 120 tokens a call as the server counts
+        started = time.monotonic()
+        async with chat("judge", settings(chaos.url, **limit), patience=QUICK) as judge:
+            await judge.complete([call(number) for number in range(10)])
+        assert 0.6 < time.monotonic() - started < 4
+
+
+async def test_batches_share_one_limit(chaos: Chaos):
+    chaos.script = lambda number, request: Do(scores(0.5), after_s=0.02)
+
+    async def batch(start):
+        async with chat("judge", settings(chaos.url, concurrency=3), patience=QUICK) as judge:
+            return await judge.complete([call(number) for number in range(start, start + 20)])
+
+    await asyncio.gather(*(batch(start) for start in (0, 20, 40)))
+    assert (chaos.most_in_flight, len(chaos.requests)) == (3, 60)
+
+
+async def test_equal_calls_at_once_are_bought_once(chaos: Chaos):
+    chaos.script = lambda number, request: Do(scores(0.5), after_s=0.1)
+    async with chat("judge", settings(chaos.url), patience=QUICK) as judge:
+        replies = await judge.complete([call()] * 10 + [replace(call(), repeat=1)])
+    assert len(chaos.requests) == 2
+    assert len(set(replies[:10])) == 1
+
+
+async def test_a_server_that_goes_and_comes_back_loses_nobody(chaos: Chaos):
+    async def outage():
+        await asyncio.sleep(0.3)
+        await asyncio.to_thread(chaos.stop)
+        await asyncio.sleep(2)
+        await asyncio.to_thread(chaos.start)
+
+    chaos.script = lambda number, request: Do(scores(0.5), after_s=0.02)
+    async with chat("judge", settings(chaos.url, concurrency=4), patience=QUICK) as judge:
+        replies, _ = await asyncio.gather(judge.complete([call(number) for number in range(200)]), outage())
+    assert {reply.status for reply in replies} == {"ok"}
+    assert len(chaos.requests) <= 200 + 4  # while it was gone, nobody hammered it and nobody was asked twice
+
+
+async def test_a_server_that_stays_away_is_given_up_once_for_all(chaos: Chaos):
+    chaos.stop()
+    started = time.monotonic()
+    async with chat("judge", settings(chaos.url, concurrency=4), patience=QUICK) as judge:
+        replies = await judge.complete([call(number) for number in range(1_000)])
+    assert time.monotonic() - started < 4
+    assert {reply.status for reply in replies} == {"error"}
+    assert all("Connect call failed" in reply.reason for reply in replies)
+    chaos.start()
+
+
+async def test_dns_failure():
+    found = await verdict("http://no-such-host.invalid/v1")
+    assert (found.status, found.value) == ("judge_error", None)
+    assert "no-such-host.invalid" in found.reason
+
+
+async def test_tls_failure(tmp_path):
+    server = Chaos(context=self_signed(tmp_path))
+    server.start()
+    found = await verdict(server.url)
+    server.stop()
+    assert (found.status, found.value) == ("judge_error", None)
+    assert "certificate is not trusted" in found.reason
+    assert server.requests == []
+
+
+def self_signed(folder) -> ssl.SSLContext:
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
+    now = datetime.datetime.now(datetime.UTC)
+    made = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
+    made = made.serial_number(1).not_valid_before(now).not_valid_after(now + datetime.timedelta(days=1))
+    address = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+    certificate = made.add_extension(address, critical=False).sign(key, hashes.SHA256())
+    plain = (serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    pem = key.private_bytes(serialization.Encoding.PEM, *plain) + certificate.public_bytes(serialization.Encoding.PEM)
+    (folder / "both.pem").write_bytes(pem)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(folder / "both.pem")
+    return context
+
+
+async def test_with_half_the_calls_failing_the_mean_is_the_truth_of_what_was_scored(chaos: Chaos):
+    """Each case has its own true score. A case is hit or spared for good, so that retries do not hide the faults."""
+    random.seed(6)
+    truth = [random.random() for _ in range(400)]
+    broken = [row[1] for row in STATUSES if not isinstance(row[1], Do) and not row[0].startswith("429")]
+    fate = [None if random.random() < 0.5 else random.choice(broken) for _ in truth]
+
+    def script(number, request):
+        case = int(request["messages"][0]["content"].split("Вопрос ")[1].split("?")[0])
+        return scores(truth[case]) if fate[case] is None else fate[case]
+
+    chaos.script = script
+    patience = replace(QUICK, attempts=2, outage_s=60, unreached_s=60)
+    async with chat("judge", settings(chaos.url, concurrency=32), patience=patience) as judge:
+        found = await asyncio.gather(*(judged(judge, call(number)) for number in range(len(truth))))
+    scored = [number for number, one in enumerate(found) if one.value is not None]
+    assert scored == [number for number, hit in enumerate(fate) if hit is None]
+    assert [found[number].value for number in scored] == [truth[number] for number in scored]
+    statuses = [one.status for one in found]
+    assert {*statuses} == {"ok", "judge_error", "parse_error"}
+    assert sum(map(statuses.count, ("judge_error", "parse_error"))) + len(scored) == len(truth)
+
+
+async def test_random_faults_are_survived_by_trying_again(chaos: Chaos):
+    random.seed(7)
+    passing = [http(500), http(429), http(502), Do(CUT, then="reset"), Do(b"", then="close")]
+    chaos.script = lambda number, request: random.choice(passing) if random.random() < 0.5 else scores(0.5)
+    patience = Patience(attempts=30, first_s=0.001, longest_s=0.05, probe_s=0.01)
+    async with chat("judge", settings(chaos.url, concurrency=16), patience=patience) as judge:
+        replies = await judge.complete([call(number) for number in range(300)])
+    assert {reply.status for reply in replies} == {"ok"}
+
+
+async def test_the_evaluations_time_ends_it(chaos: Chaos):
+    chaos.script = lambda number, request: Do(scores(0.5), after_s=0.05)
+    limited = settings(chaos.url, concurrency=2).model_copy(update={"evaluation_timeout_s": 0.5})
+    started = time.monotonic()
+    async with chat("judge", limited, evaluation="timed", patience=QUICK) as judge:
+        replies = await judge.complete([call(number) for number in range(100)])
+    assert time.monotonic() - started < 1.5
+    assert {reply.status for reply in replies} == {"ok", "error"}
+    assert any("YARUS_EVALUATION_TIMEOUT_S" in reply.reason for reply in replies)
+
+
+async def test_cancelling_ends_quickly(chaos: Chaos):
+    chaos.script = lambda number, request: Do(after_s=30)
+    async with chat("judge", settings(chaos.url, timeout_s=30), patience=QUICK) as judge:
+        asking = asyncio.create_task(judge.complete([call(number) for number in range(50)]))
+        await asyncio.sleep(0.2)
+        asking.cancel()
+        started = time.monotonic()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    assert time.monotonic() - started < 1
+
+
+async def test_the_key_is_nowhere(chaos: Chaos, caplog):
+    """Servers that repeat the key in errors and replies, and everything logged at the lowest level."""
+    caplog.set_level(logging.DEBUG)
+    refusal = http(401, json.dumps({"error": {"message": KEY}}))
+    deeds = [http(500, f"key {KEY}"), http(429, KEY), says(f"ваш ключ {KEY}"), Do(KEY.encode(), then="close")]
+    deeds += [http(200, json.dumps({"error": {"message": KEY}})), refusal]
+    told = []
+    for deed in deeds:
+        chaos.script = lambda number, request, deed=deed: deed
+        configuration = settings(chaos.url)
+        async with chat("judge", configuration, patience=QUICK) as judge:
+            try:
+                told += [repr(await judged(judge, call())), repr(judge), repr(vars(judge).get("_headers"))]
+            except ModelUnavailable as error:
+                told += ["".join(traceback.format_exception(error)), repr(error)]
+        told += [repr(configuration), str(configuration.public())]
+    assert f"authorization: bearer {KEY}" in chaos.headers[0].lower()  # it was really sent
+    assert not [text for text in told if KEY in text]
+    assert KEY not in caplog.text
