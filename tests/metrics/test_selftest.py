@@ -1,0 +1,65 @@
+"""The self-test finds nothing where all is well, finds what is broken, and takes milliseconds."""
+
+import time
+
+import numpy as np
+import pytest
+
+from metrics import retrieval, selftest, text
+from metrics.selftest import CHECKS, Finding, self_test
+
+
+def test_nothing_is_found_where_all_is_well() -> None:
+    assert self_test() == []
+
+
+def test_it_takes_milliseconds() -> None:
+    self_test()  # imports what is imported late
+    times = []
+    for _ in range(5):
+        start = time.perf_counter()
+        self_test()
+        times.append(time.perf_counter() - start)
+    assert min(times) < 0.05  # 0.01 on an idle machine
+
+
+def test_a_tokenizer_that_drops_cyrillic_letters_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the usual ROUGE package does by default."""
+    monkeypatch.setattr(text, "rouge1", lambda hypotheses, references: np.zeros(len(hypotheses)))
+    found = self_test()
+    assert {finding.metric for finding in found} == {"rouge1"}
+    assert str(found[0]) == "rouge1 of identical Russian text must be 1, is 0"
+
+
+def test_a_metric_out_of_range_or_without_a_value_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retrieval, "ndcg", lambda *_, **__: np.array([1.2]))
+    monkeypatch.setattr(text, "bleu", lambda *_: np.array([np.nan]))
+    found = {(finding.metric, finding.expected): finding.got for finding in self_test()}
+    assert found["ndcg@3", "0.386853"] == 1.2
+    assert np.isnan(found["bleu", "0 to 0.5"])
+
+
+def test_a_value_just_off_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    for error, count in ((1e-10, 0), (1e-8, 2), (-1e-8, 2)):
+        monkeypatch.setattr(
+            selftest.statistics, "wilson_interval", lambda *_, e=error: type("I", (), {"low": 0.49016247153664 + e})()
+        )
+        monkeypatch.setattr(selftest.statistics, "permutation_p", lambda *_, e=error, **__: 2 / 32 + e)
+        assert len(self_test()) == count
+
+
+def test_each_kind_of_metric_is_checked() -> None:
+    families = {
+        "bleu",
+        "rougeL",
+        "chrf",
+        "wer",
+        "mrr",
+        "ndcg@3",
+        "silhouette_score",
+        "weighted_kappa",
+        "mcc",
+        "wilson_interval",
+    }
+    assert families <= {check.metric for check in CHECKS}
+    assert Finding("wer", "x", "0", 0.25) != Finding("wer", "x", "0", 0.5)

@@ -1,0 +1,186 @@
+"""The table of metrics: every stored name is there, every row is consistent, and people find what they look for."""
+
+import importlib
+import math
+import re
+
+import pytest
+
+from metrics import text
+from metrics.metric import GRADE_LABELS, LADDERS
+from metrics.table import GOALS, METRICS, Metric, grade, grade_label, metric, metrics_of
+
+RETRIEVAL = """hit_rate@1 hit_rate@5 hit_rate@10 mrr recall@1 recall@3 recall@5 recall@10 precision@1 precision@3
+precision@5 precision@10 ndcg@5 ndcg@10 retrieval_latency_ms_p50 retrieval_latency_ms_p95 sut_error_rate """
+OVERLAP = (
+    "avg_rouge1_f avg_rouge2_f avg_rougeL_f avg_bleu corpus_bleu avg_chrf avg_wer avg_string_similarity refusal_rate "
+)
+# What each tier stores, by the specification.
+STORED = {
+    "tier0": """total_texts total_pairs n_clusters avg_intra_cluster_sim avg_inter_cluster_dist silhouette_score
+    avg_nn_distance density_score avg_spread effective_dimensionality avg_pairwise_distance""",
+    "tier1": RETRIEVAL + "unlabelled_rate stale_label_rate",
+    "tier2": OVERLAP
+    + """sut_error_rate avg_faithfulness avg_answer_relevance avg_answer_correctness avg_perplexity
+    response_exact_match_rate response_semantic_consistency""",
+    "tier3": OVERLAP
+    + RETRIEVAL
+    + """avg_e2e_score avg_semantic_similarity avg_faithfulness latency_ms_p50 latency_ms_p95 answerable_answered
+    answerable_refused unanswerable_answered unanswerable_refused""",
+    "real_users": RETRIEVAL + "unlabelled_rate stale_label_rate",
+    "judge": """consistency_score consistency_score_expected consistency_score@0.125 mean_abs_difference weighted_kappa
+    error_rate avg_latency_ms avg_faithfulness bias_padded bias_reordered bias_own_model bias_plea human_weighted_kappa
+    human_spearman""",
+    "judge_pipeline": """accuracy precision recall f1_score avg_latency_ms true_positives true_negatives false_positives
+    false_negatives specificity mcc invalid_rate""",
+    "ux": """cache_hit_rate cache_wrong_hit_rate cache_hit_rate@0.8 cache_wrong_hit_rate@0.8 cache_hit_rate@0.9
+    cache_wrong_hit_rate@0.9 cache_hit_rate@0.95 cache_wrong_hit_rate@0.95 context_preservation
+    multi_turn_consistency""",
+}
+ROWS = pytest.mark.parametrize("row", METRICS.values(), ids=lambda row: row.name)
+
+
+@pytest.mark.parametrize("tier", STORED)
+def test_each_tier_has_its_metrics(tier: str) -> None:
+    names = [row.name for row in metrics_of(tier)]  # type: ignore[arg-type]
+    assert sorted(names) == sorted(STORED[tier].split())
+
+
+@ROWS
+def test_a_row_agrees_with_itself(row: Metric) -> None:
+    assert METRICS[row.name] is row
+    assert row.tiers and set(row.tiers) <= set(STORED)
+    assert row.low < row.high
+    assert re.fullmatch(re.escape(row.name) + r"(\|[a-z_]+:[^|:]+)*\|v:[1-9]\d*", row.signature)
+    assert row.column in (None, re.sub(r"^avg_|_p50$|_p95$", "", row.name))
+    assert row.aggregate == "whole" or row.column or row.interval == "none"
+    if row.interval == "wilson":
+        assert (row.low, row.high, row.unit) == (0, 1, "share")
+    for words in (row.measures, row.trust, row.reading):
+        assert words.endswith("."), words
+    assert row.formula and row.undefined
+
+
+@ROWS
+def test_thresholds_lie_in_the_range_and_ascend(row: Metric) -> None:
+    bounds = row.thresholds or ()
+    assert list(bounds) == sorted(set(bounds))
+    assert all(row.low < bound < row.high for bound in bounds)
+    assert not bounds or (len(bounds) in LADDERS and row.better == "higher")
+
+
+@ROWS
+def test_the_function_is_there(row: Metric) -> None:
+    """Only what a step counts or measures (rates, latencies, bias probes, judged scores) has none."""
+    if row.function:
+        module, name = row.function.split(".")
+        assert callable(getattr(importlib.import_module(f"metrics.{module}"), name))
+    else:
+        counted = row.aggregate == "whole" and row.interval in ("wilson", "none")
+        assert counted or row.unit == "ms" or row.kind == "judged"
+
+
+@pytest.mark.parametrize("name", [name for name, row in METRICS.items() if row.function.startswith("text.")])
+def test_text_signatures_are_those_of_the_functions(name: str) -> None:
+    row = METRICS[name]
+    own, stored = text.signature(row.function.removeprefix("text.")), row.signature
+    assert stored.removeprefix(name) == own.removeprefix(row.function.removeprefix("text."))
+
+
+def test_signatures_follow_the_evaluation() -> None:
+    assert metric("ndcg@10").signature == "ndcg@10|gain:binary|v:1"
+    assert metric("ndcg@10").signature_with(gain="linear", depth=20) == "ndcg@10|gain:linear|v:1"
+    assert metric("mrr").signature_with(gain="linear", depth=20) == "mrr|depth:20|v:1"
+    assert metric("avg_bleu").signature_with(tok="13a") == "avg_bleu|max_ngram:4|smoothing:add-1|tok:13a|norm:NFC|v:1"
+    assert metric("mrr").signature_with() == metric("mrr").signature
+
+
+# Lower and upper end of «Хорошо», by the specification.
+@pytest.mark.parametrize(
+    ("name", "low", "high"),
+    [
+        ("hit_rate@1", 0.5, 0.8),
+        ("mrr", 0.5, 0.8),
+        ("ndcg@10", 0.5, 0.8),
+        ("avg_faithfulness", 0.7, 0.9),
+        ("avg_e2e_score", 0.6, 0.8),
+        ("accuracy", 0.85, 0.95),
+        ("consistency_score", 0.85, 0.95),
+    ],
+)
+def test_grades(name: str, low: float, high: float) -> None:
+    found = [grade(name, value) for value in (0, low - 1e-9, low, (low + high) / 2, high, high + 1e-9, 1)]
+    assert found == ["attention", "attention", "good", "good", "good", "excellent", "excellent"]
+
+
+def test_only_these_have_grades() -> None:
+    graded = {name for name, row in METRICS.items() if row.thresholds}
+    named = {"hit_rate@1", "mrr", "ndcg@10", "avg_faithfulness", "avg_e2e_score", "accuracy", "consistency_score"}
+    assert graded == named | {"silhouette_score"}
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (-1, "absent"),
+        (0.24, "absent"),
+        (0.25, "weak"),
+        (0.5, "weak"),
+        (0.51, "reasonable"),
+        (0.7, "reasonable"),
+        (0.71, "strong"),
+    ],
+)
+def test_the_silhouette_has_a_ladder_of_its_own(value: float, expected: str) -> None:
+    assert grade("silhouette_score", value) == expected
+
+
+def test_what_has_no_value_or_no_thresholds_has_no_grade() -> None:
+    assert grade("mrr", None) is None
+    assert grade("mrr", math.nan) is None
+    assert grade("avg_bleu", 60.0) is None
+    with pytest.raises(ValueError, match="no metric 'MRR@10'"):
+        grade("MRR@10", 0.5)
+
+
+def test_grades_are_shown_in_both_languages() -> None:
+    assert [grade_label(step) for step in LADDERS[2]] == ["Требует внимания", "Хорошо", "Отлично"]
+    assert [grade_label(step, "en") for step in LADDERS[2]] == ["Needs attention", "Good", "Excellent"]
+    assert {step for ladder in LADDERS.values() for step in ladder} == set(GRADE_LABELS)
+    assert all(set(labels) == {"ru", "en"} for labels in GRADE_LABELS.values())
+    with pytest.raises(ValueError, match="no grade labels in 'de'; there are: ru, en"):
+        grade_label("good", "de")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "nearest"),
+    [
+        ("NDCG", "ndcg@10"),
+        ("ndcg@1O", "ndcg@10"),
+        ("MRR", "mrr"),
+        ("hit_rate", "hit_rate@1"),
+        ("hitrate@5", "hit_rate@5"),
+        ("faithfulness", "avg_faithfulness"),
+        ("AVG_ROUGEL_F", "avg_rougeL_f"),
+        ("f1", "f1_score"),
+        ("Precision", "precision"),
+    ],
+)
+def test_a_wrong_name_is_answered_with_the_nearest(wrong: str, nearest: str) -> None:
+    with pytest.raises(ValueError, match=f"^no metric '{wrong}'; did you mean '{nearest}'\\?$"):
+        metric(wrong)
+
+
+@pytest.mark.parametrize("wrong", ["", "жжжжжж"])
+def test_a_name_like_none_is_answered_with_all(wrong: str) -> None:
+    with pytest.raises(
+        ValueError, match=f"^no metric '{wrong}'; there are: total_texts, total_pairs, .*multi_turn_consistency$"
+    ):
+        metric(wrong)
+
+
+def test_goals_name_metrics_in_both_languages() -> None:
+    assert {goal.key for goal in GOALS} == {"retrieval", "generation", "end_to_end", "gate", "judge", "cache"}
+    for goal in GOALS:
+        assert set(goal.labels) == {"ru", "en"}
+        assert all(metric(name) for name in goal.metrics)
