@@ -96,13 +96,13 @@ def read_questions(connection: Connection, source: Source) -> list[dict[str, Any
     _check(connection, source, "question_answer", wanted)
     key = cast(question.c.id, Text)
     columns: list[Any] = [key.label("question_id")]
-    columns += [question.c[name] for name in wanted[1:]]
+    columns += [question.c[name].label(name) for name in wanted[1:]]
     statement: Select[Any] = select(*columns).where(question.c.question.regexp_match(r"\S")).order_by(question.c.id)
     if has_annotations(connection, source):
         label = source.tables[tables.ANNOTATION]
         named = [column.key for column in label.columns if column.key not in {"question_id", "review"}]
         _check(connection, source, tables.ANNOTATION, ["question_id", *named])
-        statement = statement.add_columns(*(label.c[name] for name in named))
+        statement = statement.add_columns(*(label.c[name].label(name) for name in named))
         statement = statement.outerjoin_from(question, label, cast(label.c.question_id, Text) == key)
     rows = [dict(row) for row in connection.execute(statement).mappings()]
     _check_unique([row["question_id"] for row in rows], source, "question_answer")

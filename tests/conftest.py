@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from sqlalchemy import Engine
+from sqlalchemy import Engine, create_engine, text
 
 from db import embedded
 from db.engine import _own, own
@@ -169,3 +169,41 @@ def prefect_server(home: Path) -> Iterator[dict[str, str]]:
             time.sleep(0.1)
         yield {"PREFECT_API_URL": f"http://127.0.0.1:{port}/api"}
         server.terminate()
+
+
+PRODUCTION = """
+CREATE EXTENSION vector;
+CREATE TABLE question_answer (
+    id bigint PRIMARY KEY, question text, embedding vector, answer text, confluence_url text, score integer,
+    user_id bigint, created_at timestamp
+);
+CREATE TABLE chunk (id bigint PRIMARY KEY, confluence_url text, text text, embedding vector);
+INSERT INTO chunk (id, confluence_url, text) VALUES
+    (10, 'https://c.example/pages/viewpage.action?pageId=1', 'Стипендия назначается студентам приказом ректора.'),
+    (9, 'https://c.example/pages/viewpage.action?pageId=2', 'Общежитие находится рядом с корпусом на улице Ленина.'),
+    (8, 'https://c.example/pages/viewpage.action?pageId=3', 'Библиотека выдаёт книги по студенческому билету.');
+INSERT INTO question_answer (id, question, answer, confluence_url, score, user_id, created_at) VALUES
+    (3, 'Кому назначается стипендия?', 'Студентам.',
+     'https://c.example/pages/viewpage.action?pageId=1&preview=x', 5, 7, now()),
+    (1, 'Где находится общежитие?', 'На Ленина.', 'https://c.example/pages/viewpage.action?pageId=2', NULL, 7, now()),
+    (2, 'Как взять книги в библиотеке?', 'По билету.', 'https://c.example/pages/viewpage.action?pageId=3', 1, 8, now()),
+    (4, 'Кто ректор?', NULL, 'None', NULL, NULL, now());
+"""
+
+
+@pytest.fixture(scope="session")
+def production(engine: Engine) -> Callable[..., str]:
+    """Makes a database shaped as in production: three chunks, four questions; then runs what differs. Gives its URL."""
+
+    def make(name: str, *statements: str) -> str:
+        with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            connection.execute(text(f"CREATE DATABASE {name}"))
+        url = engine.url.set(database=name)
+        made = create_engine(url)
+        with made.begin() as connection:
+            for statement in (PRODUCTION, *statements):
+                connection.exec_driver_sql(statement)
+        made.dispose()
+        return url.render_as_string(hide_password=False)
+
+    return make

@@ -1,0 +1,90 @@
+"""The migrations make what db/tables.py declares, and can be undone."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from alembic import command
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, Engine, create_engine, inspect, text
+
+from db import engine as connections
+from db.tables import OURS, SCHEMA
+
+
+@pytest.fixture
+def fresh(engine: Engine) -> Iterator[Engine]:
+    """An empty database of its own."""
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        connection.execute(text("DROP DATABASE IF EXISTS fresh WITH (FORCE)"))
+        connection.execute(text("CREATE DATABASE fresh"))
+    made = create_engine(engine.url.set(database="fresh"))
+    yield made
+    made.dispose()
+
+
+def differences(connection: Connection) -> list[object]:
+    def ours(name: str | None, kind: str, parents: object) -> bool:
+        return kind != "schema" or name == SCHEMA
+
+    options = {"include_schemas": True, "include_name": ours, "version_table_schema": SCHEMA, "compare_type": True}
+    return list(compare_metadata(MigrationContext.configure(connection, opts=options), OURS))
+
+
+def test_the_migrations_make_exactly_the_tables_that_are_declared(fresh: Engine) -> None:
+    connections._migrate(fresh)
+    with fresh.connect() as connection:
+        assert differences(connection) == []
+        assert connections._current(connection) == connections._head()
+
+
+def test_they_can_be_undone_and_done_again(fresh: Engine) -> None:
+    connections._migrate(fresh)
+    config = connections._alembic()
+    with fresh.begin() as connection:
+        config.attributes["connection"] = connection
+        command.downgrade(config, "base")
+    with fresh.begin() as connection:
+        assert inspect(connection).get_table_names(schema=SCHEMA) == ["alembic_version"]
+        assert connections._current(connection) is None
+    connections._migrate(fresh)
+    with fresh.connect() as connection:
+        assert differences(connection) == []
+
+
+def test_an_older_database_is_brought_up_step_by_step(fresh: Engine) -> None:
+    config = connections._alembic()
+    with fresh.begin() as connection:
+        connection.execute(text(f"CREATE SCHEMA {SCHEMA}; CREATE EXTENSION vector"))
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0001")
+    connections._migrate(fresh)
+    with fresh.connect() as connection:
+        assert differences(connection) == []
+
+
+def test_the_files_are_one_line_of_descent_named_by_their_revision() -> None:
+    scripts = list(ScriptDirectory.from_config(connections._alembic()).walk_revisions())
+    assert [script.revision for script in scripts] == [f"{number:04d}" for number in range(len(scripts), 0, -1)]
+    assert all(Path(script.path).name.startswith(f"{script.revision}_") for script in scripts)
+
+
+def test_several_at_once_migrate_once(fresh: Engine) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: connections._migrate(fresh), range(4)))
+    with fresh.connect() as connection:
+        assert connections._current(connection) == connections._head()
+
+
+def test_a_server_without_pgvector_is_refused_in_words(fresh: Engine) -> None:
+    # The wheel has pgvector, so the list of available extensions is what is changed: a view of that name comes first.
+    with fresh.begin() as connection:
+        connection.execute(text("CREATE SCHEMA bare"))
+        connection.execute(text("CREATE VIEW bare.pg_available_extensions AS SELECT ''::text AS name"))
+        connection.execute(text("ALTER DATABASE fresh SET search_path = bare, pg_catalog, public"))
+    fresh.dispose()
+    with pytest.raises(connections.DatabaseUnavailable, match="pgvector is not installed there; install it, or unset"):
+        connections._migrate(fresh)

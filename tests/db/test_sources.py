@@ -1,0 +1,181 @@
+"""Reading a source: loaded or in production, by the same queries, in one snapshot, and nothing taken for granted."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from sqlalchemy import create_engine, text
+from sqlalchemy.exc import InternalError
+
+from db.engine import read_only
+from db.errors import DatabaseUnavailable, InputError
+from db.sources import Corpus, Source, loaded, read_corpus, read_questions, snapshot
+from db.tables import source_tables
+
+Production = Callable[..., str]
+
+
+def opened(url: str, **mapping: Any) -> Source:
+    return Source("production", "production", "ru", read_only(url, timeout_s=5), source_tables(None, **mapping))
+
+
+def questions(source: Source) -> list[dict[str, Any]]:
+    with snapshot(source) as connection:
+        return read_questions(connection, source)
+
+
+def corpus(source: Source, *, vectors: bool = False) -> Corpus:
+    with snapshot(source) as connection:
+        return read_corpus(connection, source, vectors=vectors)
+
+
+@pytest.fixture(scope="session")
+def plain(production: Production) -> str:
+    return production("plain")
+
+
+def test_rows_come_by_id_and_ids_become_text(plain: str) -> None:
+    source = opened(plain)
+    asked = questions(source)
+    assert [row["question_id"] for row in asked] == ["1", "2", "3", "4"]
+    assert (asked[2]["question"], asked[2]["score"]) == ("Кому назначается стипендия?", 5)
+    assert corpus(source).ids == ["8", "9", "10"]  # by number, not by text
+    assert corpus(source, vectors=True).vectors is None
+
+
+def test_a_row_without_a_question_or_a_text_is_none(production: Production) -> None:
+    source = opened(
+        production(
+            "blanks",
+            "INSERT INTO question_answer (id, question) VALUES (5, NULL), (6, ''), (7, E' \\n\\t')",
+            "INSERT INTO chunk (id) VALUES (1)",
+        )
+    )
+    assert (len(questions(source)), len(corpus(source).ids)) == (4, 3)
+
+
+def test_stored_vectors_are_read_exactly_and_null_is_nan(production: Production) -> None:
+    source = opened(production("vectors", "UPDATE chunk SET embedding = '[0.1, -2.5e-3, 1e10]' WHERE id <> 9"))
+    expected = np.array([0.1, -2.5e-3, 1e10], dtype=np.float32)
+    found = corpus(source, vectors=True).vectors
+    assert found is not None
+    np.testing.assert_array_equal(found, [expected, [np.nan] * 3, expected])
+
+
+def test_vectors_of_mixed_dimension_are_refused_with_an_example_of_each(production: Production) -> None:
+    url = production(
+        "mixed",
+        "UPDATE chunk SET embedding = '[1, 2, 3]'",
+        "UPDATE chunk SET embedding = '[1, 2]' WHERE id = 9",
+    )
+    with pytest.raises(InputError, match="different numbers of dimensions") as refused:
+        corpus(opened(url), vectors=True)
+    assert "2 (chunk 9), 3 (chunk 8)" in str(refused.value)
+    assert "--vectors computed" in str(refused.value)
+    assert corpus(opened(url)).vectors is None  # and not read where they are not asked for
+
+
+def test_a_missing_table_is_named_with_the_nearest_and_its_setting(production: Production) -> None:
+    source = opened(production("renamed", "ALTER TABLE question_answer RENAME TO questions_answers"))
+    with pytest.raises(InputError) as refused:
+        questions(source)
+    for words in ("'question_answer'", "'questions_answers'", "YARUS_SOURCE_TABLES__QUESTION_ANSWER=NAME"):
+        assert words in str(refused.value)
+
+
+def test_a_missing_column_is_named_with_the_nearest_and_its_setting(production: Production) -> None:
+    source = opened(production("other_column", "ALTER TABLE chunk RENAME text TO texts"))
+    with pytest.raises(InputError) as refused:
+        corpus(source)
+    for words in ("'text'", "'chunk'", "'texts'", "YARUS_SOURCE_COLUMNS__CHUNK__TEXT=NAME"):
+        assert words in str(refused.value)
+
+
+def test_tables_and_columns_can_be_mapped(production: Production) -> None:
+    url = production(
+        "mapped",
+        'CREATE SCHEMA "Журнал"',
+        'ALTER TABLE question_answer SET SCHEMA "Журнал"',
+        'ALTER TABLE "Журнал".question_answer RENAME TO "Вопросы"',
+        'ALTER TABLE "Журнал"."Вопросы" RENAME question TO "the text"',
+        "ALTER TABLE chunk RENAME id TO key",
+    )
+    mapping = {
+        "names": {"question_answer": "Журнал.Вопросы"},
+        "columns": {"question_answer": {"question": "the text"}, "chunk": {"id": "key"}},
+    }
+    assert [row["question"] for row in questions(opened(url, **mapping))][3] == "Кто ректор?"
+    assert corpus(opened(url, **mapping)).ids == ["8", "9", "10"]
+
+
+@pytest.mark.parametrize(
+    ("mapping", "message"),
+    [
+        ({"names": {"questions": "log"}}, "no source table 'questions'; did you mean 'question_answer'?"),
+        ({"columns": {"chunks": {"text": "body"}}}, "no source table 'chunks'; did you mean 'chunk'?"),
+        ({"columns": {"chunk": {"txt": "body"}}}, "no column of chunk: 'txt'; did you mean 'text'?"),
+    ],
+)
+def test_a_mapping_of_nothing_is_refused(mapping: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError) as refused:
+        source_tables(None, **mapping)
+    assert message in str(refused.value)
+
+
+def test_a_view_without_unique_ids_is_refused(production: Production) -> None:
+    twice = "CREATE VIEW twice AS SELECT * FROM {0} UNION ALL SELECT * FROM {0} WHERE id IN (3, 9)"
+    url = production(
+        "twice",
+        twice.format("chunk"),
+        "CREATE SCHEMA q",
+        twice.format("question_answer").replace("twice", "q.twice", 1),
+    )
+    source = opened(url, names={"chunk": "twice", "question_answer": "q.twice"})
+    with pytest.raises(InputError, match=r"id '9' stands 2 times in 'twice'"):
+        corpus(source)
+    with pytest.raises(InputError, match=r"id '3' stands 2 times in 'q.twice'"):
+        questions(source)
+
+
+def test_annotations_of_a_production_database_join_whatever_the_type_of_the_id(production: Production) -> None:
+    url = production(
+        "annotated",
+        """CREATE TABLE annotation (question_id text, ground_truth_answer text, relevant_chunk_ids jsonb,
+           relevant_urls jsonb, ground_truth_show boolean, answerable boolean, cluster text, dialog_id text,
+           turn integer, origin text)""",
+        "INSERT INTO annotation (question_id, relevant_chunk_ids, origin) VALUES ('3', '[10]', 'manual')",
+    )
+    assert [row["relevant_chunk_ids"] for row in questions(opened(url))] == [None, None, [10], None]
+
+
+def test_a_column_of_another_type_is_refused_with_the_databases_words(production: Production) -> None:
+    source = opened(production("typed", "ALTER TABLE chunk ALTER embedding TYPE real[] USING NULL"))
+    with pytest.raises(InputError, match=r"vector_send\(real\[\]\) does not exist.*YARUS_SOURCE_COLUMNS"):
+        corpus(source, vectors=True)
+
+
+def test_nothing_can_be_written_and_long_statements_end(plain: str) -> None:
+    source = opened(plain)
+    with pytest.raises(InternalError, match="read-only transaction"), snapshot(source) as connection:
+        connection.execute(text("DELETE FROM chunk"))
+    slow = Source("production", "production", "ru", read_only(plain, timeout_s=0.05), source.tables)
+    with pytest.raises(DatabaseUnavailable, match="statement timeout"), snapshot(slow) as connection:
+        connection.execute(text("SELECT pg_sleep(5)"))
+
+
+def test_one_snapshot_does_not_see_what_is_written_meanwhile(production: Production) -> None:
+    url = production("moving")
+    source, writer = opened(url), create_engine(url)
+    with snapshot(source) as connection:
+        before = read_questions(connection, source)
+        with writer.begin() as other:
+            other.execute(text("DELETE FROM chunk"))
+        assert len(read_corpus(connection, source, vectors=False).ids) == 3
+    writer.dispose()
+    assert (len(before), corpus(source).ids) == (4, [])
+
+
+def test_an_unknown_source_is_answered_with_the_nearest(engine: Any, xquad_source: str) -> None:
+    with pytest.raises(InputError, match=f"no source 'xquad_r'; did you mean '{xquad_source}'"):
+        loaded(engine, "xquad_r")
