@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from metrics.checks import check_at_least
 from metrics.ngrams import encode_tokens, shared_ngrams
-from metrics.text_cases import Cases, FloatArray, IntArray, References, Text, check_at_least, read_cases
+from metrics.text_cases import Cases, FloatArray, IntArray, References, Text, read_cases
 from metrics.text_signature import write_signature
 from metrics.tokenizers import Tokenizer, get_tokenizer
 

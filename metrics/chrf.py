@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from metrics.checks import check_at_least
 from metrics.ngrams import Encoded, encode_characters, encode_tokens, shared_ngrams
 from metrics.text_cases import (
     CHARACTER_BLOCK,
@@ -12,7 +13,6 @@ from metrics.text_cases import (
     IntArray,
     References,
     Text,
-    check_at_least,
     read_cases,
     share,
 )

@@ -6,8 +6,9 @@ import numpy as np
 from rapidfuzz.distance import Hamming, Jaro, JaroWinkler, Levenshtein
 from rapidfuzz.process import cpdist
 
+from metrics.checks import check_one_of
 from metrics.ngrams import encode_tokens, word_edits
-from metrics.text_cases import FloatArray, Text, check_one_of, read_cases, share
+from metrics.text_cases import FloatArray, Text, read_cases, share
 from metrics.tokenizers import get_tokenizer
 
 _MEASURES: dict[str, Callable[..., float]] = {

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from metrics.checks import check_one_of
 from metrics.ngrams import encode_tokens, longest_common_subsequence, shared_ngrams
-from metrics.text_cases import Cases, FloatArray, References, Text, check_one_of, read_cases, share
+from metrics.text_cases import Cases, FloatArray, References, Text, read_cases, share
 from metrics.tokenizers import Tokenizer, get_tokenizer
 
 ROUGE_VARIANTS = ("rouge1", "rouge2", "rougeL")

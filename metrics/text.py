@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from metrics.bleu import bleu, bleu_counts, corpus_bleu, score_bleu
+from metrics.checks import check_one_of
 from metrics.chrf import chrf
 from metrics.edits import string_similarity, wer
 from metrics.rouge import rouge, rouge1, rouge2, rouge_all, rougeL
-from metrics.text_cases import FloatArray, check_one_of
+from metrics.text_cases import FloatArray
 from metrics.text_signature import write_signature
 from metrics.tokenizers import tokenize
 

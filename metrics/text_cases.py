@@ -1,6 +1,6 @@
 """What every text metric reads first: hypotheses and references, checked, normalised, and cut into blocks."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from metrics.tokenizers import nearest, normalise
+from metrics.tokenizers import normalise
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -109,18 +109,6 @@ def share(
 ) -> FloatArray:
     """part / whole element by element, and `otherwise` where it is not defined."""
     return np.divide(part, whole, out=np.full(np.shape(part), otherwise, dtype=np.float64), where=where)
-
-
-def check_at_least(name: str, value: float, least: int) -> None:
-    """Raise ValueError for a parameter that is too small, or no number."""
-    if not value >= least:
-        raise ValueError(f"{name} is {value!r}: it must be {least} or more")
-
-
-def check_one_of(what: str, value: str, allowed: Collection[str]) -> None:
-    """Raise ValueError for a value that is not allowed; the message names the nearest one that is."""
-    if value not in allowed:
-        raise ValueError(f"no {what} {value!r}; {nearest(value, allowed)}")
 
 
 def _column(values: Sequence[Any], name: str) -> list[Any]:

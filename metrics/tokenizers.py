@@ -1,10 +1,11 @@
 """How a text becomes tokens. This decides what BLEU, ROUGE and WER give, so it stands in their signatures."""
 
-import difflib
 import functools
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
+
+from metrics.checks import check_one_of
 
 Tokenizer = Callable[[Sequence[str]], list[str]]
 
@@ -19,14 +20,6 @@ def normalise(texts: Iterable[str], *, fold_yo: bool = False) -> list[str]:
     return [text.replace("ё", "е").replace("Ё", "Е") for text in composed] if fold_yo else composed
 
 
-def nearest(value: object, allowed: Iterable[str]) -> str:
-    """The end of an error message: what is allowed, and which of it was probably meant."""
-    names = list(allowed)
-    close = difflib.get_close_matches(str(value), names, n=1, cutoff=0.3)
-    hint = f"; did you mean {close[0]!r}?" if close else ""
-    return f"allowed are {', '.join(map(repr, names))}{hint}"
-
-
 def get_tokenizer(name: str) -> Tokenizer:
     """The function that splits texts under this name.
 
@@ -39,8 +32,7 @@ def get_tokenizer(name: str) -> Tokenizer:
     Raises:
         ValueError: there is no such tokenizer; names the nearest one.
     """
-    if name not in TOKENIZERS:
-        raise ValueError(f"no tokenizer {name!r}; {nearest(name, TOKENIZERS)}")
+    check_one_of("tokenizer", name, TOKENIZERS)
     return TOKENIZERS[name]
 
 
