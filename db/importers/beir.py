@@ -1,0 +1,146 @@
+"""BEIR: a folder with corpus.jsonl, queries.jsonl and graded judgements in qrels/SPLIT.tsv."""
+
+import csv
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from db.errors import InputError, unknown
+from db.importers.lines import json_lines, lines, text_or_rejected
+from db.loading import Stream
+from db.staging import Rejected, Row
+
+DEFAULT_SPLIT = "test"
+Labels = dict[str, dict[str, tuple[str, float]]]
+"""Question id -> chunk id -> the judgement's place and grade."""
+
+
+def read(folder: Path, split: str | None = None) -> Stream:
+    """Reads a BEIR data set while it is stored; memory holds the ids and the judgements.
+
+    A document is a chunk (its title, a space, its text) and a page of its own, `beir:ID`. Grades are kept; grade 0 is
+    a document that was judged not relevant. Questions that the split does not judge belong to other splits: they are
+    left out, and one line says how many. A judgement that names an unknown question or document is skipped.
+
+    Args:
+        folder: of the data set.
+        split: of the judgements; without, `test` or the only one there.
+
+    Raises:
+        InputError: a file is missing or cannot be read, no such split, or several and none of them is `test`.
+    """
+    if not folder.is_dir():
+        raise InputError(f"{folder}: no folder; a BEIR data set is one with corpus.jsonl, queries.jsonl and qrels/")
+    for name in ("corpus.jsonl", "queries.jsonl"):
+        if not (folder / name).is_file():
+            raise InputError(
+                f"{folder}: no {name}; a BEIR data set is a folder with corpus.jsonl, queries.jsonl, qrels/"
+            )
+    stream = Stream()
+    path = _judgements(folder, split)
+    bad: list[Rejected] = []
+    labels = _labels(path, bad) if path else {}
+    if path is None:
+        stream.problems.append(f"{folder / 'qrels'}: no *.tsv, the questions are loaded without labels")
+    chunks, questions = set[str](), set[str]()
+    stream.chunks = _chunks(folder / "corpus.jsonl", chunks)
+    judged = None if path is None else labels.keys()
+    stream.questions = _questions(folder / "queries.jsonl", judged, questions, stream.problems)
+    stream.annotations = _annotations(labels, bad, chunks, questions)
+    return stream
+
+
+def _judgements(folder: Path, split: str | None) -> Path | None:
+    """The file of judgements to read; None where there is none at all and none was asked for."""
+    found = {path.stem: path for path in sorted((folder / "qrels").glob("*.tsv"))}
+    if split is not None and split not in found:
+        raise unknown(f"split in {folder / 'qrels'}:", split, found)
+    if split is None and len(found) > 1 and DEFAULT_SPLIT not in found:
+        raise InputError(f"{folder / 'qrels'}: several splits, choose one by --split: {', '.join(found)}")
+    if not found:
+        return None
+    return found[split or (DEFAULT_SPLIT if DEFAULT_SPLIT in found else next(iter(found)))]
+
+
+def _labels(path: Path, bad: list[Rejected]) -> Labels:
+    """The judgements of a split; what cannot be read goes to `bad`, for the first of repeated ones wins."""
+    labels: Labels = {}
+    rows = csv.reader(lines(path), delimiter="\t", quoting=csv.QUOTE_NONE)
+    for number, fields in enumerate(rows, start=1):
+        place = f"qrels/{path.name}:{number}"
+        if not any(field.strip() for field in fields) or (number == 1 and _is_header(fields)):
+            continue
+        if len(fields) != 3 or not (grade := _grade(fields[2])):
+            bad.append(Rejected(place, f"expected query-id, corpus-id and a number, parted by tabs; got {fields!r}"))
+            continue
+        question, chunk = fields[0].strip(), fields[1].strip()
+        first = labels.setdefault(question, {}).setdefault(chunk, (place, grade[0]))
+        if first != (place, grade[0]):
+            bad.append(Rejected(place, f"{question!r} and {chunk!r} were already judged at {first[0]}"))
+    return labels
+
+
+def _is_header(fields: list[str]) -> bool:
+    return len(fields) != 3 or not _grade(fields[2])
+
+
+def _grade(text: str) -> tuple[float] | None:
+    """The number in a one-tuple, so that 0 is something."""
+    try:
+        grade = float(text)
+    except ValueError:
+        return None
+    return (int(grade) if grade.is_integer() else grade,) if abs(grade) < 1e9 else None
+
+
+def _chunks(path: Path, ids: set[str]) -> Iterator[Row | Rejected]:
+    for place, document in json_lines(path):
+        chunk_id = text_or_rejected(document.get("_id"), "_id", place)
+        if isinstance(chunk_id, Rejected):
+            yield chunk_id
+            continue
+        ids.add(chunk_id)
+        parts = (str(document.get(name) or "").strip() for name in ("title", "text"))
+        text = " ".join(part for part in parts if part)
+        yield Row(place, {"id": chunk_id, "confluence_url": f"beir:{chunk_id}", "text": text})
+
+
+def _questions(
+    path: Path, judged: Iterable[str] | None, ids: set[str], problems: list[str]
+) -> Iterator[Row | Rejected]:
+    """The questions that the split judges, or all where nothing is judged."""
+    left_out = 0
+    for place, query in json_lines(path):
+        question_id = text_or_rejected(query.get("_id"), "_id", place)
+        text = text_or_rejected(query.get("text"), "text", place)
+        if isinstance(question_id, Rejected):
+            yield question_id
+        elif judged is not None and question_id not in judged:
+            left_out += 1
+        elif isinstance(text, Rejected):
+            yield text
+        else:
+            ids.add(question_id)
+            yield Row(place, {"id": question_id, "question": text})
+    if left_out:
+        problems.append(f"{path.name}: {left_out:,} questions were left out, which this split does not judge")
+
+
+def _annotations(
+    labels: Labels, bad: list[Rejected], chunks: set[str], questions: set[str]
+) -> Iterator[Row | Rejected]:
+    """The judgements of each question, once all chunks and questions are read."""
+    yield from bad
+    for question, judged in labels.items():
+        known: dict[str, Any] = {}
+        for chunk, (place, grade) in judged.items():
+            if question not in questions:
+                yield Rejected(place, f"queries.jsonl has no question {question!r}")
+            elif chunk not in chunks:
+                yield Rejected(place, f"corpus.jsonl has no document {chunk!r}")
+            else:
+                known[chunk] = grade
+        if known:
+            place = next(iter(judged.values()))[0]
+            values = {"question_id": question, "relevant_chunk_ids": known, "origin": "imported"}
+            yield Row(place, values)

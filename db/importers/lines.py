@@ -1,0 +1,89 @@
+"""Reading text files line by line, of any length, with the place of every defect."""
+
+import codecs
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from db.errors import InputError
+from db.staging import Rejected
+
+UTF8 = "utf-8-sig"
+
+
+def lines(path: Path, encoding: str = UTF8) -> Iterator[str]:
+    """The lines of a text file, with their ends as they are.
+
+    Args:
+        path: of the file.
+        encoding: Python's name of it; the default is UTF-8 with a byte-order mark or without.
+
+    Raises:
+        InputError: not there, not readable, no such encoding, or not in that encoding (the byte and line are named).
+    """
+    try:
+        codecs.lookup(encoding)
+        with path.open(encoding=encoding, newline="") as file:
+            yield from file
+    except LookupError:
+        raise InputError(f"no encoding {encoding!r}; common ones: utf-8, cp1251, koi8-r, utf-16") from None
+    except UnicodeError:
+        raise _undecodable(path, encoding) from None
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}; nothing was loaded") from None
+
+
+def json_lines(path: Path, encoding: str = UTF8) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The objects of a file with one JSON object a line, each with its place; empty lines are passed over.
+
+    Raises:
+        InputError: as `lines`, or a line that is no JSON object (its number is named).
+    """
+    for number, line in enumerate(lines(path, encoding), start=1):
+        if not line.strip():
+            continue
+        try:
+            value = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise InputError(
+                f"{path}: line {number}, column {error.colno}: not valid JSON ({error.msg}); nothing was loaded. "
+                "Is the file truncated?"
+            ) from None
+        if not isinstance(value, dict):
+            kind = type(value).__name__
+            raise InputError(f"{path}: line {number}: expected an object, got {kind}; nothing was loaded")
+        yield f"{path.name}:{number}", value
+
+
+def text_or_rejected(value: Any, what: str, place: str) -> str | Rejected:
+    """An identifier or text that must be there, as text; numbers too are taken."""
+    if isinstance(value, str | int) and not isinstance(value, bool) and str(value).strip():
+        return str(value)
+    return Rejected(place, f"no {what}" if value in (None, "") else f"{what} {value!r} is no text")
+
+
+def _undecodable(path: Path, encoding: str) -> InputError:
+    """What is wrong with the encoding, by reading the whole file again."""
+    content = path.read_bytes()
+    name = encoding.removesuffix("-sig").upper()
+    try:
+        content.decode(encoding)
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        guess = _guess(content)
+        way_out = f"It looks like {guess}: add --encoding {guess}" if guess else "Name its encoding by --encoding NAME"
+        byte = f"byte {error.start} (0x{content[error.start]:02x}), line {line}"
+        return InputError(f"{path}: not {name} at {byte}; nothing was loaded. {way_out}, or convert it to UTF-8")
+    except UnicodeError as error:
+        return InputError(f"{path}: not {name} ({error}); nothing was loaded")
+    return InputError(f"{path}: changed while it was read; nothing was loaded")
+
+
+def _guess(content: bytes) -> str | None:
+    """UTF-16 by its byte-order mark, cp1251 where most letters beyond ASCII are Cyrillic in it."""
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    others = [byte for byte in content[:100_000] if byte >= 0x80]
+    cyrillic = sum(byte >= 0xC0 or byte in (0xA8, 0xB8) for byte in others)
+    return "cp1251" if others and cyrillic > 0.8 * len(others) else None

@@ -1,0 +1,192 @@
+"""Copies the source tables of another PostgreSQL server, in one read-only snapshot of it; nothing is written there.
+
+The rows go from server to server in PostgreSQL's binary COPY format and are never looked at here.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any
+
+import psycopg
+from pgvector.sqlalchemy import VECTOR
+from sqlalchemy import (
+    Boolean,
+    Column,
+    ColumnElement,
+    Connection,
+    DateTime,
+    Engine,
+    Integer,
+    cast,
+    func,
+    inspect,
+    or_,
+    select,
+    text,
+)
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError
+
+from db import tables
+from db.engine import reaching
+from db.errors import DatabaseUnavailable, InputError, unknown
+from db.loading import SCHEMA_PREFIX, Stream
+from db.sources import Source, has_annotations, snapshot
+from db.staging import Packed
+
+OPTIONAL = ("embedding", "review")
+DIALECT = postgresql.dialect(paramstyle="named")  # type: ignore[no-untyped-call]  # leaves % in names as it is
+TEXTS = {"text", "character varying", "character"}
+NUMBERS = {"smallint", "integer", "bigint", "numeric", "real", "double precision"}
+TAKEN: dict[type, set[str]] = {
+    Integer: NUMBERS | TEXTS,
+    Boolean: {"boolean", "integer"} | TEXTS,
+    DateTime: {"timestamp with time zone", "timestamp without time zone", "date"} | TEXTS,
+    JSONB: {"jsonb", "json", "text[]", "character varying[]", "integer[]", "bigint[]", "uuid[]"} | TEXTS,
+    VECTOR: {"vector", "halfvec", "real[]", "double precision[]"} | TEXTS,
+}
+"""What each of our types can be read from; a text is read from anything."""
+
+
+def checked_url(url: str) -> str:
+    """The address of a PostgreSQL server, for SQLAlchemy.
+
+    Raises:
+        InputError: it is none; it is not repeated, because it may hold a password.
+    """
+    expected = "expected postgresql://user:password@host:5432/database, or the file of a dump that is there"
+    try:
+        parsed = make_url(url)
+    except (ArgumentError, ValueError):
+        raise InputError(f"not a database's address; {expected}") from None
+    if parsed.get_backend_name() not in {"postgresql", "postgres"}:
+        raise InputError(f"{parsed.get_backend_name()!r} databases are not supported; {expected}")
+    return parsed.set(drivername="postgresql+psycopg").render_as_string(hide_password=False)
+
+
+@contextmanager
+def reading(source: Source, since: datetime | None = None) -> Iterator[Stream]:
+    """The three tables of a source, to be stored while this context is open; `annotation` where it is there.
+
+    Args:
+        source: opened read-only, with its mapping of tables and columns.
+        since: only log rows created then or later, and those without a time; chunks and annotations are copied always.
+
+    Raises:
+        DatabaseUnavailable: the server cannot be reached or refuses us.
+        InputError: a table or column is missing or of the wrong type; the setting that maps it is named.
+    """
+    with snapshot(source) as connection:
+        connection.execute(text("SET LOCAL TIME ZONE 'UTC'"))  # decides times that name no zone
+        stream = Stream()
+        names = [*tables.REQUIRED, *([tables.ANNOTATION] if has_annotations(connection, source) else [])]
+        columns = {name: _columns(connection, source, name, stream.problems) for name in names}
+        stream.chunks = _rows(connection, source, "chunk", columns["chunk"])
+        questions = source.tables["question_answer"]
+        recent = None if since is None else or_(questions.c.created_at >= since, questions.c.created_at.is_(None))
+        stream.questions = _rows(connection, source, "question_answer", columns["question_answer"], recent)
+        if tables.ANNOTATION in names:
+            stream.annotations = _rows(connection, source, tables.ANNOTATION, columns[tables.ANNOTATION])
+        yield stream
+
+
+def newest(engine: Engine, name: str) -> datetime | None:
+    """When the newest log row of a loaded source was created; None if there is none."""
+    question = tables.source_tables(SCHEMA_PREFIX + name)["question_answer"]
+    with reaching(engine), engine.connect() as connection:
+        if not inspect(connection).has_table(question.name, schema=question.schema):
+            return None
+        found: datetime | None = connection.scalar(select(func.max(question.c.created_at)))
+        return found
+
+
+def _columns(connection: Connection, source: Source, ours: str, problems: list[str]) -> dict[str, Any]:
+    """Our column name -> the expression that has its value in our type.
+
+    Raises:
+        InputError: the table or a column is missing, or a column cannot be of our type.
+    """
+    table = source.tables[ours]
+    theirs = _types(connection, table.fullname)
+    if not theirs:
+        there = inspect(connection).get_table_names(table.schema)
+        setting = f"YARUS_SOURCE_TABLES__{ours.upper()}=NAME"
+        raise unknown(f"table in source {source.name!r}:", table.fullname, there, f"Map it: {setting}")
+    found = {}
+    for column in table.columns:
+        setting = f"YARUS_SOURCE_COLUMNS__{ours.upper()}__{column.key.upper()}=NAME"
+        if column.name in theirs:
+            found[column.key] = _converted(column, theirs[column.name], setting)
+        elif column.key not in OPTIONAL:
+            what = f"column in table {table.fullname!r} of source {source.name!r}:"
+            raise unknown(what, column.name, theirs, f"Map it: {setting}")
+        elif column.key == "embedding":
+            problems.append(f"{table.fullname}: no column {column.name!r} ({setting}); loaded without vectors")
+    return found
+
+
+def _types(connection: Connection, name: str) -> dict[str, str]:
+    """Column -> the name of its type, without length and schema; empty where there is no such table or view."""
+    statement = text("""
+        SELECT attname, regexp_replace(format_type(atttypid, NULL), '^.*[.]', '') FROM pg_attribute
+        WHERE attrelid = to_regclass(:name) AND attnum > 0 AND NOT attisdropped ORDER BY attnum
+    """)
+    quote = DIALECT.identifier_preparer.quote
+    return dict(connection.execute(statement, {"name": ".".join(map(quote, name.split(".")))}).tuples().all())
+
+
+def _converted(column: Column[Any], theirs: str, setting: str) -> ColumnElement[Any]:
+    """The column's value in our type.
+
+    Raises:
+        InputError: its type cannot be read as ours; a yes/no score would turn a good mark into the worst.
+    """
+    kind = column.type
+    taken = TAKEN.get(type(kind))
+    if taken is not None and theirs not in taken:
+        raise InputError(
+            f"column {column.table.fullname}.{column.name} is {theirs}, and {column.key} is read from: "
+            f"{', '.join(sorted(taken))}. Map another ({setting}), or a view that converts it"
+        )
+    if theirs == "vector" and isinstance(kind, VECTOR):
+        return column
+    if isinstance(kind, JSONB) and theirs.endswith("[]"):
+        return func.to_jsonb(column)
+    return cast(column, type(kind) if not isinstance(kind, DateTime) else kind)
+
+
+def _rows(
+    connection: Connection, source: Source, ours: str, columns: dict[str, Any], only: ColumnElement[bool] | None = None
+) -> Packed:
+    """The rows of a table as its server packs them, read when they are asked for."""
+    table = source.tables[ours]
+    key = next(iter(columns))
+    place = func.concat(f"{table.fullname} {key}=", columns[key])
+    statement = select(place, *columns.values())
+    if only is not None:
+        statement = statement.where(only)
+    query = str(statement.compile(dialect=DIALECT, compile_kwargs={"literal_binds": True}))
+    return Packed(list(columns), _blocks(connection, source, query))
+
+
+def _blocks(connection: Connection, source: Source, query: str) -> Iterator[bytes | memoryview]:
+    driver = connection.connection.driver_connection
+    if driver is None:
+        raise RuntimeError("a connection that is in use has a driver connection")
+    try:
+        with driver.cursor() as cursor, cursor.copy(f"COPY ({query}) TO STDOUT (FORMAT BINARY)") as copy:
+            yield from copy
+    except (psycopg.DataError, psycopg.ProgrammingError) as error:
+        refused = isinstance(error, psycopg.errors.InsufficientPrivilege)
+        raise (DatabaseUnavailable if refused else InputError)(
+            f"source {source.name!r}: {' '.join(str(error).split())}; nothing was loaded. Check the role's rights and "
+            "what the columns are mapped to (YARUS_SOURCE_COLUMNS__…)"
+        ) from None
+    except psycopg.OperationalError as error:
+        raise DatabaseUnavailable(
+            f"source {source.name!r}: {' '.join(str(error).split())}; nothing was loaded. "
+            "If a statement took too long, raise YARUS_SOURCE_TIMEOUT_S"
+        ) from None

@@ -1,0 +1,229 @@
+"""A table of questions or chunks: CSV, JSON Lines or Parquet, one row each, columns by our names or a mapping."""
+
+import csv
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from difflib import get_close_matches
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from db.errors import InputError, unknown
+from db.importers.lines import UTF8, json_lines, lines
+from db.importers.values import KINDS, BadValue, parse
+from db.loading import Stream
+from db.staging import Rejected, Row
+from db.tables import ANNOTATION, source_tables
+
+if TYPE_CHECKING:
+    from _csv import Reader
+
+Kind = Literal["questions", "chunks"]
+Read = tuple[str, Mapping[str, Any] | Rejected]
+"""A place and what was read there: values by the file's own column names."""
+
+DELIMITERS = ",;\t"
+LONGEST_FIELD = 10_000_000  # characters; a text of a whole page, or the vector of a large model as JSON
+REQUIRED = {"questions": "question", "chunks": "text"}
+# What makes a row the same row when it has no id: never its labels, so that relabelling keeps it.
+IDENTITY = {
+    "questions": ("question", "user_id", "created_at", "dialog_id", "turn"),
+    "chunks": ("text", "confluence_url"),
+}
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Our columns that a file has: their name there, and the table that they go into."""
+
+    main: dict[str, str]
+    annotation: dict[str, str]
+
+
+def read(
+    path: Path, kind: Kind = "questions", mapping: Mapping[str, str] | None = None, encoding: str = UTF8
+) -> Stream:
+    """Reads a table while it is stored.
+
+    A row without an id gets the hash of its content. Rows with a value of the wrong type, and rows of a CSV file with
+    more or fewer fields than its header, are skipped with their place.
+
+    Args:
+        path: ends in .csv, .tsv, .jsonl or .parquet; the delimiter of a CSV file is the one that parts its header.
+        kind: of the rows.
+        mapping: our column name -> the file's.
+        encoding: of a text file.
+
+    Raises:
+        InputError: unreadable, of another format or encoding, a column is missing, or the mapping names none.
+    """
+    formats: dict[str, Callable[[Path, str], tuple[Sequence[str], Iterable[Read]]]] = {
+        ".csv": _csv, ".tsv": _csv, ".jsonl": _jsonl, ".ndjson": _jsonl, ".parquet": _parquet,
+    }  # fmt: skip
+    if path.suffix.lower() not in formats:
+        raise InputError(
+            f"{path}: expected a name that ends in {', '.join(formats)}; save a spreadsheet as CSV (UTF-8)"
+        )
+    names, rows = formats[path.suffix.lower()](path, encoding)
+    stream = Stream()
+    columns = _columns(path, kind, names, mapping or {}, stream.problems)
+    if kind == "chunks":
+        stream.chunks = _rows(rows, kind, columns)
+        return stream
+    labels: list[Row] = []
+    stream.questions = _rows(rows, kind, columns, labels)
+    stream.annotations = labels
+    return stream
+
+
+def _columns(path: Path, kind: Kind, names: Sequence[str], mapping: Mapping[str, str], problems: list[str]) -> Columns:
+    """Which of our columns the file has.
+
+    Raises:
+        InputError: the required one is missing, the mapping names a column that is not ours or not there, or a name
+            stands twice in the header.
+    """
+    tables = source_tables(None)
+    main = list(tables["question_answer" if kind == "questions" else "chunk"].columns.keys())
+    labels = [] if kind == "chunks" else [key for key in tables[ANNOTATION].columns.keys() if key in KINDS]  # noqa: SIM118
+    if repeated := sorted({name for name in names if name and names.count(name) > 1}):
+        raise InputError(f"{path}: the column {repeated[0]!r} stands twice in the header; nothing was loaded")
+    for ours, theirs in mapping.items():
+        if ours not in (*main, *labels):
+            raise unknown(f"column of {kind}:", ours, (*main, *labels), "(--map OURS=THEIRS)")
+        if theirs not in names:
+            raise unknown(f"column in {path}:", theirs, names)
+    found = {ours: mapping.get(ours, ours) for ours in (*main, *labels) if mapping.get(ours, ours) in names}
+    if (required := REQUIRED[kind]) not in found:
+        raise unknown(f"column in {path}:", required, names, f"Map it: --map {required}=NAME")
+    free = [ours for ours in (*main, *labels) if ours not in found]
+    near = {name: get_close_matches(name, free, n=1) for name in names if name not in found.values()}
+    problems += [
+        f"{path.name}: column {name!r} is not used; did you mean {ours[0]!r}?"
+        for name, ours in near.items()
+        if ours
+    ]
+    return Columns(
+        {ours: theirs for ours, theirs in found.items() if ours in main},
+        {ours: theirs for ours, theirs in found.items() if ours in labels},
+    )
+
+
+def _rows(
+    rows: Iterable[Read], kind: Kind, columns: Columns, labels: list[Row] | None = None
+) -> Iterator[Row | Rejected]:
+    """The rows for the main table; their annotations go to `labels`."""
+    for place, cells in rows:
+        if isinstance(cells, Rejected):
+            yield cells
+            continue
+        values, faults = _parsed(cells, columns)
+        if faults:
+            yield Rejected(place, "; ".join(faults))
+            continue
+        row_id = values.get("id") or _identity(values, kind)
+        yield Row(place, {"id": row_id, **{ours: values[ours] for ours in columns.main if ours != "id"}})
+        if labels is not None and columns.annotation:
+            labels.append(Row(place, _annotation(row_id, {ours: values[ours] for ours in columns.annotation})))
+
+
+def _parsed(cells: Mapping[str, Any], columns: Columns) -> tuple[dict[str, Any], list[str]]:
+    """The values by our names, and what is wrong with those that cannot be used."""
+    values: dict[str, Any] = {}
+    faults = []
+    for ours, theirs in (columns.main | columns.annotation).items():
+        try:
+            values[ours] = parse(ours, cells.get(theirs))
+        except BadValue as error:
+            faults.append(f"{theirs} = {_short(cells[theirs])}: {error}")
+    return values, faults
+
+
+def _annotation(question_id: str, values: dict[str, Any]) -> dict[str, Any]:
+    """A row of `annotation`; it has an origin only if somebody judged, for else the log's own page is the label."""
+    judged = any(values.get(name) is not None for name in ("relevant_chunk_ids", "relevant_urls", "answerable"))
+    origin = values.get("origin") or ("imported" if judged else None)
+    return {"question_id": question_id, **values, "origin": origin}
+
+
+def _identity(values: Mapping[str, Any], kind: Kind) -> str:
+    """The hash of a row's content, for rows without an id."""
+    content = {name: str(values[name]) for name in IDENTITY[kind] if values.get(name) is not None}
+    text = json.dumps(content, ensure_ascii=False, sort_keys=True)
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:16]
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:60]}…"
+
+
+def _csv(path: Path, encoding: str) -> tuple[Sequence[str], Iterable[Read]]:
+    text = lines(path, encoding)
+    header = next(text, "")
+    if not header.strip():
+        raise InputError(f"{path}: the first line is empty; expected the names of the columns")
+    csv.field_size_limit(LONGEST_FIELD)
+    delimiter = max(DELIMITERS, key=lambda sign: len(next(csv.reader([header], delimiter=sign))))
+    reader = csv.reader(chain((header,), text), delimiter=delimiter, strict=True)
+    try:
+        names = [name.strip() for name in next(reader)]
+    except csv.Error as error:
+        raise InputError(f"{path}: line 1: {error}; nothing was loaded") from None
+    return names, _csv_rows(path, names, reader)
+
+
+def _csv_rows(path: Path, names: Sequence[str], reader: "Reader") -> Iterator[Read]:
+    """Rows with the line that they begin in; a text may go over several."""
+    line = reader.line_num + 1
+    try:
+        for fields in reader:
+            place, line = f"{path.name}:{line}", reader.line_num + 1
+            if len(fields) == len(names):
+                yield place, dict(zip(names, fields, strict=True))
+            elif fields:
+                reason = (
+                    f"{len(fields)} fields where the header has {len(names)}; a text with the delimiter needs quotes"
+                )
+                yield place, Rejected(place, reason)
+    except csv.Error as error:
+        raise InputError(
+            f"{path}: the row at line {line}: {error}; nothing was loaded. A text with quotes in it needs quotes "
+            'around it, and its own doubled: "the ""new"" one"'
+        ) from None
+
+
+def _jsonl(path: Path, encoding: str) -> tuple[Sequence[str], Iterable[Read]]:
+    names = dict.fromkeys(key for _, values in json_lines(path, encoding) for key in values)
+    return list(names), json_lines(path, encoding)
+
+
+def _parquet(path: Path, encoding: str) -> tuple[Sequence[str], Iterable[Read]]:
+    with _reading_parquet(path):
+        file = pq.ParquetFile(path)
+    return file.schema_arrow.names, _parquet_rows(path, file)
+
+
+def _parquet_rows(path: Path, file: pq.ParquetFile) -> Iterator[Read]:
+    number = 0
+    with _reading_parquet(path), file:
+        for batch in file.iter_batches(batch_size=1_000):
+            for cells in batch.to_pylist():
+                number += 1
+                yield f"{path.name}: row {number}", cells
+
+
+@contextmanager
+def _reading_parquet(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError:
+        raise InputError(f"{path}: there is no such file") from None
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{path}: not a whole Parquet file ({error}); nothing was loaded") from None

@@ -1,0 +1,125 @@
+"""What a cell of a table means: values of files, whose types say little, become those of our columns."""
+
+import json
+import math
+from collections.abc import Callable
+from datetime import UTC, date, datetime
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+YES = {"true", "t", "yes", "y", "1", "да"}
+NO = {"false", "f", "no", "n", "0", "нет"}
+LARGEST = 2**31 - 1
+MAX_DIMENSIONS = 16_000  # pgvector's limit
+
+
+class BadValue(ValueError):
+    """A cell cannot be what its column is; the message says what it can be."""
+
+
+def parse(column: str, value: Any) -> Any:
+    """A cell's value as the column of ours takes it; None where the cell is empty.
+
+    Raises:
+        BadValue: it is not of the column's type.
+    """
+    if value is None or (isinstance(value, str) and not value.strip()) or (isinstance(value, float) and value != value):
+        return None
+    return KINDS[column](value)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))  # a column of whole numbers with gaps comes as floats out of pandas
+    if isinstance(value, bool | list | dict | bytes):
+        raise BadValue("no text")
+    return value if isinstance(value, str) else str(value)
+
+
+def _whole(value: Any) -> int:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if isinstance(value, bool) or not number.is_integer() or abs(number) > LARGEST:
+        raise BadValue("no whole number")
+    return int(number)
+
+
+def _moment(value: Any) -> datetime:
+    """A point in time; where it names no zone, it is UTC."""
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value.strip())
+        except ValueError:
+            value = None
+    elif isinstance(value, date) and not isinstance(value, datetime):
+        value = datetime(value.year, value.month, value.day)
+    if not isinstance(value, datetime):
+        raise BadValue("no date; write it like 2026-03-05T10:30:00+03:00")
+    return value if value.tzinfo else value.replace(tzinfo=UTC)
+
+
+def _yes_no(value: Any) -> bool:
+    word = str(int(value) if isinstance(value, float) and value.is_integer() else value).strip().lower()
+    if word not in YES | NO:
+        raise BadValue("neither yes nor no")
+    return word in YES
+
+
+def _labels(value: Any) -> list[str] | dict[str, float]:
+    """Ids, or id -> grade: a list or an object, as JSON in a text, or ids parted by semicolons."""
+    if isinstance(value, str):
+        value = _json(value) if value.lstrip()[0] in "[{" else [part.strip() for part in value.split(";")]
+    if isinstance(value, list) and value and all(isinstance(pair, tuple) for pair in value):
+        value = dict(value)  # a map of Parquet
+    if isinstance(value, dict):
+        grades = {str(name): grade for name, grade in value.items() if grade is not None}
+        if all(isinstance(grade, int | float) and math.isfinite(grade) for grade in grades.values()):
+            return grades
+    elif isinstance(value, list) and all(isinstance(name, str | int) for name in value):
+        return list(dict.fromkeys(str(name) for name in value if name != ""))
+    elif isinstance(value, int):
+        return [str(value)]
+    raise BadValue('no labels; write "1; 2", ["1", "2"] or {"1": 3, "2": 1}')
+
+
+def _vector(value: Any) -> NDArray[np.float32]:
+    try:
+        vector = np.asarray(_json(value) if isinstance(value, str) else value, dtype=np.float32)
+    except (TypeError, ValueError):
+        vector = np.empty(0, dtype=np.float32)
+    if vector.ndim != 1 or not 0 < len(vector) <= MAX_DIMENSIONS or not np.isfinite(vector).all():
+        raise BadValue(f"no vector; write a list of 1 to {MAX_DIMENSIONS:,} finite numbers")
+    return vector
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise BadValue(f"not valid JSON ({error.msg})") from None
+
+
+KINDS: dict[str, Callable[[Any], Any]] = {
+    "id": _text,
+    "question": _text,
+    "embedding": _vector,
+    "answer": _text,
+    "confluence_url": _text,
+    "score": _whole,
+    "user_id": _text,
+    "created_at": _moment,
+    "text": _text,
+    "ground_truth_answer": _text,
+    "relevant_chunk_ids": _labels,
+    "relevant_urls": _labels,
+    "ground_truth_show": _yes_no,
+    "answerable": _yes_no,
+    "cluster": _text,
+    "dialog_id": _text,
+    "turn": _whole,
+    "origin": _text,
+}
