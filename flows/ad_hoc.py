@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
+from uuid import UUID
 
 from pydantic import ValidationError
 from rich.console import Console
@@ -21,6 +22,7 @@ from tasks.retrievers import retriever_kind
 from tasks.settings import masked, settings
 
 Summary = dict[str, Any]
+RECORDING_TRIES = 100
 
 
 def parameters(tier: str, chosen: Mapping[str, Any], pairs: Sequence[str], rest: Sequence[str]) -> Parameters:
@@ -99,7 +101,25 @@ def _options(rest: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 async def _one_after_another(chosen: Mapping[str, Parameters]) -> list[Summary]:
-    return [await getattr(import_module(f"flows.{tier}"), tier)(given) for tier, given in chosen.items()]
+    summaries = [await getattr(import_module(f"flows.{tier}"), tier)(given) for tier, given in chosen.items()]
+    await _recorded([summary["flow_run_id"] for summary in summaries])
+    return summaries
+
+
+async def _recorded(flow_run_ids: list[str]) -> None:
+    """Waits until the server has recorded every task run: it is told by events, and those under way die with us."""
+    from prefect.client.orchestration import get_client
+    from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId
+
+    wanted = FlowRunFilter(id=FlowRunFilterId(any_=[UUID(run_id) for run_id in flow_run_ids]))
+    async with get_client() as client:
+        for _ in range(RECORDING_TRIES):
+            runs = await client.read_task_runs(flow_run_filter=wanted)
+            finished = [run.name for run in runs if run.state is not None and run.state.is_final()]
+            if len(finished) == len(runs) and finished.count("finish") == len(flow_run_ids):
+                return
+            await asyncio.sleep(0.1)
+    logging.getLogger("yarus").warning("Prefect's server has not recorded all task runs; the results are whole")
 
 
 def _prepare_prefect() -> None:
@@ -107,6 +127,7 @@ def _prepare_prefect() -> None:
     folder = settings().home.absolute() / "prefect"
     folder.mkdir(parents=True, exist_ok=True)
     os.environ.setdefault("PREFECT_API_DATABASE_CONNECTION_URL", f"sqlite+aiosqlite:///{folder}/prefect.db")
+    os.environ.setdefault("PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS", "180")  # 20 is short on a busy machine
     os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")
     os.environ.setdefault("PREFECT_SERVER_LOGGING_LEVEL", "CRITICAL")
 

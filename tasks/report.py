@@ -49,6 +49,7 @@ def summary(engine: Engine, evaluation_id: str) -> Document:
         "coverage": row["coverage"],
         "system": {name: value for name, value in resolved.items() if name != "notes"},
         "sut_label": row["sut_label"],
+        "flow_run_id": row["flow_run_id"],
         "notes": resolved.get("notes", []),
         "metrics": strata.get(HEADLINE) or strata.pop("", {}),
     }
