@@ -27,8 +27,8 @@ MAKE = """
     CREATE EXTENSION vector;
     CREATE FUNCTION some_vector(seed int) RETURNS vector LANGUAGE sql
         AS 'SELECT array_agg(random())::vector FROM generate_series(1, DIMENSIONS) WHERE seed > 0';
-    CREATE TABLE chunk AS SELECT n AS id, 'https://wiki.example/pages/viewpage.action?pageId=' || n / 4 AS confluence_url,
-        repeat('Студенческий билет выдают в деканате. ', 20) || n AS text, some_vector(n) AS embedding
+    CREATE TABLE chunk AS SELECT n AS id,
+        'https://wiki.example/pages/viewpage.action?pageId=' || n / 4 AS confluence_url, repeat('Студенческий билет выдают в деканате. ', 20) || n AS text, some_vector(n) AS embedding
         FROM generate_series(1, ROWS) AS n;
     CREATE TABLE question_answer AS SELECT n AS id, 'Где получить студенческий билет номер ' || n || '?' AS question,
         some_vector(n) AS embedding, repeat('В деканате, с паспортом. ', 10) AS answer,
@@ -52,7 +52,7 @@ def _loads(home: Path) -> Iterator[Row]:
         connection.execute(text("CREATE DATABASE production"))
     url = engine.url.set(database="production")
     with create_engine(url, poolclass=NullPool).begin() as connection:
-        connection.exec_driver_sql(MAKE.replace("ROWS", str(N)).replace("DIMENSIONS", str(DIMENSIONS)))
+        connection.execute(text(MAKE.replace("ROWS", str(N)).replace("DIMENSIONS", str(DIMENSIONS))))
     there = read_only(url.render_as_string(hide_password=False), timeout_s=120)
     source = Source("production", "production", "ru", there, source_tables(None))
     for what, added in (("new", N), ("unchanged", 0)):
