@@ -1,7 +1,7 @@
 """The journal of evaluations: what runs, what is finished, what died and can be resumed."""
 
 import difflib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
@@ -73,23 +73,37 @@ def batches_done(engine: Engine, evaluation_id: str) -> set[int]:
 
 def close(
     engine: Engine, evaluation_id: str, state: str, metrics: Sequence[dict[str, Any]] = (), **values: Any
-) -> None:
-    """Writes the metrics and the final state in one transaction; an evaluation that is not running stays as it is."""
+) -> bool:
+    """Writes the metrics and the final state in one transaction.
+
+    Returns:
+        Whether it did: an evaluation that is not running stays as it is.
+    """
     statement = update(evaluation).where(evaluation.c.id == evaluation_id, evaluation.c.state == "running")
     with engine.begin() as connection:
         changed = connection.execute(statement.values(state=state, finished_at=datetime.now(UTC), **values)).rowcount
         if changed and metrics:
             rows = [{"evaluation_id": evaluation_id, **row} for row in metrics]
             connection.execute(insert(evaluation_metric), rows)
+    return bool(changed)
 
 
-def bury_the_dead(engine: Engine) -> list[str]:
-    """Marks evaluations whose process died without a word as failed; returns their ids."""
-    running = select(evaluation.c.id, evaluation.c.tier).where(evaluation.c.state == "running")
+def bury_the_dead(engine: Engine, clear: Callable[[str, str, datetime], None]) -> list[str]:
+    """Marks evaluations whose process died without a word as failed.
+
+    Args:
+        engine: of our own database.
+        clear: gets tier, id and start of each, to remove what it left half done; nobody can resume it meanwhile.
+
+    Returns:
+        Their ids.
+    """
+    running = select(evaluation.c.id, evaluation.c.tier, evaluation.c.started_at).where(evaluation.c.state == "running")
     buried = []
     with engine.begin() as connection:
-        for evaluation_id, tier in connection.execute(running).all():
+        for evaluation_id, tier, started_at in connection.execute(running).all():
             if connection.scalar(select(func.pg_try_advisory_xact_lock(*_lock(evaluation_id)))):
+                clear(tier, evaluation_id, started_at)
                 dead = and_(evaluation.c.id == evaluation_id, evaluation.c.state == "running")
                 error = f"its process died; continue with: yarus run {tier} --resume {evaluation_id}"
                 values = {"state": "failed", "error": error, "finished_at": datetime.now(UTC)}

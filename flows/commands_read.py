@@ -1,6 +1,11 @@
 """`yarus runs`, `show`, `cases`: what evaluations left behind."""
 
+from typing import TYPE_CHECKING
+
 import click
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
 
 as_json = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 
@@ -12,12 +17,9 @@ def runs(limit: int, as_json: bool) -> None:
     """List evaluations."""
     from db import journal
     from flows.printing import print_runs
-    from tasks.connect import database
     from tasks.report import as_json as document
 
-    engine = database()
-    journal.bury_the_dead(engine)
-    rows = journal.listing(engine, limit=limit)
+    rows = journal.listing(_journal(), limit=limit)
     if not as_json:
         print_runs(rows)
         return
@@ -35,12 +37,11 @@ def runs(limit: int, as_json: bool) -> None:
 def show(evaluation: str, as_json: bool) -> None:
     """Show one evaluation: its id, the beginning or end of it, or 'last'."""
     from flows.printing import print_summary
-    from tasks.connect import database
     from tasks.report import as_json as document
     from tasks.report import summary
     from tasks.settings import settings
 
-    found = summary(database(), evaluation)
+    found = summary(_journal(), evaluation)
     if as_json:
         click.echo(document(found))
     else:
@@ -55,12 +56,21 @@ def show(evaluation: str, as_json: bool) -> None:
 def cases(evaluation: str, where: tuple[str, ...], limit: int, as_json: bool) -> None:
     """Show the cases of an evaluation, for example: yarus cases last --where 'hit_rate@1=0'."""
     from flows.printing import print_cases
-    from tasks.connect import database
     from tasks.report import as_json as document
     from tasks.report import cases_where
 
-    found = cases_where(database(), evaluation, where)
+    found = cases_where(_journal(), evaluation, where)
     if as_json:
         click.echo(document(found.slice(0, limit).to_pylist()))
     else:
         print_cases(found, limit)
+
+
+def _journal() -> "Engine":
+    """Our database, its journal telling the truth about evaluations that were killed."""
+    from tasks.connect import database
+    from tasks.run import bury_the_dead
+
+    engine = database()
+    bury_the_dead(engine)
+    return engine

@@ -1,8 +1,10 @@
 """Parquet files that are there whole or not at all, in a folder or on an object store."""
 
+import glob
 import os
 import shutil
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import fsspec
@@ -27,15 +29,19 @@ def write_batches(tables: Iterable[pa.Table], path: Path) -> None:
         if writer is None:
             raise ValueError(f"{path}: nothing to write")
         writer.close()
-        _sync(partial)
-        partial.replace(path)
+        _move(partial, path)
     finally:
         partial.unlink(missing_ok=True)
 
 
-def publish(path: Path, root: str, *parts: str) -> str:
-    """Puts a finished file below the results root, whole or not at all; returns its path or URL there."""
-    target = "/".join((root.rstrip("/"), *parts))
+def place(root: str, tier: str, evaluation_id: str, started_at: datetime) -> str:
+    """Where the file of an evaluation belongs: a path, or a URL."""
+    date = f"{started_at.astimezone(UTC):%Y-%m-%d}"
+    return f"{root.rstrip('/')}/tier={tier}/date={date}/{evaluation_id}.parquet"
+
+
+def publish(path: Path, target: str) -> str:
+    """Puts a finished file in its place, whole or not at all; returns its path or URL there."""
     filesystem, name = fsspec.core.url_to_fs(target)
     if not isinstance(filesystem, LocalFileSystem):
         filesystem.put_file(str(path), name)
@@ -45,11 +51,21 @@ def publish(path: Path, root: str, *parts: str) -> str:
     partial = final.with_name(f".{final.name}.{os.getpid()}.part")
     try:
         shutil.copyfile(path, partial)
-        _sync(partial)
-        partial.replace(final)
+        _move(partial, final)
     finally:
         partial.unlink(missing_ok=True)
     return str(final)
+
+
+def remove(target: str) -> None:
+    """Removes a file of the results, and what a killed process may have left of it, if they are there."""
+    filesystem, name = fsspec.core.url_to_fs(target)
+    if isinstance(filesystem, LocalFileSystem):
+        final = Path(name)
+        for path in (final, *final.parent.glob(f".{glob.escape(final.name)}.*.part")):
+            path.unlink(missing_ok=True)
+    elif filesystem.exists(name):
+        filesystem.rm_file(name)
 
 
 def read(path: str, columns: list[str] | None = None) -> pa.Table:
@@ -62,6 +78,16 @@ def read(path: str, columns: list[str] | None = None) -> pa.Table:
         return pq.read_table(file, columns=columns)
 
 
+def _move(partial: Path, final: Path) -> None:
+    """Renames a file that is whole, so that it stays whole and stays there when the power fails."""
+    _sync(partial)
+    partial.replace(final)
+    _sync(final.parent)
+
+
 def _sync(path: Path) -> None:
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
+    opened = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)

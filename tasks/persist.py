@@ -6,7 +6,6 @@ import json
 import logging
 import shutil
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from datetime import UTC
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from db import journal
 from metrics.table import metrics_of
 from tasks.cases import COLUMNS
 from tasks.connect import database
-from tasks.files import publish, write_batches, write_whole
+from tasks.files import place, publish, remove, write_batches, write_whole
 from tasks.load import read_cases, statuses
 from tasks.report import summary
 from tasks.run import Run
@@ -43,9 +42,12 @@ async def in_batches(run: Run, steps: Sequence[Step]) -> None:
             log.info("batch %d of %d is done", batch + 1, run.n_batches)
 
     waiting = [batch for batch in range(run.n_batches) if batch not in done or not _batch_file(run, batch).exists()]
-    async with asyncio.TaskGroup() as group:
-        for batch in waiting:
-            group.create_task(one(batch))
+    try:
+        async with asyncio.TaskGroup() as group:
+            for batch in waiting:
+                group.create_task(one(batch))
+    except ExceptionGroup as failed:  # the first batch that failed ended the others
+        raise failed.exceptions[0] from None
 
 
 @task(task_run_name="batch {batch}", cache_policy=NO_CACHE)
@@ -113,10 +115,9 @@ def _finish(run: Run, whole: Mapping[str, Whole]) -> dict[str, Any]:
         for stratum, rows in strata(cases).items()
         for value in summarise(run.tier, rows, seed=run.parameters.seed, options=_options(run), whole=whole)
     ]
-    date = f"{row['started_at'].astimezone(UTC):%Y-%m-%d}"
-    path = publish(file, settings().results_root, f"tier={run.tier}", f"date={date}", f"{run.id}.parquet")
+    path = publish(file, place(settings().results_root, run.tier, run.id, row["started_at"]))
     valid = share is not None and share >= settings().min_coverage
-    journal.close(
+    closed = journal.close(
         engine,
         run.id,
         "completed" if valid else "invalid",
@@ -128,7 +129,10 @@ def _finish(run: Run, whole: Mapping[str, Whole]) -> dict[str, Any]:
         coverage=share,
         parquet=path,
     )
-    shutil.rmtree(run.work, ignore_errors=True)
+    if closed:
+        shutil.rmtree(run.work, ignore_errors=True)
+    else:  # it was stopped meanwhile: a file without metrics is none
+        remove(path)
     return summary(engine, run.id)
 
 

@@ -17,9 +17,11 @@ from typing import Any
 from sqlalchemy import Engine
 
 from db import journal
+from db.engine import reaching
 from db.errors import InputError
 from metrics.table import Tier
 from tasks.connect import database
+from tasks.files import place, remove
 from tasks.parameters import TIERS, Embedding, Parameters, Retrieval
 from tasks.settings import settings
 
@@ -76,50 +78,58 @@ async def evaluation(tier: Tier, parameters: Parameters, *, flow_run_id: str | N
         InputError: there is nothing to resume under that name.
     """
     engine = await asyncio.to_thread(database)
-    for dead in journal.bury_the_dead(engine):
-        log.warning("evaluation %s had died; it can be resumed", dead)
-    run = (
-        _resumed(engine, tier, parameters.resume)
-        if parameters.resume
-        else _opened(engine, tier, parameters, flow_run_id)
-    )
-    with journal.alive(engine, run.id):
+    bury_the_dead(engine)
+    run = _resumed(engine, tier, parameters.resume) if parameters.resume else _new(tier, parameters)
+    # The lock comes before the row: an evaluation in state running without it would be taken for dead.
+    with reaching(engine), journal.alive(engine, run.id):
         if parameters.resume:
             journal.reopen(engine, run.id)
+        else:
+            journal.open_evaluation(engine, _row(run, flow_run_id))
         run.work.mkdir(parents=True, exist_ok=True)
         how = f"continue with: yarus run {tier} --resume {run.id}"
-        state, error = "failed", how
+        state, error = "cancelled", f"stopped; {how}"  # by whatever is no Exception: Ctrl-C, SIGTERM
         try:
-            yield run
-            state, error = "", ""
-        except asyncio.CancelledError:
-            state, error = "cancelled", f"stopped; {how}"
-            raise
+            with reaching(engine):
+                yield run
+            state = ""
         except Exception as problem:
-            error = f"{type(problem).__name__}: {problem}; {how}"
+            state, error = "failed", f"{type(problem).__name__}: {problem}; {how}"
             raise
         finally:
             if state:
+                log.warning("%s; %s", state, how)
                 journal.close(engine, run.id, state, error=error)
 
 
-def _opened(engine: Engine, tier: Tier, parameters: Parameters, flow_run_id: str | None) -> Run:
-    now = datetime.now(UTC)
-    run = Run(f"{tier}-{now:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}", tier, parameters)
+def bury_the_dead(engine: Engine) -> None:
+    """Marks evaluations whose process died as failed, and removes files that they left without metrics."""
+
+    def clear(tier: str, evaluation_id: str, started_at: datetime) -> None:
+        remove(place(settings().results_root, tier, evaluation_id, started_at))
+
+    for dead in journal.bury_the_dead(engine, clear):
+        log.warning("evaluation %s had died; it can be resumed", dead)
+
+
+def _new(tier: Tier, parameters: Parameters) -> Run:
+    return Run(f"{tier}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}", tier, parameters)
+
+
+def _row(run: Run, flow_run_id: str | None) -> dict[str, Any]:
+    """What the journal says of an evaluation from its start."""
     configuration = settings()
-    row = {
+    return {
         "id": run.id,
-        "tier": tier,
-        "source": parameters.source,
-        "parameters": parameters.model_dump(mode="json"),
+        "tier": run.tier,
+        "source": run.parameters.source,
+        "parameters": run.parameters.model_dump(mode="json"),
         "settings": configuration.public(),
         "versions": versions(),
         "sut_label": configuration.sut_label,
         "flow_run_id": flow_run_id,
         **_commit(),
     }
-    journal.open_evaluation(engine, row)
-    return run
 
 
 def _resumed(engine: Engine, tier: Tier, name: str) -> Run:

