@@ -28,7 +28,8 @@ MAKE = """
     CREATE FUNCTION some_vector(seed int) RETURNS vector LANGUAGE sql
         AS 'SELECT array_agg(random())::vector FROM generate_series(1, DIMENSIONS) WHERE seed > 0';
     CREATE TABLE chunk AS SELECT n AS id,
-        'https://wiki.example/pages/viewpage.action?pageId=' || n / 4 AS confluence_url, repeat('Студенческий билет выдают в деканате. ', 20) || n AS text, some_vector(n) AS embedding
+        'https://wiki.example/pages/viewpage.action?pageId=' || n / 4 AS confluence_url,
+        repeat('Студенческий билет выдают в деканате. ', 20) || n AS text, some_vector(n) AS embedding
         FROM generate_series(1, ROWS) AS n;
     CREATE TABLE question_answer AS SELECT n AS id, 'Где получить студенческий билет номер ' || n || '?' AS question,
         some_vector(n) AS embedding, repeat('В деканате, с паспортом. ', 10) AS answer,

@@ -63,7 +63,7 @@ def _judgements(folder: Path, split: str | None) -> Path | None:
 
 
 def _labels(path: Path, bad: list[Rejected]) -> Labels:
-    """The judgements of a split; what cannot be read goes to `bad`, for the first of repeated ones wins."""
+    """The judgements of a split; what cannot be used goes to `bad`; of two different grades the first wins."""
     labels: Labels = {}
     rows = csv.reader(lines(path), delimiter="\t", quoting=csv.QUOTE_NONE)
     for number, fields in enumerate(rows, start=1):
@@ -71,12 +71,12 @@ def _labels(path: Path, bad: list[Rejected]) -> Labels:
         if not any(field.strip() for field in fields) or (number == 1 and _is_header(fields)):
             continue
         if len(fields) != 3 or not (grade := _grade(fields[2])):
-            bad.append(Rejected(place, f"expected query-id, corpus-id and a number, parted by tabs; got {fields!r}"))
+            bad.append(Rejected(place, f"expected query-id, corpus-id, number, parted by tabs; got {fields!r}"))
             continue
         question, chunk = fields[0].strip(), fields[1].strip()
         first = labels.setdefault(question, {}).setdefault(chunk, (place, grade[0]))
-        if first != (place, grade[0]):
-            bad.append(Rejected(place, f"{question!r} and {chunk!r} were already judged at {first[0]}"))
+        if first[1] != grade[0]:
+            bad.append(Rejected(place, f"{question!r} and {chunk!r} were judged otherwise at {first[0]}"))
     return labels
 
 

@@ -1,0 +1,160 @@
+"""BEIR folders, written out here; the format is that of https://github.com/beir-cellar/beir."""
+
+import json
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine, text
+
+from db.errors import InputError
+from db.importers import beir
+from db.loading import Counts, LoadReport, fill
+
+CORPUS = [
+    {"_id": "d1", "title": "Билет", "text": "Выдают в деканате."},
+    {"_id": "d2", "title": "", "text": "Стипендию платят 25 числа."},
+    {"_id": "d3", "title": "図書館", "text": "", "metadata": {"url": "https://example.org"}},
+]
+QUERIES = [
+    {"_id": "q1", "text": "где взять билет?"},
+    {"_id": "q2", "text": "когда стипендия 🎓?"},
+    {"_id": "q3", "text": "вопрос другой части"},
+]
+TEST = "query-id\tcorpus-id\tscore\nq1\td1\t2\nq1\td2\t0\nq2\td2\t1\n"
+
+
+def folder(
+    at: Path, *, corpus: list = CORPUS, queries: list = QUERIES, qrels: dict[str, str] | None = None, bom: str = ""
+) -> Path:
+    at.mkdir(exist_ok=True)
+    for name, objects in (("corpus", corpus), ("queries", queries)):
+        lines = (value if isinstance(value, str) else json.dumps(value, ensure_ascii=False) for value in objects)
+        (at / f"{name}.jsonl").write_text(bom + "\n".join(lines) + "\n", encoding="utf-8")
+    for split, content in ({"test": TEST} if qrels is None else qrels).items():
+        (at / "qrels").mkdir(exist_ok=True)
+        (at / "qrels" / f"{split}.tsv").write_text(bom + content, encoding="utf-8")
+    return at
+
+
+def load(engine: Engine, name: str, at: Path, split: str | None = None) -> LoadReport:
+    return fill(engine, name, beir.read(at, split), language="ru", origin="test")
+
+
+def rows(engine: Engine, statement: str) -> list[tuple]:
+    with engine.connect() as connection:
+        return [tuple(row) for row in connection.execute(text(statement))]
+
+
+@pytest.mark.parametrize("bom", ["", "\ufeff"])
+def test_chunks_questions_and_grades(engine: Engine, tmp_path: Path, bom: str) -> None:
+    name = f"beir_all{len(bom)}"
+    report = load(engine, name, folder(tmp_path / "d", bom=bom))
+    assert report.chunks == Counts(read=3, added=3)
+    assert report.questions == Counts(read=2, added=2)
+    assert report.labels == Counts(read=2, added=2)
+    assert report.problems == ["queries.jsonl: 1 questions were left out, which this split does not judge"]
+    assert rows(engine, f"SELECT id, confluence_url, text FROM source_{name}.chunk ORDER BY id") == [
+        ("d1", "beir:d1", "Билет Выдают в деканате."),
+        ("d2", "beir:d2", "Стипендию платят 25 числа."),
+        ("d3", "beir:d3", "図書館"),
+    ]
+    assert rows(engine, f"SELECT question_id, relevant_chunk_ids, origin FROM source_{name}.annotation ORDER BY 1") == [
+        ("q1", {"d1": 2, "d2": 0}, "imported"),
+        ("q2", {"d2": 1}, "imported"),
+    ]
+
+
+def test_again_adds_nothing_and_a_new_grade_updates(engine: Engine, tmp_path: Path) -> None:
+    load(engine, "beir_again", folder(tmp_path / "d"))
+    second = load(engine, "beir_again", folder(tmp_path / "d"))
+    assert (second.chunks, second.questions, second.labels) == (Counts(3), Counts(2), Counts(2))
+    third = load(engine, "beir_again", folder(tmp_path / "d", qrels={"test": TEST.replace("d2\t1", "d2\t3")}))
+    assert (third.questions, third.labels) == (Counts(2, updated=1), Counts(2, updated=1))
+    assert rows(engine, "SELECT relevant_chunk_ids FROM source_beir_again.annotation WHERE question_id = 'q2'") == [
+        ({"d2": 3},)
+    ]
+
+
+def test_labels_that_cannot_be_used_are_skipped_with_their_lines(engine: Engine, tmp_path: Path) -> None:
+    qrels = TEST + "q9\td1\t1\nq1\td9\t1\nq1\td3\tfive\nq2 d3 1\nq1\td1\t1\n\nq2\td2\t1\nq2\td3\tnan\n"
+    report = load(engine, "beir_unknown", folder(tmp_path / "d", qrels={"test": qrels}))
+    assert report.questions == Counts(read=2, added=2)
+    assert report.labels == Counts(read=8, added=2, skipped=6)
+    assert sorted(report.problems[1:]) == [
+        "qrels/test.tsv:12: skipped, expected query-id, corpus-id, number, parted by tabs; got ['q2', 'd3', 'nan']",
+        "qrels/test.tsv:5: skipped, queries.jsonl has no question 'q9'",
+        "qrels/test.tsv:6: skipped, corpus.jsonl has no document 'd9'",
+        "qrels/test.tsv:7: skipped, expected query-id, corpus-id, number, parted by tabs; got ['q1', 'd3', 'five']",
+        "qrels/test.tsv:8: skipped, expected query-id, corpus-id, number, parted by tabs; got ['q2 d3 1']",
+        "qrels/test.tsv:9: skipped, 'q1' and 'd1' were judged otherwise at qrels/test.tsv:2",
+    ]
+    assert rows(engine, "SELECT relevant_chunk_ids FROM source_beir_unknown.annotation ORDER BY question_id") == [
+        ({"d1": 2, "d2": 0},),
+        ({"d2": 1},),
+    ]
+
+
+def test_rows_that_cannot_be_used_are_skipped_with_their_lines(engine: Engine, tmp_path: Path) -> None:
+    corpus = [*CORPUS, {"text": "без имени"}, {"_id": "d1", "text": "снова"}, {"_id": "d4", "title": " ", "text": None}]
+    queries = [{"_id": "q1", "text": ["no", "text"]}, {"_id": 2, "text": "число"}]
+    qrels = {"test": "query-id\tcorpus-id\tscore\nq1\td1\t1\n2\td2\t1\n"}
+    report = load(engine, "beir_rows", folder(tmp_path / "d", corpus=corpus, queries=queries, qrels=qrels))
+    assert report.chunks == Counts(read=6, added=3, skipped=3)
+    assert report.questions == Counts(read=2, added=1, skipped=1)
+    assert report.labels == Counts(read=2, added=1, skipped=1)
+    assert report.problems == [
+        "corpus.jsonl:4: skipped, no _id",
+        "corpus.jsonl:6: skipped, no text",
+        "corpus.jsonl:5: skipped, id 'd1' was already at corpus.jsonl:1",
+        "queries.jsonl:1: skipped, text ['no', 'text'] is no text",
+        "qrels/test.tsv:2: skipped, queries.jsonl has no question 'q1'",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("splits", "asked", "chosen"),
+    [
+        (("dev", "test", "train"), None, "test"),
+        (("dev", "test"), "dev", "dev"),
+        (("dev",), None, "dev"),
+    ],
+)
+def test_the_split(engine: Engine, tmp_path: Path, splits: tuple[str, ...], asked: str | None, chosen: str) -> None:
+    """Each split judges d1 by a grade of its own."""
+    grades = {split: grade for grade, split in enumerate(splits, start=1)}
+    qrels = {split: f"query-id\tcorpus-id\tscore\nq1\td1\t{grade}\n" for split, grade in grades.items()}
+    name = f"beir_split_{len(splits)}_{chosen}"
+    load(engine, name, folder(tmp_path / "d", qrels=qrels), asked)
+    assert rows(engine, f"SELECT relevant_chunk_ids FROM source_{name}.annotation") == [({"d1": grades[chosen]},)]
+
+
+def test_without_labels_all_questions_are_loaded(engine: Engine, tmp_path: Path) -> None:
+    report = load(engine, "beir_bare", folder(tmp_path / "d", qrels={}))
+    assert (report.questions, report.labels) == (Counts(3, 3), Counts())
+    assert "no *.tsv, the questions are loaded without labels" in report.problems[0]
+
+
+@pytest.mark.parametrize(
+    ("change", "split", "message"),
+    [
+        ({"qrels": {"test": TEST}}, "tset", "no split in .*qrels: 'tset'; did you mean 'test'?"),
+        ({"qrels": {"dev": TEST, "train": TEST}}, None, "several splits, choose one by --split: dev, train"),
+        ({"corpus": [CORPUS[0], "{"]}, None, "corpus.jsonl: line 2, column 1: not valid JSON"),
+        ({"queries": [QUERIES[0], "[1]"]}, None, "queries.jsonl: line 2: expected an object, got list"),
+    ],
+)
+def test_what_cannot_be_read_loads_nothing(
+    engine: Engine, tmp_path: Path, change: dict, split: str | None, message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        load(engine, "beir_nothing", folder(tmp_path / "d", **change), split)
+    assert rows(engine, "SELECT to_regclass('source_beir_nothing.chunk')") == [(None,)]
+
+
+@pytest.mark.parametrize("missing", ["corpus.jsonl", "queries.jsonl", ""])
+def test_no_beir_folder(tmp_path: Path, missing: str) -> None:
+    at = folder(tmp_path / "d")
+    if missing:
+        (at / missing).unlink()
+    with pytest.raises(InputError, match=f"no {missing or 'folder'}"):
+        beir.read(at if missing else tmp_path / "nowhere")
