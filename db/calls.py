@@ -49,7 +49,7 @@ def stored_calls(engine: Engine, keys: Sequence[bytes]) -> list[StoredCall | Non
         DatabaseUnavailable: the database cannot be reached.
     """
     with reaching(engine), engine.connect() as connection:
-        rows = connection.execute(select(*COLUMNS).where(call.c.key == func.any(list(keys)))).tuples()
+        rows = connection.execute(select(*COLUMNS).where(call.c.key == func.any(list(keys))))
         found = {row[0]: StoredCall(*row) for row in rows}
     return [found.get(key) for key in keys]
 
@@ -76,5 +76,5 @@ def history(engine: Engine, role: str, model: str) -> dict[str, History]:
     means = (func.avg(column).cast(Double) for column in (call.c.tokens_in, call.c.tokens_out, call.c.latency_ms))
     query = select(call.c.prompt, func.count(), *means).where(call.c.role == role, call.c.model == model)
     with reaching(engine), engine.connect() as connection:
-        rows = connection.execute(query.group_by(call.c.prompt)).tuples()
+        rows = connection.execute(query.group_by(call.c.prompt))
         return {prompt: History(*figures) for prompt, *figures in rows}

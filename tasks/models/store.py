@@ -81,16 +81,14 @@ class Grouped(Generic[In, Out]):
         while self._waiting:
             await asyncio.sleep(self._linger_s)
             group, self._waiting = self._waiting[:GROUP], self._waiting[GROUP:]
-            try:
-                results = await self._patiently([item for item, _ in group])
-            except DatabaseUnavailable as error:
-                for _, turn in group:
-                    if not turn.done():
-                        turn.set_exception(error)
-                continue
-            for (_, turn), result in zip(group, results, strict=True):
-                if not turn.done():
-                    turn.set_result(result)
+            (done,) = await asyncio.gather(self._patiently([item for item, _ in group]), return_exceptions=True)
+            for number, (_, turn) in enumerate(group):
+                if turn.done():
+                    continue  # who asked has been cancelled
+                if isinstance(done, BaseException):
+                    turn.set_exception(done)
+                else:
+                    turn.set_result(done[number])
 
     async def _patiently(self, items: list[In]) -> Sequence[Out]:
         for wait_s in WAITS_S:

@@ -1,0 +1,75 @@
+"""The call store: what goes in comes out, once."""
+
+import os
+from dataclasses import replace
+
+import pytest
+from sqlalchemy import Engine, create_engine, text
+
+from db.calls import History, StoredCall, history, spent_usd, store_calls, stored_calls
+from db.errors import DatabaseUnavailable
+
+
+def one(**changes: object) -> StoredCall:
+    plain = StoredCall(
+        key=os.urandom(32),
+        role="judge",
+        model="m",
+        served_model="m-1",
+        prompt="faithfulness",
+        evaluation_id="e",
+        reply='{"score": 0.5} «ё» 😀',
+        finish_reason="stop",
+        tokens_in=100,
+        tokens_out=20,
+        cost_usd=0.000_012_5,
+        latency_ms=51.25,
+        logprobs=[-0.1, -2.5],
+    )
+    return replace(plain, **changes)
+
+
+def test_what_goes_in_comes_out_in_the_order_asked(engine: Engine):
+    first, second = one(), one(served_model=None, tokens_in=None, tokens_out=None, cost_usd=None, logprobs=None)
+    store_calls(engine, [first, second])
+    assert stored_calls(engine, [second.key, os.urandom(32), first.key]) == [second, None, first]
+    assert stored_calls(engine, []) == []
+
+
+def test_the_first_reply_stays(engine: Engine):
+    first = one()
+    store_calls(engine, [first, one(key=first.key, reply="another")])
+    store_calls(engine, [one(key=first.key, reply="a third")])
+    assert stored_calls(engine, [first.key]) == [first]
+
+
+def test_what_an_evaluation_spent(engine: Engine):
+    store_calls(engine, [one(evaluation_id="spent", cost_usd=0.25), one(evaluation_id="spent", cost_usd=0.5)])
+    store_calls(engine, [one(evaluation_id="spent", cost_usd=None), one(evaluation_id=None, cost_usd=9)])
+    assert (spent_usd(engine, "spent"), spent_usd(engine, "nothing")) == (0.75, 0)
+
+
+def test_history_by_prompt(engine: Engine):
+    calls = [one(model="h", tokens_in=10, latency_ms=20), one(model="h", tokens_in=30, latency_ms=40)]
+    store_calls(engine, [*calls, one(model="h", prompt="gate", tokens_in=None, tokens_out=None), one(model="other")])
+    assert history(engine, "judge", "h") == {
+        "faithfulness": History(2, 20, 20, 30),
+        "gate": History(1, None, None, 51.25),
+    }
+    assert history(engine, "gate", "h") == {}
+
+
+def test_every_column_is_described(engine: Engine):
+    query = """SELECT count(*), count(col_description(attrelid, attnum)) FROM pg_attribute
+               WHERE attrelid = 'yarus.call'::regclass AND attnum > 0 AND NOT attisdropped"""
+    with engine.connect() as connection:
+        columns, described = connection.execute(text(query)).one()
+    assert columns == described == 14
+
+
+def test_an_unreachable_database_is_named():
+    away = create_engine("postgresql+psycopg://nobody:geheim@127.0.0.1:1/none")
+    for use in (lambda: stored_calls(away, [b"1"]), lambda: store_calls(away, [one()]), lambda: spent_usd(away, "e")):
+        with pytest.raises(DatabaseUnavailable, match=r"127\.0\.0\.1:1") as raised:
+            use()
+        assert "geheim" not in str(raised.value)

@@ -1,0 +1,322 @@
+"""Nothing is bought twice, nothing is lost but what was in flight, and the budget is not passed."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+
+import psutil
+import pytest
+from pydantic import SecretStr
+from sqlalchemy import Engine, text
+
+from db import embedded
+from db.engine import own
+from db.errors import DatabaseUnavailable, InputError
+from tasks.models import store
+from tasks.models.addresses import checked
+from tasks.models.calls import Call
+from tasks.models.chat import chat
+from tasks.models.estimate import estimate, missing
+from tasks.models.limits import Patience
+from tasks.models.offline import Offline
+from tasks.models.prices import Budget
+from tasks.prompts import prompts
+from tasks.settings import Price, Role, Settings
+from tasks.verdicts import decided, judged
+from tests.tasks.conftest import Chaos, Do, http, says, scores
+
+QUICK = Patience(attempts=2, first_s=0.01, unreached_s=0.3, busy_s=0.3, probe_s=0.05)
+PROMPTS = prompts(Settings(_env_file=None))
+MILLION = 1_000_000
+
+
+def settings(url: str, *, price: float | None = None, budget: float | None = None, **role: object) -> Settings:
+    made = Role(**({"base_url": url, "model": "asked", "timeout_s": 5} | role))
+    prices = {} if price is None else {"asked": Price(input=price, output=price, as_of=date(2026, 11, 1))}
+    return Settings(_env_file=None, judge=made, gate=made, generator=made, prices=prices, budget_usd=budget)
+
+
+@pytest.fixture
+def tag() -> str:
+    """Makes the texts of a test its own in the shared store."""
+    return uuid.uuid4().hex
+
+
+def calls(tag: str, n: int) -> list[Call]:
+    texts = ({"question": f"{tag} {number}", "context": "Контекст", "answer": "Ответ"} for number in range(n))
+    return [Call(PROMPTS["faithfulness"], one) for one in texts]
+
+
+async def ask(configuration: Settings, engine: Engine, asked: list[Call], **more: object):
+    async with chat("judge", configuration, engine, patience=QUICK, **more) as judge:
+        return await judge.complete(asked)
+
+
+async def test_repeating_sends_nothing_and_another_model_only_its_own(chaos: Chaos, engine, tag):
+    logprobs = {"logprobs": {"content": [{"logprob": -0.5}, {"logprob": -1.0}]}}
+    chaos.script = lambda number, request: scores(number % 10 / 10, **logprobs)
+    first = await ask(settings(chaos.url), engine, calls(tag, 50))
+    again = await ask(settings(chaos.url), engine, calls(tag, 50))
+    assert len(chaos.requests) == 50
+    assert [replace(reply, from_store=False, cost_usd=None) for reply in again] == first
+    assert all(reply.from_store and reply.logprobs == (-0.5, -1.0) and reply.cost_usd == 0 for reply in again)
+    assert first[0].served_model == "served-1"
+
+    await ask(settings(chaos.url, model="another"), engine, calls(tag, 50))
+    assert len(chaos.requests) == 100
+    for change in ({"temperature": 0.5}, {"max_tokens": 99}):
+        await ask(settings(chaos.url, **change), engine, calls(tag, 50)[:1])
+    await ask(settings(chaos.url), engine, [replace(calls(tag, 1)[0], repeat=1)])
+    assert len(chaos.requests) == 103
+    # Neither the address nor the key nor the limits say what was asked.
+    await ask(settings(chaos.url + "/", concurrency=3, api_key=SecretStr("k" * 20)), engine, calls(tag, 50))
+    assert len(chaos.requests) == 103
+
+
+async def test_each_role_has_its_own(chaos: Chaos, engine, tag):
+    for name in ("judge", "gate"):
+        async with chat(name, settings(chaos.url), engine) as model:
+            await model.ask(calls(tag, 1)[0])
+    assert len(chaos.requests) == 2
+
+
+async def test_unreadable_replies_were_paid_for_and_are_kept_failures_are_not(chaos: Chaos, engine, tag):
+    chaos.script = lambda number, request: says("Оценка 0.9", finish="length" if number == 1 else "stop")
+    async with chat("judge", settings(chaos.url), engine) as judge:
+        for _ in range(2):
+            found = await judged(judge, calls(tag, 1)[0])
+            assert (found.status, len(found.replies)) == ("parse_error", 3)  # cut off, unreadable, unreadable
+    assert len(chaos.requests) == 3
+    chaos.script = lambda number, request: http(500)
+    failed = calls(tag, 2)[1:]
+    assert [reply.status for reply in await ask(settings(chaos.url), engine, failed)] == ["error"]
+    chaos.script = lambda number, request: scores(1)
+    assert [reply.status for reply in await ask(settings(chaos.url), engine, failed)] == ["ok"]
+
+
+BUYER = """
+import asyncio, sys
+from pathlib import Path
+from db.engine import own
+from tasks.models.calls import Call
+from tasks.models.chat import chat
+from tasks.prompts import prompts
+from tasks.settings import Role, Settings
+
+async def main(home, url, tag):
+    role = Role(base_url=url, model="asked", concurrency=8)
+    settings = Settings(_env_file=None, judge=role)
+    prompt = prompts(settings)["faithfulness"]
+    calls = [Call(prompt, {"question": f"{tag} {n}", "context": "", "answer": ""}) for n in range(600)]
+    async with chat("judge", settings, own(Path(home), None)) as judge:
+        replies = await judge.complete(calls)
+    print(sum(reply.status == "ok" for reply in replies))
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+def test_a_kill_loses_only_what_was_in_flight(chaos: Chaos, home: Path, tag):
+    chaos.script = lambda number, request: Do(scores(0.5), after_s=0.02)
+    kills, seen = 3, 0
+    for _ in range(kills):
+        process = subprocess.Popen([sys.executable, "-c", BUYER, str(home), chaos.url, tag], stdout=subprocess.PIPE)
+        while len(chaos.requests) < seen + 100 and process.poll() is None:
+            time.sleep(0.005)
+        process.send_signal(signal.SIGKILL)
+        assert process.communicate()[0] == b""  # it had not come to its end
+        seen = len(chaos.requests)
+    done = subprocess.run([sys.executable, "-c", BUYER, str(home), chaos.url, tag], capture_output=True, text=True)
+    assert done.stdout == "600\n", done.stderr
+    # In flight: 8 with the server, and what came back while the last group was being committed.
+    assert 600 <= len(chaos.requests) <= 600 + kills * 2 * 8
+
+
+async def test_the_database_gone_for_a_moment_costs_nothing(chaos: Chaos, tmp_path, tag):
+    alone = own(tmp_path, None)
+
+    async def outage():
+        await asyncio.sleep(0.3)
+        await asyncio.to_thread(embedded.release, tmp_path)
+        await asyncio.sleep(0.5)
+        await asyncio.to_thread(embedded.running, tmp_path)
+
+    chaos.script = lambda number, request: Do(scores(0.5), after_s=0.02)
+    try:
+        replies, _ = await asyncio.gather(ask(settings(chaos.url, concurrency=4), alone, calls(tag, 200)), outage())
+        with alone.connect() as connection:
+            assert connection.scalar(text("SELECT count(*) FROM yarus.call")) == 200
+    finally:
+        alone.dispose()
+        embedded.release(tmp_path)
+    assert {reply.status for reply in replies} == {"ok"}
+    assert len(chaos.requests) == 200
+
+
+async def test_the_database_gone_for_good_is_said(chaos: Chaos, tmp_path, tag, monkeypatch):
+    monkeypatch.setattr(store, "WAITS_S", (0.05, 0.1))
+    alone = own(tmp_path, None)
+    embedded.release(tmp_path)
+    with pytest.raises(DatabaseUnavailable):
+        await ask(settings(chaos.url), alone, calls(tag, 20))
+    alone.dispose()
+    assert chaos.requests == []
+
+
+async def test_a_cancelled_asker_does_not_lose_what_is_paid_for(chaos: Chaos, engine, tag):
+    chaos.script = lambda number, request: Do(scores(0.5), after_s=0.2)
+    async with chat("judge", settings(chaos.url), engine) as judge:
+        asking = asyncio.create_task(judge.ask(calls(tag, 1)[0]))
+        await asyncio.sleep(0.1)
+        asking.cancel()
+        await asyncio.sleep(0.3)
+    replies = await ask(settings(chaos.url), engine, calls(tag, 1))
+    assert (replies[0].from_store, len(chaos.requests)) == (True, 1)
+
+
+# --- money ---
+
+
+async def test_cost_by_the_price_table(chaos: Chaos, engine, tag):
+    chaos.script = lambda number, request: scores(0.5, tokens=(1_000, 200))
+    (reply,) = await ask(settings(chaos.url, price=2.0), engine, calls(tag, 1))
+    assert reply.cost_usd == pytest.approx(1_200 * 2 / MILLION)
+    (reply,) = await ask(settings(chaos.url), engine, calls(tag + "x", 1))
+    assert reply.cost_usd is None  # no price
+
+
+async def test_the_budget_is_not_passed_and_nearly_used(chaos: Chaos, engine, tag):
+    chaos.script = lambda number, request: Do(scores(0.5, tokens=(100, 20)), after_s=0.01)
+    limited = settings(chaos.url, price=1.0, budget=50 * 120 / MILLION + 0.002, max_tokens=50, concurrency=16)
+    replies = await ask(limited, engine, calls(tag, 200), evaluation=tag)
+    bought = [reply for reply in replies if reply.status == "ok"]
+    skipped = [reply for reply in replies if reply.status == "skipped_budget"]
+    assert len(bought) == len(chaos.requests)
+    assert len(bought) + len(skipped) == 200
+    spent = sum(reply.cost_usd for reply in bought)
+    assert 0.5 * limited.budget_usd < spent <= limited.budget_usd
+    assert "YARUS_BUDGET_USD" in skipped[0].reason
+    # All of it is remembered: resumed, the evaluation pays for nothing twice and keeps its own costs.
+    again = await ask(limited, engine, calls(tag, 200), evaluation=tag)
+    assert [reply.cost_usd for reply in again] == [reply.cost_usd for reply in replies]
+    assert len(chaos.requests) == len(bought)
+
+
+def test_a_resumed_process_knows_what_was_spent(chaos: Chaos, engine, tag):
+    limited = settings(chaos.url, price=1.0, budget=0.01, max_tokens=50)
+    asyncio.run(ask(limited, engine, calls(tag, 5), evaluation=tag))  # a loop of its own, as in another process
+
+    async def budget():
+        async with chat("judge", limited, engine, evaluation=tag) as judge:
+            return judge._budget.spent_usd
+
+    assert asyncio.run(budget()) == pytest.approx(5 * 120 / MILLION)
+
+
+async def test_uncounted_tokens_are_taken_for_the_most_they_can_cost(chaos: Chaos, tag):
+    chaos.script = lambda number, request: scores(0.5, tokens=None)
+    async with chat("judge", settings(chaos.url, price=1.0, budget=1.0, max_tokens=50)) as judge:
+        reply = await judge.ask(calls(tag, 1)[0])
+        assert reply.cost_usd is None
+        assert judge._budget.spent_usd > 50 / MILLION
+
+
+async def test_failed_calls_give_their_share_back(chaos: Chaos, tag):
+    chaos.script = lambda number, request: http(500)
+    async with chat("judge", settings(chaos.url, price=1.0, budget=0.01), patience=QUICK) as judge:
+        await judge.complete(calls(tag, 20))
+        assert judge._budget.spent_usd == 0
+
+
+async def test_a_budget_without_a_price_is_refused(chaos: Chaos):
+    with pytest.raises(InputError, match="no price for 'asked'"):
+        await ask(settings(chaos.url, budget=1.0), None, [])
+    assert chaos.requests == []
+
+
+async def test_a_budget_waits_for_what_is_in_flight():
+    budget = Budget(1.0)
+    assert await budget.set_aside(0.9)
+    second = asyncio.create_task(budget.set_aside(0.9))
+    await asyncio.sleep(0)
+    assert not second.done()
+    budget.book(0.9, 0.05)
+    assert await second
+    budget.book(0.9, 0.1)
+    assert not await budget.set_aside(0.9)
+    assert budget.spent_usd == pytest.approx(0.15)
+
+
+async def test_the_estimate_goes_by_history(chaos: Chaos, engine, tag):
+    configuration = settings(chaos.url, price=1.0, model=tag, concurrency=2)
+    configuration.prices[tag] = configuration.prices["asked"]
+    unknown = estimate("judge", configuration, engine, {"faithfulness": 10})
+    assert (unknown.calls, unknown.tokens_in, unknown.cost_usd, unknown.seconds) == (10, None, None, None)
+    await ask(configuration, engine, calls(tag, 4))
+    assert missing("judge", configuration, engine, calls(tag, 6)) == calls(tag, 6)[4:]
+    found = estimate("judge", configuration, engine, {"faithfulness": 10, "answer_relevance": 0})
+    assert (found.calls, found.tokens_in, found.tokens_out) == (10, 1_000, 200)
+    assert found.cost_usd == pytest.approx(1_200 / MILLION)
+    assert 0 < found.seconds < 1
+    slow = configuration.model_copy(update={"judge": configuration.judge.model_copy(update={"rpm": 60})})
+    assert estimate("judge", slow, engine, {"faithfulness": 10}).seconds == 10
+    assert estimate("judge", Settings(_env_file=None), engine, {"faithfulness": 10}).calls == 0
+
+
+# --- settings ---
+
+
+@pytest.mark.parametrize(
+    ("role", "message"),
+    [
+        ({"base_url": "http://h/v1"}, "YARUS_JUDGE__MODEL"),
+        ({"base_url": "api.example.org/v1", "model": "m"}, "YARUS_JUDGE__BASE_URL: expected an address"),
+        ({"base_url": "ftp://h/v1", "model": "m"}, "YARUS_JUDGE__BASE_URL: expected an address"),
+        ({"base_url": "http://user:geheim@h/v1", "model": "m"}, "without user name"),
+        ({"base_url": "http://h:port/v1", "model": "m"}, "YARUS_JUDGE__BASE_URL"),
+        ({"base_url": "http://h/v1", "model": "m", "api_key": "ключ geheim"}, "YARUS_JUDGE__API_KEY"),
+        ({"base_url": "http://h/v1", "model": "m", "api_key": "geheim\nX-Header: 1"}, "YARUS_JUDGE__API_KEY"),
+    ],
+)
+def test_settings_that_cannot_work_say_so_without_secrets(role, message):
+    with pytest.raises(InputError, match=message) as raised:
+        checked(Role(**role), "YARUS_JUDGE")
+    assert "geheim" not in str(raised.value)
+
+
+def test_an_address_is_taken_as_people_write_it():
+    for base in ("http://h/v1", "http://h/v1/", " http://h/v1 ", "http://h/v1/chat/completions"):
+        assert checked(Role(base_url=base, model="m"), "YARUS_JUDGE")[1] == "http://h/v1/chat/completions"
+
+
+async def test_without_an_address_the_stand_in_serves():
+    async with chat("gate", Settings(_env_file=None)) as gate:
+        assert isinstance(gate, Offline)
+        found = await decided(gate, Call(PROMPTS["gate"], {"question": "?", "context": "да", "answer": "собака"}))
+    assert (found.status, found.value) == ("ok", 0.0)
+
+
+async def test_memory_stays_flat(chaos: Chaos):
+    """6,000 calls; the last half may not add what 3,000 kept requests or replies would take (5 kB each)."""
+    reply = scores(0.5)
+
+    def script(number, request):
+        chaos.requests.clear(), chaos.headers.clear()
+        return reply
+
+    chaos.script = script
+    process = psutil.Process(os.getpid())
+    sizes = []
+    async with chat("judge", settings(chaos.url, concurrency=32)) as judge:
+        for block in range(6):
+            for portion in range(4):
+                await judge.complete(calls(f"{block} {portion}", 250))
+            sizes.append(process.memory_info().rss)
+    assert sizes[-1] - sizes[2] < 5e6
