@@ -88,7 +88,8 @@ def _labels(value: Any) -> list[str] | dict[str, float]:
 
 def _vector(value: Any) -> NDArray[np.float32]:
     try:
-        vector = np.asarray(_json(value) if isinstance(value, str) else value, dtype=np.float32)
+        with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite, and is refused below
+            vector = np.asarray(_json(value) if isinstance(value, str) else value, dtype=np.float32)
     except (TypeError, ValueError):
         vector = np.empty(0, dtype=np.float32)
     if vector.ndim != 1 or not 0 < len(vector) <= MAX_DIMENSIONS or not np.isfinite(vector).all():

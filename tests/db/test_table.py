@@ -1,0 +1,336 @@
+"""Tables in CSV, JSON Lines and Parquet; the same rows must come to the same, whatever they are written in."""
+
+import csv
+import io
+import json
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sqlalchemy import Engine, text
+
+from db.errors import InputError
+from db.importers import table
+from db.importers.values import BadValue, parse
+from db.loading import Counts, LoadReport, fill
+
+ROWS = [
+    {
+        "id": "7", "question": "Где взять билет,\n«студенческий»?", "answer": 'В деканате; "новый"',
+        "confluence_url": "https://wiki.example/a", "user_id": "118", "created_at": "2026-03-05T10:30:00+03:00",
+        "score": 5, "relevant_chunk_ids": {"c1": 3, "c2": 0}, "answerable": True, "cluster": "Деканат",
+        "dialog_id": "d1", "turn": 1,
+    },
+    {"id": "8", "question": "图書館 📚?", "relevant_chunk_ids": ["c2"], "turn": 2},
+]  # fmt: skip
+
+
+def write(path: Path, rows: list[dict]) -> Path:
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    if path.suffix == ".jsonl":
+        path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+    elif path.suffix == ".parquet":
+        as_json = [
+            {name: json.dumps(v) if isinstance(v, dict | list) else v for name, v in row.items()} for row in rows
+        ]
+        pd.DataFrame(as_json, columns=names).to_parquet(path)
+    else:
+        file = io.StringIO()
+        writer = csv.DictWriter(file, names, delimiter="\t" if path.suffix == ".tsv" else ",")
+        writer.writeheader()
+        for row in rows:
+            writer.writerow({name: json.dumps(v) if isinstance(v, dict | list) else v for name, v in row.items()})
+        path.write_text(file.getvalue(), encoding="utf-8", newline="")
+    return path
+
+
+def csv_file(at: Path, content: str, encoding: str = "utf-8") -> Path:
+    path = at / "table.csv"
+    path.write_bytes(content.encode(encoding))
+    return path
+
+
+def load(engine: Engine, name: str, path: Path, **options: object) -> LoadReport:
+    return fill(engine, name, table.read(path, **options), language="ru", origin="test")
+
+
+def rows(engine: Engine, statement: str) -> list[tuple]:
+    with engine.connect() as connection:
+        return [tuple(row) for row in connection.execute(text(statement))]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl", ".parquet"])
+def test_every_format_comes_to_the_same(engine: Engine, tmp_path: Path, suffix: str) -> None:
+    name = f"table_{suffix[1:]}"
+    for added in (2, 0):
+        report = load(engine, name, write(tmp_path / f"log{suffix}", ROWS))
+        assert (report.questions, report.labels) == (Counts(2, added), Counts(2, added))
+        assert report.problems == []
+    columns = "id, question, answer, confluence_url, score, user_id, created_at"
+    assert rows(engine, f"SELECT {columns} FROM source_{name}.question_answer ORDER BY id") == [
+        ("7", ROWS[0]["question"], ROWS[0]["answer"], "https://wiki.example/a", 5, "118",
+         datetime(2026, 3, 5, 7, 30, tzinfo=UTC)),
+        ("8", "图書館 📚?", None, None, None, None, None),
+    ]  # fmt: skip
+    columns = "question_id, relevant_chunk_ids, answerable, cluster, dialog_id, turn, origin"
+    assert rows(engine, f"SELECT {columns} FROM source_{name}.annotation ORDER BY 1") == [
+        ("7", {"c1": 3, "c2": 0}, True, "Деканат", "d1", 1, "imported"),
+        ("8", ["c2"], None, None, None, 2, "imported"),
+    ]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
+def test_chunks_with_vectors(engine: Engine, tmp_path: Path, suffix: str) -> None:
+    """float32 values come back to the bit, from a list, a JSON text or NumPy."""
+    vector = [float(value) for value in np.array([0.1, -2.5e-7, 3], dtype=np.float32)]
+    chunks = [{"id": 1, "text": "а", "confluence_url": "u", "embedding": vector}, {"id": 2, "text": "б"}]
+    name = f"chunks_{suffix[1:]}"
+    report = load(engine, name, write(tmp_path / f"c{suffix}", chunks), kind="chunks")
+    assert (report.chunks, report.questions, report.problems) == (Counts(2, 2), Counts(), [])
+    found = rows(engine, f"SELECT id, text, CAST(embedding AS real[]) FROM source_{name}.chunk ORDER BY id")
+    assert [row[:2] for row in found] == [("1", "а"), ("2", "б")]
+    assert np.array_equal(np.array(found[0][2], dtype=np.float32), np.array(vector, dtype=np.float32))
+    assert found[1][2] is None
+
+
+def test_parquet_with_lists_and_dates_of_its_own(engine: Engine, tmp_path: Path) -> None:
+    frame = pd.DataFrame(
+        {
+            "id": [1.0, 2.0],  # whole numbers as floats, as pandas makes them of a column with gaps
+            "question": ["а", "б"],
+            "created_at": [pd.Timestamp("2026-01-02 03:04:05"), None],
+            "relevant_chunk_ids": [["c1", "c2"], None],
+            "embedding": [np.array([1, 2], dtype=np.float32), np.array([3, 4], dtype=np.float32)],
+        }
+    )
+    frame.to_parquet(tmp_path / "t.parquet")
+    report = load(engine, "parquet_types", tmp_path / "t.parquet")
+    assert report.questions == Counts(2, 2)
+    assert rows(engine, "SELECT id, created_at, CAST(embedding AS text) FROM source_parquet_types.question_answer") == [
+        ("1", datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), "[1,2]"),
+        ("2", None, "[3,4]"),
+    ]
+    assert rows(engine, "SELECT relevant_chunk_ids, origin FROM source_parquet_types.annotation ORDER BY 1") == [
+        (["c1", "c2"], "imported"),
+        (None, None),
+    ]
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
+def test_the_delimiter_is_that_of_the_header(engine: Engine, tmp_path: Path, delimiter: str, encoding: str) -> None:
+    content = delimiter.join(["id", "question", "score"]) + "\r\n" + delimiter.join(["1", '"а;б,в\tг"', "5"]) + "\r\n"
+    name = f"delimiter_{ord(delimiter)}_{len(encoding)}"
+    report = load(engine, name, csv_file(tmp_path, content, encoding))
+    assert (report.questions, report.problems) == (Counts(1, 1), [])
+    assert rows(engine, f"SELECT id, question, score FROM source_{name}.question_answer") == [("1", "а;б,в\tг", 5)]
+
+
+def test_mapped_columns(engine: Engine, tmp_path: Path) -> None:
+    path = csv_file(tmp_path, "Номер,Вопрос,Оценка\n1,где?,5\n")
+    load(engine, "mapped", path, mapping={"id": "Номер", "question": "Вопрос", "score": "Оценка"})
+    assert rows(engine, "SELECT id, question, score FROM source_mapped.question_answer") == [("1", "где?", 5)]
+
+
+def test_a_row_without_an_id_is_known_by_its_content_not_by_its_labels(engine: Engine, tmp_path: Path) -> None:
+    head = "question,user_id,score,relevant_chunk_ids\n"
+    first = load(engine, "hashed", csv_file(tmp_path, head + "где?,1,5,a\nгде?,2,,\nкогда?,1,,\n"))
+    assert first.questions == Counts(3, 3)
+    second = load(engine, "hashed", csv_file(tmp_path, head + "когда?,1,,\nгде?,1,1,a;b\nгде?,1,1,a;b\n"))
+    assert second.questions == Counts(3, 0, 1, 1)
+    assert second.labels == Counts(3, 0, 1, 1)
+    assert len(second.problems) == 1 and "table.csv:4: skipped, id" in second.problems[0]
+
+
+def test_a_column_that_is_not_in_the_file_keeps_its_values(engine: Engine, tmp_path: Path) -> None:
+    load(engine, "kept", csv_file(tmp_path, "id,question,answer\n1,где?,там\n"))
+    report = load(engine, "kept", csv_file(tmp_path, "id,question\n1,где же?\n"))
+    assert report.questions == Counts(1, 0, 1)
+    assert rows(engine, "SELECT question, answer FROM source_kept.question_answer") == [("где же?", "там")]
+
+
+def test_the_page_that_was_shown_stays_the_label_where_nobody_judged(engine: Engine, tmp_path: Path) -> None:
+    """An annotation with an origin would say that somebody looked and found nothing relevant."""
+    load(engine, "unjudged", csv_file(tmp_path, "id,question,dialog_id,answerable\n1,а,d,\n2,б,d,нет\n"))
+    assert rows(engine, "SELECT question_id, origin FROM source_unjudged.annotation ORDER BY 1") == [
+        ("1", None),
+        ("2", "imported"),
+    ]
+
+
+def test_rows_that_cannot_be_used_are_skipped_with_their_lines(engine: Engine, tmp_path: Path) -> None:
+    content = (
+        "id,question,score,created_at,answerable\n"
+        '1,"две\nстроки",5,2026-01-01,да\n'
+        "2,а,five,5 марта,maybe\n"
+        "3,б\n"
+        "4,в,1,2026-01-01,нет,лишнее\n"
+        "\n"
+        "5, ,1,,\n"
+        "6,г,1,,\n"
+        "6,д,1,,\n"
+    )
+    report = load(engine, "ragged", csv_file(tmp_path, content))
+    assert report.questions == Counts(read=7, added=2, skipped=5)
+    assert report.problems == [
+        "table.csv:4: skipped, score = 'five': no whole number; created_at = '5 марта': no date; write it like "
+        "2026-03-05T10:30:00+03:00; answerable = 'maybe': neither yes nor no",
+        "table.csv:5: skipped, 2 fields where the header has 5; a text with the delimiter needs quotes",
+        "table.csv:6: skipped, 6 fields where the header has 5; a text with the delimiter needs quotes",
+        "table.csv:8: skipped, no question",
+        "table.csv:10: skipped, id '6' was already at table.csv:9",
+    ]
+
+
+def test_twenty_problems_are_told_and_the_rest_counted(engine: Engine, tmp_path: Path) -> None:
+    report = load(engine, "many", csv_file(tmp_path, "question,score\n" + "а,плохо\n" * 25))
+    assert report.questions == Counts(read=25, skipped=25)
+    assert len(report.problems) == 21
+    assert report.problems[0].startswith("table.csv:2: ")
+    assert report.problems[-1] == "and 5 more"
+
+
+def test_vectors_that_do_not_fit_together_are_told(engine: Engine, tmp_path: Path) -> None:
+    chunks = [{"id": n, "text": "т", "embedding": v} for n, v in enumerate([[1, 2], [1, 2, 3], [0, 0], "x", [1e39]])]
+    report = load(engine, "mixed", write(tmp_path / "c.jsonl", chunks), kind="chunks")
+    assert report.chunks == Counts(read=5, added=3, skipped=2)
+    assert report.problems == [
+        "chunk: vectors with different numbers of dimensions: 2 in 2 rows (id '0' and more), 3 in 1 rows (id '1' and "
+        "more); embed all with one model",
+        "chunk: 1 vectors of zeros (id '2' first), which are like no other vector",
+        "c.jsonl:4: skipped, embedding = 'x': not valid JSON (Expecting value)",
+        "c.jsonl:5: skipped, embedding = [1e+39]: no vector; write a list of 1 to 16,000 finite numbers",
+    ]
+
+
+CYRILLIC = "id,question\n1,Где взять справку?\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (
+            CYRILLIC.encode("cp1251"),
+            r"not UTF-8 at byte 14 \(0xc3\), line 2; nothing .* like cp1251: add --encoding cp12",
+        ),
+        (CYRILLIC.encode("utf-16"), r"not UTF-8 at byte 0 \(0xff\), line 1; .* add --encoding utf-16"),
+        ("id,question\n1,café\n".encode("latin-1"), r"byte 17 \(0xe9\), line 2; .*--encoding"),
+        (b"", "the first line is empty"),
+        (b"\n", "the first line is empty"),
+        (b"id,qestion\n1,a\n", r"no column in .*: 'question'; did you mean 'qestion'\? Map it: --map question=NAME"),
+        (b"question,question\na,b\n", "column 'question' stands twice"),
+        (b'question,answer\n"a"b,c\n', "the row at line 2: .*nothing was loaded"),
+        (b'question,answer\na,b\n"c,d\ne,f\n', "the row at line 3: unexpected end of data"),
+    ],
+)
+def test_csv_that_cannot_be_read_loads_nothing(engine: Engine, tmp_path: Path, content: bytes, message: str) -> None:
+    (tmp_path / "t.csv").write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        load(engine, "csv_nothing", tmp_path / "t.csv")
+    assert rows(engine, "SELECT to_regclass('source_csv_nothing.question_answer')") == [(None,)]
+
+
+@pytest.mark.parametrize("encoding", ["cp1251", "utf-16", "koi8-r"])
+def test_another_encoding_can_be_named(engine: Engine, tmp_path: Path, encoding: str) -> None:
+    name = f"encoded_{encoding.replace('-', '_')}"
+    load(engine, name, csv_file(tmp_path, CYRILLIC, encoding), encoding=encoding)
+    assert rows(engine, f"SELECT question FROM source_{name}.question_answer") == [("Где взять справку?",)]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("t.parquet", b"PAR1", "not a whole Parquet file"),
+        ("t.xlsx", b"", r"ends in \.csv, .*save a spreadsheet as CSV"),
+        ("t.jsonl", b'{"question": "a"}\n{"question": \n', r"t\.jsonl: line 2, column 1\d?: not valid JSON"),
+        ("t.jsonl", b'{"Question": "a"}\n', "no column in .*did you mean 'Question'"),
+        ("t.csv", b"question\na\n", "no encoding 'cp125'"),
+    ],
+)
+def test_files_that_cannot_be_read(tmp_path: Path, name: str, content: bytes, message: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        table.read(tmp_path / name, encoding="cp125" if "cp125" in message else "utf-8-sig")
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
+def test_a_file_that_is_not_there(tmp_path: Path, suffix: str) -> None:
+    with pytest.raises(InputError, match=r"nowhere.*[Nn]o such file"):
+        table.read(tmp_path / f"nowhere{suffix}")
+
+
+def test_a_parquet_without_the_column_names_the_nearest(tmp_path: Path) -> None:
+    pd.DataFrame({"questions": ["а"], "answer": ["б"]}).to_parquet(tmp_path / "t.parquet")
+    with pytest.raises(InputError, match=r"no column in .*t\.parquet: 'question'; did you mean 'questions'\?"):
+        table.read(tmp_path / "t.parquet")
+
+
+@pytest.mark.parametrize(
+    ("mapping", "message"),
+    [
+        ({"scor": "b"}, "no column of questions: 'scor'; did you mean 'score'?"),
+        ({"score": "c"}, "no column in .*: 'c'; there are: b, question"),
+    ],
+)
+def test_a_wrong_mapping_names_the_nearest(tmp_path: Path, mapping: dict[str, str], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        table.read(csv_file(tmp_path, "question,b\nа,б\n"), mapping=mapping)
+
+
+def test_a_misspelt_column_is_told(engine: Engine, tmp_path: Path) -> None:
+    report = load(engine, "misspelt", csv_file(tmp_path, "question,anwser,zzz\nа,б,в\n"))
+    assert report.problems == ["table.csv: column 'anwser' is not used; did you mean 'answer'?"]
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "expected"),
+    [
+        ("id", 12, "12"),
+        ("id", 12.0, "12"),
+        ("answer", "  ", None),
+        ("score", float("nan"), None),
+        ("score", "5", 5),
+        ("score", "5.0", 5),
+        ("created_at", "2026-03-05", datetime(2026, 3, 5, tzinfo=UTC)),
+        ("created_at", "2026-03-05 10:00:00+0300", datetime(2026, 3, 5, 10, tzinfo=timezone(timedelta(hours=3)))),
+        ("relevant_chunk_ids", "a; b;a;", ["a", "b"]),
+        ("relevant_chunk_ids", "[1, 2]", ["1", "2"]),
+        ("relevant_chunk_ids", '{"1": 0.5, "2": null}', {"1": 0.5}),
+        ("relevant_chunk_ids", [("1", 2)], {"1": 2}),
+        ("relevant_chunk_ids", [], []),
+        ("relevant_chunk_ids", 5, ["5"]),
+        ("answerable", "Да", True),
+        ("answerable", 0, False),
+        ("answerable", "FALSE", False),
+    ],
+)
+def test_what_cells_mean(column: str, value: object, expected: object) -> None:
+    assert parse(column, value) == expected
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("question", ["a"]),
+        ("question", True),
+        ("score", "5,0"),
+        ("score", 4.5),
+        ("score", 10**12),
+        ("score", True),
+        ("turn", "inf"),
+        ("created_at", "05.03.2026"),
+        ("created_at", 1767225600),
+        ("relevant_chunk_ids", '{"1": "high"}'),
+        ("relevant_chunk_ids", "[1,"),
+        ("relevant_urls", [["a"]]),
+        ("answerable", 2),
+        ("embedding", [[1.0]]),
+        ("embedding", [float("nan")]),
+        ("embedding", []),
+    ],
+)
+def test_what_cells_cannot_mean(column: str, value: object) -> None:
+    with pytest.raises(BadValue):
+        parse(column, value)
