@@ -4,14 +4,14 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from db.errors import unknown
+from db.errors import InputError, unknown
 from db.fulltext import CONFIGURATIONS, index_corpus
 from db.sources import Corpus
 from db.tables import chunk_vector
 from db.vectors import corpus_name, index_vectors
 from tasks.connect import database, source
 from tasks.embed import embed
-from tasks.models.embedders import embedders
+from tasks.models.embedders import Embedder, Vectors, embedders
 from tasks.retrievers.dense import Dense, unit_vectors
 from tasks.retrievers.fulltext import Fulltext
 from tasks.retrievers.hybrid import Hybrid
@@ -19,7 +19,7 @@ from tasks.retrievers.outside import Outside, from_callable, from_service
 from tasks.retrievers.pgvector import Pgvector
 from tasks.retrievers.protocol import Ranking, Retriever
 from tasks.run import Run
-from tasks.settings import settings
+from tasks.settings import masked, settings
 
 __all__ = ["RETRIEVERS", "Ranking", "Retriever", "retriever_kind"]
 
@@ -34,9 +34,7 @@ class Kind(NamedTuple):
 
 def _dense(run: Run, corpus: Corpus) -> Retriever:
     questions, chunks = embedders(run.resolved["embedder"], settings())
-    if corpus.vectors is not None and run.resolved["vectors"] == "stored":
-        return Dense(corpus.ids, unit_vectors(corpus.vectors), questions)
-    return Dense(corpus.ids, embed(corpus.texts, chunks, database()), questions)
+    return Dense(corpus.ids, _chunk_vectors(run, corpus, chunks), questions)
 
 
 def _pgvector(run: Run, corpus: Corpus) -> Retriever:
@@ -54,11 +52,18 @@ def _pgvector(run: Run, corpus: Corpus) -> Retriever:
             where=chunk.embedding.is_not(None) & chunk.text.is_not(None),
         )
     name = corpus_name(chunks.identity, corpus.ids, corpus.texts)
-    index_vectors(database(), name, corpus.ids, embed(corpus.texts, chunks, database()))
+    index_vectors(database(), name, corpus.ids, _chunk_vectors(run, corpus, chunks))
     ours = chunk_vector.c
     return Pgvector(
         database(), questions, chunk_id=ours.chunk_id, vector=ours.vector, tie=ours.position, where=ours.corpus == name
     )
+
+
+def _chunk_vectors(run: Run, corpus: Corpus, chunks: Embedder) -> Vectors:
+    """The source's own vectors where they are used, else the embedder's; at length 1, NaN without a direction."""
+    if corpus.vectors is not None and run.resolved["vectors"] == "stored":
+        return unit_vectors(corpus.vectors)
+    return unit_vectors(embed(corpus.texts, chunks, database()))
 
 
 def _hybrid(run: Run, corpus: Corpus) -> Retriever:
@@ -94,9 +99,14 @@ def retriever_kind(name: str) -> Kind:
     """The kind of a retriever's name, a service's address or a callable's.
 
     Raises:
-        InputError: there is none; the nearest is named.
+        InputError: there is none, and the nearest is named; or an address that has a password in it.
     """
     if re.match(r"https?://", name):
+        if "@" in name.split("/")[2]:
+            where = "YARUS_RETRIEVER_SERVICE__HEADERS"
+            raise InputError(
+                f"retriever {masked(name)!r}: the address is stored with results; put secrets into {where}"
+            )
         return RETRIEVERS["http://…"]
     if re.fullmatch(r"[\w.]+:\w+", name):
         return RETRIEVERS["module:function"]

@@ -28,15 +28,18 @@ class Dense:
         """See `Retriever`. A batch is one matrix product; the first `timed` questions are also timed alone."""
         if vectors is None:
             raise ValueError("the dense retriever needs the vectors of the questions")
+        if not self._ids:
+            return [Ranking([], []) for _ in questions]
         latencies = [self._latency_ms(question, k) for question in questions[:timed]]
         indices, similarities = nearest(self._vectors, vectors, k)
+        depths = np.where(vectors.any(axis=1), k, 0)  # a question that the embedder sees nothing in is near to nothing
         return [
             Ranking(
-                ids=[self._ids[chunk] for chunk in row],
-                distances=(1.0 - near).tolist(),
+                ids=[self._ids[chunk] for chunk in row[:depth]],
+                distances=(1.0 - near[:depth]).tolist(),
                 latency_ms=latencies[number] if number < timed else None,
             )
-            for number, (row, near) in enumerate(zip(indices, similarities, strict=True))
+            for number, (row, near, depth) in enumerate(zip(indices, similarities, depths, strict=True))
         ]
 
     def _latency_ms(self, question: str, k: int) -> float:

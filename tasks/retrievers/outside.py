@@ -5,7 +5,8 @@ import json
 import math
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
@@ -17,7 +18,7 @@ import jmespath
 from db.errors import InputError
 from tasks.models.embedders import Vectors
 from tasks.retrievers.protocol import Ranking
-from tasks.settings import RetrieverService
+from tasks.settings import RetrieverService, masked
 
 Found = Sequence[tuple[object, float]]
 Ask = Callable[[str, int], Found]
@@ -27,20 +28,19 @@ class Outside:
     """Asks for one question at a time, several at once; whatever goes wrong with one is that question's error."""
 
     def __init__(self, ask: Ask, *, concurrency: int) -> None:
-        """Takes what gives (id, distance) pairs, nearest first."""
-        self._ask, self._concurrency = ask, concurrency
+        """Takes what gives (id, distance) pairs, nearest first, and how many questions it can take at once."""
+        self._ask, self._threads = ask, ThreadPoolExecutor(concurrency)  # shared by all batches, so that it holds
 
     def retrieve(self, questions: Sequence[str], vectors: Vectors | None, k: int, *, timed: int) -> list[Ranking]:
         """See `Retriever`."""
-        with ThreadPoolExecutor(self._concurrency) as pool:
-            return list(pool.map(lambda question: self._one(question, k), questions))
+        return list(self._threads.map(lambda question: self._one(question, k), questions))
 
     def _one(self, question: str, k: int) -> Ranking:
         start = time.perf_counter()
         try:
             ids, distances = checked(self._ask(question, k), k)
         except Exception as error:  # noqa: BLE001 - code that is not ours may raise anything; it becomes a status
-            return Ranking([], [], error=f"{type(error).__name__}: {error}")
+            return Ranking([], [], error=masked(f"{type(error).__name__}: {' '.join(str(error).split())}"))
         return Ranking(ids, distances, (time.perf_counter() - start) * 1_000)
 
 
@@ -48,14 +48,17 @@ def checked(found: Found, k: int) -> tuple[list[str], list[float]]:
     """The first k ids and distances, if they are a ranking.
 
     Raises:
-        ValueError: pairs are malformed, an id comes twice, or the distances do not ascend.
+        ValueError: these are no pairs, an id comes twice, or the distances do not ascend.
     """
-    pairs = [(str(chunk), float(distance)) for chunk, distance in found][:k]
+    try:
+        pairs = [(str(chunk), float(distance)) for chunk, distance in found][:k]
+    except (TypeError, ValueError):
+        raise ValueError(f"expected pairs of id and distance, nearest first, not {str(found)[:100]}") from None
     ids, distances = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
-    if twice := next((chunk for rank, chunk in enumerate(ids) if chunk in ids[:rank]), None):
-        raise ValueError(f"id {twice!r} was returned twice")
-    for rank, (near, far) in enumerate(pairwise(distances), start=1):
-        if not near <= far or math.isnan(far):
+    if len(set(ids)) < len(ids):
+        raise ValueError(f"id {Counter(ids).most_common(1)[0][0]!r} was returned twice")
+    for rank, (near, far) in enumerate(pairwise((-math.inf, *distances))):
+        if not near <= far:  # true of NaN too
             raise ValueError(f"distances do not ascend: {near} at rank {rank}, then {far}; return the nearest first")
     return ids, distances
 
@@ -71,7 +74,7 @@ def from_callable(name: str) -> Ask:
         sys.path.insert(0, here)
     try:
         found = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
+    except (ImportError, AttributeError, SyntaxError) as error:
         raise InputError(f"{name!r}: {error}; expected module:function, importable from here") from None
     if not callable(found):
         raise InputError(f"{name!r} is no function but {type(found).__name__}")
@@ -88,15 +91,19 @@ def from_service(url: str, service: RetrieverService) -> Ask:
     try:
         template = json.loads(service.request)
         ids, distances = jmespath.compile(service.ids), jmespath.compile(service.distances)
-    except (json.JSONDecodeError, jmespath.exceptions.ParseError) as error:
+    except (json.JSONDecodeError, jmespath.exceptions.JMESPathError) as error:
         raise InputError(f"YARUS_RETRIEVER_SERVICE: {error}") from None
     headers = {name: value.get_secret_value() for name, value in service.headers.items()}
     client = httpx.Client(timeout=service.timeout_s, headers=headers)
 
     def ask(question: str, k: int) -> Found:
-        response = client.post(url, json=_filled(template, question, k))
-        response.raise_for_status()
-        reply = response.json()
+        response = client.post(url, json=filled(template, {"$question": question, "$k": k}))
+        if not response.is_success:
+            raise ValueError(f"the service answered {response.status_code}: {response.text[:200]}")
+        try:
+            reply = response.json()
+        except ValueError:
+            raise ValueError(f"the reply is no JSON: {response.text[:200]}") from None
         names, far = ids.search(reply), distances.search(reply)
         if not isinstance(names, list):
             raise ValueError(f"{service.ids!r} finds no list in the reply: {response.text[:200]}")
@@ -107,10 +114,10 @@ def from_service(url: str, service: RetrieverService) -> Ask:
     return ask
 
 
-def _filled(template: Any, question: str, k: int) -> Any:
-    """The template with "$question" and "$k" replaced, wherever they stand."""
+def filled(template: Any, values: Mapping[str, Any]) -> Any:
+    """The template with every text that is a name ("$question") replaced by its value, wherever it stands."""
     if isinstance(template, dict):
-        return {name: _filled(value, question, k) for name, value in template.items()}
+        return {name: filled(value, values) for name, value in template.items()}
     if isinstance(template, list):
-        return [_filled(value, question, k) for value in template]
-    return {"$question": question, "$k": k}.get(template, template) if isinstance(template, str) else template
+        return [filled(value, values) for value in template]
+    return values.get(template, template) if isinstance(template, str) else template
