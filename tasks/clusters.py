@@ -12,7 +12,6 @@ from prefect.cache_policies import NO_CACHE
 from scipy.spatial.distance import cdist
 
 from db import journal
-from db.errors import InputError
 from metrics import embedding
 from metrics.statistics import Interval, bootstrap_statistic
 from tasks.cases import with_columns
@@ -44,18 +43,22 @@ async def embed_texts(run: Run) -> Run:
 
 @task(task_run_name="measure the clusters", cache_policy=NO_CACHE)
 async def measure_clusters(run: Run) -> dict[str, Whole]:
-    """Scores every text, and the set of them; texts without a cluster or a direction are left out and counted."""
+    """Scores every text, and the set of them.
+
+    A text without a cluster counts in the geometry of the whole only; one whose vector is zero or missing, nowhere.
+    """
     return await asyncio.to_thread(_measure_clusters, run)
 
 
 def _embed_texts(run: Run) -> Run:
-    run = choose_vectors(run, read_stored_corpus(run))
     corpus = read_stored_corpus(run)
+    run = choose_vectors(run, corpus)
     if run.resolved["vectors"] == "stored" and corpus.vectors is not None:
         vectors = np.asarray(corpus.vectors)
     else:
-        _, chunks = embedders(run.resolved["embedder"], settings())
-        vectors = embed(read_cases(run)["text"].to_pylist(), chunks, database())
+        questions, chunks = embedders(run.resolved["embedder"], settings())
+        model = questions if run.resolved["texts"] == "questions" else chunks
+        vectors = embed(read_cases(run)["text"].to_pylist(), model, database())
     np.save(run.work / "vectors.npy", vectors)
     journal.describe(database(), run.id, resolved=run.resolved)
     return run
@@ -66,53 +69,55 @@ def _measure_clusters(run: Run) -> dict[str, Whole]:
     if not isinstance(parameters, Tier0):
         raise TypeError(f"{run.tier} has no clusters")
     vectors = np.load(run.work / "vectors.npy")
-    cases = _usable(read_cases(run), vectors)
-    kept = np.array([status == "ok" for status in cases["status"].to_pylist()])
-    if not kept.any():
-        raise InputError(f"source {run.parameters.source!r}: no text has a cluster and a vector; try --texts chunks")
-    there, clusters = vectors[kept], [c for c, keep in zip(cases["cluster"].to_pylist(), kept, strict=True) if keep]
+    there = np.linalg.norm(vectors, axis=1) > 0  # NaN: no vector is stored; 0: the embedder sees nothing in the text
+    cases = _without_direction(read_cases(run), ~there)
+    labelled = np.array([status == "ok" for status in cases["status"].to_pylist()])
+    clusters = [cluster for cluster, has in zip(cases["cluster"].to_pylist(), labelled, strict=True) if has]
+    silhouettes = embedding.silhouette_samples(vectors[labelled], clusters, metric=parameters.distance)
+    nearest = embedding.nearest_neighbour_distances(vectors[there])
     cases = with_columns(
         cases,
-        silhouette_score=_spread_out(embedding.silhouette_samples(there, clusters, metric=parameters.distance), kept),
-        nn_distance=_spread_out(embedding.nearest_neighbour_distances(there), kept),
-        spread=_spread_out(embedding.centroid_distances(there), kept),
+        silhouette_score=_spread_out(silhouettes, labelled),
+        nn_distance=_spread_out(nearest, there),
+        spread=_spread_out(embedding.centroid_distances(vectors[there]), there),
     )
     keep_batch(run, 0, cases)
-    return _whole(there, clusters, parameters.seed)
+    return _clustering(vectors[labelled], clusters, parameters.seed) | _geometry(vectors[there], nearest)
 
 
-def _usable(cases: pa.Table, vectors: Vectors) -> pa.Table:
+def _without_direction(cases: pa.Table, without: NDArray[np.bool_]) -> pa.Table:
     """The cases, with those whose vector is missing or zero marked as not applicable."""
-    lengths = np.linalg.norm(vectors, axis=1)
-    missing = ~(lengths > 0)  # NaN: no vector stored; 0: the text has nothing that the embedder sees
     statuses, reasons = cases["status"].to_pylist(), cases["reason"].to_pylist()
-    for number in np.flatnonzero(missing):
+    for number in np.flatnonzero(without):
         statuses[number], reasons[number] = "not_applicable", "the text has no vector, or a zero one"
     return with_columns(cases, status=statuses, reason=reasons)
 
 
-def _whole(vectors: Vectors, clusters: list[str], seed: int) -> dict[str, Whole]:
-    """The metrics over the set; intervals by resampling clusters where the metric is a mean over clusters."""
+def _clustering(vectors: Vectors, clusters: list[str], seed: int) -> dict[str, Whole]:
+    """The metrics over texts with a cluster; intervals by resampling clusters, over which they are means."""
     sizes = embedding.cluster_sizes(clusters)
-    n = len(vectors)
     similarities = embedding.cluster_similarities(vectors, clusters)
-    distance = embedding.nearest_neighbour_distance(vectors)
+    inside = similarities[~np.isnan(similarities)]
+    interval = bootstrap_statistic(lambda rows: float(inside[rows].mean()), len(inside), seed=seed)
+    apart = embedding.inter_cluster_distance(vectors, clusters)
+    n = len(vectors)
+    return {
+        "total_texts": Whole(n or math.nan, UNKNOWN, n),
+        "total_pairs": Whole(float((sizes * (sizes - 1) // 2).sum()) if n else math.nan, UNKNOWN, n),
+        "n_clusters": Whole(len(sizes) or math.nan, UNKNOWN, n),
+        "avg_intra_cluster_sim": Whole(embedding.mean_defined(similarities), interval, len(inside)),
+        "avg_inter_cluster_dist": Whole(apart, _apart_interval(vectors, clusters, seed), len(sizes)),
+    }
+
+
+def _geometry(vectors: Vectors, nearest: NDArray[np.float64]) -> dict[str, Whole]:
+    """The metrics over all texts with a vector; `nearest` has the mean distance of each to its nearest others."""
     values = {
-        "total_texts": float(n),
-        "total_pairs": float((sizes * (sizes - 1) // 2).sum()),
-        "n_clusters": float(len(sizes)),
-        "density_score": embedding.density_score(distance),
+        "density_score": embedding.density_score(embedding.mean_defined(nearest)),
         "effective_dimensionality": embedding.effective_dimensionality(vectors),
         "avg_pairwise_distance": embedding.mean_pairwise_distance(vectors),
     }
-    whole = {name: Whole(value, UNKNOWN, n) for name, value in values.items()}
-    apart = embedding.inter_cluster_distance(vectors, clusters)
-    whole["avg_inter_cluster_dist"] = Whole(apart, _apart_interval(vectors, clusters, seed), len(sizes))
-    inside = similarities[~np.isnan(similarities)]
-    value = embedding.intra_cluster_similarity(vectors, clusters)
-    interval = bootstrap_statistic(lambda rows: float(inside[rows].mean()), len(inside), seed=seed)
-    whole["avg_intra_cluster_sim"] = Whole(value, interval, len(inside))
-    return whole
+    return {name: Whole(value, UNKNOWN, len(vectors)) for name, value in values.items()}
 
 
 def _apart_interval(vectors: Vectors, clusters: list[str], seed: int) -> Interval:
@@ -120,8 +125,8 @@ def _apart_interval(vectors: Vectors, clusters: list[str], seed: int) -> Interva
 
     A cluster drawn twice is not compared with itself. None above 5,000 clusters, whose distances would not fit.
     """
-    codes = np.unique(clusters, return_inverse=True)[1]
-    m = int(codes.max()) + 1
+    names, codes = np.unique(clusters, return_inverse=True)
+    m = len(names)
     if not 2 <= m <= MOST_CLUSTERS:
         return UNKNOWN
     sums = np.zeros((m, vectors.shape[1]))

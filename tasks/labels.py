@@ -6,9 +6,10 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
+from db.errors import InputError
 from db.sources import Corpus
 from db.urls import canonical_url
-from tasks.cases import table
+from tasks.cases import table, with_columns
 
 Row = dict[str, Any]
 Labels = dict[str, float]
@@ -31,41 +32,58 @@ def annotated_cases(source: str, questions: Sequence[Row], corpus: Corpus, unit:
     """
     pages = pages_of(corpus)
     labels = [_labels(question, unit, pages) for question in questions]
-    shown = [
-        unit == "page" and not question.get("origin") and bool(of)
-        for question, of in zip(questions, labels, strict=True)
-    ]
-    notes: list[Note] = [{"note": "page from the log", "n": sum(shown)}] if any(shown) else []
+    fallbacks = sum(
+        bool(of) and not _annotated(question, unit, pages) for of, question in zip(labels, questions, strict=True)
+    )
+    notes: list[Note] = [{"note": "page from the log", "n": fallbacks}] if fallbacks else []
     cases, stale = _cases(source, questions, labels, unit, pages)
     return cases, notes + stale
 
 
-def logged_cases(source: str, questions: Sequence[Row], corpus: Corpus) -> tuple[pa.Table, list[Note]]:
+def merged(questions: Sequence[Row]) -> list[list[Row]]:
+    """Duplicate questions together: those that differ in case and white space only, in order of first appearance."""
+    groups: dict[str, list[Row]] = {}
+    for question in questions:
+        groups.setdefault(" ".join(question["question"].casefold().split()), []).append(question)
+    return list(groups.values())
+
+
+def logged_cases(source: str, groups: Sequence[list[Row]], corpus: Corpus) -> tuple[pa.Table, list[Note]]:
     """The real users' cases: the page that the bot showed is the label, duplicate questions are one case.
 
-    Questions are the same when they differ in case and white space only. Their pages are united; a score counts when
-    all of them agree on it.
+    Args:
+        source: its name, for the case ids.
+        groups: duplicate questions together, as `merged` returns them; the pages of all count.
+        corpus: the chunks, to tell labels that name nothing.
 
     Returns:
         The table of cases with their stratum, and notes.
     """
-    merged: dict[str, list[Row]] = {}
-    for question in questions:
-        merged.setdefault(" ".join(question["question"].casefold().split()), []).append(question)
-    firsts = [rows[0] for rows in merged.values()]
-    urls = [[canonical_url(row["confluence_url"]) for row in rows] for rows in merged.values()]
-    labels: list[Labels] = [dict.fromkeys((url for url in shown if url), 1.0) for shown in urls]
-    cases, notes = _cases(source, firsts, labels, "page", pages_of(corpus))
-    if len(firsts) < len(questions):
-        notes.append({"note": "duplicates merged", "n": len(questions) - len(firsts)})
-    strata = [stratum(row["score"] for row in rows) for rows in merged.values()]
-    return cases.append_column("stratum", pa.array(strata)), notes
+    firsts = [rows[0] for rows in groups]
+    cases, notes = _cases(source, firsts, [_shown_page(rows) for rows in groups], "page", pages_of(corpus))
+    if (repeated := sum(map(len, groups)) - len(groups)) > 0:
+        notes.append({"note": "duplicates merged", "n": repeated})
+    return with_columns(cases, stratum=[stratum(row["score"] for row in rows) for rows in groups]), notes
+
+
+def topics(questions: Sequence[Row]) -> tuple[list[str | None], list[Note]]:
+    """The cluster of every question: its annotated topic; where it has no annotation, the page that the bot showed."""
+    named = [question.get("cluster") for question in questions]
+    shown = [
+        name if name is not None or row.get("origin") else next(iter(_shown_page([row])), None)
+        for name, row in zip(named, questions, strict=True)
+    ]
+    fallbacks = named.count(None) - shown.count(None)
+    return shown, [{"note": "topic from the log", "n": fallbacks}] if fallbacks else []
 
 
 def stratum(scores: Iterable[int | None]) -> str:
-    """What users said of the answer: `confirmed` (5), `contradicted` (1), else `agreement` (nothing clear)."""
-    said = {score for score in scores if score is not None}
-    return {frozenset({GOOD}): "confirmed", frozenset({BAD}): "contradicted"}.get(frozenset(said), "agreement")
+    """What users said of the answer: `confirmed` (5 only), `contradicted` (1 only), else `agreement`.
+
+    Scores 2 to 4 say nothing clear and count as none; 5 and 1 for the same question contradict each other.
+    """
+    said = {score for score in scores if score in (GOOD, BAD)}
+    return "agreement" if len(said) != 1 else "confirmed" if said == {GOOD} else "contradicted"
 
 
 def pages_of(corpus: Corpus) -> dict[str, str | None]:
@@ -97,6 +115,11 @@ def topic_and_score(question: Row) -> str:
     return f"{question.get('cluster') or canonical_url(question['confluence_url']) or ''}|{question['score']}"
 
 
+def page_and_stratum(rows: Sequence[Row]) -> str:
+    """The same of duplicate questions."""
+    return f"{next(iter(_shown_page(rows)), '')}|{stratum(row['score'] for row in rows)}"
+
+
 def _cases(
     source: str, questions: Sequence[Row], labels: Sequence[Labels], unit: Unit, pages: dict[str, str | None]
 ) -> tuple[pa.Table, list[Note]]:
@@ -119,20 +142,25 @@ def _cases(
     return cases, [{"note": "stale labels", "n": stale}] if stale else []
 
 
+def _shown_page(rows: Iterable[Row]) -> Labels:
+    """The pages that the bot showed for a question, or for its duplicates."""
+    shown = (canonical_url(row["confluence_url"]) for row in rows)
+    return {page: 1.0 for page in shown if page is not None}
+
+
 def _labels(question: Row, unit: Unit, pages: dict[str, str | None]) -> Labels:
-    """Id -> grade of what is relevant, of the unit."""
+    """Id -> grade of what is relevant, of the unit: as annotated, else for pages the one that the bot showed."""
+    annotated = _annotated(question, unit, pages)
+    return annotated if annotated or unit == "chunk" or question.get("origin") else _shown_page([question])
+
+
+def _annotated(question: Row, unit: Unit, pages: dict[str, str | None]) -> Labels:
+    """Id -> grade, above 0, of what the annotation names as relevant; of the unit."""
+    chunks = _graded(question, "relevant_chunk_ids")
     if unit == "chunk":
-        return {name: grade for name, grade in _graded(question.get("relevant_chunk_ids")).items() if grade > 0}
-    annotated = _annotated_pages(question, pages)
-    if annotated or question.get("origin"):
-        return annotated
-    shown = canonical_url(question["confluence_url"])
-    return {shown: 1.0} if shown else {}
-
-
-def _annotated_pages(question: Row, pages: dict[str, str | None]) -> Labels:
-    named = [(canonical_url(url), grade) for url, grade in _graded(question.get("relevant_urls")).items()]
-    named += [(pages.get(chunk), grade) for chunk, grade in _graded(question.get("relevant_chunk_ids")).items()]
+        return {chunk: grade for chunk, grade in chunks.items() if grade > 0}
+    named = [(canonical_url(url), grade) for url, grade in _graded(question, "relevant_urls").items()]
+    named += [(pages.get(chunk, chunk), grade) for chunk, grade in chunks.items()]  # one that is gone stays, as stale
     labels: Labels = {}
     for page, grade in named:  # a page is as relevant as its most relevant chunk
         if page is not None and grade > 0:
@@ -140,11 +168,24 @@ def _annotated_pages(question: Row, pages: dict[str, str | None]) -> Labels:
     return labels
 
 
-def _graded(labels: Any) -> Labels:
-    """A list of ids has grade 1 each; an object gives the grade of each."""
-    if isinstance(labels, dict):
-        return {str(name): float(grade) for name, grade in labels.items()}
-    return {str(name): 1.0 for name in labels or ()}
+def _graded(question: Row, column: str) -> Labels:
+    """A list of ids has grade 1 each; an object gives the grade of each.
+
+    Raises:
+        InputError: the column holds something else.
+    """
+    labels = question.get(column) or []
+    try:
+        if isinstance(labels, dict):
+            return {name: float(grade) for name, grade in labels.items()}
+        if isinstance(labels, list):
+            return {str(name): 1.0 for name in labels}
+    except (TypeError, ValueError):
+        pass
+    raise InputError(
+        f"annotation.{column} of question {question['question_id']}: expected a list of ids, or an object of id and "
+        f"grade, not {labels!r}"
+    )
 
 
 def _state(labels: Labels, known: Labels, unit: Unit) -> tuple[str, str | None]:
@@ -161,3 +202,34 @@ def _group(question: Row, known: Labels, unit: Unit, pages: dict[str, str | None
         return f"user {question['user_id']}"
     name = next(iter(known), None)
     return pages.get(name) if name is not None and unit == "chunk" else name
+
+
+def reference_of(question: Row) -> str | None:
+    """The ground-truth answer: the annotation's, else what the bot said and a user rated good."""
+    if question.get("origin"):
+        return question.get("ground_truth_answer") or None
+    return (question["answer"] or None) if question["score"] == GOOD else None
+
+
+def answerable(question: Row) -> bool | None:
+    """Whether the corpus has the answer: as annotated, else known only where there is a reference."""
+    said: bool | None = question.get("answerable")
+    return said if said is not None else (True if reference_of(question) else None)
+
+
+def shown_rightly(question: Row) -> bool | None:
+    """Whether the answer should have been shown: as annotated, else by the user's score."""
+    if question.get("origin"):
+        said: bool | None = question.get("ground_truth_show")
+        return said
+    return {GOOD: True, BAD: False}.get(question["score"] or 0)
+
+
+def ideal_context(question: Row, corpus: Corpus, pages: dict[str, str | None]) -> list[str]:
+    """Ids of the chunks that answer the question: those labelled, or where only pages are, all of theirs in order."""
+    known = set(corpus.ids)
+    chunks = [chunk for chunk in _labels(question, "chunk", pages) if chunk in known]
+    if chunks:
+        return chunks
+    wanted = _labels(question, "page", pages)
+    return [chunk for chunk in corpus.ids if pages[chunk] in wanted]

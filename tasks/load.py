@@ -5,6 +5,7 @@ import hashlib
 import json
 import logging
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +20,19 @@ from db.errors import InputError
 from db.sources import Corpus, Source, read_corpus, read_questions, snapshot
 from tasks.cases import table
 from tasks.connect import database, source
-from tasks.labels import Note, Row, annotated_cases, default_unit, logged_cases, pages_of, sampled, topic_and_score
+from tasks.labels import (
+    Note,
+    Row,
+    annotated_cases,
+    default_unit,
+    logged_cases,
+    merged,
+    page_and_stratum,
+    pages_of,
+    sampled,
+    topic_and_score,
+    topics,
+)
 from tasks.parameters import Tier0, Tier1
 from tasks.retrievers import retriever_kind
 from tasks.run import Run
@@ -78,39 +91,45 @@ def statuses(cases: pa.Table) -> dict[str, int]:
 
 
 def _load(run: Run) -> Run:
-    if _loaded(run):
+    if loaded(run):
         return run
-    where, questions, corpus = _read(run, vectors=_wants_vectors(run))
+    where, questions, corpus = read_source(run, vectors=wants_vectors(run))
     parameters = run.retrieval
     unit = default_unit(questions)
     if isinstance(parameters, Tier1) and parameters.unit != "auto":
         unit = parameters.unit
-    cases, notes = annotated_cases(where.name, _sample(run, questions), corpus, unit)
-    return _keep(run, where, cases, corpus, notes, unit=unit, **_retrieval(run, cases))
+    kept = sample(run, map(topic_and_score, questions))
+    cases, notes = annotated_cases(where.name, [questions[number] for number in kept], corpus, unit)
+    return keep_loaded(run, where, cases, corpus, notes, unit=unit, **_retrieval(run, cases))
 
 
 def _load_log(run: Run) -> Run:
-    if _loaded(run):
+    if loaded(run):
         return run
-    where, questions, corpus = _read(run, vectors=_wants_vectors(run))
-    cases, notes = logged_cases(where.name, _sample(run, questions), corpus)
-    return _keep(run, where, cases, corpus, notes, unit="page", **_retrieval(run, cases))
+    where, questions, corpus = read_source(run, vectors=wants_vectors(run))
+    groups = merged(questions)
+    kept = sample(run, map(page_and_stratum, groups))
+    cases, notes = logged_cases(where.name, [groups[number] for number in kept], corpus)
+    return keep_loaded(run, where, cases, corpus, notes, unit="page", **_retrieval(run, cases))
 
 
 def _load_texts(run: Run) -> Run:
-    if _loaded(run):
+    if loaded(run):
         return run
     parameters = run.parameters
     if not isinstance(parameters, Tier0):
         raise TypeError(f"{run.tier} has no texts to load")
     chunks = parameters.texts == "chunks"
-    where, questions, corpus = _read(run, vectors=chunks and parameters.vectors != "computed")
+    if not chunks and parameters.vectors == "stored":
+        raise InputError("tier0: the vectors of questions are always computed; leave out --vectors stored")
+    where, questions, corpus = read_source(run, vectors=chunks and parameters.vectors != "computed")
+    notes: list[Note] = []
     if chunks:
         ids, texts, clusters = corpus.ids, corpus.texts, list(pages_of(corpus).values())
     else:
         ids = [question["question_id"] for question in questions]
         texts = [question["question"] for question in questions]
-        clusters = [question.get("cluster") for question in questions]
+        clusters, notes = topics(questions)
     cases = table(
         case_id=[f"{where.name}:{parameters.texts}:{text_id}" for text_id in ids],
         question_id=[None if chunks else text_id for text_id in ids],
@@ -121,27 +140,38 @@ def _load_texts(run: Run) -> Run:
         text=texts,
         cluster=clusters,
     )
-    kept = sampled([str(cluster) for cluster in clusters], parameters.limit, parameters.seed)
+    kept = sample(run, map(str, clusters))
     cases = cases.take(kept)
-    if corpus.vectors is not None:
-        corpus = replace(corpus, vectors=corpus.vectors[kept])
-    return _keep(
-        run, where, cases, corpus, [], batch_size=len(cases), texts=parameters.texts, distance=parameters.distance
+    if chunks:  # the corpus and its vectors are then what is measured, row by row
+        corpus = Corpus(
+            ids=[corpus.ids[row] for row in kept],
+            urls=[corpus.urls[row] for row in kept],
+            texts=[corpus.texts[row] for row in kept],
+            vectors=corpus.vectors[kept] if corpus.vectors is not None else None,
+        )
+    return keep_loaded(
+        run, where, cases, corpus, notes, batch_size=len(cases), texts=parameters.texts, distance=parameters.distance
     )
 
 
-def _loaded(run: Run) -> bool:
+def loaded(run: Run) -> bool:
     """Whether an earlier try of this evaluation has loaded what it works on."""
     return bool(run.resolved) and (run.work / "cases.parquet").exists()
 
 
-def _wants_vectors(run: Run) -> bool:
+def wants_vectors(run: Run) -> bool:
+    """Whether the source's own vectors are to be read."""
     parameters = run.retrieval
     kind = retriever_kind(parameters.retriever or settings().retriever)
     return kind.uses_vectors and parameters.vectors != "computed"
 
 
-def _read(run: Run, *, vectors: bool) -> tuple[Source, list[Row], Corpus]:
+def read_source(run: Run, *, vectors: bool) -> tuple[Source, list[Row], Corpus]:
+    """Questions and chunks from one snapshot.
+
+    Raises:
+        InputError: there are none of either, or what is needed is missing.
+    """
     where = source(run.parameters.source)
     with snapshot(where) as connection:
         questions = read_questions(connection, where)
@@ -152,9 +182,9 @@ def _read(run: Run, *, vectors: bool) -> tuple[Source, list[Row], Corpus]:
     return where, questions, corpus
 
 
-def _sample(run: Run, questions: list[Row]) -> list[Row]:
-    strata = [topic_and_score(question) for question in questions]
-    return [questions[number] for number in sampled(strata, run.parameters.limit, run.parameters.seed)]
+def sample(run: Run, strata: Iterable[str]) -> list[int]:
+    """The numbers of the cases that are evaluated: all, or a seeded sample in which every stratum keeps its share."""
+    return sampled(list(strata), run.parameters.limit, run.parameters.seed)
 
 
 def _retrieval(run: Run, cases: pa.Table) -> dict[str, Any]:
@@ -163,7 +193,7 @@ def _retrieval(run: Run, cases: pa.Table) -> dict[str, Any]:
     return {"retriever": retriever, "k": run.retrieval.k, "gain": "linear" if graded else "binary"}
 
 
-def _keep(run: Run, where: Source, cases: pa.Table, corpus: Corpus, notes: list[Note], **resolved: Any) -> Run:
+def keep_loaded(run: Run, where: Source, cases: pa.Table, corpus: Corpus, notes: list[Note], **resolved: Any) -> Run:
     """Writes cases and corpus into the working folder, and into the journal what they are."""
     resolved = {"batch_size": max(100, -(-len(cases) // 50)), "language": where.language, "notes": notes} | resolved
     columns = {"id": corpus.ids, "url": corpus.urls, "text": corpus.texts}

@@ -28,15 +28,21 @@ from tasks.settings import settings
 TIMED = 100
 """Questions of an evaluation that are timed alone, where a batch is faster than its questions."""
 
+ROUNDING = 1e-6
+"""Above what pgvector's float32 distances and ours can differ by."""
+
+PROBED = 5
+"""Chunks that are embedded again, to see whether the stored vectors are the embedder's."""
+
 
 @task(task_run_name="index the corpus")
 async def index(run: Run) -> Run:
-    """Makes the corpus searchable, and writes down by what: retriever, embedder, whose vectors.
+    """Makes the corpus searchable, and writes down by what; a system that is not ours searches by itself.
 
     Raises:
         InputError: the source's vectors are not the embedder's.
     """
-    return await asyncio.to_thread(_index, run)
+    return await asyncio.to_thread(_index, run) if run.resolved.get("sut", "local") == "local" else run
 
 
 def _index(run: Run) -> Run:
@@ -45,7 +51,9 @@ def _index(run: Run) -> Run:
         run = choose_vectors(run, read_stored_corpus(run))
     _, retriever = _opened(run)
     if isinstance(retriever, Pgvector) and run.resolved["vectors"] == "stored":
-        run = replace(run, resolved=run.resolved | {"index_recall": _index_recall(run, retriever)})
+        recall = _index_recall(run, retriever)
+        run = replace(run, resolved=run.resolved | {"index_recall": recall})
+        run = with_notes(run, [{"note": "index recall", "value": recall}] if recall is not None else [])
     journal.describe(database(), run.id, resolved=run.resolved)
     return run
 
@@ -59,15 +67,33 @@ def choose_vectors(run: Run, corpus: Corpus) -> Run:
     configuration = settings()
     name = run.embedding.embedder or configuration.embedder
     questions, chunks = embedders(name, configuration)
-    resolved = run.resolved | {"embedder": name, "embedder_identity": questions.identity, "vectors": "computed"}
-    if corpus.vectors is not None or run.embedding.vectors == "stored":
-        notes = check_stored(corpus, chunks, run.parameters.source)
-        resolved |= {"vectors": "stored", "notes": [*resolved["notes"], *notes]}
-    return replace(run, resolved=resolved)
+    stored = corpus.vectors is not None or run.embedding.vectors == "stored"
+    notes = check_stored(corpus, chunks, run.parameters.source) if stored else []
+    resolved = {
+        "embedder": name,
+        "embedder_identity": questions.identity,
+        "vectors": "stored" if stored else "computed",
+    }
+    return with_notes(replace(run, resolved=run.resolved | resolved), notes)
 
 
-def _index_recall(run: Run, retriever: Retriever) -> float:
-    """Share of the exact nearest chunks that production's index returns, over some of the questions."""
+def with_notes(run: Run, notes: Sequence[Note]) -> Run:
+    """The evaluation with these notes, each kind once: a resumed one has some already."""
+    fresh = {note["note"] for note in notes}
+    known = [note for note in run.resolved["notes"] if note["note"] not in fresh]
+    return replace(run, resolved=run.resolved | {"notes": [*known, *notes]})
+
+
+def unknown_ids(run: Run, cases: pa.Table) -> list[Note]:
+    """A note on what was retrieved but is not in the corpus: by a service with another one, or since it changed."""
+    pages = pages_of(read_stored_corpus(run))
+    there = pages.keys() if run.resolved["unit"] == "chunk" else set(pages.values())
+    unknown = sum(found not in there for ids in cases["retrieved"].to_pylist() for found in ids or ())
+    return [{"note": "unknown ids", "n": unknown}] if unknown else []
+
+
+def _index_recall(run: Run, retriever: Retriever) -> float | None:
+    """Share of the k nearest chunks that production's index finds; of equally near ones any will do."""
     questions = read_cases(run).slice(0, TIMED)["question"].to_pylist()
     corpus = read_stored_corpus(run)
     model, _ = embedders(run.resolved["embedder"], settings())
@@ -77,8 +103,12 @@ def _index_recall(run: Run, retriever: Retriever) -> float:
     k = run.resolved["k"]
     exact = Dense(corpus.ids, unit_vectors(corpus.vectors), model).retrieve(questions, vectors, k, timed=0)
     found = retriever.retrieve(questions, vectors, k, timed=0)
-    shares = [len({*a.ids} & {*b.ids}) / len(b.ids) for a, b in zip(found, exact, strict=True)]
-    return sum(shares) / len(shares)
+    shares = [
+        sum(distance <= nearest.distances[-1] + ROUNDING for distance in ranking.distances) / len(nearest.ids)
+        for ranking, nearest in zip(found, exact, strict=True)
+        if nearest.ids
+    ]
+    return sum(shares) / len(shares) if shares else None
 
 
 def check_stored(corpus: Corpus, chunks: Embedder, source: str) -> list[Note]:
@@ -93,8 +123,10 @@ def check_stored(corpus: Corpus, chunks: Embedder, source: str) -> list[Note]:
     vectors = corpus.vectors
     if vectors is None:
         raise InputError(f"source {source!r} has no stored vectors; give --vectors computed")
-    there = np.flatnonzero(~np.isnan(vectors[:, 0]))
-    probe = there[np.linspace(0, len(there) - 1, num=min(5, len(there)), dtype=int)]
+    there = np.flatnonzero(np.linalg.norm(vectors, axis=1) > 0)  # NaN: none is stored; 0: it has no direction
+    if not len(there):
+        raise InputError(f"source {source!r}: all stored vectors are zero; give --vectors computed")
+    probe = there[np.linspace(0, len(there) - 1, num=min(PROBED, len(there)), dtype=int)]
     expected = chunks.encode([corpus.texts[number] for number in probe])
     ours = f"the embedder {chunks.identity.split('|')[0]!r}"
     way_out = "Set YARUS_EMBEDDER to the model that made them, or give --vectors computed to embed the chunks anew"
@@ -118,7 +150,7 @@ def retrieve(run: Run, cases: pa.Table) -> pa.Table:
     """Adds `retrieved`, `distances` and the latencies; a retriever that fails makes the case `sut_error`."""
     questions = cases["question"].to_pylist()
     timed = -(-TIMED // run.n_batches)
-    rankings = rank(run, questions, run.resolved["k"], timed=timed)
+    rankings = rank(run, questions, run.resolved["k"], unit=run.resolved["unit"], timed=timed)
     statuses, reasons = cases["status"].to_pylist(), cases["reason"].to_pylist()
     for number, ranking in enumerate(rankings):
         if ranking.error is not None and statuses[number] == "ok":
@@ -136,14 +168,14 @@ def retrieve(run: Run, cases: pa.Table) -> pa.Table:
     )
 
 
-def rank(run: Run, questions: Sequence[str], k: int, *, timed: int) -> list[Ranking]:
+def rank(run: Run, questions: Sequence[str], k: int, *, unit: str, timed: int) -> list[Ranking]:
     """Rankings of k chunks, or of k pages by the best chunk of each, fetching more chunks until they are found."""
     pages, retriever = _opened(run)
     vectors = _question_vectors(run, questions)
-    if run.resolved["unit"] == "chunk":
+    if unit == "chunk":
         return retriever.retrieve(questions, vectors, k, timed=timed)
     rankings: list[Ranking] = [Ranking([], [])] * len(questions)
-    pending, fetch = list(range(len(questions))), 4 * k
+    pending, fetch, n_pages = list(range(len(questions))), 4 * k, len({*pages.values()} - {None})
     while pending:
         some = vectors[pending] if vectors is not None else None
         chunks = retriever.retrieve([questions[number] for number in pending], some, fetch, timed=timed)
@@ -151,9 +183,9 @@ def rank(run: Run, questions: Sequence[str], k: int, *, timed: int) -> list[Rank
         for number, ranking in zip(pending, chunks, strict=True):
             latency_ms = ranking.latency_ms if timed else rankings[number].latency_ms
             rankings[number] = replace(by_page(ranking, pages, k), latency_ms=latency_ms)
-            if len(rankings[number].ids) < k and len(ranking.ids) == fetch:
+            if len(rankings[number].ids) < min(k, n_pages) and len(ranking.ids) == fetch:
                 short.append(number)
-        pending, fetch, timed = short, 4 * fetch, 0
+        pending, fetch, timed = short if fetch < len(pages) else [], 4 * fetch, 0
     return rankings
 
 
@@ -189,5 +221,5 @@ _OPEN: dict[str, tuple[dict[str, str | None], Retriever]] = {}
 
 
 def _cosines(left: Vectors, right: Vectors) -> Vectors:
-    products = np.einsum("ij,ij->i", left, right)
-    return np.asarray(products / np.linalg.norm(left, axis=1) / np.linalg.norm(right, axis=1))
+    lengths = np.linalg.norm(left, axis=1) * np.linalg.norm(right, axis=1)
+    return np.asarray(np.einsum("ij,ij->i", left, right) / np.where(lengths > 0, lengths, 1))
