@@ -124,7 +124,7 @@ def _columns(connection: Connection, source: Source, ours: str, problems: list[s
             what = f"column in table {table.fullname!r} of source {source.name!r}:"
             raise unknown(what, column.name, theirs, f"Map it: {setting}")
         elif column.key == "embedding":
-            problems.append(f"{table.fullname}: no column {column.name!r} ({setting}); loaded without vectors")
+            problems.append(f"{table.fullname}: no column {column.name!r}, loaded without vectors ({setting})")
     return found
 
 
@@ -135,7 +135,8 @@ def _types(connection: Connection, name: str) -> dict[str, str]:
         WHERE attrelid = to_regclass(:name) AND attnum > 0 AND NOT attisdropped ORDER BY attnum
     """)
     quote = DIALECT.identifier_preparer.quote
-    return dict(connection.execute(statement, {"name": ".".join(map(quote, name.split(".")))}).tuples().all())
+    rows = connection.execute(statement, {"name": ".".join(map(quote, name.split(".")))})
+    return {column: kind for column, kind in rows}  # noqa: C416 - dict() does not take rows by its types
 
 
 def _converted(column: Column[Any], theirs: str, setting: str) -> ColumnElement[Any]:

@@ -200,7 +200,7 @@ def test_vectors_that_do_not_fit_together_are_told(engine: Engine, tmp_path: Pat
         "chunk: vectors with different numbers of dimensions: 2 in 2 rows (id '0' and more), 3 in 1 rows (id '1' and "
         "more); embed all with one model",
         "chunk: 1 vectors of zeros (id '2' first), which are like no other vector",
-        "c.jsonl:4: skipped, embedding = 'x': not valid JSON (Expecting value)",
+        "c.jsonl:4: skipped, embedding = 'x': no vector; write a list of 1 to 16,000 finite numbers",
         "c.jsonl:5: skipped, embedding = [1e+39]: no vector; write a list of 1 to 16,000 finite numbers",
     ]
 

@@ -1,0 +1,331 @@
+"""Copies from another PostgreSQL database and from dumps; nothing may be written where the rows come from."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine, create_engine, text
+from sqlalchemy.pool import NullPool
+
+from db.cluster import programs
+from db.engine import read_only
+from db.errors import DatabaseUnavailable, InputError
+from db.importers.dump import SCRATCH, restored
+from db.importers.postgres import checked_url, newest, reading
+from db.loading import Counts, LoadReport, fill
+from db.sources import Source
+from db.tables import source_tables
+
+PRODUCTION = """
+    CREATE EXTENSION vector;
+    CREATE TABLE question_answer (
+        id bigint PRIMARY KEY, question text, embedding vector(3), answer text, confluence_url varchar(200),
+        score smallint, user_id bigint, created_at timestamp DEFAULT '2026-01-01');
+    CREATE TABLE chunk (id int PRIMARY KEY, confluence_url text, text text, embedding vector(3));
+    INSERT INTO chunk VALUES (1, 'https://wiki/a', 'Билет выдают в деканате', '[0.1,0.2,0.3]'), (2, 'None', 'б', NULL);
+    INSERT INTO question_answer VALUES
+        (1, 'где билет?', '[1,2,3]', 'в деканате', 'https://wiki/a', 5, 118, '2026-01-01 10:00'),
+        (2, '', NULL, NULL, NULL, 1, 118, '2026-01-02 10:00'),
+        (3, 'когда стипендия 🎓?', NULL, NULL, '', NULL, NULL, '2026-01-03 10:00'),
+        (4, 'без времени', NULL, NULL, NULL, NULL, NULL, NULL);
+"""
+ANNOTATION = """
+    CREATE TABLE annotation (
+        question_id bigint PRIMARY KEY, ground_truth_answer text, relevant_chunk_ids int[], relevant_urls json,
+        ground_truth_show boolean, answerable boolean, cluster text, dialog_id text, turn int, origin text);
+    INSERT INTO annotation VALUES
+        (1, 'В деканате', '{1}', '["https://wiki/a"]', true, true, 'Деканат', 'd', 1, 'manual'),
+        (9, NULL, '{2}', NULL, NULL, NULL, NULL, NULL, NULL, 'manual');
+"""
+
+
+def run(url: object, *statements: str) -> list[tuple]:
+    """Runs statements in transactions of their own; returns the rows of the last."""
+    engine = create_engine(url, poolclass=NullPool, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        for statement in statements:
+            result = connection.execute(text(statement))
+        return [tuple(row) for row in result] if result.returns_rows else []
+
+
+@pytest.fixture
+def production(engine: Engine) -> Iterator[str]:
+    """The address of another database on the embedded server, for a role that may only read."""
+    run(engine.url, "DROP DATABASE IF EXISTS production WITH (FORCE)", "DROP ROLE IF EXISTS reader")
+    run(engine.url, "CREATE DATABASE production", "CREATE ROLE reader LOGIN")
+    owner = engine.url.set(database="production")
+    run(owner, PRODUCTION, "GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader")
+    yield owner.set(username="reader").render_as_string(hide_password=False)
+    run(engine.url, "DROP DATABASE production WITH (FORCE)", "DROP ROLE reader")
+
+
+def as_owner(url: str, *statements: str) -> list[tuple]:
+    return run(url.replace("reader@", "yarus@"), *statements)
+
+
+def copy(engine: Engine, name: str, url: str, since: datetime | None = None, **mapping: dict) -> LoadReport:
+    there = read_only(url, timeout_s=30)
+    try:
+        with reading(Source("helpdesk", "production", "ru", there, source_tables(None, **mapping)), since) as rows:
+            return fill(engine, name, rows, language="ru", origin="test")
+    finally:
+        there.dispose()
+        read_only.cache_clear()
+
+
+def stored(engine: Engine, statement: str) -> list[tuple]:
+    return run(engine.url, statement)
+
+
+def test_everything_comes_over_as_it_is(engine: Engine, production: str) -> None:
+    as_owner(production, ANNOTATION, "GRANT SELECT ON annotation TO reader")
+    report = copy(engine, "pg_all", production)
+    assert report.chunks == Counts(2, 2)
+    assert report.questions == Counts(read=4, added=3, skipped=1)
+    assert report.labels == Counts(read=2, added=1, skipped=1)
+    assert report.problems == [
+        "question_answer id=2: skipped, no question",
+        "annotation question_id=9: skipped, there is no question '9'",
+    ]
+    assert stored(engine, "SELECT id, confluence_url, text, embedding::text FROM source_pg_all.chunk ORDER BY id") == [
+        ("1", "https://wiki/a", "Билет выдают в деканате", "[0.1,0.2,0.3]"),
+        ("2", "None", "б", None),
+    ]
+    columns = "id, question, embedding::text, answer, confluence_url, score, user_id, created_at"
+    assert stored(engine, f"SELECT {columns} FROM source_pg_all.question_answer ORDER BY id") == [
+        ("1", "где билет?", "[1,2,3]", "в деканате", "https://wiki/a", 5, "118", datetime(2026, 1, 1, 10, tzinfo=UTC)),
+        ("3", "когда стипендия 🎓?", None, None, "", None, None, datetime(2026, 1, 3, 10, tzinfo=UTC)),
+        ("4", "без времени", None, None, None, None, None, None),
+    ]
+    columns = "question_id, relevant_chunk_ids, relevant_urls, ground_truth_show, turn, origin, review"
+    assert stored(engine, f"SELECT {columns} FROM source_pg_all.annotation") == [
+        ("1", [1], ["https://wiki/a"], True, 1, "manual", None)
+    ]
+
+
+def test_again_adds_nothing_and_what_changed_is_updated(engine: Engine, production: str) -> None:
+    copy(engine, "pg_again", production)
+    second = copy(engine, "pg_again", production)
+    assert (second.chunks, second.questions) == (Counts(2), Counts(4, skipped=1))
+    as_owner(production, "UPDATE question_answer SET score = 1 WHERE id = 1", "UPDATE chunk SET embedding = '[1,1,1]'")
+    third = copy(engine, "pg_again", production)
+    assert (third.chunks, third.questions) == (Counts(2, updated=2), Counts(4, updated=1, skipped=1))
+
+
+def test_nothing_is_written_at_the_source(engine: Engine, production: str) -> None:
+    """By the server's own counters, and by a role that has no other right than SELECT."""
+    counted = (
+        "SELECT pg_stat_force_next_flush()",
+        "SELECT relname, n_tup_ins, n_tup_upd, n_tup_del, n_live_tup FROM pg_stat_user_tables ORDER BY 1",
+    )
+    written = (
+        "SELECT tup_inserted, tup_updated, tup_deleted, temp_files FROM pg_stat_database WHERE datname = 'production'"
+    )
+    made = "SELECT count(*) FROM pg_class"
+    before = [as_owner(production, *counted), as_owner(production, written), as_owner(production, made)]
+    assert [row[1] for row in before[0]] == [2, 4]  # so that the counters are known to count
+    copy(engine, "pg_unwritten", production)
+    read = "SELECT seq_tup_read FROM pg_stat_user_tables WHERE relname = 'question_answer'"
+    assert as_owner(production, counted[0], read)[0][0] >= 4
+    assert [as_owner(production, *counted), as_owner(production, written), as_owner(production, made)] == before
+
+
+def test_the_source_is_opened_so_that_writing_fails(engine: Engine, production: str) -> None:
+    """Even for a role that could write."""
+    owner = production.replace("reader@", "yarus@")
+    there = read_only(owner, timeout_s=30)
+    with there.connect() as connection, pytest.raises(Exception, match="read-only transaction"):
+        connection.execute(text("DELETE FROM chunk"))
+    there.dispose()
+    read_only.cache_clear()
+
+
+def test_the_copy_is_of_one_moment(engine: Engine, production: str) -> None:
+    """A row that comes in while the chunks are copied belongs to the next copy."""
+    there = read_only(production, timeout_s=30)
+    with reading(Source("helpdesk", "production", "ru", there, source_tables(None))) as rows:
+        as_owner(production, "INSERT INTO question_answer (id, question) VALUES (5, 'новый')")
+        assert fill(engine, "pg_moment", rows, language="ru", origin="test").questions.read == 4
+    there.dispose()
+    read_only.cache_clear()
+    assert copy(engine, "pg_moment", production).questions.added == 1
+
+
+def test_only_what_is_new(engine: Engine, production: str) -> None:
+    assert newest(engine, "pg_since") is None
+    report = copy(engine, "pg_since", production, datetime(2026, 1, 2, tzinfo=UTC))
+    assert report.questions == Counts(read=3, added=2, skipped=1)
+    assert newest(engine, "pg_since") == datetime(2026, 1, 3, 10, tzinfo=UTC)
+    as_owner(production, "INSERT INTO question_answer (id, question, created_at) VALUES (5, 'новый', '2026-01-04')")
+    report = copy(engine, "pg_since", production, newest(engine, "pg_since"))
+    assert report.questions == Counts(read=3, added=1)  # 3 and 4 again, which are there
+
+
+def test_other_names_and_types(engine: Engine, production: str) -> None:
+    as_owner(
+        production,
+        "CREATE SCHEMA app",
+        'CREATE TABLE app."Log %" (n uuid, "вопрос" text, reply text, page text, mark numeric, who text, at date)',
+        """INSERT INTO app."Log %" VALUES (gen_random_uuid(), 'как?', 'так', NULL, 5.0, 'я', '2026-01-01')""",
+        "CREATE VIEW app.passages AS SELECT id, confluence_url, text, embedding::real[] AS vec FROM chunk",
+        "GRANT USAGE ON SCHEMA app TO reader",
+        "GRANT SELECT ON ALL TABLES IN SCHEMA app TO reader",
+    )
+    names = {"question_answer": "app.Log %", "chunk": "app.passages"}
+    log = {"id": "n", "question": "вопрос", "answer": "reply", "confluence_url": "page", "score": "mark"}
+    log |= {"user_id": "who", "created_at": "at"}
+    report = copy(
+        engine, "pg_named", production, names=names, columns={"question_answer": log, "chunk": {"embedding": "vec"}}
+    )
+    assert report.problems == [
+        "app.Log %: no column 'embedding', loaded without vectors "
+        "(YARUS_SOURCE_COLUMNS__QUESTION_ANSWER__EMBEDDING=NAME)"
+    ]
+    assert stored(engine, "SELECT question, score, created_at FROM source_pg_named.question_answer") == [
+        ("как?", 5, datetime(2026, 1, 1, tzinfo=UTC))
+    ]
+    assert stored(engine, "SELECT embedding::text FROM source_pg_named.chunk ORDER BY id") == [
+        ("[0.1,0.2,0.3]",),
+        (None,),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("DROP TABLE chunk", r"no table in source 'helpdesk': 'chunk'; .*YARUS_SOURCE_TABLES__CHUNK=NAME"),
+        ("ALTER TABLE question_answer RENAME question TO questions",
+         "'question'; did you mean 'questions'. Map it: YARUS_SOURCE_COLUMNS__QUESTION_ANSWER__QUESTION=NAME"),
+        ("ALTER TABLE question_answer ALTER score TYPE boolean USING true",
+         "column question_answer.score is boolean, and score is read from: .*smallint.*__SCORE=NAME"),
+        ("ALTER TABLE question_answer ALTER score TYPE text USING 'five'",
+         "source 'helpdesk': invalid input syntax for type integer: \"five\".*YARUS_SOURCE_COLUMNS"),
+        ("ALTER TABLE question_answer ALTER embedding TYPE bytea USING NULL",
+         "question_answer.embedding is bytea, and embedding is read from"),
+        ("ALTER TABLE chunk ALTER embedding TYPE text USING '[1,a]'", "invalid input syntax for type vector"),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_is_named_and_loads_nothing(
+    engine: Engine, production: str, statement: str, message: str
+) -> None:
+    as_owner(production, statement)
+    with pytest.raises(InputError, match=message):
+        copy(engine, "pg_nothing", production)
+    assert stored(engine, "SELECT to_regclass('source_pg_nothing.chunk')") == [(None,)]
+
+
+def test_a_role_without_the_right_to_read(engine: Engine, production: str) -> None:
+    as_owner(production, "REVOKE SELECT ON question_answer FROM reader")
+    with pytest.raises(DatabaseUnavailable, match=r"permission denied for table question_answer.*rights"):
+        copy(engine, "pg_denied", production)
+    assert stored(engine, "SELECT to_regclass('source_pg_denied.chunk')") == [(None,)]
+
+
+def test_a_copy_that_takes_too_long_says_which_setting_helps(engine: Engine, production: str) -> None:
+    as_owner(
+        production,
+        "ALTER TABLE chunk RENAME TO chunks",
+        "CREATE VIEW chunk AS SELECT id, confluence_url, text || pg_sleep(2) AS text, embedding FROM chunks",
+        "GRANT SELECT ON chunk TO reader",
+    )
+    there = read_only(production, timeout_s=0.3)
+    where = Source("helpdesk", "production", "ru", there, source_tables(None))
+    with pytest.raises(DatabaseUnavailable, match=r"statement timeout.*YARUS_SOURCE_TIMEOUT_S"), reading(where) as rows:
+        fill(engine, "pg_slow", rows, language="ru", origin="test")
+    there.dispose()
+    read_only.cache_clear()
+
+
+@pytest.mark.parametrize("url", ["nowhere.dump", "mysql://a:secret@b/c", "postgresql://a:secret@b:port/c"])
+def test_what_is_no_address_is_told_without_its_password(url: str) -> None:
+    with pytest.raises(InputError, match="expected postgresql://") as raised:
+        checked_url(url)
+    assert "secret" not in str(raised.value)
+
+
+# --- dumps ---
+
+
+def dump(production: str, path: Path, *options: str) -> Path:
+    """A dump of the production database as its owner makes it."""
+    url = production.replace("reader@", "yarus@").replace("+psycopg", "")
+    command = [str(programs("18") / "pg_dump"), f"--dbname={url}", f"--file={path}", *options]
+    subprocess.run(command, check=True, env={"PATH": os.environ["PATH"], "LC_ALL": "C"})
+    return path
+
+
+def load_dump(engine: Engine, name: str, path: Path) -> LoadReport:
+    with restored(path, engine) as (url, problems):
+        report = copy(engine, name, url)
+        report.problems += problems
+        return report
+
+
+def leftovers(engine: Engine) -> list[tuple]:
+    return stored(engine, f"SELECT datname FROM pg_database WHERE datname = '{SCRATCH}'") + stored(
+        engine, f"SELECT rolname FROM pg_roles WHERE rolname = '{SCRATCH}'"
+    )
+
+
+@pytest.mark.parametrize("form", ["c", "d", "t", "p"])
+def test_dumps_of_every_format(engine: Engine, production: str, tmp_path: Path, form: str) -> None:
+    """With what a production database has besides: owners, rights, comments, an index, an extension's comment."""
+    as_owner(production, ANNOTATION, "COMMENT ON TABLE chunk IS 'passages'", "CREATE INDEX ON question_answer (score)")
+    path = dump(production, tmp_path / f"help desk.{form}", f"--format={form}")
+    report = load_dump(engine, f"dump_{form}", path)
+    assert (report.chunks, report.questions, report.labels) == (Counts(2, 2), Counts(4, 3, 0, 1), Counts(2, 1, 0, 1))
+    assert len(report.problems) == 2
+    assert stored(engine, f"SELECT embedding::text FROM source_dump_{form}.chunk ORDER BY id") == [
+        ("[0.1,0.2,0.3]",),
+        (None,),
+    ]
+    assert leftovers(engine) == []
+    assert load_dump(engine, f"dump_{form}", path).questions == Counts(4, 0, 0, 1)
+
+
+def test_a_dump_cannot_reach_beyond_its_database(engine: Engine, production: str, tmp_path: Path) -> None:
+    """It is restored by a role without rights: no programs, no files, no other databases."""
+    path = dump(production, tmp_path / "evil.sql")
+    evil = f"CREATE TABLE t (x text); COPY t FROM PROGRAM 'touch {tmp_path}/evil'; CREATE ROLE evil SUPERUSER;\n"
+    path.write_text(evil + path.read_text(encoding="utf-8"), encoding="utf-8")
+    report = load_dump(engine, "dump_evil", path)
+    assert "permission denied to COPY to or from an external program" in report.problems[-1]
+    assert not (tmp_path / "evil").exists()
+    assert stored(engine, "SELECT rolname FROM pg_roles WHERE rolname = 'evil'") == []
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-200])
+
+
+def newer(path: Path) -> None:
+    """The archive's own version stands after its five letters: major, minor."""
+    content = bytearray(path.read_bytes())
+    content[6] = 99
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("form", "change", "message"),
+    [
+        ("c", cut, "cannot be restored: .*nothing was loaded"),
+        ("p", cut, "whole plain one .*Was it cut off"),
+        ("c", newer, "newer pg_dump than the embedded PostgreSQL 18"),
+        ("c", lambda path: path.write_bytes(b"\x1f\x8b" + path.read_bytes()), "compressed file; unpack it first"),
+        ("c", lambda path: path.write_bytes(b"id,question\n"), "neither pg_dump's"),
+        ("c", lambda path: path.unlink(), "No such file"),
+        ("d", lambda path: (path / "toc.dat").unlink(), "without toc.dat is no dump"),
+    ],
+)  # fmt: skip
+def test_dumps_that_cannot_be_restored(
+    engine: Engine, production: str, tmp_path: Path, form: str, change: object, message: str
+) -> None:
+    path = dump(production, tmp_path / "production.dump", f"--format={form}")
+    change(path)
+    with pytest.raises(InputError, match=message):
+        load_dump(engine, "dump_bad", path)
+    assert stored(engine, "SELECT to_regclass('source_dump_bad.chunk')") == [(None,)]
+    assert leftovers(engine) == []
