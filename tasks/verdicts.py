@@ -6,10 +6,9 @@ import unicodedata
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NoReturn
 
-from tasks.models.calls import Call, Model, Reply
+from tasks.models.calls import Call, Model, Reply, without_thinking
 
 Status = Literal["ok", "parse_error"]
-TAGS = ("<think>", "</think>"), ("<thinking>", "</thinking>"), ("<reasoning>", "</reasoning>"), ("[THINK]", "[/THINK]")
 FENCED = re.compile(r"```(?:json)?\s*(.*?)\s*```", re.DOTALL | re.IGNORECASE)
 # Up to the first sign that ends a word; "Yes/No" repeats the question and "No-one" is another word.
 FIRST_WORD = re.compile(r"[\W_]*(\w+)(?![\w/|-])")
@@ -32,19 +31,6 @@ class YesNo:
     status: Status
     value: bool | None
     reason: str
-
-
-def without_thinking(text: str) -> str:
-    """The reply after the thinking block that it may begin with; '' where the thinking never ends.
-
-    Some servers swallow the tag that opens the block, because it belongs to their chat template.
-    """
-    text = text.strip()
-    for opening, closing in TAGS:
-        before, found, after = text.partition(closing)
-        if text.startswith(opening) or (found and opening not in before and not before.startswith(("{", "```"))):
-            return after.strip()
-    return text
 
 
 def read_score(text: str) -> Score:
@@ -122,7 +108,7 @@ async def judged(model: Model, call: Call) -> Verdict:
         replies.append(await model.ask(call))
     score = _score(replies[-1])
     if replies[-1].status == "ok" and score.status == "parse_error" and not replies[-1].truncated:
-        unread = without_thinking(replies[-1].raw) or "…"
+        unread = replies[-1].text or "…"
         replies.append(await model.ask(replace(call, unread=unread)))
         score = _score(replies[-1])
     return _verdict(score.status, score.value, score.reason, replies)

@@ -11,6 +11,7 @@ from tasks.settings import Role
 
 RoleName = Literal["generator", "judge", "gate"]
 Message = dict[str, str]
+TAGS = ("<think>", "</think>"), ("<thinking>", "</thinking>"), ("<reasoning>", "</reasoning>"), ("[THINK]", "[/THINK]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +19,7 @@ class Call:
     """One question to a model."""
 
     prompt: Prompt
-    texts: Mapping[str, str]
+    texts: Mapping[str, str]  # may have more than the prompt uses
     repeat: int = 0  # the same call asked again on purpose, for consistency: another place in the call store
     doubled: bool = False  # twice the role's max_tokens, after a reply that was cut off
     unread: str | None = None  # a reply to this call that could not be read and is to be given again
@@ -51,9 +52,27 @@ class Reply:
     from_store: bool = False  # bought earlier: costs nothing now
 
     @property
+    def text(self) -> str:
+        """What was said, without the thinking before it."""
+        return without_thinking(self.raw)
+
+    @property
     def truncated(self) -> bool:
         """Whether the model was cut off by its token budget."""
         return self.finish_reason == "length"
+
+
+def without_thinking(text: str) -> str:
+    """The reply after the thinking block that it may begin with; '' where the thinking never ends.
+
+    Some servers swallow the tag that opens the block, because it belongs to their chat template.
+    """
+    text = text.strip()
+    for opening, closing in TAGS:
+        before, found, after = text.partition(closing)
+        if text.startswith(opening) or (found and opening not in before and not before.startswith(("{", "```"))):
+            return after.strip()
+    return text
 
 
 class Model(Protocol):

@@ -118,6 +118,7 @@ class Chat:
         self._refusal = ""  # why no further call is sent
         self._asking: dict[bytes, asyncio.Task[Reply]] = {}
         self._store = CallStore(engine) if engine else None
+        self._unsaved = asyncio.Semaphore(self.role.concurrency)  # replies received and not committed
         self._headers = httpx.Headers({"content-type": "application/json", "accept": "application/json"})
         if self._secret:
             self._headers["authorization"] = f"Bearer {self._secret}"
@@ -180,7 +181,10 @@ class Chat:
         finally:
             self._budget.book(most, cost)
         if self._store and reply.status == "ok":
-            await self._store.put(row(place, self.name, call, reply, self._evaluation))
+            try:
+                await self._store.put(row(place, self.name, call, reply, self._evaluation))
+            finally:
+                self._unsaved.release()
         return reply
 
     async def _bought(self, call: Call, request: bytes) -> Reply:
@@ -232,8 +236,11 @@ class Chat:
                 await asyncio.sleep(wait_s)
             started = time.monotonic()
             outcome = await self._sent(in_format(request, form, level))
+            latency_ms = (time.monotonic() - started) * 1000
             self._learn(outcome, started, booked)
-            return outcome, level, (time.monotonic() - started) * 1000
+            if self._store and isinstance(outcome, Answer):
+                await self._unsaved.acquire()  # in the slot: a kill loses at most as many replies as are in flight
+            return outcome, level, latency_ms
         except asyncio.CancelledError:
             self._breaker.abandoned()
             raise

@@ -64,12 +64,12 @@ class Prompt:
         Raises:
             KeyError: a variable of the prompt is missing.
         """
-        mark = _mark(self.template, texts)
+        used = {name: texts[name] for name in self.shape.variables if name in texts}
+        mark = _mark(self.template, used)
         values = {MARK: mark}
-        for name in self.shape.variables:
-            if name in texts:
-                values[name] = f"<{name}-{mark}>\n{texts[name]}\n</{name}-{mark}>"
-                values[name + VERBATIM] = texts[name]
+        for name, text in used.items():
+            values[name] = f"<{name}-{mark}>\n{text}\n</{name}-{mark}>"
+            values[name + VERBATIM] = text
         return Template(self.template).substitute(values)
 
 

@@ -349,7 +349,7 @@ async def test_with_half_the_calls_failing_the_mean_is_the_truth_of_what_was_sco
         return scores(truth[case]) if fate[case] is None else fate[case]
 
     chaos.script = script
-    patience = replace(QUICK, attempts=2, outage_s=60, unreached_s=60)
+    patience = replace(QUICK, attempts=2, outage_s=2, unreached_s=2)
     async with chat("judge", settings(chaos.url, concurrency=32), patience=patience) as judge:
         found = await asyncio.gather(*(judged(judge, call(number)) for number in range(len(truth))))
     scored = [number for number, one in enumerate(found) if one.value is not None]

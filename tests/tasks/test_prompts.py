@@ -68,6 +68,13 @@ def test_dollars_in_texts_are_left_alone():
     )
 
 
+def test_texts_that_the_prompt_does_not_use_change_nothing():
+    prompt = BOTH["ru"]["answer_relevance"]
+    assert prompt.fill(TEXTS | {"status": None, "tokens": 5}) == prompt.fill(
+        {"question": TEXTS["question"], "answer": TEXTS["answer"]}
+    )
+
+
 def test_a_missing_text_is_an_error():
     with pytest.raises(KeyError, match="reference"):
         BOTH["ru"]["e2e_score"].fill({"question": "?", "answer": "!"})

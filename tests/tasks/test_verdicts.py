@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.verdicts import read_score, read_yes_no, without_thinking
+from tasks.models.calls import Reply
+from tasks.verdicts import read_score, read_yes_no
 
 GOOD = '{"reason": "совпадает", "score": 0.5}'
 
@@ -137,4 +138,4 @@ def test_combining_marks_do_not_cut_the_reason():
     ],
 )
 def test_thinking_is_taken_off(text, after):
-    assert without_thinking(text) == after
+    assert Reply("ok", raw=text).text == after

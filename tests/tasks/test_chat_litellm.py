@@ -1,0 +1,101 @@
+"""A real OpenAI-compatible server that we did not write: LiteLLM's proxy with mock responses.
+
+It pins packages that we need in other versions, so it lives in an environment of its own: `make .venv/litellm`.
+"""
+
+import os
+import secrets
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from pydantic import SecretStr
+
+from db.errors import ModelUnavailable
+from tasks.models.calls import Call
+from tasks.models.chat import chat
+from tasks.prompts import prompts
+from tasks.settings import Role, Settings
+from tasks.verdicts import decided, judged
+
+PROGRAM = Path(sys.prefix) / "litellm" / "bin" / "litellm"
+MOCKS = {"generator": "до 25 июля", "judge": '{"reason": "есть в контексте", "score": 0.75}', "gate": "Да, показывать."}
+TEXTS = {"question": "До какого числа?", "context": "Документы принимают до 25 июля.", "answer": "до 25 июля"}
+KEY = f"sk-{secrets.token_hex(32)}"
+PROMPTS = prompts(Settings(_env_file=None))
+
+
+@pytest.fixture(scope="module")
+def litellm(tmp_path_factory) -> Iterator[str]:
+    if not PROGRAM.exists():
+        pytest.skip(f"needs LiteLLM's proxy in {PROGRAM.parent.parent}: make .venv/litellm")
+    folder = tmp_path_factory.mktemp("litellm")
+    models = [
+        {"model_name": name, "litellm_params": {"model": f"openai/{name}", "api_key": "none", "mock_response": text}}
+        for name, text in MOCKS.items()
+    ]
+    (folder / "config.yaml").write_text(str({"model_list": models}), encoding="utf-8")  # a Python literal is YAML here
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [PROGRAM, "--config", folder / "config.yaml", "--host", "127.0.0.1", "--port", str(port)]
+    kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
+    with (folder / "log").open("w") as log:
+        process = subprocess.Popen(
+            command,
+            env=kept | {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_MASTER_KEY": KEY},
+            cwd=folder,
+            stdout=log,
+            stderr=log,
+        )
+    try:
+        _wait_for(f"http://127.0.0.1:{port}/health/liveliness", process, folder / "log")
+        yield f"http://127.0.0.1:{port}/v1"
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+def _wait_for(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = time.monotonic() + 120
+    while process.poll() is None and time.monotonic() < deadline:
+        try:
+            if httpx.get(url, timeout=5).status_code == 200:
+                return
+        except httpx.TransportError:
+            time.sleep(0.2)
+    pytest.fail(f"LiteLLM did not start:\n{log.read_text()[-2000:]}")
+
+
+def settings(url: str, **models: str) -> Settings:
+    roles = {
+        name: Role(base_url=url, model=models.get(name, name), api_key=SecretStr(KEY), concurrency=4) for name in MOCKS
+    }
+    return Settings(_env_file=None, **roles)
+
+
+async def test_it_serves_all_three_roles(litellm: str):
+    configuration = settings(litellm)
+    async with (
+        chat("generator", configuration) as generator,
+        chat("judge", configuration) as judge,
+        chat("gate", configuration) as gate,
+    ):
+        replies = await generator.complete([Call(PROMPTS["generation"], TEXTS, repeat) for repeat in range(20)])
+        scored = await judged(judge, Call(PROMPTS["faithfulness"], TEXTS))
+        shown = await decided(gate, Call(PROMPTS["gate"], TEXTS))
+    assert {(reply.status, reply.text, reply.served_model) for reply in replies} == {("ok", "до 25 июля", "generator")}
+    assert all(reply.tokens_in and reply.tokens_out for reply in replies)
+    assert (scored.status, scored.value, scored.reason) == ("ok", 0.75, "есть в контексте")
+    assert (shown.status, shown.value) == ("ok", 1.0)
+
+
+async def test_a_model_that_it_does_not_have_stops_the_evaluation(litellm: str):
+    async with chat("judge", settings(litellm, judge="no-such-model")) as judge:
+        with pytest.raises(ModelUnavailable, match="no-such-model"):
+            await judged(judge, Call(PROMPTS["faithfulness"], TEXTS))
