@@ -10,6 +10,8 @@ import click
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from sqlalchemy.engine import URL
+
     from db.loading import Rows, Stream
     from db.sources import Source
 
@@ -95,8 +97,6 @@ def postgres(
 
     YARUS_SOURCE_TABLES__… and YARUS_SOURCE_COLUMNS__… say what its tables and columns are called there.
     """
-    from sqlalchemy.engine import make_url
-
     from db.importers.postgres import checked_url, newest, reading
     from tasks.connect import database
 
@@ -105,7 +105,7 @@ def postgres(
     dump = Path(address)
     is_dump = "://" not in address and dump.exists()
     url = None if is_dump else checked_url(address)
-    shown = make_url(url).set(drivername="postgresql", password=None, query={}) if url else None
+    shown = _without_secrets(url) if url else None
     name = _checked(name, dump.stem if shown is None else shown.database or shown.host or "postgres")
     begin = newest(database(), name) if incremental else _moment(since)
     opened: AbstractContextManager[tuple[str, list[str]]] = nullcontext((url, [])) if url else _restored(dump)
@@ -188,6 +188,13 @@ def _source(url: str, name: str, language: str | None) -> "Source":
     named = tables.source_tables(None, names=configuration.source_tables, columns=configuration.source_columns)
     engine = read_only(url, timeout_s=configuration.source_timeout_s)
     return Source(name, "production", language or configuration.language, engine, named)
+
+
+def _without_secrets(url: str) -> "URL":
+    from sqlalchemy.engine import URL, make_url
+
+    whole = make_url(url)
+    return URL.create("postgresql", whole.username, host=whole.host, port=whole.port, database=whole.database)
 
 
 @contextmanager
