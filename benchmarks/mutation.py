@@ -1,0 +1,256 @@
+"""Do the tests notice when a metric is wrong? Breaks metrics/ in one place at a time and runs its tests on each break.
+
+`make mutate`, or `python -m benchmarks.mutation [module …] [--sample N] [--jobs N]`. The breaks are cosmic-ray's. Its
+own runner writes each one into the source tree and starts Python anew for it (4 s with SciPy); here each is imported
+into a fork of a process that has the libraries loaded: nothing on disk changes, and most take a fraction of a second.
+
+A break that no test notices has survived. Those that change nothing that could be noticed are listed with the reason in
+benchmarks/mutation_survivors.toml. Exit code 1 below 95 % killed, or with a survivor that has no reason.
+"""
+
+import argparse
+import ast
+import contextlib
+import importlib
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import json
+import multiprocessing
+import os
+import random
+import resource
+import sys
+import time
+import tomllib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from types import ModuleType
+from typing import TypeVar
+
+import pytest
+from cosmic_ray.ast import ast_nodes, get_ast  # type: ignore[import-untyped]
+from cosmic_ray.mutating import mutate_code  # type: ignore[import-untyped]
+from cosmic_ray.plugins import get_operator  # type: ignore[import-untyped]
+from hypothesis import settings
+
+T = TypeVar("T")
+METRICS = Path("metrics")
+TESTS = Path("tests/metrics")
+REASONS = Path("benchmarks/mutation_survivors.toml")
+GOAL = 0.95
+MEMORY_BYTES = 6 * 2**30
+# One plausible slip for each sign. cosmic-ray has ten for every +; most fail at once and would only raise the rate.
+OPERATORS = (
+    *(
+        f"ReplaceBinaryOperator_{pair}"
+        for pair in ("Add_Sub", "Sub_Add", "Mul_Div", "Div_Mul", "FloorDiv_Div", "Mod_Mul")
+    ),
+    *(f"ReplaceBinaryOperator_{pair}" for pair in ("Pow_Mul", "BitAnd_BitOr", "BitOr_BitAnd", "RShift_LShift")),
+    *(f"ReplaceComparisonOperator_{pair}" for pair in ("Lt_LtE", "LtE_Lt", "Gt_GtE", "GtE_Gt", "Eq_NotEq", "NotEq_Eq")),
+    *(f"ReplaceComparisonOperator_{pair}" for pair in ("Lt_GtE", "Gt_LtE", "Is_IsNot", "IsNot_Is")),
+    *("ReplaceAndWithOr", "ReplaceOrWithAnd", "AddNot", "ReplaceTrueWithFalse", "ReplaceFalseWithTrue"),
+    *("ReplaceUnaryOperator_Delete_USub", "ReplaceUnaryOperator_Delete_Not", "ReplaceUnaryOperator_Delete_Invert"),
+    *("NumberReplacer", "ZeroIterationForLoop", "ReplaceBreakWithContinue", "ReplaceContinueWithBreak"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """One break of one module."""
+
+    module: str
+    line: int
+    before: str
+    after: str
+    source: str
+
+
+class Mutated(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Gives the mutated source when the module is imported."""
+
+    def __init__(self, mutant: Mutant) -> None:
+        self.mutant = mutant
+
+    def find_spec(self, name: str, *_: object) -> importlib.machinery.ModuleSpec | None:
+        return importlib.util.spec_from_loader(name, self) if name == self.mutant.module else None
+
+    def exec_module(self, module: ModuleType) -> None:
+        exec(compile(self.mutant.source, str(_path(self.mutant.module)), "exec"), module.__dict__)  # noqa: S102
+
+
+def mutants(module: str) -> Iterator[Mutant]:
+    """Every break of a module, in order of the operators; annotations, which nothing runs, are left alone."""
+    source = _path(module).read_text(encoding="utf-8")
+    annotated = set(_annotated(source))
+    for name in OPERATORS:
+        operator = get_operator(f"core/{name}")()
+        places = (place for node in ast_nodes(get_ast(source)) for place in operator.mutation_positions(node))
+        for occurrence, (start, _) in enumerate(places):
+            mutated = mutate_code(source, operator, occurrence)
+            if mutated is None or start in annotated or mutated == source:
+                continue
+            pairs = zip(source.splitlines(), mutated.splitlines(), strict=True)
+            line, before, after = next((i, old, new) for i, (old, new) in enumerate(pairs, 1) if old != new)
+            yield Mutant(module, line, before.strip(), after.strip(), mutated)
+
+
+def _annotated(source: str) -> Iterator[tuple[int, int]]:
+    """Where the parts of annotations and type aliases start, and what stands between them."""
+    for node in ast.walk(ast.parse(source)):
+        found = [getattr(node, "annotation", None), getattr(node, "returns", None)]
+        for annotation in filter(None, found):
+            for line in range(annotation.lineno, annotation.end_lineno + 1):
+                yield from ((line, column) for column in range(annotation.col_offset, annotation.end_col_offset))
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Exit code 1 where the tests notice too little."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.mutation", description=__doc__.split("\n")[0])
+    parser.add_argument("modules", nargs="*", help="such as intervals; all of metrics/ without")
+    parser.add_argument(
+        "--sample", type=int, default=0, help="so many mutants a module, drawn with a fixed seed; 0: all"
+    )
+    parser.add_argument("--jobs", type=int, default=2, help="processes at once")
+    chosen = parser.parse_args(arguments)
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"
+    settings.register_profile("mutation", derandomize=True, database=None, deadline=None, max_examples=30)
+    settings.load_profile("mutation")
+    imports = {path: _reached(path) for path in sorted(TESTS.glob("test_*.py"))}
+    _preload(set().union(*imports.values()))
+    names = [f"metrics.{name}" for name in chosen.modules] or [_module(path) for path in sorted(METRICS.glob("*.py"))]
+    reasons = tomllib.loads(REASONS.read_text(encoding="utf-8"))["survivor"] if REASONS.exists() else []
+    total = lost = unexplained = 0
+    start = time.monotonic()
+    for name in names:
+        # The module's own tests are the quickest to notice.
+        own = f"test_{name.removeprefix('metrics.')}"
+        tests = sorted(
+            (path for path in imports if name in imports[path]), key=lambda path: not path.stem.startswith(own)
+        )
+        found = list(mutants(name))
+        picked = random.Random(0).sample(found, min(len(found), chosen.sample or len(found)))
+        survivors = _survivors(picked, tests, chosen.jobs) if tests else picked
+        total, lost = total + len(picked), lost + len(survivors)
+        killed, minutes = len(picked) - len(survivors), (time.monotonic() - start) / 60
+        print(f"{name}: {killed} of {len(picked)} killed ({len(found)} possible), {minutes:.1f} min so far", flush=True)
+        for mutant in survivors:
+            reason = next((known["reason"] for known in reasons if _same(known, mutant)), None)
+            unexplained += reason is None
+            print(f"  line {mutant.line}: {mutant.before}\n     became: {mutant.after}")
+            print(f"     {reason or 'NO REASON GIVEN'}")
+    rate = 1 - lost / total if total else 1.0
+    print(f"{rate:.1%} of {total} killed, goal {GOAL:.0%}; {lost} survived, {unexplained} of them without a reason")
+    return 0 if rate >= GOAL and not unexplained else 1
+
+
+def _same(known: dict[str, str], mutant: Mutant) -> bool:
+    return (known["module"], known["before"], known["after"]) == (mutant.module, mutant.before, mutant.after)
+
+
+def _survivors(picked: list[Mutant], tests: list[Path], jobs: int) -> list[Mutant]:
+    """The mutants on which all tests pass."""
+    limits_s = dict(zip(tests, _in_child(partial(_clean_times, tests)), strict=True))
+    waiting, running, survivors = list(reversed(picked)), list[tuple[Mutant, BaseProcess]](), list[Mutant]()
+    while waiting or running:
+        while waiting and len(running) < jobs:
+            mutant = waiting.pop()
+            process = multiprocessing.get_context("fork").Process(target=_test, args=(mutant, limits_s))
+            process.start()
+            running.append((mutant, process))
+        time.sleep(0.02)
+        survivors += [mutant for mutant, process in running if process.exitcode == 0]
+        running = [(mutant, process) for mutant, process in running if process.exitcode is None]
+    return sorted(survivors, key=lambda mutant: mutant.line)
+
+
+def _clean_times(tests: list[Path]) -> list[float]:
+    """Seconds of processor time of each test file as things are."""
+    times = []
+    for path in tests:
+        start = time.process_time()
+        if _pytest("-x", str(path)):
+            sys.exit(f"{path} fails without any break")
+        times.append(time.process_time() - start)
+    return times
+
+
+def _test(mutant: Mutant, limits_s: dict[Path, float]) -> None:
+    """In the child: import the mutant in place of the module and run the test files up to the first failure."""
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    sys.meta_path.insert(0, Mutated(mutant))
+    for path, clean_s in limits_s.items():
+        # An endless loop is noticed too: by the system, which ends the process.
+        limit_s = int(time.process_time() + 5 + 2 * clean_s)
+        resource.setrlimit(resource.RLIMIT_CPU, (limit_s, resource.RLIM_INFINITY))
+        if failed := _pytest("-x", str(path)):
+            os._exit(failed)
+    os._exit(0)
+
+
+def _pytest(*arguments: str) -> int:
+    with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere), contextlib.redirect_stderr(nowhere):  # noqa: PTH123
+        return int(
+            pytest.main(["-q", "-p", "no:cacheprovider", "--assert=plain", "--hypothesis-profile=mutation", *arguments])
+        )
+
+
+def _reached(path: Path) -> set[str]:
+    """The modules that a file imports, directly or through a module of metrics/. Nothing is imported to find out."""
+    found: set[str] = set()
+    waiting = [path]
+    while waiting:
+        fresh = _imported(waiting.pop()) - found
+        found |= fresh
+        waiting += [_path(name) for name in fresh if name.startswith("metrics.") and _path(name).exists()]
+    return found
+
+
+def _imported(path: Path) -> set[str]:
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return names
+
+
+def _in_child(compute: Callable[[], list[T]]) -> list[T]:
+    """Run it in a fork, so that metrics/ stays unimported here and every mutant is the first to be imported."""
+    receiver, sender = multiprocessing.Pipe(duplex=False)
+
+    def run(into: Connection) -> None:
+        into.send_bytes(json.dumps(compute()).encode())
+
+    child = multiprocessing.get_context("fork").Process(target=run, args=(sender,))
+    child.start()
+    sender.close()  # so that a child that dies ends the waiting
+    found: list[T] = json.loads(receiver.recv_bytes())
+    child.join()
+    return found
+
+
+def _preload(names: set[str]) -> None:
+    """Import the libraries once, for all forks to share."""
+    for name in sorted(names):
+        if not name.startswith(("metrics", "__future__")):
+            # Half of the names are classes and functions, not modules.
+            with contextlib.suppress(ImportError):
+                importlib.import_module(name)
+
+
+def _module(path: Path) -> str:
+    return f"metrics.{path.stem}"
+
+
+def _path(module: str) -> Path:
+    return METRICS / f"{module.removeprefix('metrics.')}.py"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
