@@ -3,51 +3,34 @@
 import os
 import uuid
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from functools import partial
 
 import fsspec
-from sqlalchemy import func, select, text
+from sqlalchemy import select, text
 
 from db import tables
 from db.engine import reaching
 from db.errors import DatabaseUnavailable, InputError
-from db.sources import SAMPLE
+from db.sources import PRODUCTION, SAMPLE
 from metrics.selftest import self_test
 from tasks.connect import database, source
+from tasks.doctor_sources import examine_source
+from tasks.finding import Finding
 from tasks.models.embedders import embedder
 from tasks.settings import masked, settings
 
 
-class Finding(NamedTuple):
-    """One thing that was checked."""
-
-    what: str
-    found: str
-    way_out: str = ""
-    code: int = 0
-    """0 fine, 2 a setting to mend, 3 something outside to mend."""
-
-
 def examine() -> list[Finding]:
-    """Checks settings, database, sources, results folder, embedder and metrics."""
-    checks: tuple[Callable[[], Iterator[Finding]], ...] = (
-        _settings,
-        _database,
-        _sources,
-        _results,
-        _embedder,
-        _metrics,
-    )
-    findings: list[Finding] = []
-    for check in checks:
-        findings.extend(_guarded(check))
-        if findings[-1].code and check is _settings:
-            break
+    """Checks settings, database, results folder, embedder, metrics, and every source."""
+    findings = list(_guarded("settings", _settings))
+    if findings[-1].code:  # nothing else can be checked
+        return findings
+    for check in (_database, _results, _embedder, _metrics, _sources):
+        findings.extend(_guarded(check.__name__.removeprefix("_"), check))
     return findings
 
 
-def _guarded(check: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
-    what = check.__name__.removeprefix("_")
+def _guarded(what: str, check: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
     try:
         yield from check()
     except InputError as error:
@@ -71,16 +54,17 @@ def _database() -> Iterator[Finding]:
 
 
 def _sources() -> Iterator[Finding]:
-    engine = database()
     source(SAMPLE)
-    with engine.connect() as connection:
+    with database().connect() as connection:
         names = list(connection.scalars(select(tables.source.c.name).order_by(tables.source.c.name)))
-        for name in names:
-            found = source(name)
-            counts = (
-                connection.scalar(select(func.count()).select_from(found.tables[table])) for table in tables.REQUIRED
-            )
-            yield Finding(f"source {name}", "{:,} questions, {:,} chunks".format(*counts))
+    if settings().source_url is not None:
+        names.append(PRODUCTION)
+    for name in names:  # one that cannot be read does not hide the others
+        yield from _guarded(f"source {name}", partial(_source, name))
+
+
+def _source(name: str) -> Iterator[Finding]:
+    return examine_source(source(name))
 
 
 def _results() -> Iterator[Finding]:

@@ -1,7 +1,7 @@
 """What is relevant for a question, from its annotation or else from the log; and which questions are evaluated."""
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -156,10 +156,10 @@ def _labels(question: Row, unit: Unit, pages: dict[str, str | None]) -> Labels:
 
 def _annotated(question: Row, unit: Unit, pages: dict[str, str | None]) -> Labels:
     """Id -> grade, above 0, of what the annotation names as relevant; of the unit."""
-    chunks = _graded(question, "relevant_chunk_ids")
+    chunks = graded(question, "relevant_chunk_ids")
     if unit == "chunk":
         return {chunk: grade for chunk, grade in chunks.items() if grade > 0}
-    named = [(canonical_url(url), grade) for url, grade in _graded(question, "relevant_urls").items()]
+    named = [(canonical_url(url), grade) for url, grade in graded(question, "relevant_urls").items()]
     named += [(pages.get(chunk, chunk), grade) for chunk, grade in chunks.items()]  # one that is gone stays, as stale
     labels: Labels = {}
     for page, grade in named:  # a page is as relevant as its most relevant chunk
@@ -168,8 +168,8 @@ def _annotated(question: Row, unit: Unit, pages: dict[str, str | None]) -> Label
     return labels
 
 
-def _graded(question: Row, column: str) -> Labels:
-    """A list of ids has grade 1 each; an object gives the grade of each.
+def graded(question: Mapping[str, Any], column: str) -> Labels:
+    """The labels in a column of an annotation: a list of ids has grade 1 each, an object gives the grade of each.
 
     Raises:
         InputError: the column holds something else.
