@@ -1,5 +1,6 @@
 """The command line: `yarus` or `python -m flows`."""
 
+import os
 import sys
 
 import click
@@ -30,6 +31,9 @@ def main() -> None:
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
+    except BrokenPipeError:  # the reader has seen enough: `yarus cases last | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)  # as rich does
     except InputError as error:
         _fail(error, 2)
     except (DatabaseUnavailable, ModelUnavailable, OSError) as error:

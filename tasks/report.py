@@ -95,11 +95,12 @@ def _mask(cases: pa.Table, condition: str) -> pa.ChunkedArray:
     if value == "null" and sign in ("=", "!="):
         return pc.is_null(column) if sign == "=" else pc.is_valid(column)
     if sign == "~":
-        return pc.match_substring(pc.cast(column, pa.string()), value, ignore_case=True)
+        return pc.match_substring(_text(column), value, ignore_case=True)
     try:
         wanted = pa.scalar(value).cast(column.type)
-    except pa.ArrowInvalid:
-        raise InputError(f"condition {condition!r}: {value!r} is no {column.type}") from None
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        way_out = f"; in a list, look for it: {name}~{value}" if pa.types.is_list(column.type) else ""
+        raise InputError(f"condition {condition!r}: {value!r} is no {column.type}{way_out}") from None
     compare = {
         "=": pc.equal,
         "!=": pc.not_equal,
@@ -109,3 +110,10 @@ def _mask(cases: pa.Table, condition: str) -> pa.ChunkedArray:
         ">=": pc.greater_equal,
     }
     return compare[sign](column, wanted)
+
+
+def _text(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The values as text; those of a list one after another."""
+    if pa.types.is_list(column.type):
+        return pc.binary_join(pc.cast(column, pa.list_(pa.string())), " ")
+    return pc.cast(column, pa.string())

@@ -1,6 +1,5 @@
 """Tier 1 from the command line on XQuAD: the figures it must reach, equal to trec_eval's on the same rankings."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -20,22 +19,6 @@ QUALITY = [
     *(f"precision@{k}" for k in (1, 3, 5, 10)),
     *(f"ndcg@{k}" for k in (5, 10)),
 ]
-
-
-@pytest.fixture(scope="session")
-def by_fulltext(yarus: CommandLine, xquad_source: str) -> Document:
-    """XQuAD-ru by PostgreSQL's text search, on a Prefect server of the run's own."""
-    return yarus("run", "tier1", "--source", xquad_source, "--retriever", "fulltext", "--json").json
-
-
-@pytest.fixture(scope="session")
-def two_at_once(yarus: CommandLine, xquad_source: str) -> list[Document]:
-    """XQuAD-ru by the lexical vectors, twice at the same time on one home, each with a Prefect server of its own."""
-    words = ("run", "tier1", "--source", xquad_source, "--retriever", "dense", "--json")
-    both = [yarus.start(*words) for _ in range(2)]
-    streams = [process.communicate(timeout=240) for process in both]
-    assert [process.returncode for process in both] == [0, 0], streams
-    return [json.loads(out) for out, _ in streams]
 
 
 def test_the_file_is_loaded_once(yarus: CommandLine, xquad_ru: Path) -> None:

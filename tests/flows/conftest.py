@@ -1,0 +1,59 @@
+"""Evaluations that several tests look at, and commands that are run side by side."""
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from sqlalchemy import Engine, text
+
+from tests.conftest import CommandLine, Ran
+
+Document = dict[str, Any]
+
+
+class Command(NamedTuple):
+    """A command line and the variables that it is given."""
+
+    words: tuple[str, ...]
+    env: dict[str, str] = {}  # noqa: RUF012 - a default that nobody changes
+
+
+def together(yarus: CommandLine, commands: Mapping[str, Command]) -> dict[str, Ran]:
+    """What the commands left, run as many at once as there are processors."""
+    waiting, left = dict(commands), {}
+    while waiting:
+        some = [waiting.popitem() for _ in range(min(len(waiting), os.cpu_count() or 2))]
+        started = [(name, yarus.start(*command.words, env=command.env)) for name, command in some]
+        for name, process in started:
+            out, err = process.communicate(timeout=240)
+            left[name] = Ran(out, err, process.returncode)
+    return left
+
+
+@pytest.fixture(scope="session")
+def by_fulltext(yarus: CommandLine, xquad_source: str) -> Document:
+    """XQuAD-ru by PostgreSQL's text search, on a Prefect server of the run's own."""
+    return yarus("run", "tier1", "--source", xquad_source, "--retriever", "fulltext", "--json").json
+
+
+@pytest.fixture(scope="session")
+def two_at_once(yarus: CommandLine, xquad_source: str) -> list[Document]:
+    """XQuAD-ru by the lexical vectors, twice at the same time on one home, each with a Prefect server of its own."""
+    command = Command(("run", "tier1", "--source", xquad_source, "--retriever", "dense", "--json"))
+    both = together(yarus, {"first": command, "second": command})
+    assert [ran.code for ran in both.values()] == [0, 0], both
+    return [json.loads(ran.out) for ran in both.values()]
+
+
+@pytest.fixture(scope="session")
+def locked_out(home: Path, engine: Engine) -> str:
+    """The URL of a role whose password is wrong: the server asks that role, and no other, for one."""
+    rules = home / "postgres" / "data" / "pg_hba.conf"
+    rules.write_text(f"local all locked_out scram-sha-256\n{rules.read_text(encoding='utf-8')}", encoding="utf-8")
+    with engine.begin() as connection:
+        connection.execute(text("CREATE ROLE locked_out LOGIN PASSWORD 'the right one'"))
+        connection.execute(text("SELECT pg_reload_conf()"))
+    return engine.url.set(username="locked_out", password="s3cret").render_as_string(hide_password=False)
