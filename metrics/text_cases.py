@@ -17,7 +17,7 @@ References = Sequence[Text | Sequence[Text]]
 
 # Characters worked on at once: a block's arrays stay in the processor's cache, and memory does not grow with the batch.
 # Where characters are the tokens, arrays are longer and blocks shorter.
-WORD_BLOCK, CHARACTER_BLOCK = 1 << 17, 1 << 15
+WORD_BLOCK, CHARACTER_BLOCK = 1 << 16, 1 << 15
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,9 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
 from metrics.checks import check_one_of
 
 Tokenizer = Callable[[Sequence[str]], list[str]]
@@ -78,19 +81,40 @@ def _marks(start: int, stop: int) -> str:
 
 
 def _words(texts: Sequence[str]) -> list[str]:
-    return _words_pattern().findall(_BETWEEN.join([*texts, ""]).lower())  # END is a letter to a regular expression
+    whole = _BETWEEN.join([*texts, ""]).lower()
+    points = _points(whole)
+    seen = np.zeros(int(points.max(initial=0)) + 1, dtype=bool)
+    seen[points] = True
+    others = [point for point in np.flatnonzero(seen).tolist() if not (chr(point).isalnum() or chr(point) == "_")]
+    if any(unicodedata.category(chr(point)).startswith("M") for point in others):
+        return _words_pattern().findall(whole)  # END is a letter, as far as that is concerned
+    # Without marks, words are what is left when all else is blank, which is faster.
+    seen[:] = False
+    seen[others] = True
+    points[seen[points]] = ord(" ")
+    return _text(points).split()
+
+
+def _points(text: str) -> NDArray[np.uint32]:
+    return np.frombuffer(bytearray(text.encode("utf-32-le", "surrogatepass")), dtype="<u4")
+
+
+def _text(points: NDArray[np.uint32]) -> str:
+    return points.tobytes().decode("utf-32-le", "surrogatepass")
 
 
 # mteval-v13a as sacreBLEU has it: each of these signs is a token; so is a dash after a digit, and a point or a comma
 # unless it stands between two digits.
 _SIGNS = '!"#$%&()*+/:;<=>?@[\\]^_`{|}~'
-_IN_NUMBER = re.compile(r"[0-9](?:-|[.,](?=[0-9]))")
+_SIGN, _POINT, _DASH, _DIGIT = 1, 2, 3, 4
+_KINDS = np.zeros(128, dtype=np.uint8)  # of ASCII characters; the last one stands for all others
+for _kind, _characters in {_SIGN: _SIGNS, _POINT: ".,", _DASH: "-", _DIGIT: "0123456789"}.items():
+    _KINDS[_points(_characters)] = _kind
 # Its substitutions do not overlap, so that in a run of points and commas before a digit the place in the run decides.
 # Such texts, and those in which something is replaced first, go through them one by one.
-_RUNS = ("..", ".,", ",.", ",,")
 _RUN_BEFORE_DIGIT = re.compile(r"[.,][.,][0-9]")
+_ENTITY = re.compile("&(?:quot|amp|lt|gt);")
 _REPLACEMENTS = {"<skipped>": "", "-\n": "", "\n": " ", "&quot;": '"', "&amp;": "&", "&lt;": "<", "&gt;": ">"}
-_BY_RULES = ("&", "-\n", "<skipped>", *_RUNS)
 _RULES = (
     (re.compile(rf"([ {re.escape(_SIGNS)}])"), r" \1 "),
     (re.compile(r"([^0-9])([.,])"), r"\1 \2 "),
@@ -101,30 +125,31 @@ _RULES = (
 
 def _13a(texts: Sequence[str]) -> list[str]:
     texts = [text.rstrip() for text in texts]  # as sacreBLEU's BLEU does first: a last dash and newline depend on it
-    whole = _BETWEEN.join([*texts, ""])
-    signs = [sign for sign in _SIGNS if sign in whole]
-    if marks := [mark for mark in _BY_RULES if mark in whole]:
-        texts = [_by_rules(text) if _needs_rules(text, marks) else text for text in texts]
-    whole = _BETWEEN.join([*(_space(text, signs) for text in texts), ""])
-    whole = _IN_NUMBER.sub(_keep, whole).replace(".", " . ").replace(",", " , ")
-    return whole.replace(_KEPT_POINT, ".").replace(_KEPT_COMMA, ",").split()
+    points, kinds = _classify(whole := _BETWEEN.join([*texts, ""]))
+    run_before_digit = (kinds[:-2] == _POINT) & (kinds[1:-1] == _POINT) & (kinds[2:] == _DIGIT)
+    if _has_replacements(whole) or run_before_digit.any():
+        texts = [_by_rules(text) if _needs_rules(text) else text for text in texts]
+        points, kinds = _classify(_BETWEEN.join([*texts, ""]))
+    # The last character is the space after an END: it has no kind, and so may also stand before the first.
+    places = np.flatnonzero(kinds != 0)
+    before, kind, after = kinds[places - 1], kinds[places], kinds[places + 1]
+    in_number = (before == _DIGIT) & (after == _DIGIT)
+    apart = (kind == _SIGN) | ((kind == _POINT) & ~in_number) | ((kind == _DASH) & (before == _DIGIT))
+    spaced = np.insert(points, np.concatenate([places[apart], places[apart] + 1]), ord(" "))
+    return _text(spaced).replace(_KEPT_POINT, ".").replace(_KEPT_COMMA, ",").split()
 
 
-def _space(text: str, signs: Sequence[str]) -> str:
-    for sign in signs:
-        if sign in text:
-            text = text.replace(sign, f" {sign} ")
-    return text
+def _classify(text: str) -> tuple[NDArray[np.uint32], NDArray[np.uint8]]:
+    points = _points(text)
+    return points, _KINDS[np.minimum(points, len(_KINDS) - 1)]
 
 
-def _keep(match: re.Match[str]) -> str:
-    digit, sign = match[0][0], match[0][1]
-    return digit + {".": _KEPT_POINT, ",": _KEPT_COMMA}.get(sign, " - ")
+def _needs_rules(text: str) -> bool:
+    return _has_replacements(text) or _RUN_BEFORE_DIGIT.search(text) is not None
 
 
-def _needs_rules(text: str, marks: Sequence[str]) -> bool:
-    found = [mark for mark in marks if mark in text]
-    return bool(found) and (found[0] not in _RUNS or bool(_RUN_BEFORE_DIGIT.search(text)))
+def _has_replacements(text: str) -> bool:
+    return "<skipped>" in text or "-\n" in text or ("&" in text and _ENTITY.search(text) is not None)
 
 
 def _by_rules(text: str) -> str:
