@@ -17,7 +17,7 @@ from rich.status import Status
 from db import journal
 from db.errors import InputError, unknown
 from tasks.connect import database, source
-from tasks.parameters import TIERS, Parameters, Retrieval
+from tasks.parameters import FLOWS, Parameters, Retrieval
 from tasks.retrievers import retriever_kind
 from tasks.settings import masked, settings
 
@@ -37,31 +37,29 @@ def parameters(tier: str, chosen: Mapping[str, Any], pairs: Sequence[str], rest:
     Raises:
         InputError: no such tier or parameter, or a value that it cannot have; the nearest is named.
     """
-    models: dict[str, type[Parameters]] = {name: model for name, model in TIERS.items()}  # noqa: C416 - widens the key
-    if tier not in models:
-        raise unknown("tier", tier, models)
-    fields = models[tier].model_fields
+    if tier not in FLOWS:
+        raise unknown("tier", tier, FLOWS)
+    fields = FLOWS[tier].model_fields
     values = {**chosen, **dict(map(_pair, pairs)), **dict(_options(rest))}
     for name in values:
         if name not in fields:
             raise unknown(f"parameter of {tier}:", name, fields)
     try:
-        return models[tier].model_validate(values)
+        return FLOWS[tier].model_validate(values)
     except ValidationError as error:
         first = error.errors()[0]
         raise InputError(f"{tier}: {first['loc'][0]} = {first['input']!r}: {first['msg']}") from None
 
 
-def run_tiers(chosen: Mapping[str, Parameters], *, quiet: bool) -> list[Summary]:
-    """Runs the tiers' flows one after another, on PREFECT_API_URL's server or one that lives as long as they do."""
+def run_flow(name: str, chosen: Parameters, *, quiet: bool) -> Summary:
+    """Runs a flow here and now, on PREFECT_API_URL's server or one that lives as long as the run."""
     log = logging.getLogger("yarus")
     with _saying(quiet):
         log.info("starting the database")
-        for given in chosen.values():
-            check(given)
+        check(chosen)
         log.info("starting Prefect")
         _prepare_prefect()
-        return asyncio.run(_one_after_another(chosen))
+        return asyncio.run(_run(name, chosen))
 
 
 def check(chosen: Parameters) -> None:
@@ -100,10 +98,11 @@ def _options(rest: Sequence[str]) -> Iterator[tuple[str, str]]:
         yield name.replace("-", "_"), value
 
 
-async def _one_after_another(chosen: Mapping[str, Parameters]) -> list[Summary]:
-    summaries = [await getattr(import_module(f"flows.{tier}"), tier)(given) for tier, given in chosen.items()]
-    await _recorded([summary["flow_run_id"] for summary in summaries])
-    return summaries
+async def _run(name: str, chosen: Parameters) -> Summary:
+    summary: Summary = await getattr(import_module(f"flows.{name}"), name)(chosen)
+    evaluations = summary.get("evaluations", [summary])
+    await _recorded([done["flow_run_id"] for done in evaluations if done["state"] in journal.FINISHED])
+    return summary
 
 
 async def _recorded(flow_run_ids: list[str]) -> None:

@@ -22,24 +22,20 @@ def run(context: click.Context, /, tier: str, pairs: tuple[str, ...], as_json: b
     yarus run tier1 --source xquad_ru --retriever fulltext
     yarus run tier1 --set embedder=intfloat/multilingual-e5-small
     """
-    from flows.ad_hoc import parameters, run_tiers
+    from flows.ad_hoc import parameters, run_flow
 
     chosen = {name: value for name, value in given.items() if value is not None}
-    [summary] = run_tiers({tier: parameters(tier, chosen, pairs, context.args)}, quiet=as_json)
-    _finish([summary], summary, as_json=as_json)
+    _finish(run_flow(tier, parameters(tier, chosen, pairs, context.args), quiet=as_json), as_json=as_json)
 
 
 @click.command()
 @as_json
 def demo(as_json: bool) -> None:
     """Evaluate the bundled sample with the embedded database: no key, no network, nothing to set up."""
-    from flows.ad_hoc import parameters, run_tiers
+    from flows.ad_hoc import parameters, run_flow
 
-    click.echo("Yarus demo: tier 0, tier 1 and real users on the bundled sample of a help desk, offline", err=True)
-    chosen = {tier: parameters(tier, {}, (), ()) for tier in ("tier0", "tier1", "real_users")}
-    summaries = run_tiers(chosen, quiet=as_json)
-    state = next((summary["state"] for summary in summaries if summary["state"] != "completed"), "completed")
-    _finish(summaries, {"state": state, "evaluations": summaries}, as_json=as_json)
+    click.echo("Yarus demo: every tier on the bundled sample of a university help desk, offline", err=True)
+    _finish(run_flow("nightly", parameters("nightly", {}, (), ()), quiet=as_json), as_json=as_json)
 
 
 @click.command()
@@ -58,13 +54,17 @@ def doctor(as_json: bool) -> None:
     raise SystemExit(max((finding.code for finding in findings), default=0))
 
 
-def _finish(summaries: list[dict[str, Any]], whole: dict[str, Any], *, as_json: bool) -> None:
-    from flows.printing import print_summary
+def _finish(summary: dict[str, Any], *, as_json: bool) -> None:
+    from flows.printing import print_overview, print_summary
     from tasks.report import as_json as document
     from tasks.settings import settings
 
+    language = settings().language
     if as_json:
-        click.echo(document(whole))
-    for summary in () if as_json else summaries:
-        print_summary(summary, settings().language)
-    raise SystemExit(0 if whole["state"] == "completed" else 1)
+        click.echo(document(summary))
+    for evaluation in () if as_json else summary.get("evaluations", [summary]):
+        if evaluation.get("metrics"):
+            print_summary(evaluation, language)
+    if not as_json and "evaluations" in summary:
+        print_overview(summary, language)
+    raise SystemExit(0 if summary["state"] == "completed" else 1)

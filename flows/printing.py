@@ -10,18 +10,34 @@ from sqlalchemy.engine import RowMapping
 
 from flows.words import WORDS
 from metrics.table import METRICS, grade_label
+from tasks.cases import MEASURED
 from tasks.report import HEADLINE
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from db.loading import LoadReport
-    from tasks.doctor import Finding
+    from tasks.finding import Finding
 
 COLOURS = {"excellent": "green", "strong": "green", "good": "cyan", "reasonable": "cyan", "attention": "yellow"}
 COLOURS |= {"weak": "yellow", "absent": "yellow", "completed": "green", "running": "cyan"}
 WIDTH = 110
+SYSTEM: tuple[str, ...] = ("sut", "retriever", "embedder_identity", "vectors", "index_recall", "generator")
+SYSTEM += ("texts", "unit", "k", "similarity_embedder")
+HEADLINES = {
+    "tier0": ("silhouette_score",),
+    "tier1": ("hit_rate@1", "mrr", "ndcg@10"),
+    "tier2": ("avg_faithfulness", "avg_answer_relevance"),
+    "tier3": ("avg_e2e_score", "avg_semantic_similarity"),
+    "real_users": ("hit_rate@1", "mrr", "ndcg@10"),
+    "judge": ("consistency_score", "weighted_kappa"),
+    "judge_pipeline": ("accuracy", "precision", "recall", "f1_score"),
+    "ux": ("cache_hit_rate", "cache_wrong_hit_rate"),
+}
+"""What each tier is judged by."""
 NEXT = {"tier0": "next texts", "tier1": "next rankings", "real_users": "next rankings"}
+NEXT |= {"tier2": "next answers", "tier3": "next answers", "judge": "next judge"}
+NEXT |= {"judge_pipeline": "next gate", "ux": "next cache"}
 
 
 def print_summary(summary: dict[str, Any], language: str) -> None:
@@ -30,7 +46,7 @@ def print_summary(summary: dict[str, Any], language: str) -> None:
     console = _console()
     state = _coloured(words[summary["state"]], summary["state"])
     console.print(f"\n[bold]{words[summary['tier']]}[/] · {escape(summary['source'])} · {state}")
-    if summary["system"]:
+    if _system(summary["system"]):
         console.print(f"{words['system']}: {escape(_system(summary['system']))}", style="dim")
     if summary["metrics"]:
         if "strata" in summary:
@@ -46,6 +62,22 @@ def print_summary(summary: dict[str, Any], language: str) -> None:
         console.print(f"{words['key']}: {summary['comparability_key']}")
         console.print(f"{words['file']}: {escape(summary['parquet'])}", soft_wrap=True)
         console.print(words[NEXT[summary["tier"]]].format(id=summary["evaluation_id"]), soft_wrap=True)
+
+
+def print_overview(night: dict[str, Any], language: str) -> None:
+    """All tiers of a night on one page: what each is judged by."""
+    words = WORDS[language]
+    table = Table(title=words["overview"], box=None, title_justify="left", title_style="bold")
+    for name in ("tier", "metric", "value", "interval", "measured", "grade"):
+        table.add_column(words[name])
+    for summary in night["evaluations"]:
+        tier = words[summary["tier"]]
+        if summary["state"] not in ("completed", "invalid"):
+            table.add_row(tier, _coloured(words[summary["state"]], summary["state"]), escape(summary["error"] or ""))
+        for name in HEADLINES[summary["tier"]] if summary.get("metrics") else ():
+            table.add_row(tier, *_cells(name, summary["metrics"][name], words, language))
+            tier = ""
+    _console().print("", table)
 
 
 def print_runs(rows: Iterable[RowMapping]) -> None:
@@ -101,13 +133,17 @@ def _metrics(metrics: dict[str, Any], words: dict[str, str], language: str) -> T
     for column in table.columns[1:4]:
         column.justify = "right"
     for name, metric in metrics.items():
-        grade = metric["grade"] and _coloured(grade_label(metric["grade"], language), metric["grade"])
-        counted = f"{metric['n_scored']} / {metric['n_total']}"
-        if metric["value"] is None:
-            table.add_row(name, f"[yellow]{words['not measured']}[/]", "", counted, escape(metric["reason"] or ""))
-        else:
-            table.add_row(name, _number(name, metric["value"]), _interval(name, metric), counted, grade or "")
+        table.add_row(*_cells(name, metric, words, language))
     return table
+
+
+def _cells(name: str, metric: dict[str, Any], words: dict[str, str], language: str) -> tuple[str, ...]:
+    """A row of a table of metrics."""
+    counted = f"{metric['n_scored']} / {metric['n_total']}"
+    if metric["value"] is None:
+        return name, f"[yellow]{words['not measured']}[/]", "", counted, escape(metric["reason"] or "")
+    grade = _coloured(grade_label(metric["grade"], language), metric["grade"]) if metric["grade"] else ""
+    return name, _number(name, metric["value"]), _interval(name, metric), counted, grade
 
 
 def _strata(strata: dict[str, Any], words: dict[str, str]) -> Table:
@@ -122,13 +158,15 @@ def _strata(strata: dict[str, Any], words: dict[str, str]) -> Table:
 
 
 def _print_statuses(console: Console, summary: dict[str, Any], words: dict[str, str]) -> None:
-    unmeasured = {status: count for status, count in summary["statuses"].items() if status != "ok"}
+    unmeasured = {status: count for status, count in summary["statuses"].items() if status not in MEASURED}
     total = summary["n_cases"]
     if unmeasured:
         why = ", ".join(f"{words[status]} {count}" for status, count in unmeasured.items())
         console.print(f"{words['unmeasured'].format(n=sum(unmeasured.values()), total=total)}: {why}.")
     elif summary["statuses"]:
         console.print(words["all measured"].format(total=total))
+    if refused := summary["statuses"].get("sut_refusal"):
+        console.print(words["refused"].format(n=refused))
     if summary["coverage"] is not None:
         console.print(f"{words['coverage']}: {summary['coverage']:.1%}")
 
@@ -147,9 +185,10 @@ def _interval(name: str, metric: dict[str, Any]) -> str:
 
 
 def _system(system: dict[str, Any]) -> str:
-    names = ("retriever", "embedder_identity", "vectors", "index_recall", "texts", "unit", "k")
-    shown = {name: system[name] for name in names if name in system}
-    return ", ".join(f"{name.removesuffix('_identity')} {str(value).split('|')[0]}" for name, value in shown.items())
+    shown = {name.removesuffix("_identity"): str(system[name]).split("|")[0] for name in SYSTEM if name in system}
+    if "judge" in system:
+        shown["judge"] = system["judge"]["model"]
+    return ", ".join(f"{name} {value}" for name, value in shown.items())
 
 
 def _ids(ids: list[str]) -> str:

@@ -1,6 +1,8 @@
 """The words that results are told in, by language."""
 
 RU = {
+    "overview": "Все уровни",
+    "tier": "Уровень",
     "metric": "Метрика",
     "value": "Значение",
     "interval": "95 % интервал",
@@ -22,6 +24,12 @@ RU = {
     "tier0": "Уровень 0: эмбеддинги",
     "tier1": "Уровень 1: поиск",
     "real_users": "Реальные пользователи",
+    "judge": "Судья: можно ли ему верить",
+    "judge_pipeline": "Production judge: то ли показано",
+    "ux": "Удобство: кэш и диалоги",
+    "next judge": "Ответы, где судья расходится с собой: yarus cases {id} --where 'mean_abs_difference>0.25'",
+    "next gate": "Неверные решения: yarus cases {id} --where 'accuracy=0'",
+    "next cache": "Ошибочные попадания в кэш: yarus cases {id} --where 'cache_wrong_hit_rate=1'",
     "tier2": "Уровень 2: генерация на верном контексте",
     "tier3": "Уровень 3: вся система",
     "reference from the log": "Нет разметки у {n} вопросов: эталоном считался ответ с оценкой 5.",
@@ -56,6 +64,8 @@ RU = {
     "skipped_budget": "не хватило бюджета",
 }
 EN = {
+    "overview": "All tiers",
+    "tier": "Tier",
     "metric": "Metric",
     "value": "Value",
     "interval": "95 % interval",
@@ -77,6 +87,12 @@ EN = {
     "tier0": "Tier 0: embeddings",
     "tier1": "Tier 1: retrieval",
     "real_users": "Real users",
+    "judge": "The judge: can it be relied on",
+    "judge_pipeline": "The production judge: is the right answer shown",
+    "ux": "User experience: cache and dialogs",
+    "next judge": "Where the judge disagrees with itself: yarus cases {id} --where 'mean_abs_difference>0.25'",
+    "next gate": "Wrong decisions: yarus cases {id} --where 'accuracy=0'",
+    "next cache": "Wrong cache hits: yarus cases {id} --where 'cache_wrong_hit_rate=1'",
     "tier2": "Tier 2: generation on ideal context",
     "tier3": "Tier 3: end to end",
     "reference from the log": "{n} questions have no annotation: the answer that was rated 5 is the reference.",

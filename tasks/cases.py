@@ -20,6 +20,19 @@ Status = Literal[
 CANNOT_BE_MEASURED = ("unlabelled", "stale_label", "not_applicable")
 """Statuses of cases that no evaluation could have scored: they are left out of the coverage."""
 
+SEVERITY: tuple[Status, ...] = (
+    "unlabelled",
+    "stale_label",
+    "not_applicable",
+    "sut_error",
+    "judge_error",
+    "parse_error",
+    "skipped_budget",
+    "sut_refusal",
+    "ok",
+)
+"""Worst first: a case has the worst of its statuses; what could never be measured is worse than what failed."""
+
 MEASURED = ("ok", "sut_refusal")
 TEXTS = pa.list_(pa.string())
 
@@ -42,6 +55,36 @@ COLUMNS: dict[str, Column] = {
     "grades": Column(pa.list_(pa.float64()), "grade of each, NULL where the labels have none"),
     "retrieved": Column(TEXTS, "ranking: ids of the evaluation's unit, best first; NULL when the retriever failed"),
     "distances": Column(pa.list_(pa.float64()), "distance of each, smaller is nearer"),
+    "reference": Column(pa.string(), "ground-truth answer"),
+    "answerable": Column(pa.bool_(), "whether the corpus has the answer; NULL where nobody said"),
+    "context": Column(pa.string(), "what the generator was given, or what the answer is judged against"),
+    "truncated": Column(pa.bool_(), "the context was cut to the limit"),
+    "answer": Column(pa.string(), "what the system under test answered; NULL when it failed"),
+    "answers": Column(TEXTS, "all answers, where they were repeated"),
+    "logprobs": Column(pa.list_(pa.float64()), "natural logarithms of the tokens' probabilities"),
+    "judge_raw": Column(
+        pa.list_(
+            pa.struct(
+                [("metric", pa.string()), ("repeat", pa.int64()), ("reply", pa.string()), ("status", pa.string())]
+            )
+        ),
+        "every reply of a judge, as received",
+    ),
+    "judge_reasons": Column(pa.list_(pa.string()), "what the judge said for its scores, or why there is none"),
+    "tokens_in": Column(pa.int64(), "read by the models for this case"),
+    "tokens_out": Column(pa.int64(), "written by the models for this case"),
+    "cost_usd": Column(pa.float64(), "of the calls bought for this case; NULL without prices"),
+    "shown": Column(pa.bool_(), "whether the answer should have been shown"),
+    "decision": Column(pa.bool_(), "whether the gate shows the answer"),
+    "human_score": Column(pa.float64(), "what the user said of the answer: 1 good, 0 bad"),
+    "faithfulness_again": Column(pa.float64(), "the judge's second score for the same answer"),
+    "page": Column(pa.string(), "the page that the answer came from"),
+    "score": Column(pa.int64(), "the user's, 5 good, 1 bad"),
+    "asked_at": Column(pa.timestamp("us", tz="UTC"), "when the question was asked"),
+    "dialog": Column(pa.string(), "the conversation that the question belongs to"),
+    "nearest_earlier": Column(pa.string(), "case id of the nearest earlier question that was rated good"),
+    "nearest_similarity": Column(pa.float64(), "its cosine"),
+    "failure": Column(pa.string(), "where the case went wrong: retrieval, generation, refusal, label"),
     "stratum": Column(pa.string(), "what users said of the answer: confirmed, agreement, contradicted"),
     "text": Column(pa.string(), "the text that was embedded"),
     "cluster": Column(pa.string(), "the text's page or topic"),

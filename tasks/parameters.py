@@ -1,6 +1,6 @@
 """What a person chooses for one evaluation: one model a tier, which is also the form in the Prefect UI."""
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -73,4 +73,74 @@ class RealUsers(Retrieval):
     """Retrieval on the real log: does the retriever find the page that the bot showed, and that users confirmed?"""
 
 
-TIERS: dict[Tier, type[Parameters]] = {"tier0": Tier0, "tier1": Tier1, "real_users": RealUsers}
+class Generation(Parameters):
+    """What a tier takes that generates answers of ours."""
+
+    context_tokens: int = Field(
+        3_000, title="Context", description="Longest context, in tokens of about three characters", ge=100
+    )
+
+
+class Tier2(Generation):
+    """Generation on ideal context: does the model answer well when it is given the right chunks?"""
+
+    repeats: int = Field(1, title="Repeats", description="Answers a question, for their consistency", ge=1, le=10)
+    logprobs: bool = Field(False, title="Log-probabilities", description="Ask the generator for them, for perplexity")
+
+
+class Tier3(Retrieval, Generation):
+    """End to end: is the answer of the whole system as useful as the reference?"""
+
+    sut: str | None = Field(
+        None,
+        title="System under test",
+        description="'local' (our retriever and generator), an http(s) URL, or module:function; default: YARUS_SUT",
+    )
+    unit: Literal["auto", "chunk", "page"] = Field("auto", title="Unit", description="What counts as found")
+    k: int = Field(1, title="Depth", description="Chunks given to the generator", ge=1, le=100)
+
+
+class Judging(Generation):
+    """What a tier takes that judges logged answers against their page."""
+
+
+class Judge(Judging):
+    """The judge itself: does it say the same twice, and is it moved by what should not matter?"""
+
+    repeats: int = Field(2, title="Repeats", description="Times every answer is judged, past the store", ge=2, le=10)
+    probes: bool = Field(True, title="Bias probes", description="Judge changed versions of every answer too")
+
+
+class JudgePipeline(Judging):
+    """The production judge: are the right answers shown, and only they?"""
+
+
+class Ux(Parameters):
+    """User experience: would a cache of answers help or mislead, and do dialogs stay on their topic?"""
+
+
+TIERS: dict[Tier, type[Parameters]] = {
+    "tier0": Tier0,
+    "tier1": Tier1,
+    "tier2": Tier2,
+    "tier3": Tier3,
+    "real_users": RealUsers,
+    "judge": Judge,
+    "judge_pipeline": JudgePipeline,
+    "ux": Ux,
+}
+
+
+class Nightly(Parameters):
+    """Every tier in order over one source."""
+
+    tiers: list[Tier] = Field(list(TIERS), title="Tiers", description="Which, in this order", min_length=1)
+    resume: None = Field(None, title="Resume", description="A night is not resumed; resume its evaluations one by one")
+
+    def shared(self) -> dict[str, Any]:
+        """What every tier is given."""
+        return self.model_dump(include={"source", "limit", "seed"})
+
+
+FLOWS: dict[str, type[Parameters]] = {**{str(tier): model for tier, model in TIERS.items()}, "nightly": Nightly}
+"""Every flow that can be run by name, and its parameters."""

@@ -21,12 +21,17 @@ from tasks.connect import database
 from tasks.files import place, publish, remove, write_batches, write_whole
 from tasks.load import read_cases, statuses
 from tasks.report import summary
+from tasks.retrieve import unknown_ids
 from tasks.run import Run
 from tasks.score import Whole, coverage, strata, summarise
 from tasks.settings import settings
 
 log = logging.getLogger("yarus")
+Measure = Callable[[pa.Table, int], Mapping[str, Whole]]
+"""Metrics over a set of cases, from the cases and a seed."""
 Step = Callable[[Run, pa.Table], pa.Table | Awaitable[pa.Table]]
+MEASURING = ("unit", "k", "texts", "judge", "similarity_embedder")
+"""What of the resolved parameters measures; the others belong to the system under test."""
 IN_FLIGHT = 2
 """Batches at once: one computes while another waits for the disk or the database."""
 
@@ -60,15 +65,19 @@ async def evaluate_batch(run: Run, batch: int, steps: Sequence[Step]) -> None:
     await asyncio.to_thread(keep_batch, run, batch, cases)
 
 
+def _nothing_more(cases: pa.Table, seed: int) -> dict[str, Whole]:
+    return {}
+
+
 @task(task_run_name="finish", cache_policy=NO_CACHE)
-async def finish(run: Run, whole: Mapping[str, Whole] | None = None) -> dict[str, Any]:
+async def finish(run: Run, measure: Measure = _nothing_more) -> dict[str, Any]:
     """Writes the file, then metrics and final state in one transaction; returns the summary of the evaluation.
 
     Args:
         run: with all of its batches done.
-        whole: metrics that a step has computed over the set of cases.
+        measure: computes the tier's metrics that need all cases at once.
     """
-    return await asyncio.to_thread(_finish, run, whole or {})
+    return await asyncio.to_thread(_finish, run, measure)
 
 
 def comparability(run: Run, case_set_hash: str) -> dict[str, Any]:
@@ -83,7 +92,7 @@ def comparability(run: Run, case_set_hash: str) -> dict[str, Any]:
         "cases": {"sha256": case_set_hash} if frozen else {"source": run.parameters.source, **rule},
         "metrics": [metric.signature_with(**_options(run)) for metric in metrics_of(run.tier)],
         "labels": "annotation, else the log" if run.tier != "real_users" else "the log",
-        **{name: run.resolved[name] for name in ("unit", "k", "texts") if name in run.resolved},
+        **{name: run.resolved[name] for name in MEASURING if name in run.resolved},
     }
 
 
@@ -100,7 +109,7 @@ def keep_batch(run: Run, batch: int, cases: pa.Table) -> None:
     journal.batch_done(database(), run.id, batch)
 
 
-def _finish(run: Run, whole: Mapping[str, Whole]) -> dict[str, Any]:
+def _finish(run: Run, measure: Measure) -> dict[str, Any]:
     engine = database()
     file = run.work / f"{run.id}.parquet"
     write_batches(_batches(run), file)
@@ -110,10 +119,11 @@ def _finish(run: Run, whole: Mapping[str, Whole]) -> dict[str, Any]:
     key = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
     counts = statuses(cases)
     share = coverage(counts)
+    seed = run.parameters.seed
     metrics = [
         value.row(stratum)
         for stratum, rows in strata(cases).items()
-        for value in summarise(run.tier, rows, seed=run.parameters.seed, options=_options(run), whole=whole)
+        for value in summarise(run.tier, rows, seed=seed, options=_options(run), whole=measure(rows, seed))
     ]
     path = publish(file, place(settings().results_root, run.tier, run.id, row["started_at"]))
     valid = share is not None and share >= settings().min_coverage
@@ -128,6 +138,7 @@ def _finish(run: Run, whole: Mapping[str, Whole]) -> dict[str, Any]:
         statuses=counts,
         coverage=share,
         parquet=path,
+        resolved=row["resolved"] | {"notes": [*row["resolved"]["notes"], *unknown_ids(run, cases)]},
     )
     if closed:
         shutil.rmtree(run.work, ignore_errors=True)

@@ -56,6 +56,13 @@ def summary(engine: Engine, evaluation_id: str) -> Document:
     return document | ({"strata": strata} if strata else {})
 
 
+def together(summaries: list[Document]) -> Document:
+    """Several evaluations as one document, in the worst of their states."""
+    states = [summary["state"] for summary in summaries]
+    worst = next((state for state in ("failed", "cancelled", "invalid") if state in states), "completed")
+    return {"state": worst, "evaluations": summaries}
+
+
 def as_json(document: Any) -> str:
     """The document as text; what is not measured is null."""
     return json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False, default=str)

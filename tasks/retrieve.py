@@ -86,6 +86,8 @@ def with_notes(run: Run, notes: Sequence[Note]) -> Run:
 
 def unknown_ids(run: Run, cases: pa.Table) -> list[Note]:
     """A note on what was retrieved but is not in the corpus: by a service with another one, or since it changed."""
+    if "retrieved" not in cases.column_names:
+        return []
     pages = pages_of(read_stored_corpus(run))
     there = pages.keys() if run.resolved["unit"] == "chunk" else set(pages.values())
     unknown = sum(found not in there for ids in cases["retrieved"].to_pylist() for found in ids or ())

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from metrics import retrieval
+from metrics import retrieval, text
 from metrics.metric import Metric, Tier
-from metrics.statistics import Interval, bootstrap_interval, quantile_interval, wilson_interval
+from metrics.statistics import Interval, bootstrap_interval, bootstrap_totals, quantile_interval, wilson_interval
 from metrics.table import grade, metrics_of
 from tasks.cases import CANNOT_BE_MEASURED, MEASURED, with_columns
 from tasks.run import Run
@@ -28,6 +28,8 @@ class Whole(NamedTuple):
     value: float
     interval: Interval
     n_scored: int
+    n_total: int | None = None
+    """What it could have rested on, where that is not the cases: calls."""
 
 
 class Value(NamedTuple):
@@ -56,14 +58,13 @@ class Value(NamedTuple):
 
 
 def score_rankings(run: Run, cases: pa.Table) -> pa.Table:
-    """Adds tier 1's metrics; a case that is not `ok` keeps NULL in all of them."""
-    ok = [status == "ok" for status in cases["status"].to_pylist()]
-    rankings = [ids if fine else None for ids, fine in zip(cases["retrieved"].to_pylist(), ok, strict=True)]
+    """Adds tier 1's metrics; NULL in all of them without a label, or without a ranking because the retriever failed."""
+    rankings = cases["retrieved"].to_pylist()
     relevant = [
         dict(zip(ids, grades, strict=True)) if grades is not None else dict.fromkeys(ids, 1.0)
         for ids, grades in zip(cases["relevant"].to_pylist(), cases["grades"].to_pylist(), strict=True)
     ]
-    depth = run.resolved["k"]
+    depth = max(run.resolved["k"], *HIT_RATE)
     gains, n_relevant = retrieval.gain_matrix(rankings, relevant, depth=depth)
     ideal = retrieval.ideal_gains(relevant, depth=depth)
     columns = {f"hit_rate@{k}": retrieval.hit_rate(gains, k=k) for k in HIT_RATE}
@@ -89,8 +90,9 @@ def summarise(
     Returns:
         One value a metric of the tier, in the order of the table of metrics.
     """
-    known = {name: rate(cases) for name, rate in RATES.items()} | dict(whole)
-    return [_value(metric, cases, seed, options, known) for metric in metrics_of(tier)]
+    declared = metrics_of(tier)
+    computed = {metric.name: WHOLE[metric.name](cases) for metric in declared if metric.name in WHOLE}
+    return [_value(metric, cases, seed, options, computed | dict(whole)) for metric in declared]
 
 
 def strata(cases: pa.Table) -> dict[str, pa.Table]:
@@ -108,12 +110,13 @@ def coverage(statuses: dict[str, int]) -> float | None:
 
 def _value(metric: Metric, cases: pa.Table, seed: int, options: dict[str, Any], whole: Mapping[str, Whole]) -> Value:
     if metric.aggregate == "whole":
-        value, interval, n_scored = whole[metric.name]
+        value, interval, n_scored, n_total = whole[metric.name]
     else:
-        values = cases[metric.column].to_numpy()
+        there = metric.column in cases.column_names
+        values = cases[metric.column].to_numpy() if there else np.full(len(cases), np.nan)
         groups = cases["group"].to_pylist()
         value, interval = _aggregate(metric, values, seed, groups)
-        n_scored = int(np.count_nonzero(~np.isnan(values)))
+        n_scored, n_total = int(np.count_nonzero(~np.isnan(values))), None
     measured = not math.isnan(value)
     return Value(
         metric=metric,
@@ -122,7 +125,7 @@ def _value(metric: Metric, cases: pa.Table, seed: int, options: dict[str, Any], 
         ci_low=_number(interval.low),
         ci_high=_number(interval.high),
         n_scored=n_scored,
-        n_total=len(cases),
+        n_total=len(cases) if n_total is None else n_total,
         signature=metric.signature_with(**options),
     )
 
@@ -147,18 +150,66 @@ def _share(status: str) -> Callable[[pa.Table], Whole]:
     return share
 
 
-RATES: dict[str, Callable[[pa.Table], Whole]] = {
+def _refusal_rate(cases: pa.Table) -> Whole:
+    statuses = cases["status"].to_pylist()
+    refused = statuses.count("sut_refusal")
+    answered = sum(answer is not None for answer in cases["answer"].to_pylist())  # a refusal is said too
+    return Whole(refused / answered if answered else math.nan, wilson_interval(refused, answered), answered)
+
+
+def _count(answerable: bool, refused: bool) -> Callable[[pa.Table], Whole]:
+    """A cell of the answerable x answered matrix."""
+
+    def count(cases: pa.Table) -> Whole:
+        rows = zip(
+            cases["answerable"].to_pylist(), cases["answer"].to_pylist(), cases["status"].to_pylist(), strict=True
+        )
+        known = [
+            (can, status == "sut_refusal") for can, answer, status in rows if can is not None and answer is not None
+        ]
+        return Whole(float(known.count((answerable, refused))) if known else math.nan, UNKNOWN, len(known))
+
+    return count
+
+
+def _corpus_bleu(cases: pa.Table) -> Whole:
+    counts = text.bleu_counts(cases["answer"].to_pylist(), cases["reference"].to_pylist())
+    scored = counts[counts[:, 1] > 0]
+    if not len(scored):
+        return Whole(math.nan, UNKNOWN, 0)
+
+    def bleu(totals: Floats) -> Floats:
+        rows = np.atleast_2d(totals)
+        return np.asarray((100 * text.score_bleu(rows.astype(np.int64))).reshape(totals.shape[:-1]))
+
+    interval = bootstrap_totals(scored, bleu, seed=0)
+    return Whole(float(bleu(scored.sum(axis=0))), interval, len(scored))
+
+
+UNKNOWN = Interval(math.nan, math.nan)
+WHOLE: dict[str, Callable[[pa.Table], Whole]] = {
     "sut_error_rate": _share("sut_error"),
     "unlabelled_rate": _share("unlabelled"),
     "stale_label_rate": _share("stale_label"),
+    "refusal_rate": _refusal_rate,
+    "answerable_answered": _count(True, False),
+    "answerable_refused": _count(True, True),
+    "unanswerable_answered": _count(False, False),
+    "unanswerable_refused": _count(False, True),
+    "corpus_bleu": _corpus_bleu,
 }
-"""Metrics that count statuses."""
+"""Metrics that are computed over the set of cases, not from one column."""
 
 
 def _why_not(cases: pa.Table, metric: Metric) -> str:
-    """Why nothing was measured: the most frequent status, or when the metric has no value at all."""
-    common = Counter(status for status in cases["status"].to_pylist() if status != "ok").most_common(1)
-    return f"{common[0][1]} of {len(cases)} cases are {common[0][0]}" if common else metric.undefined
+    """Why nothing was measured: what all cases are, or where some are fine, when the metric has no value."""
+    counts = Counter(cases["status"].to_pylist())
+    if not counts:
+        return "no case"
+    if any(status in counts for status in MEASURED):
+        return f"undefined: {metric.undefined}"
+    status, count = counts.most_common(1)[0]
+    return f"{count} of {len(cases)} cases are {status}"
 
 
 def _number(value: float) -> float | None:

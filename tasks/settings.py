@@ -52,6 +52,18 @@ class RetrieverService(BaseModel, extra="forbid"):
     concurrency: int = Field(8, ge=1)
 
 
+class SystemService(BaseModel, extra="forbid"):
+    """How to ask a question-answering system that is an HTTP service."""
+
+    request: str = Field('{"question": "$question"}', description="JSON sent by POST")
+    answer: str = Field("answer", description="JMESPath of the answer's text in the reply")
+    urls: str = Field("urls", description="JMESPath of the pages that it used, best first")
+    contexts: str = Field("contexts", description="JMESPath of the texts that it used")
+    headers: dict[str, SecretStr] = Field({}, description="sent along; never logged or stored")
+    timeout_s: float = Field(60.0, gt=0)
+    concurrency: int = Field(8, ge=1)
+
+
 class Settings(BaseSettings):
     """Everything that can be set from outside; what changes from one evaluation to the next is a flow parameter."""
 
@@ -67,12 +79,18 @@ class Settings(BaseSettings):
     source_timeout_s: float = Field(60.0, gt=0, description="longest statement on the production database")
     results: str | None = Field(None, description="Parquet root: folder or fsspec URL; default: results in home")
     embedder: str = Field("lexical", description="the retriever's: lexical, or a sentence-transformers name or path")
+    embedder_backend: Literal["torch", "bfloat16", "onnx"] = Field("torch", description="what computes the embedder")
     query_prefix: str = Field("", description="put before a question when it is embedded, for example 'query: '")
     passage_prefix: str = Field("", description="put before a chunk when it is embedded, for example 'passage: '")
     similarity_embedder: str | None = Field(None, description="the measuring embedder; default: the retriever's")
     retriever: str = "dense"
     retriever_service: RetrieverService = RetrieverService()
     sut: str = "local"
+    sut_service: SystemService = SystemService()
+    refusals: list[str] = Field(
+        ["ответ не найден", "не удалось найти ответ", "не нашёл ответа", "answer not found", "no answer found"],
+        description="an answer that has one of these in its first sentence is a refusal",
+    )
     sut_label: str | None = Field(None, description="version of the system under test, shown on every evaluation")
     generator: Role = Role()
     judge: Role = Role()
@@ -95,6 +113,8 @@ class Settings(BaseSettings):
             raise ValueError("not a database URL; expected postgresql://user:password@host:5432/database") from error
         if url.get_backend_name() not in {"postgresql", "postgres"}:
             raise ValueError(f"{url.get_backend_name()!r} is not supported; expected postgresql://…")
+        if isinstance(password := url.query.get("password"), str):  # where no message would mask it
+            url = url.difference_update_query(["password"]).set(password=password)
         return SecretStr(url.set(drivername="postgresql+psycopg").render_as_string(hide_password=False))
 
     @property

@@ -1,0 +1,30 @@
+"""Nightly: every tier in order over one source; a tier that fails does not stop the others."""
+
+from importlib import import_module
+from typing import Any
+
+from prefect import flow
+
+from tasks.parameters import TIERS, Nightly
+from tasks.report import together
+
+
+@flow(name="nightly", flow_run_name="nightly {parameters.source}")
+async def nightly(parameters: Nightly) -> dict[str, Any]:
+    """Evaluates every tier and puts their summaries together.
+
+    Args:
+        parameters: what to evaluate.
+
+    Returns:
+        The state of the night and the summary of every evaluation, as `yarus run nightly --json` prints it.
+    """
+    summaries: list[dict[str, Any]] = []
+    for tier in parameters.tiers:
+        evaluate = getattr(import_module(f"flows.{tier}"), tier)
+        state = await evaluate(TIERS[tier](**parameters.shared()), return_state=True)
+        result = await state.aresult(raise_on_failure=False)
+        summaries.append(
+            result if isinstance(result, dict) else {"tier": tier, "state": "failed", "error": str(result)}
+        )
+    return together(summaries)

@@ -1,0 +1,30 @@
+"""Tier 2, generation on ideal context: does the model answer well when it is given the right chunks?"""
+
+from typing import Any
+
+from prefect import flow
+from prefect.runtime import flow_run
+
+from tasks.generate import generate
+from tasks.judge import judge_ideal
+from tasks.load_answers import load_ideal
+from tasks.parameters import Tier2
+from tasks.persist import finish, in_batches
+from tasks.run import evaluation
+from tasks.score_texts import score_repeats, score_texts
+
+
+@flow(name="tier2", flow_run_name="tier2 {parameters.source}")
+async def tier2(parameters: Tier2) -> dict[str, Any]:
+    """Answers every question from its relevant chunks, has the answers judged, and compares them with references.
+
+    Args:
+        parameters: what to evaluate, and with what.
+
+    Returns:
+        The summary of the evaluation, as `yarus run tier2 --json` prints it.
+    """
+    async with evaluation("tier2", parameters, flow_run_id=flow_run.get_id()) as run:
+        run = await load_ideal(run)
+        await in_batches(run, steps=(generate, judge_ideal, score_texts, score_repeats))
+        return await finish(run)

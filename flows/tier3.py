@@ -1,0 +1,33 @@
+"""Tier 3, end to end: is the answer of the whole system as useful as the reference?"""
+
+from typing import Any
+
+from prefect import flow
+from prefect.runtime import flow_run
+
+from tasks.answer import answer
+from tasks.judge import judge_whole
+from tasks.load_answers import load_whole
+from tasks.parameters import Tier3
+from tasks.persist import finish, in_batches
+from tasks.retrieve import index
+from tasks.run import evaluation
+from tasks.score import score_rankings
+from tasks.score_texts import score_similarity, score_texts
+
+
+@flow(name="tier3", flow_run_name="tier3 {parameters.source}")
+async def tier3(parameters: Tier3) -> dict[str, Any]:
+    """Asks the system under test every question, has its answers judged, and compares them with the references.
+
+    Args:
+        parameters: what to evaluate, and with what.
+
+    Returns:
+        The summary of the evaluation, as `yarus run tier3 --json` prints it.
+    """
+    async with evaluation("tier3", parameters, flow_run_id=flow_run.get_id()) as run:
+        run = await load_whole(run)
+        run = await index(run)
+        await in_batches(run, steps=(answer, judge_whole, score_rankings, score_texts, score_similarity))
+        return await finish(run)

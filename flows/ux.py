@@ -1,0 +1,28 @@
+"""User experience: would a cache of answers help or mislead, and do dialogs stay on their topic?"""
+
+from typing import Any
+
+from prefect import flow
+from prefect.runtime import flow_run
+
+from tasks.experience import measure_experience
+from tasks.load_log import load_dialogs
+from tasks.parameters import Ux
+from tasks.persist import finish
+from tasks.run import evaluation
+
+
+@flow(name="ux", flow_run_name="ux {parameters.source}")
+async def ux(parameters: Ux) -> dict[str, Any]:
+    """Compares every question of the log with the earlier ones, and the questions of every dialog with each other.
+
+    Args:
+        parameters: what to evaluate, and with what.
+
+    Returns:
+        The summary of the evaluation, as `yarus run ux --json` prints it.
+    """
+    async with evaluation("ux", parameters, flow_run_id=flow_run.get_id()) as run:
+        run = await load_dialogs(run)
+        whole = await measure_experience(run)
+        return await finish(run, lambda cases, seed: whole)

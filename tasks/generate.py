@@ -1,0 +1,83 @@
+"""Generation: an answer for every case from its context."""
+
+import pyarrow as pa
+
+from tasks.cases import with_columns
+from tasks.connect import database
+from tasks.models.calls import Call, Reply
+from tasks.models.chat import chat
+from tasks.models.offline import GENERATOR
+from tasks.parameters import Tier2
+from tasks.prompts import Prompt, prompts
+from tasks.run import Run
+from tasks.settings import Settings, settings
+
+
+def configured(run: Run) -> Settings:
+    """The settings, in the language of the source."""
+    return settings().model_copy(update={"language": run.resolved["language"]})
+
+
+async def generate(run: Run, cases: pa.Table) -> pa.Table:
+    """Adds `answer` and what it cost; a generator that fails makes a `sut_error`, one that declines a `sut_refusal`."""
+    configuration = configured(run)
+    prompt = prompts(configuration)["generation"]
+    parameters = run.parameters
+    repeats, logprobs = (parameters.repeats, parameters.logprobs) if isinstance(parameters, Tier2) else (1, False)
+    wanted = [n for n, status in enumerate(cases["status"].to_pylist()) if status == "ok"]
+    calls = [
+        _call(prompt, case, repeat, logprobs) for case in cases.take(wanted).to_pylist() for repeat in range(repeats)
+    ]
+    async with chat("generator", configuration, database(), evaluation=run.id) as model:
+        replies = await model.complete(calls)
+    by_case = {number: replies[place * repeats : (place + 1) * repeats] for place, number in enumerate(wanted)}
+    return _with_answers(cases, by_case, configuration.refusals)
+
+
+def generator_identity() -> str:
+    """The generator, as every result names it."""
+    role = settings().generator
+    return GENERATOR if role.base_url is None else str(role.model)
+
+
+def is_refusal(answer: str, phrases: list[str]) -> bool:
+    """Whether the answer's first sentence has one of the phrases, whatever their case."""
+    first = answer.casefold().split(". ")[0].replace("ё", "е")
+    return any(phrase.casefold().replace("ё", "е") in first for phrase in phrases)
+
+
+def totals(replies: list[Reply], before: int | float | None, name: str) -> int | float | None:
+    """Tokens or money of the replies that were bought now, added to what was there; None where nobody counted."""
+    spent = [getattr(reply, name) for reply in replies if not reply.from_store]
+    counted = [value for value in (*spent, before) if value is not None]
+    return sum(counted) if counted else None
+
+
+def _call(prompt: Prompt, case: dict[str, str], repeat: int, logprobs: bool) -> Call:
+    return Call(prompt, {"question": case["question"], "context": case["context"] or ""}, repeat, logprobs=logprobs)
+
+
+def _with_answers(cases: pa.Table, by_case: dict[int, list[Reply]], refusals: list[str]) -> pa.Table:
+    statuses, reasons = cases["status"].to_pylist(), cases["reason"].to_pylist()
+    for number, replies in by_case.items():
+        first = replies[0]
+        if first.status == "error" or (first.status == "ok" and not first.raw.strip()):
+            statuses[number], reasons[number] = "sut_error", first.reason or "the answer is empty"
+        elif first.status != "ok":
+            statuses[number], reasons[number] = first.status, first.reason
+        elif is_refusal(first.raw, refusals):
+            statuses[number], reasons[number] = "sut_refusal", "the system declined to answer"
+    every = [by_case.get(number, []) for number in range(len(cases))]
+    ok = [[reply for reply in replies if reply.status == "ok"] for replies in every]
+    return with_columns(
+        cases,
+        status=statuses,
+        reason=reasons,
+        answer=[replies[0].raw if replies and replies[0].status == "ok" else None for replies in every],
+        answers=[[reply.raw for reply in replies] if len(replies) > 1 else None for replies in ok],
+        logprobs=[replies[0].logprobs if replies else None for replies in every],
+        latency_ms=[replies[0].latency_ms if replies else None for replies in every],
+        tokens_in=[totals(replies, None, "tokens_in") for replies in every],
+        tokens_out=[totals(replies, None, "tokens_out") for replies in every],
+        cost_usd=[totals(replies, None, "cost_usd") for replies in every],
+    )

@@ -1,0 +1,113 @@
+"""Judging: what the judge says of every answer, one score a metric."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from tasks.cases import SEVERITY, with_columns
+from tasks.connect import database
+from tasks.generate import configured, totals
+from tasks.models.calls import Call, Model, Reply
+from tasks.models.chat import chat
+from tasks.models.offline import JUDGE
+from tasks.prompts import Prompt, prompts
+from tasks.run import Run
+from tasks.settings import Role, settings
+from tasks.verdicts import Verdict, judged
+
+IDEAL = ("faithfulness", "answer_relevance", "answer_correctness")
+WHOLE = ("e2e_score", "faithfulness")
+Case = dict[str, Any]
+
+
+async def judge_ideal(run: Run, cases: pa.Table) -> pa.Table:
+    """Adds tier 2's judged metrics."""
+    return await judge(run, cases, IDEAL)
+
+
+async def judge_whole(run: Run, cases: pa.Table) -> pa.Table:
+    """Adds tier 3's judged metrics."""
+    return await judge(run, cases, WHOLE)
+
+
+def judge_identity(
+    language: str, metrics: Sequence[str], *, name: Literal["judge", "gate"] = "judge"
+) -> dict[str, Any]:
+    """What decides a judge's verdicts: the model that is asked for, its parameters, and the wording of its prompts."""
+    configuration = settings().model_copy(update={"language": language})
+    role: Role = getattr(configuration, name)
+    known = prompts(configuration)
+    wording = {metric: known[metric].digest for metric in metrics}
+    if role.base_url is None:
+        return {"model": JUDGE, "prompts": wording}
+    return {"model": role.model, "temperature": role.temperature, "max_tokens": role.max_tokens, "prompts": wording}
+
+
+async def judge(run: Run, cases: pa.Table, metrics: Sequence[str]) -> pa.Table:
+    """Adds a column a metric, the judge's replies as received, its reasons, and what it cost.
+
+    A refusal is not judged: of an answerable question it is worth 0 to the user, and has nothing to be faithful about;
+    of an unanswerable one it is right and has no score. A judge that fails leaves NULL and makes the case's status.
+    """
+    configuration = configured(run)
+    known = prompts(configuration)
+    async with chat("judge", configuration, database(), evaluation=run.id) as model:
+        rows = await asyncio.gather(*(_case(model, known, case, metrics) for case in cases.to_pylist()))
+    columns: dict[str, list[Any]] = {metric: [scores[metric] for scores, _ in rows] for metric in metrics}
+    verdicts = [given for _, given in rows]
+    return with_columns(with_verdicts(cases, verdicts), **columns)
+
+
+async def _case(
+    model: Model, known: dict[str, Prompt], case: Case, metrics: Sequence[str]
+) -> tuple[dict[str, float | None], dict[str, Verdict]]:
+    """The scores of a case, and the verdicts they come from."""
+    if case["status"] == "sut_refusal":
+        worth = 0.0 if case["answerable"] is not False else None
+        return {metric: None if metric == "faithfulness" else worth for metric in metrics}, {}
+    if case["status"] != "ok":
+        return dict.fromkeys(metrics), {}
+    asked = [metric for metric in metrics if all(case.get(name) for name in known[metric].shape.variables)]
+    given = await asyncio.gather(*(judged(model, Call(known[metric], case)) for metric in asked))
+    verdicts = dict(zip(asked, given, strict=True))
+    return {metric: verdicts[metric].value if metric in verdicts else None for metric in metrics}, verdicts
+
+
+def with_verdicts(cases: pa.Table, verdicts: list[dict[str, Verdict]], *, counting: str = "") -> pa.Table:
+    """The cases with every reply as received, the judge's reasons, what it cost, and the worst of the statuses.
+
+    Args:
+        cases: n rows.
+        verdicts: of each case, by metric; `metric#2` is its repetition number 2.
+        counting: only metrics whose name begins so decide the case's status.
+    """
+    statuses, reasons = cases["status"].to_pylist(), cases["reason"].to_pylist()
+    for number, given in enumerate(verdicts):
+        for metric, verdict in given.items():
+            worse = SEVERITY.index(verdict.status) < SEVERITY.index(statuses[number])
+            if worse and metric.startswith(counting):
+                statuses[number], reasons[number] = verdict.status, f"{metric}: {verdict.reason}"
+    replies = [[reply for verdict in given.values() for reply in verdict.replies] for given in verdicts]
+    return with_columns(
+        cases,
+        status=statuses,
+        reason=reasons,
+        judge_raw=[[row for item in given.items() for row in _raw(*item)] for given in verdicts],
+        judge_reasons=[[f"{metric}: {verdict.reason}" for metric, verdict in given.items()] for given in verdicts],
+        **{name: _spent(cases, replies, name) for name in ("tokens_in", "tokens_out", "cost_usd")},
+    )
+
+
+def _raw(metric: str, verdict: Verdict) -> list[dict[str, Any]]:
+    name, _, repeat = metric.partition("#")
+    return [
+        {"metric": name, "repeat": int(repeat or 0), "reply": reply.raw, "status": verdict.status}
+        for reply in verdict.replies
+    ]
+
+
+def _spent(cases: pa.Table, replies: list[list[Reply]], name: str) -> list[int | float | None]:
+    before = cases[name].to_pylist() if name in cases.column_names else [None] * len(cases)
+    return [totals(given, already, name) for given, already in zip(replies, before, strict=True)]

@@ -1,0 +1,79 @@
+"""The production judge as a classifier: does it show the right answers?"""
+
+import asyncio
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from metrics import classification
+from metrics.statistics import bootstrap_totals, wilson_interval
+from tasks.cases import with_columns
+from tasks.connect import database
+from tasks.generate import configured
+from tasks.judge import with_verdicts
+from tasks.models.calls import Call, Model
+from tasks.models.chat import chat
+from tasks.prompts import Prompt, prompts
+from tasks.run import Run
+from tasks.score import UNKNOWN, Whole
+from tasks.verdicts import Verdict, decided
+
+RATIOS = {
+    "precision": (classification.precision, "true_positives", "false_positives"),
+    "recall": (classification.recall, "true_positives", "false_negatives"),
+    "specificity": (classification.specificity, "true_negatives", "false_positives"),
+}
+OVERALL = {"f1_score": classification.f1, "mcc": classification.mcc}
+COUNTS = ("true_positives", "true_negatives", "false_positives", "false_negatives")
+
+
+async def decide(run: Run, cases: pa.Table) -> pa.Table:
+    """Adds the gate's decision on every logged answer; a reply that is neither yes nor no is no decision."""
+    configuration = configured(run)
+    prompt = prompts(configuration)["gate"]
+    async with chat("gate", configuration, database(), evaluation=run.id) as model:
+        given = await asyncio.gather(*(_case(model, prompt, case) for case in cases.to_pylist()))
+    decisions = [None if verdict is None or verdict.value is None else verdict.value == 1 for verdict in given]
+    right = [
+        None if d is None else float(d == shown) for d, shown in zip(decisions, cases["shown"].to_pylist(), strict=True)
+    ]
+    return with_columns(
+        with_verdicts(cases, [{} if verdict is None else {"gate": verdict} for verdict in given]),
+        decision=decisions,
+        accuracy=right,
+        latency_ms=[None if v is None or v.replies[-1].from_store else v.replies[-1].latency_ms for v in given],
+    )
+
+
+def measure_gate(cases: pa.Table, seed: int) -> dict[str, Whole]:
+    """What follows from the table of decisions; undefined ratios have no value."""
+    rows = [(row["decision"], row["shown"]) for row in cases.select(["decision", "shown"]).to_pylist()]
+    known = [(decision, shown) for decision, shown in rows if decision is not None]
+    statuses = cases["status"].to_pylist()
+    invalid, replies = statuses.count("parse_error"), len(known) + statuses.count("parse_error")
+    rate = Whole(invalid / replies if replies else math.nan, wilson_interval(invalid, replies), replies)
+    counts = classification.confusion([decision for decision, _ in known], [shown for _, shown in known])
+    whole = {name: Whole(float(getattr(counts, name)) if known else math.nan, UNKNOWN, len(known)) for name in COUNTS}
+    for name, (ratio, hit, miss) in RATIOS.items():
+        hits, n = int(getattr(counts, hit)), int(getattr(counts, hit) + getattr(counts, miss))
+        whole[name] = Whole(float(ratio(counts)), wilson_interval(hits, n), n)
+    cells = np.array([[d and s, (not d) and (not s), d and (not s), (not d) and s] for d, s in known], dtype=float)
+    for name, measure in OVERALL.items():
+        interval = bootstrap_totals(cells, partial(_of_totals, measure), seed=seed) if len(cells) > 1 else UNKNOWN
+        whole[name] = Whole(float(measure(counts)), interval, len(known))
+    return whole | {"invalid_rate": rate}
+
+
+async def _case(model: Model, prompt: Prompt, case: dict[str, Any]) -> Verdict | None:
+    return await decided(model, Call(prompt, case)) if case["status"] == "ok" else None
+
+
+def _of_totals(measure: Callable[[classification.Counts], Any], totals: NDArray[np.float64]) -> Any:
+    """A measure of the counts of resamples, whose totals stand in the order of `COUNTS`."""
+    whole = np.rint(totals).astype(np.int64)
+    return measure(classification.Counts(**{name: whole[..., place] for place, name in enumerate(COUNTS)}))

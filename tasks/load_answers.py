@@ -1,0 +1,139 @@
+"""The first step of the tiers that judge answers: questions with references, and the context to answer from."""
+
+import asyncio
+from typing import Any
+
+import pyarrow as pa
+from prefect import task
+from prefect.cache_policies import NO_CACHE
+
+from db.sources import Corpus
+from tasks.cases import with_columns
+from tasks.generate import generator_identity
+from tasks.judge import IDEAL, WHOLE, judge_identity
+from tasks.labels import (
+    Note,
+    Row,
+    annotated_cases,
+    answerable,
+    default_unit,
+    ideal_context,
+    pages_of,
+    reference_of,
+    topic_and_score,
+)
+from tasks.load import keep_loaded, loaded, read_source, sample, wants_vectors
+from tasks.parameters import Tier2, Tier3
+from tasks.run import Run
+from tasks.score_texts import measuring_embedder
+from tasks.settings import settings
+
+CHARACTERS_A_TOKEN = 3  # of Russian text, roughly; English has four
+
+
+@task(task_run_name="load {run.parameters.source}", cache_policy=NO_CACHE)
+async def load_ideal(run: Run) -> Run:
+    """Tier 2's cases: every question with the full text of its relevant chunks.
+
+    Raises:
+        InputError: the source has no questions or no chunks, or what it needs is missing there.
+    """
+    return await asyncio.to_thread(_load_ideal, run)
+
+
+@task(task_run_name="load {run.parameters.source}", cache_policy=NO_CACHE)
+async def load_whole(run: Run) -> Run:
+    """Tier 3's cases: every question with its reference and its relevant chunks or pages; errors as `load_ideal`."""
+    return await asyncio.to_thread(_load_whole, run)
+
+
+def fit(texts: list[str], tokens: int) -> tuple[str, bool]:
+    """The texts as one, cut to about so many tokens, and whether it was cut."""
+    whole = "\n\n".join(texts)
+    limit = tokens * CHARACTERS_A_TOKEN
+    return whole[:limit], len(whole) > limit
+
+
+def _load_ideal(run: Run) -> Run:
+    if loaded(run):
+        return run
+    parameters = run.parameters
+    if not isinstance(parameters, Tier2):
+        raise TypeError(f"{run.tier} has no ideal context")
+    where, questions, corpus = read_source(run, vectors=False)
+    chosen = [questions[number] for number in sample(run, map(topic_and_score, questions))]
+    unit = default_unit(questions)
+    cases, notes = annotated_cases(where.name, chosen, corpus, unit)
+    cases = _with_context(_with_references(cases, chosen), chosen, corpus, parameters.context_tokens)
+    resolved = {"unit": unit, "generator": generator_identity(), "judge": judge_identity(where.language, IDEAL)}
+    return keep_loaded(run, where, cases, corpus, [*notes, *_reference_notes(chosen)], **resolved)
+
+
+def _load_whole(run: Run) -> Run:
+    if loaded(run):
+        return run
+    parameters = run.parameters
+    if not isinstance(parameters, Tier3):
+        raise TypeError(f"{run.tier} is not end to end")
+    configuration = settings()
+    sut = parameters.sut or configuration.sut
+    where, questions, corpus = read_source(run, vectors=sut == "local" and wants_vectors(run))
+    chosen = [questions[number] for number in sample(run, map(topic_and_score, questions))]
+    unit = default_unit(questions) if sut == "local" else "page"
+    if parameters.unit != "auto":
+        unit = parameters.unit
+    cases, notes = annotated_cases(where.name, chosen, corpus, unit)
+    cases = _answer_states(_with_references(cases, chosen))
+    resolved: dict[str, Any] = {
+        "sut": sut,
+        "unit": unit,
+        "k": parameters.k,
+        "retriever": parameters.retriever or configuration.retriever,
+    }
+    resolved |= {"gain": "linear" if cases["grades"].null_count < len(cases) else "binary"}
+    resolved |= {"judge": judge_identity(where.language, WHOLE), "similarity_embedder": measuring_embedder()}
+    resolved |= {"generator": generator_identity()} if sut == "local" else {}
+    return keep_loaded(run, where, cases, corpus, [*notes, *_reference_notes(chosen)], **resolved)
+
+
+def _with_references(cases: pa.Table, questions: list[Row]) -> pa.Table:
+    return with_columns(
+        cases,
+        reference=[reference_of(question) for question in questions],
+        answerable=[answerable(question) for question in questions],
+    )
+
+
+def _with_context(cases: pa.Table, questions: list[Row], corpus: Corpus, tokens: int) -> pa.Table:
+    """Adds `context` and `truncated`; a question that has chunks by its page's label can be measured too."""
+    pages = pages_of(corpus)
+    texts = dict(zip(corpus.ids, corpus.texts, strict=True))
+    contexts: list[str | None] = []
+    truncated: list[bool | None] = []
+    statuses, reasons = cases["status"].to_pylist(), cases["reason"].to_pylist()
+    for number, question in enumerate(questions):
+        chunks = ideal_context(question, corpus, pages)
+        context, cut = fit([texts[chunk] for chunk in chunks], tokens) if chunks else (None, None)
+        contexts.append(context)
+        truncated.append(cut)
+        if chunks:
+            statuses[number], reasons[number] = "ok", None
+        elif answerable(question) is False:
+            statuses[number], reasons[number] = "not_applicable", "the corpus has no answer: there is no ideal context"
+    return with_columns(cases, status=statuses, reason=reasons, context=contexts, truncated=truncated)
+
+
+def _answer_states(cases: pa.Table) -> pa.Table:
+    """End to end a question counts if it has a reference, or is known to have none: then a refusal is right."""
+    known = zip(cases["reference"].to_pylist(), cases["answerable"].to_pylist(), strict=True)
+    measurable = [reference is not None or can is False for reference, can in known]
+    return with_columns(
+        cases,
+        status=["ok" if can else "unlabelled" for can in measurable],
+        reason=[None if can else "no reference answer" for can in measurable],
+    )
+
+
+def _reference_notes(questions: list[Row]) -> list[Note]:
+    n = sum(not question.get("origin") and reference_of(question) is not None for question in questions)
+    return [{"note": "reference from the log", "n": n}] if n else []

@@ -1,0 +1,68 @@
+"""Scoring answers against references, text by text: no model but the measuring embedder."""
+
+import numpy as np
+import pyarrow as pa
+
+from metrics import answers, embedding, text
+from tasks.cases import with_columns
+from tasks.connect import database
+from tasks.embed import embed
+from tasks.models.embedders import Vectors, embedder
+from tasks.run import Run
+from tasks.settings import settings
+
+
+def score_texts(run: Run, cases: pa.Table) -> pa.Table:
+    """Adds the text metrics; NULL without an answer or a reference. A refusal is an answer like any other here."""
+    hypotheses, references = cases["answer"].to_pylist(), cases["reference"].to_pylist()
+    rouge = {f"rouge{n}_f": getattr(text, f"rouge{n}")(hypotheses, references) for n in ("1", "2", "L")}
+    cases = with_columns(
+        cases,
+        **rouge,
+        bleu=100 * text.bleu(hypotheses, references),
+        chrf=100 * text.chrf(hypotheses, references),
+        wer=text.wer(hypotheses, references),
+        string_similarity=text.string_similarity(hypotheses, references),
+    )
+    if "logprobs" in cases.column_names:
+        cases = with_columns(cases, perplexity=text.perplexity(cases["logprobs"].to_pylist()))
+    return cases
+
+
+def score_repeats(run: Run, cases: pa.Table) -> pa.Table:
+    """Adds how alike repeated answers are; NULL where there is one answer."""
+    repeated = [said or [] for said in cases["answers"].to_pylist()]
+    owners = [number for number, said in enumerate(repeated) for _ in said]
+    consistency = np.full(len(cases), np.nan)
+    if owners:
+        vectors = _vectors([answer for said in repeated for answer in said])
+        usable = np.linalg.norm(vectors, axis=1) > 0
+        kept = [owner for owner, use in zip(owners, usable, strict=True) if use]
+        consistency[list(dict.fromkeys(kept))] = embedding.cluster_similarities(vectors[usable], kept)
+    return with_columns(
+        cases,
+        response_exact_match_rate=answers.exact_match([said if len(said) > 1 else [] for said in repeated]),
+        response_semantic_consistency=consistency,
+    )
+
+
+def score_similarity(run: Run, cases: pa.Table) -> pa.Table:
+    """Adds the cosine of answer and reference."""
+    pairs = list(zip(cases["answer"].to_pylist(), cases["reference"].to_pylist(), strict=True))
+    both = [number for number, pair in enumerate(pairs) if all(pair)]
+    similarity = np.full(len(cases), np.nan)
+    if both:
+        vectors = _vectors([side for number in both for side in pairs[number]])
+        left, right = vectors[0::2], vectors[1::2]
+        usable = (np.linalg.norm(left, axis=1) > 0) & (np.linalg.norm(right, axis=1) > 0)
+        similarity[np.array(both)[usable]] = answers.semantic_similarity(left[usable], right[usable])
+    return with_columns(cases, semantic_similarity=similarity)
+
+
+def measuring_embedder() -> str:
+    """The name of the embedder that measures, which may be another than the retriever's."""
+    return settings().similarity_embedder or settings().embedder
+
+
+def _vectors(texts: list[str]) -> Vectors:
+    return embed(texts, embedder(measuring_embedder()), database())
