@@ -51,15 +51,22 @@ def run(url: object, *statements: str) -> list[tuple]:
         return [tuple(row) for row in result] if result.returns_rows else []
 
 
-@pytest.fixture
-def production(engine: Engine) -> Iterator[str]:
+@pytest.fixture(scope="module")
+def reader(engine: Engine) -> Iterator[str]:
     """The address of another database on the embedded server, for a role that may only read."""
-    run(engine.url, "DROP DATABASE IF EXISTS production WITH (FORCE)", "DROP ROLE IF EXISTS reader")
     run(engine.url, "CREATE DATABASE production", "CREATE ROLE reader LOGIN")
-    owner = engine.url.set(database="production")
-    run(owner, PRODUCTION, "GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader")
-    yield owner.set(username="reader").render_as_string(hide_password=False)
+    url = engine.url.set(database="production", username="reader")
+    yield url.render_as_string(hide_password=False)
     run(engine.url, "DROP DATABASE production WITH (FORCE)", "DROP ROLE reader")
+
+
+@pytest.fixture
+def production(reader: str) -> str:
+    """The same with fresh tables."""
+    as_owner(reader, "DROP SCHEMA IF EXISTS app CASCADE", "DROP SCHEMA public CASCADE", "CREATE SCHEMA public")
+    as_owner(reader, PRODUCTION, "GRANT USAGE ON SCHEMA public TO reader")
+    as_owner(reader, "GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader")
+    return reader
 
 
 def as_owner(url: str, *statements: str) -> list[tuple]:

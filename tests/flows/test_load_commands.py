@@ -1,6 +1,7 @@
 """`yarus load` as people and programs meet it: exit codes, one JSON document on stdout, sources named and checked."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -85,6 +86,14 @@ def test_a_table_of_questions_and_one_of_chunks(at_home: Path, tmp_path: Path) -
     )
     document = loaded("table", str(tmp_path / "pages.jsonl"), "--into", "tables", "--kind", "chunks")
     assert (document["chunks"], document["questions"]) == (counts(1, 1), counts(0))
+
+
+def test_the_example_of_the_documentation(at_home: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "sources.md").read_text(encoding="utf-8")
+    file, words, shown = re.findall(r"\$ cat log\.csv\n(.*?)\n\n\$ yarus load (.*?)\n(.*?)\n```", page, re.DOTALL)[0]
+    Path("log.csv").write_text(file + "\n", encoding="utf-8")
+    result = command(*words.split())
+    assert [line.rstrip() for line in result.stdout.splitlines()] == shown.splitlines()
 
 
 def test_the_process_exits_by_who_can_mend_it(yarus: Any, tmp_path: Path) -> None:
