@@ -9,9 +9,13 @@ from numpy.typing import NDArray
 from tasks.models.embedders import Embedder, Vectors
 from tasks.retrievers.protocol import Ranking
 
-QUERY_BLOCK, CHUNK_BLOCK = 256, 4_096
-ROUNDING = np.float32(1e-5)
-"""More than a float32 product of two unit vectors can err: candidates within it are compared again in float64."""
+QUERY_BLOCK = 1_024
+BLOCK = 1 << 20
+"""Products that are held at once: 4 MB, which stay in the cache while they are compared. So many candidates, too: only
+where very many vectors are equal, or a query is zero, are there more, and they are thinned out on the way."""
+
+Pairs = tuple[NDArray[np.int64], NDArray[np.int64], Vectors]
+"""(query, position, float32 product) of each candidate."""
 
 
 class Dense:
@@ -63,51 +67,77 @@ def nearest(vectors: Vectors, queries: Vectors, k: int) -> tuple[NDArray[np.int6
     exact product, whatever the blocks.
 
     Args:
-        vectors: (n, d) float32.
+        vectors: (n, d) float32, rows no longer than 1.
         queries: (m, d) float32.
         k: at least 1.
 
     Returns:
         positions (m, min(k, n)) and inner products, best first.
+
+    Raises:
+        ValueError: a query is not finite.
+
+    Reference:
+        The error of an inner product is at most d u |a| |b|: Higham, Accuracy and Stability of Numerical Algorithms,
+        2002, section 3.1. Two products may err towards each other, and 2 u is the machine epsilon.
     """
     k = min(k, len(vectors))
     indices = np.empty((len(queries), k), dtype=np.int64)
     products = np.empty((len(queries), k))
-    for start in range(0, len(queries), QUERY_BLOCK):
-        block = slice(start, start + QUERY_BLOCK)
-        candidates = _candidates(vectors, queries[block], k)
+    lengths = np.sqrt(np.einsum("ij,ij->i", queries, queries))
+    if not np.isfinite(lengths).all():
+        raise ValueError(f"the vector of query {np.flatnonzero(~np.isfinite(lengths))[0]} is not finite")
+    if k == 0:
+        return indices, products
+    errors = (vectors.shape[1] + 4) * np.finfo(np.float32).eps * lengths
+    step = min(QUERY_BLOCK, max(1, BLOCK // k))
+    for start in range(0, len(queries), step):
+        block = slice(start, start + step)
+        candidates = _candidates(vectors, queries[block], k, errors[block])
         indices[block], products[block] = _exact(vectors, queries[block], candidates, k)
     return indices, products
 
 
-def _candidates(vectors: Vectors, queries: Vectors, k: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """(query, position) pairs that may belong to the k best; some more than k of each query."""
-    rows: list[NDArray[np.int64]] = []
-    positions: list[NDArray[np.int64]] = []
+def _candidates(vectors: Vectors, queries: Vectors, k: int, errors: Vectors) -> Pairs:
+    """What may belong to the k best of each query: at least k, and what float32 cannot tell from them."""
+    width = min(max(BLOCK // len(queries), k), len(vectors))
+    buffers = np.empty((len(queries), width), dtype=np.float32), np.empty((len(queries), width), dtype=bool)
     best = np.full((len(queries), k), -np.inf, dtype=np.float32)  # unsorted; its minimum is the threshold
-    for start in range(0, len(vectors), CHUNK_BLOCK):
-        similarities = queries @ vectors[start : start + CHUNK_BLOCK].T
-        threshold = best.min(axis=1) - ROUNDING
+    found: list[Pairs] = []
+    for start in range(0, len(vectors), width):
+        part = vectors[start : start + width]
+        similarities, hit = (buffer[:, : len(part)] for buffer in buffers)
+        np.matmul(queries, part.T, out=similarities)
         if start == 0:
-            width = min(k, similarities.shape[1])
-            best[:, :width] = np.partition(similarities, -width, axis=1)[:, -width:]
-            threshold = best.min(axis=1) - ROUNDING
-        hits = np.flatnonzero(similarities > threshold[:, None])
-        row, column = np.divmod(hits, similarities.shape[1])
-        rows.append(row)
-        positions.append(column + start)
+            best = np.partition(similarities, -k, axis=1)[:, -k:].copy()
+        hits = np.flatnonzero(np.greater_equal(similarities, _threshold(best, errors)[:, None], out=hit))
+        row, column = np.divmod(hits, len(part))
+        found.append((row, column + start, similarities[row, column]))
         if start and len(row):
-            _raise(best, row, similarities.ravel()[hits])
-    row, position = np.concatenate(rows), np.concatenate(positions)
-    return row, position
+            _raise(best, row, found[-1][2])
+        if sum(len(pairs[0]) for pairs in found) > BLOCK:
+            found = [_thinned(vectors, queries, found, k)]
+    row, position, product = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    kept = product >= _threshold(best, errors)[row]
+    return row[kept], position[kept], product[kept]
+
+
+def _threshold(best: Vectors, errors: Vectors) -> Vectors:
+    return np.asarray(best.min(axis=1) - errors)
+
+
+def _thinned(vectors: Vectors, queries: Vectors, found: list[Pairs], k: int) -> Pairs:
+    """The exact k best of the candidates so far: the others cannot come back."""
+    row, position, product = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    positions, exact = _exact(vectors, queries, (row, position, product), k)
+    return np.repeat(np.arange(len(queries)), k), positions.ravel(), exact.ravel().astype(np.float32)
 
 
 def _raise(best: Vectors, row: NDArray[np.int64], values: Vectors) -> None:
     """Puts the new values into the k best of their rows."""
     k = best.shape[1]
     touched, counts = np.unique(row, return_counts=True)
-    widest = int(counts.max())
-    fresh = np.full((len(touched), widest), -np.inf, dtype=np.float32)
+    fresh = np.full((len(touched), int(counts.max())), -np.inf, dtype=np.float32)
     within = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
     fresh[np.repeat(np.arange(len(touched)), counts), within] = values
     merged = np.concatenate([best[touched], fresh], axis=1)
@@ -115,13 +145,14 @@ def _raise(best: Vectors, row: NDArray[np.int64], values: Vectors) -> None:
 
 
 def _exact(
-    vectors: Vectors, queries: Vectors, candidates: tuple[NDArray[np.int64], NDArray[np.int64]], k: int
+    vectors: Vectors, queries: Vectors, candidates: Pairs, k: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Orders the candidates by their product in float64, equal ones by position, and keeps k of each query."""
-    row, position = candidates
+    row, position, _ = candidates
     exact = np.empty(len(row))
-    for start in range(0, len(row), CHUNK_BLOCK):
-        part = slice(start, start + CHUNK_BLOCK)
+    step = max(1, BLOCK // vectors.shape[1])
+    for start in range(0, len(row), step):
+        part = slice(start, start + step)
         left, right = vectors[position[part]], queries[row[part]]
         exact[part] = np.einsum("ij,ij->i", left.astype(np.float64), right.astype(np.float64))
     order = np.lexsort((position, -exact, row))
