@@ -121,7 +121,7 @@ def main(arguments: Sequence[str]) -> int:
     settings.register_profile("mutation", derandomize=True, database=None, deadline=None, max_examples=30)
     settings.load_profile("mutation")
     imports = {path: _reached(path) for path in sorted(TESTS.glob("test_*.py"))}
-    _preload(set().union(*imports.values()))
+    _preload(_reached(TESTS.parent / "conftest.py").union(*imports.values()))
     names = [f"metrics.{name}" for name in chosen.modules] or [_module(path) for path in sorted(METRICS.glob("*.py"))]
     reasons = tomllib.loads(REASONS.read_text(encoding="utf-8"))["survivor"] if REASONS.exists() else []
     total = lost = unexplained = 0

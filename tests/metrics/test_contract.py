@@ -55,7 +55,10 @@ def ranked(compute: Callable[..., Any], golden: float) -> Contract:
     return Contract(
         compute,
         golden=(([["a", "b", "c"]], [{"b", "z"}]), [golden]),
-        cases=st.tuples(st.permutations("abcdef").map(lambda ids: ids[:5]), st.sets(st.sampled_from("abcxyz"))),
+        cases=st.tuples(
+            st.permutations("abcdef").map(lambda ids: ids[:5]),
+            st.dictionaries(st.sampled_from("abcxyz"), st.sampled_from([0, 1])),
+        ),
         best=(([["a", "b"]], [{"a"}]), [1])
         if compute is not PRECISION
         else (([["a", "b", "c"]], [{"a", "b", "c"}]), [1]),
