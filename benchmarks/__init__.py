@@ -1,4 +1,4 @@
-"""Speed against peers, as ratios measured in the same run. Run all: `make bench`; some: `python -m benchmarks text dense`."""
+"""Speed against peers, as ratios measured in the same run: `make bench`, or some: `python -m benchmarks text dense`."""
 
 import gc
 import statistics

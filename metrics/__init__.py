@@ -1,0 +1,1 @@
+"""Metrics as pure functions of arrays and texts, the statistics about them, and the one table of them all."""

@@ -12,11 +12,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from hypothesis import settings as hypothesis_settings
 from sqlalchemy import Engine, create_engine, text
 
 from db import embedded
 from db.engine import _own, own
 
+# The same examples in every run, and no deadline: a busy machine is no failure.
+hypothesis_settings.register_profile("yarus", deadline=None, derandomize=True, database=None)
+hypothesis_settings.load_profile("yarus")
 XQUAD = Path(__file__).parents[2] / "shared" / "data" / "xquad"
 
 
