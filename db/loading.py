@@ -146,9 +146,11 @@ def _store(
     added, updated = set[str](), set[str]()
     if names:
         bad += without(connection, incoming, REQUIRED[into.name])
-        bad += repeated(connection, into.primary_key.columns[0].name)
-        if into.name == tables.ANNOTATION:
+        if (
+            into.name == tables.ANNOTATION
+        ):  # before the repeated ones: a skipped question's must not win over a kept one's
             bad += orphans(connection, into, refused)
+        bad += repeated(connection, into.primary_key.columns[0].name)
         added, updated = _upsert(connection, into, incoming, names)
     connection.execute(text("DROP TABLE incoming"))
     counts.added, counts.updated, counts.skipped = len(added), len(updated), len(bad)

@@ -105,9 +105,7 @@ def _columns(path: Path, kind: Kind, names: Sequence[str], mapping: Mapping[str,
     free = [ours for ours in (*main, *labels) if ours not in found]
     near = {name: get_close_matches(name, free, n=1) for name in names if name not in found.values()}
     problems += [
-        f"{path.name}: column {name!r} is not used; did you mean {ours[0]!r}?"
-        for name, ours in near.items()
-        if ours
+        f"{path.name}: column {name!r} is not used; did you mean {ours[0]!r}?" for name, ours in near.items() if ours
     ]
     return Columns(
         {ours: theirs for ours, theirs in found.items() if ours in main},

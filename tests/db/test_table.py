@@ -184,6 +184,17 @@ def test_rows_that_cannot_be_used_are_skipped_with_their_lines(engine: Engine, t
     ]
 
 
+def test_a_skipped_row_takes_its_labels_with_it(engine: Engine, tmp_path: Path) -> None:
+    content = "id,question,relevant_chunk_ids\n1,,a\n1,где?,b\n2,когда?,c\n2,когда же?,d\n"
+    report = load(engine, "labels_go", csv_file(tmp_path, content))
+    assert (report.questions, report.labels) == (Counts(4, 2, 0, 2), Counts(4, 2, 0, 2))
+    assert len(report.problems) == 2
+    assert rows(engine, "SELECT question_id, relevant_chunk_ids FROM source_labels_go.annotation ORDER BY 1") == [
+        ("1", ["b"]),
+        ("2", ["c"]),
+    ]
+
+
 def test_twenty_problems_are_told_and_the_rest_counted(engine: Engine, tmp_path: Path) -> None:
     report = load(engine, "many", csv_file(tmp_path, "question,score\n" + "а,плохо\n" * 25))
     assert report.questions == Counts(read=25, skipped=25)
