@@ -5,6 +5,7 @@ import json
 import math
 import sys
 import time
+import weakref
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -111,6 +112,7 @@ def from_service(url: str, service: RetrieverService) -> Ask:
             far = list(range(len(names)))  # no distances: the order is all there is
         return list(zip(names, far, strict=True))
 
+    weakref.finalize(ask, client.close)
     return ask
 
 
