@@ -15,10 +15,11 @@ Document = dict[str, Any]
 
 
 class Command(NamedTuple):
-    """A command line and the variables that it is given."""
+    """A command line and the variables that it is given; Python code where it is not `yarus` itself that runs."""
 
     words: tuple[str, ...]
     env: dict[str, str] = {}  # noqa: RUF012 - a default that nobody changes
+    script: str | None = None
 
 
 def together(yarus: CommandLine, commands: Mapping[str, Command]) -> dict[str, Ran]:
@@ -26,7 +27,9 @@ def together(yarus: CommandLine, commands: Mapping[str, Command]) -> dict[str, R
     waiting, left = dict(commands), {}
     while waiting:
         some = [waiting.popitem() for _ in range(min(len(waiting), os.cpu_count() or 2))]
-        started = [(name, yarus.start(*command.words, env=command.env)) for name, command in some]
+        started = [
+            (name, yarus.start(*command.words, env=command.env, script=command.script)) for name, command in some
+        ]
         for name, process in started:
             out, err = process.communicate(timeout=240)
             left[name] = Ran(out, err, process.returncode)

@@ -1,0 +1,148 @@
+"""The journal: who lives, who died, what is finished and stays so."""
+
+import subprocess
+import sys
+from datetime import UTC, datetime
+from itertools import count
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine
+
+from db import journal
+from db.errors import InputError
+from tests.conftest import environment
+
+NUMBERS = count()
+METRIC = {"metric": "mrr", "stratum": "", "value": 0.5, "n_scored": 2, "n_total": 2, "direction": "higher"}
+HOLD = """
+import sys
+from pathlib import Path
+from db import journal
+from db.engine import own
+with journal.alive(own(Path(sys.argv[1]), None), sys.argv[2]):
+    print("alive", flush=True)
+    sys.stdin.read()
+"""
+
+
+def opened(engine: Engine) -> str:
+    name = f"journal-{next(NUMBERS)}"
+    journal.open_evaluation(
+        engine, {"id": name, "tier": "tier1", "source": "journal", "parameters": {}, "settings": {}, "versions": {}}
+    )
+    return name
+
+
+def nothing(tier: str, name: str, started_at: datetime) -> None: ...
+
+
+def metrics(engine: Engine, name: str) -> list[str]:
+    return [row["metric"] for row in journal.metrics_of(engine, name)]
+
+
+def close(engine: Engine, name: str, state: str) -> bool:
+    row = METRIC | {"signature": "mrr"}
+    return journal.close(engine, name, state, [row] if state in journal.FINISHED else [], error=state)
+
+
+def test_it_runs_from_the_start(engine: Engine) -> None:
+    row = journal.find(engine, opened(engine))
+    assert (row["state"], row["finished_at"]) == ("running", None)
+    assert abs((row["started_at"] - datetime.now(UTC)).total_seconds()) < 10
+
+
+@pytest.mark.parametrize("state", ["completed", "invalid"])
+@pytest.mark.parametrize("later", ["completed", "failed", "cancelled"])
+def test_a_finished_evaluation_is_never_changed(engine: Engine, state: str, later: str) -> None:
+    name = opened(engine)
+    assert close(engine, name, state)
+    before = journal.find(engine, name)
+    assert not close(engine, name, later)
+    with pytest.raises(InputError, match=f"{name} is finished"):
+        journal.reopen(engine, name)
+    assert name not in journal.bury_the_dead(engine, nothing)
+    assert (journal.find(engine, name), metrics(engine, name)) == (before, ["mrr"])
+
+
+@pytest.mark.parametrize("state", ["failed", "cancelled"])
+def test_an_unfinished_one_can_be_reopened(engine: Engine, state: str) -> None:
+    name = opened(engine)
+    close(engine, name, state)
+    journal.reopen(engine, name)
+    row = journal.find(engine, name)
+    assert (row["state"], row["error"], row["finished_at"]) == ("running", None, None)
+    assert close(engine, name, "completed")
+
+
+def test_metrics_and_state_come_together_or_not_at_all(engine: Engine) -> None:
+    name = opened(engine)
+    with pytest.raises(Exception, match="null value"):
+        journal.close(engine, name, "completed", [METRIC | {"signature": "mrr"}, METRIC | {"signature": None}])
+    assert (journal.find(engine, name)["state"], metrics(engine, name)) == ("running", [])
+
+
+def test_batches_are_noted_once(engine: Engine) -> None:
+    name = opened(engine)
+    for batch in (0, 2, 2):
+        journal.batch_done(engine, name, batch)
+    assert journal.batches_done(engine, name) == {0, 2}
+
+
+def test_one_process_at_a_time(engine: Engine) -> None:
+    name = opened(engine)
+    refused = pytest.raises(InputError, match="running in another process")
+    with journal.alive(engine, name), refused, journal.alive(engine, name):
+        pytest.fail("two at once")
+    with journal.alive(engine, name):
+        pass
+
+
+def test_whoever_dies_is_buried_once_and_whoever_lives_is_not(engine: Engine, home: Path) -> None:
+    journal.bury_the_dead(engine, nothing)  # those of other tests
+    living, dead, stopped = opened(engine), opened(engine), opened(engine)
+    close(engine, stopped, "cancelled")
+    holders = [
+        subprocess.Popen(
+            [sys.executable, "-c", HOLD, str(home), name],
+            env=environment(home),
+            cwd=home,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for name in (living, dead)
+    ]
+    assert [holder.stdout.readline() for holder in holders] == ["alive\n", "alive\n"]
+    assert journal.bury_the_dead(engine, nothing) == []
+    holders[1].kill()
+    holders[1].communicate()
+    cleared: list[tuple[str, str]] = []
+    buried: list[str] = []
+    while not buried:  # the server notices the closed connection within milliseconds
+        buried = journal.bury_the_dead(engine, lambda tier, name, started_at: cleared.append((tier, name)))
+    assert (buried, cleared) == ([dead], [("tier1", dead)])
+    row = journal.find(engine, dead)
+    assert row["state"] == "failed"
+    assert f"yarus run tier1 --resume {dead}" in row["error"]
+    assert journal.find(engine, living)["state"] == "running"
+    holders[0].communicate("")
+    assert journal.bury_the_dead(engine, nothing) == [living]
+    assert journal.find(engine, stopped)["state"] == "cancelled"
+
+
+def test_an_evaluation_is_found_by_its_beginning_or_end_or_as_the_last(engine: Engine) -> None:
+    name = opened(engine)
+    assert journal.find(engine, name.removeprefix("journal"))["id"] == name
+    assert journal.find(engine, "last")["id"] == name
+    close(engine, name, "failed")
+    with pytest.raises(InputError, match="several evaluations 'journal-'"):
+        opened(engine)
+        journal.find(engine, "journal-")
+    with pytest.raises(InputError, match=f"no evaluation '{name}x'.*{name}"):
+        journal.find(engine, f"{name}x")
+
+
+def test_the_list_is_newest_first_and_of_that_length(engine: Engine) -> None:
+    older, newer = opened(engine), opened(engine)
+    assert [row["id"] for row in journal.listing(engine, limit=2)] == [newer, older]

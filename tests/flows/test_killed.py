@@ -1,0 +1,243 @@
+"""Evaluations that are killed, stopped or cut off: never half a file, a true journal, the same figures at the end."""
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from sqlalchemy import Engine, func, select
+
+from db.tables import evaluation, evaluation_batch, evaluation_metric
+from tests.conftest import CommandLine, Ran
+from tests.flows.conftest import Command, Document, together
+
+Server = dict[str, str]
+QUALITY = ("hit_rate@1", "mrr", "recall@10", "ndcg@10")
+
+# The command line with one function changed: the process kills itself at that moment, as kill -9 would.
+SUICIDE = """
+import os, signal, sys
+from flows.__main__ import main
+import {module} as module
+original = module.{function}
+def last(*arguments, **named):
+    if {when}:
+        os.kill(os.getpid(), signal.{signal})
+        import time; time.sleep(60)
+    {before}
+    return original(*arguments, **named)
+module.{function} = last
+main()
+"""
+KILLED_AT = {
+    "before anything is known of them": {"module": "db.journal", "function": "describe"},
+    "the third batch is half written": {
+        "module": "tasks.files",
+        "function": "_move",
+        "when": "'batch-0002' in str(arguments[1])",
+    },
+    "a batch is written but not noted": {
+        "module": "db.journal",
+        "function": "batch_done",
+        "when": "arguments[2] == 1",
+    },
+    "the file is half published": {
+        "module": "tasks.files",
+        "function": "_move",
+        "when": "'tier=' in str(arguments[1])",
+    },
+    "the file is there, the metrics are not": {
+        "module": "db.journal",
+        "function": "close",
+    },
+    "the metrics are there, the work is not cleared": {"module": "shutil", "function": "rmtree"},
+}
+FINISHED = "the metrics are there, the work is not cleared"
+
+
+def words(source: str, *more: str) -> tuple[str, ...]:
+    return ("run", "tier1", "--source", source, "--retriever", "fulltext", "--json", *more)
+
+
+def files(home: Path, name: str) -> list[Path]:
+    return sorted((home / "results").rglob(f"*{name}*"))
+
+
+def newest(engine: Engine, source: str) -> Any:
+    """The journal's row of the newest evaluation, and how many batches and metrics it has."""
+    with engine.connect() as connection:
+        by_start = select(evaluation).where(evaluation.c.source == source).order_by(evaluation.c.started_at.desc())
+        row = connection.execute(by_start).mappings().first()
+        counts = [
+            connection.scalar(select(func.count()).where(table.c.evaluation_id == row["id"]))
+            for table in (evaluation_batch, evaluation_metric)
+        ]
+    return row, *counts
+
+
+@pytest.fixture(scope="module")
+def source(yarus: CommandLine, xquad_ru: Path) -> str:
+    yarus("load", "squad", str(xquad_ru), "--into", "killed")
+    return "killed"
+
+
+@pytest.fixture(scope="module")
+def whole(yarus: CommandLine, source: str, prefect_server: Server) -> Document:
+    """The evaluation that nobody stopped."""
+    return yarus(*words(source), env=prefect_server).json
+
+
+@pytest.fixture(autouse=True)
+def consistent(engine: Engine, home: Path) -> Iterator[None]:
+    """After each test: whatever is finished has its file and metrics, whatever is not has neither."""
+    yield
+    with engine.connect() as connection:
+        columns = (evaluation.c.id, evaluation.c.state, evaluation.c.parquet)
+        rows = connection.execute(select(*columns).where(evaluation.c.source == "killed")).all()
+        measured = set(connection.scalars(select(evaluation_metric.c.evaluation_id).distinct()))
+    for name, state, parquet in rows:
+        finished = state in ("completed", "invalid")
+        assert (name in measured) == finished == (parquet is not None), name
+    for path in (home / "results").rglob("*.parquet"):
+        assert len(pq.read_table(path)) > 0  # what has the name of a result is one, whole
+
+
+@pytest.fixture(scope="module")
+def killed(yarus: CommandLine, engine: Engine, source: str, prefect_server: Server) -> dict[str, str]:
+    """The ids of evaluations that killed themselves, by moment; the label of their system tells them apart."""
+    commands = {}
+    for moment, change in KILLED_AT.items():
+        script = SUICIDE.format(**{"when": "True", "before": "", "signal": "SIGKILL"} | change)
+        commands[moment] = Command(words(source), prefect_server | {"YARUS_SUT_LABEL": moment}, script)
+    left = together(yarus, commands)
+    assert {ran.code for ran in left.values()} == {-signal.SIGKILL}, left
+    with engine.connect() as connection:
+        rows = connection.execute(select(evaluation.c.sut_label, evaluation.c.id)).all()
+    return {row.sut_label: row.id for row in rows if row.sut_label in KILLED_AT}
+
+
+@pytest.fixture(scope="module")
+def resumed(
+    yarus: CommandLine, home: Path, killed: dict[str, str], prefect_server: Server
+) -> dict[str, tuple[Document, list[Path], Ran]]:
+    """What the journal said of each, what was left in the results, and what resuming came to."""
+    shown = {moment: yarus("show", name, "--json").json for moment, name in killed.items()}
+    left = {moment: files(home, name) for moment, name in killed.items()}
+    again = {
+        moment: Command(("run", "tier1", "--resume", name, "--json"), prefect_server)
+        for moment, name in killed.items()
+        if moment != FINISHED
+    }
+    ran = together(yarus, again) | {FINISHED: Ran("", "", 0)}
+    return {moment: (shown[moment], left[moment], ran[moment]) for moment in KILLED_AT}
+
+
+@pytest.mark.parametrize("moment", [moment for moment in KILLED_AT if moment != FINISHED])
+def test_killed_and_resumed_it_comes_to_the_same(
+    resumed: dict[str, tuple[Document, list[Path], Ran]], home: Path, whole: Document, moment: str
+) -> None:
+    shown, left, ran = resumed[moment]
+    assert (shown["state"], shown["metrics"]) == ("failed", {})
+    assert f"yarus run tier1 --resume {shown['evaluation_id']}" in shown["error"]
+    assert left == []  # nothing without metrics stays among the results
+    assert ran.code == 0, ran
+    again = ran.json
+    assert (again["evaluation_id"], again["state"], again["error"]) == (shown["evaluation_id"], "completed", None)
+    for same in ("comparability_key", "case_set_hash", "n_cases", "statuses", "coverage", "notes"):
+        assert again[same] == whole[same], same
+    for name in QUALITY:
+        assert again["metrics"][name] == whole["metrics"][name], name
+    columns = ["question_id", "retrieved", "relevant", *QUALITY]
+    assert pq.read_table(again["parquet"], columns=columns).equals(pq.read_table(whole["parquet"], columns=columns))
+    assert files(home, again["evaluation_id"]) == [Path(again["parquet"])]
+
+
+def test_killed_after_the_last_word_it_is_finished(
+    resumed: dict[str, tuple[Document, list[Path], Ran]], whole: Document
+) -> None:
+    shown, left, _ = resumed[FINISHED]
+    assert (shown["state"], left) == ("completed", [Path(shown["parquet"])])
+    assert shown["metrics"]["mrr"] == whole["metrics"]["mrr"]
+
+
+@pytest.mark.parametrize("kill", [signal.SIGINT, signal.SIGTERM])
+def test_stopped_it_says_how_to_go_on(
+    yarus: CommandLine, home: Path, engine: Engine, source: str, prefect_server: Server, whole: Document, kill: int
+) -> None:
+    process = yarus.start(*words(source), env=prefect_server)
+    wait_for_a_batch(engine, source, process)
+    process.send_signal(kill)
+    out, err = process.communicate(timeout=60)
+    row, batches, _ = newest(engine, source)
+    assert out == ""
+    assert row["state"] == "cancelled", err
+    assert f"yarus run tier1 --resume {row['id']}" in row["error"]
+    assert f"yarus run tier1 --resume {row['id']}" in err
+    assert "Traceback" not in err
+    assert process.returncode == 130 if kill == signal.SIGINT else process.returncode != 0
+    assert 0 < batches < 12
+    resumed = yarus("run", "tier1", "--resume", row["id"], "--json", env=prefect_server).json
+    assert resumed["metrics"]["mrr"] == whole["metrics"]["mrr"]
+
+
+def wait_for_a_batch(engine: Engine, source: str, process: "subprocess.Popen[str]") -> None:
+    """Until the newest evaluation runs and has a finished batch."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and process.poll() is None:
+        row, batches, _ = newest(engine, source)
+        if row["state"] == "running" and batches:
+            return
+        time.sleep(0.01)
+    pytest.fail(f"no batch was finished: {process.communicate()}")
+
+
+def test_a_living_evaluation_cannot_be_resumed_nor_is_it_buried(
+    yarus: CommandLine, engine: Engine, source: str, prefect_server: Server, whole: Document
+) -> None:
+    process = yarus.start(*words(source), env=prefect_server)
+    wait_for_a_batch(engine, source, process)
+    os.kill(process.pid, signal.SIGSTOP)
+    row, _, _ = newest(engine, source)
+    assert yarus("show", row["id"], "--json").json["state"] == "running"
+    refused = yarus("run", "tier1", "--resume", row["id"], env=prefect_server, ok=False)
+    os.kill(process.pid, signal.SIGCONT)
+    assert process.communicate(timeout=60)[1] == ""
+    assert process.returncode == 0
+    assert refused.code == 2
+    assert f"evaluation {row['id']} is running in another process" in refused.err
+    assert "Traceback" not in refused.err
+
+
+def test_a_finished_evaluation_is_never_changed(
+    yarus: CommandLine, engine: Engine, source: str, prefect_server: Server, whole: Document
+) -> None:
+    before = Path(whole["parquet"]).read_bytes()
+    refused = yarus("run", "tier1", "--resume", whole["evaluation_id"], env=prefect_server, ok=False)
+    assert refused.code == 2
+    assert "is finished" in refused.err
+    assert yarus("show", whole["evaluation_id"], "--json").json == whole
+    assert Path(whole["parquet"]).read_bytes() == before
+
+
+def test_the_database_dies_in_the_middle(
+    yarus: CommandLine, engine: Engine, source: str, prefect_server: Server, whole: Document
+) -> None:
+    """Every connection of the evaluation is cut, as by a restart of the server."""
+    process = yarus.start(*words(source), env=prefect_server)
+    wait_for_a_batch(engine, source, process)
+    with engine.connect() as connection:
+        connection.exec_driver_sql(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE pid <> pg_backend_pid() AND datname IS NOT NULL"
+        )
+    _, err = process.communicate(timeout=60)
+    row, _, _ = newest(engine, source)
+    assert (process.returncode, row["state"]) == (3, "failed"), err
+    assert "Traceback" not in err
+    assert "terminating connection" in err
+    assert f"yarus run tier1 --resume {row['id']}" in row["error"]
