@@ -1,7 +1,7 @@
 """The call store: what language models have replied, so that no reply is bought twice."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from sqlalchemy import Double, Engine, func, select
@@ -30,7 +30,8 @@ class StoredCall:
     logprobs: list[float] | None
 
 
-COLUMNS = [call.c[name] for name in StoredCall.__slots__]
+NAMES = StoredCall.__slots__
+COLUMNS = [call.c[name] for name in NAMES]
 
 
 class History(NamedTuple):
@@ -61,7 +62,9 @@ def store_calls(engine: Engine, calls: Iterable[StoredCall]) -> None:
         DatabaseUnavailable: the database cannot be reached.
     """
     with reaching(engine), engine.begin() as connection:
-        connection.execute(insert(call).on_conflict_do_nothing(), [asdict(one) for one in calls])
+        connection.execute(
+            insert(call).on_conflict_do_nothing(), [{name: getattr(one, name) for name in NAMES} for one in calls]
+        )
 
 
 def spent_usd(engine: Engine, evaluation_id: str) -> float:

@@ -190,9 +190,11 @@ class Chat:
     async def _bought(self, call: Call, request: bytes) -> Reply:
         """Tries until there is an answer, or the call's or the evaluation's patience is at its end."""
         form = call.prompt.shape.form
-        tries, faults, waited_s = 0, 0, 0.0
+        tries, faults, waited_s = 0, 0, 0.0  # a try that only finds out the response format is no fault
         while True:
-            outcome, level, latency_ms = await self._attempt(request, form, again=tries > 0)
+            outcome, level, latency_ms = await self._attempt(
+                request, form, first=tries > 0 and not self._breaker.is_open
+            )
             tries += 1
             if isinstance(outcome, Answer):
                 self._understood = True
@@ -220,9 +222,9 @@ class Chat:
             return False
         return trouble.kind == "call" or faults >= self._patience.attempts
 
-    async def _attempt(self, request: bytes, form: Form, *, again: bool) -> tuple[Answer | Trouble, int, float]:
+    async def _attempt(self, request: bytes, form: Form, *, first: bool) -> tuple[Answer | Trouble, int, float]:
         """One try in a slot of its own; with the response format that it was made in, and its milliseconds."""
-        await self._slots.take(again=again)
+        await self._slots.take(first=first)
         level = min(self._format, last_format(form))
         try:
             if blocked := await self._breaker.ready(self._ends_at):

@@ -24,8 +24,9 @@ class Patience:
     longest_s: float = 20.0
     outage_s: float = 60.0  # nothing but faults for so long, after it has worked: the server is down
     unreached_s: float = 30.0  # the same where nothing has worked yet
+    wrong_s: float = 15.0  # nothing but errors and rubbish: it is there, and waiting will not mend it
     busy_s: float = 120.0  # nothing but 'too many requests'
-    probe_s: float = 2.0  # longest pause between two probes
+    probe_s: float = 1.0  # longest pause between two probes
 
     def backoff_s(self, fault: int) -> float:
         """The wait before the next try after the n-th fault, with jitter so that calls do not return together."""
@@ -61,13 +62,13 @@ class Slots:
         self._shrunk_at = 0.0
         self.limit = float(most)
 
-    async def take(self, *, again: bool = False) -> None:
-        """Waits for a slot; a call that is tried again goes to the front."""
+    async def take(self, *, first: bool = False) -> None:
+        """Waits for a slot, at the front of the queue or at its end."""
         if self._used < int(self.limit) and not self._waiting:
             self._used += 1
             return
         turn = asyncio.get_running_loop().create_future()
-        (self._waiting.appendleft if again else self._waiting.append)(turn)
+        (self._waiting.appendleft if first else self._waiting.append)(turn)
         try:
             await turn
         except asyncio.CancelledError:
@@ -99,9 +100,14 @@ class Slots:
 
 
 class Breaker:
-    """Opens after faults in a row; then one call at a time probes the server while the others wait."""
+    """Opens after faults in a row; then one call at a time probes the server while the others wait.
+
+    Calls that fail by themselves are not an outage: the probes go through the calls in turn, and only a long row of
+    faults, over a long time, without one success between them, gives the server up.
+    """
 
     FAULTS = 5
+    GIVEN_UP = 20
 
     def __init__(self, patience: Patience) -> None:
         self._patience = patience
@@ -135,7 +141,8 @@ class Breaker:
                 return None
             failing_s = self._failed_at - self._failing_since
             # Not while a probe is due or under way: what failed long ago may work again.
-            if self.is_open and not due and not self._probing and failing_s > self._longest_s():
+            given_up = self._faults >= self.GIVEN_UP and failing_s > self._longest_s()
+            if given_up and not due and not self._probing:
                 return f"not asked: the server has failed for {failing_s:.0f} s ({self._reason})"
             await asyncio.sleep(0.05)
         return None
@@ -163,6 +170,6 @@ class Breaker:
         patience = self._patience
         if self._kind == "busy":
             return patience.busy_s
-        if self._kind == "fault":  # it answers, and wrongly: nothing to wait for
-            return patience.first_s * 2.0**patience.attempts
+        if self._kind == "fault":
+            return patience.wrong_s
         return patience.outage_s if self._worked else patience.unreached_s

@@ -30,7 +30,7 @@ from tests.tasks.conftest import JSON, Chaos, Do, http, says, scores
 
 KEY = "sk-проверка".encode("ascii", "ignore").decode() + "secret-0123456789abcdef"
 QUICK = Patience(
-    attempts=3, first_s=0.01, longest_s=0.05, outage_s=5.0, unreached_s=0.4, busy_s=0.5, probe_s=0.05
+    attempts=3, first_s=0.01, longest_s=0.05, outage_s=5.0, unreached_s=0.4, wrong_s=0.4, busy_s=0.5, probe_s=0.02
 )  # fmt: skip
 PROMPTS = prompts(Settings(_env_file=None))
 
@@ -349,7 +349,7 @@ async def test_with_half_the_calls_failing_the_mean_is_the_truth_of_what_was_sco
         return scores(truth[case]) if fate[case] is None else fate[case]
 
     chaos.script = script
-    patience = replace(QUICK, attempts=2, outage_s=2, unreached_s=2)
+    patience = replace(QUICK, attempts=2, outage_s=1, unreached_s=1)
     async with chat("judge", settings(chaos.url, concurrency=32), patience=patience) as judge:
         found = await asyncio.gather(*(judged(judge, call(number)) for number in range(len(truth))))
     scored = [number for number, one in enumerate(found) if one.value is not None]

@@ -32,7 +32,7 @@ from tasks.settings import Price, Role, Settings
 from tasks.verdicts import decided, judged
 from tests.tasks.conftest import Chaos, Do, http, says, scores
 
-QUICK = Patience(attempts=2, first_s=0.01, unreached_s=0.3, busy_s=0.3, probe_s=0.05)
+QUICK = Patience(attempts=2, first_s=0.01, unreached_s=0.3, wrong_s=0.3, busy_s=0.3, probe_s=0.02)
 PROMPTS = prompts(Settings(_env_file=None))
 MILLION = 1_000_000
 
@@ -78,6 +78,15 @@ async def test_repeating_sends_nothing_and_another_model_only_its_own(chaos: Cha
     # Neither the address nor the key nor the limits say what was asked.
     await ask(settings(chaos.url + "/", concurrency=3, api_key=SecretStr("k" * 20)), engine, calls(tag, 50))
     assert len(chaos.requests) == 103
+
+
+async def test_a_change_of_model_is_recorded_and_said_once(chaos: Chaos, engine, tag, caplog):
+    chaos.script = lambda number, request: scores(0.5, model="asked" if number < 3 else "cheaper")
+    async with chat("judge", settings(chaos.url, concurrency=1), engine) as judge:
+        replies = [await judge.ask(call) for call in calls(tag, 5)]
+    assert [reply.served_model for reply in replies] == ["asked"] * 2 + ["cheaper"] * 3
+    assert {reply.requested_model for reply in replies} == {"asked"}
+    assert caplog.messages == ["judge: asked for the model asked, served by cheaper"]
 
 
 async def test_each_role_has_its_own(chaos: Chaos, engine, tag):
