@@ -164,7 +164,7 @@ class Transformer:
         transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
         if self._backend == "onnx" and not all(map(find_spec, ("optimum", "onnxruntime"))):
             raise InputError(
-                "YARUS_EMBEDDER_BACKEND=onnx needs packages that are not here: pip install 'sentence-transformers[onnx]'"
+                "YARUS_EMBEDDER_BACKEND=onnx needs packages that are missing: pip install 'sentence-transformers[onnx]'"
                 " (it may bring an older sentence-transformers), or unset it: torch is about as fast"
             )
         backend: Literal["torch", "onnx"] = "onnx" if self._backend == "onnx" else "torch"
