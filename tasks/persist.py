@@ -51,7 +51,7 @@ async def in_batches(run: Run, steps: Sequence[Step]) -> None:
         async with asyncio.TaskGroup() as group:
             for batch in waiting:
                 group.create_task(one(batch))
-    except ExceptionGroup as failed:  # the first batch that failed ended the others
+    except BaseExceptionGroup as failed:  # the first batch that failed ended the others
         raise failed.exceptions[0] from None
 
 
