@@ -73,14 +73,16 @@ def as_owner(url: str, *statements: str) -> list[tuple]:
     return run(url.replace("reader@", "yarus@"), *statements)
 
 
+fresh = read_only.__wrapped__  # not the shared engine: each test closes its own
+
+
 def copy(engine: Engine, name: str, url: str, since: datetime | None = None, **mapping: dict) -> LoadReport:
-    there = read_only(url, timeout_s=30)
+    there = fresh(url, timeout_s=30)
     try:
         with reading(Source("helpdesk", "production", "ru", there, source_tables(None, **mapping)), since) as rows:
             return fill(engine, name, rows, language="ru", origin="test")
     finally:
         there.dispose()
-        read_only.cache_clear()
 
 
 def stored(engine: Engine, statement: str) -> list[tuple]:
@@ -143,21 +145,19 @@ def test_nothing_is_written_at_the_source(engine: Engine, production: str) -> No
 def test_the_source_is_opened_so_that_writing_fails(engine: Engine, production: str) -> None:
     """Even for a role that could write."""
     owner = production.replace("reader@", "yarus@")
-    there = read_only(owner, timeout_s=30)
+    there = fresh(owner, timeout_s=30)
     with there.connect() as connection, pytest.raises(Exception, match="read-only transaction"):
         connection.execute(text("DELETE FROM chunk"))
     there.dispose()
-    read_only.cache_clear()
 
 
 def test_the_copy_is_of_one_moment(engine: Engine, production: str) -> None:
     """A row that comes in while the chunks are copied belongs to the next copy."""
-    there = read_only(production, timeout_s=30)
+    there = fresh(production, timeout_s=30)
     with reading(Source("helpdesk", "production", "ru", there, source_tables(None))) as rows:
         as_owner(production, "INSERT INTO question_answer (id, question) VALUES (5, 'новый')")
         assert fill(engine, "pg_moment", rows, language="ru", origin="test").questions.read == 4
     there.dispose()
-    read_only.cache_clear()
     assert copy(engine, "pg_moment", production).questions.added == 1
 
 
@@ -238,12 +238,11 @@ def test_a_copy_that_takes_too_long_says_which_setting_helps(engine: Engine, pro
         "CREATE VIEW chunk AS SELECT id, confluence_url, text || pg_sleep(2) AS text, embedding FROM chunks",
         "GRANT SELECT ON chunk TO reader",
     )
-    there = read_only(production, timeout_s=0.3)
+    there = fresh(production, timeout_s=0.3)
     where = Source("helpdesk", "production", "ru", there, source_tables(None))
     with pytest.raises(DatabaseUnavailable, match=r"statement timeout.*YARUS_SOURCE_TIMEOUT_S"), reading(where) as rows:
         fill(engine, "pg_slow", rows, language="ru", origin="test")
     there.dispose()
-    read_only.cache_clear()
 
 
 @pytest.mark.parametrize("url", ["nowhere.dump", "mysql://a:secret@b/c", "postgresql://a:secret@b:port/c"])
