@@ -40,8 +40,12 @@ def _own(home: Path, url: str | None) -> Engine:
 
         url = running(home)
     engine = create_engine(url, pool_pre_ping=True, connect_args={"connect_timeout": 10})
-    with reaching(engine):
-        _migrate(engine)
+    try:
+        with reaching(engine):
+            _migrate(engine)
+    except DatabaseUnavailable:
+        engine.dispose()
+        raise
     return engine
 
 
