@@ -1,0 +1,97 @@
+"""How long it takes until a source is filled, help is shown and XQuAD-ru is evaluated, against limits."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from benchmarks import Row
+from db import embedded
+from db.engine import own
+from db.loading import Row as Loaded
+from db.loading import Rows, fill
+
+CHUNKS = QUESTIONS = 50_000
+XQUAD = Path(__file__).parents[2] / "shared" / "data" / "xquad" / "xquad.ru.json"
+WORDS = ("студент", "заявление", "стипендия", "приказ", "корпус", "экзамен", "справка", "общежитие", "перевод")
+
+# What every flow pays: the imports of an evaluation, and Prefect's own server, database and start.
+EMPTY = """
+import asyncio, flows
+from flows.ad_hoc import _prepare_prefect
+_prepare_prefect()
+import flows.tier1
+from prefect import flow
+
+@flow
+async def empty() -> None: ...
+
+asyncio.run(empty())
+"""
+
+
+def rows() -> Rows:
+    """Chunks of about 100 words, and a labelled question for each."""
+    made = Rows()
+    for number in range(CHUNKS):
+        text = f"Пункт {number}. " + " ".join(WORDS[(number + n * n) % len(WORDS)] for n in range(100))
+        made.chunks.append(
+            Loaded(f"c{number}", {"id": f"c{number}", "confluence_url": f"page:{number // 10}", "text": text})
+        )
+    for number in range(QUESTIONS):
+        name = f"q{number}"
+        made.questions.append(Loaded(name, {"id": name, "question": f"Что сказано в пункте {number}?"}))
+        label = {"question_id": name, "ground_truth_answer": str(number), "relevant_chunk_ids": [f"c{number}"]}
+        made.annotations.append(Loaded(name, label))
+    return made
+
+
+def seconds(home: Path, *command: str) -> float:
+    """How long a command takes in a process of its own, on that home."""
+    variables = os.environ | {"YARUS_HOME": str(home), "PREFECT_HOME": str(home / "prefect-home")}
+    start = time.perf_counter()
+    subprocess.run([sys.executable, *command], env=variables, cwd=home, check=True, capture_output=True)
+    return time.perf_counter() - start
+
+
+def fastest(home: Path, *command: str, rounds: int = 3) -> float:
+    """The fastest of some rounds: what the command itself takes, without what else the machine does."""
+    return min(seconds(home, *command) for _ in range(rounds))
+
+
+def loading(home: Path) -> Row:
+    given = rows()
+    engine = own(home, None)
+    start = time.perf_counter()
+    report = fill(engine, "many", given, language="ru", origin="benchmark")
+    ours_s = time.perf_counter() - start
+    assert (report.chunks.added, report.questions.added) == (CHUNKS, QUESTIONS)
+    engine.dispose()
+    return Row(f"load {CHUNKS:,} chunks + {QUESTIONS:,} questions with labels", "limit", ours_s, 30, 1, "at most")
+
+
+def evaluating(home: Path) -> Row:
+    """XQuAD-ru loaded and run, beyond an empty flow in the same conditions, the Prefect database made."""
+    load = ("-m", "flows", "load", "squad", str(XQUAD), "--into", "xquad_ru")
+    run = ("-m", "flows", "run", "tier1", "--source", "xquad_ru", "--retriever", "fulltext")
+    seconds(home, "-c", EMPTY)  # makes Prefect's database
+    empty = fastest(home, "-c", EMPTY)
+    ours_s = seconds(home, *load) + fastest(home, *run)
+    return Row("XQuAD-ru loaded and run, beyond an empty flow", "limit", ours_s - empty, 3, 1, "at most")
+
+
+def run() -> list[Row]:
+    """Three rows; the evaluation only where XQuAD is."""
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder)
+        embedded.running(home)
+        try:
+            measured = [loading(home)]
+            measured.append(Row("yarus --help", "limit", fastest(home, "-m", "flows", "--help"), 0.5, 1, "at most"))
+            if XQUAD.exists():
+                measured.append(evaluating(home))
+        finally:
+            embedded.release(home)
+    return measured

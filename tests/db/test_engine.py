@@ -1,0 +1,73 @@
+"""Connections: shared, read-only where they must be, and refusals in words."""
+
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine, create_engine, text
+
+from db.engine import own, reaching, read_only
+from db.errors import DatabaseUnavailable
+
+
+def test_one_engine_a_home(home: Path, engine: Engine) -> None:
+    assert own(home, None) is engine
+
+
+def test_a_given_server_is_migrated_too(engine: Engine) -> None:
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        connection.execute(text("CREATE DATABASE given"))
+    url = engine.url.set(database="given").render_as_string(hide_password=False)
+    given = own(Path("/nowhere"), url)
+    with given.connect() as connection:
+        assert connection.scalar(text("SELECT count(*) FROM yarus.evaluation")) == 0
+    given.dispose()
+
+
+def test_a_role_without_rights_is_refused_in_words(engine: Engine) -> None:
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        connection.execute(text("CREATE ROLE reader LOGIN"))
+        connection.execute(text("CREATE DATABASE not_ours"))
+    url = engine.url.set(username="reader", password="s3cret", database="not_ours")
+    with pytest.raises(DatabaseUnavailable, match=r"permission denied for database not_ours.*role's rights") as refused:
+        own(Path("/nowhere"), url.render_as_string(hide_password=False))
+    assert "reader:***" in str(refused.value)
+    assert "s3cret" not in str(refused.value)
+
+
+def test_a_source_is_read_only_and_in_one_snapshot(engine: Engine) -> None:
+    source = read_only(engine.url.render_as_string(hide_password=False), timeout_s=2)
+    with source.connect() as connection:
+        assert connection.scalar(text("SHOW transaction_read_only")) == "on"
+        assert connection.scalar(text("SHOW transaction_isolation")) == "repeatable read"
+        assert connection.scalar(text("SHOW statement_timeout")) == "2s"
+    source.dispose()
+
+
+@pytest.mark.parametrize(
+    ("statement", "reason"),
+    [
+        ("SELECT pg_terminate_backend(pg_backend_pid())", "terminating connection"),
+        ("SET LOCAL ROLE nobody_at_all; SELECT * FROM yarus.evaluation", "permission denied"),
+        ("SET LOCAL statement_timeout = 10; SELECT pg_sleep(1)", "statement timeout"),
+    ],
+)
+def test_what_the_server_refuses_is_its_unavailability(engine: Engine, statement: str, reason: str) -> None:
+    with engine.begin() as connection:
+        connection.execute(text("DO $$ BEGIN CREATE ROLE nobody_at_all; EXCEPTION WHEN duplicate_object THEN END $$"))
+    with pytest.raises(DatabaseUnavailable, match=reason), reaching(engine), engine.connect() as connection:
+        for part in statement.split("; "):
+            connection.execute(text(part))
+
+
+def test_our_own_mistakes_are_not_the_servers(engine: Engine) -> None:
+    with pytest.raises(Exception, match="syntax error") as error, reaching(engine), engine.connect() as connection:
+        connection.execute(text("SELEC 1"))
+    assert not isinstance(error.value, DatabaseUnavailable)
+
+
+def test_no_server_is_there() -> None:
+    nobody = create_engine("postgresql+psycopg://someone:s3cret@127.0.0.1:1/x")
+    refusal = pytest.raises(DatabaseUnavailable, match=r"someone:\*\*\*@127.0.0.1:1.*YARUS_SOURCE_URL")
+    with refusal as refused, reaching(nobody), nobody.connect():
+        pytest.fail("somebody is there")
+    assert "s3cret" not in str(refused.value)

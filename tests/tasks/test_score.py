@@ -1,0 +1,107 @@
+"""Scoring: what a table of cases comes to, and what stays without a value."""
+
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from metrics.table import grade, metrics_of
+from tasks.cases import table
+from tasks.parameters import Tier1
+from tasks.run import Run
+from tasks.score import Value, coverage, score_rankings, summarise
+
+RUN = replace(Run("tier1-x", "tier1", Tier1()), resolved={"k": 10, "gain": "binary"})
+
+
+def cases(*rows: tuple[str, list[str], list[str] | None], grades: list[list[float]] | None = None) -> pa.Table:
+    """Cases of (status, relevant, retrieved), scored."""
+    n = len(rows)
+    made = table(
+        case_id=[f"s:{number}" for number in range(n)],
+        status=[row[0] for row in rows],
+        reason=[None if row[0] == "ok" else "why" for row in rows],
+        group=[None] * n,
+        relevant=[row[1] for row in rows],
+        grades=grades or [None] * n,
+        retrieved=[row[2] for row in rows],
+        latency_ms=[1.0] * n,
+        retrieval_latency_ms=[1.0] * n,
+    )
+    return score_rankings(RUN, made)
+
+
+def summary(scored: pa.Table) -> dict[str, Value]:
+    return {value.metric.name: value for value in summarise("tier1", scored, seed=0, options={"depth": 10}, whole={})}
+
+
+def test_metrics_of_one_case_worked_out_by_hand() -> None:
+    # Two relevant, at ranks 2 and 4 of four: DCG = 1/log2(3) + 1/log2(5); ideal = 1 + 1/log2(3).
+    scored = cases(("ok", ["b", "d"], ["a", "b", "c", "d"])).to_pylist()[0]
+    expected = {"hit_rate@1": 0, "hit_rate@5": 1, "mrr": 1 / 2, "recall@3": 1 / 2, "recall@5": 1, "precision@5": 2 / 5}
+    assert {name: scored[name] for name in expected} == expected
+    assert scored["ndcg@10"] == pytest.approx((0.6309297536 + 0.4306765581) / 1.6309297536)
+
+
+def test_an_empty_ranking_is_0_and_an_error_is_no_value() -> None:
+    rows = (("ok", ["a"], ["a"]), ("ok", ["a"], []), ("sut_error", ["a"], None), ("unlabelled", [], ["a"]))
+    scored = cases(*rows)
+    assert scored["mrr"].to_pylist() == [1.0, 0.0, None, None]
+    mrr = summary(scored)["mrr"]
+    assert (mrr.value, mrr.n_scored, mrr.n_total) == (0.5, 2, 4)
+
+
+def test_a_grade_is_gain_for_ndcg_and_relevance_for_the_others() -> None:
+    scored = cases(("ok", ["a", "b"], ["b", "a"]), grades=[[3.0, 1.0]]).to_pylist()[0]
+    assert (scored["hit_rate@1"], scored["recall@1"]) == (1.0, 0.5)
+    # DCG = 1 + 3/log2(3), ideal = 3 + 1/log2(3)
+    assert scored["ndcg@10"] == pytest.approx((1 + 3 * 0.6309297536) / (3 + 0.6309297536))
+
+
+def test_where_nothing_was_measured_there_is_a_reason_and_no_grade() -> None:
+    values = summary(cases(("unlabelled", [], ["a"]), ("unlabelled", [], ["a"]), ("sut_error", ["a"], None)))
+    for name in ("mrr", "hit_rate@1", "ndcg@10"):
+        row = values[name].row()
+        assert (row["value"], row["ci_low"], row["ci_high"], row["grade"]) == (None, None, None, None)
+        assert (row["n_scored"], row["n_total"]) == (0, 3)
+        assert row["reason"] == "2 of 3 cases are unlabelled"
+
+
+def test_every_metric_of_the_tier_is_there_in_order_with_its_signature() -> None:
+    values = list(summary(cases(("ok", ["a"], ["a"]))).values())
+    assert [value.metric.name for value in values] == [metric.name for metric in metrics_of("tier1")]
+    assert all(value.signature.startswith(value.metric.name) for value in values)
+    assert values[0].row()["grade"] == grade("hit_rate@1", 1.0) == "excellent"
+
+
+@pytest.mark.parametrize(
+    ("statuses", "share"),
+    [
+        ({"ok": 4}, 1.0),
+        ({"ok": 3, "sut_error": 1}, 0.75),
+        ({"ok": 2, "sut_refusal": 1, "judge_error": 1}, 0.75),  # a refusal is measured
+        ({"ok": 1, "unlabelled": 5, "stale_label": 5, "not_applicable": 5}, 1.0),
+        ({"skipped_budget": 1, "parse_error": 1}, 0.0),
+        ({"unlabelled": 3}, None),
+        ({}, None),
+    ],
+)
+def test_coverage(statuses: dict[str, int], share: float | None) -> None:
+    assert coverage(statuses) == share
+
+
+def test_groups_widen_the_interval() -> None:
+    rows: list[Any] = [("ok", ["a"], ["a"] if number < 20 else ["b", "a"]) for number in range(40)]
+    alone = cases(*rows)
+    grouped = alone.set_column(
+        alone.column_names.index("group"), "group", pa.array([f"page {number // 10}" for number in range(40)])
+    )
+
+    def width(scored: pa.Table) -> float:
+        mrr = summary(scored)["mrr"]
+        assert mrr.ci_low is not None
+        assert mrr.ci_high is not None
+        return mrr.ci_high - mrr.ci_low
+
+    assert width(grouped) > 1.5 * width(alone)

@@ -1,0 +1,124 @@
+"""Settings: read in one place, mistakes named, secrets kept."""
+
+from pathlib import Path
+
+import pytest
+
+from db.errors import InputError
+from tasks.settings import masked, settings
+
+SECRET = "s3cret"
+
+
+def test_the_defaults_need_nothing(at_home: Path) -> None:
+    found = settings()
+    assert (found.home, found.embedder, found.retriever, found.language) == (at_home, "lexical", "dense", "ru")
+    assert (found.database_url, found.source_url, found.judge.base_url) == (None, None, None)
+    assert found.results_root == str(at_home / "results")
+
+
+def test_nested_and_mapped_settings(at_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {
+        "YARUS_JUDGE__MODEL": "gpt",
+        "YARUS_JUDGE__RPM": "60",
+        "YARUS_SOURCE_TABLES__CHUNK": "public.Passages",
+        "YARUS_SOURCE_COLUMNS__QUESTION_ANSWER__QUESTION": "Text",
+        "YARUS_RESULTS": "s3://bucket/yarus",
+        "YARUS_EMBEDDER": "",  # an empty variable is none
+    }.items():
+        monkeypatch.setenv(name, value)
+    found = settings()
+    assert (found.judge.model, found.judge.rpm, found.gate.model) == ("gpt", 60, None)
+    assert found.source_tables == {"chunk": "public.Passages"}
+    assert found.source_columns == {"question_answer": {"question": "Text"}}
+    assert (found.results_root, found.embedder) == ("s3://bucket/yarus", "lexical")
+
+
+def test_a_file_env_is_read_and_the_environment_wins(
+    at_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".env").write_text("YARUS_LANGUAGE=en\nYARUS_EMBEDDER=из файла\nOTHER=1\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("YARUS_EMBEDDER", "из окружения")
+    assert (settings().language, settings().embedder) == ("en", "из окружения")
+    (tmp_path / ".env").write_text("YARUS_LANGAUGE=en\n", encoding="utf-8")
+    with pytest.raises(InputError, match="'YARUS_LANGAUGE'; did you mean 'YARUS_LANGUAGE'"):
+        settings()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("YARUS_RETREIVER", "x", ("'YARUS_RETREIVER'", "did you mean 'YARUS_RETRIEVER'?")),
+        ("YARUS_JUDGE__MODLE", "x", ("YARUS_JUDGE__MODLE", "'x'")),
+        ("YARUS_JUDGE", "x", ("YARUS_JUDGE: expected JSON", "YARUS_JUDGE__NAME=VALUE")),
+        ("YARUS_LANGUAGE", "fr", ("YARUS_LANGUAGE", "'ru' or 'en'", "'fr'")),
+        ("YARUS_MIN_COVERAGE", "95 %", ("YARUS_MIN_COVERAGE", "number", "'95 %'")),
+        ("YARUS_MIN_COVERAGE", "1.5", ("YARUS_MIN_COVERAGE", "less than or equal to 1")),
+        ("YARUS_BUDGET_USD", "-1", ("YARUS_BUDGET_USD", "greater than 0")),
+        ("YARUS_JUDGE__TEMPERATURE", "9", ("YARUS_JUDGE__TEMPERATURE", "'9'")),
+        ("YARUS_DATABASE_URL", f"mysql://u:{SECRET}@h/d", ("YARUS_DATABASE_URL", "'mysql' is not supported")),
+        ("YARUS_SOURCE_URL", f"u:{SECRET}@h", ("YARUS_SOURCE_URL", "postgresql://user:password@host")),
+    ],
+)
+def test_a_mistake_names_the_variable_and_the_way_out(
+    at_home: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str, words: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(InputError) as error:
+        settings()
+    for word in words:
+        assert word in str(error.value)
+    assert SECRET not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "driver_url", "shown"),
+    [
+        (
+            f"postgresql://u:{SECRET}@h:5/d",
+            f"postgresql+psycopg://u:{SECRET}@h:5/d",
+            "postgresql+psycopg://u:***@h:5/d",
+        ),
+        (
+            f"postgres://u@h/d?password={SECRET}&sslmode=require",
+            f"postgresql+psycopg://u:{SECRET}@h/d?sslmode=require",
+            "postgresql+psycopg://u:***@h/d?sslmode=require",
+        ),
+        (
+            f"postgresql+psycopg2://u:{SECRET}%40@h/d",
+            f"postgresql+psycopg://u:{SECRET}%40@h/d",
+            "postgresql+psycopg://u:***@h/d",
+        ),
+    ],
+)
+def test_a_database_url_is_for_our_driver_and_its_password_for_nobody(
+    at_home: Path, monkeypatch: pytest.MonkeyPatch, given: str, driver_url: str, shown: str
+) -> None:
+    monkeypatch.setenv("YARUS_SOURCE_URL", given)
+    found = settings()
+    assert found.source_url is not None
+    assert found.source_url.get_secret_value() == driver_url
+    assert found.public()["source_url"] == shown
+    assert SECRET not in f"{found!r}{found}"
+
+
+def test_what_is_stored_with_an_evaluation_has_no_secret(at_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("YARUS_JUDGE__API_KEY", SECRET)
+    monkeypatch.setenv("YARUS_DATABASE_URL", f"postgresql://u:{SECRET}@h/d")
+    public = settings().public()
+    assert SECRET not in str(public)
+    assert public["database_url"] == "postgresql+psycopg://u:***@h/d"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (f"at postgresql://u:{SECRET}@h/d: no", "at postgresql://u:***@h/d: no"),
+        (f"https://u:{SECRET}@a and https://u:{SECRET}@b", "https://u:***@a and https://u:***@b"),
+        ("https://h:8080/a@b", "https://h:8080/a@b"),
+        ("nothing", "nothing"),
+    ],
+)
+def test_passwords_are_masked_in_messages(text: str, shown: str) -> None:
+    assert masked(text) == shown
