@@ -11,6 +11,7 @@ benchmarks/mutation_survivors.toml. Exit code 1 below 95 % killed, or with a sur
 import argparse
 import ast
 import contextlib
+import gc
 import importlib
 import importlib.abc
 import importlib.machinery
@@ -242,6 +243,7 @@ def _preload(names: set[str]) -> None:
             # Half of the names are classes and functions, not modules.
             with contextlib.suppress(ImportError):
                 importlib.import_module(name)
+    gc.freeze()  # so that no fork walks through all of it
 
 
 def _module(path: Path) -> str:
