@@ -1,6 +1,7 @@
 """The command line: `yarus` or `python -m flows`."""
 
 import os
+import signal
 import sys
 
 import click
@@ -26,6 +27,7 @@ for _command in (demo, load, run, runs, show, cases, doctor):
 
 def main() -> None:
     """Runs the command line; exit codes: 0 done, 1 invalid, 2 wrong usage or settings, 3 something outside failed."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a stop from outside is a stop: as Ctrl-C
     try:
         sys.exit(cli.main(standalone_mode=False) or 0)
     except click.ClickException as error:
