@@ -1,6 +1,6 @@
 """Results for people, on stdout."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -54,6 +54,8 @@ def print_summary(summary: dict[str, Any], language: str) -> None:
             console.print(words["headline"].format(stratum=words[HEADLINE]), style="bold")
         console.print(_metrics(summary["metrics"], words, language))
     _print_statuses(console, summary, words)
+    for line in _readings(summary, words):
+        console.print(escape(line), soft_wrap=True)
     for note in summary["notes"]:
         console.print(escape(words[note["note"]].format(**note)))
     if summary["error"]:
@@ -78,6 +80,18 @@ def print_overview(night: dict[str, Any], language: str) -> None:
             table.add_row(tier, *_cells(name, summary["metrics"][name], words, language))
             tier = ""
     _console().print("", table)
+
+
+def print_plans(plans: dict[str, Any]) -> None:
+    """What the calls of each tier would take."""
+    table = Table("tier", "cases", "role", "calls", "tokens in", "tokens out", "USD", "seconds", box=None)
+    for plan in plans["plans"]:
+        for role, taken in plan["roles"].items():
+            figures = [taken[name] for name in ("calls", "tokens_in", "tokens_out", "cost_usd", "seconds")]
+            table.add_row(plan["tier"], str(plan["cases"]), role, *("?" if n is None else f"{n:,.6g}" for n in figures))
+        if not plan["roles"]:
+            table.add_row(plan["tier"], "", "calls no language model")
+    _console().print(table, "? = no earlier call of this model and prompt to go by, or no price (YARUS_PRICES)")
 
 
 def print_runs(rows: Iterable[RowMapping]) -> None:
@@ -169,6 +183,27 @@ def _print_statuses(console: Console, summary: dict[str, Any], words: dict[str, 
         console.print(words["refused"].format(n=refused))
     if summary["coverage"] is not None:
         console.print(f"{words['coverage']}: {summary['coverage']:.1%}")
+
+
+def _readings(summary: dict[str, Any], words: dict[str, str]) -> Iterator[str]:
+    """What figures mean that are easily misread: a judge's agreement with itself, its biases, where answers fail."""
+    metrics = summary["metrics"]
+    if any(summary.get("failures", {}).get("counts", {}).values()):
+        found = summary["failures"]
+        most_first = sorted(found["counts"].items(), key=lambda item: -item[1])
+        counts = ", ".join(words[f"failed in {name}"].format(n=n) for name, n in most_first if n)
+        yield words["failures"].format(counts=counts, first=", ".join(found["fix_first"]))
+    if summary["tier"] != "judge" or not metrics or metrics["consistency_score"]["value"] is None:
+        return
+    kappa = metrics["weighted_kappa"]
+    by_chance = kappa["ci_low"] is None or kappa["ci_low"] <= 0
+    said = "judge of one score" if kappa["value"] is None else "judge by chance" if by_chance else "judge beyond chance"
+    observed, expected = (metrics[name]["value"] for name in ("consistency_score", "consistency_score_expected"))
+    yield words[said].format(observed=observed, expected=expected, kappa=kappa["value"])
+    for name in (name for name in metrics if name.startswith("bias_")):
+        value, low, high = (metrics[name][part] for part in ("value", "ci_low", "ci_high"))
+        if low is not None and (low > 0 or high < 0):
+            yield words["judge is moved"].format(what=words[name], value=value, low=low, high=high)
 
 
 def _number(name: str, value: float) -> str:

@@ -6,6 +6,7 @@ from prefect import flow
 from prefect.runtime import flow_run
 
 from tasks.answer import answer
+from tasks.failures import find_failures
 from tasks.judge import judge_whole
 from tasks.load_answers import load_whole
 from tasks.parameters import Tier3
@@ -29,5 +30,5 @@ async def tier3(parameters: Tier3) -> dict[str, Any]:
     async with evaluation("tier3", parameters, flow_run_id=flow_run.get_id()) as run:
         run = await load_whole(run)
         run = await index(run)
-        await in_batches(run, steps=(answer, judge_whole, score_rankings, score_texts, score_similarity))
+        await in_batches(run, steps=(answer, judge_whole, find_failures, score_rankings, score_texts, score_similarity))
         return await finish(run)

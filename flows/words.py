@@ -27,6 +27,26 @@ RU = {
     "judge": "Судья: можно ли ему верить",
     "judge_pipeline": "Production judge: то ли показано",
     "ux": "Удобство: кэш и диалоги",
+    "answers reused": "Ответы взяты из прогона {evaluation}, заново ничего не создавалось.",
+    "contexts cut": "Контекстов, обрезанных до предела (context_tokens): {n}.",
+    "failures": "Где ответ впервые ломается: {counts}. С чего начать: {first}",
+    "failed in retrieval": "поиск промахнулся {n}",
+    "failed in generation": "генерация неверна фрагменту или бесполезна {n}",
+    "failed in refusal": "отказ или его нехватка {n}",
+    "failed in gate": "судья спрятал ответ {n}",
+    "failed in label": "сомнительная разметка {n}",
+    "judge by chance": "Судья не лучше случая: сам с собой он согласен в {observed:.1%} пар, наугад было бы "
+    "{expected:.1%}, а каппа {kappa:.2f} неотличима от 0. Его оценкам верить нельзя.",
+    "judge beyond chance": "Судья повторяет себя лучше случая: согласен с собой в {observed:.1%} пар, наугад было бы "
+    "{expected:.1%}; каппа {kappa:.2f} (0 — случай, 1 — полное согласие).",
+    "judge of one score": "Судья всем ответам ставит одно и то же: согласие {observed:.1%} дал бы и случай "
+    "({expected:.1%}), хорошие ответы от плохих он не отличает.",
+    "bias_padded": "лишние слова в конце",
+    "bias_reordered": "другой порядок предложений",
+    "bias_own_model": "ответ самой модели судьи",
+    "bias_plea": "просьба о высокой оценке",
+    "judge is moved": "Судью сдвигает то, что не должно ({what}): в среднем {value:+.2f} "
+    "(95 %: {low:+.2f} … {high:+.2f}).",
     "next judge": "Ответы, где судья расходится с собой: yarus cases {id} --where 'mean_abs_difference>0.25'",
     "next gate": "Неверные решения: yarus cases {id} --where 'accuracy=0'",
     "next cache": "Ошибочные попадания в кэш: yarus cases {id} --where 'cache_wrong_hit_rate=1'",
@@ -90,6 +110,26 @@ EN = {
     "judge": "The judge: can it be relied on",
     "judge_pipeline": "The production judge: is the right answer shown",
     "ux": "User experience: cache and dialogs",
+    "answers reused": "The answers are those of {evaluation}; nothing was generated anew.",
+    "contexts cut": "Contexts cut to the limit (context_tokens): {n}.",
+    "failures": "Where answers fail first: {counts}. Begin with: {first}",
+    "failed in retrieval": "retrieval missed {n}",
+    "failed in generation": "generation unfaithful or of no use {n}",
+    "failed in refusal": "refused, or should have {n}",
+    "failed in gate": "hidden by the gate {n}",
+    "failed in label": "doubtful label {n}",
+    "judge by chance": "The judge is no better than chance: it agrees with itself on {observed:.1%} of the pairs where "
+    "guessing would reach {expected:.1%}, and its kappa of {kappa:.2f} cannot be told from 0. Do not rely on it.",
+    "judge beyond chance": "The judge repeats itself better than chance: it agrees on {observed:.1%} of the pairs "
+    "where guessing would reach {expected:.1%}; kappa {kappa:.2f} (0 is chance, 1 full agreement).",
+    "judge of one score": "The judge gives all answers the same score: chance alone would agree on {expected:.1%} too "
+    "(observed {observed:.1%}), and it cannot tell good answers from bad ones.",
+    "bias_padded": "idle words at the end",
+    "bias_reordered": "another order of sentences",
+    "bias_own_model": "an answer by the judge's own model",
+    "bias_plea": "a plea for a high score",
+    "judge is moved": "What should not matter moves the judge ({what}): {value:+.2f} on average "
+    "(95 %: {low:+.2f} to {high:+.2f}).",
     "next judge": "Where the judge disagrees with itself: yarus cases {id} --where 'mean_abs_difference>0.25'",
     "next gate": "Wrong decisions: yarus cases {id} --where 'accuracy=0'",
     "next cache": "Wrong cache hits: yarus cases {id} --where 'cache_wrong_hit_rate=1'",

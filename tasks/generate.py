@@ -1,5 +1,7 @@
 """Generation: an answer for every case from its context."""
 
+import unicodedata
+
 import pyarrow as pa
 
 from tasks.cases import with_columns
@@ -11,6 +13,7 @@ from tasks.parameters import Tier2
 from tasks.prompts import Prompt, prompts
 from tasks.run import Run
 from tasks.settings import Settings, settings
+from tasks.systems import HIDDEN
 
 
 def configured(run: Run) -> Settings:
@@ -40,10 +43,26 @@ def generator_identity() -> str:
     return GENERATOR if role.base_url is None else str(role.model)
 
 
-def is_refusal(answer: str, phrases: list[str]) -> bool:
-    """Whether the answer's first sentence has one of the phrases, whatever their case."""
-    first = answer.casefold().split(". ")[0].replace("ё", "е")
-    return any(phrase.casefold().replace("ё", "е") in first for phrase in phrases)
+def declined(answer: str, phrases: list[str], path: str | None = None) -> str | None:
+    """Why an answer is none, or None if it is one.
+
+    An answer without text is a refusal, not an error: otherwise silence would take the hard questions out of the means.
+
+    Args:
+        answer: what the system said.
+        phrases: an answer that has one of them in its first sentence is a refusal, whatever their case.
+        path: what the system says that it did; `hidden`: its gate kept the answer from the user.
+    """
+    if path == HIDDEN:
+        return "the system's gate hid the answer"
+    if not answer.strip():
+        return "the answer is empty"
+    first = _plain(answer.strip()).split("\n")[0].split(". ")[0]
+    return "the system declined to answer" if any(_plain(phrase) in first for phrase in phrases) else None
+
+
+def _plain(text: str) -> str:
+    return unicodedata.normalize("NFC", text).casefold().replace("ё", "е")
 
 
 def totals(replies: list[Reply], before: int | float | None, name: str) -> int | float | None:
@@ -61,20 +80,25 @@ def _with_answers(cases: pa.Table, by_case: dict[int, list[Reply]], refusals: li
     statuses, reasons = cases["status"].to_pylist(), cases["reason"].to_pylist()
     for number, replies in by_case.items():
         first = replies[0]
-        if first.status == "error" or (first.status == "ok" and not first.raw.strip()):
-            statuses[number], reasons[number] = "sut_error", first.reason or "the answer is empty"
+        if first.status == "error":
+            statuses[number], reasons[number] = "sut_error", first.reason
         elif first.status != "ok":
             statuses[number], reasons[number] = first.status, first.reason
-        elif is_refusal(first.raw, refusals):
-            statuses[number], reasons[number] = "sut_refusal", "the system declined to answer"
+        elif first.truncated and not first.text.strip():
+            statuses[number], reasons[number] = "sut_error", "cut off before the answer (YARUS_GENERATOR__MAX_TOKENS)"
+        elif why := declined(first.text, refusals):
+            statuses[number], reasons[number] = "sut_refusal", why
     every = [by_case.get(number, []) for number in range(len(cases))]
     ok = [[reply for reply in replies if reply.status == "ok"] for replies in every]
     return with_columns(
         cases,
         status=statuses,
         reason=reasons,
-        answer=[replies[0].raw if replies and replies[0].status == "ok" else None for replies in every],
-        answers=[[reply.raw for reply in replies] if len(replies) > 1 else None for replies in ok],
+        answer=[
+            replies[0].text if replies and replies[0].status == "ok" and status != "sut_error" else None
+            for replies, status in zip(every, statuses, strict=True)
+        ],
+        answers=[[reply.text for reply in replies] if len(replies) > 1 else None for replies in ok],
         logprobs=[replies[0].logprobs if replies else None for replies in every],
         latency_ms=[replies[0].latency_ms if replies else None for replies in every],
         tokens_in=[totals(replies, None, "tokens_in") for replies in every],

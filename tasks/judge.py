@@ -65,14 +65,18 @@ async def _case(
 ) -> tuple[dict[str, float | None], dict[str, Verdict]]:
     """The scores of a case, and the verdicts they come from."""
     if case["status"] == "sut_refusal":
-        worth = 0.0 if case["answerable"] is not False else None
-        return {metric: None if metric == "faithfulness" else worth for metric in metrics}, {}
+        return {metric: _worth_of_refusal(case, metric, known[metric]) for metric in metrics}, {}
     if case["status"] != "ok":
         return dict.fromkeys(metrics), {}
     asked = [metric for metric in metrics if all(case.get(name) for name in known[metric].shape.variables)]
     given = await asyncio.gather(*(judged(model, Call(known[metric], case)) for metric in asked))
     verdicts = dict(zip(asked, given, strict=True))
     return {metric: verdicts[metric].value if metric in verdicts else None for metric in metrics}, verdicts
+
+
+def _worth_of_refusal(case: Case, metric: str, prompt: Prompt) -> float | None:
+    needed = (case[name] for name in prompt.shape.variables if name != "answer")
+    return 0.0 if metric != "faithfulness" and case["answerable"] is not False and all(needed) else None
 
 
 def with_verdicts(cases: pa.Table, verdicts: list[dict[str, Verdict]], *, counting: str = "") -> pa.Table:
@@ -101,10 +105,17 @@ def with_verdicts(cases: pa.Table, verdicts: list[dict[str, Verdict]], *, counti
 
 
 def _raw(metric: str, verdict: Verdict) -> list[dict[str, Any]]:
+    """A reply that was asked for again had no score, whatever came after it."""
     name, _, repeat = metric.partition("#")
+    last = len(verdict.replies) - 1
     return [
-        {"metric": name, "repeat": int(repeat or 0), "reply": reply.raw, "status": verdict.status}
-        for reply in verdict.replies
+        {
+            "metric": name,
+            "repeat": int(repeat or 0),
+            "reply": reply.raw,
+            "status": verdict.status if place == last else "parse_error",
+        }
+        for place, reply in enumerate(verdict.replies)
     ]
 
 

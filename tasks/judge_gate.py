@@ -46,7 +46,7 @@ async def decide(run: Run, cases: pa.Table) -> pa.Table:
         with_verdicts(cases, [{} if verdict is None else {"gate": verdict} for verdict in given]),
         decision=decisions,
         accuracy=right,
-        latency_ms=[None if v is None or v.replies[-1].from_store else v.replies[-1].latency_ms for v in given],
+        latency_ms=[_latency_ms(verdict) for verdict in given],
     )
 
 
@@ -71,6 +71,13 @@ def measure_gate(cases: pa.Table, seed: int) -> dict[str, Whole]:
 
 async def _case(model: Model, prompt: Prompt, case: dict[str, Any]) -> Verdict | None:
     return await decided(model, Call(prompt, case)) if case["status"] == "ok" else None
+
+
+def _latency_ms(verdict: Verdict | None) -> float | None:
+    """Of the call; None where it was bought earlier, or nothing was called: the stand-in's 0 is not measured."""
+    if verdict is None or verdict.replies[-1].from_store:
+        return None
+    return verdict.replies[-1].latency_ms or None
 
 
 def _of_totals(measure: Callable[[classification.Counts], Any], totals: NDArray[np.float64]) -> Any:

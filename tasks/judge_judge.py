@@ -50,7 +50,7 @@ async def judge_again(run: Run, cases: pa.Table) -> pa.Table:
     first, second = (_scores(given, f"{METRIC}#{number}") for number in (0, 1))
     apart = agreement.differences(first, second)
     own = [[r.latency_ms for v in verdicts.values() for r in v.replies if not r.from_store] for verdicts in given]
-    timed = [[latency for latency in latencies if latency is not None] for latencies in own]
+    timed = [[latency for latency in latencies if latency] for latencies in own]  # the stand-in's 0 is not measured
     within = {f"consistency_score{name}": _within(apart, delta) for name, delta in (("", 0.5), ("@0.125", 0.125))}
     moved = {f"bias_{name}": _scores(given, f"bias_{name}") - first for name in (*CHANGES, "own_model")}
     return with_columns(
@@ -104,7 +104,7 @@ async def _case(model: Model, known: dict[str, Prompt], case: Case, parameters: 
     asked = {f"{METRIC}#{n}": Call(prompt, case, repeat=past + n) for n in range(parameters.repeats)}
     if parameters.probes:
         changed = {name: change(case["answer"], run.resolved["language"]) for name, change in CHANGES.items()}
-        changed["own_model"] = (await model.ask(Call(known["generation"], case))).raw.strip() or None
+        changed["own_model"] = (await model.ask(Call(known["generation"], case))).text.strip() or None
         for name, text in changed.items():
             if text is not None:
                 asked[f"bias_{name}"] = Call(prompt, {**case, "answer": text}, repeat=past)

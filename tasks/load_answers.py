@@ -1,13 +1,15 @@
 """The first step of the tiers that judge answers: questions with references, and the context to answer from."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from db.sources import Corpus
+from db.errors import InputError
+from db.sources import Corpus, Source
 from tasks.cases import with_columns
 from tasks.generate import generator_identity
 from tasks.judge import IDEAL, WHOLE, judge_identity
@@ -23,10 +25,12 @@ from tasks.labels import (
     topic_and_score,
 )
 from tasks.load import keep_loaded, loaded, read_source, sample, wants_vectors
-from tasks.parameters import Tier2, Tier3
+from tasks.parameters import Answering, Tier2, Tier3
+from tasks.reuse import keep_answers
 from tasks.run import Run
 from tasks.score_texts import measuring_embedder
 from tasks.settings import settings
+from tasks.systems import system
 
 CHARACTERS_A_TOKEN = 3  # of Russian text, roughly; English has four
 
@@ -65,8 +69,9 @@ def _load_ideal(run: Run) -> Run:
     unit = default_unit(questions)
     cases, notes = annotated_cases(where.name, chosen, corpus, unit)
     cases = _with_context(_with_references(cases, chosen), chosen, corpus, parameters.context_tokens)
-    resolved = {"unit": unit, "generator": generator_identity(), "judge": judge_identity(where.language, IDEAL)}
-    return keep_loaded(run, where, cases, corpus, [*notes, *_reference_notes(chosen)], **resolved)
+    resolved = {"unit": unit, "generator": generator_identity(), "similarity_embedder": measuring_embedder()}
+    notes += [*_reference_notes(chosen), *_cut_notes(cases)]
+    return _kept(run, where, cases, corpus, notes, resolved, IDEAL)
 
 
 def _load_whole(run: Run) -> Run:
@@ -77,6 +82,10 @@ def _load_whole(run: Run) -> Run:
         raise TypeError(f"{run.tier} is not end to end")
     configuration = settings()
     sut = parameters.sut or configuration.sut
+    if sut != "local" and parameters.unit == "chunk":
+        raise InputError("unit 'chunk' needs the system 'local': another one names pages; leave out --unit")
+    if sut != "local" and not parameters.reuse_answers:
+        system(sut, configuration.sut_service)  # what cannot work is found before anything is asked
     where, questions, corpus = read_source(run, vectors=sut == "local" and wants_vectors(run))
     chosen = [questions[number] for number in sample(run, map(topic_and_score, questions))]
     unit = default_unit(questions) if sut == "local" else "page"
@@ -91,9 +100,27 @@ def _load_whole(run: Run) -> Run:
         "retriever": parameters.retriever or configuration.retriever,
     }
     resolved |= {"gain": "linear" if cases["grades"].null_count < len(cases) else "binary"}
-    resolved |= {"judge": judge_identity(where.language, WHOLE), "similarity_embedder": measuring_embedder()}
+    resolved |= {"similarity_embedder": measuring_embedder(), "context_tokens": parameters.context_tokens}
     resolved |= {"generator": generator_identity()} if sut == "local" else {}
-    return keep_loaded(run, where, cases, corpus, [*notes, *_reference_notes(chosen)], **resolved)
+    return _kept(run, where, cases, corpus, [*notes, *_reference_notes(chosen)], resolved, WHOLE)
+
+
+def _kept(
+    run: Run,
+    where: Source,
+    cases: pa.Table,
+    corpus: Corpus,
+    notes: list[Note],
+    resolved: dict[str, Any],
+    judged: Sequence[str],
+) -> Run:
+    """Keeps what was loaded; where answers are reused, what they were made with is what this evaluation is about."""
+    parameters = run.parameters
+    if isinstance(parameters, Answering) and parameters.reuse_answers:
+        made_with = keep_answers(run, parameters.reuse_answers)
+        resolved = resolved | made_with | {"sut": f"answers of {made_with['answers_of']}"}
+        notes = [*notes, {"note": "answers reused", "evaluation": made_with["answers_of"]}]
+    return keep_loaded(run, where, cases, corpus, notes, **resolved, judge=judge_identity(where.language, judged))
 
 
 def _with_references(cases: pa.Table, questions: list[Row]) -> pa.Table:
@@ -132,6 +159,11 @@ def _answer_states(cases: pa.Table) -> pa.Table:
         status=["ok" if can else "unlabelled" for can in measurable],
         reason=[None if can else "no reference answer" for can in measurable],
     )
+
+
+def _cut_notes(cases: pa.Table) -> list[Note]:
+    cut = cases["truncated"].to_pylist().count(True)
+    return [{"note": "contexts cut", "n": cut}] if cut else []
 
 
 def _reference_notes(questions: list[Row]) -> list[Note]:

@@ -74,21 +74,31 @@ class RealUsers(Retrieval):
 
 
 class Generation(Parameters):
-    """What a tier takes that generates answers of ours."""
+    """What a tier takes that gives a model a context."""
 
     context_tokens: int = Field(
         3_000, title="Context", description="Longest context, in tokens of about three characters", ge=100
     )
 
 
-class Tier2(Generation):
+class Answering(Generation):
+    """What a tier takes that gets answers and has them scored."""
+
+    reuse_answers: str | None = Field(
+        None,
+        title="Reuse answers",
+        description="Id of an evaluation of the same tier and source whose stored answers are scored again",
+    )
+
+
+class Tier2(Answering):
     """Generation on ideal context: does the model answer well when it is given the right chunks?"""
 
     repeats: int = Field(1, title="Repeats", description="Answers a question, for their consistency", ge=1, le=10)
     logprobs: bool = Field(False, title="Log-probabilities", description="Ask the generator for them, for perplexity")
 
 
-class Tier3(Retrieval, Generation):
+class Tier3(Retrieval, Answering):
     """End to end: is the answer of the whole system as useful as the reference?"""
 
     sut: str | None = Field(

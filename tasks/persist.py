@@ -18,6 +18,7 @@ from db import journal
 from metrics.table import metrics_of
 from tasks.cases import COLUMNS
 from tasks.connect import database
+from tasks.failures import failures
 from tasks.files import place, publish, remove, write_batches, write_whole
 from tasks.load import read_cases, statuses
 from tasks.report import summary
@@ -138,13 +139,19 @@ def _finish(run: Run, measure: Measure) -> dict[str, Any]:
         statuses=counts,
         coverage=share,
         parquet=path,
-        resolved=row["resolved"] | {"notes": [*row["resolved"]["notes"], *unknown_ids(run, cases)]},
+        resolved=row["resolved"] | _found_out(run, cases, row["resolved"]["notes"]),
     )
     if closed:
         shutil.rmtree(run.work, ignore_errors=True)
     else:  # it was stopped meanwhile: a file without metrics is none
         remove(path)
     return summary(engine, run.id)
+
+
+def _found_out(run: Run, cases: pa.Table, notes: list[dict[str, Any]]) -> dict[str, Any]:
+    """What only the whole table of cases tells, beside the metrics."""
+    found: dict[str, Any] = {"notes": [*notes, *unknown_ids(run, cases)]}
+    return found | ({"failures": failures(cases)} if "failure" in cases.column_names else {})
 
 
 def _why_invalid(share: float | None) -> str:

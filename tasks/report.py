@@ -23,8 +23,8 @@ def summary(engine: Engine, evaluation_id: str) -> Document:
     """The evaluation as `yarus run --json` prints it.
 
     Returns:
-        evaluation_id, tier, state, parquet, comparability_key, metrics (and strata where the tier has them), and what
-        explains them: source, cases, statuses, coverage, system, notes, error.
+        evaluation_id, tier, state, parquet, comparability_key, metrics (and strata and failures where the tier has
+        them), and what explains them: source, cases, statuses, coverage, system, notes, error.
     """
     row = journal.find(engine, evaluation_id)
     strata: dict[str, Document] = {}
@@ -47,12 +47,13 @@ def summary(engine: Engine, evaluation_id: str) -> Document:
         "case_set_hash": row["case_set_hash"],
         "statuses": row["statuses"] or {},
         "coverage": row["coverage"],
-        "system": {name: value for name, value in resolved.items() if name != "notes"},
+        "system": {name: value for name, value in resolved.items() if name not in ("notes", "failures")},
         "sut_label": row["sut_label"],
         "flow_run_id": row["flow_run_id"],
         "notes": resolved.get("notes", []),
         "metrics": strata.get(HEADLINE) or strata.pop("", {}),
     }
+    document |= {"failures": resolved["failures"]} if "failures" in resolved else {}
     return document | ({"strata": strata} if strata else {})
 
 

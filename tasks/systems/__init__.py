@@ -1,7 +1,11 @@
 """Systems under test that are not ours: a service that answers over HTTP, or a Python callable."""
 
+import asyncio
 import json
-from collections.abc import Callable, Mapping
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -10,67 +14,127 @@ import jmespath
 
 from db.errors import InputError
 from tasks.retrievers.outside import filled, from_callable
-from tasks.settings import SystemService
+from tasks.settings import SystemService, masked
 
 Answer = Mapping[str, Any]
 Ask = Callable[[str], Answer]
+HIDDEN = "hidden"
+"""What `path` says when the system's gate kept the answer from the user."""
+PARTS = ("answer", "urls", "contexts", "path", "latency_ms")
 
 
 @dataclass(frozen=True, slots=True)
 class Answered:
     """What a system said to one question; a failure is not an answer."""
 
-    text: str | None
-    urls: list[str]
-    contexts: list[str]
-    latency_ms: float
+    text: str | None = None
+    urls: list[str] | None = None
+    """The pages that it used, best first; None where it does not say."""
+    contexts: list[str] | None = None
+    path: str | None = None
+    """What it did in its own words, such as `cache`; `hidden` is known to us."""
+    latency_ms: float | None = None
     error: str | None = None
 
 
-def asker(name: str, service: SystemService) -> tuple[Ask, int]:
-    """The function that asks the system, and how many questions it takes at once.
+class System:
+    """A system under test, asked by as many threads as it takes questions at once."""
+
+    def __init__(self, ask: Ask, concurrency: int) -> None:
+        self._ask = ask
+        self._threads = ThreadPoolExecutor(concurrency, thread_name_prefix="sut")
+
+    async def answers(self, questions: Sequence[str]) -> list[Answered]:
+        """What it says to each question, in their order."""
+        loop = asyncio.get_running_loop()
+        return await asyncio.gather(*(loop.run_in_executor(self._threads, self._one, asked) for asked in questions))
+
+    def _one(self, question: str) -> Answered:
+        start = time.perf_counter()
+        try:
+            found = self._ask(question)
+            return checked(found, (time.perf_counter() - start) * 1_000)
+        except Exception as error:  # noqa: BLE001 - a system that is not ours may fail in any way; it becomes a status
+            return Answered(error=masked(f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"))
+
+
+def system(name: str, service: SystemService) -> System:
+    """The system of that name; a callable is asked one question at a time.
+
+    Args:
+        name: an http(s) URL, or `module:function`.
+        service: how to ask the URL.
 
     Raises:
         InputError: no such callable, or settings of the service that cannot work.
     """
     if name.startswith(("http://", "https://")):
-        return _service(name, service), service.concurrency
-    return cast(Ask, from_callable(name)), 1
+        return System(_service(name, service), service.concurrency)
+    if ":" not in name:
+        raise InputError(f"no system under test {name!r}; expected 'local', an http(s) URL or module:function")
+    return System(cast(Ask, from_callable(name)), 1)
 
 
-def checked(found: Answer) -> tuple[str, list[str], list[str]]:
-    """Answer, URLs and contexts, if they are of the right shape.
+def checked(found: Answer, elapsed_ms: float) -> Answered:
+    """What the system said, if it is of the right shape.
+
+    Args:
+        found: `answer` (text; may be missing where `path` is `hidden`), and where the system tells them `urls`,
+            `contexts` (lists of texts), `path` (text), `latency_ms`.
+        elapsed_ms: measured here; the system's own figure comes first.
 
     Raises:
-        ValueError: they are not; the message says what was found.
+        ValueError: it is not of that shape; the message says what was found.
     """
     if not isinstance(found, Mapping):
         raise ValueError(f"expected {{'answer', 'urls', 'contexts'}}, got {type(found).__name__}")
-    answer = found.get("answer")
+    answer, path, own_ms = found.get("answer"), found.get("path"), found.get("latency_ms")
+    if answer is None and path == HIDDEN:
+        answer = ""
     if not isinstance(answer, str):
         raise ValueError(f"'answer' is {answer!r:.80}, not a text")
-    lists = []
-    for name in ("urls", "contexts"):
-        value = found.get(name) or []
-        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            raise ValueError(f"{name!r} is {value!r:.80}, not a list of texts")
-        lists.append(value)
-    return answer, lists[0], lists[1]
+    if path is not None and not isinstance(path, str):
+        raise ValueError(f"'path' is {path!r:.80}, not a text")
+    if own_ms is not None and not _is_time(own_ms):
+        raise ValueError(f"'latency_ms' is {own_ms!r:.80}, not a number of milliseconds")
+    latency_ms = elapsed_ms if own_ms is None else float(own_ms)
+    return Answered(answer, _texts(found, "urls"), _texts(found, "contexts"), path, latency_ms)
+
+
+def _is_time(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf
+
+
+def _texts(found: Answer, name: str) -> list[str] | None:
+    value = found.get(name)
+    if value is not None and not (isinstance(value, list) and all(isinstance(item, str) for item in value)):
+        raise ValueError(f"{name!r} is {value!r:.80}, not a list of texts")
+    return value
 
 
 def _service(url: str, service: SystemService) -> Ask:
+    """Asks a service by POST; what to send and where the answer stands is set by `YARUS_SUT_SERVICE__…`."""
     try:
         template = json.loads(service.request)
-        paths = {name: jmespath.compile(getattr(service, name)) for name in ("answer", "urls", "contexts")}
-    except (json.JSONDecodeError, jmespath.exceptions.ParseError) as error:
+        # `path` and `latency_ms` are read under these names where the settings have no path of their own for them.
+        paths = {name: jmespath.compile(getattr(service, name, name)) for name in PARTS}
+    except (json.JSONDecodeError, jmespath.exceptions.JMESPathError) as error:
         raise InputError(f"YARUS_SUT_SERVICE: {error}") from None
     headers = {name: value.get_secret_value() for name, value in service.headers.items()}
-    client = httpx.Client(timeout=service.timeout_s, headers=headers)
+    client = httpx.Client(
+        timeout=service.timeout_s,
+        headers=headers,
+        limits=httpx.Limits(max_connections=service.concurrency),
+    )
 
     def ask(question: str) -> Answer:
         response = client.post(url, json=filled(template, {"$question": question}))
-        response.raise_for_status()
-        reply = response.json()
+        if not response.is_success:
+            raise ValueError(f"the service answered {response.status_code}: {response.text[:200]}")
+        try:
+            reply = response.json()
+        except ValueError:
+            raise ValueError(f"the reply is no JSON: {response.text[:200]}") from None
         return {name: path.search(reply) for name, path in paths.items()}
 
     return ask
