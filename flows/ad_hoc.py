@@ -17,7 +17,7 @@ from rich.status import Status
 from db import journal
 from db.errors import InputError, unknown
 from tasks.connect import database, source
-from tasks.parameters import FLOWS, Parameters, Retrieval
+from tasks.parameters import FLOWS, TIERS, Nightly, Parameters, Retrieval
 from tasks.retrievers import retriever_kind
 from tasks.settings import masked, settings
 
@@ -60,6 +60,16 @@ def run_flow(name: str, chosen: Parameters, *, quiet: bool) -> Summary:
         log.info("starting Prefect")
         _prepare_prefect()
         return asyncio.run(_run(name, chosen))
+
+
+def estimate(name: str, chosen: Parameters) -> dict[str, Any]:
+    """What the calls of a flow's tiers would take, without sending any; by tier, role."""
+    from tasks.plan import plan
+
+    check(chosen)
+    tiers = {tier: TIERS[tier](**chosen.shared()) for tier in chosen.tiers} if isinstance(chosen, Nightly) else {}
+    every = tiers or {tier: chosen for tier in TIERS if tier == name}
+    return {"plans": [asyncio.run(plan(tier, given)) for tier, given in every.items()]}
 
 
 def check(chosen: Parameters) -> None:

@@ -13,19 +13,26 @@ as_json = click.option("--json", "as_json", is_flag=True, help="One JSON documen
 @click.option("--limit", type=int, help="Evaluate a seeded random sample of this many questions.")
 @click.option("--set", "pairs", multiple=True, metavar="PARAMETER=VALUE", help="Any parameter of the tier.")
 @click.option("--resume", metavar="EVALUATION", help="Finish an evaluation that was stopped or killed.")
+@click.option("--dry-run", is_flag=True, help="Only say what calls, tokens, money and time it would take.")
 @as_json
 @click.pass_context
-def run(context: click.Context, /, tier: str, pairs: tuple[str, ...], as_json: bool, **given: Any) -> None:
+def run(
+    context: click.Context, /, tier: str, pairs: tuple[str, ...], dry_run: bool, as_json: bool, **given: Any
+) -> None:
     """Evaluate one tier; its other parameters follow as --parameter VALUE.
 
     \b
     yarus run tier1 --source xquad_ru --retriever fulltext
     yarus run tier1 --set embedder=intfloat/multilingual-e5-small
     """
-    from flows.ad_hoc import parameters, run_flow
+    from flows.ad_hoc import estimate, parameters, run_flow
 
     chosen = {name: value for name, value in given.items() if value is not None}
-    _finish(run_flow(tier, parameters(tier, chosen, pairs, context.args), quiet=as_json), as_json=as_json)
+    checked = parameters(tier, chosen, pairs, context.args)
+    if dry_run:
+        _plan(estimate(tier, checked), as_json=as_json)
+    else:
+        _finish(run_flow(tier, checked, quiet=as_json), as_json=as_json)
 
 
 @click.command()
@@ -52,6 +59,16 @@ def doctor(as_json: bool) -> None:
     else:
         print_findings(findings)
     raise SystemExit(max((finding.code for finding in findings), default=0))
+
+
+def _plan(plans: dict[str, Any], *, as_json: bool) -> None:
+    from flows.printing import print_plans
+    from tasks.report import as_json as document
+
+    if as_json:
+        click.echo(document(plans))
+    else:
+        print_plans(plans)
 
 
 def _finish(summary: dict[str, Any], *, as_json: bool) -> None:
