@@ -35,6 +35,11 @@ serve: .venv/.installed
 	$(BIN)/pip install -q -c constraints.txt -e '.[test]'
 	@touch $@
 
+# LiteLLM's proxy, a real server for the tests of the chat client, pins other versions than ours: it lives apart.
+.venv/litellm: .venv/.installed
+	$(PYTHON) -m venv $@
+	$@/bin/pip install -q 'litellm[proxy]==1.106.2'
+
 .venv/.bench: .venv/.installed
 	$(BIN)/pip install -q -c constraints.txt -e '.[test,bench]'
 	@touch $@
