@@ -133,6 +133,7 @@ def _apart_interval(vectors: Vectors, clusters: list[str], seed: int) -> Interva
     np.add.at(sums, codes, vectors)
     centroids = sums / np.bincount(codes)[:, None]
     drawn = np.random.default_rng(seed).multinomial(m, np.full(m, 1 / m), size=RESAMPLES).astype(np.float64)
+    drawn = drawn[drawn.max(axis=1) < m]  # a draw of one cluster alone has no pair
     pairs = m * m - (drawn**2).sum(axis=1)  # of different clusters
     means = np.einsum("ri,ri->r", drawn @ cdist(centroids, centroids), drawn) / pairs
     low, high = np.quantile(means, [0.025, 0.975])

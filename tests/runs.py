@@ -1,13 +1,18 @@
-"""Evaluations up to the point where a retriever can be asked, without Prefect; tests import it by its full name."""
+"""Evaluations in the tests' own process, step by step without Prefect, which is slow. Imported by full name."""
 
 import asyncio
 import secrets
 from typing import Any
 
-from tasks.load import load
-from tasks.parameters import Tier1
-from tasks.retrieve import index
-from tasks.run import Run
+from tasks import load
+from tasks.clusters import embed_texts, measure_clusters
+from tasks.parameters import RealUsers, Tier0, Tier1
+from tasks.persist import evaluate_batch, finish
+from tasks.retrieve import index, retrieve
+from tasks.run import Run, evaluation
+from tasks.score import score_rankings
+
+Document = dict[str, Any]
 
 
 def opened(**parameters: Any) -> Run:
@@ -16,6 +21,31 @@ def opened(**parameters: Any) -> Run:
     run.work.mkdir(parents=True)
 
     async def steps() -> Run:
-        return await index.fn(await load.fn(run))
+        return await index.fn(await load.load.fn(run))
+
+    return asyncio.run(steps())
+
+
+def tier0(**parameters: Any) -> Document:
+    """The summary of a tier 0 evaluation: the flow's steps in its order."""
+
+    async def steps() -> Document:
+        async with evaluation("tier0", Tier0.model_validate(parameters), flow_run_id=None) as run:
+            run = await embed_texts.fn(await load.load_texts.fn(run))
+            whole = await measure_clusters.fn(run)
+            return await finish.fn(run, lambda cases, seed: whole)
+
+    return asyncio.run(steps())
+
+
+def real_users(**parameters: Any) -> Document:
+    """The summary of a real users' evaluation: the flow's steps in its order."""
+
+    async def steps() -> Document:
+        async with evaluation("real_users", RealUsers.model_validate(parameters), flow_run_id=None) as run:
+            run = await index.fn(await load.load_log.fn(run))
+            for batch in range(run.n_batches):
+                await evaluate_batch.fn(run, batch, (retrieve, score_rankings))
+            return await finish.fn(run)
 
     return asyncio.run(steps())
