@@ -8,7 +8,7 @@ from typing import Literal
 
 from dotenv import dotenv_values
 from pydantic import BaseModel, Field, SecretStr, ValidationError, field_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
@@ -143,6 +143,10 @@ def settings() -> Settings:
         _known_or_error(name)
     try:
         return Settings()
+    except SettingsError as error:
+        named = re.search(r'field "(\w+)"', str(error))
+        place = PREFIX + (named[1].upper() if named else "")
+        raise InputError(f"{place}: expected JSON; or set its parts one by one: {place}__NAME=VALUE") from None
     except ValidationError as error:
         first = error.errors()[0]
         place = PREFIX + "__".join(str(part) for part in first["loc"]).upper()
