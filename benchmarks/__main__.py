@@ -8,7 +8,7 @@ from rich.table import Table
 
 from benchmarks import Row
 
-AREAS = ("text", "retrieval", "embedding", "statistics", "dense", "copy", "load", "chat")
+AREAS = ("text", "retrieval", "embedding", "statistics", "dense", "embed", "copy", "load", "chat")
 
 
 def main(areas: list[str]) -> int:

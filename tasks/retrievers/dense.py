@@ -1,10 +1,14 @@
 """Exact nearest neighbours in process: cosine distance, blocked matrix products, a running threshold."""
 
+import os
+import threading
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from tasks.models.embedders import Embedder, Vectors
 from tasks.retrievers.protocol import Ranking
@@ -13,6 +17,9 @@ QUERY_BLOCK = 1_024
 BLOCK = 1 << 20
 """Products that are held at once: 4 MB, which stay in the cache while they are compared. So many candidates, too: only
 where very many vectors are equal, or a query is zero, are there more, and they are thinned out on the way."""
+
+_ALONE = threading.Lock()
+"""Held while the number of threads of a product is 1: two searches at once would restore it in the wrong order."""
 
 Pairs = tuple[NDArray[np.int64], NDArray[np.int64], Vectors]
 """(query, position, float32 product) of each candidate."""
@@ -91,11 +98,25 @@ def nearest(vectors: Vectors, queries: Vectors, k: int) -> tuple[NDArray[np.int6
         return indices, products
     errors = (vectors.shape[1] + 4) * np.finfo(np.float32).eps * lengths
     step = min(QUERY_BLOCK, max(1, BLOCK // k))
-    for start in range(0, len(queries), step):
+
+    def search(start: int) -> None:
         block = slice(start, start + step)
         candidates = _candidates(vectors, queries[block], k, errors[block])
         indices[block], products[block] = _exact(vectors, queries[block], candidates, k)
+
+    starts = range(0, len(queries), step)
+    if len(starts) <= 1:
+        for start in starts:
+            search(start)
+        return indices, products
+    # A thread a block: threads within a product would wait for each other at its end, and for the comparison.
+    with _ALONE, threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(_cores()) as pool:
+        list(pool.map(search, starts))
     return indices, products
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _candidates(vectors: Vectors, queries: Vectors, k: int, errors: Vectors) -> Pairs:

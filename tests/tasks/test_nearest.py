@@ -1,9 +1,11 @@
 """The nearest neighbours: those of sorting every product in float64, whatever the blocks."""
 
 import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info
 
 from tasks.retrievers import dense
 from tasks.retrievers.dense import nearest, unit_vectors
@@ -94,3 +96,10 @@ def peak(vectors: np.ndarray, queries: np.ndarray) -> int:
 def test_unit_vectors_have_length_one_or_no_direction() -> None:
     vectors = unit_vectors(np.array([[3, 4], [0, 0], [0, -2]], dtype=np.float32))
     np.testing.assert_array_equal(vectors, np.array([[0.6, 0.8], [np.nan, np.nan], [0, -1]], dtype=np.float32))
+
+
+def test_products_of_others_have_their_threads_again() -> None:
+    before = [pool["num_threads"] for pool in threadpool_info()]
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda seed: nearest(normal(500), normal(3_000, seed=seed), 3), range(8)))
+    assert [pool["num_threads"] for pool in threadpool_info()] == before
