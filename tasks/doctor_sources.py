@@ -144,7 +144,9 @@ def _addresses(name: str, log: Urls, corpus: Urls) -> Iterator[Finding]:
     if not forms:
         return
     found = f"{len(log.rows.keys() | corpus.rows.keys()):,} addresses of {len(log.pages | corpus.pages):,} pages: "
-    found += ", ".join(f"{form} {count:,}" for form, count in forms.most_common())
+    found += ", ".join(
+        f"{form} {count:,}" for form, count in sorted(forms.items(), key=lambda item: (-item[1], item[0]))
+    )
     yield Finding(f"{name}: addresses", found)
 
 
