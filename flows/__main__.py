@@ -1,6 +1,5 @@
 """The command line: `yarus` or `python -m flows`."""
 
-import os
 import signal
 import sys
 
@@ -33,9 +32,6 @@ def main() -> None:
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
-    except BrokenPipeError:  # the reader has seen enough: `yarus cases last | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)  # as rich does
     except InputError as error:
         _fail(error, 2)
     except (DatabaseUnavailable, ModelUnavailable, OSError) as error:

@@ -284,7 +284,7 @@ def test_a_reader_that_has_seen_enough_gets_no_complaint(
         process.stdout.readline()
         process.stdout.close()
         assert process.stderr.read() == ""
-    assert process.returncode == 1
+    assert process.returncode in (0, 1)  # click's and rich's
 
 
 def test_for_programs_there_is_one_document_and_nothing_else(yarus: CommandLine, by_fulltext: dict[str, Any]) -> None:
