@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test check bench mutate serve clean
+.PHONY: demo test check bench mutate clean
 
 demo: .venv/.installed
 	@$(BIN)/yarus demo
@@ -22,9 +22,6 @@ bench: .venv/.bench
 
 mutate: .venv/.mutate
 	$(BIN)/python -m benchmarks.mutation
-
-serve: .venv/.installed
-	$(BIN)/yarus serve
 
 .venv/bin/python:
 	@echo "Creating the environment .venv (a few minutes, once)"
