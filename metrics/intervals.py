@@ -96,9 +96,10 @@ def bootstrap_interval(
         method=method,
         groups=labels,
     )
-    constant = measured.size > 0 and np.ptp(measured) == 0 and not np.isnan(interval.low)
+    if np.isnan(interval.low) or np.ptp(measured):
+        return interval
     # Without the rounding of a sum: the mean of three times 0.1 is 0.1.
-    return Interval(float(measured[0]), float(measured[0])) if constant else interval
+    return Interval(float(measured.min()), float(measured.max()))
 
 
 def bootstrap_totals(

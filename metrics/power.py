@@ -63,7 +63,7 @@ def _detectable_share(n: int, changed: int, alpha: float, power: float) -> float
 
     As many pairs change as did here, or as many as the difference itself needs.
     """
-    if n < _fewest(alpha) or _mcnemar_power(n, 1.0, 1.0, alpha) < power:
+    if _mcnemar_power(n, 1.0, 1.0, alpha) < power:
         return UNDEFINED
     low, high = 0.0, 1.0
     while high - low > 1e-6:
@@ -77,11 +77,12 @@ def _mcnemar_power(n: int, changing: float, difference: float, alpha: float) -> 
     """Chance that p < alpha where this share of n pairs changes and the shares differ by `difference`."""
     from scipy.special import bdtr, bdtrik  # here, because it costs 0.1 s to import
 
-    reach = 8 * np.sqrt(n * changing * (1 - changing)) + 1
-    counts = np.arange(max(0, int(n * changing - reach)), min(n, int(n * changing + reach) + 1) + 1)
+    # Beyond eight standard deviations nothing is left to sum.
+    most = min(n, int(n * changing + 8 * np.sqrt(n * changing)) + 1)
+    counts = np.arange(most + 1)
     chances = np.diff(bdtr(counts.astype(float), n, changing), prepend=0.0)
     # The largest number of changes against the trend with which so many changes are still significant.
     against = np.floor(np.nan_to_num(bdtrik(alpha / 2, counts, 0.5)))
     against -= 2 * bdtr(against, counts, 0.5) >= alpha
-    found = np.where(against >= 0, bdtr(np.maximum(against, 0), counts, (1 - difference / changing) / 2), 0.0)
+    found = np.where(against >= 0, bdtr(against, counts, (1 - difference / changing) / 2), 0.0)
     return float((chances * found).sum())

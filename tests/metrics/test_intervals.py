@@ -214,6 +214,12 @@ def test_rows_are_resampled_by_group() -> None:
     assert {tuple(rows) for rows in seen} == {(0, 0, 2, 2, 4, 4), (1, 1, 3, 3, 5, 5), (0, 1, 2, 3, 4, 5)}
 
 
+def test_rows_are_resampled_as_often_as_said() -> None:
+    calls: list[int] = []
+    bootstrap_statistic(lambda rows: float(calls.append(len(rows)) or 0), 7, seed=1)
+    assert calls == [7] * 2_001  # and once for all rows
+
+
 @pytest.mark.parametrize(("n", "groups"), [(0, None), (1, None), (2, ["a", "a"])])
 def test_rows_that_cannot_be_resampled(n: int, groups: list[str] | None) -> None:
     assert same(bootstrap_statistic(lambda rows: 1.0, n, seed=1, groups=groups), (NAN, NAN))
@@ -239,6 +245,12 @@ def test_quantiles_are_resampled_as_rows_would_be(n: int, quantile: float) -> No
     low, high = (np.sort(values)[np.clip([i - 2, i + 1], 0, n - 1)] for i in near)
     assert low[0] <= ours.low <= low[1] + 1e-12
     assert high[0] <= ours.high <= high[1] + 1e-12
+
+
+def test_the_median_of_two_is_the_middle_in_half_of_the_resamples() -> None:
+    """A quarter of the resamples have the lower value twice, a quarter the upper one, so the middle 40 % have both."""
+    assert quantile_interval([0.0, 1.0], 0.5, seed=1, confidence=0.4) == (0.5, 0.5)
+    assert quantile_interval([0.0, 1.0], 0.5, seed=1, confidence=0.6) == (0.0, 1.0)
 
 
 def test_quantiles_of_too_little_or_of_nonsense() -> None:
@@ -290,3 +302,13 @@ def test_memory_does_not_grow_with_the_cases() -> None:
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 3e6
+
+
+def test_many_cases_of_few_values_are_drawn_in_blocks() -> None:
+    """10,000 x 1,000 counts held at once would be 80 MB."""
+    values = np.arange(20_000) % 1_000
+    tracemalloc.start()
+    bootstrap_interval(values, seed=1)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 40e6
