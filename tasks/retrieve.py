@@ -68,8 +68,11 @@ def choose_vectors(run: Run, corpus: Corpus) -> Run:
         InputError: the source's are not the embedder's, or there are none where they were asked for.
     """
     configuration = settings()
-    name = run.embedding.embedder or configuration.embedder
+    name = run.resolved.get("embedder") or run.embedding.embedder or configuration.embedder
     questions, chunks = embedders(name, configuration)
+    begun = run.resolved.get("embedder_identity", questions.identity)
+    if begun != questions.identity:
+        raise InputError(f"evaluation {run.id} was begun with {begun}, now it would go on with {questions.identity}")
     stored = corpus.vectors is not None or run.embedding.vectors == "stored"
     notes = check_stored(corpus, chunks, run.parameters.source) if stored else []
     resolved = {
