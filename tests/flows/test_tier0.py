@@ -21,6 +21,7 @@ from tests.flows.conftest import Command, together
 from tests.runs import tier0
 
 Document = dict[str, Any]
+NOTHING = "\x1c"  # a control character: a text for PostgreSQL, white space for the embedder
 CLUSTERING = ("total_texts", "total_pairs", "n_clusters", "avg_intra_cluster_sim", "avg_inter_cluster_dist")
 GEOMETRY = ("avg_nn_distance", "density_score", "avg_spread", "effective_dimensionality", "avg_pairwise_distance")
 
@@ -33,6 +34,10 @@ def source(engine: Engine, name: str, *chunks: tuple[str, str | None], ask: str 
     chunk_rows = [Row(row["id"], row) for row in rows]
     fill(engine, name, Rows(chunks=chunk_rows, questions=questions), language="ru", origin="a test")
     return name
+
+
+def vectors_of(texts: list[str]) -> np.ndarray:
+    return embedder("lexical").encode(texts).astype(np.float64)  # scikit-learn computes in what it is given
 
 
 def value(document: Document, name: str) -> float | None:
@@ -60,7 +65,7 @@ def on_chunks(from_the_command_line: dict[str, Ran]) -> Document:
 
 def test_every_value_is_scikit_learns(on_chunks: Document) -> None:
     cases = pq.ParquetFile(on_chunks["parquet"]).read()
-    vectors = embedder("lexical").encode(cases["text"].to_pylist()).astype(np.float64)
+    vectors = vectors_of(cases["text"].to_pylist())
     clusters = np.array(cases["cluster"].to_pylist())
     names = np.unique(clusters)
     centroids = np.array([vectors[clusters == name].mean(axis=0) for name in names])
@@ -107,7 +112,7 @@ def test_intervals_hold_their_values(on_chunks: Document) -> None:
 def test_questions_by_topic_and_by_page_where_nobody_named_one(at_home: Path) -> None:
     document = tier0(source="sample", texts="questions", distance="euclidean")
     cases = pq.ParquetFile(document["parquet"]).read()
-    vectors = embedder("lexical").encode(cases["text"].to_pylist())
+    vectors = vectors_of(cases["text"].to_pylist())
     there = np.array([cluster is not None for cluster in cases["cluster"].to_pylist()])
     clusters = [cluster for cluster in cases["cluster"].to_pylist() if cluster is not None]
     assert value(document, "silhouette_score") == pytest.approx(
@@ -132,15 +137,17 @@ def test_without_labels_the_geometry_is_left_and_the_exit_code_is_1(from_the_com
 
 def test_texts_without_a_direction_are_left_out_and_counted(at_home: Path, engine: Engine) -> None:
     texts = ["Стипендия назначается приказом", "Стипендию назначает ректор", "Общежитие рядом", "Общежитие далеко"]
-    name = source(engine, "some_zero", *((passage, f"p{n // 2}") for n, passage in enumerate([*texts, " \n", "\t "])))
+    name = source(
+        engine, "some_zero", *((passage, f"p{n // 2}") for n, passage in enumerate([*texts, NOTHING, NOTHING * 2]))
+    )
     document = tier0(source=name)
-    vectors = embedder("lexical").encode(texts)
+    vectors = vectors_of(texts)
     assert document["statuses"] == {"ok": 4, "not_applicable": 2}
     assert value(document, "total_texts") == 4
     assert value(document, "silhouette_score") == pytest.approx(
         silhouette_samples(vectors, [0, 0, 1, 1], metric="cosine").mean(), abs=1e-6
     )
-    nothing = source(engine, "all_zero", (" \n", "p1"), ("\t ", "p2"))
+    nothing = source(engine, "all_zero", (NOTHING, "p1"), (NOTHING * 2, "p2"))
     document = tier0(source=nothing)
     assert (document["state"], document["statuses"]) == ("invalid", {"not_applicable": 2})
     assert {metric["value"] for metric in document["metrics"].values()} == {None}
@@ -165,6 +172,6 @@ def test_a_sample_of_stored_vectors_keeps_texts_and_vectors_together(at_home: Pa
     document = tier0(source=name, limit=16, vectors="stored")
     assert (document["system"]["vectors"], document["n_cases"], value(document, "n_clusters")) == ("stored", 16, 8)
     cases = pq.ParquetFile(document["parquet"]).read()
-    vectors = embedder("lexical").encode(cases["text"].to_pylist())
+    vectors = vectors_of(cases["text"].to_pylist())
     silhouettes = silhouette_samples(vectors, cases["cluster"].to_pylist(), metric="cosine")
     np.testing.assert_allclose(cases["silhouette_score"].to_numpy(), silhouettes, atol=1e-6)
