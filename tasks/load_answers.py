@@ -9,7 +9,7 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from db.errors import InputError
-from db.sources import Corpus, Source
+from db.sources import Corpus
 from tasks.cases import with_columns
 from tasks.generate import generator_identity
 from tasks.judge import IDEAL, WHOLE, judge_identity
@@ -64,14 +64,15 @@ def _load_ideal(run: Run) -> Run:
     parameters = run.parameters
     if not isinstance(parameters, Tier2):
         raise TypeError(f"{run.tier} has no ideal context")
+    made_with = _reused(run, parameters)
     where, questions, corpus = read_source(run, vectors=False)
     chosen = [questions[number] for number in sample(run, map(topic_and_score, questions))]
     unit = default_unit(questions)
     cases, notes = annotated_cases(where.name, chosen, corpus, unit)
     cases = _with_context(_with_references(cases, chosen), chosen, corpus, parameters.context_tokens)
-    resolved = {"unit": unit, "generator": generator_identity(), "similarity_embedder": measuring_embedder()}
-    notes += [*_reference_notes(chosen), *_cut_notes(cases)]
-    return _kept(run, where, cases, corpus, notes, resolved, IDEAL)
+    resolved = {"unit": unit, "generator": generator_identity(), **_measuring(where.language, IDEAL)} | made_with
+    notes += [*_reference_notes(chosen), *_cut_notes(cases), *_reuse_notes(made_with)]
+    return keep_loaded(run, where, cases, corpus, notes, **resolved)
 
 
 def _load_whole(run: Run) -> Run:
@@ -80,47 +81,49 @@ def _load_whole(run: Run) -> Run:
     parameters = run.parameters
     if not isinstance(parameters, Tier3):
         raise TypeError(f"{run.tier} is not end to end")
-    configuration = settings()
-    sut = parameters.sut or configuration.sut
-    if sut != "local" and parameters.unit == "chunk":
-        raise InputError("unit 'chunk' needs the system 'local': another one names pages; leave out --unit")
-    if sut != "local" and not parameters.reuse_answers:
-        system(sut, configuration.sut_service)  # what cannot work is found before anything is asked
+    made_with = _reused(run, parameters)
+    sut = made_with.get("sut") or _system(parameters)
     where, questions, corpus = read_source(run, vectors=sut == "local" and wants_vectors(run))
     chosen = [questions[number] for number in sample(run, map(topic_and_score, questions))]
-    unit = default_unit(questions) if sut == "local" else "page"
-    if parameters.unit != "auto":
-        unit = parameters.unit
-    cases, notes = annotated_cases(where.name, chosen, corpus, unit)
-    cases = _answer_states(_with_references(cases, chosen))
     resolved: dict[str, Any] = {
         "sut": sut,
-        "unit": unit,
+        "unit": default_unit(questions) if sut == "local" else "page",
         "k": parameters.k,
-        "retriever": parameters.retriever or configuration.retriever,
+        "context_tokens": parameters.context_tokens,
     }
+    resolved |= {"unit": parameters.unit} if parameters.unit != "auto" else {}
+    if sut == "local":
+        resolved |= {"retriever": parameters.retriever or settings().retriever, "generator": generator_identity()}
+    resolved |= _measuring(where.language, WHOLE) | made_with
+    cases, notes = annotated_cases(where.name, chosen, corpus, resolved["unit"])
+    cases = _answer_states(_with_references(cases, chosen))
     resolved |= {"gain": "linear" if cases["grades"].null_count < len(cases) else "binary"}
-    resolved |= {"similarity_embedder": measuring_embedder(), "context_tokens": parameters.context_tokens}
-    resolved |= {"generator": generator_identity()} if sut == "local" else {}
-    return _kept(run, where, cases, corpus, [*notes, *_reference_notes(chosen)], resolved, WHOLE)
+    notes += [*_reference_notes(chosen), *_reuse_notes(made_with)]
+    return keep_loaded(run, where, cases, corpus, notes, **resolved)
 
 
-def _kept(
-    run: Run,
-    where: Source,
-    cases: pa.Table,
-    corpus: Corpus,
-    notes: list[Note],
-    resolved: dict[str, Any],
-    judged: Sequence[str],
-) -> Run:
-    """Keeps what was loaded; where answers are reused, what they were made with is what this evaluation is about."""
-    parameters = run.parameters
-    if isinstance(parameters, Answering) and parameters.reuse_answers:
-        made_with = keep_answers(run, parameters.reuse_answers)
-        resolved = resolved | made_with | {"sut": f"answers of {made_with['answers_of']}"}
-        notes = [*notes, {"note": "answers reused", "evaluation": made_with["answers_of"]}]
-    return keep_loaded(run, where, cases, corpus, notes, **resolved, judge=judge_identity(where.language, judged))
+def _system(parameters: Tier3) -> str:
+    """The system under test; what cannot work is found before anything is asked."""
+    configuration = settings()
+    sut = parameters.sut or configuration.sut
+    if sut != "local":
+        system(sut, configuration.sut_service)
+        if parameters.unit == "chunk":
+            raise InputError("unit 'chunk' needs the system 'local': another one names pages; leave out --unit")
+    return sut
+
+
+def _reused(run: Run, parameters: Answering) -> dict[str, Any]:
+    """What the answers were made with that are scored again; nothing where new ones are asked for."""
+    return keep_answers(run, parameters.reuse_answers) if parameters.reuse_answers else {}
+
+
+def _reuse_notes(made_with: dict[str, Any]) -> list[Note]:
+    return [{"note": "answers reused", "evaluation": made_with["answers_of"]}] if made_with else []
+
+
+def _measuring(language: str, metrics: Sequence[str]) -> dict[str, Any]:
+    return {"judge": judge_identity(language, metrics), "similarity_embedder": measuring_embedder()}
 
 
 def _with_references(cases: pa.Table, questions: list[Row]) -> pa.Table:

@@ -48,7 +48,8 @@ def keep_answers(run: Run, evaluation_id: str) -> dict[str, Any]:
     pq.write_table(stored.select(kept), run.work / "answers.parquet")
     journal.describe(database(), run.id, sut_label=row["sut_label"])
     made_with = {name: value for name, value in row["resolved"].items() if name in SYSTEM}
-    return made_with | {"answers_of": row["resolved"].get("answers_of", row["id"])}
+    first = row["resolved"].get("answers_of", row["id"])
+    return made_with | {"answers_of": first, "sut": f"answers of {first}"}
 
 
 def reuse(run: Run, cases: pa.Table) -> pa.Table:

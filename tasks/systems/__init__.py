@@ -4,6 +4,7 @@ import asyncio
 import json
 import math
 import time
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -43,6 +44,7 @@ class System:
     def __init__(self, ask: Ask, concurrency: int) -> None:
         self._ask = ask
         self._threads = ThreadPoolExecutor(concurrency, thread_name_prefix="sut")
+        weakref.finalize(self, self._threads.shutdown, wait=False)
 
     async def answers(self, questions: Sequence[str]) -> list[Answered]:
         """What it says to each question, in their order."""
@@ -137,4 +139,5 @@ def _service(url: str, service: SystemService) -> Ask:
             raise ValueError(f"the reply is no JSON: {response.text[:200]}") from None
         return {name: path.search(reply) for name, path in paths.items()}
 
+    weakref.finalize(ask, client.close)
     return ask

@@ -60,3 +60,11 @@ def locked_out(home: Path, engine: Engine) -> str:
         connection.execute(text("CREATE ROLE locked_out LOGIN PASSWORD 'the right one'"))
         connection.execute(text("SELECT pg_reload_conf()"))
     return engine.url.set(username="locked_out", password="s3cret").render_as_string(hide_password=False)
+
+
+@pytest.fixture(scope="session")
+def night(yarus: CommandLine) -> dict[str, Document]:
+    """Every tier on the bundled sample with the offline stand-ins, by one command; the summaries by tier."""
+    document = yarus("run", "nightly", "--json").json
+    assert document["state"] == "completed"
+    return {evaluation["tier"]: evaluation for evaluation in document["evaluations"]}
