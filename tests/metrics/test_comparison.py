@@ -20,6 +20,7 @@ from metrics.statistics import (
     newcombe_paired_interval,
     permutation_p,
     smallest_detectable_difference,
+    wilson_interval,
 )
 
 NAN = math.nan
@@ -58,6 +59,24 @@ def test_p_is_never_zero_and_counts_the_observed_signs() -> None:
     assert permutation_p(np.ones(13), seed=1) == 2 / 2**13  # 8,192 patterns are tried, 16,384 would be drawn
     assert permutation_p(np.ones(14), seed=1, resamples=2**14) == 2 / 2**14
     assert permutation_p(np.ones(14), seed=1, resamples=2**14 - 1) == pytest.approx(2 / 2**14, abs=5e-4)
+
+
+def test_ten_thousand_draws_unless_told_otherwise() -> None:
+    assert permutation_p(np.ones(40), seed=1) == 1 / 10_001
+    assert permutation_p(np.ones(40), seed=1, resamples=1) == 1 / 2
+    many = np.linspace(0.1, 0.9, 40)
+    assert compare_paired(np.zeros(40), many, seed=1).p == 1 / 10_001
+
+
+def test_every_pattern_of_signs_is_drawn() -> None:
+    """Eight large differences that agree and eight small ones that cancel: all or none of the large must turn."""
+    differences = [1.0] * 8 + [1e-6, -1e-6] * 4
+    exact = permutation_p(differences, seed=1, resamples=2**16)
+    drawn = permutation_p(differences, seed=1, resamples=2**16 - 1)
+    assert exact == pytest.approx(
+        2 / 2**8 * (2**8 + 70) / 2**9
+    )  # of 2 ** 8 small sums 70 are 0, half of the rest above
+    assert drawn == pytest.approx(exact, abs=4 * math.sqrt(exact / 2**16))
 
 
 def test_unchanged_pairs_do_not_alter_p() -> None:
@@ -135,6 +154,11 @@ def test_newcombe_corrects_the_correlation_only_where_it_is_positive() -> None:
     assert all(math.isnan(bound) for bound in newcombe_paired_interval(0, 0, 0, 0))
 
 
+def test_newcombe_takes_no_correlation_where_one_side_never_varies() -> None:
+    low_b, high_a = wilson_interval(8, 8).low, wilson_interval(5, 8).high
+    assert newcombe_paired_interval(5, 0, 3, 0).low == pytest.approx(3 / 8 - math.hypot(1 - low_b, high_a - 5 / 8))
+
+
 @pytest.mark.parametrize("counts", [(-1, 1, 1, 1), (1, -1, 1, 1), (1, 1, -1, 1), (1, 1, 1, -1)])
 def test_counts_below_zero_are_refused(counts: tuple[int, int, int, int]) -> None:
     with pytest.raises(ValueError, match="at least 0"):
@@ -170,6 +194,7 @@ UP = np.tile([0.2, 0.5, 0.9, 0.4], 10)
         (UP, UP - 0.1, {}, "regressed"),
         (UP, UP - 0.1, {"better": "lower"}, "improved"),
         (UP, UP, {}, "no difference shown"),
+        (UP, UP, {"margin": 0.0}, "no difference shown"),  # an interval on its bounds lies within them
         (UP, UP + np.tile([0.01, -0.01], 20), {}, "no difference shown"),
         (UP, UP + np.tile([0.5, -0.5], 20), {}, "inconclusive"),
         (UP, UP + np.tile([0.5, -0.5], 20), {"margin": 0.5}, "no difference shown"),
@@ -186,6 +211,24 @@ UP = np.tile([0.2, 0.5, 0.9, 0.4], 10)
 )
 def test_verdicts(a: Any, b: Any, options: dict[str, Any], verdict: str) -> None:
     assert compare_paired(a, b, seed=1, **options).verdict == verdict
+
+
+def test_one_pair_says_nothing() -> None:
+    for found in (
+        compare_paired([0.5], [0.7], seed=1),
+        compare_paired([0], [1], seed=1),
+        compare_paired([], [], seed=1),
+    ):
+        assert math.isnan(found.p) and math.isnan(found.interval.low) and math.isnan(found.interval.high)
+        assert found.method == "none: fewer than two pairs"
+    assert compare_paired([0, 0], [1, 1], seed=1).p == 0.5
+
+
+def test_a_comparison_is_a_value() -> None:
+    found = compare_paired([0, 0], [1, 1], seed=1)
+    with pytest.raises(AttributeError):
+        found.p = 0.01  # type: ignore[misc]
+    assert not hasattr(found, "__dict__")
 
 
 def test_yes_no_values_go_by_mcnemar_and_newcombe() -> None:
