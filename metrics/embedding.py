@@ -208,9 +208,14 @@ def effective_dimensionality(vectors: ArrayLike, *, variance: float = 0.95) -> f
         raise ValueError(f"variance = {variance} is not a share between 0 and 1")
     matrix = as_matrix(vectors)
     centre = _centre(matrix)
-    scatter = np.zeros((matrix.shape[1], matrix.shape[1]))
-    for _, block in blocks(matrix):
-        scatter += (block - centre).T @ (block - centre)
+    n, d = matrix.shape
+    if n < d:  # the products of texts have the same eigenvalues as those of dimensions, and there are fewer
+        centred = matrix - centre
+        scatter = centred @ centred.T
+    else:
+        scatter = np.zeros((d, d))
+        for _, block in blocks(matrix):
+            scatter += (block - centre).T @ (block - centre)
     if np.trace(scatter) <= ROUNDING**2 * len(matrix) * (centre @ centre):
         return np.nan
     shares = np.cumsum(np.linalg.eigvalsh(scatter)[::-1])

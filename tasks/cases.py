@@ -34,6 +34,9 @@ SEVERITY: tuple[Status, ...] = (
 """Worst first: a case has the worst of its statuses; what could never be measured is worse than what failed."""
 
 MEASURED = ("ok", "sut_refusal")
+STRATA = ("confirmed", "agreement", "contradicted")
+"""Of the real users' cases, by what users said of the answer."""
+
 TEXTS = pa.list_(pa.string())
 
 

@@ -13,6 +13,7 @@ from db import journal
 from db.errors import InputError, unknown
 from metrics.table import METRICS
 from tasks import files
+from tasks.cases import STRATA
 
 Document = dict[str, Any]
 HEADLINE = "confirmed"
@@ -32,6 +33,8 @@ def summary(engine: Engine, evaluation_id: str) -> Document:
     for metric in sorted(journal.metrics_of(engine, row["id"]), key=lambda metric: order.get(metric["metric"], 999)):
         kept = ("value", "reason", "ci_low", "ci_high", "n_scored", "n_total", "grade")
         strata.setdefault(metric["stratum"], {})[metric["metric"]] = {name: metric[name] for name in kept}
+    metrics = strata.get("", strata.get(HEADLINE, {}))
+    strata = {name: strata[name] for name in ("all", *STRATA) if name in strata}
     resolved = row["resolved"] or {}
     document = {
         "evaluation_id": row["id"],
@@ -51,7 +54,7 @@ def summary(engine: Engine, evaluation_id: str) -> Document:
         "sut_label": row["sut_label"],
         "flow_run_id": row["flow_run_id"],
         "notes": resolved.get("notes", []),
-        "metrics": strata.get(HEADLINE) or strata.pop("", {}),
+        "metrics": metrics,
     }
     document |= {"failures": resolved["failures"]} if "failures" in resolved else {}
     return document | ({"strata": strata} if strata else {})

@@ -14,11 +14,10 @@ from metrics import retrieval, text
 from metrics.metric import Metric, Tier
 from metrics.statistics import Interval, bootstrap_interval, bootstrap_totals, quantile_interval, wilson_interval
 from metrics.table import grade, metrics_of
-from tasks.cases import CANNOT_BE_MEASURED, MEASURED, with_columns
+from tasks.cases import CANNOT_BE_MEASURED, MEASURED, STRATA, with_columns
 from tasks.run import Run
 
 Floats = NDArray[np.float64]
-STRATA = ("confirmed", "agreement", "contradicted")
 HIT_RATE, RECALL, PRECISION, NDCG = (1, 5, 10), (1, 3, 5, 10), (1, 3, 5, 10), (5, 10)
 
 
