@@ -6,6 +6,7 @@ Imported by full name.
 import asyncio
 import hashlib
 import json
+import logging
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
@@ -37,6 +38,7 @@ def evaluate(tier: str, **parameters: Any) -> Document:
             for name, value in list(vars(place).items()):
                 if isinstance(value, Task):
                     patch.setattr(place, name, value.fn)
+        patch.setattr(logging.getLogger("yarus"), "handlers", [])  # Prefect's own, which wants a flow run
         flow = getattr(module, tier)
         summary: Document = asyncio.run(flow.fn(TIERS[tier].model_validate(parameters)))  # type: ignore[index]
     return summary
