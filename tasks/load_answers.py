@@ -58,9 +58,25 @@ def fit(texts: list[str], tokens: int) -> tuple[str, bool]:
     return whole[:limit], len(whole) > limit
 
 
+def unchanged(run: Run, **now: Any) -> Run:
+    """The evaluation that is resumed, if it is still measured, and its system still served, as it began.
+
+    Raises:
+        InputError: a setting was changed meanwhile, so that half of the cases would be another evaluation's.
+    """
+    for name, value in now.items():
+        began = run.resolved.get(name)
+        if began != value:
+            raise InputError(
+                f"evaluation {run.id} began with {name} {began!r}, the settings now say {value!r}: "
+                "set it as it was to resume, or run the tier anew"
+            )
+    return run
+
+
 def _load_ideal(run: Run) -> Run:
     if loaded(run):
-        return run
+        return _resumed(run, IDEAL)
     parameters = run.parameters
     if not isinstance(parameters, Tier2):
         raise TypeError(f"{run.tier} has no ideal context")
@@ -77,7 +93,7 @@ def _load_ideal(run: Run) -> Run:
 
 def _load_whole(run: Run) -> Run:
     if loaded(run):
-        return run
+        return _resumed(run, WHOLE)
     parameters = run.parameters
     if not isinstance(parameters, Tier3):
         raise TypeError(f"{run.tier} is not end to end")
@@ -100,6 +116,12 @@ def _load_whole(run: Run) -> Run:
     resolved |= {"gain": "linear" if cases["grades"].null_count < len(cases) else "binary"}
     notes += [*_reference_notes(chosen), *_reuse_notes(made_with)]
     return keep_loaded(run, where, cases, corpus, notes, **resolved)
+
+
+def _resumed(run: Run, metrics: Sequence[str]) -> Run:
+    generates = "generator" in run.resolved and "answers_of" not in run.resolved
+    ours = {"generator": generator_identity()} if generates else {}
+    return unchanged(run, **ours, **_measuring(run.resolved["language"], metrics))
 
 
 def _system(parameters: Tier3) -> str:

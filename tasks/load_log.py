@@ -12,7 +12,7 @@ from tasks.cases import table
 from tasks.judge import judge_identity
 from tasks.labels import Row, pages_of, shown_rightly, topic_and_score
 from tasks.load import keep_loaded, loaded, read_source, sample
-from tasks.load_answers import fit
+from tasks.load_answers import fit, unchanged
 from tasks.parameters import Judging
 from tasks.run import Run
 from tasks.score_texts import measuring_embedder
@@ -36,7 +36,7 @@ async def load_dialogs(run: Run) -> Run:
 
 def _load_answered(run: Run) -> Run:
     if loaded(run):
-        return run
+        return unchanged(run, judge=_identity_of_judge(run.tier, run.resolved["language"]))
     parameters = run.parameters
     if not isinstance(parameters, Judging):
         raise TypeError(f"{run.tier} judges no logged answers")
@@ -55,16 +55,18 @@ def _load_answered(run: Run) -> Run:
         shown=shown,
         human_score=[{5: 1.0, 1: 0.0}.get(question["score"] or 0) for question in chosen],
     )
-    if run.tier == "judge_pipeline":
-        identity = judge_identity(where.language, ["gate"], name="gate")
-    else:
-        identity = judge_identity(where.language, ["faithfulness"])
-    return keep_loaded(run, where, cases, corpus, [], judge=identity)
+    return keep_loaded(run, where, cases, corpus, [], judge=_identity_of_judge(run.tier, where.language))
+
+
+def _identity_of_judge(tier: str, language: str) -> dict[str, Any]:
+    if tier == "judge_pipeline":
+        return judge_identity(language, ["gate"], name="gate")
+    return judge_identity(language, ["faithfulness"])
 
 
 def _load_dialogs(run: Run) -> Run:
     if loaded(run):
-        return run
+        return unchanged(run, similarity_embedder=measuring_embedder())
     where, questions, corpus = read_source(run, vectors=False)
     timed = sorted((q for q in questions if q["created_at"] is not None), key=lambda q: q["created_at"])
     timed = [timed[number] for number in sample(run, map(topic_and_score, timed))]

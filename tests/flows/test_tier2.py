@@ -13,6 +13,8 @@ from rapidfuzz.distance import JaroWinkler
 from rouge_score.rouge_scorer import RougeScorer
 from sqlalchemy import Engine
 
+from db import journal
+from db.errors import InputError, ModelUnavailable
 from metrics.tokenizers import tokenize
 from tasks.models.offline import f1
 from tasks.models.offline import words as stems
@@ -287,6 +289,24 @@ def test_stored_answers_are_judged_anew_without_generating(
     assert second["system"]["sut"] == f"answers of {first['evaluation_id']}"
     assert second["system"]["generator"] == first["system"]["generator"] != "another"
     assert first["comparability_key"] != second["comparability_key"]
+
+
+def test_what_was_stopped_goes_on_only_as_it_began(
+    served: Chaos, engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = load(tmp_path, "as_it_began", [question(i) for i in range(10)])
+    served.script = lambda number, request: http(401) if number > 25 else steady(number, request)
+    with pytest.raises(ModelUnavailable):
+        evaluate("tier2", source=source)
+    stopped = journal.find(engine, "last")["id"]
+    served.script = steady
+    for role in ("JUDGE", "GENERATOR"):
+        with monkeypatch.context() as patch, pytest.raises(InputError, match=f"began with {role.lower()} .*another"):
+            use(patch, {f"YARUS_{role}__MODEL": "another"})
+            evaluate("tier2", resume=stopped)
+    resumed, anew = evaluate("tier2", resume=stopped), evaluate("tier2", source=source)
+    assert resumed["evaluation_id"] == stopped != anew["evaluation_id"]
+    assert resumed["metrics"] == anew["metrics"]
 
 
 def broken(number: int, request: Document) -> Any:
