@@ -44,7 +44,7 @@ def smallest_detectable_difference(
     codes = np.arange(len(pairs)) if groups is None else group_codes(groups, len(pairs))
     units = group_totals(np.column_stack([pairs, np.ones_like(pairs)]), codes)
     # n signs have 2 ** n patterns; even the most extreme two of them are not rare enough below this n.
-    if len(units) < _fewest(alpha):
+    if len(units) < fewest_pairs(alpha):
         return UNDEFINED
     residuals = units[:, 0] - pairs.mean() * units[:, 1]
     error = float(np.sqrt((residuals**2).sum() * len(units) / (len(units) - 1))) / len(pairs)
@@ -53,7 +53,7 @@ def smallest_detectable_difference(
     return reach * error if error > 1e-12 * np.abs(pairs).max() else UNDEFINED
 
 
-def _fewest(alpha: float) -> int:
+def fewest_pairs(alpha: float) -> int:
     """The smallest number of pairs, all in one direction, with p at most alpha."""
     return ceil(1 - log2(alpha))
 
@@ -79,8 +79,8 @@ def _mcnemar_power(n: int, changing: float, difference: float, alpha: float) -> 
 
     # Beyond eight standard deviations nothing is left to sum.
     most = min(n, int(n * changing + 8 * np.sqrt(n * changing)) + 1)
-    counts = np.arange(most + 1)
-    chances = np.diff(bdtr(counts.astype(float), n, changing), prepend=0.0)
+    counts = np.arange(1, most + 1)
+    chances = np.diff(bdtr(np.arange(most + 1.0), n, changing))
     # The largest number of changes against the trend with which so many changes are still significant.
     against = np.floor(np.nan_to_num(bdtrik(alpha / 2, counts, 0.5)))
     against -= 2 * bdtr(against, counts, 0.5) >= alpha

@@ -34,9 +34,9 @@ def test_a_tokenizer_that_drops_cyrillic_letters_is_found(monkeypatch: pytest.Mo
 def test_a_metric_out_of_range_or_without_a_value_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retrieval, "ndcg", lambda *_, **__: np.array([1.2]))
     monkeypatch.setattr(text, "bleu", lambda *_: np.array([np.nan]))
-    found = {(finding.metric, finding.expected): finding.got for finding in self_test()}
-    assert found["ndcg@3", "0.386853"] == 1.2
-    assert np.isnan(found["bleu", "0 to 0.5"])
+    found = {(finding.metric, finding.of): finding.got for finding in self_test()}
+    assert found["ndcg@3", "one of two, at rank 2"] == 1.2
+    assert np.isnan(found["bleu", "the reversed text"])
 
 
 def test_a_value_just_off_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,21 @@
+"""What only breaking the code on purpose showed to be untested."""
+
+import numpy as np
+import pytest
+from sklearn.neighbors import NearestNeighbors
+
+from metrics.embedding import nearest_neighbour_distances
+from metrics.retrieval import gain_matrix, ndcg
+
+
+def test_a_last_block_of_two_texts_finds_its_nearest_neighbours() -> None:
+    """1,026 texts are worked on as 1,024 and 2: the neighbours of the last two lie in the first block."""
+    vectors = np.random.default_rng(1).normal(size=(1_026, 4))
+    distances, _ = NearestNeighbors(n_neighbors=6, metric="cosine").fit(vectors).kneighbors(vectors)
+    np.testing.assert_allclose(nearest_neighbour_distances(vectors), distances[:, 1:].mean(axis=1), rtol=0, atol=1e-9)
+
+
+def test_the_first_grade_is_named() -> None:
+    gains, found = gain_matrix([["a"], ["b"]], [{"a": 2}, {"b": 3}], depth=1)
+    with pytest.raises(ValueError, match="a gain of 2 is a grade"):
+        ndcg(gains, found, k=1)
