@@ -6,6 +6,7 @@ from sklearn.neighbors import NearestNeighbors
 
 from metrics.embedding import nearest_neighbour_distances
 from metrics.retrieval import gain_matrix, ndcg
+from metrics.text import bleu_counts, score_bleu
 
 
 def test_a_last_block_of_two_texts_finds_its_nearest_neighbours() -> None:
@@ -19,3 +20,8 @@ def test_the_first_grade_is_named() -> None:
     gains, found = gain_matrix([["a"], ["b"]], [{"a": 2}, {"b": 3}], depth=1)
     with pytest.raises(ValueError, match="a gain of 2 is a grade"):
         ndcg(gains, found, k=1)
+
+
+def test_counts_of_bleu_tell_the_letters_apart_unless_told_otherwise() -> None:
+    assert score_bleu(bleu_counts(["ёж"], ["еж"])) == 0
+    assert score_bleu(bleu_counts(["ёж"], ["еж"], fold_yo=True)) == 1

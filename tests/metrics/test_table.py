@@ -62,6 +62,20 @@ def test_a_row_agrees_with_itself(row: Metric) -> None:
 
 
 @ROWS
+def test_latencies_are_percentiles_of_their_name(row: Metric) -> None:
+    suffix = row.name.rsplit("_", 1)[-1]
+    assert (row.aggregate == suffix) == (suffix in ("p50", "p95"))
+    assert row.aggregate in ("mean", "whole", suffix)
+
+
+@pytest.mark.parametrize("value", [METRICS["mrr"], GOALS[0]])
+def test_rows_cannot_be_changed(value: object) -> None:
+    with pytest.raises(AttributeError):
+        value.name = value.key = "other"  # type: ignore[attr-defined]
+    assert not hasattr(value, "__dict__")
+
+
+@ROWS
 def test_thresholds_lie_in_the_range_and_ascend(row: Metric) -> None:
     bounds = row.thresholds or ()
     assert list(bounds) == sorted(set(bounds))
