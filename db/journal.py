@@ -103,12 +103,13 @@ def bury_the_dead(engine: Engine, clear: Callable[[str, str, datetime], None]) -
     with engine.begin() as connection:
         for evaluation_id, tier, started_at in connection.execute(running).all():
             if connection.scalar(select(func.pg_try_advisory_xact_lock(*_lock(evaluation_id)))):
-                clear(tier, evaluation_id, started_at)
                 dead = and_(evaluation.c.id == evaluation_id, evaluation.c.state == "running")
                 error = f"its process died; continue with: yarus run {tier} --resume {evaluation_id}"
                 values = {"state": "failed", "error": error, "finished_at": datetime.now(UTC)}
-                connection.execute(update(evaluation).where(dead).values(**values))
-                buried.append(evaluation_id)
+                # It may have finished since it was listed: only what is still running has died.
+                if connection.execute(update(evaluation).where(dead).values(**values)).rowcount:
+                    clear(tier, evaluation_id, started_at)
+                    buried.append(evaluation_id)
     return buried
 
 

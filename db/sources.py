@@ -8,7 +8,24 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, Engine, Select, Table, Text, cast, func, inspect, select
+from sqlalchemy import (
+    JSON,
+    Boolean,
+    Connection,
+    Date,
+    DateTime,
+    Engine,
+    Integer,
+    Numeric,
+    Select,
+    Table,
+    Text,
+    cast,
+    func,
+    inspect,
+    select,
+)
+from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.exc import DataError, ProgrammingError
 from sqlalchemy.types import LargeBinary
 
@@ -19,6 +36,15 @@ from db.loading import PRODUCTION as PRODUCTION
 from db.loading import SCHEMA_PREFIX, checked_name
 
 SAMPLE = "sample"
+
+
+READ_FROM: dict[type, tuple[type, ...]] = {
+    Integer: (Integer, Numeric),
+    Boolean: (Boolean,),
+    DateTime: (DateTime, Date),
+    JSONB: (JSON, JSONB),
+}
+"""What the values of our types are read from as they are; a text from anything."""
 
 
 @dataclass(frozen=True)
@@ -78,9 +104,12 @@ def snapshot(source: Source) -> Iterator[Connection]:
 
 
 def has_annotations(connection: Connection, source: Source) -> bool:
-    """Whether the source has our optional table of labels."""
-    table = source.tables[tables.ANNOTATION]
-    return inspect(connection).has_table(table.name, schema=table.schema)
+    """Whether the source has our optional table of labels; another table of that name is not it."""
+    table, inspector = source.tables[tables.ANNOTATION], inspect(connection)
+    if not inspector.has_table(table.name, schema=table.schema):
+        return False
+    there = {column["name"] for column in inspector.get_columns(table.name, schema=table.schema)}
+    return table.c.question_id.name in there
 
 
 def read_questions(connection: Connection, source: Source) -> list[dict[str, Any]]:
@@ -160,10 +189,10 @@ def _check_unique(ids: Iterable[str], source: Source, ours: str) -> None:
 
 
 def _check(connection: Connection, source: Source, ours: str, wanted: Iterable[str]) -> None:
-    """That the table and its columns are there.
+    """That the table and its columns are there, and hold what they should: a score of true is not a 1.
 
     Raises:
-        InputError: naming what is missing, the nearest that is there, and the setting that maps it.
+        InputError: naming what is missing or of another type, and the setting that maps it.
     """
     table = source.tables[ours]
     inspector = inspect(connection)
@@ -175,11 +204,16 @@ def _check(connection: Connection, source: Source, ours: str, wanted: Iterable[s
             there,
             f"Map it: YARUS_SOURCE_TABLES__{ours.upper()}=NAME",
         )
-    there = [column["name"] for column in inspector.get_columns(table.name, schema=table.schema)]
+    types = {column["name"]: column["type"] for column in inspector.get_columns(table.name, schema=table.schema)}
     for key in wanted:
-        name = table.c[key].name
-        if name not in there:
-            mapping = f"YARUS_SOURCE_COLUMNS__{ours.upper()}__{key.upper()}=NAME"
+        name, kind = table.c[key].name, table.c[key].type
+        mapping = f"YARUS_SOURCE_COLUMNS__{ours.upper()}__{key.upper()}=NAME"
+        if name not in types:
             raise unknown(
-                f"column in table {table.fullname!r} of source {source.name!r}:", name, there, f"Map it: {mapping}"
+                f"column in table {table.fullname!r} of source {source.name!r}:", name, types, f"Map it: {mapping}"
+            )
+        if not isinstance(types[name], READ_FROM.get(type(kind), object)):
+            raise InputError(
+                f"source {source.name!r}: column {name!r} of {table.fullname!r} is {types[name]}, not {kind}; "
+                f"map another, or one of a view that converts it: {mapping}"
             )

@@ -41,6 +41,9 @@ def parameters(tier: str, chosen: Mapping[str, Any], pairs: Sequence[str], rest:
         raise unknown("tier", tier, FLOWS)
     fields = FLOWS[tier].model_fields
     values = {**chosen, **dict(map(_pair, pairs)), **dict(_options(rest))}
+    if "resume" in values and len(values) > 1:
+        others = ", ".join(sorted(values.keys() - {"resume"}))
+        raise InputError(f"--resume goes on with the parameters that the evaluation began with; leave out: {others}")
     for name in values:
         if name not in fields:
             raise unknown(f"parameter of {tier}:", name, fields)

@@ -129,7 +129,7 @@ def weighted_kappa(first: ArrayLike, second: ArrayLike) -> float:
         return np.nan
     # The mean over all n x n combinations, in closed form: both variances and the squared distance of the means.
     by_chance = one.var() + two.var() + (one.mean() - two.mean()) ** 2
-    return float(1 - np.mean((one - two) ** 2) / by_chance)
+    return max(-1.0, float(1 - np.mean((one - two) ** 2) / by_chance))  # rounding may lead below
 
 
 def spearman(first: ArrayLike, second: ArrayLike) -> float:

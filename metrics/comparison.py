@@ -19,7 +19,7 @@ from metrics.intervals import (
     wilson_interval,
 )
 from metrics.metric import Direction
-from metrics.power import smallest_detectable_difference
+from metrics.power import fewest_pairs, smallest_detectable_difference
 
 Verdict = Literal["improved", "regressed", "changed", "no difference shown", "inconclusive"]
 
@@ -85,7 +85,8 @@ def compare_paired(
         resamples: of the permutation test and of the bootstrap.
 
     Returns:
-        The comparison. Below two complete pairs (or groups) p and interval are NaN and the verdict is "inconclusive".
+        The comparison. Below two complete pairs (or groups) p and interval are NaN. With fewer pairs (or groups) than
+        the test needs to find anything (6 at 95 %) the verdict is "inconclusive".
 
     Raises:
         ValueError: different lengths, an infinite value, binary values other than 0 and 1, a margin below 0, a level
@@ -104,8 +105,8 @@ def compare_paired(
         raise ValueError(f"margin must be at least 0, got {margin}")
     differences = after - before
     n, alpha = len(differences), round(1 - confidence, 12)
-    labels = None if codes is None else codes.tolist()
-    units = n if labels is None else len(set(labels))
+    units = n if codes is None else len(set(codes.tolist()))
+    labels = codes.tolist() if codes is not None and units < n else None  # nobody shares a group: there are none
     if units < 2:
         p, interval, method = UNDEFINED, NO_INTERVAL, "none: fewer than two pairs"
     elif yes_no and labels is None:
@@ -119,7 +120,9 @@ def compare_paired(
         difference=difference,
         interval=interval,
         p=p,
-        verdict=_verdict(difference, interval, p, better=better, margin=margin, alpha=alpha),
+        verdict=_verdict(difference, interval, p, better=better, margin=margin, alpha=alpha)
+        if units >= fewest_pairs(alpha)
+        else "inconclusive",
         n=n,
         n_missing=n_missing,
         method=method,

@@ -274,6 +274,8 @@ def vector_lengths(matrix: Matrix) -> Floats:
 def cluster_codes(labels: Iterable[Hashable]) -> Codes:
     """Clusters numbered in order of first appearance."""
     names = list(labels)
+    if unnamed := [row for row, name in enumerate(names) if name != name]:
+        raise ValueError(f"text {unnamed[0]} has no label (NaN); leave it out")
     if None in (numbers := {name: number for number, name in enumerate(dict.fromkeys(names))}):
         raise ValueError(f"text {names.index(None)} has no label (None); leave it out")
     return np.fromiter(map(numbers.__getitem__, names), np.int64, len(names))

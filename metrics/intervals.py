@@ -30,7 +30,7 @@ class Interval(NamedTuple):
 NO_INTERVAL = Interval(UNDEFINED, UNDEFINED)
 
 
-def wilson_interval(successes: float, n: int, *, confidence: float = 0.95) -> Interval:
+def wilson_interval(successes: float, n: float, *, confidence: float = 0.95) -> Interval:
     """Wilson's score interval for a share: honest for few cases and near 0 and 1, where the textbook interval is not.
 
     Args:
@@ -56,6 +56,46 @@ def wilson_interval(successes: float, n: int, *, confidence: float = 0.95) -> In
     half = z / shrink * (share * (1 - share) / n + z * z / (4 * n * n)) ** 0.5
     # Exactly 0 and 1 at the ends, where rounding would leave 1e-17.
     return Interval(max(0.0, centre - half) if successes else 0.0, min(1.0, centre + half) if successes < n else 1.0)
+
+
+def share_interval(
+    values: ArrayLike, *, groups: Sequence[Hashable] | None = None, confidence: float = 0.95
+) -> Interval:
+    """Wilson's interval for a share whose cases may come in groups: with as many cases as the groups are worth.
+
+    Fifty questions about one page tell less than fifty about fifty. The variance of the share between groups, over that
+    of independent cases, is the design effect; Wilson's interval is taken of the number of cases divided by it (never
+    of more cases than there are). Where the share is 0 or 1 nothing varies, and the groups count as the cases.
+
+    Args:
+        values: (n,) 0 or 1 a case (or between); NaN (not measured) is left out.
+        groups: n labels of users, dialogs or pages; None marks a case that stands alone.
+        confidence: the interval's level, 0..1.
+
+    Returns:
+        Bounds within 0..1; (nan, nan) without a measured case. Without groups equal to `wilson_interval`.
+
+    Raises:
+        ValueError: groups of another length than values, a value outside 0..1, a level outside 0..1.
+
+    Reference: Wilson 1927; Kish 1965, Survey sampling; Korn and Graubard 1998, Confidence intervals for proportions
+    with small expected number of positive counts.
+    """
+    measured, labels = _measured(values, groups)
+    n = len(measured)
+    if n and not 0 <= measured.min() <= measured.max() <= 1:
+        raise ValueError(f"values of a share lie between 0 and 1, got {measured.min():g} to {measured.max():g}")
+    worth = float(n)
+    if labels is not None and n:
+        units = group_totals(np.column_stack([measured, np.ones(n)]), group_codes(labels, n))
+        m, share = len(units), float(measured.mean())
+        alone = share * (1 - share) / n
+        if alone == 0 or m < 2:
+            worth = m
+        elif m < n:
+            between = m / (m - 1) * float(((units[:, 0] - share * units[:, 1]) ** 2).sum()) / n**2
+            worth = n / max(1.0, between / alone)
+    return wilson_interval(float(measured.mean()) * worth if n else 0.0, worth, confidence=confidence)
 
 
 def bootstrap_interval(

@@ -175,8 +175,8 @@ def ndcg(gains: ArrayLike, n_relevant: ArrayLike, *, k: int, ideal: ArrayLike | 
         best = _discounted(_top(ideal, k))
         if len(best) != len(top):
             raise ValueError(f"gains for {len(top)} questions but ideal gains for {len(best)}")
-    elif (graded := np.abs(top - np.sign(top)) > 0).any():
-        raise ValueError(f"a gain of {top[graded][0]:g} is a grade: give ideal=ideal_gains(relevant, depth=…) too")
+    elif (graded := np.abs((whole := _top(gains)) - np.sign(whole)) > 0).any():
+        raise ValueError(f"a gain of {whole[graded][0]:g} is a grade: give ideal=ideal_gains(relevant, depth=…) too")
     else:
         best = _discounted(np.tri(k + 1, k, -1))[np.minimum(total, k)]
     return np.asarray(_discounted(top) / np.where(best > 0, best, np.nan))
@@ -247,7 +247,9 @@ def _grades(relevant: Sequence[Labels], depth: int) -> tuple[Floats, Counts]:
         return np.ones(len(owner)), owner
     each = (labels.values() if isinstance(labels, Mapping) else repeat(1.0, len(labels)) for labels in relevant)
     grades = np.fromiter(chain.from_iterable(each), np.float64, len(owner))
-    if (bad := ~(grades >= 0)).any():
+    if (bad := ~((grades >= 0) & np.isfinite(grades))).any():
         row = owner[np.argmax(bad)]
-        raise ValueError(f"relevant {row} has a grade of {grades[bad][0]:g}: {relevant[row]!r}; grades are 0 or more")
+        raise ValueError(
+            f"relevant {row} has a grade of {grades[bad][0]:g}: {relevant[row]!r}; grades are finite and 0 or more"
+        )
     return grades, owner

@@ -16,6 +16,7 @@ from metrics.intervals import (
     bootstrap_totals,
     missingness_bounds,
     quantile_interval,
+    share_interval,
     wilson_interval,
 )
 from metrics.power import smallest_detectable_difference
@@ -34,6 +35,7 @@ __all__ = [
     "newcombe_paired_interval",
     "permutation_p",
     "quantile_interval",
+    "share_interval",
     "smallest_detectable_difference",
     "wilson_interval",
 ]

@@ -72,6 +72,7 @@ def grade(name: str, value: float | None) -> Grade | None:
         ValueError: no such metric.
     """
     bounds = metric(name).thresholds
+    value = value if value is None else round(value, 9)  # the mean of three times 0.7 is a little less than 0.7
     if bounds is None or value is None or math.isnan(value):
         return None
     passed = (value >= bounds[0]) + sum(value > bound for bound in bounds[1:])

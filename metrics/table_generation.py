@@ -119,7 +119,8 @@ GENERATION = (
         "avg_rouge1_f",
         "rouge1",
         "words",
-        "P = shared words / words of the answer, R = shared words / words of the reference, repeats counted once each",
+        "P = shared words / words of the answer, R = shared words / words of the reference, a repeated word counted "
+        "as often as both have it",
         "no word in the reference",
         "Over 0.4 is acceptable for short texts. It ignores word order.",
     ),
@@ -163,18 +164,19 @@ GENERATION = (
         name="corpus_bleu",
         tiers=_BOTH,
         function="text.corpus_bleu",
-        measures="BLEU of all answers taken as one text: the figure that papers report.",
+        measures="BLEU of all answers taken as one text.",
         formula="as avg_bleu, but with the n-gram counts and lengths of all cases summed first",
         high=100.0,
         unit="percent",
         aggregate="whole",
         interval="percentile",
         signature="corpus_bleu|max_ngram:4|smoothing:add-1|tok:words|norm:NFC|v:1",
-        equals="sacreBLEU corpus_bleu on the same tokens",
+        equals="sacreBLEU corpus_bleu on the same tokens with add-k smoothing (k = 1) and effective order",
         source="Post 2018, A call for clarity in reporting BLEU scores",
         undefined="no case with a reference",
         trust=f"Medium. Steadier than the mean of sentence scores. {_SURFACE}",
-        reading="Comparable only under the same signature, which stands beside it. Long answers weigh more than "
+        reading="Comparable only under the same signature, which stands beside it; papers mostly report it unsmoothed. "
+        "Long answers weigh more than "
         "short ones.",
     ),
     Metric(

@@ -81,7 +81,10 @@ def _consistency(name: str, delta: str, trust: str, reading: str, thresholds: tu
     )
 
 
-def _bias(probe: str, changed: str, reading: str) -> Metric:
+_SAME_CONTENT = "High where the interval excludes 0: the content is the same, so the shift is the judge's."
+
+
+def _bias(probe: str, changed: str, reading: str, trust: str = _SAME_CONTENT) -> Metric:
     return Metric(
         name=f"bias_{probe}",
         tiers=("judge",),
@@ -95,7 +98,7 @@ def _bias(probe: str, changed: str, reading: str) -> Metric:
         signature=f"bias_{probe}|v:1",
         source="Zheng et al. 2023, Judging LLM-as-a-judge with MT-bench and Chatbot Arena",
         undefined=_PAIRS,
-        trust="High where the interval excludes 0: the content is the same, so the shift is the judge's.",
+        trust=trust,
         reading=reading,
     )
 
@@ -190,7 +193,12 @@ JUDGE = (
     ),
     _bias("padded", "padded with words that add nothing", "Above 0: the judge likes long answers."),
     _bias("reordered", "put in another order of sentences", "Away from 0: the judge scores the form."),
-    _bias("own_model", "written by the judge's own model", "Above 0: the judge prefers its own kind."),
+    _bias(
+        "own_model",
+        "replaced by one that the judge's own model writes from the same context",
+        "Above 0: the judge prefers its own kind, or its answers are better.",
+        "Low: the content differs too. Only a shift that people do not share is a bias.",
+    ),
     _bias("plea", "followed by a plea for a high score", "Above 0: the judge obeys the text that it should judge."),
     Metric(
         name="human_weighted_kappa",

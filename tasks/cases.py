@@ -54,6 +54,7 @@ COLUMNS: dict[str, Column] = {
     "status": Column(pa.string(), "ok, or why the case could not be measured"),
     "reason": Column(pa.string(), "the status in words; NULL when ok"),
     "group": Column(pa.string(), "cases of one group are not independent: the page, user or dialog they share"),
+    "labelled": Column(TEXTS, "every label, id=grade, whether its chunk or page is in the corpus or not"),
     "relevant": Column(TEXTS, "ids labelled relevant, of the evaluation's unit"),
     "grades": Column(pa.list_(pa.float64()), "grade of each, NULL where the labels have none"),
     "retrieved": Column(TEXTS, "ranking: ids of the evaluation's unit, best first; NULL when the retriever failed"),

@@ -123,11 +123,12 @@ def _geometry(vectors: Vectors, nearest: NDArray[np.float64]) -> dict[str, Whole
 def _apart_interval(vectors: Vectors, clusters: list[str], seed: int) -> Interval:
     """Percentile interval of the mean distance between centroids, by resampling clusters.
 
-    A cluster drawn twice is not compared with itself. None above 5,000 clusters, whose distances would not fit.
+    A cluster drawn twice is not compared with itself. None for two clusters, which have one distance, and
+    above 5,000, whose distances would not fit.
     """
     names, codes = np.unique(clusters, return_inverse=True)
     m = len(names)
-    if not 2 <= m <= MOST_CLUSTERS:
+    if not 3 <= m <= MOST_CLUSTERS:
         return UNKNOWN
     sums = np.zeros((m, vectors.shape[1]))
     np.add.at(sums, codes, vectors)

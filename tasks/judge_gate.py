@@ -20,7 +20,7 @@ from tasks.models.calls import Call, Model
 from tasks.models.chat import chat
 from tasks.prompts import Prompt, prompts
 from tasks.run import Run
-from tasks.score import UNKNOWN, Whole
+from tasks.score import UNKNOWN, Whole, share
 from tasks.verdicts import Verdict, decided
 
 RATIOS = {
@@ -57,16 +57,26 @@ def measure_gate(cases: pa.Table, seed: int) -> dict[str, Whole]:
     statuses = cases["status"].to_pylist()
     invalid, replies = statuses.count("parse_error"), len(known) + statuses.count("parse_error")
     rate = Whole(invalid / replies if replies else math.nan, wilson_interval(invalid, replies), replies)
+    groups = [
+        g for g, d in zip(cases["group"].to_pylist(), cases["decision"].to_pylist(), strict=True) if d is not None
+    ]
     counts = classification.confusion([decision for decision, _ in known], [shown for _, shown in known])
     whole = {name: Whole(float(getattr(counts, name)) if known else math.nan, UNKNOWN, len(known)) for name in COUNTS}
+    cells = [_cell(decision, shown) for decision, shown in known]
     for name, (ratio, hit, miss) in RATIOS.items():
-        hits, n = int(getattr(counts, hit)), int(getattr(counts, hit) + getattr(counts, miss))
-        whole[name] = Whole(float(ratio(counts)), wilson_interval(hits, n), n)
-    cells = np.array([[d and s, (not d) and (not s), d and (not s), (not d) and s] for d, s in known], dtype=float)
+        flags = [True if cell == hit else False if cell == miss else None for cell in cells]
+        whole[name] = share(flags, groups)._replace(value=float(ratio(counts)))
+    parts = np.array([[cell == name for name in COUNTS] for cell in cells], dtype=float)
     for name, measure in OVERALL.items():
-        interval = bootstrap_totals(cells, partial(_of_totals, measure), seed=seed) if len(cells) > 1 else UNKNOWN
+        of = partial(_of_totals, measure)
+        interval = bootstrap_totals(parts, of, seed=seed, groups=groups) if len(cells) > 1 else UNKNOWN
         whole[name] = Whole(float(measure(counts)), interval, len(known))
     return whole | {"invalid_rate": rate}
+
+
+def _cell(decision: bool, shown: bool) -> str:
+    """Where in the table of decisions a case stands."""
+    return f"{'true' if decision == shown else 'false'}_{'positives' if decision else 'negatives'}"
 
 
 async def _case(model: Model, prompt: Prompt, case: dict[str, Any]) -> Verdict | None:

@@ -5,6 +5,7 @@ import hashlib
 import math
 import re
 from collections.abc import Callable
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -47,8 +48,9 @@ async def judge_again(run: Run, cases: pa.Table) -> pa.Table:
     known = prompts(configuration)
     async with chat("judge", configuration, database(), evaluation=run.id) as model:
         given = await asyncio.gather(*(_case(model, known, case, parameters, run) for case in cases.to_pylist()))
-    first, second = (_scores(given, f"{METRIC}#{number}") for number in (0, 1))
-    apart = agreement.differences(first, second)
+    scores = [_scores(given, f"{METRIC}#{number}") for number in range(parameters.repeats)]
+    first, second = scores[:2]
+    apart = np.column_stack([agreement.differences(one, other) for one, other in combinations(scores, 2)])
     own = [[r.latency_ms for v in verdicts.values() for r in v.replies if not r.from_store] for verdicts in given]
     timed = [[latency for latency in latencies if latency] for latencies in own]  # the stand-in's 0 is not measured
     within = {f"consistency_score{name}": _within(apart, delta) for name, delta in (("", 0.5), ("@0.125", 0.125))}
@@ -57,7 +59,7 @@ async def judge_again(run: Run, cases: pa.Table) -> pa.Table:
         with_verdicts(cases, list(given), counting=METRIC),
         faithfulness=first,
         faithfulness_again=second,
-        mean_abs_difference=apart,
+        mean_abs_difference=_over_pairs(apart),
         latency_ms=[sum(latencies) / len(latencies) if latencies else None for latencies in timed],
         **within,
         **moved,
@@ -123,8 +125,14 @@ def _scores(given: list[dict[str, Verdict]], name: str) -> NDArray[np.float64]:
 
 
 def _within(apart: NDArray[np.float64], delta: float) -> NDArray[np.float64]:
-    """1 where two scores are no farther apart, 0 where they are, NaN where one is missing."""
-    return np.where(np.isnan(apart), np.nan, apart <= delta + 1e-9)
+    """Share of an answer's complete pairs of scores that are no farther apart; NaN where there is none."""
+    return _over_pairs(np.where(np.isnan(apart), np.nan, apart <= delta + 1e-9))
+
+
+def _over_pairs(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Mean of each row (answer) over the columns (pairs of repeats) that have a value; NaN where none has."""
+    there = (~np.isnan(values)).sum(axis=1)
+    return np.where(there > 0, np.nansum(values, axis=1) / np.maximum(there, 1), np.nan)
 
 
 def _paired(

@@ -135,6 +135,7 @@ def _cases(
         status=[status for status, _ in states],
         reason=[reason for _, reason in states],
         group=[_group(question, known, unit, pages) for question, known in zip(questions, kept, strict=True)],
+        labelled=[[f"{name}={grade:g}" for name, grade in of.items()] for of in labels],
         relevant=[list(known) for known in kept],
         grades=[list(known.values()) if graded else None for known in kept],
     )

@@ -65,7 +65,7 @@ async def load_texts(run: Run) -> Run:
 
 def case_set_hash(cases: pa.Table) -> str:
     """SHA-256 of the questions and their labels, whatever their order: equal for equal content."""
-    content = ("case_id", "question", "text", "relevant", "grades", "cluster", "stratum")
+    content = ("case_id", "question", "text", "labelled", "cluster", "stratum")
     named = [name for name in content if name in cases.column_names]
     lines = sorted(json.dumps(row, ensure_ascii=False, sort_keys=True) for row in cases.select(named).to_pylist())
     return hashlib.sha256("\n".join(lines).encode(errors="surrogatepass")).hexdigest()

@@ -26,6 +26,9 @@ from tasks.parameters import TIERS, Embedding, Parameters, Retrieval
 from tasks.settings import settings
 
 log = logging.getLogger("yarus")
+STEADY: tuple[str, ...] = ("embedder", "embedder_backend", "query_prefix", "passage_prefix", "similarity_embedder")
+STEADY += ("retriever", "retriever_service", "sut", "sut_service", "refusals", "rubrics", "language")
+STEADY_OF_ROLE = ("base_url", "model", "temperature", "max_tokens", "prompt")
 MEASURING = ("numpy", "scipy", "scikit-learn", "rapidfuzz", "sentence-transformers", "prefect", "pyarrow")
 
 
@@ -137,7 +140,23 @@ def _resumed(engine: Engine, tier: Tier, name: str) -> Run:
     if row["tier"] != tier:
         raise InputError(f"evaluation {row['id']} is of {row['tier']}, not {tier}: yarus run {row['tier']} --resume …")
     parameters = TIERS[tier].model_validate(row["parameters"])
+    before, now = (steady(given) for given in (row["settings"], settings().public()))
+    for name in sorted(before.keys() | now.keys()):
+        if before.get(name) != now.get(name):
+            variable = f"YARUS_{name.upper().replace('.', '__')}"
+            raise InputError(
+                f"evaluation {row['id']} was begun with {variable}={before.get(name)!r}, now it is {now.get(name)!r}; "
+                "set it as it was, or run it anew"
+            )
     return Run(row["id"], tier, parameters, row["resolved"] or {}, row["n_cases"] or 0)
+
+
+def steady(public: dict[str, Any]) -> dict[str, Any]:
+    """Those of an evaluation's settings that must stay while it lasts, because they change what it measures."""
+    flat = {name: public[name] for name in STEADY if name in public}
+    for role in ("generator", "judge", "gate"):
+        flat |= {f"{role}.{name}": value for name, value in public.get(role, {}).items() if name in STEADY_OF_ROLE}
+    return flat
 
 
 @cache

@@ -2,8 +2,8 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 
 from metrics import retrieval, text
 from metrics.metric import Metric, Tier
-from metrics.statistics import Interval, bootstrap_interval, bootstrap_totals, quantile_interval, wilson_interval
+from metrics.statistics import Interval, bootstrap_interval, bootstrap_totals, quantile_interval, share_interval
 from metrics.table import grade, metrics_of
 from tasks.cases import CANNOT_BE_MEASURED, MEASURED, STRATA, with_columns
 from tasks.run import Run
 
 Floats = NDArray[np.float64]
+UNKNOWN = Interval(math.nan, math.nan)
 HIT_RATE, RECALL, PRECISION, NDCG = (1, 5, 10), (1, 3, 5, 10), (1, 3, 5, 10), (5, 10)
 
 
@@ -90,7 +91,7 @@ def summarise(
         One value a metric of the tier, in the order of the table of metrics.
     """
     declared = metrics_of(tier)
-    computed = {metric.name: WHOLE[metric.name](cases) for metric in declared if metric.name in WHOLE}
+    computed = {metric.name: WHOLE[metric.name](cases, seed) for metric in declared if metric.name in WHOLE}
     return [_value(metric, cases, seed, options, computed | dict(whole)) for metric in declared]
 
 
@@ -129,37 +130,42 @@ def _value(metric: Metric, cases: pa.Table, seed: int, options: dict[str, Any], 
     )
 
 
+def share(flags: Sequence[bool | None], groups: Sequence[Hashable]) -> Whole:
+    """The share of yes among the cases that have an answer, with an interval that knows of groups."""
+    values = np.array([math.nan if flag is None else float(flag) for flag in flags])
+    n = int(np.count_nonzero(~np.isnan(values)))
+    return Whole(float(np.nanmean(values)) if n else math.nan, share_interval(values, groups=groups), n)
+
+
 def _aggregate(metric: Metric, values: Floats, seed: int, groups: list[str | None]) -> tuple[float, Interval]:
     measured = values[~np.isnan(values)]
     if not measured.size:
-        return math.nan, Interval(math.nan, math.nan)
+        return math.nan, UNKNOWN
     if metric.aggregate != "mean":
         quantile = {"p50": 0.5, "p95": 0.95}[metric.aggregate]
         return float(np.quantile(measured, quantile)), quantile_interval(measured, quantile, seed=seed)
-    if metric.interval == "wilson":
-        return float(measured.mean()), wilson_interval(float(measured.sum()), len(measured))
-    return math.fsum(measured) / len(measured), bootstrap_interval(values, seed=seed, groups=groups)
+    mean = math.fsum(measured) / len(measured)
+    # A column of yes and no is a share, whatever else it could be: the bootstrap of twenty ones has no width.
+    if metric.interval == "wilson" or (metric.low == 0 and metric.high == 1 and np.isin(measured, (0, 1)).all()):
+        return mean, share_interval(values, groups=groups)
+    method: Literal["bca", "percentile"] = "percentile" if metric.interval == "percentile" else "bca"
+    return mean, bootstrap_interval(values, seed=seed, groups=groups, method=method)
 
 
-def _share(status: str) -> Callable[[pa.Table], Whole]:
-    def share(cases: pa.Table) -> Whole:
-        count, n = cases["status"].to_pylist().count(status), len(cases)
-        return Whole(count / n if n else math.nan, wilson_interval(count, n), n)
-
-    return share
+def _share(status: str) -> Callable[[pa.Table, int], Whole]:
+    return lambda cases, seed: share([has == status for has in cases["status"].to_pylist()], cases["group"].to_pylist())
 
 
-def _refusal_rate(cases: pa.Table) -> Whole:
-    statuses = cases["status"].to_pylist()
-    refused = statuses.count("sut_refusal")
-    answered = sum(answer is not None for answer in cases["answer"].to_pylist())  # a refusal is said too
-    return Whole(refused / answered if answered else math.nan, wilson_interval(refused, answered), answered)
+def _refusal_rate(cases: pa.Table, seed: int) -> Whole:
+    said = zip(cases["answer"].to_pylist(), cases["status"].to_pylist(), strict=True)  # a refusal is said too
+    refused = [None if answer is None else status == "sut_refusal" for answer, status in said]
+    return share(refused, cases["group"].to_pylist())
 
 
-def _count(answerable: bool, refused: bool) -> Callable[[pa.Table], Whole]:
+def _count(answerable: bool, refused: bool) -> Callable[[pa.Table, int], Whole]:
     """A cell of the answerable x answered matrix."""
 
-    def count(cases: pa.Table) -> Whole:
+    def count(cases: pa.Table, seed: int) -> Whole:
         rows = zip(
             cases["answerable"].to_pylist(), cases["answer"].to_pylist(), cases["status"].to_pylist(), strict=True
         )
@@ -171,9 +177,11 @@ def _count(answerable: bool, refused: bool) -> Callable[[pa.Table], Whole]:
     return count
 
 
-def _corpus_bleu(cases: pa.Table) -> Whole:
+def _corpus_bleu(cases: pa.Table, seed: int) -> Whole:
     counts = text.bleu_counts(cases["answer"].to_pylist(), cases["reference"].to_pylist())
-    scored = counts[counts[:, 1] > 0]
+    has_reference = counts[:, 1] > 0
+    scored = counts[has_reference]
+    groups = [group for group, has in zip(cases["group"].to_pylist(), has_reference, strict=True) if has]
     if not len(scored):
         return Whole(math.nan, UNKNOWN, 0)
 
@@ -181,12 +189,11 @@ def _corpus_bleu(cases: pa.Table) -> Whole:
         rows = np.atleast_2d(totals)
         return np.asarray((100 * text.score_bleu(rows.astype(np.int64))).reshape(totals.shape[:-1]))
 
-    interval = bootstrap_totals(scored, bleu, seed=0)
+    interval = bootstrap_totals(scored, bleu, seed=seed, groups=groups)
     return Whole(float(bleu(scored.sum(axis=0))), interval, len(scored))
 
 
-UNKNOWN = Interval(math.nan, math.nan)
-WHOLE: dict[str, Callable[[pa.Table], Whole]] = {
+WHOLE: dict[str, Callable[[pa.Table, int], Whole]] = {
     "sut_error_rate": _share("sut_error"),
     "unlabelled_rate": _share("unlabelled"),
     "stale_label_rate": _share("stale_label"),

@@ -11,6 +11,8 @@ from tasks.models.embedders import Vectors, embedder
 from tasks.run import Run
 from tasks.settings import settings
 
+ROUNDING = 1e-6
+
 
 def score_texts(run: Run, cases: pa.Table) -> pa.Table:
     """Adds the text metrics; NULL without an answer or a reference. A refusal is an answer like any other here."""
@@ -25,8 +27,15 @@ def score_texts(run: Run, cases: pa.Table) -> pa.Table:
         string_similarity=text.string_similarity(hypotheses, references),
     )
     if "logprobs" in cases.column_names:
-        cases = with_columns(cases, perplexity=text.perplexity(cases["logprobs"].to_pylist()))
+        perplexity = text.perplexity([_logprobs(given) for given in cases["logprobs"].to_pylist()])
+        # A token of probability 0 (servers write -9999) makes it infinite, which no mean survives: not measured.
+        cases = with_columns(cases, perplexity=np.where(np.isfinite(perplexity), perplexity, np.nan))
     return cases
+
+
+def _logprobs(given: list[float] | None) -> list[float] | None:
+    """Log-probabilities as a server gave them, whose rounding may lead a little above 0."""
+    return None if given is None else [min(value, 0.0) if value <= ROUNDING else value for value in given]
 
 
 def score_repeats(run: Run, cases: pa.Table) -> pa.Table:
