@@ -146,3 +146,20 @@ def test_an_evaluation_is_found_by_its_beginning_or_end_or_as_the_last(engine: E
 def test_the_list_is_newest_first_and_of_that_length(engine: Engine) -> None:
     older, newer = opened(engine), opened(engine)
     assert [row["id"] for row in journal.listing(engine, limit=2)] == [newer, older]
+
+
+def test_one_that_finishes_while_the_dead_are_looked_for_is_not_buried(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name, lock = opened(engine), journal._lock
+
+    def finishing(evaluation_id: str) -> object:
+        if evaluation_id == name:
+            close(engine, name, "completed")
+        return lock(evaluation_id)
+
+    monkeypatch.setattr(journal, "_lock", finishing)
+    cleared: list[str] = []
+    assert name not in journal.bury_the_dead(engine, lambda tier, dead, started_at: cleared.append(dead))
+    assert name not in cleared
+    assert journal.find(engine, name)["state"] == "completed"

@@ -155,6 +155,18 @@ def test_a_column_of_another_type_is_refused_with_the_databases_words(production
         corpus(source, vectors=True)
 
 
+@pytest.mark.parametrize(("kind", "shown"), [("text", "TEXT"), ("boolean", "BOOLEAN")])
+def test_a_score_that_is_no_number_is_refused(production: Production, kind: str, shown: str) -> None:
+    source = opened(production(f"score_{kind}", f"ALTER TABLE question_answer ALTER score TYPE {kind} USING NULL"))
+    with pytest.raises(InputError, match=rf"'score' of 'question_answer' is {shown}, not INTEGER.*__SCORE=NAME"):
+        questions(source)
+
+
+def test_another_table_of_the_name_annotation_is_not_ours(production: Production) -> None:
+    source = opened(production("other_annotation", "CREATE TABLE annotation (id integer, note text)"))
+    assert "origin" not in questions(source)[0]
+
+
 def test_nothing_can_be_written_and_long_statements_end(plain: str) -> None:
     source = opened(plain)
     with pytest.raises(InternalError, match="read-only transaction"), snapshot(source) as connection:

@@ -328,3 +328,14 @@ def test_importing_the_statistics_is_cheap() -> None:
 
     code = "import sys, metrics.statistics; print([m for m in ('scipy', 'statsmodels', 'pandas') if m in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_too_few_pairs_for_the_test_to_find_anything_are_inconclusive() -> None:
+    assert compare_paired([0.1, 0.2], [0.1, 0.2], seed=0).verdict == "inconclusive"
+    assert compare_paired([1, 0] * 4, [1, 0] * 4, seed=0, groups=["u"] * 4 + ["v"] * 4).verdict == "inconclusive"
+
+
+def test_groups_that_nobody_shares_are_no_groups() -> None:
+    a, b = [1.0] * 30, [1.0] * 29 + [0.0]
+    assert compare_paired(a, b, seed=0, groups=[None] * 30) == compare_paired(a, b, seed=0)
+    assert compare_paired(a, b, seed=0, groups=list(range(30))).method == compare_paired(a, b, seed=0).method

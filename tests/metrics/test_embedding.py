@@ -356,3 +356,14 @@ def test_lengths_and_shapes_are_checked() -> None:
     for variance in (0.0, 1.0):
         with pytest.raises(ValueError, match=f"variance = {variance} is not a share between 0 and 1"):
             effective_dimensionality([EAST, WEST], variance=variance)
+
+
+def test_a_label_that_is_nan_is_refused() -> None:
+    with pytest.raises(ValueError, match="text 1 has no label"):
+        silhouette([[1, 0], [1, 0.1], [0, 1]], ["a", float("nan"), "b"])
+
+
+def test_dimensions_are_the_same_whichever_are_fewer() -> None:
+    vectors = np.random.default_rng(3).standard_normal((40, 60))
+    square = np.vstack([vectors, vectors])  # 80 texts of 60 dimensions, the same cloud
+    assert effective_dimensionality(vectors) == effective_dimensionality(square)

@@ -18,6 +18,7 @@ from metrics.statistics import (
     bootstrap_totals,
     missingness_bounds,
     quantile_interval,
+    share_interval,
     wilson_interval,
 )
 
@@ -312,3 +313,47 @@ def test_many_cases_of_few_values_are_drawn_in_blocks() -> None:
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 40e6
+
+
+def test_a_share_without_groups_has_wilsons_interval() -> None:
+    values = [1, 1, 0, 1, NAN, 0]
+    assert share_interval(values) == wilson_interval(3, 5)
+    assert share_interval(values, groups=list("abcdef")) == wilson_interval(3, 5)
+    assert share_interval(values, groups=[None] * 6) == wilson_interval(3, 5)
+    assert same(share_interval([NAN, NAN]), (NAN, NAN))
+
+
+def test_cases_that_repeat_their_group_count_once() -> None:
+    # 20 groups of 50 equal cases, half of them 1: worth 20 cases, by m / (m - 1) a little less.
+    values = np.repeat([0.0, 1.0] * 10, 50)
+    groups = np.repeat(np.arange(20), 50).tolist()
+    assert same(share_interval(values, groups=groups), wilson_interval(9.5, 19))
+
+
+def test_where_nothing_varies_the_groups_are_the_cases() -> None:
+    assert share_interval(np.ones(40), groups=[n % 8 for n in range(40)]) == wilson_interval(8, 8)
+    assert share_interval(np.zeros(6), groups=["one"] * 6) == wilson_interval(0, 1)
+
+
+def test_groups_never_make_a_share_surer_than_its_cases() -> None:
+    values = [1.0, 0.0] * 30  # every group has one of each: less variance between groups than by chance
+    assert share_interval(values, groups=[n // 2 for n in range(60)]) == wilson_interval(30, 60)
+
+
+def test_a_grouped_share_covers_the_truth() -> None:
+    generator = np.random.default_rng(7)
+    groups = np.repeat(np.arange(60), 5).tolist()
+    hits = 0
+    for _ in range(400):
+        chances = generator.beta(2, 2, 60)  # groups differ: mean 0.5
+        values = (generator.random(300) < np.repeat(chances, 5)).astype(float)
+        low, high = share_interval(values, groups=groups)
+        hits += low <= 0.5 <= high
+    assert 0.92 <= hits / 400 <= 0.98
+
+
+def test_a_share_refuses_what_is_none() -> None:
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        share_interval([0.5, 2.0])
+    with pytest.raises(ValueError, match="3 values but 2 groups"):
+        share_interval([1, 0, 1], groups=["a", "b"])

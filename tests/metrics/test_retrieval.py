@@ -260,3 +260,14 @@ def test_grades_without_their_ideal_are_refused(grade: float) -> None:
     gains, n_relevant = gain_matrix([["a"], None], [{"a": grade}, {"a": 1}], depth=1)
     with pytest.raises(ValueError, match=f"a gain of {grade} is a grade: give ideal="):
         ndcg(gains, n_relevant, k=1)
+
+
+def test_a_grade_beyond_k_is_noticed_too() -> None:
+    gains, n_relevant = gain_matrix([["a", "b"]], [{"a": 1.0, "b": 3.0}], depth=2)
+    with pytest.raises(ValueError, match="a gain of 3 is a grade"):
+        ndcg(gains, n_relevant, k=1)
+
+
+def test_an_infinite_grade_is_refused() -> None:
+    with pytest.raises(ValueError, match="finite"):
+        gain_matrix([["a"]], [{"a": float("inf")}], depth=1)
