@@ -38,6 +38,8 @@ from db.loading import SCHEMA_PREFIX, checked_name
 SAMPLE = "sample"
 
 
+QUESTION = ("id", "question", "answer", "confluence_url", "score", "user_id", "created_at")
+CHUNK = ("id", "confluence_url", "text")
 READ_FROM: dict[type, tuple[type, ...]] = {
     Integer: (Integer, Numeric),
     Boolean: (Boolean,),
@@ -112,6 +114,18 @@ def has_annotations(connection: Connection, source: Source) -> bool:
     return table.c.question_id.name in there
 
 
+def verify(source: Source) -> None:
+    """That what every tier reads is there.
+
+    Raises:
+        InputError: a table or column is missing or of another type; the setting that maps it is named.
+        DatabaseUnavailable: the source cannot be reached.
+    """
+    with snapshot(source) as connection:
+        _check(connection, source, "question_answer", QUESTION)
+        _check(connection, source, "chunk", CHUNK)
+
+
 def read_questions(connection: Connection, source: Source) -> list[dict[str, Any]]:
     """The rows of `question_answer` that have a question, with their annotation, by id; columns under our names.
 
@@ -121,11 +135,10 @@ def read_questions(connection: Connection, source: Source) -> list[dict[str, Any
         InputError: a table or column is missing (the setting that maps it is named), or an id is there twice.
     """
     question = source.tables["question_answer"]
-    wanted = ["id", "question", "answer", "confluence_url", "score", "user_id", "created_at"]
-    _check(connection, source, "question_answer", wanted)
+    _check(connection, source, "question_answer", QUESTION)
     key = cast(question.c.id, Text)
     columns: list[Any] = [key.label("question_id")]
-    columns += [question.c[name].label(name) for name in wanted[1:]]
+    columns += [question.c[name].label(name) for name in QUESTION[1:]]
     statement: Select[Any] = select(*columns).where(question.c.question.regexp_match(r"\S")).order_by(question.c.id)
     if has_annotations(connection, source):
         label = source.tables[tables.ANNOTATION]
@@ -145,7 +158,7 @@ def read_corpus(connection: Connection, source: Source, *, vectors: bool) -> Cor
         InputError: a table or column is missing, an id is there twice, or the vectors differ in their dimensions.
     """
     chunk = source.tables["chunk"]
-    _check(connection, source, "chunk", ["id", "confluence_url", "text", *(["embedding"] if vectors else [])])
+    _check(connection, source, "chunk", [*CHUNK, *(["embedding"] if vectors else [])])
     columns: list[Any] = [cast(chunk.c.id, Text), chunk.c.confluence_url, chunk.c.text]
     if vectors:
         columns.append(func.vector_send(chunk.c.embedding, type_=LargeBinary))

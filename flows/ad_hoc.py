@@ -16,6 +16,7 @@ from rich.status import Status
 
 from db import journal
 from db.errors import InputError, unknown
+from db.sources import verify
 from tasks.connect import database, source
 from tasks.parameters import FLOWS, TIERS, Nightly, Parameters, Retrieval
 from tasks.retrievers import retriever_kind
@@ -85,7 +86,7 @@ def check(chosen: Parameters) -> None:
     if chosen.resume:
         journal.find(database(), chosen.resume)
         return
-    source(chosen.source)
+    verify(source(chosen.source))
     if isinstance(chosen, Retrieval):
         retriever_kind(chosen.retriever or settings().retriever)
 
