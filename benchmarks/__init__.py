@@ -1,10 +1,10 @@
 """Speed against peers, as ratios measured in the same run: `make bench`, or some: `python -m benchmarks text dense`."""
 
 import gc
-import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from statistics import median
 from typing import Literal
 
 
@@ -40,4 +40,4 @@ def medians(ours: Callable[[], object], peer: Callable[[], object], *, rounds: i
             start = time.perf_counter()
             function()
             into.append(time.perf_counter() - start)
-    return statistics.median(times[0]), statistics.median(times[1])
+    return median(times[0]), median(times[1])
