@@ -1,5 +1,6 @@
 """Connections: our own database with its schema up to date, and sources opened read-only."""
 
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psycopg
-from sqlalchemy import Connection, Engine, create_engine, text
-from sqlalchemy.exc import DBAPIError, OperationalError
+from sqlalchemy import URL, Connection, Engine, create_engine, text
+from sqlalchemy.exc import DBAPIError, OperationalError, ProgrammingError
 
 from db.errors import DatabaseUnavailable
 
@@ -17,6 +18,11 @@ if TYPE_CHECKING:
     from alembic.config import Config
 
 _MIGRATING = threading.Lock()
+CONFIDENTIAL = (
+    r"(?:[\w.-]*(?:passw(?:or)?d|passphrase|pwd|token|secret)"
+    r"|(?:[\w.-]*[_.-])?(?:ssl|api|access)?(?:key|auth|authorization|credentials?|sig|signature))"
+)
+"""Regular expression of the options of an address whose values nobody else may see, such as api_key; any case."""
 
 
 def own(home: Path, url: str | None) -> Engine:
@@ -66,20 +72,28 @@ def reaching(engine: Engine) -> Iterator[None]:
     """Turns a database's refusal into a message that says which database, why, and what to do.
 
     Raises:
-        DatabaseUnavailable: unreachable, wrong password, missing right, or a statement that took too long.
+        DatabaseUnavailable: unreachable, an address with an option that there is none of, wrong password, missing
+            right, a full disk, or a statement that took too long.
     """
     try:
         yield
     except DBAPIError as error:
-        unreachable = isinstance(error, OperationalError) or error.connection_invalidated
+        unconnected = isinstance(error, ProgrammingError) and error.statement is None  # the address is wrong
+        unreachable = isinstance(error, OperationalError) or error.connection_invalidated or unconnected
         refused = isinstance(error.orig, psycopg.errors.InsufficientPrivilege)
         if not (unreachable or refused):
             raise
         reason = " ".join(str(error.orig).split())
-        raise DatabaseUnavailable(
-            f"database {engine.url.render_as_string(hide_password=True)}: {reason}. "
-            "Check the address, the password and the role's rights (YARUS_DATABASE_URL, YARUS_SOURCE_URL)"
-        ) from None
+        way_out = "Check the address, the password and the role's rights (YARUS_DATABASE_URL, YARUS_SOURCE_URL)"
+        if isinstance(error.orig, psycopg.errors.DiskFull):
+            way_out = "The disk under the database is full: make room there, then try again"
+        raise DatabaseUnavailable(f"database {shown(engine.url)}: {reason}. {way_out}") from None
+
+
+def shown(url: URL) -> str:
+    """The address of a database for messages and results: without its password and other secret options."""
+    secret = {name: "***" for name in url.query if re.fullmatch(CONFIDENTIAL, name, re.IGNORECASE)}
+    return url.update_query_dict(secret).render_as_string(hide_password=True)
 
 
 def _migrate(engine: Engine) -> None:
@@ -105,7 +119,7 @@ def _require_vector(connection: Connection, engine: Engine) -> None:
     known = "SELECT 1 FROM pg_available_extensions WHERE name = 'vector'"
     if connection.scalar(text(known)) is None:
         raise DatabaseUnavailable(
-            f"database {engine.url.render_as_string(hide_password=True)}: the extension pgvector is not installed "
+            f"database {shown(engine.url)}: the extension pgvector is not installed "
             "there; install it, or unset YARUS_DATABASE_URL to use the embedded PostgreSQL, which has it"
         )
     connection.execute(text("CREATE EXTENSION IF NOT EXISTS vector"))

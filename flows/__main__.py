@@ -2,6 +2,7 @@
 
 import signal
 import sys
+import traceback
 
 import click
 
@@ -9,6 +10,7 @@ from db.errors import DatabaseUnavailable, InputError, ModelUnavailable
 from flows.commands_load import load
 from flows.commands_read import cases, runs, show
 from flows.commands_run import demo, doctor, run
+from tasks.settings import masked
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -38,10 +40,13 @@ def main() -> None:
         _fail(error, 3)
     except (click.Abort, KeyboardInterrupt):
         sys.exit(130)
+    except Exception:  # noqa: BLE001 - a mistake of ours; Python's own exit code 1 would say that the result is invalid
+        click.echo(masked(traceback.format_exc()), err=True)
+        sys.exit(3)
 
 
 def _fail(error: Exception, code: int) -> None:
-    click.echo(f"yarus: {error}", err=True)
+    click.echo(masked(f"yarus: {error}"), err=True)
     sys.exit(code)
 
 

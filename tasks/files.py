@@ -10,7 +10,11 @@ from pathlib import Path
 import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
+from fsspec import AbstractFileSystem
 from fsspec.implementations.local import LocalFileSystem
+
+from db.errors import InputError
+from tasks.settings import masked
 
 
 def write_whole(table: pa.Table, path: Path) -> None:
@@ -40,9 +44,25 @@ def place(root: str, tier: str, evaluation_id: str, started_at: datetime) -> str
     return f"{root.rstrip('/')}/tier={tier}/date={date}/{evaluation_id}.parquet"
 
 
+def store(target: str) -> tuple[AbstractFileSystem, str]:
+    """The filesystem that a path or URL of the results is on, and its name there.
+
+    Raises:
+        InputError: there is no such filesystem, or the package for it is not installed; `YARUS_RESULTS` is named.
+    """
+    try:
+        filesystem, name = fsspec.core.url_to_fs(target)
+    except (ImportError, ValueError) as error:  # the first names the package
+        raise InputError(
+            f"YARUS_RESULTS: {masked(target)!r} cannot be opened: {masked(str(error))}; "
+            "expected a folder, or a URL such as s3://bucket/folder with the package for it installed"
+        ) from None
+    return filesystem, name
+
+
 def publish(path: Path, target: str) -> str:
     """Puts a finished file in its place, whole or not at all; returns its path or URL there."""
-    filesystem, name = fsspec.core.url_to_fs(target)
+    filesystem, name = store(target)
     if not isinstance(filesystem, LocalFileSystem):
         filesystem.put_file(str(path), name)
         return target
@@ -59,7 +79,7 @@ def publish(path: Path, target: str) -> str:
 
 def remove(target: str) -> None:
     """Removes a file of the results, and what a killed process may have left of it, if they are there."""
-    filesystem, name = fsspec.core.url_to_fs(target)
+    filesystem, name = store(target)
     if isinstance(filesystem, LocalFileSystem):
         final = Path(name)
         for path in (final, *final.parent.glob(f".{glob.escape(final.name)}.*.part")):
@@ -73,8 +93,10 @@ def read(path: str, columns: list[str] | None = None) -> pa.Table:
 
     Raises:
         OSError: it is not there or cannot be read.
+        InputError: it is in a store that cannot be opened.
     """
-    with fsspec.open(path, "rb") as file:
+    filesystem, name = store(path)
+    with filesystem.open(name, "rb") as file:
         return pq.read_table(file, columns=columns)
 
 

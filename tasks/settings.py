@@ -1,21 +1,30 @@
 """The configuration, read in one place: environment variables `YARUS_*` and a file `.env`."""
 
+import json
 import os
 import re
+from collections.abc import Iterable, Mapping
 from datetime import date
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, get_args
+from urllib.parse import parse_qsl, urlsplit
 
 from dotenv import dotenv_values
-from pydantic import BaseModel, Field, SecretStr, ValidationError, field_validator
+from pydantic import BaseModel, Field, SecretStr, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
+from db import tables
+from db.engine import CONFIDENTIAL, shown
 from db.errors import InputError, unknown
 
 Language = Literal["ru", "en"]
 PREFIX = "YARUS_"
+NOT_REPEATED = "URL|KEY|HEADERS|^YARUS_(RETRIEVER|SUT)$"
+"""Settings that may hold a secret: what was given is not repeated."""
+SHORT = 3
+"""Characters; a shorter value is no secret but a word that stands in every text, such as `ru`."""
 
 
 class Role(BaseModel, extra="forbid"):
@@ -102,6 +111,19 @@ class Settings(BaseSettings):
     language: Language = "ru"
     min_coverage: float = Field(0.95, ge=0, le=1, description="below this share of measured cases: invalid")
 
+    @field_validator("home")
+    @classmethod
+    def _of_the_user(cls, value: Path) -> Path:
+        try:
+            return value.expanduser()
+        except RuntimeError as error:
+            raise ValueError(f"{error} Give the whole path") from error
+
+    @field_validator("retriever", "sut")
+    @classmethod
+    def _nothing_secret(cls, value: str, info: ValidationInfo) -> str:
+        return open_address(value, f"{PREFIX}{str(info.field_name).upper()}_SERVICE")
+
     @field_validator("database_url", "source_url")
     @classmethod
     def _postgresql_only(cls, value: SecretStr | None) -> SecretStr | None:
@@ -128,8 +150,8 @@ class Settings(BaseSettings):
         for name in ("database_url", "source_url"):
             secret: SecretStr | None = getattr(self, name)
             if secret is not None:
-                values[name] = make_url(secret.get_secret_value()).render_as_string(hide_password=True)
-        return values
+                values[name] = shown(make_url(secret.get_secret_value()))
+        return {name: _masked(value) for name, value in values.items()}
 
 
 def settings() -> Settings:
@@ -138,29 +160,120 @@ def settings() -> Settings:
     Raises:
         InputError: a value is out of its range, or a variable that begins with `YARUS_` names no setting.
     """
-    variables = {name for name in (*os.environ, *dotenv_values(".env")) if name.upper().startswith(PREFIX)}
+    given = {**dotenv_values(".env"), **os.environ}
+    variables = {name.upper(): value or "" for name, value in given.items() if name.upper().startswith(PREFIX)}
     for name in sorted(variables):
         _known_or_error(name)
     try:
-        return Settings()
+        found = Settings()
     except SettingsError as error:
-        named = re.search(r'field "(\w+)"', str(error))
-        place = PREFIX + (named[1].upper() if named else "")
-        raise InputError(f"{place}: expected JSON; or set its parts one by one: {place}__NAME=VALUE") from None
+        raise _no_json(error, variables) from None
     except ValidationError as error:
-        first = error.errors()[0]
-        place = PREFIX + "__".join(str(part) for part in first["loc"]).upper()
-        secret = "URL" in place or "KEY" in place
-        given = "" if secret else f" (given: {first['input']!r})"
-        raise InputError(f"{place}: {first['msg'].removeprefix('Value error, ')}{given}") from None
+        raise _wrong(error.errors()[0]) from None
+    if found.source_tables or found.source_columns:  # their names are checked where the tables are made
+        tables.source_tables(None, names=found.source_tables, columns=found.source_columns)
+    return found
 
 
 def _known_or_error(variable: str) -> None:
     names = {PREFIX + name.upper() for name in Settings.model_fields}
-    if variable.upper().split("__")[0] not in names:
-        raise unknown("setting", variable.upper(), names)
+    if variable.split("__")[0] not in names:
+        raise unknown("setting", variable, names)
+
+
+def _no_json(error: SettingsError, variables: Mapping[str, str]) -> InputError:
+    named = re.search(r'field "(\w+)"', str(error))
+    place = PREFIX + (named[1].upper() if named else "")
+    if place not in variables and f"{place}__HEADERS" in variables:  # of the parts only the headers are JSON
+        place += "__HEADERS"
+    return InputError(f"{place}: expected JSON; or set its parts one by one: {place}__NAME=VALUE")
+
+
+def _wrong(first: Mapping[str, Any]) -> InputError:
+    """What pydantic found, in our words; what was given is repeated only where it can be no secret."""
+    *within, last = (str(part) for part in first["loc"])
+    place = PREFIX + "__".join((*within, last)).upper()
+    if first["type"] == "extra_forbidden":
+        annotation = Settings.model_fields[within[0]].annotation
+        model = next(kind for kind in (annotation, *get_args(annotation)) if hasattr(kind, "model_fields"))
+        return unknown(
+            "setting", place, (place.removesuffix(last.upper()) + name.upper() for name in model.model_fields)
+        )
+    plain = isinstance(first["input"], str | int | float) and not first["type"].endswith(("model_type", "dict_type"))
+    given = f" (given: {first['input']!r})" if plain and not re.search(NOT_REPEATED, place) else ""
+    return InputError(f"{place}: {first['msg'].removeprefix('Value error, ')}{given}")
+
+
+def open_address(url: str, place: str) -> str:
+    """The address of a service as it was given, for it holds nothing that may not be stored.
+
+    Args:
+        url: an http(s) URL; anything else passes.
+        place: what the settings of the service begin with, such as `YARUS_SUT_SERVICE`.
+
+    Raises:
+        InputError: it has a user name, a password or a secret in its query; they are not repeated.
+    """
+    if not re.match(r"https?://", url, re.IGNORECASE):
+        return url
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:
+        raise InputError(
+            f"{place.removesuffix('_SERVICE')}: {error}; expected an address like https://host/path"
+        ) from None
+    secret = [name for name, _ in parse_qsl(parts.query) if re.fullmatch(CONFIDENTIAL, name, re.IGNORECASE)]
+    if "@" in parts.netloc or secret:
+        what = f"the option {secret[0]!r}" if secret else "a user name or password"
+        raise InputError(
+            f"the address {masked(url)!r} is stored with results and has {what}: put secrets into {place}__HEADERS"
+        )
+    return url
+
+
+def headers(service: RetrieverService | SystemService, place: str) -> dict[str, str]:
+    """The headers of a service as they are sent.
+
+    Raises:
+        InputError: a name or a value has characters that no header has; the value is not repeated.
+    """
+    sent = {name.strip(): value.get_secret_value().strip() for name, value in service.headers.items()}
+    for name, value in sent.items():
+        if not re.fullmatch(r"[\w!#$%&'*+.^`|~-]+", name, re.ASCII):
+            raise InputError(f"{place}__HEADERS: {name!r} is no name of a header")
+        if not (value.isascii() and value.isprintable()):
+            raise InputError(
+                f"{place}__HEADERS: the value of {name!r} has characters that no header has (it is not shown here); "
+                "give it in printable ASCII"
+            )
+    return sent
 
 
 def masked(text: str) -> str:
-    """The text with the passwords of all URLs in it replaced, for messages."""
-    return re.sub(r"(://[^\s:/@]*:)[^\s/]+@", r"\1***@", text)
+    """The text with the passwords and secret options of all URLs in it replaced, for messages."""
+    text = re.sub(r"(://[^\s:/@]*:)[^\s/]+@", r"\1***@", text)
+    text = re.sub(r"(https?://)[^\s:/@?#]+@", r"\1***@", text)  # a token instead of a user name
+    return re.sub(rf"([?&]{CONFIDENTIAL}=)[^\s&#'\"]+", r"\1***", text, flags=re.IGNORECASE)
+
+
+def _masked(value: Any) -> Any:
+    """The value with all texts in it masked."""
+    if isinstance(value, dict):
+        return {name: _masked(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_masked(part) for part in value]
+    return masked(value) if isinstance(value, str) else value
+
+
+def blotted(text: str, secrets: Iterable[str]) -> str:
+    """The text without the secrets that we sent, and which some services repeat.
+
+    Args:
+        text: not cut yet, for a part of a secret would not be found.
+        secrets: values of headers; what follows a scheme such as `Bearer` counts alone too.
+    """
+    parts = {part for value in secrets for part in (value, *value.split()[1:]) if len(part) > SHORT}
+    for part in sorted(parts, key=len, reverse=True):
+        for form in (part, json.dumps(part)[1:-1]):
+            text = text.replace(form, "***")
+    return text

@@ -9,6 +9,7 @@ import weakref
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ import jmespath
 from db.errors import InputError
 from tasks.models.embedders import Vectors
 from tasks.retrievers.protocol import Ranking
-from tasks.settings import RetrieverService, masked
+from tasks.settings import RetrieverService, SystemService, blotted, headers, masked, open_address
 
 Found = Sequence[tuple[object, float]]
 Ask = Callable[[str, int], Found]
@@ -31,6 +32,7 @@ class Outside:
     def __init__(self, ask: Ask, *, concurrency: int) -> None:
         """Takes what gives (id, distance) pairs, nearest first, and how many questions it can take at once."""
         self._ask, self._threads = ask, ThreadPoolExecutor(concurrency)  # shared by all batches, so that it holds
+        self._secrets = ask.service.secrets if isinstance(ask, Remote) else ()
 
     def retrieve(self, questions: Sequence[str], vectors: Vectors | None, k: int, *, timed: int) -> list[Ranking]:
         """See `Retriever`."""
@@ -41,8 +43,14 @@ class Outside:
         try:
             ids, distances = checked(self._ask(question, k), k)
         except Exception as error:  # noqa: BLE001 - code that is not ours may raise anything; it becomes a status
-            return Ranking([], [], error=masked(f"{type(error).__name__}: {' '.join(str(error).split())}"))
+            return Ranking([], [], error=reason(error, self._secrets))
         return Ranking(ids, distances, (time.perf_counter() - start) * 1_000)
+
+
+def reason(error: Exception, secrets: Sequence[str] = ()) -> str:
+    """An error as it is stored with a case: on one line, not long, without a secret."""
+    words = masked(blotted(str(error), secrets))  # before it is cut: the rest of a secret would not be found
+    return f"{type(error).__name__}: {' '.join(words.split())[:300]}"
 
 
 def checked(found: Found, k: int) -> tuple[list[str], list[float]]:
@@ -54,7 +62,7 @@ def checked(found: Found, k: int) -> tuple[list[str], list[float]]:
     try:
         pairs = [(str(chunk), float(distance)) for chunk, distance in found][:k]
     except (TypeError, ValueError):
-        raise ValueError(f"expected pairs of id and distance, nearest first, not {str(found)[:100]}") from None
+        raise ValueError(f"expected pairs of id and distance, nearest first, not {found}") from None
     ids, distances = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
     if len(set(ids)) < len(ids):
         raise ValueError(f"id {Counter(ids).most_common(1)[0][0]!r} was returned twice")
@@ -83,37 +91,78 @@ def from_callable(name: str) -> Ask:
     return ask
 
 
+class Service:
+    """An HTTP service that is asked by POST, and what we tell it that must stay between us."""
+
+    def __init__(self, url: str, service: RetrieverService | SystemService, place: str) -> None:
+        """Takes its address and its settings, and what the names of those begin with.
+
+        Raises:
+            InputError: an address with secrets, a request that is not JSON, or a header that cannot be sent.
+        """
+        self._url = open_address(url, place)
+        try:
+            self._template = json.loads(service.request)
+        except json.JSONDecodeError as error:
+            raise InputError(f"{place}__REQUEST: {error}") from None
+        sent = headers(service, place)
+        self.secrets = tuple(sent.values())
+        limits = httpx.Limits(max_connections=service.concurrency)
+        self._client = httpx.Client(timeout=service.timeout_s, headers=sent, limits=limits)
+        weakref.finalize(self, self._client.close)
+
+    def reply(self, values: Mapping[str, Any]) -> Any:
+        """What it replies, read as JSON.
+
+        Args:
+            values: name in the request -> what stands there.
+
+        Raises:
+            ValueError: another status than 2xx, or no JSON.
+            httpx.HTTPError: no connection, or it broke.
+        """
+        response = self._client.post(self._url, json=filled(self._template, values))
+        if not response.is_success:
+            raise ValueError(f"the service answered {response.status_code}: {response.text}")
+        try:
+            return response.json()
+        except ValueError:
+            raise ValueError(f"the reply is no JSON: {response.text}") from None
+
+
+@dataclass(frozen=True)
+class Remote:
+    """A service that ranks, and the JMESPaths of what it found in its reply."""
+
+    service: Service
+    ids: Any
+    distances: Any
+
+    def __call__(self, question: str, k: int) -> Found:
+        """The (id, distance) pairs that it replies; without distances, the order is all there is."""
+        reply = self.service.reply({"$question": question, "$k": k})
+        names, far = self.ids.search(reply), self.distances.search(reply)
+        if not isinstance(names, list):
+            raise ValueError(
+                f"{self.ids.expression!r} finds no list in the reply: {json.dumps(reply, ensure_ascii=False)}"
+            )
+        if not isinstance(far, list) or len(far) != len(names):
+            far = list(range(len(names)))
+        return list(zip(names, far, strict=True))
+
+
 def from_service(url: str, service: RetrieverService) -> Ask:
     """Asks a service by POST; what to send and where the answer stands is set by `YARUS_RETRIEVER_SERVICE__…`.
 
     Raises:
-        InputError: the request template is not JSON, or a path is no JMESPath.
+        InputError: the address, the request template or a header cannot be used, or a path is no JMESPath.
     """
+    place = "YARUS_RETRIEVER_SERVICE"
     try:
-        template = json.loads(service.request)
-        ids, distances = jmespath.compile(service.ids), jmespath.compile(service.distances)
-    except (json.JSONDecodeError, jmespath.exceptions.JMESPathError) as error:
-        raise InputError(f"YARUS_RETRIEVER_SERVICE: {error}") from None
-    headers = {name: value.get_secret_value() for name, value in service.headers.items()}
-    client = httpx.Client(timeout=service.timeout_s, headers=headers)
-
-    def ask(question: str, k: int) -> Found:
-        response = client.post(url, json=filled(template, {"$question": question, "$k": k}))
-        if not response.is_success:
-            raise ValueError(f"the service answered {response.status_code}: {response.text[:200]}")
-        try:
-            reply = response.json()
-        except ValueError:
-            raise ValueError(f"the reply is no JSON: {response.text[:200]}") from None
-        names, far = ids.search(reply), distances.search(reply)
-        if not isinstance(names, list):
-            raise ValueError(f"{service.ids!r} finds no list in the reply: {response.text[:200]}")
-        if not isinstance(far, list) or len(far) != len(names):
-            far = list(range(len(names)))  # no distances: the order is all there is
-        return list(zip(names, far, strict=True))
-
-    weakref.finalize(ask, client.close)
-    return ask
+        paths = jmespath.compile(service.ids), jmespath.compile(service.distances)
+    except jmespath.exceptions.JMESPathError as error:
+        raise InputError(f"{place}: {error}") from None
+    return Remote(Service(url, service, place), *paths)
 
 
 def filled(template: Any, values: Mapping[str, Any]) -> Any:

@@ -1,7 +1,6 @@
 """Systems under test that are not ours: a service that answers over HTTP, or a Python callable."""
 
 import asyncio
-import json
 import math
 import time
 import weakref
@@ -10,12 +9,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, cast
 
-import httpx
 import jmespath
 
 from db.errors import InputError
-from tasks.retrievers.outside import filled, from_callable
-from tasks.settings import SystemService, masked
+from tasks.retrievers.outside import Service, from_callable, reason
+from tasks.settings import SystemService
 
 Answer = Mapping[str, Any]
 Ask = Callable[[str], Answer]
@@ -41,8 +39,8 @@ class Answered:
 class System:
     """A system under test, asked by as many threads as it takes questions at once."""
 
-    def __init__(self, ask: Ask, concurrency: int) -> None:
-        self._ask = ask
+    def __init__(self, ask: Ask, concurrency: int, secrets: Sequence[str] = ()) -> None:
+        self._ask, self._secrets = ask, secrets
         self._threads = ThreadPoolExecutor(concurrency, thread_name_prefix="sut")
         weakref.finalize(self, self._threads.shutdown, wait=False)
 
@@ -57,7 +55,7 @@ class System:
             found = self._ask(question)
             return checked(found, (time.perf_counter() - start) * 1_000)
         except Exception as error:  # noqa: BLE001 - a system that is not ours may fail in any way; it becomes a status
-            return Answered(error=masked(f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"))
+            return Answered(error=reason(error, self._secrets))
 
 
 def system(name: str, service: SystemService) -> System:
@@ -71,7 +69,7 @@ def system(name: str, service: SystemService) -> System:
         InputError: no such callable, or settings of the service that cannot work.
     """
     if name.startswith(("http://", "https://")):
-        return System(_service(name, service), service.concurrency)
+        return _service(name, service)
     if ":" not in name:
         raise InputError(f"no system under test {name!r}; expected 'local', an http(s) URL or module:function")
     return System(cast(Ask, from_callable(name)), 1)
@@ -94,11 +92,11 @@ def checked(found: Answer, elapsed_ms: float) -> Answered:
     if answer is None and path == HIDDEN:
         answer = ""
     if not isinstance(answer, str):
-        raise ValueError(f"'answer' is {answer!r:.80}, not a text")
+        raise ValueError(f"'answer' is {answer!r}, not a text")
     if path is not None and not isinstance(path, str):
-        raise ValueError(f"'path' is {path!r:.80}, not a text")
+        raise ValueError(f"'path' is {path!r}, not a text")
     if own_ms is not None and not _is_time(own_ms):
-        raise ValueError(f"'latency_ms' is {own_ms!r:.80}, not a number of milliseconds")
+        raise ValueError(f"'latency_ms' is {own_ms!r}, not a number of milliseconds")
     latency_ms = elapsed_ms if own_ms is None else float(own_ms)
     return Answered(answer, _texts(found, "urls"), _texts(found, "contexts"), path, latency_ms)
 
@@ -110,34 +108,22 @@ def _is_time(value: Any) -> bool:
 def _texts(found: Answer, name: str) -> list[str] | None:
     value = found.get(name)
     if value is not None and not (isinstance(value, list) and all(isinstance(item, str) for item in value)):
-        raise ValueError(f"{name!r} is {value!r:.80}, not a list of texts")
+        raise ValueError(f"{name!r} is {value!r}, not a list of texts")
     return value
 
 
-def _service(url: str, service: SystemService) -> Ask:
+def _service(url: str, service: SystemService) -> System:
     """Asks a service by POST; what to send and where the answer stands is set by `YARUS_SUT_SERVICE__…`."""
+    place = "YARUS_SUT_SERVICE"
     try:
-        template = json.loads(service.request)
         # `path` and `latency_ms` are read under these names where the settings have no path of their own for them.
         paths = {name: jmespath.compile(getattr(service, name, name)) for name in PARTS}
-    except (json.JSONDecodeError, jmespath.exceptions.JMESPathError) as error:
-        raise InputError(f"YARUS_SUT_SERVICE: {error}") from None
-    headers = {name: value.get_secret_value() for name, value in service.headers.items()}
-    client = httpx.Client(
-        timeout=service.timeout_s,
-        headers=headers,
-        limits=httpx.Limits(max_connections=service.concurrency),
-    )
+    except jmespath.exceptions.JMESPathError as error:
+        raise InputError(f"{place}: {error}") from None
+    remote = Service(url, service, place)
 
     def ask(question: str) -> Answer:
-        response = client.post(url, json=filled(template, {"$question": question}))
-        if not response.is_success:
-            raise ValueError(f"the service answered {response.status_code}: {response.text[:200]}")
-        try:
-            reply = response.json()
-        except ValueError:
-            raise ValueError(f"the reply is no JSON: {response.text[:200]}") from None
+        reply = remote.reply({"$question": question})
         return {name: path.search(reply) for name, path in paths.items()}
 
-    weakref.finalize(ask, client.close)
-    return ask
+    return System(ask, service.concurrency, remote.secrets)

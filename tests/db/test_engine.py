@@ -48,6 +48,10 @@ def test_a_source_is_read_only_and_in_one_snapshot(engine: Engine) -> None:
     [
         ("SELECT pg_terminate_backend(pg_backend_pid())", "terminating connection"),
         ("SET LOCAL ROLE nobody_at_all; SELECT * FROM yarus.evaluation", "permission denied"),
+        (
+            "DO $$ BEGIN RAISE disk_full USING MESSAGE = 'could not extend';END $$",
+            "could not extend.* The disk .* full",
+        ),
         ("SET LOCAL statement_timeout = 10; SELECT pg_sleep(1)", "statement timeout"),
     ],
 )
@@ -63,6 +67,14 @@ def test_our_own_mistakes_are_not_the_servers(engine: Engine) -> None:
     with pytest.raises(Exception, match="syntax error") as error, reaching(engine), engine.connect() as connection:
         connection.execute(text("SELEC 1"))
     assert not isinstance(error.value, DatabaseUnavailable)
+
+
+def test_an_address_with_an_unknown_option_is_refused_without_its_value() -> None:
+    wrong = create_engine("postgresql+psycopg://someone@127.0.0.1:1/x?passwd=s3cret")
+    refusal = pytest.raises(DatabaseUnavailable, match=r'invalid connection option "passwd".*address')
+    with refusal as refused, reaching(wrong), wrong.connect():
+        pytest.fail("it was taken")
+    assert "s3cret" not in str(refused.value)
 
 
 def test_no_server_is_there() -> None:

@@ -1,16 +1,19 @@
 """The command line with bad input: exit code, words that name value, place and way out, never a traceback."""
 
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from sqlalchemy import Engine, inspect
 
-from db.errors import InputError
+from db.errors import DatabaseUnavailable, InputError
 from db.sources import loaded
+from flows.__main__ import cli, main
 from tasks.models.embedders import Lexical
 from tests.conftest import CommandLine, Ran, environment
 from tests.flows.conftest import Command, together
@@ -90,6 +93,29 @@ def refused(ran: Ran, code: int, words: tuple[str, ...]) -> None:
         assert word in ran.err
     assert "Traceback" not in ran.err
     assert SECRET not in ran.err
+
+
+@pytest.mark.parametrize(
+    ("problem", "code", "said"),
+    [
+        (RuntimeError(f"a mistake of ours at {CLOSED}"), 3, "Traceback"),
+        (InputError(f"not {CLOSED}"), 2, "yarus: not"),
+        (DatabaseUnavailable(f"no {CLOSED}"), 3, "yarus: no"),
+    ],
+)
+def test_no_error_looks_like_an_invalid_result(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], problem: Exception, code: int, said: str
+) -> None:
+    def fail() -> None:
+        raise problem
+
+    monkeypatch.setitem(cli.commands, "broken", click.Command("broken", callback=fail))
+    monkeypatch.setattr(sys, "argv", ["yarus", "broken"])
+    monkeypatch.setattr(signal, "signal", lambda *_: None)  # the tests keep theirs
+    with pytest.raises(SystemExit) as ended:
+        main()
+    message = capsys.readouterr().err
+    assert (ended.value.code, said in message, SECRET in message) == (code, True, False)
 
 
 @pytest.mark.parametrize("name", ["truncated", "cp1251", "other", "absent"])

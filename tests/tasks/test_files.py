@@ -3,6 +3,7 @@
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from db.errors import InputError
 from tasks.files import place, publish, read, remove, write_batches, write_whole
 
 TABLE = pa.table({"n": [1, 2, 3], "text": ["ёж", None, ""]})
@@ -90,6 +92,17 @@ def test_published_to_an_object_store(tmp_path: Path) -> None:
     for _ in range(2):
         remove(target)
     assert not fsspec.filesystem("memory").exists("/bucket/tier=t/x.parquet")
+
+
+@pytest.mark.parametrize(("root", "named"), [("s3://b/x", "s3fs"), ("foo://k:s3cret@b/x", "foo")])
+@pytest.mark.parametrize("use", [read, remove, lambda target: publish(Path("a.parquet"), target)])
+def test_a_store_that_cannot_be_opened_is_named(
+    monkeypatch: pytest.MonkeyPatch, root: str, named: str, use: Callable[[str], object]
+) -> None:
+    monkeypatch.setitem(sys.modules, "s3fs", None)  # as if it were not installed
+    with pytest.raises(InputError, match=f"YARUS_RESULTS: .*{named}") as refused:
+        use(f"{root}/y.parquet")
+    assert "s3cret" not in str(refused.value)
 
 
 def test_a_month_is_read_at_once(tmp_path: Path) -> None:

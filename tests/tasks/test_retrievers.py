@@ -1,5 +1,6 @@
 """Every retriever at its work: on XQuAD-ru, over a table with an index, over HTTP, and as somebody else's code."""
 
+import asyncio
 import json
 import re
 import sys
@@ -24,7 +25,8 @@ from tasks.retrievers.dense import Dense, unit_vectors
 from tasks.retrievers.hybrid import fuse
 from tasks.retrievers.outside import Outside, checked, from_callable, from_service
 from tasks.retrievers.protocol import Ranking
-from tasks.settings import RetrieverService
+from tasks.settings import RetrieverService, SystemService
+from tasks.systems import system
 from tests.runs import opened
 from tests.tasks.conftest import Chaos, Do, http
 
@@ -243,6 +245,42 @@ def test_whatever_a_service_does_is_that_questions_error(chaos: Chaos, fault: st
     ranking = asked(chaos, timeout_s=0.2)
     assert (ranking.ids, ranking.distances, ranking.latency_ms) == ([], [], None)
     assert re.search(message, str(ranking.error)), ranking.error
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        http(401, f"{'.' * 190}unknown: Bearer topsecret9"),  # where a cut would leave half of it
+        http(200, "<p>topsecret9"),
+        http(200, '{"headers": "Bearer topsecret9"}'),
+        http(200, '{"results": [{"id": 1, "distance": "topsecret9"}]}'),
+        http(200, '{"results": [{"id": "topsecret9"}, {"id": "topsecret9"}]}'),
+    ],
+)
+def test_a_secret_that_a_service_repeats_is_not_stored(chaos: Chaos, reply: bytes) -> None:
+    chaos.script = lambda number, request: reply
+    service = RetrieverService.model_validate({"headers": {"Authorization": "Bearer topsecret9\n"}})
+    [ranking] = Outside(from_service(chaos.url, service), concurrency=1).retrieve(["?"], None, 3, timed=0)
+    assert "Bearer topsecret9" in chaos.headers[0]
+    assert "***" in str(ranking.error)
+    assert "topsec" not in str(ranking.error)
+    [answered] = asyncio.run(system(chaos.url, SystemService(headers=service.headers)).answers(["?"]))
+    assert answered.error
+    assert "topsec" not in answered.error
+
+
+@pytest.mark.parametrize("open_service", [from_service, system])
+def test_a_service_that_cannot_be_asked_is_refused_at_once(open_service: Any) -> None:
+    kind = RetrieverService if open_service is from_service else SystemService
+    for url, headers in (
+        ("http://h/", {"A": "s3cret\0"}),
+        ("http://h/?key=s3cret", {}),
+        ("http://b:s3cret@h", {}),
+        ("http://s3cret@h", {}),
+    ):
+        with pytest.raises(InputError, match="_SERVICE__HEADERS") as refused:
+            open_service(url, kind.model_validate({"headers": headers}))
+        assert "s3cret" not in str(refused.value)
 
 
 def test_a_dead_service_is_an_error_and_an_empty_answer_is_not(chaos: Chaos) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from db.errors import InputError
-from tasks.settings import masked, settings
+from tasks.settings import RetrieverService, blotted, headers, masked, settings
 
 SECRET = "s3cret"
 
@@ -34,6 +34,12 @@ def test_nested_and_mapped_settings(at_home: Path, monkeypatch: pytest.MonkeyPat
     assert (found.results_root, found.embedder) == ("s3://bucket/yarus", "lexical")
 
 
+def test_the_home_may_be_below_the_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("YARUS_HOME", "~/y")
+    assert settings().home == tmp_path / "y"
+
+
 def test_a_file_env_is_read_and_the_environment_wins(
     at_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -50,7 +56,19 @@ def test_a_file_env_is_read_and_the_environment_wins(
     ("name", "value", "words"),
     [
         ("YARUS_RETREIVER", "x", ("'YARUS_RETREIVER'", "did you mean 'YARUS_RETRIEVER'?")),
-        ("YARUS_JUDGE__MODLE", "x", ("YARUS_JUDGE__MODLE", "'x'")),
+        ("YARUS_JUDGE__MODLE", SECRET, ("'YARUS_JUDGE__MODLE'", "did you mean 'YARUS_JUDGE__MODEL'?")),
+        ("YARUS_JUDGE__TOKEN", SECRET, ("'YARUS_JUDGE__TOKEN'",)),
+        ("YARUS_SUT_SERVICE__AUTH", SECRET, ("'YARUS_SUT_SERVICE__AUTH'",)),
+        ("YARUS_SUT_SERVICE__HEADERS", f'{{"Authorization":["{SECRET}"]}}', ("YARUS_SUT_SERVICE__HEADERS",)),
+        ("YARUS_SUT_SERVICE__HEADERS", f"Bearer {SECRET}", ("YARUS_SUT_SERVICE__HEADERS: expected JSON",)),
+        ("YARUS_SUT_SERVICE", f'"{SECRET}"', ("YARUS_SUT_SERVICE:",)),
+        ("YARUS_PRICES", '{"m": {"inputt": 1, "output": 1, "as_of": "2026-01-01"}}', ("YARUS_PRICES",)),
+        ("YARUS_SOURCE_TABLES__CHUNKS", "x", ("'chunks'", "did you mean 'chunk'?", "YARUS_SOURCE_TABLES")),
+        ("YARUS_SOURCE_COLUMNS__CHUNK__TEXTT", "x", ("'textt'", "did you mean 'text'?", "YARUS_SOURCE_COLUMNS")),
+        ("YARUS_SUT", f"https://{SECRET}@h/ask", ("YARUS_SUT:", "a user name", "YARUS_SUT_SERVICE__HEADERS")),
+        ("YARUS_RETRIEVER", f"http://h/?k=1&api_key={SECRET}", ("'api_key'", "YARUS_RETRIEVER_SERVICE__HEADERS")),
+        ("YARUS_RETRIEVER", f"http://h/?accessToken={SECRET}", ("'accessToken'",)),
+        ("YARUS_HOME", "~nobody_at_all/x", ("YARUS_HOME", "home directory")),
         ("YARUS_JUDGE", "x", ("YARUS_JUDGE: expected JSON", "YARUS_JUDGE__NAME=VALUE")),
         ("YARUS_LANGUAGE", "fr", ("YARUS_LANGUAGE", "'ru' or 'en'", "'fr'")),
         ("YARUS_MIN_COVERAGE", "95 %", ("YARUS_MIN_COVERAGE", "number", "'95 %'")),
@@ -90,6 +108,11 @@ def test_a_mistake_names_the_variable_and_the_way_out(
             f"postgresql+psycopg://u:{SECRET}%40@h/d",
             "postgresql+psycopg://u:***@h/d",
         ),
+        (
+            f"postgresql://u@h/d?sslpassword={SECRET}&sslmode=require",
+            f"postgresql+psycopg://u@h/d?sslmode=require&sslpassword={SECRET}",
+            "postgresql+psycopg://u@h/d?sslmode=require&sslpassword=***",
+        ),
     ],
 )
 def test_a_database_url_is_for_our_driver_and_its_password_for_nobody(
@@ -106,7 +129,10 @@ def test_a_database_url_is_for_our_driver_and_its_password_for_nobody(
 def test_what_is_stored_with_an_evaluation_has_no_secret(at_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("YARUS_JUDGE__API_KEY", SECRET)
     monkeypatch.setenv("YARUS_DATABASE_URL", f"postgresql://u:{SECRET}@h/d")
+    monkeypatch.setenv("YARUS_JUDGE__BASE_URL", f"https://h/v1?key={SECRET}")
+    monkeypatch.setenv("YARUS_RETRIEVER", "https://h/find?monkey=3")
     public = settings().public()
+    assert public["retriever"] == "https://h/find?monkey=3"
     assert SECRET not in str(public)
     assert public["database_url"] == "postgresql+psycopg://u:***@h/d"
 
@@ -117,8 +143,40 @@ def test_what_is_stored_with_an_evaluation_has_no_secret(at_home: Path, monkeypa
         (f"at postgresql://u:{SECRET}@h/d: no", "at postgresql://u:***@h/d: no"),
         (f"https://u:{SECRET}@a and https://u:{SECRET}@b", "https://u:***@a and https://u:***@b"),
         ("https://h:8080/a@b", "https://h:8080/a@b"),
+        (f"https://{SECRET}@h/a", "https://***@h/a"),
+        (f"'http://h/?q=1&token={SECRET}': 401", "'http://h/?q=1&token=***': 401"),
+        (f"postgresql://h/d?passwd={SECRET}&sslPassword={SECRET}", "postgresql://h/d?passwd=***&sslPassword=***"),
+        ("https://h/?monkey=3&design=x", "https://h/?monkey=3&design=x"),
         ("nothing", "nothing"),
     ],
 )
 def test_passwords_are_masked_in_messages(text: str, shown: str) -> None:
     assert masked(text) == shown
+
+
+def test_headers_are_sent_without_what_stands_around_them() -> None:
+    service = RetrieverService.model_validate({"headers": {" X-Key ": f" {SECRET}\n", "X_Lang": "ru"}})
+    assert headers(service, "YARUS_RETRIEVER_SERVICE") == {"X-Key": SECRET, "X_Lang": "ru"}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("Authorization", f"{SECRET}\n!"), ("Authorization", f"{SECRET}ж"), ("A b", SECRET), ("", SECRET)],
+)
+def test_a_header_that_cannot_be_sent_is_named_and_its_value_is_not(name: str, value: str) -> None:
+    service = RetrieverService.model_validate({"headers": {name: value}})
+    with pytest.raises(InputError, match=f"YARUS_SUT_SERVICE__HEADERS.*'{name}'") as error:
+        headers(service, "YARUS_SUT_SERVICE")
+    assert SECRET not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (f"got Bearer {SECRET}; {SECRET}!", "got ***; ***!"),
+        (r"{'x': 'a\"b\\c'}", "{'x': '***'}"),  # as JSON writes it
+        ("ru: trouble", "ru: trouble"),
+    ],
+)
+def test_what_was_sent_is_blotted_out(text: str, shown: str) -> None:
+    assert blotted(text, [f"Bearer {SECRET}", 'a"b\\c', "ru"]) == shown
