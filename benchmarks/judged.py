@@ -1,0 +1,74 @@
+"""Tier 2 with three judged metrics against the network's limit: the whole of `yarus run`, less its start.
+
+The limit is calls x 50 ms / concurrency. What starting costs (imports, Prefect's server, the database) is measured by
+the same command on one case, and taken off.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from benchmarks import Row
+from benchmarks.chat import DELAY_S, serving
+from db import embedded
+
+CASES, METRICS, CONCURRENCY = 1_000, 3, 32
+TARGET = 1.25
+
+
+def questions() -> Iterator[dict[str, object]]:
+    for number in range(CASES):
+        yield {
+            "id": str(number),
+            "question": f"До какого дня принимают документы по правилу {number}?",
+            "ground_truth_answer": f"По правилу {number} документы принимают до {number % 30 + 1} июля.",
+            "relevant_chunk_ids": [str(number % 100)],
+            "origin": "manual",
+        }
+
+
+def chunks() -> Iterator[dict[str, object]]:
+    for number in range(100):
+        text = f"Правило {number}. " + "Документы принимают до 25 июля, кроме выходных дней. " * 20
+        yield {"id": str(number), "confluence_url": f"https://wiki.example/{number}", "text": text}
+
+
+def yarus(variables: Mapping[str, str], *words: str) -> float:
+    """Wall seconds of a command."""
+    start = time.perf_counter()
+    command = [sys.executable, "-m", "flows", *words]
+    subprocess.run(command, env=os.environ | variables, check=True, capture_output=True)
+    return time.perf_counter() - start
+
+
+def run() -> Iterator[Row]:
+    """The evaluation by the limit of its calls."""
+    with serving() as url, tempfile.TemporaryDirectory() as folder:
+        home = Path(folder)
+        variables = {
+            "YARUS_HOME": folder,
+            "PREFECT_HOME": str(home / "prefect-home"),
+            "YARUS_JUDGE__BASE_URL": url,
+            "YARUS_JUDGE__MODEL": "bench",
+            "YARUS_JUDGE__CONCURRENCY": str(CONCURRENCY),
+        }
+        for kind, rows in (("chunks", chunks()), ("questions", questions())):
+            file = home / f"{kind}.jsonl"
+            file.write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in rows), encoding="utf-8")
+            yarus(variables, "load", "table", str(file), "--into", "bench", "--kind", kind)
+        embedded.running(home)
+        try:
+            yarus(variables, "run", "tier2", "--source", "bench", "--limit", "1", "--json")  # makes Prefect's database
+            start_s = yarus(variables, "run", "tier2", "--source", "bench", "--limit", "1", "--seed", "1", "--json")
+            variables |= {"YARUS_JUDGE__MODEL": "bench-whole"}  # nothing of it is in the call store
+            whole_s = yarus(variables, "run", "tier2", "--source", "bench", "--json")
+        finally:
+            embedded.release(home)
+        limit_s = CASES * METRICS * DELAY_S / CONCURRENCY
+        what = f"tier 2, {CASES:,} cases, {METRICS} judged metrics, {CONCURRENCY} at once (start {start_s:.1f} s off)"
+        yield Row(what, "the network's limit", whole_s - start_s, limit_s, TARGET, "at most")
