@@ -253,7 +253,7 @@ def masked(text: str) -> str:
     """The text with the passwords and secret options of all URLs in it replaced, for messages."""
     text = re.sub(r"(://[^\s:/@]*:)[^\s/]+@", r"\1***@", text)
     text = re.sub(r"(https?://)[^\s:/@?#]+@", r"\1***@", text)  # a token instead of a user name
-    return re.sub(rf"([?&]{CONFIDENTIAL}=)[^\s&#'\"]+", r"\1***", text, flags=re.IGNORECASE)
+    return re.sub(rf"([?&]{CONFIDENTIAL}=)[^\s&#'\"]*[^\s&#'\":;,.)]", r"\1***", text, flags=re.IGNORECASE)
 
 
 def _masked(value: Any) -> Any:

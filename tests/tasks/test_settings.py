@@ -146,6 +146,7 @@ def test_what_is_stored_with_an_evaluation_has_no_secret(at_home: Path, monkeypa
         (f"https://{SECRET}@h/a", "https://***@h/a"),
         (f"'http://h/?q=1&token={SECRET}': 401", "'http://h/?q=1&token=***': 401"),
         (f"postgresql://h/d?passwd={SECRET}&sslPassword={SECRET}", "postgresql://h/d?passwd=***&sslPassword=***"),
+        (f"(at http://h/?key={SECRET}): no", "(at http://h/?key=***): no"),
         ("https://h/?monkey=3&design=x", "https://h/?monkey=3&design=x"),
         ("nothing", "nothing"),
     ],
