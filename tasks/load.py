@@ -65,7 +65,17 @@ async def load_texts(run: Run) -> Run:
 
 def case_set_hash(cases: pa.Table) -> str:
     """SHA-256 of the questions and their labels, whatever their order: equal for equal content."""
-    content = ("case_id", "question", "text", "labelled", "cluster", "stratum")
+    content: tuple[str, ...] = (
+        "case_id",
+        "question",
+        "text",
+        "labelled",
+        "cluster",
+        "stratum",
+        "reference",
+        "answerable",
+    )
+    content += ("answer", "shown", "human_score")
     named = [name for name in content if name in cases.column_names]
     lines = sorted(json.dumps(row, ensure_ascii=False, sort_keys=True) for row in cases.select(named).to_pylist())
     return hashlib.sha256("\n".join(lines).encode(errors="surrogatepass")).hexdigest()

@@ -2,7 +2,7 @@
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from metrics.table import Tier
 
@@ -146,6 +146,11 @@ class Nightly(Parameters):
 
     tiers: list[Tier] = Field(list(TIERS), title="Tiers", description="Which, in this order", min_length=1)
     resume: None = Field(None, title="Resume", description="A night is not resumed; resume its evaluations one by one")
+
+    @field_validator("tiers", mode="before")
+    @classmethod
+    def _names(cls, value: object) -> object:
+        return [name.strip() for name in value.split(",")] if isinstance(value, str) else value
 
     def shared(self) -> dict[str, Any]:
         """What every tier is given."""

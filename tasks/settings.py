@@ -68,6 +68,10 @@ class SystemService(BaseModel, extra="forbid"):
     answer: str = Field("answer", description="JMESPath of the answer's text in the reply")
     urls: str = Field("urls", description="JMESPath of the pages that it used, best first")
     contexts: str = Field("contexts", description="JMESPath of the texts that it used")
+    path: str = Field(
+        "path", description="JMESPath of what its production path did: 'hidden' if a gate kept the answer"
+    )
+    latency_ms: str = Field("latency_ms", description="JMESPath of the time that it took by its own measure")
     headers: dict[str, SecretStr] = Field({}, description="sent along; never logged or stored")
     timeout_s: float = Field(60.0, gt=0)
     concurrency: int = Field(8, ge=1)
