@@ -18,9 +18,10 @@ from db import journal
 from db.errors import InputError, unknown
 from db.sources import verify
 from tasks.connect import database, source
-from tasks.parameters import FLOWS, TIERS, Nightly, Parameters, Retrieval
+from tasks.files import store
+from tasks.parameters import FLOWS, TIERS, Nightly, Parameters, Retrieval, Tier3
 from tasks.retrievers import retriever_kind
-from tasks.settings import masked, settings
+from tasks.settings import masked, open_address, settings
 
 Summary = dict[str, Any]
 RECORDING_TRIES = 100
@@ -80,15 +81,19 @@ def check(chosen: Parameters) -> None:
     """Finds what cannot work before Prefect is started, which takes seconds.
 
     Raises:
-        InputError: no such source, retriever or evaluation to resume.
+        InputError: no such source, retriever, place for results or evaluation to resume, or a secret in an address.
         DatabaseUnavailable: the database cannot be reached.
     """
     if chosen.resume:
         journal.find(database(), chosen.resume)
         return
+    configuration = settings()
+    store(configuration.results_root)
     verify(source(chosen.source))
     if isinstance(chosen, Retrieval):
-        retriever_kind(chosen.retriever or settings().retriever)
+        retriever_kind(chosen.retriever or configuration.retriever)
+    if isinstance(chosen, Tier3):
+        open_address(chosen.sut or configuration.sut, "YARUS_SUT_SERVICE")
 
 
 def _pair(text: str) -> tuple[str, str]:

@@ -5,16 +5,16 @@ import uuid
 from collections.abc import Callable, Iterator
 from functools import partial
 
-import fsspec
 from sqlalchemy import select, text
 
 from db import tables
-from db.engine import reaching
+from db.engine import reaching, shown
 from db.errors import DatabaseUnavailable, InputError
 from db.sources import PRODUCTION, SAMPLE
 from metrics.selftest import self_test
 from tasks.connect import database, source
 from tasks.doctor_sources import examine_source
+from tasks.files import store
 from tasks.finding import Finding
 from tasks.models.embedders import embedder
 from tasks.settings import masked, settings
@@ -49,7 +49,7 @@ def _database() -> Iterator[Finding]:
     with reaching(engine), engine.connect() as connection:
         version = connection.scalar(text("SHOW server_version"))
         vector = connection.scalar(text("SELECT extversion FROM pg_extension WHERE extname = 'vector'"))
-    kind = "embedded" if settings().database_url is None else engine.url.render_as_string(hide_password=True)
+    kind = "embedded" if settings().database_url is None else shown(engine.url)
     yield Finding("database", f"PostgreSQL {version}, pgvector {vector}, {kind}")
 
 
@@ -69,12 +69,12 @@ def _source(name: str) -> Iterator[Finding]:
 
 def _results() -> Iterator[Finding]:
     root = settings().results_root
-    filesystem, folder = fsspec.core.url_to_fs(root)
+    filesystem, folder = store(root)
     probe = f"{folder}/.yarus-{uuid.uuid4().hex}"
     filesystem.makedirs(folder, exist_ok=True)
     filesystem.pipe_file(probe, b"")
     filesystem.rm_file(probe)
-    yield Finding("results", f"{root} can be written")
+    yield Finding("results", f"{masked(root)} can be written")
 
 
 def _embedder() -> Iterator[Finding]:

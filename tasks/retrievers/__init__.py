@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from db.errors import InputError, unknown
+from db.errors import unknown
 from db.fulltext import CONFIGURATIONS, index_corpus
 from db.sources import Corpus
 from db.tables import chunk_vector
@@ -19,7 +19,7 @@ from tasks.retrievers.outside import Outside, from_callable, from_service
 from tasks.retrievers.pgvector import Pgvector
 from tasks.retrievers.protocol import Ranking, Retriever
 from tasks.run import Run
-from tasks.settings import masked, settings
+from tasks.settings import open_address, settings
 
 __all__ = ["RETRIEVERS", "Ranking", "Retriever", "retriever_kind"]
 
@@ -102,11 +102,7 @@ def retriever_kind(name: str) -> Kind:
         InputError: there is none, and the nearest is named; or an address that has a password in it.
     """
     if re.match(r"https?://", name):
-        if "@" in name.split("/")[2]:
-            where = "YARUS_RETRIEVER_SERVICE__HEADERS"
-            raise InputError(
-                f"retriever {masked(name)!r}: the address is stored with results; put secrets into {where}"
-            )
+        open_address(name, "YARUS_RETRIEVER_SERVICE")
         return RETRIEVERS["http://…"]
     if re.fullmatch(r"[\w.]+:\w+", name):
         return RETRIEVERS["module:function"]
