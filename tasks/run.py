@@ -19,11 +19,12 @@ from sqlalchemy import Engine
 from db import journal
 from db.engine import reaching
 from db.errors import InputError
+from metrics.selftest import self_test
 from metrics.table import Tier
 from tasks.connect import database
 from tasks.files import place, remove
 from tasks.parameters import TIERS, Embedding, Parameters, Retrieval
-from tasks.settings import settings
+from tasks.settings import masked, settings
 
 log = logging.getLogger("yarus")
 STEADY: tuple[str, ...] = ("embedder", "embedder_backend", "query_prefix", "passage_prefix", "similarity_embedder")
@@ -79,7 +80,12 @@ async def evaluation(tier: Tier, parameters: Parameters, *, flow_run_id: str | N
 
     Raises:
         InputError: there is nothing to resume under that name.
+        RuntimeError: the metrics do not compute what they should.
     """
+    if problems := self_test():
+        raise RuntimeError(
+            f"the self-test of the metrics failed, no number can be trusted: {problems[0]}; reinstall Yarus"
+        )
     engine = await asyncio.to_thread(database)
     bury_the_dead(engine)
     run = _resumed(engine, tier, parameters.resume) if parameters.resume else _new(tier, parameters)
@@ -97,7 +103,7 @@ async def evaluation(tier: Tier, parameters: Parameters, *, flow_run_id: str | N
                 yield run
             state = ""
         except Exception as problem:
-            state, error = "failed", f"{type(problem).__name__}: {problem}; {how}"
+            state, error = "failed", masked(f"{type(problem).__name__}: {problem}; {how}")
             raise
         finally:
             if state:
