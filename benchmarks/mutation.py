@@ -35,9 +35,9 @@ from types import ModuleType
 from typing import TypeVar
 
 import pytest
-from cosmic_ray.ast import ast_nodes, get_ast  # type: ignore[import-untyped]
-from cosmic_ray.mutating import mutate_code  # type: ignore[import-untyped]
-from cosmic_ray.plugins import get_operator  # type: ignore[import-untyped]
+from cosmic_ray.ast import ast_nodes, get_ast
+from cosmic_ray.mutating import mutate_code
+from cosmic_ray.plugins import get_operator
 from hypothesis import settings
 
 T = TypeVar("T")
