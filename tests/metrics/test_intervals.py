@@ -137,6 +137,17 @@ def test_bounds_lie_within_the_values_and_widen_with_confidence(values: list[flo
     assert narrow.high - slack <= wide.high <= max(values) + slack
 
 
+def test_ten_thousand_resamples_unless_told_otherwise() -> None:
+    values = SAMPLES["skewed"]
+    assert bootstrap_interval(values, seed=5) == bootstrap_interval(values, seed=5, resamples=10_000)
+    assert quantile_interval(values, 0.4, seed=5) == quantile_interval(values, 0.4, seed=5, resamples=10_000)
+    parts = np.column_stack([values, values**2])
+    ratio = [
+        bootstrap_totals(parts, lambda t: t[..., 0] / t[..., 1], seed=5, **more) for more in ({}, {"resamples": 10_000})
+    ]
+    assert ratio[0] == ratio[1]
+
+
 def test_the_caller_keeps_his_values() -> None:
     values = np.array([0.2, NAN, 0.9, 0.4])
     bootstrap_interval(values, seed=1)

@@ -6,7 +6,7 @@ from sklearn.neighbors import NearestNeighbors
 
 from metrics.embedding import nearest_neighbour_distances
 from metrics.retrieval import gain_matrix, ndcg
-from metrics.text import bleu_counts, score_bleu
+from metrics.text import bleu_counts, rouge, rouge_all, score_bleu
 
 
 def test_a_last_block_of_two_texts_finds_its_nearest_neighbours() -> None:
@@ -25,3 +25,10 @@ def test_the_first_grade_is_named() -> None:
 def test_counts_of_bleu_tell_the_letters_apart_unless_told_otherwise() -> None:
     assert score_bleu(bleu_counts(["ёж"], ["еж"])) == 0
     assert score_bleu(bleu_counts(["ёж"], ["еж"], fold_yo=True)) == 1
+
+
+def test_rouge_tells_the_letters_apart_unless_told_otherwise() -> None:
+    assert rouge(["ёж"], ["еж"]) == 0
+    assert rouge(["ёж"], ["еж"], fold_yo=True) == 1
+    assert rouge_all(["ёж"], ["еж"])["rouge1"] == 0
+    assert rouge_all(["ёж"], ["еж"], fold_yo=True)["rouge1"] == 1
