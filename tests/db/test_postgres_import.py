@@ -54,23 +54,23 @@ def run(url: object, *statements: str) -> list[tuple]:
 @pytest.fixture(scope="module")
 def reader(engine: Engine) -> Iterator[str]:
     """The address of another database on the embedded server, for a role that may only read."""
-    run(engine.url, "CREATE DATABASE production", "CREATE ROLE reader LOGIN")
-    url = engine.url.set(database="production", username="reader")
+    run(engine.url, "CREATE DATABASE production", "CREATE ROLE copier LOGIN")
+    url = engine.url.set(database="production", username="copier")
     yield url.render_as_string(hide_password=False)
-    run(engine.url, "DROP DATABASE production WITH (FORCE)", "DROP ROLE reader")
+    run(engine.url, "DROP DATABASE production WITH (FORCE)", "DROP ROLE copier")
 
 
 @pytest.fixture
 def production(reader: str) -> str:
     """The same with fresh tables."""
     as_owner(reader, "DROP SCHEMA IF EXISTS app CASCADE", "DROP SCHEMA public CASCADE", "CREATE SCHEMA public")
-    as_owner(reader, PRODUCTION, "GRANT USAGE ON SCHEMA public TO reader")
-    as_owner(reader, "GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader")
+    as_owner(reader, PRODUCTION, "GRANT USAGE ON SCHEMA public TO copier")
+    as_owner(reader, "GRANT SELECT ON ALL TABLES IN SCHEMA public TO copier")
     return reader
 
 
 def as_owner(url: str, *statements: str) -> list[tuple]:
-    return run(url.replace("reader@", "yarus@"), *statements)
+    return run(url.replace("copier@", "yarus@"), *statements)
 
 
 fresh = read_only.__wrapped__  # not the shared engine: each test closes its own
@@ -90,7 +90,7 @@ def stored(engine: Engine, statement: str) -> list[tuple]:
 
 
 def test_everything_comes_over_as_it_is(engine: Engine, production: str) -> None:
-    as_owner(production, ANNOTATION, "GRANT SELECT ON annotation TO reader")
+    as_owner(production, ANNOTATION, "GRANT SELECT ON annotation TO copier")
     report = copy(engine, "pg_all", production)
     assert report.chunks == Counts(2, 2)
     assert report.questions == Counts(read=4, added=3, skipped=1)
@@ -144,7 +144,7 @@ def test_nothing_is_written_at_the_source(engine: Engine, production: str) -> No
 
 def test_the_source_is_opened_so_that_writing_fails(engine: Engine, production: str) -> None:
     """Even for a role that could write."""
-    owner = production.replace("reader@", "yarus@")
+    owner = production.replace("copier@", "yarus@")
     there = fresh(owner, timeout_s=30)
     with there.connect() as connection, pytest.raises(Exception, match="read-only transaction"):
         connection.execute(text("DELETE FROM chunk"))
@@ -178,8 +178,8 @@ def test_other_names_and_types(engine: Engine, production: str) -> None:
         'CREATE TABLE app."Log %" (n uuid, "вопрос" text, reply text, page text, mark numeric, who text, at date)',
         """INSERT INTO app."Log %" VALUES (gen_random_uuid(), 'как?', 'так', NULL, 5.0, 'я', '2026-01-01')""",
         "CREATE VIEW app.passages AS SELECT id, confluence_url, text, embedding::real[] AS vec FROM chunk",
-        "GRANT USAGE ON SCHEMA app TO reader",
-        "GRANT SELECT ON ALL TABLES IN SCHEMA app TO reader",
+        "GRANT USAGE ON SCHEMA app TO copier",
+        "GRANT SELECT ON ALL TABLES IN SCHEMA app TO copier",
     )
     names = {"question_answer": "app.Log %", "chunk": "app.passages"}
     log = {"id": "n", "question": "вопрос", "answer": "reply", "confluence_url": "page", "score": "mark"}
@@ -225,7 +225,7 @@ def test_what_does_not_fit_is_named_and_loads_nothing(
 
 
 def test_a_role_without_the_right_to_read(engine: Engine, production: str) -> None:
-    as_owner(production, "REVOKE SELECT ON question_answer FROM reader")
+    as_owner(production, "REVOKE SELECT ON question_answer FROM copier")
     with pytest.raises(DatabaseUnavailable, match=r"permission denied for table question_answer.*rights"):
         copy(engine, "pg_denied", production)
     assert stored(engine, "SELECT to_regclass('source_pg_denied.chunk')") == [(None,)]
@@ -236,7 +236,7 @@ def test_a_copy_that_takes_too_long_says_which_setting_helps(engine: Engine, pro
         production,
         "ALTER TABLE chunk RENAME TO chunks",
         "CREATE VIEW chunk AS SELECT id, confluence_url, text || pg_sleep(2) AS text, embedding FROM chunks",
-        "GRANT SELECT ON chunk TO reader",
+        "GRANT SELECT ON chunk TO copier",
     )
     there = fresh(production, timeout_s=0.3)
     where = Source("helpdesk", "production", "ru", there, source_tables(None))
@@ -257,7 +257,7 @@ def test_what_is_no_address_is_told_without_its_password(url: str) -> None:
 
 def dump(production: str, path: Path, *options: str) -> Path:
     """A dump of the production database as its owner makes it."""
-    url = production.replace("reader@", "yarus@").replace("+psycopg", "")
+    url = production.replace("copier@", "yarus@").replace("+psycopg", "")
     command = [str(programs("18") / "pg_dump"), f"--dbname={url}", f"--file={path}", *options]
     subprocess.run(command, check=True, env={"PATH": os.environ["PATH"], "LC_ALL": "C"})
     return path
