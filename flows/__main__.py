@@ -2,7 +2,6 @@
 
 import signal
 import sys
-import traceback
 
 import click
 
@@ -10,7 +9,6 @@ from db.errors import DatabaseUnavailable, InputError, ModelUnavailable
 from flows.commands_load import load
 from flows.commands_read import cases, runs, show
 from flows.commands_run import demo, doctor, run
-from tasks.settings import masked
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -41,13 +39,21 @@ def main() -> None:
     except (click.Abort, KeyboardInterrupt):
         sys.exit(130)
     except Exception:  # noqa: BLE001 - a mistake of ours; Python's own exit code 1 would say that the result is invalid
-        click.echo(masked(traceback.format_exc()), err=True)
+        import traceback
+
+        _say(traceback.format_exc())
         sys.exit(3)
 
 
 def _fail(error: Exception, code: int) -> None:
-    click.echo(masked(f"yarus: {error}"), err=True)
+    _say(f"yarus: {error}")
     sys.exit(code)
+
+
+def _say(message: str) -> None:
+    from tasks.settings import masked  # here, because the help needs no settings
+
+    click.echo(masked(message), err=True)
 
 
 if __name__ == "__main__":
