@@ -6,7 +6,7 @@ from sklearn.neighbors import NearestNeighbors
 
 from metrics.embedding import nearest_neighbour_distances
 from metrics.retrieval import gain_matrix, ndcg
-from metrics.text import bleu_counts, rouge, rouge_all, score_bleu
+from metrics.text import bleu, bleu_counts, chrf, perplexity, rouge, rouge_all, score_bleu
 
 
 def test_a_last_block_of_two_texts_finds_its_nearest_neighbours() -> None:
@@ -32,3 +32,15 @@ def test_rouge_tells_the_letters_apart_unless_told_otherwise() -> None:
     assert rouge(["ёж"], ["еж"], fold_yo=True) == 1
     assert rouge_all(["ёж"], ["еж"])["rouge1"] == 0
     assert rouge_all(["ёж"], ["еж"], fold_yo=True)["rouge1"] == 1
+
+
+def test_a_batch_that_fills_one_block_and_part_of_another_is_scored_to_its_end() -> None:
+    texts = [f"{number} " + "слово " * 16 for number in range(500)]  # 50,000 characters
+    assert (chrf(texts, texts) == 1).all()
+    twice = texts + texts
+    assert (bleu(twice, twice) == 1).all()
+
+
+def test_the_first_impossible_logarithm_is_named() -> None:
+    with pytest.raises(ValueError, match=r"token_logprobs\[0\]\[1\] is 0.5"):
+        perplexity([[-1.0, 0.5, 0.7]])
