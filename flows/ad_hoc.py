@@ -64,7 +64,15 @@ def run_flow(name: str, chosen: Parameters, *, quiet: bool) -> Summary:
         check(chosen)
         log.info("starting Prefect")
         _prepare_prefect()
-        return asyncio.run(_run(name, chosen))
+        from prefect.exceptions import TerminationSignal
+
+        try:
+            return asyncio.run(_run(name, chosen))
+        except (
+            TerminationSignal,
+            asyncio.CancelledError,
+        ):  # SIGTERM, in Prefect's words and in ours: a stop like Ctrl-C
+            raise KeyboardInterrupt from None
 
 
 def estimate(name: str, chosen: Parameters) -> dict[str, Any]:

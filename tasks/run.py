@@ -3,7 +3,9 @@
 import asyncio
 import logging
 import secrets
+import signal
 import subprocess
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -98,6 +100,7 @@ async def evaluation(tier: Tier, parameters: Parameters, *, flow_run_id: str | N
         run.work.mkdir(parents=True, exist_ok=True)
         how = f"continue with: yarus run {tier} --resume {run.id}"
         state, error = "cancelled", f"stopped; {how}"  # by whatever is no Exception: Ctrl-C, SIGTERM
+        _stop_on_sigterm()
         try:
             with reaching(engine):
                 yield run
@@ -109,6 +112,15 @@ async def evaluation(tier: Tier, parameters: Parameters, *, flow_run_id: str | N
             if state:
                 log.warning("%s; %s", state, how)
                 journal.close(engine, run.id, state, error=error)
+
+
+def _stop_on_sigterm() -> None:
+    """Makes SIGTERM cancel the running task, at an await: Prefect's handler raises wherever the program is, which code
+    that catches everything may swallow. Only the main thread can be told so.
+    """
+    task = asyncio.current_task()
+    if task is not None and threading.current_thread() is threading.main_thread():
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
 
 
 def bury_the_dead(engine: Engine) -> None:

@@ -18,6 +18,7 @@ from sqlalchemy import Engine, create_engine, text
 from db import embedded
 from db.engine import _own, own
 
+os.environ.setdefault("PREFECT_LOGGING_TO_API_WHEN_MISSING_FLOW", "ignore")  # steps run without a flow in tests
 # The same examples in every run, and no deadline: a busy machine is no failure.
 hypothesis_settings.register_profile("yarus", deadline=None, derandomize=True, database=None)
 hypothesis_settings.load_profile("yarus")
