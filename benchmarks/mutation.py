@@ -151,9 +151,11 @@ def main(arguments: Sequence[str]) -> int:
             unexplained += reason is None
             print(f"  line {mutant.line}: {mutant.before}\n     became: {mutant.after}")
             print(f"     {reason or 'NO REASON GIVEN'}")
-    rate = 1 - lost / total if total else 1.0
-    print(f"{rate:.1%} of {total} killed, goal {GOAL:.0%}; {lost} survived, {unexplained} of them without a reason")
-    return 0 if rate >= GOAL and not unexplained else 1
+    explained = lost - unexplained
+    killed, shows = total - lost, max(total - explained, 1)
+    print(f"{killed} of {total} killed: {killed / max(total, 1):.1%} of all; goal {GOAL:.0%} of those that can show,")
+    print(f"which leaves out {explained} survivors with a reason: {killed / shows:.1%}; {unexplained} without a reason")
+    return 0 if killed >= GOAL * (total - explained) and not unexplained else 1
 
 
 def _same(known: dict[str, str], mutant: Mutant) -> bool:

@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
+from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 from sklearn.neighbors import NearestNeighbors
 
 from metrics.embedding import nearest_neighbour_distances
 from metrics.retrieval import gain_matrix, ndcg
-from metrics.text import bleu, bleu_counts, chrf, perplexity, rouge, rouge_all, score_bleu
+from metrics.text import bleu, bleu_counts, chrf, perplexity, rouge, rouge_all, score_bleu, tokenize
 
 
 def test_a_last_block_of_two_texts_finds_its_nearest_neighbours() -> None:
@@ -44,3 +45,10 @@ def test_a_batch_that_fills_one_block_and_part_of_another_is_scored_to_its_end()
 def test_the_first_impossible_logarithm_is_named() -> None:
     with pytest.raises(ValueError, match=r"token_logprobs\[0\]\[1\] is 0.5"):
         perplexity([[-1.0, 0.5, 0.7]])
+
+
+@pytest.mark.parametrize(
+    "text", ["цена ..5 руб", "a,.7", "без <skipped> слова", "пере-\nнос", "a &amp; b", "<skipped>", "x &lt; 1..2"]
+)
+def test_what_needs_the_rules_of_13a_gets_them_where_it_stands_alone(text: str) -> None:
+    assert tokenize(text, tokenizer="13a") == Tokenizer13a()(text.rstrip()).split()
