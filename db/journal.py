@@ -145,5 +145,28 @@ def metrics_of(engine: Engine, evaluation_id: str) -> list[RowMapping]:
         return list(connection.execute(rows).mappings())
 
 
+def previous(engine: Engine, evaluation_id: str) -> str | None:
+    """The newest earlier completed evaluation with the same comparability key: what this one can be compared with.
+
+    Args:
+        engine: of our own database.
+        evaluation_id: the whole id.
+
+    Returns:
+        Its id; None where there is none, or where this one has no key.
+    """
+    this = evaluation.alias()
+    earlier = (
+        select(evaluation.c.id)
+        .join(this, evaluation.c.comparability_key == this.c.comparability_key)
+        .where(this.c.id == evaluation_id, evaluation.c.started_at < this.c.started_at)
+        .where(evaluation.c.state == "completed")
+        .order_by(evaluation.c.started_at.desc())
+        .limit(1)
+    )
+    with engine.connect() as connection:
+        return connection.scalar(earlier)
+
+
 def _lock(evaluation_id: str) -> tuple[Any, Any]:
     return func.hashtext("yarus.evaluation"), func.hashtext(evaluation_id)

@@ -163,3 +163,16 @@ def test_one_that_finishes_while_the_dead_are_looked_for_is_not_buried(
     assert name not in journal.bury_the_dead(engine, lambda tier, dead, started_at: cleared.append(dead))
     assert name not in cleared
     assert journal.find(engine, name)["state"] == "completed"
+
+
+def test_the_previous_one_is_completed_earlier_and_under_the_same_key(engine: Engine) -> None:
+    keys = ("k-1", "k-1", "k-2", "k-1", "k-1", "k-1", None)
+    states = ("completed", "completed", "completed", "invalid", "failed", "completed", "completed")
+    names = []
+    for key, state in zip(keys, states, strict=True):
+        names.append(opened(engine))
+        journal.describe(engine, names[-1], comparability_key=key)
+        close(engine, names[-1], state)
+    found = [journal.previous(engine, name) for name in names]
+    assert found == [None, names[0], None, names[1], names[1], names[1], None]
+    assert journal.previous(engine, "nobody") is None
