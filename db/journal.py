@@ -2,13 +2,14 @@
 
 import difflib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import Engine, and_, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.engine import RowMapping
+from sqlalchemy.exc import DBAPIError
 
 from db.errors import InputError
 from db.tables import evaluation, evaluation_batch, evaluation_metric
@@ -29,6 +30,8 @@ def alive(engine: Engine, evaluation_id: str) -> Iterator[None]:
             raise InputError(f"evaluation {evaluation_id} is running in another process; wait for it or stop it")
         yield
     finally:
+        with suppress(DBAPIError):  # at once where that is possible
+            connection.scalar(select(func.pg_advisory_unlock(*_lock(evaluation_id))))
         connection.invalidate()  # closes the session and with it the lock, whatever state the connection is in
         connection.close()
 

@@ -316,8 +316,9 @@ def test_for_programs_there_is_one_document_and_nothing_else(yarus: CommandLine,
     name = by_fulltext["evaluation_id"]
     commands = (("runs",), ("show", name), ("cases", name, "--limit", "2"), ("doctor",))
     ran = together(yarus, {words[0]: Command((*words, "--json")) for words in commands})
+    worst = max(finding["code"] for finding in ran["doctor"].json)  # of the sources that all tests have left here
     for words in commands:
-        assert ran[words[0]].code == 0, ran[words[0]]
+        assert ran[words[0]].code == (worst if words == ("doctor",) else 0), ran[words[0]]
         assert isinstance(ran[words[0]].json, dict | list)
         assert ran[words[0]].err == ""
 

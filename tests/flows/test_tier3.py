@@ -282,7 +282,7 @@ def test_a_slow_callable_is_asked_one_question_at_a_time(judge: Chaos, tmp_path:
 
 
 def test_a_callable_that_raises_or_returns_something_else(judge: Chaos, tmp_path: Path, module: str) -> None:
-    source = load(tmp_path, "mixed", [question(i) for i in range(7)])
+    source = load(tmp_path, "sometimes_wrong", [question(i) for i in range(7)])
     rows = rows_of(evaluate("tier3", source=source, sut=f"{module}:mixed"))
     words = ["KeyError", "got NoneType", "got str", "'answer' is 5", "'contexts' is [1]", "'contexts' is ('одна'"]
     assert [row["status"] for row in rows] == ["sut_error"] * 6 + ["ok"]

@@ -104,7 +104,7 @@ def test_stored_vectors_are_compared_with_the_model(examined: Callable[..., dict
     assert "YARUS_EMBEDDER" in other.found
     [small] = examined("small", vectors={10: np.ones(3)})["vectors in chunk"]
     assert (small.code, "has 3 dimensions" in small.found) == (2, True)
-    [mixed] = examined("mixed", vectors={10: np.ones(3), 9: np.ones(4)})["vectors in chunk"]
+    [mixed] = examined("two_dimensions", vectors={10: np.ones(3), 9: np.ones(4)})["vectors in chunk"]
     assert (mixed.code, mixed.found) == (2, "1 of 3 dimensions, 1 of 4 dimensions")
     zero, rest = examined("zero", vectors={10: own[10], 9: np.zeros(2000)})["vectors in chunk"]
     assert "1 of them are zero" in zero.found
