@@ -6,6 +6,7 @@ import sys
 import click
 
 from db.errors import DatabaseUnavailable, InputError, ModelUnavailable
+from flows.commands_export import export
 from flows.commands_load import load
 from flows.commands_read import cases, runs, show
 from flows.commands_run import demo, doctor, run
@@ -20,7 +21,7 @@ def cli() -> None:
     """
 
 
-for _command in (demo, load, run, runs, show, cases, doctor):
+for _command in (demo, load, run, runs, show, cases, doctor, export):
     cli.add_command(_command)
 
 
