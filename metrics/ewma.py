@@ -1,0 +1,114 @@
+"""The control chart of a history: is tonight's figure still one of those that came before it?"""
+
+from math import pi
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from metrics.intervals import NORMAL
+
+Floats = NDArray[np.float64]
+LAMBDA = 0.2
+SIGMAS = 3.0
+WARM_UP = 8
+
+
+class Chart(NamedTuple):
+    """A history and the band that each night is held against; NaN where there is none."""
+
+    smoothed: Floats
+    """(n,) the exponentially weighted mean up to and with each night."""
+    low: Floats
+    """(n,) the band for `smoothed`, from the nights before alone."""
+    high: Floats
+    side: NDArray[np.int64]
+    """(n,) -1 below the band, 1 above it, 0 within it or without one."""
+
+
+def chart(values: ArrayLike, *, weight: float = LAMBDA, sigmas: float = SIGMAS, warm_up: int = WARM_UP) -> Chart:
+    """The EWMA control chart of a history.
+
+    What is watched is the exponentially weighted mean, z = weight * value + (1 - weight) * z before, begun at the first
+    value: it finds a small shift that lasts within days, and a large one at once. A night's band lies around the median
+    of the nights before, as wide as their between-night deviation (robust: a single bad night does not widen it) lets z
+    wander. The deviation is estimated from few nights, so the normal quantile of `sigmas` becomes Student's.
+
+    Args:
+        values: (n,) one a night, oldest first; NaN where a night has none: it is passed over.
+        weight: of the newest night, above 0, at most 1.
+        sigmas: half the band's width in standard deviations of z; 3 leaves 0.27 % of calm nights outside.
+        warm_up: nights that must have come before a night that has a band, at least 3.
+
+    Returns:
+        The chart, of n nights.
+
+    Raises:
+        ValueError: an infinite value, a weight outside 0..1, no width, fewer than 3 nights to warm up.
+
+    Reference: Roberts 1959, Control chart tests based on geometric moving averages; Jones, Champ and Rigdon 2001, The
+    performance of exponentially weighted moving average charts with estimated parameters.
+    """
+    given = np.asarray(values, dtype=np.float64)
+    if given.ndim != 1 or np.isinf(given).any():
+        raise ValueError("values must be one finite number a night, or NaN")
+    if not 0 < weight <= 1 or not sigmas > 0 or warm_up < 3:
+        raise ValueError(f"expected 0 < weight <= 1, sigmas > 0, warm_up >= 3; got {weight}, {sigmas}, {warm_up}")
+    there = np.flatnonzero(~np.isnan(given))
+    nights = given[there]
+    smoothed, low, high = (np.full(len(given), np.nan) for _ in range(3))
+    side = np.zeros(len(given), dtype=np.int64)
+    mean = nights[0] if len(nights) else np.nan
+    for number, (place, value) in enumerate(zip(there, nights, strict=True)):
+        mean = weight * value + (1 - weight) * mean
+        smoothed[place] = mean
+        if number < warm_up:
+            continue
+        middle, width = float(np.median(nights[:number])), _width(nights[:number], weight, sigmas)
+        low[place], high[place] = middle - width, middle + width
+        beyond = abs(mean - middle) > width + 1e-9 * max(1.0, abs(middle))  # equal nights differ by rounding only
+        side[place] = int(np.sign(mean - middle)) if beyond else 0
+    return Chart(smoothed, low, high, side)
+
+
+def deviation(values: ArrayLike) -> float:
+    """Standard deviation that a few outliers do not move: the square root of the biweight midvariance.
+
+    Where more than half of the values are equal it is the ordinary one.
+
+    Args:
+        values: (n,) finite numbers, at least 2.
+
+    Returns:
+        At least 0; for normal values about 15 % less efficient than the ordinary one.
+
+    Raises:
+        ValueError: fewer than 2 values.
+
+    Reference: Mosteller and Tukey 1977, Data analysis and regression; equal to astropy's biweight_scale.
+    """
+    given = np.asarray(values, dtype=np.float64)
+    if given.size < 2:
+        raise ValueError(f"a deviation needs at least 2 values, got {given.size}")
+    apart = given - np.median(given)
+    typical = float(np.median(np.abs(apart)))
+    if typical <= 1e-12 * max(1.0, float(np.abs(given).max())):
+        return float(given.std(ddof=1))
+    squares = (apart / (9 * typical)) ** 2
+    kept = squares < 1
+    apart, squares = apart[kept], squares[kept]
+    above = (apart**2 * (1 - squares) ** 4).sum()
+    below = ((1 - squares) * (1 - 5 * squares)).sum()
+    return float(np.sqrt(given.size * above) / abs(below))
+
+
+def _width(before: Floats, weight: float, sigmas: float) -> float:
+    """Half of the band of the night after these: how far z and their median lie apart where nothing happens."""
+    from scipy.special import stdtrit  # here, because it costs 0.1 s to import
+
+    n = len(before)
+    old = (1 - weight) ** (2 * n)
+    # The variance of z, of the median, and what they share because both are made of the nights before.
+    share = old + weight / (2 - weight) * (1 - old) + (pi / 2 - 2 * (1 - weight)) / n
+    quantile = float(stdtrit(n - 1, NORMAL.cdf(sigmas)))
+    return quantile * deviation(before) * float(np.sqrt(share))
