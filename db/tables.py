@@ -12,6 +12,7 @@ from sqlalchemy import (
     DateTime,
     Double,
     ForeignKey,
+    Identity,
     Index,
     Integer,
     LargeBinary,
@@ -155,6 +156,29 @@ call = Table(
     _at("created_at", "when it was received", server_default=func.now(), nullable=False),
     Index("call_by_evaluation", "evaluation_id"),
     comment="replies of language models, bought once; emptying it means buying them again",
+)
+
+case_set = Table(
+    "case_set",
+    OURS,
+    Column("name", Text, primary_key=True, comment="what --cases names"),
+    Column("sha256", Text, nullable=False, comment="of its questions and labels: equal for equal content"),
+    Column("source", Text, nullable=False, comment="where they were frozen from"),
+    Column("n_cases", Integer, nullable=False),
+    Column("rule", JSONB, nullable=False, comment="how they were chosen: limit, seed, since, until, or the set split"),
+    _at("frozen_at", "when they were frozen", server_default=func.now(), nullable=False),
+    comment="frozen case sets; never changed",
+)
+
+case_set_row = Table(
+    "case_set_row",
+    OURS,
+    Column("name", Text, ForeignKey(case_set.c.name, ondelete="CASCADE"), nullable=False),
+    Column("question_id", Text, nullable=False),
+    Column("position", Integer, Identity(), nullable=False, comment="their order"),
+    Column("content", JSONB, nullable=False, comment="the row of the log with its annotation, as it was"),
+    PrimaryKeyConstraint("name", "question_id"),
+    comment="the questions of frozen case sets with their labels",
 )
 
 ANNOTATION = "annotation"
