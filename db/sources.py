@@ -114,6 +114,13 @@ def has_annotations(connection: Connection, source: Source) -> bool:
     return table.c.question_id.name in there
 
 
+def has_review(connection: Connection, source: Source) -> bool:
+    """Whether the labels say who reviewed them."""
+    label = source.tables[tables.ANNOTATION]
+    columns = inspect(connection).get_columns(label.name, schema=label.schema)
+    return any(column["name"] == label.c.review.name for column in columns)
+
+
 def verify(source: Source) -> None:
     """That what every tier reads is there.
 
@@ -126,10 +133,15 @@ def verify(source: Source) -> None:
         _check(connection, source, "chunk", CHUNK)
 
 
-def read_questions(connection: Connection, source: Source) -> list[dict[str, Any]]:
+def read_questions(connection: Connection, source: Source, *, all_rows: bool = False) -> list[dict[str, Any]]:
     """The rows of `question_answer` that have a question, with their annotation, by id; columns under our names.
 
-    Ids become text, whatever they are in the database.
+    Ids become text, whatever they are in the database. What an annotator has rejected is left out.
+
+    Args:
+        connection: in a snapshot of the source.
+        source: where to read.
+        all_rows: also those without a question and those rejected, with `review`, for an audit.
 
     Raises:
         InputError: a table or column is missing (the setting that maps it is named), or an id is there twice.
@@ -139,13 +151,20 @@ def read_questions(connection: Connection, source: Source) -> list[dict[str, Any
     key = cast(question.c.id, Text)
     columns: list[Any] = [key.label("question_id")]
     columns += [question.c[name].label(name) for name in QUESTION[1:]]
-    statement: Select[Any] = select(*columns).where(question.c.question.regexp_match(r"\S")).order_by(question.c.id)
+    statement: Select[Any] = select(*columns).order_by(question.c.id)
+    if not all_rows:
+        statement = statement.where(question.c.question.regexp_match(r"\S"))
     if has_annotations(connection, source):
         label = source.tables[tables.ANNOTATION]
         named = [column.key for column in label.columns if column.key not in {"question_id", "review"}]
         _check(connection, source, tables.ANNOTATION, ["question_id", *named])
         statement = statement.add_columns(*(label.c[name].label(name) for name in named))
         statement = statement.outerjoin_from(question, label, cast(label.c.question_id, Text) == key)
+        if has_review(connection, source) and all_rows:
+            statement = statement.add_columns(label.c.review)
+        elif has_review(connection, source):
+            rejected = cast(label.c.review, JSONB)["rejected"].astext
+            statement = statement.where(rejected.is_distinct_from("true"))
     rows = [dict(row) for row in connection.execute(statement).mappings()]
     _check_unique([row["question_id"] for row in rows], source, "question_answer")
     return rows

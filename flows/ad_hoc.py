@@ -18,6 +18,7 @@ from db import journal
 from db.errors import InputError, unknown
 from db.sources import verify
 from tasks.connect import database, source
+from tasks.dataset.freeze import frozen
 from tasks.files import store
 from tasks.parameters import FLOWS, TIERS, Nightly, Parameters, Retrieval, Tier3
 from tasks.retrievers import retriever_kind
@@ -98,6 +99,8 @@ def check(chosen: Parameters) -> None:
     configuration = settings()
     store(configuration.results_root)
     verify(source(chosen.source))
+    if chosen.cases:
+        frozen(chosen.cases, chosen.source)
     if isinstance(chosen, Retrieval):
         retriever_kind(chosen.retriever or configuration.retriever)
     if isinstance(chosen, Tier3):
@@ -126,7 +129,10 @@ def _options(rest: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 async def _run(name: str, chosen: Parameters) -> Summary:
-    summary: Summary = await getattr(import_module(f"flows.{name}"), name)(chosen)
+    from tasks.watch import cancellable
+
+    async with cancellable(getattr(import_module(f"flows.{name}"), name)) as flow:
+        summary: Summary = await flow(chosen)
     evaluations = summary.get("evaluations", [summary])
     await _recorded([done["flow_run_id"] for done in evaluations if done["state"] in journal.FINISHED])
     return summary

@@ -20,6 +20,7 @@ from db.errors import InputError
 from db.sources import Corpus, Source, read_corpus, read_questions, snapshot
 from tasks.cases import table
 from tasks.connect import database, source
+from tasks.dataset.freeze import frozen, frozen_questions
 from tasks.labels import (
     Note,
     Row,
@@ -34,6 +35,7 @@ from tasks.labels import (
     topics,
 )
 from tasks.parameters import Tier0, Tier1
+from tasks.perturb import perturbed
 from tasks.retrievers import retriever_kind
 from tasks.run import Run
 from tasks.settings import settings
@@ -177,14 +179,14 @@ def wants_vectors(run: Run) -> bool:
 
 
 def read_source(run: Run, *, vectors: bool) -> tuple[Source, list[Row], Corpus]:
-    """Questions and chunks from one snapshot.
+    """Questions and chunks from one snapshot; the questions of a frozen case set as they were frozen.
 
     Raises:
-        InputError: there are none of either, or what is needed is missing.
+        InputError: there are none of either, what is needed is missing, or the frozen case set is of another source.
     """
-    where = source(run.parameters.source)
+    where, cases = source(run.parameters.source), run.parameters.cases
     with snapshot(where) as connection:
-        questions = read_questions(connection, where)
+        questions = frozen_questions(cases, where.name) if cases else read_questions(connection, where)
         corpus = read_corpus(connection, where, vectors=vectors)
     for what, rows in (("questions", questions), ("chunks", corpus.ids)):
         if not rows:
@@ -200,12 +202,15 @@ def sample(run: Run, strata: Iterable[str]) -> list[int]:
 def _retrieval(run: Run, cases: pa.Table) -> dict[str, Any]:
     graded = cases["grades"].null_count < len(cases)
     retriever = run.retrieval.retriever or settings().retriever
-    return {"retriever": retriever, "k": run.retrieval.k, "gain": "linear" if graded else "binary"}
+    resolved = {"retriever": retriever, "k": run.retrieval.k, "gain": "linear" if graded else "binary"}
+    return resolved | perturbed(run.parameters)
 
 
 def keep_loaded(run: Run, where: Source, cases: pa.Table, corpus: Corpus, notes: list[Note], **resolved: Any) -> Run:
     """Writes cases and corpus into the working folder, and into the journal what they are."""
     resolved = {"batch_size": max(100, -(-len(cases) // 50)), "language": where.language, "notes": notes} | resolved
+    if run.parameters.cases and resolved.get("texts") != "chunks":  # chunks are the corpus, which is never frozen
+        resolved["cases"] = frozen(run.parameters.cases, where.name).identity
     columns = {"id": corpus.ids, "url": corpus.urls, "text": corpus.texts}
     schema = pa.schema([(name, pa.string()) for name in columns])
     pq.write_table(pa.table(columns, schema=schema), run.work / "corpus.parquet")

@@ -1,6 +1,6 @@
 """What a person chooses for one evaluation: one model a tier, which is also the form in the Prefect UI."""
 
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
@@ -22,6 +22,11 @@ class Parameters(BaseModel):
         None, title="Limit", description="Evaluate a random sample of this many questions", ge=1, examples=[200]
     )
     seed: int = Field(0, title="Seed", description="Of the sample and of the resampling", ge=0)
+    cases: str | None = Field(
+        None,
+        title="Case set",
+        description="Name of a frozen case set (yarus dataset freeze): its questions and labels, on the live corpus",
+    )
     resume: str | None = Field(
         None, title="Resume", description="Id of an evaluation that did not finish; its own parameters hold"
     )
@@ -61,7 +66,19 @@ class Retrieval(Embedding):
     k: int = Field(10, title="Depth", description="Length of the rankings", ge=10, le=1_000)
 
 
-class Tier1(Retrieval):
+Perturbation = Literal["typos", "yo", "lower", "layout", "paraphrase"]
+"""Ways of asking the same: typing errors, «е» for «ё», lower case, wrong keyboard layout, other words."""
+
+
+class Asking(Parameters):
+    """What a tier takes that asks the system the questions of the source."""
+
+    perturbation: Perturbation | None = Field(
+        None, title="Ask otherwise", description="Change every question in this way before it is asked, as a probe"
+    )
+
+
+class Tier1(Retrieval, Asking):
     """Retrieval: does the retriever find the chunks or pages that are labelled relevant?"""
 
     unit: Literal["auto", "chunk", "page"] = Field(
@@ -89,6 +106,14 @@ class Answering(Generation):
         title="Reuse answers",
         description="Id of an evaluation of the same tier and source whose stored answers are scored again",
     )
+    generator_model: str | None = Field(
+        None,
+        title="Generator's model",
+        description="Asked for at YARUS_GENERATOR__BASE_URL; default: YARUS_GENERATOR__MODEL",
+    )
+    judge_model: str | None = Field(
+        None, title="Judge's model", description="Asked for at YARUS_JUDGE__BASE_URL; default: YARUS_JUDGE__MODEL"
+    )
 
 
 class Tier2(Answering):
@@ -98,7 +123,7 @@ class Tier2(Answering):
     logprobs: bool = Field(False, title="Log-probabilities", description="Ask the generator for them, for perplexity")
 
 
-class Tier3(Retrieval, Answering):
+class Tier3(Retrieval, Answering, Asking):
     """End to end: is the answer of the whole system as useful as the reference?"""
 
     sut: str | None = Field(
@@ -119,6 +144,9 @@ class Judge(Judging):
 
     repeats: int = Field(2, title="Repeats", description="Times every answer is judged, past the store", ge=2, le=10)
     probes: bool = Field(True, title="Bias probes", description="Judge changed versions of every answer too")
+    judge_model: str | None = Field(
+        None, title="Judge's model", description="Asked for at YARUS_JUDGE__BASE_URL; default: YARUS_JUDGE__MODEL"
+    )
 
 
 class JudgePipeline(Judging):
@@ -154,8 +182,59 @@ class Nightly(Parameters):
 
     def shared(self) -> dict[str, Any]:
         """What every tier is given."""
-        return self.model_dump(include={"source", "limit", "seed"})
+        return self.model_dump(include={"source", "limit", "seed", "cases"})
 
 
-FLOWS: dict[str, type[Parameters]] = {**{str(tier): model for tier, model in TIERS.items()}, "nightly": Nightly}
+class Sweep(Parameters):
+    """Models, retrievers and depths against each other on the same cases: every combination is an arm."""
+
+    tier: Literal["tier1", "tier2", "tier3"] = Field("tier3", title="Tier", description="What every arm evaluates")
+    generators: list[str] = Field(
+        [], title="Generators", description="Models at YARUS_GENERATOR__BASE_URL; none: the settings' one"
+    )
+    judges: list[str] = Field(
+        [], title="Judges", description="Models at YARUS_JUDGE__BASE_URL; none: the settings' one"
+    )
+    embedders: list[str] = Field([], title="Embedders", description="None: YARUS_EMBEDDER")
+    retrievers: list[str] = Field([], title="Retrievers", description="None: YARUS_RETRIEVER")
+    k: list[int] = Field([], title="Depths", description="Of the rankings; none: the tier's own", examples=[[1, 3]])
+    resume: str | None = Field(
+        None, title="Resume", description="Id of a sweep that did not finish; its own parameters hold"
+    )
+
+    @field_validator("generators", "judges", "embedders", "retrievers", "k", mode="before")
+    @classmethod
+    def _once_each(cls, value: object) -> object:
+        return _listed(value)
+
+
+class Robustness(Parameters):
+    """The same questions asked otherwise: does the system still find and answer the same?"""
+
+    kinds: list[Perturbation] = Field(
+        list(get_args(Perturbation)), title="Kinds", description="Ways of asking otherwise", min_length=1
+    )
+    tiers: list[Literal["tier1", "tier3"]] = Field(
+        ["tier1", "tier3"], title="Tiers", description="tier1: change of rank; tier3: change of answer", min_length=1
+    )
+    resume: None = Field(None, title="Resume", description="Probes are not resumed; calls are not bought twice")
+
+    @field_validator("kinds", "tiers", mode="before")
+    @classmethod
+    def _once_each(cls, value: object) -> object:
+        return _listed(value)
+
+
+def _listed(value: object) -> object:
+    """A list from words parted by commas; nothing twice."""
+    parts = [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+    return list(dict.fromkeys(parts)) if isinstance(parts, list | tuple) else parts
+
+
+FLOWS: dict[str, type[Parameters]] = {
+    **{str(tier): model for tier, model in TIERS.items()},
+    "nightly": Nightly,
+    "sweep": Sweep,
+    "robustness": Robustness,
+}
 """Every flow that can be run by name, and its parameters."""

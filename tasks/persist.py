@@ -16,7 +16,7 @@ from prefect.cache_policies import NO_CACHE
 
 from db import journal
 from metrics.table import metrics_of
-from tasks.cases import COLUMNS
+from tasks.cases import declared
 from tasks.connect import database
 from tasks.failures import failures
 from tasks.files import place, publish, remove, write_batches, write_whole
@@ -31,7 +31,7 @@ log = logging.getLogger("yarus")
 Measure = Callable[[pa.Table, int], Mapping[str, Whole]]
 """Metrics over a set of cases, from the cases and a seed."""
 Step = Callable[[Run, pa.Table], pa.Table | Awaitable[pa.Table]]
-MEASURING = ("unit", "k", "texts", "judge", "similarity_embedder")
+MEASURING = ("unit", "k", "texts", "perturbation", "judge", "similarity_embedder")
 """What of the resolved parameters measures; the others belong to the system under test."""
 IN_FLIGHT = 2
 """Batches at once: one computes while another waits for the disk or the database."""
@@ -86,11 +86,12 @@ def comparability(run: Run, case_set_hash: str) -> dict[str, Any]:
 
     The system under test and its corpus are what is compared, so they are not in it.
     """
-    frozen = run.parameters.source != "production"
+    rolling = run.parameters.source == "production"
     rule = {"limit": run.parameters.limit, "seed": run.parameters.seed} if run.parameters.limit else {}
+    by_content = {"source": run.parameters.source, **rule} if rolling else {"sha256": case_set_hash}
     return {
         "tier": run.tier,
-        "cases": {"sha256": case_set_hash} if frozen else {"source": run.parameters.source, **rule},
+        "cases": run.resolved["cases"] | rule if "cases" in run.resolved else by_content,
         "metrics": [metric.signature_with(**_options(run)) for metric in metrics_of(run.tier)],
         "labels": "annotation, else the log" if run.tier != "real_users" else "the log",
         **{name: run.resolved[name] for name in MEASURING if name in run.resolved},
@@ -101,11 +102,10 @@ def keep_batch(run: Run, batch: int, cases: pa.Table) -> None:
     """Writes the file of a finished batch, then its line in the journal.
 
     Raises:
-        ValueError: a column is not declared.
+        KeyError: a column is not declared.
     """
-    unknown = set(cases.column_names) - set(COLUMNS)
-    if unknown:
-        raise ValueError(f"columns {sorted(unknown)} are not declared in tasks/cases.py")
+    for name in cases.column_names:
+        declared(name)
     write_whole(cases, _batch_file(run, batch))
     journal.batch_done(database(), run.id, batch)
 

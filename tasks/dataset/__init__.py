@@ -1,0 +1,1 @@
+"""Case sets: frozen, made by a generator, labelled by people, audited."""
