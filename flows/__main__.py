@@ -6,6 +6,7 @@ import sys
 import click
 
 from db.errors import DatabaseUnavailable, InputError, ModelUnavailable
+from flows.commands_dataset import dataset
 from flows.commands_export import export
 from flows.commands_load import load
 from flows.commands_read import cases, runs, show
@@ -21,7 +22,7 @@ def cli() -> None:
     """
 
 
-for _command in (demo, load, run, runs, show, cases, doctor, export):
+for _command in (demo, load, run, runs, show, cases, doctor, export, dataset):
     cli.add_command(_command)
 
 

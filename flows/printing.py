@@ -46,6 +46,8 @@ def print_summary(summary: dict[str, Any], language: str) -> None:
     console = _console()
     state = _coloured(words[summary["state"]], summary["state"])
     console.print(f"\n[bold]{words[summary['tier']]}[/] · {escape(summary['source'])} · {state}")
+    if summary["cases"]:
+        console.print(f"{words['case set']}: {escape(summary['cases']['name'])} · {summary['cases']['sha256'][:12]}")
     if _system(summary["system"]):
         console.print(f"{words['system']}: {escape(_system(summary['system']))}", style="dim")
     if summary["metrics"]:

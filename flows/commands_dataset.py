@@ -1,0 +1,97 @@
+"""`yarus dataset`: freezes case sets, has questions labelled, brings sets in, looks for what is wrong with labels."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+as_json = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+source = click.option("--source", default="sample", show_default=True, help="A loaded source, or production.")
+evaluations = click.option(
+    "--evaluation", "evaluations", multiple=True, metavar="E", help="Evaluation of the source to go by; repeatable."
+)
+
+
+@click.group()
+def dataset() -> None:
+    """Build, freeze, label and check the cases that evaluations use."""
+
+
+@dataset.command()
+@click.argument("name")
+@source
+@click.option("--limit", type=click.IntRange(1), help="At most so many, every topic keeping its share.")
+@click.option("--seed", default=0, show_default=True, help="Of the sample.")
+@click.option("--since", metavar="DATE", help="Only what was asked then or later.")
+@click.option("--until", metavar="DATE", help="Only what was asked before.")
+@as_json
+def freeze(
+    name: str, source: str, limit: int | None, seed: int, since: str | None, until: str | None, as_json: bool
+) -> None:
+    """Freeze a source's questions and labels under NAME; evaluate them by --cases NAME."""
+    from flows.printing_dataset import print_set
+    from tasks.dataset.freeze import freeze
+
+    begin, end = _moment("--since", since), _moment("--until", until)
+    _tell(freeze(name, source, limit=limit, seed=seed, since=begin, until=end), print_set, as_json=as_json)
+
+
+@dataset.command("list")
+@as_json
+def list_(as_json: bool) -> None:
+    """List frozen case sets."""
+    from flows.printing_dataset import print_sets
+    from tasks.dataset.freeze import listing
+
+    _tell(listing(), print_sets, as_json=as_json)
+
+
+@dataset.command()
+@click.argument("a")
+@click.argument("b")
+@as_json
+def diff(a: str, b: str, as_json: bool) -> None:
+    """What changed from the frozen set A to B: added, removed, reworded, relabelled."""
+    from flows.printing_dataset import print_difference
+    from tasks.dataset.freeze import difference
+
+    _tell(difference(a, b), print_difference, as_json=as_json)
+
+
+@dataset.command()
+@click.argument("name")
+@click.option("--at", required=True, metavar="DATE", help="The first moment of the second half.")
+@click.option("--into", required=True, nargs=2, metavar="A B", help="Names of the two halves.")
+@as_json
+def split(name: str, at: str, into: tuple[str, str], as_json: bool) -> None:
+    """Split a frozen set in time: what was asked before DATE, and the rest."""
+    from flows.printing_dataset import print_split
+    from tasks.dataset.freeze import split
+
+    moment = _moment("--at", at)
+    if moment is None:
+        raise click.UsageError("--at: a date is needed")
+    _tell(split(name, moment, into), print_split, as_json=as_json)
+
+
+def _tell(document: Any, show: Any, *, as_json: bool) -> None:
+    """The document for programs, or a table in the language of the settings."""
+    from tasks.report import as_json as text
+    from tasks.settings import settings
+
+    if as_json:
+        click.echo(text(document))
+    else:
+        show(document, settings().language)
+
+
+def _moment(option: str, given: str | None) -> "datetime | None":
+    from db.importers.values import BadValue, parse
+
+    try:
+        moment: datetime | None = parse("created_at", given)
+    except BadValue as error:
+        raise click.UsageError(f"{option} {given!r}: {error}") from None
+    return moment
