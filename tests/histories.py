@@ -1,0 +1,61 @@
+"""Long histories of evaluations, written into the journal as their flows would have. Imported by full name."""
+
+import secrets
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Engine, insert
+
+from db.tables import evaluation, evaluation_metric
+
+START = datetime(2026, 1, 1, 3, tzinfo=UTC)
+
+
+def source_name() -> str:
+    """A source of its own for a test, in the journal that all tests share."""
+    return f"history_{secrets.token_hex(4)}"
+
+
+def write(
+    engine: Engine,
+    source: str,
+    values: Sequence[float | None],
+    *,
+    tier: str = "tier1",
+    metric: str = "hit_rate@1",
+    stratum: str = "",
+    first_night: int = 0,
+    key: str | None = None,
+    width: float = 0.05,
+    n: int = 200,
+    **more: Any,
+) -> list[str]:
+    """One evaluation a night with that value of the metric; their ids, oldest first."""
+    ids = [f"{tier}-{source}-{first_night + night:04d}-{secrets.token_hex(2)}" for night in range(len(values))]
+    row = {"tier": tier, "state": "completed", "source": source, "n_cases": n, "parameters": {}, "settings": {}}
+    row |= {"versions": {}, "resolved": {}, "comparability_key": key or f"key of {source}", "comparability": {}} | more
+    starts = [START + timedelta(days=first_night + night) for night in range(len(values))]
+    rows = [
+        row | {"id": name, "started_at": start, "finished_at": start + timedelta(minutes=1)}
+        for name, start in zip(ids, starts, strict=True)
+    ]
+    measured = [
+        {
+            "evaluation_id": name,
+            "metric": metric,
+            "stratum": stratum,
+            "value": value,
+            "ci_low": None if value is None else value - width,
+            "ci_high": None if value is None else value + width,
+            "n_scored": 0 if value is None else n,
+            "n_total": n,
+            "direction": "higher",
+            "signature": f"{metric}|v:1",
+        }
+        for name, value in zip(ids, values, strict=True)
+    ]
+    with engine.begin() as connection:
+        connection.execute(insert(evaluation), rows)
+        connection.execute(insert(evaluation_metric), measured)
+    return ids
