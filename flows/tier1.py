@@ -8,6 +8,7 @@ from prefect.runtime import flow_run
 from tasks.load import load
 from tasks.parameters import Tier1
 from tasks.persist import finish, in_batches
+from tasks.perturb import as_meant, ask_otherwise
 from tasks.retrieve import index, retrieve
 from tasks.run import evaluation
 from tasks.score import score_rankings
@@ -26,5 +27,5 @@ async def tier1(parameters: Tier1) -> dict[str, Any]:
     async with evaluation("tier1", parameters, flow_run_id=flow_run.get_id()) as run:
         run = await load(run)
         run = await index(run)
-        await in_batches(run, steps=(retrieve, score_rankings))
+        await in_batches(run, steps=(ask_otherwise, retrieve, as_meant, score_rankings))
         return await finish(run)
