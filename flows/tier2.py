@@ -6,7 +6,7 @@ from prefect import flow
 from prefect.runtime import flow_run
 
 from tasks.answer import answer_ideal
-from tasks.judge import judge_ideal
+from tasks.judge import judge
 from tasks.load_answers import load_ideal
 from tasks.parameters import Tier2
 from tasks.persist import finish, in_batches
@@ -26,5 +26,5 @@ async def tier2(parameters: Tier2) -> dict[str, Any]:
     """
     async with evaluation("tier2", parameters, flow_run_id=flow_run.get_id()) as run:
         run = await load_ideal(run)
-        await in_batches(run, steps=(answer_ideal, judge_ideal, score_texts, score_repeats))
+        await in_batches(run, steps=(answer_ideal, judge, score_texts, score_repeats))
         return await finish(run)

@@ -7,10 +7,11 @@ from prefect.runtime import flow_run
 
 from tasks.answer import answer
 from tasks.failures import find_failures
-from tasks.judge import judge_whole
+from tasks.judge import judge
 from tasks.load_answers import load_whole
 from tasks.parameters import Tier3
 from tasks.persist import finish, in_batches
+from tasks.perturb import as_meant, ask_otherwise
 from tasks.retrieve import index
 from tasks.run import evaluation
 from tasks.score import score_rankings
@@ -30,5 +31,7 @@ async def tier3(parameters: Tier3) -> dict[str, Any]:
     async with evaluation("tier3", parameters, flow_run_id=flow_run.get_id()) as run:
         run = await load_whole(run)
         run = await index(run)
-        await in_batches(run, steps=(answer, judge_whole, find_failures, score_rankings, score_texts, score_similarity))
+        asking = (ask_otherwise, answer, as_meant)
+        scoring = (judge, find_failures, score_rankings, score_texts, score_similarity)
+        await in_batches(run, steps=asking + scoring)
         return await finish(run)

@@ -7,6 +7,8 @@ Tier = Literal["tier0", "tier1", "tier2", "tier3", "real_users", "judge", "judge
 Direction = Literal["higher", "lower", "neither"]
 Grade = Literal["excellent", "good", "attention", "strong", "reasonable", "weak", "absent"]
 INFINITE = float("inf")
+RUBRIC = "rubric_"
+"""What the columns of the user's own judged metrics begin with, so that none bears the name of another column."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,9 +6,9 @@ The rows stand by family in `table_embedding`, `table_retrieval`, `table_generat
 import math
 from difflib import get_close_matches
 
-from metrics.metric import GOALS, GRADE_LABELS, LADDERS, Goal, Grade, Metric, Tier
+from metrics.metric import GOALS, GRADE_LABELS, LADDERS, RUBRIC, Goal, Grade, Metric, Tier
 from metrics.table_embedding import EMBEDDING
-from metrics.table_generation import GENERATION
+from metrics.table_generation import GENERATION, rubric_metric
 from metrics.table_judge import GATE, JUDGE
 from metrics.table_retrieval import RETRIEVAL
 from metrics.table_ux import UX
@@ -34,13 +34,15 @@ def metric(name: str) -> Metric:
     """The row of a stored name.
 
     Args:
-        name: exactly as stored, e.g. "ndcg@10".
+        name: exactly as stored, e.g. "ndcg@10", or "avg_rubric_politeness" for a rubric of the user's own.
 
     Raises:
         ValueError: no such metric; names the nearest: `no metric 'NDCG'; did you mean 'ndcg@10'?`
     """
     if name in METRICS:
         return METRICS[name]
+    if name.startswith(f"avg_{RUBRIC}"):
+        return rubric_metric(name)
     wanted = name.lower()
     names = {known.lower(): known for known in METRICS}
     near = [known for known in names if wanted and wanted in known]

@@ -21,10 +21,22 @@ def _judged(name: str, tiers: tuple[Tier, ...], measures: str, compares: str, re
         formula=f"the judge's score for {compares}: 0, 1 or between; mean over the cases that were judged",
         kind="judged",
         signature=f"{name}|scale:0-1|v:1",
-        undefined="the system failed or refused, or the judge's reply could not be read",
         trust=_JUDGED,
         reading=reading,
-        **more,  # type: ignore[arg-type]
+        **{"undefined": "the system failed or refused, or the judge's reply could not be read"} | more,  # type: ignore[arg-type]
+    )
+
+
+def rubric_metric(name: str) -> Metric:
+    """The row of a judged metric of the user's own, whose question and anchors stand in the user's file."""
+    return _judged(
+        name,
+        _BOTH,
+        "What the user's own rubric asks of the answer.",
+        "the answer by the rubric's anchors",
+        "1 is the rubric's best anchor, 0 its worst.",
+        undefined="no language model judges, the system failed or refused, a text that the rubric needs is missing, or "
+        "the judge's reply could not be read",
     )
 
 

@@ -4,6 +4,7 @@ from typing import Any, Literal, NamedTuple
 
 import pyarrow as pa
 
+from metrics.metric import RUBRIC
 from metrics.table import METRICS
 
 Status = Literal[
@@ -51,6 +52,7 @@ COLUMNS: dict[str, Column] = {
     "case_id": Column(pa.string(), "the source and the row's own id; relabelling keeps it"),
     "question_id": Column(pa.string(), "id in question_answer"),
     "question": Column(pa.string(), "as the user wrote it"),
+    "asked": Column(pa.string(), "what the system was asked instead, where the evaluation changes the question"),
     "status": Column(pa.string(), "ok, or why the case could not be measured"),
     "reason": Column(pa.string(), "the status in words; NULL when ok"),
     "group": Column(pa.string(), "cases of one group are not independent: the page, user or dialog they share"),
@@ -102,6 +104,19 @@ COLUMNS |= {
 }
 
 
+def declared(name: str) -> Column:
+    """The declaration of a column; a rubric of the user's own declares its own.
+
+    Raises:
+        KeyError: nobody has declared it.
+    """
+    if name.startswith(RUBRIC):
+        return Column(pa.float64(), "the judge's score by the user's own rubric, 0..1")
+    if name not in COLUMNS:
+        raise KeyError(f"column {name!r} is not declared in tasks/cases.py")
+    return COLUMNS[name]
+
+
 def table(**columns: Any) -> pa.Table:
     """A table of cases with these columns."""
     return with_columns(None, **columns)
@@ -115,14 +130,13 @@ def with_columns(cases: pa.Table | None, **columns: Any) -> pa.Table:
         columns: name -> n values; NaN in a list or array of numbers becomes NULL.
 
     Raises:
-        KeyError: a column that is not declared in `COLUMNS`.
+        KeyError: a column that is not declared.
         ValueError: values that do not fit the column's type, or are not n.
     """
     for name, values in columns.items():
-        if name not in COLUMNS:
-            raise KeyError(f"column {name!r} is not declared in tasks/cases.py")
-        array = pa.array(values, type=COLUMNS[name].type, from_pandas=True)
-        field = pa.field(name, COLUMNS[name].type)
+        kind = declared(name).type
+        array = pa.array(values, type=kind, from_pandas=True)
+        field = pa.field(name, kind)
         if cases is None:
             cases = pa.table([array], schema=pa.schema([field]))
         elif len(array) != len(cases):

@@ -4,21 +4,40 @@ import unicodedata
 
 import pyarrow as pa
 
+from db.errors import InputError
 from tasks.cases import with_columns
 from tasks.connect import database
 from tasks.models.calls import Call, Reply
 from tasks.models.chat import chat
 from tasks.models.offline import GENERATOR
-from tasks.parameters import Tier2
+from tasks.parameters import Parameters, Tier2
 from tasks.prompts import Prompt, prompts
 from tasks.run import Run
-from tasks.settings import Settings, settings
+from tasks.settings import Role, Settings, settings
 from tasks.systems import HIDDEN
 
 
 def configured(run: Run) -> Settings:
-    """The settings, in the language of the source."""
-    return settings().model_copy(update={"language": run.resolved["language"]})
+    """The settings, in the language of the source, with the models that the evaluation's parameters name."""
+    return with_models(run.parameters).model_copy(update={"language": run.resolved["language"]})
+
+
+def with_models(parameters: Parameters) -> Settings:
+    """The settings, with the models that the parameters name in the place of the roles' own.
+
+    Raises:
+        InputError: a model is named for a role that no server is set for.
+    """
+    configuration = settings()
+    named = {role: getattr(parameters, f"{role}_model", None) for role in ("generator", "judge")}
+    roles: dict[str, Role] = {name: getattr(configuration, name) for name, model in named.items() if model}
+    for name, role in roles.items():
+        if role.base_url is None:
+            raise InputError(
+                f"{name}_model {named[name]!r} needs a server that has it: set YARUS_{name.upper()}__BASE_URL"
+            )
+    models = {name: role.model_copy(update={"model": named[name]}) for name, role in roles.items()}
+    return configuration.model_copy(update=models)
 
 
 async def generate(run: Run, cases: pa.Table) -> pa.Table:
@@ -37,9 +56,9 @@ async def generate(run: Run, cases: pa.Table) -> pa.Table:
     return _with_answers(cases, by_case, configuration.refusals)
 
 
-def generator_identity() -> str:
+def generator_identity(parameters: Parameters) -> str:
     """The generator, as every result names it."""
-    role = settings().generator
+    role = with_models(parameters).generator
     return GENERATOR if role.base_url is None else str(role.model)
 
 

@@ -6,15 +6,17 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
+from metrics.metric import RUBRIC
 from tasks.cases import SEVERITY, with_columns
 from tasks.connect import database
-from tasks.generate import configured, totals
+from tasks.generate import configured, totals, with_models
 from tasks.models.calls import Call, Model, Reply
 from tasks.models.chat import chat
 from tasks.models.offline import JUDGE
-from tasks.prompts import Prompt, prompts
+from tasks.parameters import Parameters
+from tasks.prompts import SHAPES, Prompt, prompts
 from tasks.run import Run
-from tasks.settings import Role, settings
+from tasks.settings import Role
 from tasks.verdicts import Verdict, judged
 
 IDEAL = ("faithfulness", "answer_relevance", "answer_correctness")
@@ -22,21 +24,11 @@ WHOLE = ("e2e_score", "faithfulness")
 Case = dict[str, Any]
 
 
-async def judge_ideal(run: Run, cases: pa.Table) -> pa.Table:
-    """Adds tier 2's judged metrics."""
-    return await judge(run, cases, IDEAL)
-
-
-async def judge_whole(run: Run, cases: pa.Table) -> pa.Table:
-    """Adds tier 3's judged metrics."""
-    return await judge(run, cases, WHOLE)
-
-
 def judge_identity(
-    language: str, metrics: Sequence[str], *, name: Literal["judge", "gate"] = "judge"
+    parameters: Parameters, language: str, metrics: Sequence[str], *, name: Literal["judge", "gate"] = "judge"
 ) -> dict[str, Any]:
     """What decides a judge's verdicts: the model that is asked for, its parameters, and the wording of its prompts."""
-    configuration = settings().model_copy(update={"language": language})
+    configuration = with_models(parameters).model_copy(update={"language": language})
     role: Role = getattr(configuration, name)
     known = prompts(configuration)
     wording = {metric: known[metric].digest for metric in metrics}
@@ -45,14 +37,17 @@ def judge_identity(
     return {"model": role.model, "temperature": role.temperature, "max_tokens": role.max_tokens, "prompts": wording}
 
 
-async def judge(run: Run, cases: pa.Table, metrics: Sequence[str]) -> pa.Table:
-    """Adds a column a metric, the judge's replies as received, its reasons, and what it cost.
+async def judge(run: Run, cases: pa.Table) -> pa.Table:
+    """Adds a column a judged metric, also the user's own, the judge's replies as received, its reasons, and its cost.
 
     A refusal is not judged: of an answerable question it is worth 0 to the user, and has nothing to be faithful about;
     of an unanswerable one it is right and has no score. A judge that fails leaves NULL and makes the case's status.
     """
     configuration = configured(run)
     known = prompts(configuration)
+    metrics = tuple(run.resolved["judge"]["prompts"])
+    if configuration.judge.base_url is None:  # the stand-in cannot read what a rubric asks
+        known = {name: prompt for name, prompt in known.items() if not name.startswith(RUBRIC)}
     async with chat("judge", configuration, database(), evaluation=run.id) as model:
         rows = await asyncio.gather(*(_case(model, known, case, metrics) for case in cases.to_pylist()))
     columns: dict[str, list[Any]] = {metric: [scores[metric] for scores, _ in rows] for metric in metrics}
@@ -65,18 +60,20 @@ async def _case(
 ) -> tuple[dict[str, float | None], dict[str, Verdict]]:
     """The scores of a case, and the verdicts they come from."""
     if case["status"] == "sut_refusal":
-        return {metric: _worth_of_refusal(case, metric, known[metric]) for metric in metrics}, {}
+        return {metric: _worth_of_refusal(case, metric) for metric in metrics}, {}
     if case["status"] != "ok":
         return dict.fromkeys(metrics), {}
-    asked = [metric for metric in metrics if all(case.get(name) for name in known[metric].shape.variables)]
+    possible = (metric for metric in metrics if metric in known)
+    asked = [metric for metric in possible if all(case.get(name) for name in known[metric].shape.variables)]
     given = await asyncio.gather(*(judged(model, Call(known[metric], case)) for metric in asked))
     verdicts = dict(zip(asked, given, strict=True))
     return {metric: verdicts[metric].value if metric in verdicts else None for metric in metrics}, verdicts
 
 
-def _worth_of_refusal(case: Case, metric: str, prompt: Prompt) -> float | None:
-    needed = (case[name] for name in prompt.shape.variables if name != "answer")
-    return 0.0 if metric != "faithfulness" and case["answerable"] is not False and all(needed) else None
+def _worth_of_refusal(case: Case, metric: str) -> float | None:
+    if metric == "faithfulness" or metric.startswith(RUBRIC) or case["answerable"] is False:
+        return None
+    return 0.0 if all(case[name] for name in SHAPES[metric].variables if name != "answer") else None
 
 
 def with_verdicts(cases: pa.Table, verdicts: list[dict[str, Verdict]], *, counting: str = "") -> pa.Table:

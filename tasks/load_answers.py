@@ -25,7 +25,9 @@ from tasks.labels import (
     topic_and_score,
 )
 from tasks.load import keep_loaded, loaded, read_source, sample, wants_vectors
-from tasks.parameters import Answering, Tier2, Tier3
+from tasks.parameters import Answering, Parameters, Tier2, Tier3
+from tasks.perturb import perturbed
+from tasks.prompts import rubrics
 from tasks.reuse import keep_answers
 from tasks.run import Run
 from tasks.score_texts import measuring_embedder
@@ -86,7 +88,8 @@ def _load_ideal(run: Run) -> Run:
     unit = default_unit(questions)
     cases, notes = annotated_cases(where.name, chosen, corpus, unit)
     cases = _with_context(_with_references(cases, chosen), chosen, corpus, parameters.context_tokens)
-    resolved = {"unit": unit, "generator": generator_identity(), **_measuring(where.language, IDEAL)} | made_with
+    resolved: dict[str, Any] = {"unit": unit, "generator": generator_identity(parameters)}
+    resolved |= _measuring(parameters, where.language, IDEAL) | made_with
     notes += [*_reference_notes(chosen), *_cut_notes(cases), *_reuse_notes(made_with)]
     return keep_loaded(run, where, cases, corpus, notes, **resolved)
 
@@ -109,8 +112,9 @@ def _load_whole(run: Run) -> Run:
     }
     resolved |= {"unit": parameters.unit} if parameters.unit != "auto" else {}
     if sut == "local":
-        resolved |= {"retriever": parameters.retriever or settings().retriever, "generator": generator_identity()}
-    resolved |= _measuring(where.language, WHOLE) | made_with
+        resolved |= {"retriever": parameters.retriever or settings().retriever}
+        resolved |= {"generator": generator_identity(parameters)}
+    resolved |= _measuring(parameters, where.language, WHOLE) | perturbed(parameters) | made_with
     cases, notes = annotated_cases(where.name, chosen, corpus, resolved["unit"])
     cases = _answer_states(_with_references(cases, chosen))
     resolved |= {"gain": "linear" if cases["grades"].null_count < len(cases) else "binary"}
@@ -120,8 +124,8 @@ def _load_whole(run: Run) -> Run:
 
 def _resumed(run: Run, metrics: Sequence[str]) -> Run:
     generates = "generator" in run.resolved and "answers_of" not in run.resolved
-    ours = {"generator": generator_identity()} if generates else {}
-    return unchanged(run, **ours, **_measuring(run.resolved["language"], metrics))
+    ours = {"generator": generator_identity(run.parameters)} if generates else {}
+    return unchanged(run, **ours, **_measuring(run.parameters, run.resolved["language"], metrics))
 
 
 def _system(parameters: Tier3) -> str:
@@ -137,6 +141,8 @@ def _system(parameters: Tier3) -> str:
 
 def _reused(run: Run, parameters: Answering) -> dict[str, Any]:
     """What the answers were made with that are scored again; nothing where new ones are asked for."""
+    if parameters.reuse_answers and perturbed(parameters):
+        raise InputError("answers to the questions as they are cannot be reused: leave out --perturbation")
     return keep_answers(run, parameters.reuse_answers) if parameters.reuse_answers else {}
 
 
@@ -144,8 +150,11 @@ def _reuse_notes(made_with: dict[str, Any]) -> list[Note]:
     return [{"note": "answers reused", "evaluation": made_with["answers_of"]}] if made_with else []
 
 
-def _measuring(language: str, metrics: Sequence[str]) -> dict[str, Any]:
-    return {"judge": judge_identity(language, metrics), "similarity_embedder": measuring_embedder()}
+def _measuring(parameters: Parameters, language: str, metrics: Sequence[str]) -> dict[str, Any]:
+    return {
+        "judge": judge_identity(parameters, language, (*metrics, *rubrics(settings()))),
+        "similarity_embedder": measuring_embedder(),
+    }
 
 
 def _with_references(cases: pa.Table, questions: list[Row]) -> pa.Table:

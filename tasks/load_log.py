@@ -36,7 +36,7 @@ async def load_dialogs(run: Run) -> Run:
 
 def _load_answered(run: Run) -> Run:
     if loaded(run):
-        return unchanged(run, judge=_identity_of_judge(run.tier, run.resolved["language"]))
+        return unchanged(run, judge=_identity_of_judge(run, run.resolved["language"]))
     parameters = run.parameters
     if not isinstance(parameters, Judging):
         raise TypeError(f"{run.tier} judges no logged answers")
@@ -55,13 +55,13 @@ def _load_answered(run: Run) -> Run:
         shown=shown,
         human_score=[{5: 1.0, 1: 0.0}.get(question["score"] or 0) for question in chosen],
     )
-    return keep_loaded(run, where, cases, corpus, [], judge=_identity_of_judge(run.tier, where.language))
+    return keep_loaded(run, where, cases, corpus, [], judge=_identity_of_judge(run, where.language))
 
 
-def _identity_of_judge(tier: str, language: str) -> dict[str, Any]:
-    if tier == "judge_pipeline":
-        return judge_identity(language, ["gate"], name="gate")
-    return judge_identity(language, ["faithfulness"])
+def _identity_of_judge(run: Run, language: str) -> dict[str, Any]:
+    if run.tier == "judge_pipeline":
+        return judge_identity(run.parameters, language, ["gate"], name="gate")
+    return judge_identity(run.parameters, language, ["faithfulness"])
 
 
 def _load_dialogs(run: Run) -> Run:

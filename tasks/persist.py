@@ -15,7 +15,6 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from db import journal
-from metrics.table import metrics_of
 from tasks.cases import declared
 from tasks.connect import database
 from tasks.failures import failures
@@ -24,7 +23,7 @@ from tasks.load import read_cases, statuses
 from tasks.report import summary
 from tasks.retrieve import unknown_ids
 from tasks.run import Run
-from tasks.score import Whole, coverage, strata, summarise
+from tasks.score import Whole, coverage, measured_by, strata, summarise
 from tasks.settings import settings
 
 log = logging.getLogger("yarus")
@@ -92,7 +91,7 @@ def comparability(run: Run, case_set_hash: str) -> dict[str, Any]:
     return {
         "tier": run.tier,
         "cases": run.resolved["cases"] | rule if "cases" in run.resolved else by_content,
-        "metrics": [metric.signature_with(**_options(run)) for metric in metrics_of(run.tier)],
+        "metrics": [metric.signature_with(**_options(run)) for metric in measured_by(run)],
         "labels": "annotation, else the log" if run.tier != "real_users" else "the log",
         **{name: run.resolved[name] for name in MEASURING if name in run.resolved},
     }
@@ -124,7 +123,7 @@ def _finish(run: Run, measure: Measure) -> dict[str, Any]:
     metrics = [
         value.row(stratum)
         for stratum, rows in strata(cases).items()
-        for value in summarise(run.tier, rows, seed=seed, options=_options(run), whole=measure(rows, seed))
+        for value in summarise(measured_by(run), rows, seed=seed, options=_options(run), whole=measure(rows, seed))
     ]
     path = publish(file, place(settings().results_root, run.tier, run.id, row["started_at"]))
     valid = share is not None and share >= settings().min_coverage

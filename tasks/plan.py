@@ -12,7 +12,6 @@ import pyarrow as pa
 from metrics.table import Tier
 from tasks.connect import database
 from tasks.generate import configured
-from tasks.judge import IDEAL, WHOLE
 from tasks.judge_judge import CHANGES
 from tasks.load import read_cases
 from tasks.load_answers import load_ideal, load_whole
@@ -57,19 +56,26 @@ def _planned(run: Run, cases: pa.Table) -> Planned:
     """Calls by role and prompt."""
     parameters = run.parameters
     rows = [row for row in cases.to_pylist() if row["status"] == "ok"]
-    referenced = sum(bool(row.get("reference")) for row in rows)
     if isinstance(parameters, Tier2):
-        judged = dict.fromkeys(IDEAL, len(rows)) | {"answer_correctness": referenced}
-        return {"generator": {"generation": _unbought(run, rows, parameters.repeats)}, "judge": judged}
+        return {"generator": {"generation": _unbought(run, rows, parameters.repeats)}, "judge": _judged(run, rows)}
     if isinstance(parameters, Tier3):
         local = run.resolved["sut"] == "local"
-        judged = dict.fromkeys(WHOLE, len(rows)) | {"e2e_score": referenced}
-        return {**({"generator": {"generation": len(rows)}} if local else {}), "judge": judged}
+        return {**({"generator": {"generation": len(rows)}} if local else {}), "judge": _judged(run, rows)}
     if isinstance(parameters, Judge):
         probes = (len(CHANGES) + 1) if parameters.probes else 0
         asked = Counter({"faithfulness": len(rows) * (parameters.repeats + probes)})
         return {"judge": asked | ({"generation": len(rows)} if parameters.probes else {})}
     return {"gate": {"gate": len(rows)}}
+
+
+def _judged(run: Run, rows: list[dict[str, Any]]) -> dict[str, int]:
+    """Calls of the judge by prompt: an answer is judged against a reference only where there is one."""
+    referenced = sum(bool(row.get("reference")) for row in rows)
+    known = prompts(configured(run))
+    return {
+        name: referenced if "reference" in known[name].shape.variables else len(rows)
+        for name in run.resolved["judge"]["prompts"]
+    }
 
 
 def _unbought(run: Run, rows: list[dict[str, Any]], repeats: int) -> int:

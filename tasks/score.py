@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from metrics import retrieval, text
-from metrics.metric import Metric, Tier
+from metrics.metric import RUBRIC, Metric
 from metrics.statistics import Interval, bootstrap_interval, bootstrap_totals, quantile_interval, share_interval
-from metrics.table import grade, metrics_of
+from metrics.table import grade, metric, metrics_of
 from tasks.cases import CANNOT_BE_MEASURED, MEASURED, STRATA, with_columns
 from tasks.run import Run
 
@@ -75,24 +75,29 @@ def score_rankings(run: Run, cases: pa.Table) -> pa.Table:
     return with_columns(cases, **columns)
 
 
+def measured_by(run: Run) -> tuple[Metric, ...]:
+    """The metrics of an evaluation: those of its tier, and the user's own that its judge is asked for."""
+    asked = run.resolved.get("judge", {}).get("prompts", ())
+    return (*metrics_of(run.tier), *(metric(f"avg_{name}") for name in asked if name.startswith(RUBRIC)))
+
+
 def summarise(
-    tier: Tier, cases: pa.Table, *, seed: int, options: dict[str, Any], whole: Mapping[str, Whole]
+    declared: Sequence[Metric], cases: pa.Table, *, seed: int, options: dict[str, Any], whole: Mapping[str, Whole]
 ) -> list[Value]:
-    """Every metric of the tier over the cases, with its 95 % interval.
+    """Every metric over the cases, with its 95 % interval.
 
     Args:
-        tier: decides the metrics.
+        declared: the metrics.
         cases: with a column for every per-case metric.
         seed: of the bootstrap.
         options: of the evaluation, for the metrics' signatures: gain, depth.
         whole: metrics that a step has computed over the set.
 
     Returns:
-        One value a metric of the tier, in the order of the table of metrics.
+        One value a metric, in the same order.
     """
-    declared = metrics_of(tier)
-    computed = {metric.name: WHOLE[metric.name](cases, seed) for metric in declared if metric.name in WHOLE}
-    return [_value(metric, cases, seed, options, computed | dict(whole)) for metric in declared]
+    computed = {row.name: WHOLE[row.name](cases, seed) for row in declared if row.name in WHOLE}
+    return [_value(row, cases, seed, options, computed | dict(whole)) for row in declared]
 
 
 def strata(cases: pa.Table) -> dict[str, pa.Table]:

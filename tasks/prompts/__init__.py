@@ -12,6 +12,7 @@ from string import Template
 from typing import Literal
 
 from db.errors import InputError, unknown
+from metrics.metric import RUBRIC
 from tasks.prompts.rubrics import Rubric, read_rubric
 from tasks.settings import Language, Settings
 
@@ -88,10 +89,24 @@ def prompts(settings: Settings) -> dict[str, Prompt]:
             found[name] = _own(path, name, repair)
     if settings.judge.prompt is not None:
         found.update(_own_of_judge(settings.judge.prompt, repair))
-    for path in _files(settings.rubrics) if settings.rubrics else ():
-        rubric = read_rubric(path, reserved=found)
+    for name, rubric in rubrics(settings).items():
         shape = Shape("judge", "score", rubric.variables, "answer")
-        found[rubric.name] = Prompt(rubric.name, shape, _rubric_template(rubric, language), repair)
+        found[name] = Prompt(name, shape, _rubric_template(rubric, language), repair)
+    return found
+
+
+def rubrics(settings: Settings) -> dict[str, Rubric]:
+    """The user's own judged metrics by the column that each gets: `rubric_politeness`.
+
+    Raises:
+        InputError: a file cannot be used, or two bear one name.
+    """
+    found: dict[str, Rubric] = {}
+    for path in _files(settings.rubrics) if settings.rubrics else ():
+        rubric = read_rubric(path)
+        if f"{RUBRIC}{rubric.name}" in found:
+            raise InputError(f"{path}: the name {rubric.name!r} is taken by another rubric; choose another one")
+        found[f"{RUBRIC}{rubric.name}"] = rubric
     return found
 
 

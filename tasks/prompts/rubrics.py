@@ -12,7 +12,6 @@ lines that begin with # are comments.
 """
 
 import re
-from collections.abc import Container
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,12 +32,8 @@ class Rubric:
     variables: tuple[str, ...]
 
 
-def read_rubric(path: Path, *, reserved: Container[str]) -> Rubric:
+def read_rubric(path: Path) -> Rubric:
     """Reads one rubric.
-
-    Args:
-        path: the file.
-        reserved: names that are taken.
 
     Raises:
         InputError: naming the file, what is wrong and what is expected.
@@ -50,8 +45,6 @@ def read_rubric(path: Path, *, reserved: Container[str]) -> Rubric:
     name = entries["name"]
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
         raise InputError(f"{path}: name {name!r}; expected small Latin letters, digits and _, for example politeness")
-    if name in reserved:
-        raise InputError(f"{path}: the name {name!r} is taken; choose another one")
     return Rubric(name, entries["question"], _scale(entries, path), _variables(entries, path))
 
 

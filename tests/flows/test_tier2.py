@@ -336,3 +336,46 @@ def test_half_the_replies_broken(
         assert {row[column] for row in rows if row["status"] == "parse_error"} == {None}
     kept = next(row["judge_raw"] for row in rows if row["status"] == "parse_error")
     assert [(reply["reply"], reply["status"]) for reply in kept] == [("Пожалуй, 0.9 из 1", "parse_error")] * 6
+
+
+RUBRIC = """name: politeness
+question: Насколько ответ вежлив?
+1: приветлив
+0: груб
+"""
+
+
+def test_rubrics_of_ones_own_are_judged_like_the_others(
+    served: Chaos, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = load(tmp_path, "polite", [question(i) for i in range(6)])
+    plain = evaluate("tier2", source=source)
+    (tmp_path / "rubrics").mkdir()
+    (tmp_path / "rubrics" / "any.txt").write_text(RUBRIC, encoding="utf-8")
+    monkeypatch.setenv("YARUS_RUBRICS", str(tmp_path / "rubrics"))
+    before = len(served.requests)
+    summary = evaluate("tier2", source=source)
+    asked = [request["messages"][0]["content"] for request in served.requests[before:]]
+    assert len(asked) == 6  # the other verdicts are in the store
+    assert all("Насколько ответ вежлив?" in text for text in asked)
+    given = [row["rubric_politeness"] for row in rows_of(summary)]
+    stored = summary["metrics"]["avg_rubric_politeness"]
+    assert stored["value"] == pytest.approx(math.fsum(given) / 6)
+    assert (stored["n_scored"], stored["n_total"], stored["grade"]) == (6, 6, None)
+    assert {row["metric"] for row in rows_of(summary)[0]["judge_raw"]} == {*JUDGED, "rubric_politeness"}
+    assert summary["comparability_key"] != plain["comparability_key"]
+    for metric in plain["metrics"]:
+        assert value(summary, metric) == value(plain, metric)
+
+
+def test_a_rubric_without_a_model_is_not_measured_and_spoils_nothing(
+    at_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "any.txt").write_text(RUBRIC, encoding="utf-8")
+    monkeypatch.setenv("YARUS_RUBRICS", str(tmp_path))
+    summary = evaluate("tier2", source="sample", limit=20)
+    stored = summary["metrics"]["avg_rubric_politeness"]
+    assert (stored["value"], stored["n_scored"]) == (None, 0)
+    assert "no language model judges" in stored["reason"]
+    assert "not_applicable" not in {row["status"] for row in rows_of(summary) if row["answer"] is not None}
+    assert value(summary, "avg_faithfulness") is not None

@@ -64,7 +64,7 @@ async def test_the_gate(answer, shown):
 
 async def test_a_rubric_needs_a_model(tmp_path):
     (tmp_path / "politeness.txt").write_text("name: politeness\nquestion: Вежлив?\n1: да\n0: нет", encoding="utf-8")
-    rubric = prompts(Settings(_env_file=None, rubrics=tmp_path))["politeness"]
+    rubric = prompts(Settings(_env_file=None, rubrics=tmp_path))["rubric_politeness"]
     reply = await Offline("judge").ask(Call(rubric, {"question": "?", "answer": "!"}))
     assert (reply.status, reply.raw) == ("not_applicable", "")
 

@@ -159,7 +159,7 @@ texts: answer, question
 def test_a_rubric_becomes_a_prompt(tmp_path):
     (tmp_path / "any.txt").write_text(RUBRIC, encoding="utf-8")
     for language, label in (("ru", "Эталон"), ("en", "Reference")):
-        rubric = prompts(Settings(_env_file=None, rubrics=tmp_path, language=language))["politeness"]
+        rubric = prompts(Settings(_env_file=None, rubrics=tmp_path, language=language))["rubric_politeness"]
         filled = rubric.fill(TEXTS)
         assert filled.startswith("Насколько ответ вежлив, если цена $5?\n")
         assert "1 - приветлив\n0.5 - нейтрален\n0 - груб" in filled
@@ -173,7 +173,6 @@ def test_a_rubric_becomes_a_prompt(tmp_path):
     [
         ("name: politeness", "", "no line 'name"),
         ("name: politeness", "name: Вежливость", "small Latin letters"),
-        ("name: politeness", "name: faithfulness", "is taken"),
         ("0: груб", "", "anchors are needed from '0"),
         ("0: груб", "0:", "anchors are needed"),
         ("1: приветлив", "1: a\n1: b", "line 8: '1' stands there twice"),
@@ -185,6 +184,13 @@ def test_a_rubric_becomes_a_prompt(tmp_path):
 def test_rubrics_that_cannot_be_used_say_why(tmp_path, old, new, message):
     (tmp_path / "any.txt").write_text(RUBRIC.replace(old, new), encoding="utf-8")
     with pytest.raises(InputError, match=message):
+        prompts(Settings(_env_file=None, rubrics=tmp_path))
+
+
+def test_two_rubrics_of_one_name(tmp_path):
+    for name in ("first", "second"):
+        (tmp_path / f"{name}.txt").write_text(RUBRIC, encoding="utf-8")
+    with pytest.raises(InputError, match=r"second.txt: the name 'politeness' is taken by another rubric"):
         prompts(Settings(_env_file=None, rubrics=tmp_path))
 
 
