@@ -181,6 +181,21 @@ case_set_row = Table(
     comment="the questions of frozen case sets with their labels",
 )
 
+analysis = Table(
+    "analysis",
+    OURS,
+    Column("id", Text, primary_key=True, comment="kind, start in UTC and a random part"),
+    Column("kind", Text, nullable=False, comment="sweep, robustness or corpus"),
+    Column("source", Text, nullable=False),
+    Column("state", Text, nullable=False, comment="running, completed, invalid, failed or cancelled"),
+    _at("started_at", "start in UTC", nullable=False),
+    _at("finished_at", "end in UTC; NULL while running"),
+    Column("parameters", JSONB, nullable=False, comment="as given"),
+    Column("document", JSONB, comment="what was found, as --json prints it; NULL before anything was"),
+    Index("analysis_by_start", "kind", "source", "started_at"),
+    comment="what was found over several evaluations: sweeps, robustness probes, corpus analytics",
+)
+
 ANNOTATION = "annotation"
 REQUIRED = ("question_answer", "chunk")
 
