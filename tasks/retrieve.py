@@ -24,6 +24,7 @@ from tasks.retrievers.dense import Dense, unit_vectors
 from tasks.retrievers.pgvector import Pgvector
 from tasks.run import Run
 from tasks.settings import settings
+from tasks.sharing import shared
 
 TIMED = 100
 """Questions of an evaluation that are timed alone, where a batch is faster than its questions."""
@@ -178,6 +179,13 @@ def retrieve(run: Run, cases: pa.Table) -> pa.Table:
 
 def rank(run: Run, questions: Sequence[str], k: int, *, unit: str, timed: int) -> list[Ranking]:
     """Rankings of k chunks, or of k pages by the best chunk of each, fetching more chunks until they are found."""
+    pages, _ = _opened(run)
+    named = tuple(run.resolved.get(name) for name in ("retriever", "embedder_identity", "vectors"))
+    place = (named, unit, k, hash(tuple(pages.items())))
+    return shared(place, questions, lambda some: _rank(run, some, k, unit=unit, timed=timed))
+
+
+def _rank(run: Run, questions: Sequence[str], k: int, *, unit: str, timed: int) -> list[Ranking]:
     pages, retriever = _opened(run)
     vectors = _question_vectors(run, questions)
     if unit == "chunk":
