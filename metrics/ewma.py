@@ -32,7 +32,9 @@ def chart(values: ArrayLike, *, weight: float = LAMBDA, sigmas: float = SIGMAS, 
     What is watched is the exponentially weighted mean, z = weight * value + (1 - weight) * z before, begun at the first
     value: it finds a small shift that lasts within days, and a large one at once. A night's band lies around the median
     of the nights before, as wide as their between-night deviation (robust: a single bad night does not widen it) lets z
-    wander. The deviation is estimated from few nights, so the normal quantile of `sigmas` becomes Student's.
+    wander. The newest 1 / weight - 1 of them, of which z is mostly made, are left out as soon as there are more than
+    it takes to warm up: otherwise a shift would hide itself. The deviation is estimated from few nights, so the normal
+    quantile of `sigmas` becomes Student's.
 
     Args:
         values: (n,) one a night, oldest first; NaN where a night has none: it is passed over.
@@ -64,7 +66,8 @@ def chart(values: ArrayLike, *, weight: float = LAMBDA, sigmas: float = SIGMAS, 
         smoothed[place] = mean
         if number < warm_up:
             continue
-        middle, width = float(np.median(nights[:number])), _width(nights[:number], weight, sigmas)
+        before = nights[: max(warm_up, number - round(1 / weight) + 1)]
+        middle, width = float(np.median(before)), _width(before, number + 1, weight, sigmas)
         low[place], high[place] = middle - width, middle + width
         beyond = abs(mean - middle) > width + 1e-9 * max(1.0, abs(middle))  # equal nights differ by rounding only
         side[place] = int(np.sign(mean - middle)) if beyond else 0
@@ -102,13 +105,19 @@ def deviation(values: ArrayLike) -> float:
     return float(np.sqrt(given.size * above) / abs(below))
 
 
-def _width(before: Floats, weight: float, sigmas: float) -> float:
-    """Half of the band of the night after these: how far z and their median lie apart where nothing happens."""
+def _width(before: Floats, night: int, weight: float, sigmas: float) -> float:
+    """Half of a night's band: how far z and the median of the nights before lie apart where nothing happens.
+
+    Args:
+        before: (n,) the nights that the band is made of.
+        night: number of the night, from 1; the nights between are in z alone.
+        weight, sigmas: as of `chart`.
+    """
     from scipy.special import stdtrit  # here, because it costs 0.1 s to import
 
     n = len(before)
-    old = (1 - weight) ** (2 * n)
-    # The variance of z, of the median, and what they share because both are made of the nights before.
-    share = old + weight / (2 - weight) * (1 - old) + (pi / 2 - 2 * (1 - weight)) / n
+    oldest = (1 - weight) ** (2 * (night - 1))
+    # The variance of z, that of the median, and twice what they share because both are made of the nights before.
+    share = oldest + weight / (2 - weight) * (1 - oldest) + (pi / 2 - 2 * (1 - weight) ** (night - n)) / n
     quantile = float(stdtrit(n - 1, NORMAL.cdf(sigmas)))
     return quantile * deviation(before) * float(np.sqrt(share))
