@@ -48,8 +48,10 @@ class Comparison:
 
     def adjusted(self, p: float) -> "Comparison":
         """The same comparison under another p, such as Holm's for the metrics of one gate."""
-        verdict = _verdict(self.difference, self.interval, p, better=self.better, margin=self.margin, alpha=self.alpha)
-        return replace(self, p=p, verdict=verdict)
+        if not min(self.p, p) < self.alpha:
+            return replace(self, p=p)  # shown under neither: the verdict of too few pairs stays
+        judged = verdict_of(self.difference, self.interval, p, better=self.better, margin=self.margin, alpha=self.alpha)
+        return replace(self, p=p, verdict=judged)
 
 
 def compare_paired(
@@ -110,7 +112,7 @@ def compare_paired(
     if units < 2:
         p, interval, method = UNDEFINED, NO_INTERVAL, "none: fewer than two pairs"
     elif yes_no and labels is None:
-        p, interval, method = *_compare_yes_no(before, after, confidence), "exact McNemar, Newcombe 10"
+        p, interval, method = *compare_yes_no(before, after, confidence), "exact McNemar, Newcombe 10"
     else:
         p = permutation_p(differences, seed=seed, resamples=resamples, groups=labels)
         interval = bootstrap_interval(differences, seed=seed, confidence=confidence, resamples=resamples, groups=labels)
@@ -120,7 +122,7 @@ def compare_paired(
         difference=difference,
         interval=interval,
         p=p,
-        verdict=_verdict(difference, interval, p, better=better, margin=margin, alpha=alpha)
+        verdict=verdict_of(difference, interval, p, better=better, margin=margin, alpha=alpha)
         if units >= fewest_pairs(alpha)
         else "inconclusive",
         n=n,
@@ -274,7 +276,8 @@ def _complete_pairs(
     return before[kept], after[kept], codes, int((~kept).sum())
 
 
-def _compare_yes_no(before: Floats, after: Floats, confidence: float) -> tuple[float, Interval]:
+def compare_yes_no(before: Floats, after: Floats, confidence: float) -> tuple[float, Interval]:
+    """Exact McNemar p and Newcombe's paired interval of two (n,) columns of 0 and 1."""
     only_a, only_b = int((before > after).sum()), int((after > before).sum())
     both = int((before * after).sum())
     counts = (both, only_a, only_b, len(before) - both - only_a - only_b)
@@ -287,9 +290,10 @@ def _sign_patterns(n: int) -> Floats:
     return np.where(bits, -1.0, 1.0)
 
 
-def _verdict(
+def verdict_of(
     difference: float, interval: Interval, p: float, *, better: Direction, margin: float, alpha: float
 ) -> Verdict:
+    """What a difference, its interval and its p say together; how, stands at `compare_paired`."""
     if p < alpha:
         if better == "neither":
             return "changed"

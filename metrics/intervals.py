@@ -183,7 +183,7 @@ def bootstrap_totals(
         value = float(statistic(totals))
         draws = statistic(_resampled_totals(units, resamples, np.random.default_rng(seed)))
         jackknife = statistic(totals - units) if method == "bca" else None
-    return _interval(value, draws, jackknife, confidence)
+    return interval_of_draws(value, draws, jackknife, confidence)
 
 
 def bootstrap_statistic(
@@ -219,7 +219,7 @@ def bootstrap_statistic(
     generator = np.random.default_rng(seed)
     drawn = (generator.integers(0, len(members), len(members)) for _ in range(resamples))
     draws = np.array([statistic(np.concatenate([members[unit] for unit in units])) for units in drawn])
-    return _interval(float(statistic(np.arange(n))), draws, None, confidence)
+    return interval_of_draws(float(statistic(np.arange(n))), draws, None, confidence)
 
 
 def quantile_interval(
@@ -343,7 +343,7 @@ def _resampled_totals(units: Floats, resamples: int, generator: np.random.Genera
     return sums.T
 
 
-def _interval(value: float, draws: Floats, jackknife: Floats | None, confidence: float) -> Interval:
+def interval_of_draws(value: float, draws: Floats, jackknife: Floats | None, confidence: float) -> Interval:
     """Percentile interval of the draws, BCa where the jackknife values are given."""
     defined = draws[~np.isnan(draws)]
     if np.isnan(value) or not defined.size:

@@ -1,12 +1,13 @@
 """How large a difference has to be for a comparison of this size to find it."""
 
 from collections.abc import Hashable, Sequence
+from functools import lru_cache
 from math import ceil, log2
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from metrics.intervals import NORMAL, UNDEFINED, group_codes, group_totals
+from metrics.intervals import NORMAL, UNDEFINED, Floats, group_codes, group_totals
 
 
 def smallest_detectable_difference(
@@ -75,14 +76,24 @@ def _detectable_share(n: int, changed: int, alpha: float, power: float) -> float
 
 def _mcnemar_power(n: int, changing: float, difference: float, alpha: float) -> float:
     """Chance that p < alpha where this share of n pairs changes and the shares differ by `difference`."""
-    from scipy.special import bdtr, bdtrik  # here, because it costs 0.1 s to import
+    from scipy.special import bdtr  # here, because it costs 0.1 s to import
 
     # Beyond eight standard deviations nothing is left to sum.
-    most = min(n, int(n * changing + 8 * np.sqrt(n * changing)) + 1)
-    counts = np.arange(1, most + 1)
-    chances = np.diff(bdtr(np.arange(most + 1.0), n, changing))
-    # The largest number of changes against the trend with which so many changes are still significant.
-    against = np.floor(np.nan_to_num(bdtrik(alpha / 2, counts, 0.5)))
-    against -= 2 * bdtr(against, counts, 0.5) >= alpha
+    expected, reach = n * changing, 8 * np.sqrt(n * changing * (1 - changing)) + 1
+    fewest, most = max(1, int(expected - reach)), min(n, int(expected + reach))
+    counts = np.arange(fewest, most + 1)
+    chances = np.diff(bdtr(np.arange(fewest - 1.0, most + 1.0), n, changing))
+    against = _most_against(n, alpha)[counts - 1]
     found = np.where(against >= 0, bdtr(against, counts, (1 - difference / changing) / 2), 0.0)
     return float((chances * found).sum())
+
+
+@lru_cache(maxsize=16)
+def _most_against(n: int, alpha: float) -> Floats:
+    """For 1..n changes, the largest number of them against the trend with which they are still significant."""
+    from scipy.special import bdtr, bdtrik
+
+    counts = np.arange(1, n + 1)
+    against = np.floor(np.nan_to_num(bdtrik(alpha / 2, counts, 0.5)))
+    against -= 2 * bdtr(against, counts, 0.5) >= alpha
+    return np.asarray(against)

@@ -1,0 +1,101 @@
+"""Random draws of cases that serve many numbers at once: how often each unit is drawn, or which units are swapped."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from metrics.intervals import Floats, Ints
+
+_BLOCK_CELLS = 2_000_000
+_FAR = 5.0
+"""Standard deviations within which a drawn quantile is looked for: beyond lie less than one in a million."""
+
+
+def resamples(units: int, count: int, seed: int) -> Iterator[tuple[slice, Floats]]:
+    """Bootstrap draws, block by block: rows of the block, and how often each draw has each unit (rows, units)."""
+    generator = np.random.default_rng(seed)
+    for rows in _blocks(count, units):
+        weights = np.empty((rows.stop - rows.start, units))
+        for draw in weights:  # one at a time: the counts stay in the cache
+            draw[:] = np.bincount(generator.integers(0, units, units), minlength=units)
+        yield rows, weights
+
+
+def swaps(units: int, count: int, seed: int) -> Iterator[tuple[slice, Floats]]:
+    """Which units have their sides swapped (1) or not (0): all patterns where there are no more than `count`."""
+    generator = np.random.default_rng(seed)
+    every = all_swaps(units, count)
+    for rows in _blocks(every or count, units):
+        if every:
+            yield rows, (np.arange(rows.start, rows.stop)[:, None] >> np.arange(units) & 1).astype(np.float64)
+        else:
+            bits = generator.integers(0, 256, (rows.stop - rows.start, -(-units // 8)), dtype=np.uint8)
+            yield rows, np.unpackbits(bits, axis=1, count=units).astype(np.float64)
+
+
+def all_swaps(units: int, count: int) -> int:
+    """How many patterns of swaps there are, if no more than `count`; else 0."""
+    return 2**units if units < 63 and 2**units <= count else 0
+
+
+class QuantileOfDraws:
+    """The quantile of drawn values, exact but for draws beyond five standard deviations, without sorting each draw.
+
+    The values are sorted once. In a draw, the quantile lies near its place in the sorted values: only the values about
+    there are counted one by one, all below at once.
+    """
+
+    def __init__(self, values: Floats, codes: Ints, units: int, quantile: float, *, inverted: Floats | None = None):
+        """Sorts the values.
+
+        Args:
+            values: (m,).
+            codes: (m,) the unit that each belongs to.
+            units: how many there are.
+            quantile: 0..1, linearly interpolated.
+            inverted: (m,) 1 where a value is in a draw if its unit is not, for swaps; default: nowhere.
+        """
+        order = np.argsort(values, kind="stable")
+        self._values, self._codes, self._quantile = values[order], codes[order], quantile
+        turned = np.zeros(len(values)) if inverted is None else inverted[order]
+        self._offset, self._sign = turned, 1 - 2 * turned
+        m = len(values)
+        reach = int(_FAR * m * np.sqrt(quantile * (1 - quantile) / max(1, len(np.unique(codes))))) + 2
+        self._window = slice(max(0, int(m * quantile) - reach), min(m, int(m * quantile) + reach))
+        before = slice(0, self._window.start)
+        counts = (
+            np.bincount(self._codes[part], weights=self._sign[part], minlength=units) for part in (before, slice(None))
+        )
+        self.columns = np.column_stack([*counts])
+        """(units, 2) what a unit drawn once adds to the values below the window, and to all."""
+
+    def __call__(self, weights: Floats, totals: Floats) -> Floats:
+        """The quantile of each draw.
+
+        Args:
+            weights: (draws, units) how often each draw has each unit.
+            totals: (draws, 2) weights @ columns: one matrix product for all numbers is cheaper than one for each.
+
+        Returns:
+            (draws,) NaN for an empty one.
+        """
+        window = self._window
+        size = totals[:, 1] + self._offset.sum()
+        counted = weights[:, self._codes[window]] * self._sign[window] + self._offset[window]
+        upto = counted.cumsum(axis=1) + (totals[:, 0] + self._offset[: window.start].sum())[:, None]
+        place = (np.maximum(size, 1) - 1) * self._quantile
+        lower = np.floor(place + 1e-9)
+        found = [self._values[window.start + self._nth(upto, nth)] for nth in (lower, lower + 1)]
+        between = np.maximum(place - lower, 0.0)
+        return np.where(size < 0.5, np.nan, found[0] + between * np.where(between > 0, found[1] - found[0], 0.0))
+
+    def _nth(self, upto: Floats, nth: Floats) -> Ints:
+        """Where in the window the nth value (from 0) of each draw stands."""
+        places: Ints = np.minimum((upto <= nth[:, None] + 0.5).sum(axis=1), upto.shape[1] - 1)
+        return places
+
+
+def _blocks(count: int, units: int) -> Iterator[slice]:
+    size = max(1, _BLOCK_CELLS // max(1, units))
+    for start in range(0, count, size):
+        yield slice(start, min(start + size, count))
