@@ -3,10 +3,13 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test check bench mutate clean
+.PHONY: demo test check serve bench mutate clean
 
 demo: .venv/.installed
 	@$(BIN)/yarus demo
+
+serve: .venv/.installed
+	@exec $(BIN)/yarus serve
 
 test: .venv/.installed
 	$(BIN)/pytest

@@ -11,6 +11,8 @@ from flows.commands_export import export
 from flows.commands_load import load
 from flows.commands_read import cases, runs, show
 from flows.commands_run import demo, doctor, run
+from flows.commands_serve import serve
+from flows.commands_trend import trend
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -22,7 +24,7 @@ def cli() -> None:
     """
 
 
-for _command in (demo, load, run, runs, show, cases, doctor, export, dataset):
+for _command in (demo, load, run, runs, show, cases, doctor, export, dataset, serve, trend):
     cli.add_command(_command)
 
 

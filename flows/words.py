@@ -86,6 +86,12 @@ RU = {
     "stale_label": "разметка устарела (страницы нет в корпусе)",
     "not_applicable": "неприменимо",
     "skipped_budget": "не хватило бюджета",
+    "serving starts": "Запускается: обычно до 15 секунд.",
+    "serving ui": "Prefect (запуск, расписание, ход):  {ui}",
+    "serving reports": "Отчёты:                             {reports}",
+    "serving deployments": "Развёртываний: {deployments}. Для yarus run в другом окне: export PREFECT_API_URL={api}",
+    "serving stop": "Остановить: Ctrl-C. Идущие прогоны остановятся, их можно продолжить.",
+    "serving stopped": "Остановлено.",
 }
 EN = {
     "overview": "All tiers",
@@ -173,5 +179,11 @@ EN = {
     "stale_label": "stale label (its page is not in the corpus)",
     "not_applicable": "not applicable",
     "skipped_budget": "budget spent",
+    "serving starts": "Starting; this usually takes less than 15 seconds.",
+    "serving ui": "Prefect (runs, schedules, progress):  {ui}",
+    "serving reports": "Reports:                              {reports}",
+    "serving deployments": "Deployments: {deployments}. For yarus run elsewhere: export PREFECT_API_URL={api}",
+    "serving stop": "Stop with Ctrl-C. What runs then is stopped and can be resumed.",
+    "serving stopped": "Stopped.",
 }
 WORDS = {"ru": RU, "en": EN}

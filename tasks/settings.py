@@ -113,6 +113,8 @@ class Settings(BaseSettings):
     budget_usd: float | None = Field(None, gt=0, description="an evaluation stops before it costs more")
     evaluation_timeout_s: float | None = Field(None, gt=0, description="no model is called any more after this time")
     language: Language = "ru"
+    prefect_database_url: SecretStr | None = Field(None, description="PostgreSQL for Prefect; default: SQLite in home")
+    report_url: str | None = Field(None, description="where the report pages are served; yarus serve sets it")
     min_coverage: float = Field(0.95, ge=0, le=1, description="below this share of measured cases: invalid")
 
     @field_validator("home")
@@ -128,7 +130,7 @@ class Settings(BaseSettings):
     def _nothing_secret(cls, value: str, info: ValidationInfo) -> str:
         return open_address(value, f"{PREFIX}{str(info.field_name).upper()}_SERVICE")
 
-    @field_validator("database_url", "source_url")
+    @field_validator("database_url", "source_url", "prefect_database_url")
     @classmethod
     def _postgresql_only(cls, value: SecretStr | None) -> SecretStr | None:
         if value is None:
@@ -150,7 +152,9 @@ class Settings(BaseSettings):
 
     def public(self) -> dict[str, object]:
         """The settings without secrets, as they are stored with an evaluation."""
-        values = self.model_dump(mode="json", exclude={"database_url", "source_url"}, exclude_none=True)
+        values = self.model_dump(
+            mode="json", exclude={"database_url", "source_url", "prefect_database_url"}, exclude_none=True
+        )
         for name in ("database_url", "source_url"):
             secret: SecretStr | None = getattr(self, name)
             if secret is not None:

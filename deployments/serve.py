@@ -1,0 +1,181 @@
+"""`yarus serve`: server, deployments, worker and report pages, from one start to one stop."""
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+import subprocess
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, nullcontext
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from dotenv import dotenv_values
+
+from deployments import pages, server
+from tasks.settings import PREFIX, settings
+
+if TYPE_CHECKING:
+    from deployments.declared import Declared
+    from deployments.worker import Worker
+
+log = logging.getLogger("yarus")
+CANCEL_S = 30.0
+"""Longest wait for running evaluations to stop."""
+
+
+class Serving(NamedTuple):
+    """What is served, and where."""
+
+    ui: str
+    reports: str
+    deployments: int
+    api: str
+
+
+def serve(*, host: str, port: int, report_port: int, scheduled: bool, ready: Callable[[Serving], None]) -> None:
+    """Serves until it is stopped by Ctrl-C or SIGTERM; what runs then is cancelled and can be resumed.
+
+    Args:
+        host: where server and pages listen.
+        port: of the Prefect server, where PREFECT_API_URL names no other.
+        report_port: of the report pages.
+        scheduled: whether the deployments' schedules are active.
+        ready: called when all of it works.
+
+    Raises:
+        InputError: a host or a setting that cannot be.
+        ServerUnavailable: a port is taken, or the Prefect server does not answer, is too old, or has ended.
+        DatabaseUnavailable: our database or Prefect's cannot be used.
+    """
+    given = os.environ.get("PREFECT_API_URL")
+    home = settings().home.absolute()
+    server.require_free(host, report_port, "--report-port")
+    if not given:
+        server.require_free(host, port, "--port")
+    api = given or f"http://{_reached(host)}:{port}/api"
+    reports = f"http://{_seen(host)}:{report_port}"
+    _prepare(home, host, port, api, reports)
+    if given:
+        server.require_compatible(given)
+    words = home / "prefect" / "server.log"
+    ui = given.removesuffix("/api") if given else f"http://{_seen(host)}:{port}"
+    with nullcontext() if given else server.running(host, port, words) as process, _stoppable():
+        deployments = _everything_imported()  # while the server starts
+        if process:
+            server.wait_until_ready(api, process, words)
+        with pages.served(home / "reports", host, report_port):
+            addresses = Serving(ui, reports, len(deployments), api)
+            asyncio.run(_work(deployments, process, words, scheduled=scheduled, ready=lambda: ready(addresses)))
+
+
+def _prepare(home: Path, host: str, port: int, api: str, reports: str) -> None:
+    """Puts into the environment what server, worker and the runs that it starts go by; what the user has set stays."""
+    found = settings()
+    url = found.prefect_database_url.get_secret_value() if found.prefect_database_url else None
+    database = server.database_of(home, url)
+    # Runs start in a process of their own, which may stand elsewhere: they get what `.env` says, and whole paths.
+    for name, value in dotenv_values(".env").items():
+        if name.upper().startswith(PREFIX) and value is not None:
+            os.environ.setdefault(name.upper(), value)
+    os.environ |= {"PWD": str(Path.cwd()), "YARUS_HOME": str(home), "PREFECT_API_URL": api, "GIT_VERSION": built_from()}
+    for name, value in {
+        "PREFECT_API_DATABASE_CONNECTION_URL": database,
+        "PREFECT_SERVER_API_HOST": host,
+        "PREFECT_SERVER_API_PORT": str(port),
+        "PREFECT_UI_API_URL": "/api",  # by whatever name the browser knows this machine
+        "PREFECT_LOGGING_SERVER_LEVEL": "WARNING",
+        "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "ERROR",
+        "PREFECT_WORKER_QUERY_SECONDS": "2",
+        "PYTHONSAFEPATH": "1",  # no file of the current folder is taken for a module of Prefect's
+        "YARUS_REPORT_URL": reports,
+    }.items():
+        os.environ.setdefault(name, value)
+
+
+def built_from() -> str:
+    """The version of Yarus, and the commit where it is a git checkout: `0.1.0+862e072`."""
+    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--exclude=*"]
+    try:
+        commit = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return version("yarus")
+    return f"{version('yarus')}+{commit}"
+
+
+def _everything_imported() -> list["Declared"]:
+    """The deployments, their flows imported: what cannot run is found here. Our database is started, too."""
+    from deployments.declared import declared, flow_of
+    from tasks.connect import database
+
+    database()
+    deployments = declared()
+    for deployment in deployments:
+        flow_of(deployment)
+    return deployments
+
+
+async def _work(
+    deployments: list["Declared"],
+    process: "subprocess.Popen[bytes] | None",
+    words: Path,
+    *,
+    scheduled: bool,
+    ready: Callable[[], None],
+) -> None:
+    from prefect.client.orchestration import get_client
+
+    from deployments.declared import register
+
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    async with get_client() as client:
+        await register(client, deployments, scheduled=scheduled)
+    pool = deployments[0]["work_pool"]["name"]
+    async with _working(pool) as (worker, working):
+        if not stop.is_set():
+            ready()
+        while not (stop.is_set() or working.done() or (process and process.poll() is not None)):  # noqa: ASYNC110 - a process sets no event
+            await asyncio.sleep(0.2)
+        if process and process.poll() is not None:
+            raise server.ServerUnavailable(f"Prefect's server has ended by itself; see {words}")
+        if not working.done():
+            await worker.cancel_runs(CANCEL_S)
+        if working.done() and not stop.is_set():
+            working.result()
+
+
+@asynccontextmanager
+async def _working(pool: str) -> AsyncIterator[tuple["Worker", "asyncio.Task[None]"]]:
+    """A worker of the pool while the block lasts."""
+    from deployments.worker import Worker
+
+    worker = Worker(pool, name=f"yarus serve on {socket.gethostname()}")
+    working = asyncio.create_task(worker.start(printer=log.debug))
+    try:
+        yield worker, working
+    finally:
+        working.cancel()
+        await asyncio.wait([working])
+
+
+@contextmanager
+def _stoppable() -> Iterator[None]:
+    """Ends quietly when it is stopped before everything runs."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        log.info("stopped")
+
+
+def _reached(host: str) -> str:
+    """The name by which this machine reaches what listens at the host."""
+    return {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)  # noqa: S104
+
+
+def _seen(host: str) -> str:
+    """The name by which people reach it."""
+    return socket.gethostname() if host in ("0.0.0.0", "::") else _reached(host)  # noqa: S104

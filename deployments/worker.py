@@ -1,0 +1,44 @@
+"""The worker of `yarus serve`: Prefect's, which runs every flow run in a process of its own, and can be stopped."""
+
+import asyncio
+import time
+from abc import ABC
+from typing import Any
+from uuid import UUID
+
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId
+from prefect.client.schemas.objects import FlowRun
+from prefect.states import Cancelling
+from prefect.workers.process import ProcessJobConfiguration, ProcessWorker, ProcessWorkerResult
+
+
+class Worker(ProcessWorker, ABC):  # ABC, though it can be made: otherwise Prefect enters it as a type of worker
+    """Knows which flow runs are its own: those are cancelled when it stops, and no other worker's."""
+
+    def __init__(self, work_pool_name: str, **named: Any) -> None:
+        super().__init__(work_pool_name, **named)
+        self.own: set[UUID] = set()
+
+    async def run(
+        self, flow_run: FlowRun, configuration: ProcessJobConfiguration, task_status: Any = None
+    ) -> ProcessWorkerResult:
+        """See `ProcessWorker`."""
+        self.own.add(flow_run.id)
+        try:
+            return await super().run(flow_run, configuration, task_status)
+        finally:
+            self.own.discard(flow_run.id)
+
+    async def cancel_runs(self, patience_s: float) -> None:
+        """Cancels what runs here, as the button in the UI does, and waits until it has stopped."""
+        if not self.own:
+            return
+        wanted = FlowRunFilter(id=FlowRunFilterId(any_=list(self.own)))
+        async with get_client() as client:
+            for flow_run in await client.read_flow_runs(flow_run_filter=wanted):
+                if flow_run.state is None or not flow_run.state.is_final():
+                    await client.set_flow_run_state(flow_run.id, Cancelling(message="yarus serve was stopped"))
+        deadline = time.monotonic() + patience_s
+        while self.own and time.monotonic() < deadline:  # noqa: ASYNC110 - a set has no event
+            await asyncio.sleep(0.1)
