@@ -9,9 +9,11 @@ from db.errors import DatabaseUnavailable, InputError, ModelUnavailable
 from flows.commands_dataset import dataset
 from flows.commands_export import export
 from flows.commands_load import load
+from flows.commands_prune import prune
 from flows.commands_read import cases, runs, show
 from flows.commands_run import demo, doctor, run
 from flows.commands_serve import serve
+from flows.commands_sweep import robustness, sweep
 from flows.commands_trend import trend
 
 
@@ -24,7 +26,7 @@ def cli() -> None:
     """
 
 
-for _command in (demo, load, run, runs, show, cases, doctor, export, dataset, serve, trend):
+for _command in (demo, load, run, runs, show, cases, doctor, export, dataset, serve, trend, prune, sweep, robustness):
     cli.add_command(_command)
 
 

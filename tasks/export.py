@@ -12,16 +12,29 @@ from typing import Any, TextIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 from sqlalchemy import Engine
+from sqlalchemy.exc import SQLAlchemyError
 
 from db import journal
 from db.errors import InputError
 from tasks.report import cases_where, summary
+from tasks.settings import masked
 
 PORTION = 2_000
 """Rows that are turned into Python objects at a time."""
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """What a spreadsheet takes for the beginning of a formula."""
-METRIC: tuple[str, ...] = ("metric", "stratum", "value", "ci_low", "ci_high", "n_scored", "n_total", "grade", "direction", "reason")
+METRIC: tuple[str, ...] = (
+    "metric",
+    "stratum",
+    "value",
+    "ci_low",
+    "ci_high",
+    "n_scored",
+    "n_total",
+    "grade",
+    "direction",
+    "reason",
+)
 METRIC += ("signature",)
 Write = Callable[[pa.Table, Path], None]
 
@@ -88,8 +101,10 @@ def to_mlflow(engine: Engine, evaluation_id: str, uri: str | None) -> dict[str, 
 
     Raises:
         InputError: MLflow is not installed, there is no such evaluation, it is not finished, or its run is there.
+        OSError: the tracking store cannot be reached or refuses us.
     """
     os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")  # before the import, which looks at it
+    os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")  # by itself it would wait four minutes for nobody
     try:
         import mlflow
         from mlflow.exceptions import MlflowException
@@ -100,9 +115,9 @@ def to_mlflow(engine: Engine, evaluation_id: str, uri: str | None) -> dict[str, 
         raise InputError(f"evaluation {found['evaluation_id']} is {found['state']} and has no metrics")
     place = uri or mlflow.get_tracking_uri()
     try:
-        return {"tracking_uri": place, **_log(mlflow.MlflowClient(tracking_uri=place), found)}
-    except MlflowException as error:
-        raise InputError(f"MLflow at {place}: {error}") from None
+        return {"tracking_uri": masked(place), **_log(mlflow.MlflowClient(tracking_uri=place), found)}
+    except (MlflowException, SQLAlchemyError) as error:
+        raise OSError(f"MLflow at {masked(place)}: {error}. Check --tracking-uri") from None
 
 
 def mlflow_name(metric: str, stratum: str = "") -> str:

@@ -1,0 +1,173 @@
+"""What may be removed from our own tables: old evaluations and stores, and everything of one user."""
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Engine, cast, delete, func, or_, select, update
+from sqlalchemy import Text as SqlText
+from sqlalchemy.engine import RowMapping
+
+from db import case_sets, tables
+from db.engine import reaching
+from db.journal import FINISHED
+from db.sources import Source
+from db.tables import analysis, call, case_set, case_set_row, embedding, evaluation
+
+USED_VECTORS = ("embedder_identity", "similarity_embedder")
+"""What of the resolved parameters names the embedders whose vectors an evaluation used."""
+ERASED = "cases erased"
+
+
+def evaluations(engine: Engine, *, source: str | None = None) -> list[RowMapping]:
+    """All evaluations, newest first; of one source where it is named."""
+    wanted = select(evaluation).order_by(evaluation.c.started_at.desc(), evaluation.c.id.desc())
+    with reaching(engine), engine.connect() as connection:
+        return list(connection.execute(wanted.where(evaluation.c.source == source) if source else wanted).mappings())
+
+
+def last_of_their_keys(rows: Sequence[RowMapping]) -> set[str]:
+    """The ids of the newest completed evaluation of every comparability key.
+
+    Args:
+        rows: evaluations, newest first.
+    """
+    newest: dict[str, str] = {}
+    for row in rows:
+        if row["state"] == "completed":
+            newest.setdefault(row["comparability_key"], row["id"])
+    return set(newest.values())
+
+
+def newest_of_their_kind(rows: Sequence[RowMapping], n: int) -> set[str]:
+    """The ids of the n newest finished evaluations of every tier and source.
+
+    Args:
+        rows: evaluations, newest first.
+    """
+    kept: dict[tuple[str, str], list[str]] = {}
+    for row in rows:
+        of = kept.setdefault((row["tier"], row["source"]), [])
+        if row["state"] in FINISHED and len(of) < n:
+            of.append(row["id"])
+    return {name for names in kept.values() for name in names}
+
+
+def forget(engine: Engine, evaluation_id: str) -> None:
+    """Removes the rows of an evaluation: itself, its metrics, its batches."""
+    with reaching(engine), engine.begin() as connection:
+        connection.execute(delete(evaluation).where(evaluation.c.id == evaluation_id))
+
+
+def old_calls(engine: Engine, before: datetime, *, remove: bool) -> int:
+    """How many replies of language models are older; they are removed if that is wanted."""
+    return _counted(engine, call, call.c.created_at < before, remove=remove)
+
+
+def unused_vectors(engine: Engine, kept: Collection[str], *, remove: bool) -> int:
+    """How many stored vectors are of embedders that none of the kept evaluations used."""
+    used: set[str] = set()
+    for row in evaluations(engine):
+        if row["id"] in kept:
+            used |= {str((row["resolved"] or {}).get(name)) for name in USED_VECTORS}
+    return _counted(engine, embedding, embedding.c.model.not_in(used), remove=remove)
+
+
+def calls_of(engine: Engine, evaluation_ids: Collection[str], *, remove: bool) -> int:
+    """How many replies those evaluations paid for, or evaluations that are gone or unknown.
+
+    What a model was asked is not stored, only its hash: a reply cannot be told to be about one case.
+    """
+    known = select(evaluation.c.id)
+    theirs = or_(
+        call.c.evaluation_id.in_(evaluation_ids), call.c.evaluation_id.is_(None), call.c.evaluation_id.not_in(known)
+    )
+    return _counted(engine, call, theirs, remove=remove)
+
+
+def vectors_of(engine: Engine, hashes: Collection[bytes], *, remove: bool) -> int:
+    """How many stored vectors are of texts with those hashes."""
+    return _counted(engine, embedding, embedding.c.text_hash.in_(hashes), remove=remove)
+
+
+def analyses_with(engine: Engine, source: str, texts: Collection[str], *, remove: bool) -> int:
+    """How many documents of analyses of a source have one of the texts in them."""
+    with reaching(engine), engine.connect() as connection:
+        rows = connection.execute(select(analysis.c.id, analysis.c.document).where(analysis.c.source == source)).all()
+    found = [row.id for row in rows if any(text in said for said in _strings(row.document) for text in texts)]
+    return _counted(engine, analysis, analysis.c.id.in_(found), remove=remove)
+
+
+def frozen_ids(engine: Engine, source: str, user: str) -> set[str]:
+    """The ids of a user's questions in case sets that were frozen from a source."""
+    of = select(case_set.c.name).where(case_set.c.source == source)
+    theirs = case_set_row.c.name.in_(of) & (case_set_row.c.content["user_id"].astext == user)
+    with reaching(engine), engine.connect() as connection:
+        return set(connection.scalars(select(case_set_row.c.question_id).where(theirs)))
+
+
+def frozen_with(engine: Engine, source: str, question_ids: Collection[str], *, remove: bool) -> int:
+    """How many questions of case sets frozen from a source have those ids.
+
+    A set that loses some is another set: its hash and number are made anew, and nothing before is comparable.
+    """
+    of = select(case_set.c.name).where(case_set.c.source == source)
+    theirs = case_set_row.c.name.in_(of) & case_set_row.c.question_id.in_(question_ids)
+    with reaching(engine), engine.begin() as connection:
+        names = list(connection.scalars(select(case_set_row.c.name).where(theirs)))
+        if remove:
+            connection.execute(delete(case_set_row).where(theirs))
+            for name in set(names):
+                chosen = select(case_set_row.c.content).where(case_set_row.c.name == name)
+                left: list[dict[str, Any]] = list(connection.scalars(chosen))
+                values = {"sha256": case_sets.content_hash(left), "n_cases": len(left)}
+                this = case_set.c.name == name
+                connection.execute(
+                    update(case_set).where(this).values(**values) if left else delete(case_set).where(this)
+                )
+    return len(names)
+
+
+def note_erased(engine: Engine, evaluation_id: str, n: int, case_ids: Collection[str]) -> None:
+    """Notes in a finished evaluation how many of its cases are erased, in place of an earlier such note."""
+    this = evaluation.c.id == evaluation_id
+    with reaching(engine), engine.begin() as connection:
+        resolved = dict(connection.scalar(select(evaluation.c.resolved).where(this).with_for_update()) or {})
+        others = [note for note in resolved.get("notes", []) if note["note"] != ERASED]
+        resolved["notes"] = [*others, {"note": ERASED, "n": n}]
+        if "failures" in resolved:
+            first = [case_id for case_id in resolved["failures"]["fix_first"] if case_id not in case_ids]
+            resolved["failures"] = resolved["failures"] | {"fix_first": first}
+        connection.execute(update(evaluation).where(this).values(resolved=resolved))
+
+
+def questions_of(source: Source, question_ids: Collection[str], *, remove: bool) -> dict[str, int]:
+    """How many rows of a loaded source are those questions and their annotations; of production none: it is not ours.
+
+    Returns:
+        `annotations` and `questions`.
+    """
+    if source.kind != "loaded":
+        return {"annotations": 0, "questions": 0}
+    question, label = source.tables["question_answer"], source.tables[tables.ANNOTATION]
+    keys = {"annotations": label.c.question_id, "questions": question.c.id}
+    return {
+        name: _counted(source.engine, key.table, cast(key, SqlText).in_(question_ids), remove=remove)
+        for name, key in keys.items()
+    }
+
+
+def _counted(engine: Engine, table: Any, which: Any, *, remove: bool) -> int:
+    with reaching(engine), engine.begin() as connection:
+        if remove:
+            return connection.execute(delete(table).where(which)).rowcount
+        return connection.scalar(select(func.count()).select_from(table).where(which)) or 0
+
+
+def _strings(document: Any) -> list[str]:
+    """All texts in a document."""
+    if isinstance(document, dict):
+        return [text for value in document.values() for text in _strings(value)]
+    if isinstance(document, list):
+        return [text for value in document for text in _strings(value)]
+    return [document] if isinstance(document, str) else []

@@ -1,0 +1,174 @@
+"""Erasure: everything that Yarus keeps of one user's questions."""
+
+import hashlib
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlalchemy import Engine
+from sqlalchemy.engine import RowMapping
+
+from db import journal, retention
+from db.errors import InputError
+from db.sources import Source, read_questions, snapshot
+from tasks import files
+from tasks.connect import source as source_of
+from tasks.run import bury_the_dead
+from tasks.settings import settings
+
+EMBEDDED = ("question", "asked", "text", "answer", "reference")
+"""Columns of the table of cases whose texts are embedded."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What there is of a user."""
+
+    user: str
+    source: Source
+    question_ids: set[str]
+    texts: set[str]
+    """Their questions, and the answers and references beside them."""
+    questions: set[str]
+    """Of the texts, their questions."""
+    rows: dict[str, int]
+    """Evaluation -> rows of its file that are theirs."""
+    evaluations: list[RowMapping] = field(default_factory=list)
+    """All of the source."""
+
+    @property
+    def case_ids(self) -> set[str]:
+        """Their questions as cases of any tier."""
+        name = self.source.name
+        return {f"{name}:{part}{key}" for key in self.question_ids for part in ("", "questions:")}
+
+
+def find(engine: Engine, user: str, name: str) -> Found:
+    """What there is of a user: their questions in the source, and rows of its evaluations that are theirs.
+
+    A row is theirs by the id of the question, or because the evaluation says so where the source has lost it.
+
+    Raises:
+        InputError: no such source, or an evaluation of it is running.
+        OSError: the file of an evaluation cannot be read, so that nobody knows whether it holds their questions.
+    """
+    where = source_of(name)
+    bury_the_dead(engine)
+    rows = retention.evaluations(engine, source=name)
+    if running := [row["id"] for row in rows if row["state"] == "running"]:
+        raise InputError(f"evaluation {running[0]} is running over {name}; wait for it or stop it, then erase")
+    with snapshot(where) as connection:
+        asked = [row for row in read_questions(connection, where, all_rows=True) if str(row["user_id"]) == user]
+    ids = {row["question_id"] for row in asked} | retention.frozen_ids(engine, name, user)
+    texts = {row[column] for row in asked for column in ("question", "answer") if row[column]}
+    found = Found(user, where, set(ids), texts, {row["question"] for row in asked if row["question"]}, {}, rows)
+    for row in rows:
+        _search(row, found)
+    if found.question_ids > ids:  # what one file knows of the user's ids leads to rows of another
+        for row in rows:
+            _search(row, found)
+    return found
+
+
+def erase(engine: Engine, found: Found, *, dry_run: bool) -> dict[str, Any]:
+    """Erases it: the questions themselves last, so that after a kill the same command finds them and goes on.
+
+    Production itself is never written. Metrics stay: they are figures over many.
+
+    Returns:
+        `user`, `source`, `evaluations`: id -> rows, and how many `questions`, `annotations`, `case_set_rows`,
+        `analyses`, `calls`, `vectors`, `folders`; `reports`: the pages removed; `dry_run`.
+    """
+    name, theirs, remove = found.source.name, set(found.rows), not dry_run
+    nothing = not (found.question_ids or theirs)
+    paying = set() if nothing else theirs | {row["id"] for row in found.evaluations if row["parquet"] is None}
+    hashes = {hashlib.sha256(text.encode("utf-8", "replace")).digest() for text in found.texts}
+    folders = [] if nothing else [folder for row in found.evaluations if (folder := _work(row["id"])).exists()]
+    reports = list(_reports(theirs))
+    document: dict[str, Any] = {
+        "user": found.user,
+        "source": name,
+        "evaluations": found.rows,
+        "calls": 0 if nothing else retention.calls_of(engine, paying, remove=remove),
+        "vectors": retention.vectors_of(engine, hashes, remove=remove),
+        "analyses": retention.analyses_with(engine, name, found.questions, remove=remove),
+        "folders": len(folders),
+        "reports": [str(path) for path in reports],
+        "dry_run": dry_run,
+    }
+    if remove:
+        for folder in folders:
+            shutil.rmtree(folder)
+        for path in reports:
+            path.unlink(missing_ok=True)
+        for row in found.evaluations:
+            _rewrite(engine, row, found)
+    document["case_set_rows"] = retention.frozen_with(engine, name, found.question_ids, remove=remove)
+    return document | retention.questions_of(found.source, found.question_ids, remove=remove)
+
+
+def _search(row: RowMapping, found: Found) -> None:
+    """Adds what the file of an evaluation holds of the user."""
+    if row["parquet"] is None:
+        return
+    try:
+        cases = files.read(row["parquet"])
+    except FileNotFoundError:
+        return  # nothing is kept of it
+    except (OSError, pa.ArrowInvalid) as error:
+        raise OSError(
+            f"evaluation {row['id']}: its file {row['parquet']} cannot be read ({error}), so that nobody knows whose "
+            "questions it holds; remove the file, then erase again. Nothing was erased"
+        ) from None
+    theirs = cases.filter(_mask(cases, found))
+    if len(theirs) == 0:
+        return
+    found.rows[row["id"]] = len(theirs)
+    found.question_ids.update(_texts(theirs, "question_id"))
+    found.questions.update(_texts(theirs, "question"))
+    found.texts.update(text for column in EMBEDDED for text in _texts(theirs, column))
+
+
+def _texts(cases: pa.Table, column: str) -> list[str]:
+    return [text for text in cases[column].to_pylist() if text] if column in cases.column_names else []
+
+
+def _mask(cases: pa.Table, found: Found) -> pa.ChunkedArray:
+    """Which cases are theirs."""
+    by_id = pc.is_in(cases["case_id"], value_set=pa.array(sorted(found.case_ids), pa.string()))
+    by_user = pc.equal(cases["group"], f"user {found.user}") if "group" in cases.column_names else by_id
+    return pc.or_(by_id, pc.fill_null(by_user, False))
+
+
+def _rewrite(engine: Engine, row: RowMapping, found: Found) -> None:
+    """Puts the file without their rows in place of the one with them; the journal is told first.
+
+    The note counts from the number of cases asked, so that after a kill between the two it is made the same again.
+    """
+    if row["id"] not in found.rows:
+        return
+    with journal.alive(engine, row["id"]), tempfile.TemporaryDirectory(dir=settings().home) as folder:
+        cases = files.read(row["parquet"])
+        left = cases.filter(pc.invert(_mask(cases, found)))
+        retention.note_erased(engine, row["id"], (row["n_cases"] or len(cases)) - len(left), found.case_ids)
+        file = Path(folder) / "cases.parquet"
+        files.write_whole(left, file)
+        files.publish(file, row["parquet"])
+
+
+def _work(evaluation_id: str) -> Path:
+    return settings().home.absolute() / "work" / evaluation_id
+
+
+def _reports(theirs: set[str]) -> Iterator[Path]:
+    """Report pages that tell of one of the evaluations, by name or content; they can be made again."""
+    folder = settings().home.absolute() / "reports"
+    for path in sorted(folder.rglob("*.html")) if theirs and folder.is_dir() else ():
+        text = path.read_text(encoding="utf-8", errors="replace")
+        if any(name in path.name or name in text for name in theirs):
+            yield path

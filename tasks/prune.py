@@ -1,0 +1,153 @@
+"""Retention: evaluations, working folders and stores that are old enough to go."""
+
+import re
+import shutil
+import tomllib
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Engine
+from sqlalchemy.engine import RowMapping
+
+from db import journal, retention
+from db.errors import InputError
+from tasks.files import place, remove
+from tasks.settings import settings
+
+UNITS = {"h": "hours", "d": "days", "w": "weeks"}
+FOLDER = re.compile(r"\w+-\d{8}-\d{6}-[0-9a-f]{4}")
+"""Of the working folder of an evaluation: its id."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be removed, and what stays although it is old."""
+
+    evaluations: list[RowMapping]
+    kept: dict[str, int]
+    """Reason -> evaluations that are old and stay."""
+    folders: list[Path]
+    """Working folders of evaluations that are gone or finished."""
+    calls_before: datetime | None
+    """Replies of language models older than this go too, with vectors that nobody uses; None: none."""
+
+
+def plan(
+    engine: Engine,
+    *,
+    older_than: timedelta | None,
+    keep_last: int = 0,
+    gates: Sequence[Path] = (),
+    with_calls: bool = False,
+    everything: bool = False,
+) -> Plan:
+    """What goes by age. Never one that is running; never a pinned baseline.
+
+    Args:
+        engine: of our own database.
+        older_than: by their start; None: all but those that `keep_last` keeps.
+        keep_last: of every tier and source the newest finished ones stay, whatever their age.
+        gates: gate files whose baselines stay.
+        with_calls: replies in the call store that are as old, and vectors of embedders that no evaluation left used.
+        everything: also the last completed evaluation of a comparability key, which trends and comparisons need.
+
+    Raises:
+        InputError: a gate file cannot be read, or pins an evaluation that there is none of.
+    """
+    before = datetime.now(UTC) - (older_than or timedelta())
+    folders = _folders()  # before the rows: the row of an evaluation is there before its folder
+    rows = retention.evaluations(engine)
+    pinned = {journal.find(engine, name)["id"] for gate in gates for name in baselines(gate)}
+    staying = {
+        "pinned": pinned,
+        "newest": retention.newest_of_their_kind(rows, keep_last),
+        "last of key": set() if everything else retention.last_of_their_keys(rows),
+        "running": {row["id"] for row in rows if row["state"] == "running"},
+    }
+    old = [row for row in rows if row["started_at"] < before]
+    kept = {why: sum(row["id"] in ids for row in old) for why, ids in staying.items()}
+    going = [row for row in old if not any(row["id"] in ids for ids in staying.values())]
+    gone = {row["id"] for row in going}
+    needed = {row["id"] for row in rows if row["id"] not in gone and row["state"] not in journal.FINISHED}
+    stale = [folder for folder in folders if folder.name not in needed]
+    return Plan(going, {why: n for why, n in kept.items() if n}, stale, before if with_calls else None)
+
+
+def prune(engine: Engine, chosen: Plan, *, dry_run: bool) -> dict[str, Any]:
+    """Removes what was planned: of each evaluation the file first, so that a kill leaves nothing that is not found.
+
+    Returns:
+        `evaluations`: the ids; `skipped`: of those that were resumed meanwhile; `kept`: reason -> number; `folders`,
+        `calls`, `vectors`: how many; `dry_run`.
+    """
+    skipped = [] if dry_run else [row["id"] for row in chosen.evaluations if not _removed(engine, row)]
+    for folder in () if dry_run else chosen.folders:
+        if folder.name not in skipped:
+            shutil.rmtree(folder, ignore_errors=True)
+    going = [row["id"] for row in chosen.evaluations if row["id"] not in skipped]
+    document: dict[str, Any] = {"evaluations": going, "skipped": skipped, "kept": chosen.kept}
+    document |= {"folders": len(chosen.folders), "calls": 0, "vectors": 0, "dry_run": dry_run}
+    if chosen.calls_before is not None:
+        left = {row["id"] for row in retention.evaluations(engine)} - set(going)
+        document["calls"] = retention.old_calls(engine, chosen.calls_before, remove=not dry_run)
+        document["vectors"] = retention.unused_vectors(engine, left, remove=not dry_run)
+    return document
+
+
+def age(text: str) -> timedelta:
+    """The time in `90d`, `12w`, `36h`.
+
+    Raises:
+        InputError: it is of another form.
+    """
+    parsed = re.fullmatch(r"(\d{1,5})([hdw])", text.strip())
+    if parsed is None:
+        raise InputError(f"--older-than {text!r}: expected a number and h, d or w, for example 90d")
+    return timedelta(**{UNITS[parsed[2]]: int(parsed[1])})
+
+
+def baselines(gate: Path) -> set[str]:
+    """The evaluations that a gate file pins: every `baseline` in it, wherever it stands.
+
+    Raises:
+        InputError: it is no TOML file, or cannot be read.
+    """
+    try:
+        document = tomllib.loads(gate.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"--gate {gate}: {error}; nothing was removed") from None
+    return set(_pinned(document))
+
+
+def _pinned(document: Any) -> Iterator[str]:
+    if isinstance(document, list):
+        for part in document:
+            yield from _pinned(part)
+    for name, value in document.items() if isinstance(document, dict) else ():
+        if name == "baseline" and isinstance(value, str):
+            yield value
+        else:
+            yield from _pinned(value)
+
+
+def _folders() -> list[Path]:
+    """The working folders of evaluations."""
+    work = settings().home.absolute() / "work"
+    there = sorted(work.iterdir()) if work.is_dir() else []
+    return [folder for folder in there if folder.is_dir() and FOLDER.fullmatch(folder.name)]
+
+
+def _removed(engine: Engine, row: RowMapping) -> bool:
+    """Removes an evaluation, unless somebody is resuming it."""
+    with ExitStack() as held:
+        try:
+            held.enter_context(journal.alive(engine, row["id"]))
+        except InputError:
+            return False
+        remove(row["parquet"] or place(settings().results_root, row["tier"], row["id"], row["started_at"]))
+        retention.forget(engine, row["id"])
+    return True
