@@ -49,7 +49,7 @@ def perturbed(parameters: Parameters) -> dict[str, Any]:
         return {}
     if kind == "paraphrase" and settings().generator.base_url is None:
         raise InputError("the perturbation 'paraphrase' needs a language model: set YARUS_GENERATOR__BASE_URL")
-    return {"perturbation": {"kind": kind, "seed": parameters.seed, "version": 1}}
+    return {"perturbation": f"{kind}|seed:{parameters.seed}|v:1"}
 
 
 def change(question: str, kind: Perturbation, *, seed: int) -> str:
@@ -106,7 +106,7 @@ async def ask_otherwise(run: Run, cases: pa.Table) -> pa.Table:
     """
     if "perturbation" not in run.resolved:
         return cases
-    questions, kind = cases["question"].to_pylist(), run.resolved["perturbation"]["kind"]
+    questions, kind = cases["question"].to_pylist(), run.resolved["perturbation"].partition("|")[0]
     statuses, reasons = cases["status"].to_pylist(), cases["reason"].to_pylist()
     if kind == "paraphrase":
         asked = await _paraphrases(run, questions)

@@ -1,0 +1,39 @@
+"""Robustness: the same questions with typing errors, in lower case and so on; do ranks and answers stay?"""
+
+import asyncio
+from typing import Any
+
+from prefect import flow, task
+from prefect.cache_policies import NO_CACHE
+
+from db import analyses
+from flows.sweep import evaluated
+from tasks.arms import outcome
+from tasks.connect import database
+from tasks.parameters import Robustness
+from tasks.robustness import arms, combined
+
+
+@flow(name="robustness", flow_run_name="robustness {parameters.source}")
+async def robustness(parameters: Robustness) -> dict[str, Any]:
+    """Evaluates the questions as they are and changed in every way; one kind that fails does not stop the others.
+
+    Args:
+        parameters: what to ask, and how.
+
+    Returns:
+        The probes, as `yarus robustness --json` prints them.
+    """
+    given = parameters.model_dump(mode="json")
+    with analyses.analysing(database(), "robustness", parameters.source, given) as robustness_id:
+        outcomes = [outcome(arm, await evaluated(arm)) for arm in arms(parameters)]
+        return await compare_kinds(robustness_id, parameters, outcomes)
+
+
+@task(task_run_name="compare the kinds", cache_policy=NO_CACHE)
+async def compare_kinds(robustness_id: str, parameters: Robustness, outcomes: list[dict[str, Any]]) -> dict[str, Any]:
+    """Writes what the probes come to."""
+    found = await asyncio.to_thread(combined, parameters, outcomes)
+    document = {"robustness_id": robustness_id} | found
+    await asyncio.to_thread(analyses.keep, database(), robustness_id, document, document["state"])
+    return document

@@ -1,0 +1,52 @@
+"""Sweep: generators, judges, embedders, retrievers and depths against each other on the same cases."""
+
+import asyncio
+from importlib import import_module
+from typing import Any
+
+from prefect import flow, task
+from prefect.artifacts import acreate_table_artifact
+from prefect.cache_policies import NO_CACHE
+
+from tasks.arms import Arm, outcome
+from tasks.parameters import Sweep
+from tasks.sharing import rankings_shared
+from tasks.sweep_view import rows
+from tasks.sweeping import Sweeping, sweeping
+
+
+@flow(name="sweep", flow_run_name="sweep {parameters.source}")
+async def sweep(parameters: Sweep) -> dict[str, Any]:
+    """Evaluates every arm, one after another; one that fails does not stop the others.
+
+    Args:
+        parameters: what to compare, and on what.
+
+    Returns:
+        The sweep, as `yarus sweep --json` prints it.
+    """
+    with sweeping(parameters) as running, rankings_shared():
+        for arm in running.waiting():
+            running.keep(outcome(arm, await evaluated(arm)))
+        document = await compare_arms(running)
+        await show_arms(document)
+        return document
+
+
+async def evaluated(arm: Arm) -> Any:
+    """The summary of an arm's evaluation, or what ended it."""
+    evaluate = getattr(import_module(f"flows.{arm.tier}"), arm.tier)
+    state = await evaluate(arm.parameters, return_state=True)
+    return await state.aresult(raise_on_failure=False)
+
+
+@task(task_run_name="compare the arms", cache_policy=NO_CACHE)
+async def compare_arms(running: Sweeping) -> dict[str, Any]:
+    """Writes what the arms come to."""
+    return await asyncio.to_thread(running.finish)
+
+
+@task(task_run_name="show the arms", cache_policy=NO_CACHE)
+async def show_arms(document: dict[str, Any]) -> None:
+    """The table of arms, as an artifact in the Prefect UI."""
+    await acreate_table_artifact(rows(document), key="sweep", description=document["sweep_id"])
