@@ -8,6 +8,7 @@ import click
 from db.errors import DatabaseUnavailable, InputError, ModelUnavailable
 from flows.commands_dataset import dataset
 from flows.commands_export import export
+from flows.commands_gate import gate
 from flows.commands_load import load
 from flows.commands_prune import prune
 from flows.commands_read import cases, runs, show
@@ -26,7 +27,23 @@ def cli() -> None:
     """
 
 
-for _command in (demo, load, run, runs, show, cases, doctor, export, dataset, serve, trend, prune, sweep, robustness):
+for _command in (
+    demo,
+    load,
+    run,
+    runs,
+    show,
+    cases,
+    doctor,
+    export,
+    dataset,
+    serve,
+    trend,
+    gate,
+    prune,
+    sweep,
+    robustness,
+):
     cli.add_command(_command)
 
 
