@@ -14,13 +14,13 @@ from pydantic import ValidationError
 from rich.console import Console
 from rich.status import Status
 
-from db import journal
+from db import analyses, journal
 from db.errors import InputError, unknown
 from db.sources import verify
 from tasks.connect import database, source
 from tasks.dataset.freeze import frozen
 from tasks.files import store
-from tasks.parameters import FLOWS, TIERS, Nightly, Parameters, Retrieval, Tier3
+from tasks.parameters import FLOWS, TIERS, Nightly, Parameters, Retrieval, Sweep, Tier3
 from tasks.retrievers import retriever_kind
 from tasks.settings import masked, open_address, settings
 
@@ -94,7 +94,10 @@ def check(chosen: Parameters) -> None:
         DatabaseUnavailable: the database cannot be reached.
     """
     if chosen.resume:
-        journal.find(database(), chosen.resume)
+        if isinstance(chosen, Sweep):
+            analyses.find(database(), "sweep", chosen.resume)
+        else:
+            journal.find(database(), chosen.resume)
         return
     configuration = settings()
     store(configuration.results_root)
