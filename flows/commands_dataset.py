@@ -76,6 +76,19 @@ def split(name: str, at: str, into: tuple[str, str], as_json: bool) -> None:
     _tell(split(name, moment, into), print_split, as_json=as_json)
 
 
+@dataset.command()
+@source
+@evaluations
+@click.option("--examples", default=10, show_default=True, type=click.IntRange(0), help="How many of each to name.")
+@as_json
+def audit(source: str, evaluations: tuple[str, ...], examples: int, as_json: bool) -> None:
+    """Look for what is wrong with a source's questions and labels: stale, repeated, contradicting, personal …"""
+    from flows.printing_dataset import print_audit
+    from tasks.dataset.audit import audit
+
+    _tell(audit(source, evaluations, examples=examples), print_audit, as_json=as_json)
+
+
 def _tell(document: Any, show: Any, *, as_json: bool) -> None:
     """The document for programs, or a table in the language of the settings."""
     from tasks.report import as_json as text

@@ -52,5 +52,22 @@ def print_split(document: Document, language: str) -> None:
         _console().print(words["without time"].format(n=document["without_time"]))
 
 
+def print_audit(document: Document, language: str) -> None:
+    """What looks wrong, with examples."""
+    words = WORDS[language]
+    console = _console()
+    console.print(words["audited"].format(**document), style="bold")
+    for kind in (name for name in document if isinstance(document[name], dict)):
+        finding = document[kind]
+        count = words["not looked for"] if finding["count"] is None else str(finding["count"])
+        console.print(f"{words[kind]}: {count}", style="bold" if finding["count"] else "")
+        if finding.get("reason"):
+            console.print(f"  {words['no rankings']}", style="dim", soft_wrap=True)
+        for place in finding["examples"]:
+            rest = {name: value for name, value in place.items() if name not in ("question_id", "question")}
+            more = ", ".join(f"{name} {value}" for name, value in rest.items())
+            console.print(f"  {escape(place['question_id'])}  {escape(place['question'])}  [dim]{escape(more)}[/]")
+
+
 def _some(ids: list[str]) -> str:
     return ", ".join(ids[:SHOWN]) + (" …" if len(ids) > SHOWN else "")

@@ -1,0 +1,154 @@
+"""Texts that say almost the same: MinHash finds candidates, the edit distance decides.
+
+Two texts are near-duplicates if they are not equal once normalised (case, ё, punctuation, white space), have an Indel
+similarity of at least `SIMILAR` with their words in either order, the same digits, and if the words that only one of
+them has are alike too: «зимняя сессия» is no «летняя сессия», however many letters they share. Pairs that share no band
+of their MinHash signatures (24 bands of 3 values over sets of character trigrams) are not looked at: of pairs with a
+Jaccard similarity of 0.7 that is one in 24,000, of pairs with 0.5 one in 25.
+
+Reference: Broder 1997, On the resemblance and containment of documents.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+from rapidfuzz import fuzz
+from rapidfuzz.process import cpdist
+
+from tasks.models.offline import COMMON
+
+SIMILAR = 0.8
+ALIKE = 0.7
+"""Least similarity of what two texts do not share."""
+BANDS, ROWS = 24, 3
+GRAM = 3
+CROWD = 30
+"""A bucket with more texts than this is a common phrase: each is compared with as many that follow by their letters."""
+BLOCK = 20_000
+WORD = re.compile(r"\w+")
+DIGITS = re.compile(r"\d+")
+IDLE = COMMON - {"не", "нет", "без", "not", "no"}
+"""Words that change nothing when they are left out."""
+
+
+def normalised(text: str) -> str:
+    """The words of a text in lower case, ё as е: what makes two texts the same question."""
+    return " ".join(WORD.findall(unicodedata.normalize("NFC", text).casefold().replace("ё", "е")))
+
+
+def near_duplicates(texts: Sequence[str], *, similar: float = SIMILAR) -> list[tuple[int, int, float]]:
+    """Pairs of texts that are almost the same.
+
+    Args:
+        texts: n normalised texts; equal ones and empty ones are in no pair.
+        similar: least Indel similarity, 0..1.
+
+    Returns:
+        (first, second, similarity) with first < second, most similar first.
+    """
+    first_at: dict[str, int] = {}
+    for number, text in enumerate(texts):
+        if len(text) >= GRAM:
+            first_at.setdefault(text, number)
+    unique = list(first_at)
+    if len(unique) < 2:
+        return []
+    pairs = _candidates(unique)
+    scores = _similarities(unique, pairs)
+    near = [
+        (unique[one], unique[other], score)
+        for (one, other), score in zip(pairs[scores >= similar].tolist(), scores[scores >= similar], strict=True)
+    ]
+    found = []
+    for one, other, score in near:
+        if _same_rest(one, other):
+            first, second = sorted((first_at[one], first_at[other]))
+            found.append((first, second, float(score)))
+    return sorted(found, key=lambda pair: (-pair[2], pair[0], pair[1]))
+
+
+def alike(one: str, other: str) -> bool:
+    """Whether two normalised texts are equal or near-duplicates."""
+    if one == other:
+        return True
+    score = max(fuzz.ratio(one, other), fuzz.token_sort_ratio(one, other)) / 100
+    return score >= SIMILAR and _same_rest(one, other)
+
+
+def _similarities(texts: Sequence[str], pairs: NDArray[np.int64]) -> NDArray[np.float64]:
+    """0..1 each, of the texts as they are or with their words in the order of letters, whichever is more."""
+    left, right = ([texts[number] for number in side] for side in pairs.T)
+    scores = (cpdist(left, right, scorer=scorer, dtype=np.float32) for scorer in (fuzz.ratio, fuzz.token_sort_ratio))
+    return np.asarray(np.maximum(*scores), dtype=np.float64) / 100
+
+
+def _same_rest(one: str, other: str) -> bool:
+    """Whether the words that only one of the texts has differ by spelling, not by meaning, as far as letters tell."""
+    if sorted(DIGITS.findall(one)) != sorted(DIGITS.findall(other)):
+        return False
+    left, right = one.split(), other.split()
+    rest = ["".join(w for w in words if w not in others and w not in IDLE)
+            for words, others in ((left, right), (right, left))]  # fmt: skip
+    return rest == ["", ""] or fuzz.ratio(*rest) >= 100 * ALIKE
+
+
+def _candidates(texts: Sequence[str]) -> NDArray[np.int64]:
+    """Pairs that share a band of their signatures, (m, 2), each once."""
+    signatures = _signatures(texts)
+    pairs: list[NDArray[np.int64]] = [np.empty((0, 2), dtype=np.int64)]
+    order_of_letters = np.argsort(np.argsort(np.asarray(texts, dtype=object)))
+    for band in range(BANDS):
+        rows = np.ascontiguousarray(signatures[:, band * ROWS : (band + 1) * ROWS])
+        keys = _mixed(rows)
+        order = np.lexsort((order_of_letters, keys))
+        edges = np.flatnonzero(np.diff(keys[order])) + 1
+        found = [pair for bucket in np.split(order, edges) if len(bucket) > 1 for pair in _within(bucket)]
+        if found:
+            pairs.append(np.sort(np.array(found, dtype=np.int64), axis=1))
+    return np.unique(np.concatenate(pairs), axis=0)
+
+
+def _within(bucket: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+    members = bucket.tolist()
+    if len(members) <= CROWD:
+        yield from combinations(members, 2)
+        return
+    for number, one in enumerate(members):
+        for other in members[number + 1 : number + 1 + CROWD]:
+            yield one, other
+
+
+def _mixed(rows: NDArray[np.uint32]) -> NDArray[np.uint64]:
+    """One number of the values of a band."""
+    key = np.zeros(len(rows), dtype=np.uint64)
+    for column in rows.T:
+        key = (key ^ column) * np.uint64(0x9E3779B97F4A7C15)
+    return key
+
+
+def _signatures(texts: Sequence[str]) -> NDArray[np.uint32]:
+    """(n, BANDS * ROWS): the least hash of a text's trigrams, by so many hash functions a x + b of 64 bits."""
+    generator = np.random.default_rng(0)
+    factors = generator.integers(1, 2**63, BANDS * ROWS, dtype=np.uint64) | np.uint64(1)
+    shifts = generator.integers(0, 2**63, BANDS * ROWS, dtype=np.uint64)
+    signatures = np.empty((len(texts), BANDS * ROWS), dtype=np.uint32)
+    for start in range(0, len(texts), BLOCK):
+        block = texts[start : start + BLOCK]
+        codes = np.frombuffer("".join(block).encode("utf-32-le", "surrogatepass"), dtype=np.uint32).astype(np.uint64)
+        lengths = np.array([len(text) for text in block])
+        begins = np.concatenate(([0], np.cumsum(lengths)[:-1]))
+        grams = (codes[:-2] << np.uint64(42)) ^ (codes[1:-1] << np.uint64(21)) ^ codes[2:]
+        grams = np.concatenate(
+            (grams, grams[-1:], grams[-1:])
+        )  # as long as the texts; the last two are never looked at
+        inside = np.concatenate([np.arange(begin, begin + n - 2) for begin, n in zip(begins, lengths, strict=True)])
+        kept = grams[inside]
+        bounds = np.concatenate(([0], np.cumsum(lengths - 2)[:-1]))
+        for column, (factor, shift) in enumerate(zip(factors, shifts, strict=True)):
+            hashed = ((kept * factor + shift) >> np.uint64(32)).astype(np.uint32)
+            signatures[start : start + len(block), column] = np.minimum.reduceat(hashed, bounds)
+    return signatures
