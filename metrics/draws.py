@@ -1,14 +1,49 @@
 """Random draws of cases that serve many numbers at once: how often each unit is drawn, or which units are swapped."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from typing import NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
 from metrics.intervals import Floats, Ints
 
+Statistic: TypeAlias = Callable[[Floats], Floats]
+Key = TypeVar("Key", bound=Hashable)
+
 _BLOCK_CELLS = 2_000_000
 _FAR = 5.0
 """Standard deviations within which a drawn quantile is looked for: beyond lie less than one in a million."""
+
+
+class Side(NamedTuple):
+    """A number of one evaluation: totals over units and what follows from them, or a quantile."""
+
+    parts: Floats
+    """(units, p) what each unit adds to each total."""
+    statistic: Statistic
+    """Totals (..., p) -> values (...); NaN where it has none."""
+    quantile: "QuantileOfDraws | None" = None
+
+
+def draw_values(sides: Mapping[Key, Side], units: int, *, seed: int, count: int) -> dict[Key, Floats]:
+    """The value of every number in each of `count` resamples of the same units."""
+    table, places = stacked({key: side.parts for key, side in sides.items()}, units)
+    out = {key: np.empty(count) for key in sides}
+    for rows, weights in resamples(units, count, seed) if sides else ():
+        totals = weights @ table
+        for key, side in sides.items():
+            own = totals[:, places[key]]
+            out[key][rows] = side.statistic(own) if side.quantile is None else side.quantile(weights, own)
+    return out
+
+
+def stacked(tables: Mapping[Key, Floats], units: int) -> tuple[Floats, dict[Key, slice]]:
+    """All columns side by side, (units, columns), and where those of each table stand."""
+    places, start = {}, 0
+    for key, table in tables.items():
+        places[key] = slice(start, start + table.shape[1])
+        start += table.shape[1]
+    return np.hstack([np.zeros((units, 0)), *tables.values()]), places
 
 
 def resamples(units: int, count: int, seed: int) -> Iterator[tuple[slice, Floats]]:
@@ -66,7 +101,7 @@ class QuantileOfDraws:
         counts = (
             np.bincount(self._codes[part], weights=self._sign[part], minlength=units) for part in (before, slice(None))
         )
-        self.columns = np.column_stack([*counts])
+        self.columns: Floats = np.column_stack([*counts]).astype(np.float64)
         """(units, 2) what a unit drawn once adds to the values below the window, and to all."""
 
     def __call__(self, weights: Floats, totals: Floats) -> Floats:

@@ -4,20 +4,18 @@ Drawing the cases is what a bootstrap and a permutation test cost. Here each dra
 from totals over cases (a mean, F1, kappa, corpus BLEU), by one matrix product, and quantiles.
 """
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from metrics.comparison import Comparison, compare_yes_no, verdict_of
-from metrics.draws import QuantileOfDraws, all_swaps, resamples, swaps
+from metrics.draws import QuantileOfDraws, Side, Statistic, all_swaps, draw_values, stacked, swaps
 from metrics.intervals import NO_INTERVAL, NORMAL, UNDEFINED, Floats, Interval, Ints, group_codes, interval_of_draws
 from metrics.metric import Direction
 from metrics.power import fewest_pairs, smallest_detectable_difference
 
-Statistic: TypeAlias = Callable[[Floats], Floats]
 POWER = 0.8
 
 
@@ -87,7 +85,7 @@ def compare_numbers(
         if np.isinf(number.a).any() or np.isinf(number.b).any():
             raise ValueError(f"{name}: values must be finite, or NaN where not measured; got an infinite one")
     codes = np.arange(n) if groups is None else group_codes(groups, n)
-    pairs = {name: _pair(number, codes) for name, number in numbers.items()}
+    pairs = {name: prepare(number, codes) for name, number in numbers.items()}
     exact = {name for name, pair in pairs.items() if pair.units < 2 or (pair.yes_no and pair.alone)}
     open_ = {name: pair for name, pair in pairs.items() if name not in exact}
     drawn = _bootstrap(open_, codes, seed, count)
@@ -102,7 +100,7 @@ def compare_numbers(
 
 
 @dataclass(frozen=True, slots=True)
-class _Pair:
+class Pair:
     """A number as the draws need it: only the cases that were measured on both sides."""
 
     number: Number
@@ -116,19 +114,30 @@ class _Pair:
 
     @property
     def is_mean(self) -> bool:
+        """Whether it is the mean of one value a case."""
         return self.number.statistic is None and self.number.quantile is None
 
     @property
     def yes_no(self) -> bool:
+        """Whether it is a share of cases."""
         return self.is_mean and bool(np.isin(self.sides, (0.0, 1.0)).all())
 
     @property
     def alone(self) -> bool:
+        """Whether every case stands alone: no group has two."""
         return self.units == len(self.codes)
 
     @property
     def sides(self) -> tuple[Floats, Floats]:
+        """What was measured on both sides."""
         return self.number.a[self.kept], self.number.b[self.kept]
+
+    def side(self, which: int, units: int) -> Side:
+        """One side (0: a, 1: b) as the draws of all units need it."""
+        if self.number.quantile is None:
+            return Side(self.parts[which], self.statistic)
+        quantile = QuantileOfDraws(self.sides[which], self.codes, units, self.number.quantile)
+        return Side(quantile.columns, self.statistic, quantile)
 
     def statistic(self, totals: Floats) -> Floats:
         """Totals (..., p) -> values."""
@@ -221,15 +230,16 @@ class _Pair:
         return (NORMAL.inv_cdf(1 - alpha / 2) + NORMAL.inv_cdf(POWER)) * error if error > 0 else UNDEFINED
 
 
-def _pair(number: Number, codes: Ints) -> _Pair:
+def prepare(number: Number, codes: Ints) -> Pair:
+    """The number over the cases that were measured on both sides; `codes` (n,) says whose each case is."""
     units = int(codes.max()) + 1 if len(codes) else 0
     kept = np.asarray(~np.isnan(np.column_stack([number.a, number.b])).any(axis=1))
     own = codes[kept]
     if number.quantile is not None:
         none = np.zeros((units, 0))
-        return _Pair(number, kept, own, len(np.unique(own)), (none, none))
+        return Pair(number, kept, own, len(np.unique(own)), (none, none))
     one, other = (_by_unit(_columns(side, kept), codes, units) for side in (number.a, number.b))
-    return _Pair(number, kept, own, len(np.unique(own)), (one, other))
+    return Pair(number, kept, own, len(np.unique(own)), (one, other))
 
 
 def _columns(side: Floats, kept: NDArray[np.bool_]) -> Floats:
@@ -244,29 +254,15 @@ def _by_unit(table: Floats, codes: Ints, units: int) -> Floats:
     return np.column_stack([np.bincount(codes, weights=column, minlength=units) for column in table.T])
 
 
-def _bootstrap(pairs: Mapping[str, _Pair], codes: Ints, seed: int, count: int) -> dict[str, Floats]:
+def _bootstrap(pairs: Mapping[str, Pair], codes: Ints, seed: int, count: int) -> dict[str, Floats]:
     """b - a in every resample."""
     units = int(codes.max()) + 1 if len(codes) else 0
-    quantiles = {
-        name: [QuantileOfDraws(side, pair.codes, units, pair.number.quantile) for side in pair.sides]
-        for name, pair in pairs.items()
-        if pair.number.quantile is not None
-    }
-    table, places = _stacked({n: _both(pair.parts, quantiles.get(n)) for n, pair in pairs.items()}, units)
-    out = {name: np.empty(count) for name in pairs}
-    for rows, weights in resamples(units, count, seed) if pairs else ():
-        totals = weights @ table
-        for name, pair in pairs.items():
-            one, other = np.hsplit(totals[:, places[name]], 2)
-            if name in quantiles:
-                before, after = quantiles[name]
-                out[name][rows] = after(weights, other) - before(weights, one)
-            else:
-                out[name][rows] = pair.statistic(other) - pair.statistic(one)
-    return out
+    sides = {(name, which): pair.side(which, units) for name, pair in pairs.items() for which in (0, 1)}
+    values = draw_values(sides, units, seed=seed, count=count)
+    return {name: values[name, 1] - values[name, 0] for name in pairs}
 
 
-def _permutation(pairs: Mapping[str, _Pair], codes: Ints, seed: int, count: int) -> dict[str, Floats]:
+def _permutation(pairs: Mapping[str, Pair], codes: Ints, seed: int, count: int) -> dict[str, Floats]:
     """b - a after every swap."""
     units = int(codes.max()) + 1 if len(codes) else 0
     sums = {name: [part.sum(axis=0) for part in pair.parts] for name, pair in pairs.items()}
@@ -276,10 +272,12 @@ def _permutation(pairs: Mapping[str, _Pair], codes: Ints, seed: int, count: int)
         if pair.number.quantile is not None
     }
     moves = {
-        name: _both((), quantiles[name]) if name in quantiles else pair.parts[1] - pair.parts[0]
+        name: np.hstack([side.columns for side in quantiles[name]])
+        if name in quantiles
+        else pair.parts[1] - pair.parts[0]
         for name, pair in pairs.items()
     }
-    table, places = _stacked(moves, units)
+    table, places = stacked(moves, units)
     out = {name: np.empty(all_swaps(units, count) or count) for name in pairs}
     for rows, swapped in swaps(units, count, seed) if pairs else ():
         totals = swapped @ table
@@ -293,12 +291,7 @@ def _permutation(pairs: Mapping[str, _Pair], codes: Ints, seed: int, count: int)
     return out
 
 
-def _both(parts: Sequence[Floats], quantiles: Sequence[QuantileOfDraws] | None) -> Floats:
-    """What a unit drawn once adds, on side a and on side b."""
-    return np.hstack(parts if quantiles is None else [quantile.columns for quantile in quantiles])
-
-
-def _swapped_quantiles(pair: _Pair, units: int, quantile: float) -> tuple[QuantileOfDraws, QuantileOfDraws]:
+def _swapped_quantiles(pair: Pair, units: int, quantile: float) -> tuple[QuantileOfDraws, QuantileOfDraws]:
     """Of both sides after swaps: each holds its own values of the units that stay, and the other's of those swapped."""
     values, twice = np.concatenate(pair.sides), np.tile(pair.codes, 2)
     own_of_a = np.repeat([1.0, 0.0], len(pair.codes))  # there as long as the unit is not swapped
@@ -306,12 +299,3 @@ def _swapped_quantiles(pair: _Pair, units: int, quantile: float) -> tuple[Quanti
         QuantileOfDraws(values, twice, units, quantile, inverted=own_of_a),
         QuantileOfDraws(values, twice, units, quantile, inverted=1 - own_of_a),
     )
-
-
-def _stacked(tables: Mapping[str, Floats], units: int) -> tuple[Floats, dict[str, slice]]:
-    """All columns side by side, and where those of each name stand."""
-    places, start = {}, 0
-    for name, table in tables.items():
-        places[name] = slice(start, start + table.shape[1])
-        start += table.shape[1]
-    return np.hstack([np.zeros((units, 0)), *tables.values()]), places

@@ -1,59 +1,165 @@
 """Two evaluations on their common cases: what changed, whether it is more than chance, and in which cases."""
 
 import json
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 from sqlalchemy import Engine
 from sqlalchemy.engine import RowMapping
 
 from db import journal
-from db.errors import InputError
-from metrics.metric import Metric
-from metrics.statistics import Comparison, compare_paired, holm
+from db.errors import InputError, unknown
+from metrics.metric import Metric, Tier
+from metrics.paired import Compared, compare_numbers
+from metrics.statistics import holm
 from metrics.table import metrics_of
-from tasks import files
-from tasks.report import HEADLINE, Document
+from metrics.unpaired import compare_independent
+from tasks.compare_cases import Pairs, changed_cases, common, headline, read_cases
+from tasks.compare_numbers import numbers
+from tasks.compare_slices import compare_slices
+from tasks.guidance import HEADLINES
+from tasks.report import Document
 
-Floats = NDArray[np.float64]
+SEED = 0
+NOTHING: Document = {"broke": [], "fixed": [], "changed_status": []}
 
 
-def compare(engine: Engine, a: str, b: str, *, force: bool = False) -> Document:
-    """Compares two evaluations of one tier.
+def compare(engine: Engine, a: str, b: str, *, force: bool = False, only: Sequence[str] = ()) -> Document:
+    """Compares two evaluations of one tier on the cases that both have.
 
     Args:
         engine: of our own database.
         a: the evaluation before: its id, the beginning or end of it, `last`, or `previous` (b's predecessor).
         b: the evaluation after.
-        force: compare even where the comparability keys differ.
+        force: compare even where the comparability keys differ: paired where the case set is the same, else over all
+            cases of each side, unpaired.
+        only: metrics to compare; all of the tier by default.
 
     Returns:
-        a, b, comparable, differs, paired, n_common, metrics, cases, slices.
+        `a` and `b` (which evaluations), `comparable`, `differs` (parts of the key, with both values), `paired`,
+        `n_common`, `metrics` (by name; p_holm is Holm's p over the metrics that have a better direction), `cases`
+        (broke, fixed, changed_status), `slices`, and `small_slices`, which are only counted. Where a tier has strata,
+        all of it is over the headline stratum.
 
     Raises:
-        InputError: no such evaluation, no cases, nothing in common, or not comparable and not forced.
+        InputError: no such evaluation or metric, no cases, nothing in common, or not comparable and not forced.
     """
     after = journal.find(engine, b)
     before = journal.find(engine, _previous(engine, after["id"]) if a == "previous" else a)
     differs = differences(before, after)
     if differs and not force:
         raise InputError(_refusal(before, after, differs))
-    sides = (_cases(before), _cases(after))
-    one, other = _common(*sides)
-    if not len(one):
-        raise InputError(f"evaluations {before['id']} and {after['id']} have no case in common")
-    return {
+    declared = _declared(before, after, only)
+    sides = Pairs(*(headline(read_cases(row)) for row in (before, after)))
+    pairs = common(*sides)
+    paired = bool(len(pairs.a)) and all(part["part"].split(".")[0] != "cases" for part in differs)
+    if not paired and not force:
+        raise InputError(
+            f"evaluations {before['id']} and {after['id']} have no case in common; --force compares them unpaired"
+        )
+    document = {
         "a": _side(before),
         "b": _side(after),
         "comparable": not differs,
         "differs": differs,
-        "paired": True,
-        "n_common": len(one),
-        "metrics": _metrics(before["tier"], one, other),
-        "cases": {"broke": [], "fixed": [], "changed_status": []},
+        "paired": paired,
+        "n_common": len(pairs.a),
+    }
+    return document | (_paired(pairs, after["tier"], declared, only) if paired else _unpaired(sides, declared))
+
+
+def _paired(pairs: Pairs, tier: str, declared: Mapping[str, Metric], only: Sequence[str]) -> Document:
+    found, reasons = numbers(declared.values(), *pairs)
+    groups = _groups(pairs.a)
+    main = [name for name in only or HEADLINES[tier] if name in declared]
+    within = {name: found[name] for name in main if name in found}
+    slices, small = compare_slices(pairs, within, groups=groups, seed=SEED)
+    return {
+        "metrics": _metrics(declared, compare_numbers(found, seed=SEED, groups=groups), reasons),
+        "cases": changed_cases(pairs, [declared[name] for name in main]),
+        "slices": slices,
+        "small_slices": small,
+    }
+
+
+def _unpaired(sides: Pairs, declared: Mapping[str, Metric]) -> Document:
+    found, reasons = numbers(declared.values(), *sides)
+    compared = compare_independent(found, seed=SEED, groups=(_groups(sides.a), _groups(sides.b)))
+    return {
+        "metrics": _metrics(declared, compared, reasons),
+        "cases": NOTHING,
         "slices": {},
+        "small_slices": {},
+    }
+
+
+def _declared(a: RowMapping, b: RowMapping, only: Sequence[str]) -> dict[str, Metric]:
+    """The metrics that both tiers have, or those of them that were asked for."""
+    tiers = [cast(Tier, row["tier"]) for row in (a, b)]
+    declared = {metric.name: metric for metric in metrics_of(tiers[0]) if tiers[1] in metric.tiers}
+    if not declared:
+        raise InputError(f"tiers {tiers[0]} and {tiers[1]} have no metric in common: there is nothing to compare")
+    for name in only:
+        if name not in declared:
+            raise unknown("metric", name, declared, f"in {tiers[0]}")
+    return {name: declared[name] for name in only} if only else declared
+
+
+def _groups(cases: pa.Table) -> list[str | None]:
+    groups: list[str | None] = cases["group"].to_pylist()
+    return groups
+
+
+def _metrics(
+    declared: Mapping[str, Metric],
+    compared: Mapping[str, Compared],
+    reasons: Mapping[str, str],
+) -> Document:
+    """The document of every metric; Holm over those that are better in one direction."""
+    family = [name for name in compared if declared[name].better != "neither"]
+    adjusted = dict(zip(family, holm([compared[name].comparison.p for name in family]), strict=True))
+    return {
+        name: _metric(compared[name], adjusted.get(name)) if name in compared else _not_compared(reasons[name])
+        for name in declared
+    }
+
+
+def _metric(one: Compared, p_holm: float | None) -> Document:
+    found = one.comparison if p_holm is None else replace(one.comparison.adjusted(p_holm), p=one.comparison.p)
+    reason = None
+    if np.isnan(found.p):
+        reason = f"{found.n} cases were measured on both sides" if found.n < 2 else found.method.removeprefix("none: ")
+    return {
+        "a": _number(one.a),
+        "b": _number(one.b),
+        "difference": _number(found.difference),
+        "ci_low": _number(found.interval.low),
+        "ci_high": _number(found.interval.high),
+        "p": _number(found.p),
+        "p_holm": None if p_holm is None else _number(p_holm),
+        "verdict": found.verdict,
+        "smallest_detectable": _number(found.smallest_detectable),
+        "margin": _number(found.margin),
+        "n": found.n,
+        "n_missing": found.n_missing,
+        "method": found.method,
+        "reason": reason,
+    }
+
+
+def _not_compared(reason: str) -> Document:
+    unmeasured = ("a", "b", "difference", "ci_low", "ci_high", "p", "p_holm")
+    return dict.fromkeys(unmeasured) | {
+        "verdict": "inconclusive",
+        "smallest_detectable": None,
+        "margin": None,
+        "n": 0,
+        "n_missing": 0,
+        "method": "none",
+        "reason": reason,
     }
 
 
@@ -97,66 +203,6 @@ def _side(row: RowMapping) -> Document:
         **{name: row[name] for name in kept},
         "system": system,
     }
-
-
-def _cases(row: RowMapping) -> pa.Table:
-    if row["parquet"] is None:
-        raise InputError(f"evaluation {row['id']} is {row['state']} and has no cases; {row['error'] or ''}")
-    try:
-        return files.read(row["parquet"])
-    except (OSError, pa.ArrowInvalid) as error:
-        raise InputError(f"evaluation {row['id']}: its file {row['parquet']} cannot be read: {error}") from None
-
-
-def _common(a: pa.Table, b: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """The cases that both have, in the order of the first."""
-    places = {case: place for place, case in enumerate(b["case_id"].to_pylist())}
-    pairs = [(at, places[case]) for at, case in enumerate(a["case_id"].to_pylist()) if case in places]
-    return a.take([pair[0] for pair in pairs]), b.take([pair[1] for pair in pairs])
-
-
-def _headline(a: pa.Table, b: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """The cases of the stratum that an evaluation is judged by, where there are strata."""
-    if "stratum" not in a.column_names:
-        return a, b
-    kept = [s == HEADLINE == t for s, t in zip(a["stratum"].to_pylist(), b["stratum"].to_pylist(), strict=True)]
-    return a.filter(pa.array(kept)), b.filter(pa.array(kept))
-
-
-def _metrics(tier: Any, one: pa.Table, other: pa.Table) -> Document:
-    one, other = _headline(one, other)
-    groups = one["group"].to_pylist()
-    declared = [m for m in metrics_of(tier) if m.aggregate == "mean" and m.column in one.column_names]
-    compared = {}
-    for metric in declared:
-        a, b = (side[metric.column].to_numpy().astype(np.float64) for side in (one, other))
-        compared[metric.name] = a, b, compare_paired(a, b, seed=0, better=metric.better, groups=groups)
-    return _adjusted({m.name: m for m in declared}, compared)
-
-
-def _adjusted(declared: dict[str, Metric], compared: dict[str, tuple[Floats, Floats, Comparison]]) -> Document:
-    family = [name for name in compared if declared[name].better != "neither"]
-    adjusted = dict(zip(family, holm([compared[name][2].p for name in family]), strict=True))
-    document = {}
-    for name, (a, b, found) in compared.items():
-        kept = ~(np.isnan(a) | np.isnan(b))
-        p = adjusted.get(name, found.p)
-        document[name] = {
-            "a": _number(a[kept].mean() if kept.any() else np.nan),
-            "b": _number(b[kept].mean() if kept.any() else np.nan),
-            "difference": _number(found.difference),
-            "ci_low": _number(found.interval.low),
-            "ci_high": _number(found.interval.high),
-            "p": _number(found.p),
-            "p_holm": _number(p) if name in adjusted else None,
-            "verdict": found.adjusted(p).verdict,
-            "smallest_detectable": _number(found.smallest_detectable),
-            "n": found.n,
-            "n_missing": found.n_missing,
-            "method": found.method,
-            "reason": None,
-        }
-    return document
 
 
 def _number(value: float) -> float | None:

@@ -1,0 +1,101 @@
+"""The cases of two evaluations side by side: which they have in common, and which broke or were fixed."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from sqlalchemy.engine import RowMapping
+
+from db.errors import InputError
+from metrics.metric import Metric
+from tasks import files
+from tasks.compare_numbers import column_of
+from tasks.report import HEADLINE, Document
+
+FELL = 0.25
+"""A change of one case's value that is larger counts as broken or fixed; of yes/no, any does."""
+
+
+class Pairs(NamedTuple):
+    """The common cases of two evaluations, in the same order."""
+
+    a: pa.Table
+    b: pa.Table
+
+
+def read_cases(row: RowMapping) -> pa.Table:
+    """The cases of an evaluation.
+
+    Raises:
+        InputError: it has none, or its file is gone or damaged.
+    """
+    if row["parquet"] is None:
+        why = f": {row['error']}" if row["error"] else ""
+        raise InputError(f"evaluation {row['id']} is {row['state']} and has no cases to compare{why}")
+    try:
+        return files.read(row["parquet"])
+    except (OSError, pa.ArrowInvalid) as error:
+        raise InputError(
+            f"evaluation {row['id']}: its file {row['parquet']} cannot be read: {error}; evaluate it anew"
+        ) from None
+
+
+def headline(cases: pa.Table) -> pa.Table:
+    """The cases that an evaluation is judged by: those of its headline stratum, where it has strata."""
+    return cases.filter(pc.equal(cases["stratum"], HEADLINE)) if "stratum" in cases.column_names else cases
+
+
+def common(a: pa.Table, b: pa.Table) -> Pairs:
+    """The cases that both have, in the order of the first."""
+    places = {case: place for place, case in enumerate(b["case_id"].to_pylist())}
+    both = [(at, places[case]) for at, case in enumerate(a["case_id"].to_pylist()) if case in places]
+    rows = np.array(both, dtype=np.int64).reshape(-1, 2)
+    return Pairs(a.take(pa.array(rows[:, 0])), b.take(pa.array(rows[:, 1])))
+
+
+def changed_cases(pairs: Pairs, metrics: list[Metric]) -> Document:
+    """The cases that broke, were fixed, or changed their status.
+
+    Args:
+        pairs: the common cases.
+        metrics: those by whose values cases are looked at; one that no single case has is passed over.
+
+    Returns:
+        `broke` and `fixed`, an entry a case and metric, the largest changes first; `changed_status`.
+    """
+    entries = [entry for metric in metrics for entry in _moved(pairs, metric)]
+    return {
+        "broke": [entry for gain, entry in entries if gain < 0],
+        "fixed": [entry for gain, entry in entries if gain > 0],
+        "changed_status": _changed_status(pairs),
+    }
+
+
+def _moved(pairs: Pairs, metric: Metric) -> list[tuple[float, Document]]:
+    """(gain, entry) of the cases whose value of a metric went up or down by much."""
+    if metric.column is None or metric.better == "neither":
+        return []
+    if not all(metric.column in side.column_names for side in pairs):
+        return []
+    before, after = (column_of(side, metric.column) for side in pairs)
+    gains: NDArray[np.float64] = (after - before) * (1 if metric.better == "higher" else -1)
+    rows = np.flatnonzero(np.abs(np.nan_to_num(gains)) > FELL)
+    ordered = rows[np.argsort(-np.abs(gains[rows]), kind="stable")]
+    ids, questions = (pairs.a[name].to_pylist() for name in ("case_id", "question"))
+    return [
+        (float(gains[row]), _entry(ids[row], questions[row], before[row].item(), after[row].item(), metric=metric.name))
+        for row in ordered
+    ]
+
+
+def _changed_status(pairs: Pairs) -> list[Document]:
+    names = ("case_id", "question", "status")
+    ids, questions, before = (pairs.a[name].to_pylist() for name in names)
+    rows = zip(ids, questions, before, pairs.b["status"].to_pylist(), strict=True)
+    return [_entry(*row) for row in rows if row[2] != row[3]]
+
+
+def _entry(case_id: str, question: str, before: Any, after: Any, **more: Any) -> Document:
+    return {"case_id": case_id, "question": question, **more, "before": before, "after": after}
