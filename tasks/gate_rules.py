@@ -142,11 +142,12 @@ def _rules(given: dict[str, Any], place: str) -> Iterable[Rule]:
 def _check_place(metric: Metric, tier: str | None, stratum: str | None) -> None:
     if tier is not None and tier not in TIERS:
         raise unknown("tier", tier, TIERS)
+    tier = tier or ("real_users" if stratum in ("all", *STRATA) else None)
     if tier is not None and tier not in metric.tiers:
         raise InputError(f"{tier} has no metric {metric.name!r}; it is measured by: {', '.join(metric.tiers)}")
     if stratum is not None and stratum not in ("all", *STRATA):
         raise unknown("stratum", stratum, ("all", *STRATA))
-    if stratum is not None and (tier or "real_users") != "real_users":
+    if stratum is not None and tier != "real_users":
         raise InputError(f"stratum {stratum!r}: only real_users has strata, not {tier}")
 
 

@@ -1,13 +1,18 @@
 """Long histories of evaluations, written into the journal as their flows would have. Imported by full name."""
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 from sqlalchemy import Engine, insert
 
 from db.tables import evaluation, evaluation_metric
+from metrics.table import metrics_of
+from tasks.cases import table
+from tasks.score import strata, summarise
 
 START = datetime(2026, 1, 1, 3, tzinfo=UTC)
 
@@ -59,3 +64,38 @@ def write(
         connection.execute(insert(evaluation), rows)
         connection.execute(insert(evaluation_metric), measured)
     return ids
+
+
+def with_cases(
+    engine: Engine,
+    folder: Path,
+    source: str,
+    columns: Mapping[str, Sequence[Any]],
+    *,
+    tier: str = "tier1",
+    night: int = 0,
+    **more: Any,
+) -> str:
+    """A finished evaluation with a file of cases, and the metrics that its columns come to; its id."""
+    n = len(next(iter(columns.values())))
+    given: dict[str, Any] = {
+        "case_id": [f"{source}:{number}" for number in range(n)],
+        "question": [f"Вопрос {number}?" for number in range(n)],
+        "status": ["ok"] * n,
+        "group": [None] * n,
+    }
+    cases = table(**(given | dict(columns)))
+    file = folder / f"{source}-{night}-{secrets.token_hex(2)}.parquet"
+    pq.write_table(cases, file)
+    more = {"parquet": str(file)} | more
+    (name,) = write(engine, source, [None], tier=tier, metric="-", first_night=night, n=n, **more)
+    declared = [metric for metric in metrics_of(tier) if metric.column in columns]  # type: ignore[arg-type]
+    rows = [
+        value.row(stratum) | {"evaluation_id": name}
+        for stratum, part in strata(cases).items()
+        for value in summarise(declared, part, seed=0, options={}, whole={})
+    ]
+    with engine.begin() as connection:
+        for row in rows:
+            connection.execute(insert(evaluation_metric).values(row))
+    return name

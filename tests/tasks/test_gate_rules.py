@@ -1,0 +1,125 @@
+"""The gate's file: what it says, and that a typo never gets as far as a verdict."""
+
+from pathlib import Path
+
+import pytest
+
+from db.errors import InputError
+from tasks.gate_rules import Rule, read_policy
+
+WHOLE = """
+[baseline]
+tier1 = "tier1-20260601-030000-4f2a"
+
+[[rule]]
+metric = "hit_rate@1"
+floor = 0.6
+margin = 0.03
+
+[[rule]]
+metric = "retrieval_latency_ms_p95"
+ceiling = 200
+tier = "tier1"
+
+[[rule]]
+metric = "mrr"
+stratum = "confirmed"
+
+[[rule]]
+metric = "cost_usd"
+ceiling = 0.01
+"""
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "gate.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_a_whole_file(tmp_path: Path) -> None:
+    policy = read_policy(written(tmp_path, WHOLE))
+    assert policy.baselines == {"tier1": "tier1-20260601-030000-4f2a"}
+    assert policy.rules == (
+        Rule("hit_rate@1", "floor", 0.6),
+        Rule("hit_rate@1", "no regression", 0.03),
+        Rule("retrieval_latency_ms_p95", "ceiling", 200.0, tier="tier1"),
+        Rule("mrr", "no regression", None, stratum="confirmed"),
+        Rule("cost_usd", "ceiling", 0.01),
+    )
+
+
+def test_it_is_found_where_one_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert read_policy().file is None
+    written(tmp_path, WHOLE)
+    assert read_policy().file == "gate.toml"
+
+
+def test_without_a_file_no_headline_may_get_worse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    rules = read_policy().rules
+    assert Rule("hit_rate@1", "no regression", tier="tier1") in rules
+    assert Rule("avg_e2e_score", "no regression", tier="tier3") in rules
+    assert {rule.kind for rule in rules} == {"no regression"}
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        ('metric = "hit_rate@2"', "no metric 'hit_rate@2'; did you mean 'hit_rate@"),
+        ('metric = "cost_us"', "no metric 'cost_us'; did you mean 'cost_usd'"),
+        ('metric = "mrr"\nflor = 0.5', "no key 'flor'; did you mean 'floor'"),
+        ('metric = "mrr"\ntier = "tier_1"', "no tier 'tier_1'; did you mean 'tier1'"),
+        ('metric = "mrr"\ntier = "tier2"', "tier2 has no metric 'mrr'"),
+        ('metric = "mrr"\nstratum = "confirmd"', "no stratum 'confirmd'; did you mean 'confirmed'"),
+        ('metric = "mrr"\ntier = "tier1"\nstratum = "all"', "only real_users has strata"),
+        ('metric = "silhouette_score"\nstratum = "all"', "real_users has no metric 'silhouette_score'"),
+        ('metric = "mrr"\nfloor = 50', "floor = 50: mrr lies between 0 and 1"),
+        ('metric = "mrr"\nfloor = -0.1', "mrr lies between 0 and 1"),
+        ('metric = "mrr"\nmargin = 1', "margin = 1: mrr lies between 0 and 1"),
+        ('metric = "mrr"\nmargin = -0.1', "margin = -0.1"),
+        ('metric = "mrr"\nfloor = nan', "floor = nan: expected a number"),
+        ('metric = "mrr"\nfloor = true', "floor = True: expected a number"),
+        ('metric = "mrr"\nfloor = "0.5"', "floor = '0.5': expected a number"),
+        ('metric = "mrr"\nceiling = 0.5', "mrr is better when it is higher; give a floor"),
+        ('metric = "sut_error_rate"\nfloor = 0.1', "sut_error_rate is better when it is lower; give a ceiling"),
+        ('metric = "total_texts"', "neither direction is better"),
+        ("metric = 5", "metric = 5: expected a name in quotes"),
+        ("floor = 0.5", "it names no metric"),
+    ],
+)
+def test_a_wrong_rule_is_told_with_its_place(tmp_path: Path, rule: str, said: str) -> None:
+    path = written(tmp_path, f'[[rule]]\nmetric = "mrr"\nfloor = 0.5\n[[rule]]\n{rule}\n')
+    with pytest.raises(InputError) as told:
+        read_policy(path)
+    assert said in str(told.value)
+    assert f"{path}: rule 2:" in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "expected rules, each begun by a line [[rule]]"),
+        ('[rule]\nmetric = "mrr"', "expected rules, each begun by a line [[rule]]"),
+        ('[[rules]]\nmetric = "mrr"', "no key 'rules'; did you mean 'rule'"),
+        ('[baseline]\ntier_1 = "x"\n[[rule]]\nmetric = "mrr"', "no tier 'tier_1'; did you mean 'tier1'"),
+        ('baseline = "x"\n[[rule]]\nmetric = "mrr"', "expected [baseline] with lines like"),
+        ("[baseline]\ntier1 = 5\n[[rule]]\nmetric = 'mrr'", "expected [baseline] with lines like"),
+        ("[[rule]\n", "line 1"),
+    ],
+)
+def test_a_wrong_file_is_told_with_its_name(tmp_path: Path, text: str, said: str) -> None:
+    path = written(tmp_path, text)
+    with pytest.raises(InputError) as told:
+        read_policy(path)
+    assert said in str(told.value)
+    assert str(path) in str(told.value)
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    binary = tmp_path / "binary.toml"
+    binary.write_bytes(b"\xff\xfe\x00")
+    for path in (tmp_path / "nothing.toml", tmp_path, binary):
+        with pytest.raises(InputError, match="gate file"):
+            read_policy(path)
