@@ -8,7 +8,7 @@ from rich.table import Table
 
 from benchmarks import Row
 
-AREAS = ("text", "retrieval", "embedding", "statistics", "dense", "embed", "copy", "load", "chat", "judged")
+AREAS = ("text", "retrieval", "embedding", "statistics", "dense", "embed", "copy", "load", "chat", "judged", "audit")
 
 
 def main(areas: list[str]) -> int:
