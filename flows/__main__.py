@@ -6,6 +6,7 @@ import sys
 import click
 
 from db.errors import DatabaseUnavailable, InputError, ModelUnavailable
+from flows.commands_compare import compare
 from flows.commands_dataset import dataset
 from flows.commands_export import export
 from flows.commands_gate import gate
@@ -33,6 +34,7 @@ for _command in (
     run,
     runs,
     show,
+    compare,
     cases,
     doctor,
     export,
