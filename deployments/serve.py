@@ -89,6 +89,7 @@ def _prepare(home: Path, host: str, port: int, api: str, reports: str) -> None:
         "PREFECT_LOGGING_SERVER_LEVEL": "WARNING",
         "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "ERROR",
         "PREFECT_WORKER_QUERY_SECONDS": "2",
+        "PREFECT_LOCAL_STORAGE_PATH": str(home / "prefect" / "storage"),
         "PYTHONSAFEPATH": "1",  # no file of the current folder is taken for a module of Prefect's
         "YARUS_REPORT_URL": reports,
     }.items():

@@ -100,7 +100,7 @@ def running(host: str, port: int, log: Path) -> Iterator["subprocess.Popen[bytes
         port: on what.
         log: the file that its words are added to.
     """
-    command = [sys.executable, "-m", "uvicorn", "--factory", "prefect.server.api.server:create_app"]
+    command = [sys.executable, "-m", "uvicorn", "--factory", "deployments.application:create_app"]
     command += ["--host", host, "--port", str(port), "--log-level", "warning", "--timeout-keep-alive", "60"]
     with log.open("ab") as words, _started(command, words) as process:
         yield process
@@ -109,8 +109,7 @@ def running(host: str, port: int, log: Path) -> Iterator["subprocess.Popen[bytes
 @contextmanager
 def _started(command: list[str], words: IO[bytes]) -> Iterator["subprocess.Popen[bytes]"]:
     """The process in a session of its own: the terminal's Ctrl-C reaches us alone, and we stop it last."""
-    variables = os.environ | {"PREFECT__SERVER_FINAL": "1"}
-    process = subprocess.Popen(command, env=variables, stdout=words, stderr=words, start_new_session=True)
+    process = subprocess.Popen(command, stdout=words, stderr=words, start_new_session=True)
     try:
         yield process
     finally:

@@ -135,10 +135,13 @@ async def _run(name: str, chosen: Parameters) -> Summary:
     from tasks.watch import cancellable
 
     async with cancellable(getattr(import_module(f"flows.{name}"), name)) as flow:
-        summary: Summary = await flow(chosen)
+        state = await flow(chosen, return_state=True)
+    summary = await state.aresult(raise_on_failure=False)  # of a failed gate, too: its summary is what we print
+    if isinstance(summary, BaseException):
+        raise summary
     evaluations = summary.get("evaluations", [summary])
     await _recorded([done["flow_run_id"] for done in evaluations if done["state"] in journal.FINISHED])
-    return summary
+    return dict(summary)
 
 
 async def _recorded(flow_run_ids: list[str]) -> None:
@@ -175,7 +178,8 @@ def _saying(quiet: bool) -> Iterator[None]:
     with Status("", console=console) as status:
         handler = _Say(console, status if sys.stderr.isatty() else None)
         log.addHandler(handler)
-        log.setLevel(logging.WARNING if quiet else logging.INFO)
+        log.setLevel(logging.INFO)  # Prefect's log of the run has all words, whatever the screen shows
+        handler.setLevel(logging.WARNING if quiet else logging.INFO)
         try:
             yield
         finally:

@@ -1,10 +1,9 @@
 """The production judge: are the right answers shown, and only they?"""
 
-from typing import Any
-
 from prefect import flow
 from prefect.runtime import flow_run
 
+from tasks.ending import Ended, ended
 from tasks.judge_gate import decide, measure_gate
 from tasks.load_log import load_answered
 from tasks.parameters import JudgePipeline
@@ -13,7 +12,7 @@ from tasks.run import evaluation
 
 
 @flow(name="judge_pipeline", flow_run_name="judge_pipeline {parameters.source}")
-async def judge_pipeline(parameters: JudgePipeline) -> dict[str, Any]:
+async def judge_pipeline(parameters: JudgePipeline) -> Ended:
     """Has the gate decide on every logged answer, and compares it with what should have been shown.
 
     Args:
@@ -25,4 +24,4 @@ async def judge_pipeline(parameters: JudgePipeline) -> dict[str, Any]:
     async with evaluation("judge_pipeline", parameters, flow_run_id=flow_run.get_id()) as run:
         run = await load_answered(run)
         await in_batches(run, steps=(decide,))
-        return await finish(run, measure_gate)
+        return ended(await finish(run, measure_gate))

@@ -5,12 +5,15 @@ from typing import Any
 
 from prefect import flow
 
+from tasks.artifacts import show_night
+from tasks.ending import Ended, ended
+from tasks.load import sources_shared
 from tasks.parameters import TIERS, Nightly
 from tasks.report import together
 
 
 @flow(name="nightly", flow_run_name="nightly {parameters.source}")
-async def nightly(parameters: Nightly) -> dict[str, Any]:
+async def nightly(parameters: Nightly) -> Ended:
     """Evaluates every tier and puts their summaries together.
 
     Args:
@@ -20,11 +23,14 @@ async def nightly(parameters: Nightly) -> dict[str, Any]:
         The state of the night and the summary of every evaluation, as `yarus run nightly --json` prints it.
     """
     summaries: list[dict[str, Any]] = []
-    for tier in parameters.tiers:
-        evaluate = getattr(import_module(f"flows.{tier}"), tier)
-        state = await evaluate(TIERS[tier](**parameters.shared()), return_state=True)
-        result = await state.aresult(raise_on_failure=False)
-        summaries.append(
-            result if isinstance(result, dict) else {"tier": tier, "state": "failed", "error": str(result)}
-        )
-    return together(summaries)
+    with sources_shared():
+        for tier in parameters.tiers:
+            evaluate = getattr(import_module(f"flows.{tier}"), tier)
+            state = await evaluate(TIERS[tier](**parameters.shared()), return_state=True)
+            result = await state.aresult(raise_on_failure=False)
+            summaries.append(
+                result if isinstance(result, dict) else {"tier": tier, "state": "failed", "error": str(result)}
+            )
+    night = together(summaries)
+    await show_night(night, parameters.source)
+    return ended(night)

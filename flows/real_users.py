@@ -1,10 +1,9 @@
 """Real users: does the retriever find the page that the bot showed, and that users confirmed?"""
 
-from typing import Any
-
 from prefect import flow
 from prefect.runtime import flow_run
 
+from tasks.ending import Ended, ended
 from tasks.load import load_log
 from tasks.parameters import RealUsers
 from tasks.persist import finish, in_batches
@@ -14,7 +13,7 @@ from tasks.score import score_rankings
 
 
 @flow(name="real_users", flow_run_name="real_users {parameters.source}")
-async def real_users(parameters: RealUsers) -> dict[str, Any]:
+async def real_users(parameters: RealUsers) -> Ended:
     """Tier 1's metrics on the log, in strata by what users said of the answer.
 
     Args:
@@ -28,4 +27,4 @@ async def real_users(parameters: RealUsers) -> dict[str, Any]:
         run = await load_log(run)
         run = await index(run)
         await in_batches(run, steps=(retrieve, score_rankings))
-        return await finish(run)
+        return ended(await finish(run))

@@ -1,11 +1,10 @@
 """Tier 0, embedding quality: do texts that belong together lie together?"""
 
-from typing import Any
-
 from prefect import flow
 from prefect.runtime import flow_run
 
 from tasks.clusters import embed_texts, measure_clusters
+from tasks.ending import Ended, ended
 from tasks.load import load_texts
 from tasks.parameters import Tier0
 from tasks.persist import finish
@@ -13,7 +12,7 @@ from tasks.run import evaluation
 
 
 @flow(name="tier0", flow_run_name="tier0 {parameters.source}")
-async def tier0(parameters: Tier0) -> dict[str, Any]:
+async def tier0(parameters: Tier0) -> Ended:
     """Measures how the texts of a page or topic cluster in the embedder's space.
 
     Args:
@@ -26,4 +25,4 @@ async def tier0(parameters: Tier0) -> dict[str, Any]:
         run = await load_texts(run)
         run = await embed_texts(run)
         whole = await measure_clusters(run)
-        return await finish(run, lambda cases, seed: whole)
+        return ended(await finish(run, lambda cases, seed: whole))

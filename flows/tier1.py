@@ -1,10 +1,9 @@
 """Tier 1, retrieval: are the relevant chunks or pages found, and how far up?"""
 
-from typing import Any
-
 from prefect import flow
 from prefect.runtime import flow_run
 
+from tasks.ending import Ended, ended
 from tasks.load import load
 from tasks.parameters import Tier1
 from tasks.persist import finish, in_batches
@@ -15,7 +14,7 @@ from tasks.score import score_rankings
 
 
 @flow(name="tier1", flow_run_name="tier1 {parameters.source}")
-async def tier1(parameters: Tier1) -> dict[str, Any]:
+async def tier1(parameters: Tier1) -> Ended:
     """Ranks the corpus for every question and scores the rankings against the labels.
 
     Args:
@@ -28,4 +27,4 @@ async def tier1(parameters: Tier1) -> dict[str, Any]:
         run = await load(run)
         run = await index(run)
         await in_batches(run, steps=(ask_otherwise, retrieve, as_meant, score_rankings))
-        return await finish(run)
+        return ended(await finish(run))

@@ -1,11 +1,10 @@
 """Tier 2, generation on ideal context: does the model answer well when it is given the right chunks?"""
 
-from typing import Any
-
 from prefect import flow
 from prefect.runtime import flow_run
 
 from tasks.answer import answer_ideal
+from tasks.ending import Ended, ended
 from tasks.judge import judge
 from tasks.load_answers import load_ideal
 from tasks.parameters import Tier2
@@ -15,7 +14,7 @@ from tasks.score_texts import score_repeats, score_texts
 
 
 @flow(name="tier2", flow_run_name="tier2 {parameters.source}")
-async def tier2(parameters: Tier2) -> dict[str, Any]:
+async def tier2(parameters: Tier2) -> Ended:
     """Answers every question from its relevant chunks, has the answers judged, and compares them with references.
 
     Args:
@@ -27,4 +26,4 @@ async def tier2(parameters: Tier2) -> dict[str, Any]:
     async with evaluation("tier2", parameters, flow_run_id=flow_run.get_id()) as run:
         run = await load_ideal(run)
         await in_batches(run, steps=(answer_ideal, judge, score_texts, score_repeats))
-        return await finish(run)
+        return ended(await finish(run))

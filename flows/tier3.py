@@ -1,11 +1,10 @@
 """Tier 3, end to end: is the answer of the whole system as useful as the reference?"""
 
-from typing import Any
-
 from prefect import flow
 from prefect.runtime import flow_run
 
 from tasks.answer import answer
+from tasks.ending import Ended, ended
 from tasks.failures import find_failures
 from tasks.judge import judge
 from tasks.load_answers import load_whole
@@ -19,7 +18,7 @@ from tasks.score_texts import score_similarity, score_texts
 
 
 @flow(name="tier3", flow_run_name="tier3 {parameters.source}")
-async def tier3(parameters: Tier3) -> dict[str, Any]:
+async def tier3(parameters: Tier3) -> Ended:
     """Asks the system under test every question, has its answers judged, and compares them with the references.
 
     Args:
@@ -34,4 +33,4 @@ async def tier3(parameters: Tier3) -> dict[str, Any]:
         asking = (ask_otherwise, answer, as_meant)
         scoring = (judge, find_failures, score_rankings, score_texts, score_similarity)
         await in_batches(run, steps=asking + scoring)
-        return await finish(run)
+        return ended(await finish(run))

@@ -1,10 +1,9 @@
 """User experience: would a cache of answers help or mislead, and do dialogs stay on their topic?"""
 
-from typing import Any
-
 from prefect import flow
 from prefect.runtime import flow_run
 
+from tasks.ending import Ended, ended
 from tasks.experience import measure_experience
 from tasks.load_log import load_dialogs
 from tasks.parameters import Ux
@@ -13,7 +12,7 @@ from tasks.run import evaluation
 
 
 @flow(name="ux", flow_run_name="ux {parameters.source}")
-async def ux(parameters: Ux) -> dict[str, Any]:
+async def ux(parameters: Ux) -> Ended:
     """Compares every question of the log with the earlier ones, and the questions of every dialog with each other.
 
     Args:
@@ -25,4 +24,4 @@ async def ux(parameters: Ux) -> dict[str, Any]:
     async with evaluation("ux", parameters, flow_run_id=flow_run.get_id()) as run:
         run = await load_dialogs(run)
         whole = await measure_experience(run)
-        return await finish(run, lambda cases, seed: whole)
+        return ended(await finish(run, lambda cases, seed: whole))

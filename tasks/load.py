@@ -5,7 +5,9 @@ import hashlib
 import json
 import logging
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any
 
@@ -79,19 +81,19 @@ def case_set_hash(cases: pa.Table) -> str:
     )
     content += ("answer", "shown", "human_score")
     named = [name for name in content if name in cases.column_names]
-    lines = sorted(json.dumps(row, ensure_ascii=False, sort_keys=True) for row in cases.select(named).to_pylist())
-    return hashlib.sha256("\n".join(lines).encode(errors="surrogatepass")).hexdigest()
+    rows = (row for some in cases.select(named).to_batches(10_000) for row in some.to_pylist())
+    lines = (json.dumps(row, ensure_ascii=False, sort_keys=True).encode(errors="surrogatepass") for row in rows)
+    return hashlib.sha256(b"".join(sorted(hashlib.sha256(line).digest() for line in lines))).hexdigest()
 
 
 def read_cases(run: Run, batch: int | None = None) -> pa.Table:
     """The cases as they were loaded; all, or those of a batch."""
-    cases = pq.read_table(run.work / "cases.parquet")
-    return cases if batch is None else cases.slice(batch * run.batch_size, run.batch_size)
+    return parquet(run.work / "cases.parquet", group=batch)
 
 
 def read_stored_corpus(run: Run) -> Corpus:
     """The corpus as it was loaded."""
-    stored = pq.read_table(run.work / "corpus.parquet")
+    stored = parquet(run.work / "corpus.parquet")
     vectors = run.work / "stored.npy"
     ids, urls, texts = (stored[name].to_pylist() for name in ("id", "url", "text"))
     return Corpus(ids, urls, texts, np.load(vectors, mmap_mode="r") if vectors.exists() else None)
@@ -184,14 +186,35 @@ def read_source(run: Run, *, vectors: bool) -> tuple[Source, list[Row], Corpus]:
     Raises:
         InputError: there are none of either, what is needed is missing, or the frozen case set is of another source.
     """
-    where, cases = source(run.parameters.source), run.parameters.cases
+    name, cases, read = run.parameters.source, run.parameters.cases, _READ.get()
+    if read is not None and (known := read.get((name, cases, True)) or read.get((name, cases, vectors))):
+        where, questions, corpus = known
+        return where, questions, corpus if vectors else replace(corpus, vectors=None)
+    where = source(name)
     with snapshot(where) as connection:
         questions = frozen_questions(cases, where.name) if cases else read_questions(connection, where)
         corpus = read_corpus(connection, where, vectors=vectors)
     for what, rows in (("questions", questions), ("chunks", corpus.ids)):
         if not rows:
             raise InputError(f"source {where.name!r} has no {what}; load some: yarus load … --into {where.name}")
+    if read is not None:
+        read[name, cases, vectors] = where, questions, corpus
     return where, questions, corpus
+
+
+@contextmanager
+def sources_shared() -> Iterator[None]:
+    """While it lasts, a source is read once: all evaluations of a night see the same questions and the same corpus."""
+    token = _READ.set({})
+    try:
+        yield
+    finally:
+        _READ.reset(token)
+
+
+Read = dict[tuple[str, str | None, bool], tuple[Source, list[Row], Corpus]]
+"""What was read: by source, frozen case set, and whether with vectors."""
+_READ: ContextVar[Read | None] = ContextVar("sources of this night", default=None)
 
 
 def sample(run: Run, strata: Iterable[str]) -> list[int]:
@@ -216,7 +239,7 @@ def keep_loaded(run: Run, where: Source, cases: pa.Table, corpus: Corpus, notes:
     pq.write_table(pa.table(columns, schema=schema), run.work / "corpus.parquet")
     if corpus.vectors is not None:
         np.save(run.work / "stored.npy", corpus.vectors)
-    pq.write_table(cases, run.work / "cases.parquet")
+    pq.write_table(cases, run.work / "cases.parquet", row_group_size=resolved["batch_size"])  # a batch is a group
     run = replace(run, resolved=resolved, n_cases=len(cases))
     digest = case_set_hash(cases)
     journal.describe(database(), run.id, n_cases=len(cases), case_set_hash=digest, resolved=resolved)

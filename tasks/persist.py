@@ -15,6 +15,7 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from db import journal
+from tasks.artifacts import progress, show_results
 from tasks.cases import declared
 from tasks.connect import database
 from tasks.failures import failures
@@ -41,14 +42,16 @@ async def in_batches(run: Run, steps: Sequence[Step]) -> None:
     done = await asyncio.to_thread(journal.batches_done, database(), run.id)
     gate = asyncio.Semaphore(IN_FLIGHT)
 
+    waiting = [batch for batch in range(run.n_batches) if batch not in done or not _batch_file(run, batch).exists()]
+
     async def one(batch: int) -> None:
         async with gate:
             await evaluate_batch(run, batch, steps)
             log.info("batch %d of %d is done", batch + 1, run.n_batches)
+            await advance()
 
-    waiting = [batch for batch in range(run.n_batches) if batch not in done or not _batch_file(run, batch).exists()]
     try:
-        async with asyncio.TaskGroup() as group:
+        async with progress(run, run.n_batches - len(waiting)) as advance, asyncio.TaskGroup() as group:
             for batch in waiting:
                 group.create_task(one(batch))
     except BaseExceptionGroup as failed:  # the first batch that failed ended the others
@@ -77,7 +80,9 @@ async def finish(run: Run, measure: Measure = _nothing_more) -> dict[str, Any]:
         run: with all of its batches done.
         measure: computes the tier's metrics that need all cases at once.
     """
-    return await asyncio.to_thread(_finish, run, measure)
+    done = await asyncio.to_thread(_finish, run, measure)
+    await show_results(run, done)
+    return done
 
 
 def comparability(run: Run, case_set_hash: str) -> dict[str, Any]:

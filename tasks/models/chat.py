@@ -21,6 +21,7 @@ from sqlalchemy import Engine
 
 from db.calls import spent_usd
 from db.errors import ModelUnavailable
+from tasks.confidential import with_key
 from tasks.models.addresses import checked, place_of, remedy
 from tasks.models.calls import Call, Model, Reply, RoleName, body, key, most_tokens
 from tasks.models.limits import Breaker, Pace, Patience, Slots
@@ -65,6 +66,8 @@ async def chat(
     if role.base_url is None:
         yield Offline(name)
         return
+    settings = await with_key(settings, name)
+    role = getattr(settings, name)
     limits = await _limits(settings, engine, evaluation)
     place = (asyncio.get_running_loop(), name, evaluation, role.model_dump_json())
     shared = _OPEN.get(place) or _OPEN.setdefault(

@@ -22,7 +22,8 @@ SOME_TIERS = """
 import asyncio, json, sys
 from flows.nightly import nightly
 from tasks.parameters import Nightly
-print(json.dumps(asyncio.run(nightly(Nightly(source=sys.argv[1], tiers=sys.argv[2:])))))
+state = asyncio.run(nightly(Nightly(source=sys.argv[1], tiers=sys.argv[2:]), return_state=True))
+print(json.dumps(state.result(raise_on_failure=False)))
 """
 
 

@@ -1,0 +1,201 @@
+"""The tables and texts of Prefect's artifacts, from the summary of an evaluation; Markdown that says what it means."""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow.compute as pc
+from sqlalchemy import Engine
+
+from db import journal
+from db.errors import InputError
+from metrics.table import METRICS, grade_label
+from tasks import files
+from tasks.compare import compare
+from tasks.guidance import HEADLINES, changed, lead, next_step, says, signed
+from tasks.guidance_words import TIER_NAMES
+
+Document = dict[str, Any]
+WORST = 10
+LONGEST = 160
+"""Characters of a question or answer in a table."""
+WORST_BY: dict[str, str] = {tier: METRICS[names[0]].column or "" for tier, names in HEADLINES.items()}
+WORST_BY |= {"tier1": "ndcg@10", "real_users": "ndcg@10", "judge": "mean_abs_difference", "ux": "cache_wrong_hit_rate"}
+"""The column that tells the worst cases of a tier."""
+RU = {
+    "metric": "Метрика",
+    "value": "Значение",
+    "interval": "95 % интервал",
+    "measured": "Измерено",
+    "grade": "Оценка",
+    "change": "Изменение",
+    "tier": "Уровень",
+    "state": "Состояние",
+    "worst": "Худшие случаи",
+    "case": "Вопрос",
+    "none": "Худших нет: у всех измеренных вопросов лучшее значение.",
+    "report": "Отчёт",
+    "invalid": "Прогон недействителен, сравнивать его нельзя",
+    "improved": "лучше",
+    "regressed": "хуже",
+    "changed": "другое",
+    "no difference shown": "разницы нет",
+    "inconclusive": "неясно",
+    "completed": "завершён",
+    "failed": "сбой",
+    "cancelled": "остановлен",
+}
+EN = {
+    "metric": "Metric",
+    "value": "Value",
+    "interval": "95 % interval",
+    "measured": "Measured",
+    "grade": "Grade",
+    "change": "Change",
+    "tier": "Tier",
+    "state": "State",
+    "worst": "Worst cases",
+    "case": "Question",
+    "none": "There are none: every question that was measured has the best value.",
+    "report": "Report",
+    "invalid": "The evaluation is invalid and cannot be compared",
+    **{name: name for name in ("improved", "regressed", "changed", "no difference shown", "inconclusive")},
+    **{name: name for name in ("completed", "failed", "cancelled")},
+}
+WORDS = {"ru": RU, "en": EN}
+
+
+def changes_since(engine: Engine, summary: Document) -> Document:
+    """What changed since the newest evaluation that this one can be compared with.
+
+    Returns:
+        since: its day, or None; metrics: by name, as `tasks.compare` gives them.
+    """
+    before = journal.previous(engine, summary["evaluation_id"])
+    if before is None or summary["state"] != "completed":
+        return {"since": None, "metrics": {}}
+    try:
+        found = compare(engine, before, summary["evaluation_id"])
+    except InputError:  # the file of the one before was removed, or the two have no case in common
+        return {"since": None, "metrics": {}}
+    return {"since": f"{journal.find(engine, before)['started_at']:%Y-%m-%d}", "metrics": found["metrics"]}
+
+
+def metric_rows(summary: Document, changes: Document, language: str) -> list[dict[str, str]]:
+    """The table of metrics: one row each, in words."""
+    words = WORDS[language]
+    return [
+        {
+            words["metric"]: name,
+            words["value"]: shown(name, metric["value"]),
+            words["interval"]: _interval(name, metric),
+            words["grade"]: grade_label(metric["grade"], language) if metric["grade"] else "",
+            words["change"]: _change(changes["metrics"].get(name), words),
+            words["measured"]: f"{metric['n_scored']} / {metric['n_total']}",
+        }
+        for name, metric in summary["metrics"].items()
+    ]
+
+
+def verdict_text(summary: Document, changes: Document, language: str, report_url: str | None) -> str:
+    """Three sentences (what the numbers say, what changed, what to do next), the worst cases, where the report is."""
+    words = WORDS[language]
+    compared = [
+        {"tier": summary["tier"], "metric": name, **changes["metrics"][name]}
+        for name in HEADLINES[summary["tier"]]
+        if name in changes["metrics"]
+    ]
+    sentences = [said[language] for said in (says(summary), changed(compared, changes["since"]), next_step(summary)[0])]
+    if summary["state"] == "invalid":
+        sentences.insert(0, f"**{words['invalid']}**: {summary['error']}.")
+    parts = [" ".join(_sentence(text) for text in sentences), f"### {words['worst']}", _worst(summary, words)]
+    return "\n\n".join([*parts, _report(summary["evaluation_id"], report_url, words)])
+
+
+def tier_rows(engine: Engine, night: Document, language: str) -> list[Sequence[str]]:
+    """The rows of a night's table: each tier's headline metrics."""
+    words = WORDS[language]
+    rows: list[Sequence[str]] = []
+    for summary in night["evaluations"]:
+        tier = TIER_NAMES[summary["tier"]][language]
+        if not summary.get("metrics"):
+            rows.append((tier, f"**{words.get(summary['state'], summary['state'])}**", _plain(summary["error"] or "")))
+            continue
+        changes = changes_since(engine, summary)["metrics"]
+        for name in HEADLINES[summary["tier"]]:
+            metric = summary["metrics"][name]
+            label = grade_label(metric["grade"], language) if metric["grade"] else ""
+            change = _change(changes.get(name), words)
+            rows.append((tier, name, shown(name, metric["value"]), _interval(name, metric), label, change))
+            tier = ""
+    return rows
+
+
+def night_text(night: Document, rows: Sequence[Sequence[str]], language: str) -> str:
+    """The weakest tier in a sentence, then every tier's headline metrics."""
+    words = WORDS[language]
+    measured = [summary for summary in night["evaluations"] if summary.get("metrics")]
+    names = [words[name] for name in ("tier", "metric", "value", "interval", "grade", "change")]
+    return f"{_sentence(lead(measured)[language])}\n\n{_table(names, rows)}"
+
+
+def shown(name: str, value: float | None) -> str:
+    """A value of a metric as people read it; a dash where it was not measured."""
+    if value is None:
+        return "—"
+    unit = METRICS[name].unit if name in METRICS else ""
+    return f"{value:,.{ {'count': 0, 'percent': 1, 'ms': 1}.get(unit, 3) }f}"
+
+
+def _interval(name: str, metric: Document) -> str:
+    if metric["ci_low"] is None:
+        return ""
+    return f"{shown(name, metric['ci_low'])} – {shown(name, metric['ci_high'])}"
+
+
+def _change(found: Document | None, words: dict[str, str]) -> str:
+    if found is None or found["difference"] is None:
+        return ""
+    return f"{signed(found['difference'])} ({words.get(found['verdict'], found['verdict'])})"
+
+
+def _worst(summary: Document, words: dict[str, str]) -> str:
+    """The measured cases that are furthest from the best value."""
+    column = WORST_BY[summary["tier"]]
+    declared = next((metric for metric in METRICS.values() if metric.column == column), None)
+    cases = files.read(summary["parquet"])
+    if declared is None or column not in cases.column_names:
+        return words["none"]
+    worst_first = "ascending" if declared.better == "higher" else "descending"
+    best = declared.high if declared.better == "higher" else declared.low
+    kept = [name for name in ("case_id", "question", "text", column) if name in cases.column_names]
+    rows = cases.select(kept).filter(pc.is_valid(cases[column]))
+    rows = rows.take(pc.sort_indices(rows, sort_keys=[(column, worst_first)])[:WORST]).to_pylist()
+    found = [
+        (f"`{row['case_id']}`", _plain(row.get("question") or row.get("text") or ""), shown(declared.name, row[column]))
+        for row in rows
+        if row[column] != best
+    ]
+    return _table(["id", words["case"], column], found) if found else words["none"]
+
+
+def _report(evaluation_id: str, report_url: str | None, words: dict[str, str]) -> str:
+    if report_url is None:
+        return f"{words['report']}: `yarus report {evaluation_id}`"
+    return f"[{words['report']}]({report_url.rstrip('/')}/{evaluation_id}.html)"
+
+
+def _table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [names, ["---"] * len(names), *([*row, *[""] * (len(names) - len(row))] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith((".", "!", "?")) else f"{text}."
+
+
+def _plain(text: str) -> str:
+    """A user's text in one cell: no markup, no line breaks, not too long."""
+    short = " ".join(text.split())
+    short = short if len(short) <= LONGEST else f"{short[: LONGEST - 1]}…"
+    return re.sub(r"([\\`*_\[\]<>|#!~])", r"\\\1", short)
