@@ -146,8 +146,8 @@ def _print_slices(console: Console, document: Document, words: dict[str, str], o
     shown = {name: values for name, values in document["slices"].items() if only in (None, name)}
     if not shown:
         return
-    headers = ("cases", "metric", "difference", "interval", "p", "pairs")
-    table = Table(words["slice"], "", *(words[name] for name in headers), box=None)
+    headers = (words[name] for name in ("cases", "metric", "difference", "interval"))
+    table = Table(words["slice"], "", *headers, "p", words["pairs"], box=None)
     cut = False
     for name, values in shown.items():
         cut = cut or (only is None and len(values) > SHOWN_SLICES)

@@ -110,8 +110,8 @@ EN = {
     "said both": "Improved: {better}; regressed: {worse}.",
     "said nothing": "No metric shows a difference beyond chance.",
     "said unmeasured": "There is nothing to compare: no metric was measured on both sides.",
-    "excluded": "For {metric} a difference of more than {margin} is excluded; a true one of {detectable} would be found "
-    "four times in five ({n} pairs).",
+    "excluded": "For {metric} a difference of more than {margin} is excluded; a true one of {detectable} would be "
+    "found four times in five ({n} pairs).",
     "not excluded": "For {metric} a difference of up to {far} remains possible; {n} pairs find a true one of "
     "{detectable} four times in five, a smaller one needs more questions.",
     "found": "For {metric} {n} pairs find a true difference of {detectable} four times in five.",

@@ -49,13 +49,13 @@ def compare(engine: Engine, a: str, b: str, *, force: bool = False, only: Sequen
     """
     after = journal.find(engine, b)
     before = journal.find(engine, _previous(engine, after["id"]) if a == "previous" else a)
+    declared = _declared(before, after, only)
     differs = differences(before, after)
     if differs and not force:
         raise InputError(_refusal(before, after, differs))
-    declared = _declared(before, after, only)
     sides = Pairs(*(headline(read_cases(row)) for row in (before, after)))
     pairs = common(*sides)
-    paired = bool(len(pairs.a)) and all(part["part"].split(".")[0] != "cases" for part in differs)
+    paired = bool(len(pairs.a)) and all(_same_cases(part["part"]) for part in differs)
     if not paired and not force:
         raise InputError(
             f"evaluations {before['id']} and {after['id']} have no case in common; --force compares them unpaired"
@@ -164,12 +164,31 @@ def _not_compared(reason: str) -> Document:
 
 
 def differences(a: RowMapping, b: RowMapping) -> list[Document]:
-    """The parts of the comparability key in which two evaluations differ, with both values; none if they compare."""
+    """The parts of the comparability key in which two evaluations differ, with both values; none if they compare.
+
+    Of lists (the metrics' signatures) only the entries that differ are given. Where the tiers differ, only they are.
+    """
     if a["comparability_key"] is not None and a["comparability_key"] == b["comparability_key"]:
         return []
+    if a["tier"] != b["tier"]:
+        return [{"part": "tier", "a": a["tier"], "b": b["tier"]}]
     one, other = (dict(_parts(row["comparability"] or {})) for row in (a, b))
     names = [name for name in {**one, **other} if one.get(name) != other.get(name)]
-    return [{"part": name, "a": one.get(name), "b": other.get(name)} for name in names]
+    parts = [{"part": name, **_apart(one.get(name), other.get(name))} for name in names]
+    if a["source"] != b["source"]:
+        parts.insert(0, {"part": "source", "a": a["source"], "b": b["source"]})
+    return parts or [{"part": "comparability_key", "a": a["comparability_key"], "b": b["comparability_key"]}]
+
+
+def _same_cases(part: str) -> bool:
+    """Whether the case set may be the same although this part of the key differs."""
+    return part != "source" and part.split(".")[0] != "cases"
+
+
+def _apart(a: Any, b: Any) -> Document:
+    if isinstance(a, list) and isinstance(b, list):
+        return {"a": [entry for entry in a if entry not in b], "b": [entry for entry in b if entry not in a]}
+    return {"a": a, "b": b}
 
 
 def _parts(value: Any, name: str = "") -> list[tuple[str, Any]]:
