@@ -57,6 +57,7 @@ def prune(user: str | None, source: str | None, dry_run: bool, yes: bool, as_jso
     _print(done, as_json=as_json)
     if not as_json:
         _say(done)
+    raise SystemExit(1 if done["elsewhere"] else 0)
 
 
 def _by_age(*, older_than: str | None, keep_last: int | None, everything: bool, **rest: Any) -> Any:

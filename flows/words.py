@@ -90,6 +90,8 @@ RU = {
     "prune reports": "страниц отчётов (сделать заново: yarus report)",
     "prune questions": "вопросов в источнике",
     "prune annotations": "разметок",
+    "prune elsewhere": "прогонов не тронуто: их файлы не в YARUS_RESULTS (чужие, если это копия дома; иначе задайте "
+    "YARUS_RESULTS и повторите)",
     "prune kept pinned": "оставлено закреплённых в файле правил",
     "prune kept newest": "оставлено последних (--keep-last)",
     "prune kept last of key": "оставлено последних завершённых со своим ключом сравнимости (--all удалит и их)",
@@ -207,6 +209,8 @@ EN = {
     "prune reports": "report pages (make them again: yarus report)",
     "prune questions": "questions in the source",
     "prune annotations": "annotations",
+    "prune elsewhere": "evaluations left alone: their files are not in YARUS_RESULTS (another's, if this home is a "
+    "copy; otherwise set YARUS_RESULTS and repeat)",
     "prune kept pinned": "kept: pinned in a gate file",
     "prune kept newest": "kept: the newest (--keep-last)",
     "prune kept last of key": "kept: last completed of their comparability key (--all removes them too)",

@@ -18,6 +18,7 @@ from db.errors import InputError
 from db.sources import Source, read_questions, snapshot
 from tasks import files
 from tasks.connect import source as source_of
+from tasks.prune import in_results
 from tasks.run import bury_the_dead
 from tasks.settings import settings
 
@@ -82,9 +83,11 @@ def erase(engine: Engine, found: Found, *, dry_run: bool) -> dict[str, Any]:
 
     Returns:
         `user`, `source`, `evaluations`: id -> rows, and how many `questions`, `annotations`, `case_set_rows`,
-        `analyses`, `calls`, `vectors`, `folders`; `reports`: the pages removed; `dry_run`.
+        `analyses`, `calls`, `vectors`, `folders`; `reports`: the pages removed; `elsewhere`: evaluation -> its file,
+        which is not in YARUS_RESULTS and keeps the rows (the questions themselves then stay too); `dry_run`.
     """
     name, theirs, remove = found.source.name, set(found.rows), not dry_run
+    away = {row["id"]: row["parquet"] for row in found.evaluations if row["id"] in theirs and not _ours(row)}
     nothing = not (found.question_ids or theirs)
     paying = set() if nothing else theirs | {row["id"] for row in found.evaluations if row["parquet"] is None}
     hashes = {hashlib.sha256(text.encode("utf-8", "replace")).digest() for text in found.texts}
@@ -99,6 +102,7 @@ def erase(engine: Engine, found: Found, *, dry_run: bool) -> dict[str, Any]:
         "analyses": retention.analyses_with(engine, name, found.questions, remove=remove),
         "folders": len(folders),
         "reports": [str(path) for path in reports],
+        "elsewhere": away,
         "dry_run": dry_run,
     }
     if remove:
@@ -107,9 +111,11 @@ def erase(engine: Engine, found: Found, *, dry_run: bool) -> dict[str, Any]:
         for path in reports:
             path.unlink(missing_ok=True)
         for row in found.evaluations:
-            _rewrite(engine, row, found)
-    document["case_set_rows"] = retention.frozen_with(engine, name, found.question_ids, remove=remove)
-    return document | retention.questions_of(found.source, found.question_ids, remove=remove)
+            if row["id"] in found.rows and _ours(row):
+                _rewrite(engine, row, found)
+    last = remove and not away  # what they are found by
+    document["case_set_rows"] = retention.frozen_with(engine, name, found.question_ids, remove=last)
+    return document | retention.questions_of(found.source, found.question_ids, remove=last)
 
 
 def _search(row: RowMapping, found: Found) -> None:
@@ -150,8 +156,6 @@ def _rewrite(engine: Engine, row: RowMapping, found: Found) -> None:
 
     The note counts from the number of cases asked, so that after a kill between the two it is made the same again.
     """
-    if row["id"] not in found.rows:
-        return
     with journal.alive(engine, row["id"]), tempfile.TemporaryDirectory(dir=settings().home) as folder:
         cases = files.read(row["parquet"])
         left = cases.filter(pc.invert(_mask(cases, found)))
@@ -159,6 +163,10 @@ def _rewrite(engine: Engine, row: RowMapping, found: Found) -> None:
         file = Path(folder) / "cases.parquet"
         files.write_whole(left, file)
         files.publish(file, row["parquet"])
+
+
+def _ours(row: RowMapping) -> bool:
+    return in_results(row["parquet"])
 
 
 def _work(evaluation_id: str) -> Path:

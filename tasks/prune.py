@@ -30,6 +30,8 @@ class Plan:
     evaluations: list[RowMapping]
     kept: dict[str, int]
     """Reason -> evaluations that are old and stay."""
+    elsewhere: list[RowMapping]
+    """Old too, but their files are not in YARUS_RESULTS: another home's, of which this one may be a copy."""
     folders: list[Path]
     """Working folders of evaluations that are gone or finished."""
     calls_before: datetime | None
@@ -74,15 +76,23 @@ def plan(
     gone = {row["id"] for row in going}
     needed = {row["id"] for row in rows if row["id"] not in gone and row["state"] not in journal.FINISHED}
     stale = [folder for folder in folders if folder.name not in needed]
-    return Plan(going, {why: n for why, n in kept.items() if n}, stale, before if with_calls else None)
+    away = [row for row in going if not in_results(row["parquet"])]
+    return Plan(
+        [row for row in going if in_results(row["parquet"])],
+        {why: n for why, n in kept.items() if n},
+        away,
+        stale,
+        before if with_calls else None,
+    )
 
 
 def prune(engine: Engine, chosen: Plan, *, dry_run: bool) -> dict[str, Any]:
     """Removes what was planned: of each evaluation the file first, so that a kill leaves nothing that is not found.
 
     Returns:
-        `evaluations`: the ids; `skipped`: of those that were resumed meanwhile; `kept`: reason -> number; `folders`,
-        `calls`, `vectors`: how many; `dry_run`.
+        `evaluations`: the ids; `skipped`: of those that were resumed meanwhile; `elsewhere`: evaluation -> its file,
+        which is not in YARUS_RESULTS and stays; `kept`: reason -> number; `folders`, `calls`, `vectors`: how many;
+        `dry_run`.
     """
     skipped = [] if dry_run else [row["id"] for row in chosen.evaluations if not _removed(engine, row)]
     for folder in () if dry_run else chosen.folders:
@@ -90,12 +100,18 @@ def prune(engine: Engine, chosen: Plan, *, dry_run: bool) -> dict[str, Any]:
             shutil.rmtree(folder, ignore_errors=True)
     going = [row["id"] for row in chosen.evaluations if row["id"] not in skipped]
     document: dict[str, Any] = {"evaluations": going, "skipped": skipped, "kept": chosen.kept}
+    document["elsewhere"] = {row["id"]: row["parquet"] for row in chosen.elsewhere}
     document |= {"folders": len(chosen.folders), "calls": 0, "vectors": 0, "dry_run": dry_run}
     if chosen.calls_before is not None:
         left = {row["id"] for row in retention.evaluations(engine)} - set(going)
         document["calls"] = retention.old_calls(engine, chosen.calls_before, remove=not dry_run)
         document["vectors"] = retention.unused_vectors(engine, left, remove=not dry_run)
     return document
+
+
+def in_results(path: str | None) -> bool:
+    """Whether the file of an evaluation is where YARUS_RESULTS puts it now, and so ours to change; without one, yes."""
+    return path is None or path.startswith(f"{settings().results_root.rstrip('/')}/")
 
 
 def age(text: str) -> timedelta:

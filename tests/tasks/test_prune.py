@@ -1,0 +1,239 @@
+"""Retention: what goes, what stays, and that a kill in the middle is finished by the same command."""
+
+import os
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine, insert, select, text
+
+from db import journal, retention
+from db.engine import own
+from db.errors import InputError
+from db.tables import call, embedding, evaluation
+from tasks import prune as pruning
+from tasks.prune import age, baselines, plan, prune
+from tasks.run import Run
+from tests.conftest import CommandLine
+
+Make = Callable[..., str]
+LONG_AGO = timedelta(days=400)
+
+
+@pytest.fixture(scope="module")
+def apart(engine: Engine) -> Iterator[Engine]:
+    """A database of their own: what is pruned here must be nobody else's."""
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        connection.execute(text("CREATE DATABASE of_prune"))
+    made = own(Path("unused"), engine.url.set(database="of_prune").render_as_string(hide_password=False))
+    yield made
+    made.dispose()
+
+
+@pytest.fixture
+def place(apart: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home of their own on that database."""
+    for name in [name for name in os.environ if name.startswith("YARUS_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("YARUS_HOME", str(tmp_path))
+    monkeypatch.setenv("YARUS_DATABASE_URL", apart.url.render_as_string(hide_password=False))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def make(place: Path, apart: Engine) -> Make:
+    """Makes an evaluation that began so many days ago, with its file and its working folder."""
+
+    def made(name: str, state: str = "completed", *, days: int = 2000, key: str = "k", **more: Any) -> str:
+        started_at = datetime.now(UTC) - timedelta(days=days)
+        evaluation_id = f"tier1-20200101-000000-{name}"
+        path = place / "results" / f"{evaluation_id}.parquet"
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"cases")
+        (place / "work" / evaluation_id).mkdir(parents=True, exist_ok=True)
+        row = {"id": evaluation_id, "tier": "tier1", "state": state, "started_at": started_at, "source": "of_prune"}
+        row |= {"parameters": {}, "settings": {}, "versions": {}, "comparability_key": key, "parquet": str(path)}
+        with apart.begin() as connection:
+            connection.execute(insert(evaluation).values(row | more))
+        return evaluation_id
+
+    with apart.begin() as connection:
+        connection.execute(text("DELETE FROM yarus.evaluation"))
+    return made
+
+
+def there(apart: Engine, home: Path) -> dict[str, set[str]]:
+    """What is left: rows, files, working folders; by the last four letters of their ids."""
+    with apart.connect() as connection:
+        rows = connection.scalars(select(evaluation.c.id).where(evaluation.c.source == "of_prune"))
+        found = {"rows": {name[-4:] for name in rows}}
+    found["files"] = {path.stem[-4:] for path in (home / "results").glob("tier1-20200101-*.parquet")}
+    return found | {"folders": {path.name[-4:] for path in (home / "work").glob("tier1-20200101-*")}}
+
+
+def test_old_ones_go_with_files_and_folders(make: Make, apart: Engine, place: Path) -> None:
+    make("aaaa"), make("bbbb", "failed"), make("cccc", days=1)
+    make("dddd", "failed", days=1)
+    planned = plan(apart, older_than=LONG_AGO)
+    assert {row["id"][-4:] for row in planned.evaluations} == {"aaaa", "bbbb"}
+    dry = prune(apart, planned, dry_run=True)
+    assert there(apart, place)["files"] == {"aaaa", "bbbb", "cccc", "dddd"}
+    done = prune(apart, planned, dry_run=False)
+    assert done == dry | {"dry_run": False}
+    # cccc is finished: nothing needs its folder; dddd can be resumed.
+    assert there(apart, place) == {"rows": {"cccc", "dddd"}, "files": {"cccc", "dddd"}, "folders": {"dddd"}}
+
+
+def test_the_last_completed_one_of_a_key_stays_unless_all_go(make: Make, apart: Engine, place: Path) -> None:
+    make("aaaa", days=2002), make("bbbb", days=2001), make("cccc", "invalid"), make("dddd", key="other")
+    planned = plan(apart, older_than=LONG_AGO)
+    assert {row["id"][-4:] for row in planned.evaluations} == {"aaaa", "cccc"}
+    assert planned.kept["last of key"] == 2
+    everything = plan(apart, older_than=LONG_AGO, everything=True)
+    assert {row["id"][-4:] for row in everything.evaluations} == {"aaaa", "bbbb", "cccc", "dddd"}
+
+
+def test_the_newest_stay_whatever_their_age(make: Make, apart: Engine, place: Path) -> None:
+    for number, name in enumerate(("aaaa", "bbbb", "cccc", "dddd")):
+        make(name, days=2010 - number)
+    make("eeee", "failed", days=2000)  # is none of the two that stay
+    planned = plan(apart, older_than=LONG_AGO, keep_last=2, everything=True)
+    assert {row["id"][-4:] for row in planned.evaluations} == {"aaaa", "bbbb", "eeee"}
+
+
+def test_a_pinned_baseline_stays_even_if_all_go(make: Make, apart: Engine, place: Path, tmp_path: Path) -> None:
+    make("aaaa"), make("bbbb")
+    gate = tmp_path / "gate.toml"
+    gate.write_text('[tier1]\nbaseline = "tier1-20200101-000000-aaaa"\n[tier1."hit_rate@1"]\nfloor = 0.5\n')
+    planned = plan(apart, older_than=LONG_AGO, gates=[gate], everything=True)
+    assert [row["id"][-4:] for row in planned.evaluations] == ["bbbb"]
+    assert planned.kept == {"pinned": 1}
+    gate.write_text('baseline = "tier1-20200101-000000-zzzz"')
+    with pytest.raises(InputError, match="no evaluation 'tier1-20200101-000000-zzzz'"):
+        plan(apart, older_than=LONG_AGO, gates=[gate])
+    gate.write_text("baseline = ")
+    with pytest.raises(InputError, match="nothing was removed"):
+        baselines(gate)
+
+
+def test_what_runs_or_is_being_resumed_stays(make: Make, apart: Engine, place: Path) -> None:
+    running, resumed = make("aaaa", "running"), make("bbbb", "failed")
+    planned = plan(apart, older_than=LONG_AGO, everything=True)
+    assert planned.kept == {"running": 1}
+    with journal.alive(apart, resumed):
+        done = prune(apart, planned, dry_run=False)
+    assert (done["evaluations"], done["skipped"]) == ([], [resumed])
+    assert there(apart, place) == {name: {"aaaa", "bbbb"} for name in ("rows", "files", "folders")}
+    assert Run(running, "tier1", None).work.exists()  # type: ignore[arg-type]
+
+
+def test_a_file_that_is_not_in_our_results_is_somebody_elses(make: Make, apart: Engine, tmp_path: Path) -> None:
+    path = tmp_path / "theirs.parquet"
+    path.write_bytes(b"cases")
+    name = make("aaaa", parquet=str(path))
+    done = prune(apart, plan(apart, older_than=LONG_AGO, everything=True), dry_run=False)
+    assert (done["evaluations"], done["elsewhere"]) == ([], {name: str(path)})
+    assert path.exists()
+
+
+def test_a_kill_between_file_and_row_is_finished_by_the_same_command(
+    make: Make, apart: Engine, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make("aaaa"), make("bbbb")
+    planned = plan(apart, older_than=LONG_AGO, everything=True)
+
+    def killed(apart: Engine, evaluation_id: str) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(pruning.retention, "forget", killed)
+        prune(apart, planned, dry_run=False)
+    assert {name: len(left) for name, left in there(apart, place).items()} == {"rows": 2, "files": 1, "folders": 2}
+    prune(apart, plan(apart, older_than=LONG_AGO, everything=True), dry_run=False)
+    assert there(apart, place) == {"rows": set(), "files": set(), "folders": set()}
+
+
+def test_old_replies_and_vectors_that_nobody_uses_go_if_wanted(make: Make, apart: Engine, place: Path) -> None:
+    make("aaaa", days=1, resolved={"embedder_identity": "used by aaaa", "notes": []})
+    values = {"role": "judge", "model": "m", "prompt": "p", "reply": "{}", "latency_ms": 1.0}
+    old = datetime.now(UTC) - timedelta(days=500)
+    with apart.begin() as connection:
+        connection.execute(insert(call), [values | {"key": b"old", "created_at": old}])
+        connection.execute(insert(call), [values | {"key": b"new"}])
+        for model in ("used by aaaa", "used by nobody"):
+            connection.execute(insert(embedding), [{"model": model, "text_hash": b"h", "vector": b"v"}])
+    without = prune(apart, plan(apart, older_than=LONG_AGO), dry_run=False)
+    assert (without["calls"], without["vectors"]) == (0, 0)
+    done = prune(apart, plan(apart, older_than=LONG_AGO, with_calls=True), dry_run=False)
+    assert done["calls"] == 1
+    assert done["vectors"] >= 1
+    with apart.begin() as connection:
+        assert set(connection.scalars(select(call.c.key).where(call.c.key.in_([b"old", b"new"])))) == {b"new"}
+        models = set(connection.scalars(select(embedding.c.model)))
+        connection.execute(call.delete().where(call.c.key == b"new"))
+        connection.execute(embedding.delete().where(embedding.c.text_hash == b"h"))
+    assert "used by aaaa" in models
+    assert "used by nobody" not in models
+
+
+@pytest.mark.parametrize(("given", "days"), [("90d", 90), ("2w", 14), ("36h", 1.5), ("0d", 0)])
+def test_ages(given: str, days: float) -> None:
+    assert age(given) == timedelta(days=days)
+
+
+@pytest.mark.parametrize("given", ["90", "d", "-1d", "1.5d", "90 days", "", "999999d"])
+def test_what_is_no_age(given: str) -> None:
+    with pytest.raises(InputError, match="for example 90d"):
+        age(given)
+
+
+def test_newest_of_their_kind_counts_finished_ones_by_tier_and_source() -> None:
+    names = ("id", "tier", "source", "state")
+    rows: Any = [
+        dict(zip(names, row, strict=True))
+        for row in (
+            ("5", "tier1", "a", "failed"),
+            ("4", "tier1", "a", "completed"),
+            ("3", "tier1", "b", "invalid"),
+            ("2", "tier2", "a", "completed"),
+            ("1", "tier1", "a", "completed"),
+        )
+    ]
+    assert retention.newest_of_their_kind(rows, 1) == {"4", "3", "2"}
+
+
+def test_from_the_command_line_it_asks_first(make: Make, yarus: CommandLine, apart: Engine, place: Path) -> None:
+    make("aaaa")
+    words = ("prune", "--older-than", "1000d", "--all")
+    variables = {name: os.environ[name] for name in ("YARUS_HOME", "YARUS_DATABASE_URL")} | {"YARUS_LANGUAGE": "en"}
+    refused = yarus(*words, ok=False, env=variables)  # nobody answers: stdin is at its end
+    assert refused.code == 130
+    assert "To be removed:" in refused.out
+    assert there(apart, place)["rows"] == {"aaaa"}
+    document = yarus(*words, "--yes", "--json", env=variables).json
+    assert document["evaluations"] == ["tier1-20200101-000000-aaaa"]
+    assert there(apart, place)["rows"] == set()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (),
+        ("--user", "1"),
+        ("--source", "sample"),
+        ("--user", "1", "--source", "sample", "--older-than", "1d"),
+        ("--keep-last", "3", "--calls"),
+        ("--older-than", "90d", "--json"),
+        ("--older-than", "90"),
+        ("--older-than", "90d", "--gate", "absent.toml", "--dry-run"),
+        ("--user", "1", "--source", "samlpe", "--dry-run"),
+    ],
+)
+def test_what_it_refuses(yarus: CommandLine, words: tuple[str, ...]) -> None:
+    ran = yarus("prune", *words, ok=False)
+    assert ran.code == 2
+    assert ran.err.strip()
+    assert "Traceback" not in ran.err
