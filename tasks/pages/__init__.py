@@ -1,0 +1,97 @@
+"""The report that people look at: one HTML file that needs no network, and an index over all evaluations."""
+
+import os
+import re
+import secrets
+from collections.abc import Sequence
+from pathlib import Path
+
+from sqlalchemy import Engine
+
+from db.errors import InputError
+from tasks.pages.data import Entry, entries, newest
+from tasks.pages.page import render
+from tasks.pages.index import render_index
+from tasks.settings import Language, settings
+
+INDEX = "index.html"
+
+
+def report(
+    engine: Engine,
+    evaluation_ids: Sequence[str] = (),
+    target: Path | None = None,
+    language: Language | None = None,
+) -> Path:
+    """Writes a report, and the index over all evaluations beside it where it stands in its usual folder.
+
+    Args:
+        engine: of our own database.
+        evaluation_ids: which evaluations, by their ids, the beginnings or ends of them, or `last`; several of one tier are
+            compared. Without any: the newest of every tier, of the source of the newest of all.
+        target: the file to write; default: a name of its own in the folder `reports` at home.
+        language: that it opens in; default: the setting.
+
+    Returns:
+        The path of the file.
+
+    Raises:
+        InputError: no such evaluation, none at all, or a target that cannot be written.
+    """
+    shown = entries(engine, list(evaluation_ids) or newest(engine))
+    chosen = language or settings().language
+    path = target or folder() / name_of(shown, asked=bool(evaluation_ids))
+    write(path, render(engine, shown, chosen))
+    if target is None:
+        index(engine, language=chosen)
+    return path
+
+
+def index(engine: Engine, target: Path | None = None, language: Language | None = None) -> Path:
+    """Writes the index over all evaluations and the reports in its folder.
+
+    Args:
+        engine: of our own database.
+        target: the file to write; default: `index.html` in the folder `reports` at home.
+        language: that it opens in; default: the setting.
+
+    Returns:
+        The path of the file.
+    """
+    path = target or folder() / INDEX
+    write(path, render_index(engine, path.parent, language or settings().language))
+    return path
+
+
+def folder() -> Path:
+    """Where reports are written that have no other target."""
+    return settings().home.absolute() / "reports"
+
+
+def name_of(shown: list[Entry], *, asked: bool) -> str:
+    """The file name of a report: what it is about, so that the same report is written over the older one."""
+    ids = [entry.row["id"] for entry in shown]
+    if asked and len(ids) <= 2:
+        name = "-vs-".join(reversed(ids))
+    else:
+        newest_of_all = max(entry.row["started_at"] for entry in shown)
+        name = f"{shown[0].row['source']}-{newest_of_all:%Y%m%d-%H%M%S}"
+    return re.sub(r"[^\w.-]", "_", name) + ".html"
+
+
+def write(path: Path, page: str) -> None:
+    """Writes a page whole or not at all.
+
+    Raises:
+        InputError: it cannot be written there.
+    """
+    partial = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial.write_text(page, encoding="utf-8", errors="replace")
+        partial.replace(path)
+    except (IsADirectoryError, NotADirectoryError, PermissionError, FileExistsError, FileNotFoundError) as error:
+        raise InputError(f"{path} cannot be written: {error.strerror}; give a file with --out") from None
+    finally:
+        if partial.parent.is_dir():
+            partial.unlink(missing_ok=True)

@@ -1,0 +1,134 @@
+"""What changed: each evaluation beside the one before it, case by case, and the history of its main metrics."""
+
+from typing import Any
+
+import pyarrow as pa
+from sqlalchemy import Engine
+
+from db import journal
+from db.errors import InputError
+from tasks import files
+from tasks.compare import compare
+from tasks.guidance import HEADLINES
+from tasks.pages import figures
+from tasks.pages.cases import column
+from tasks.pages.data import Entry
+from tasks.pages.numbers import difference_bar, shown
+from tasks.pages.packing import packed
+from tasks.report import Document
+from tasks.trend import trend
+
+LISTS = ("broke", "fixed", "changed_status")
+SIDE = ("answer", "status", "reason", "retrieved")
+"""What is shown of both sides of a changed case beside the metrics."""
+
+
+def add_comparisons(engine: Engine, entries: list[Entry]) -> None:
+    """Compares every evaluation with the one after it of the same tier in the report, or else with its predecessor."""
+    for entry, following in zip(entries, [*entries[1:], None], strict=True):
+        asked = following is not None and following.tier == entry.tier
+        before = following.row["id"] if asked and following else journal.previous(engine, entry.row["id"])
+        if before is None:
+            continue
+        try:
+            entry.comparison = compare(engine, before, entry.row["id"], force=asked)
+            entry.comparison["parquet"] = journal.find(engine, before)["parquet"]
+        except InputError as error:
+            entry.comparison = {"problem": str(error)}
+
+
+def comparison(entry: Entry) -> Document | None:
+    """The comparison of an evaluation as the templates read it."""
+    found = entry.comparison
+    if not found or "problem" in found:
+        return found or None
+    metrics = [
+        {
+            "name": name,
+            "a": shown(name, one["a"]),
+            "b": shown(name, one["b"]),
+            "difference": shown(name, one["difference"], sign=True),
+            "bar": difference_bar(one),
+            "p": _p(one["p_holm"] if one["p_holm"] is not None else one["p"]),
+            "verdict": one["verdict"],
+            "detectable": shown(name, one["smallest_detectable"]),
+            "n": one["n"],
+        }
+        for name, one in found["metrics"].items()
+    ]
+    listed = {name: _ids(found["cases"].get(name, [])) for name in LISTS}
+    return {
+        "problem": None,
+        "a": found["a"],
+        "b": found["b"],
+        "n_common": found["n_common"],
+        "differs": found["differs"],
+        "metrics": metrics,
+        "counts": {name: len(ids) for name, ids in listed.items()},
+        "pack": _pack(entry, listed) if any(listed.values()) else None,
+    }
+
+
+def changes(entries: list[Entry]) -> tuple[list[Document], str | None]:
+    """The headline metrics that were compared with what was before, and the day of that."""
+    found, days = [], []
+    for entry in entries:
+        told = entry.comparison
+        if "metrics" not in told or told["differs"]:
+            continue
+        days.append(told["a"]["started_at"])
+        for name in HEADLINES[entry.tier]:
+            if told["metrics"].get(name, {}).get("difference") is not None:
+                found.append({"tier": entry.tier, "metric": name, **told["metrics"][name]})
+    if not days:
+        return found, None
+    day, today = max(days)[:10], entries[0].row["started_at"].isoformat()[:10]
+    return found, f"{max(days)[11:16]} UTC" if day == today else day
+
+
+def trends(engine: Engine, entries: list[Entry]) -> list[Document]:
+    """The histories of the headline metrics that have more than one night."""
+    found = []
+    for tier in dict.fromkeys(entry.tier for entry in entries):
+        source = next(entry.row["source"] for entry in entries if entry.tier == tier)
+        for name in HEADLINES[tier]:
+            history = trend(engine, name, tier=tier, source=source)
+            if len(history["nights"]) > 1:
+                kept = {"tier": tier, "metric": name, "n": len(history["nights"]), "first_out": history["first_out"]}
+                found.append({**kept, "noise": _band(name, history["noise"]), "figure": figures.trend(history)})
+    return found
+
+
+def _band(name: str, noise: Document | None) -> str | None:
+    return None if noise is None or noise.get("band") is None else shown(name, noise["band"])
+
+
+def _p(p: float | None) -> str:
+    if p is None:
+        return "—"
+    return "<0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def _ids(listed: list[Any]) -> list[str]:
+    return [one if isinstance(one, str) else one["case_id"] for one in listed]
+
+
+def _pack(entry: Entry, listed: dict[str, list[str]]) -> str | None:
+    """Both sides of the changed cases."""
+    after = entry.cases
+    if after is None:
+        return None
+    before = files.read(entry.comparison["parquet"])
+    ids = list(dict.fromkeys(name for names in listed.values() for name in names))
+    sides = {"a": _side(before, ids, entry.tier), "b": _side(after, ids, entry.tier)}
+    places = {case: place for place, case in enumerate(after["case_id"].to_pylist())}
+    kept = after.take([places[case] for case in ids])
+    shared = {name: column(kept[name]) for name in ("question", "reference", "text") if name in kept.column_names}
+    return packed({"ids": ids, "lists": listed, "shared": shared, **sides})
+
+
+def _side(cases: pa.Table, ids: list[str], tier: str) -> Document:
+    places = {case: place for place, case in enumerate(cases["case_id"].to_pylist())}
+    kept = cases.take([places[case] for case in ids])
+    numbers = [name for name in kept.column_names if pa.types.is_float64(kept.schema.field(name).type)]
+    return {name: column(kept[name]) for name in (*SIDE, *numbers) if name in kept.column_names}

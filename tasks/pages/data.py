@@ -1,0 +1,217 @@
+"""What a report shows of each evaluation: its numbers, its cases, what changed, its history."""
+
+import json
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+from sqlalchemy import Engine, select
+from sqlalchemy.engine import RowMapping
+
+from db import journal
+from db.errors import InputError
+from db.tables import evaluation
+from metrics.table import GRADE_LABELS, METRICS
+from tasks import files
+from tasks.cases import MEASURED, SEVERITY
+from tasks.guidance import HEADLINES
+from tasks.pages import figures
+from tasks.pages.cases import pack
+from tasks.pages.hints import hint
+from tasks.pages.numbers import bar, interval, shown
+from tasks.parameters import TIERS
+from tasks.report import Document, summary
+
+REASONS = 4
+"""Most reasons shown for a status."""
+REASON_LENGTH = 300
+FOOT = ("settings", "parameters", "resolved", "versions")
+
+
+@dataclass
+class Entry:
+    """One evaluation in a report."""
+
+    key: str
+    """Its name in the addresses of the page: the tier, or the id where a tier has several."""
+    row: RowMapping
+    summary: Document
+    cases: pa.Table | None = None
+    problem: str | None = None
+    """Why there are no cases."""
+    comparison: Document = field(default_factory=dict)
+    """As tasks.compare.compare gives it, or `problem`."""
+
+    @property
+    def tier(self) -> str:
+        """The tier that it evaluated."""
+        return str(self.row["tier"])
+
+
+def newest(engine: Engine) -> list[str]:
+    """The newest evaluation of every tier, of the source of the newest of all; in the order of the tiers.
+
+    Raises:
+        InputError: there is none.
+    """
+    ended = select(evaluation.c.id, evaluation.c.tier, evaluation.c.source).where(evaluation.c.state != "running")
+    with engine.connect() as connection:
+        rows = connection.execute(ended.order_by(evaluation.c.started_at)).all()
+    if not rows:
+        raise InputError("there is nothing to report yet; run an evaluation first: yarus run tier1, or yarus demo")
+    of_tier = {row.tier: row.id for row in rows if row.source == rows[-1].source}
+    return [of_tier[tier] for tier in TIERS if tier in of_tier]
+
+
+def entries(engine: Engine, evaluation_ids: list[str]) -> list[Entry]:
+    """The evaluations with their cases, in the order of the tiers, the newest of a tier first.
+
+    Raises:
+        InputError: no such evaluation.
+    """
+    rows = {row["id"]: row for row in (journal.find(engine, name) for name in evaluation_ids)}
+    order = list(TIERS)
+    ordered = sorted(rows.values(), key=lambda row: row["started_at"], reverse=True)
+    ordered.sort(key=lambda row: order.index(row["tier"]))
+    seen: set[str] = set()
+    found = []
+    for row in ordered:
+        key = row["id"] if row["tier"] in seen else row["tier"]
+        seen.add(row["tier"])
+        cases, problem = _cases(row)
+        found.append(Entry(key, row, summary(engine, row["id"]), cases, problem))
+    return found
+
+
+def described(entry: Entry) -> Document:
+    """An evaluation as the templates read it."""
+    told = entry.summary
+    compared = entry.comparison.get("metrics", {})
+    names = [*HEADLINES[entry.tier], *(name for name in told["metrics"] if name not in HEADLINES[entry.tier])]
+    return {
+        "key": entry.key,
+        "id": entry.row["id"],
+        "tier": entry.tier,
+        "summary": told,
+        "started": f"{entry.row['started_at']:%Y-%m-%d %H:%M} UTC",
+        "seconds": _seconds(entry.row),
+        "metrics": [
+            _metric(name, told["metrics"][name], compared.get(name)) for name in names if name in told["metrics"]
+        ],
+        "strata": _strata(told.get("strata", {}), HEADLINES[entry.tier]),
+        "statuses": _statuses(told["statuses"], entry.cases),
+        "stages": _stages(told),
+        "problem": entry.problem,
+        "stand_ins": stand_ins(entry.row),
+        "cost": {name: entry.row[name] for name in ("tokens_in", "tokens_out", "cost_usd")},
+        "figures": _figures(entry),
+        "pack": pack(entry.cases) if entry.cases is not None else None,
+        "foot": _foot(entry.row),
+    }
+
+
+def stand_ins(row: RowMapping) -> bool:
+    """Whether a language model's place was taken by an offline stand-in."""
+    return "no language model" in json.dumps(row["resolved"] or {}) or "extractive" in json.dumps(row["resolved"] or {})
+
+
+def _cases(row: RowMapping) -> tuple[pa.Table | None, str | None]:
+    if row["parquet"] is None:
+        return None, row["error"] or str(row["state"])
+    try:
+        return files.read(row["parquet"]), None
+    except (OSError, pa.ArrowException, InputError) as error:
+        return None, f"{row['parquet']}: {error}"[:REASON_LENGTH]
+
+
+def _metric(name: str, metric: Document, compared: Document | None) -> Document:
+    declared = METRICS.get(name)
+    bounds = declared.thresholds if declared else None
+    return {
+        "name": name,
+        "headline": False,
+        "value": metric["value"],
+        "text": shown(name, metric["value"]),
+        "interval": interval(name, metric),
+        "bar": bar(name, metric),
+        "n_scored": metric["n_scored"],
+        "n_total": metric["n_total"],
+        "reason": metric["reason"],
+        "grade": metric["grade"],
+        "grade_text": GRADE_LABELS[metric["grade"]] if metric["grade"] else None,
+        "bounds": [f"{bound:g}" for bound in bounds] if bounds else [],
+        "low": f"{declared.low:g}" if declared else None,
+        "high": f"{declared.high:g}" if declared and declared.high != float("inf") else None,
+        "better": declared.better if declared else "neither",
+        "hint": hint(name),
+        "change": compared and {**compared, "text": shown(name, compared["difference"], sign=True)},
+    }
+
+
+def _strata(strata: Document, names: tuple[str, ...]) -> list[Document]:
+    return [
+        {
+            "stratum": stratum,
+            "values": [
+                {"text": shown(name, metrics[name]["value"]), "bar": bar(name, metrics[name])} for name in names
+            ],
+            "n_scored": metrics[names[0]]["n_scored"],
+            "n_total": metrics[names[0]]["n_total"],
+        }
+        for stratum, metrics in strata.items()
+    ]
+
+
+def _statuses(counts: dict[str, int], cases: pa.Table | None) -> list[Document]:
+    """How many cases have which status, measured ones first, each with its most frequent reasons."""
+    total = sum(counts.values())
+    reasons: dict[str, Counter[str]] = {}
+    if cases is not None:
+        for status, reason in zip(cases["status"].to_pylist(), cases["reason"].to_pylist(), strict=True):
+            if reason:
+                reasons.setdefault(status, Counter())[reason[:REASON_LENGTH]] += 1
+    return [
+        {
+            "status": status,
+            "n": counts[status],
+            "share": round(100 * counts[status] / total, 2),
+            "measured": status in MEASURED,
+            "reasons": reasons.get(status, Counter()).most_common(REASONS),
+        }
+        for status in reversed(SEVERITY)
+        if counts.get(status)
+    ]
+
+
+def _stages(told: Document) -> list[Document]:
+    counts = {name: n for name, n in told.get("failures", {}).get("counts", {}).items() if n}
+    most = max(counts.values(), default=0)
+    return [
+        {"stage": name, "n": n, "share": round(100 * n / most, 2)}
+        for name, n in sorted(counts.items(), key=lambda item: -item[1])
+    ]
+
+
+def _figures(entry: Entry) -> Document:
+    if entry.cases is None:
+        return {}
+    measured = entry.cases
+    return {
+        "distributions": figures.distributions(entry.tier, measured),
+        "ranks": figures.ranks(measured),
+        "latency": figures.latency(measured),
+    }
+
+
+def _seconds(row: RowMapping) -> str | None:
+    if row["finished_at"] is None:
+        return None
+    return f"{(row['finished_at'] - row['started_at']).total_seconds():,.0f}".replace(",", "\N{NARROW NO-BREAK SPACE}")
+
+
+def _foot(row: RowMapping) -> Document:
+    """Everything that says how the numbers came about; the settings are stored without secrets."""
+    documents = {name: json.dumps(row[name] or {}, ensure_ascii=False, indent=2, default=str) for name in FOOT}
+    kept = ("comparability_key", "case_set_hash", "git_commit", "git_dirty", "flow_run_id", "parquet", "sut_label")
+    return {**{name: row[name] for name in kept}, "documents": documents}

@@ -1,0 +1,81 @@
+"""Numbers as people read them: rounded here and nowhere else, and as places on a bar."""
+
+from typing import Any
+
+from metrics.table import METRICS
+from metrics.metric import LADDERS
+
+THIN = "\N{NARROW NO-BREAK SPACE}"
+MINUS = "\N{MINUS SIGN}"
+Document = dict[str, Any]
+
+
+def shown(name: str, value: float | None, *, sign: bool = False) -> str:
+    """A value of a metric: counts whole, percent and milliseconds with one digit, everything else with three.
+
+    Args:
+        name: of the metric, or a column; decides the unit.
+        value: as stored; None is a dash.
+        sign: write + too, for differences.
+    """
+    if value is None:
+        return "—"
+    unit = METRICS[name].unit if name in METRICS else ""
+    digits = {"count": 0, "percent": 1, "ms": 1}.get(unit, 3)
+    if unit == "ms" and abs(value) >= 100:
+        digits = 0
+    text = f"{value:{'+' if sign else ''},.{digits}f}".replace(",", THIN).replace("-", MINUS)
+    return text + (f"{THIN}ms" if unit == "ms" and not sign else "")
+
+
+def interval(name: str, metric: Document) -> str:
+    """The interval of a metric, or nothing."""
+    if metric["ci_low"] is None:
+        return ""
+    return f"{shown(name, metric['ci_low'])}\N{EN DASH}{shown(name, metric['ci_high'])}".replace(f"{THIN}ms", "")
+
+
+def bar(name: str, metric: Document) -> Document | None:
+    """Where a value and its interval stand on the metric's range, in percent of its width.
+
+    Returns:
+        point, low, width, ends, zones (from, to, grade) and zero (where that is inside); None without a value or where the
+        range has no end.
+    """
+    declared = METRICS.get(name)
+    if declared is None or metric["value"] is None or declared.high == float("inf"):
+        return None
+    span = declared.high - declared.low
+
+    def place(value: float) -> float:
+        return round(100 * min(max((value - declared.low) / span, 0), 1), 2)
+
+    low, high = (metric[end] if metric[end] is not None else metric["value"] for end in ("ci_low", "ci_high"))
+    bounds = declared.thresholds or ()
+    edges = [0.0, *(place(bound) for bound in bounds), 100.0]
+    grades = LADDERS.get(len(bounds), ("",))
+    return {
+        "point": place(metric["value"]),
+        "low": place(low),
+        "width": round(place(high) - place(low), 2),
+        "ends": [f"{declared.low:g}".replace("-", MINUS), f"{declared.high:g}"],
+        "zones": [
+            {"from": start, "width": round(end - start, 2), "grade": grade}
+            for start, end, grade in zip(edges, edges[1:], grades, strict=False)
+        ],
+        "ticks": [{"at": place(bound), "text": f"{bound:g}"} for bound in bounds],
+        "zero": place(0) if declared.low < 0 else None,
+    }
+
+
+def difference_bar(found: Document) -> Document | None:
+    """Where a difference and its interval stand around no difference, in percent of the width."""
+    if found["difference"] is None or found["ci_low"] is None:
+        return None
+    reach = max(
+        abs(found["ci_low"]), abs(found["ci_high"]), abs(found["difference"]), found["smallest_detectable"] or 0
+    )
+    if reach == 0:
+        return {"point": 50.0, "low": 50.0, "width": 0.0}
+    low, high, point = (round(50 + 46 * found[part] / reach, 2) for part in ("ci_low", "ci_high", "difference"))
+    return {"point": point, "low": low, "width": round(high - low, 2)}

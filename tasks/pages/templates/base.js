@@ -1,0 +1,68 @@
+// What every page needs: elements made of text only, the language, the theme, printing.
+"use strict";
+const root = document.documentElement;
+const dataElement = document.getElementById("data");
+const data = dataElement ? JSON.parse(dataElement.textContent) : { words: {} };
+
+/** An element; text is always set as text, so that nothing in it can become markup. */
+function make(tag, attributes = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (value !== null && value !== undefined && value !== false) element.setAttribute(name, value === true ? "" : value);
+  }
+  element.append(...children.filter((child) => child !== null && child !== undefined));
+  return element;
+}
+
+function word(key, values = {}) {
+  const text = data.words[root.lang]?.[key] ?? key.replace(/^\w+ /, "");
+  return text.replace(/\{(\w+)\}/g, (whole, name) => values[name] ?? whole);
+}
+
+function number(value) {
+  if (value === null || value === undefined) return "—";
+  const text = Number.isInteger(value) ? String(value) : Math.abs(value) >= 100 ? value.toFixed(1) : value.toFixed(3);
+  return text.replace("-", "−");
+}
+
+function choose(name, value) {
+  root.setAttribute(name === "lang" ? "lang" : "data-theme", value);
+  try { localStorage.setItem("yarus-" + name, value); } catch { /* kept for this visit only */ }
+  showChoices();
+  document.dispatchEvent(new CustomEvent("chosen", { detail: name }));
+}
+
+function showChoices() {
+  for (const group of document.querySelectorAll("[data-choice]")) {
+    const now = root.getAttribute(group.dataset.choice === "lang" ? "lang" : "data-theme");
+    for (const button of group.children) button.setAttribute("aria-pressed", String(button.dataset.value === now));
+  }
+  for (const named of document.querySelectorAll("[data-ru]")) {
+    named.setAttribute("aria-label", named.dataset[root.lang]);
+    if (named.tagName === "BUTTON") named.title = named.dataset[root.lang];
+  }
+}
+
+for (const group of document.querySelectorAll("[data-choice]")) {
+  group.addEventListener("click", (event) => {
+    const button = event.target.closest("button");
+    if (button) choose(group.dataset.choice, button.dataset.value);
+  });
+}
+showChoices();
+
+/** What is packed under that name: JSON, or text. */
+const opened = new Map();
+function unpack(name, kind = "json") {
+  if (!opened.has(name)) opened.set(name, unpacked(document.querySelector(`script[data-pack="${CSS.escape(name)}"]`), kind));
+  return opened.get(name);
+}
+async function unpacked(element, kind) {
+  const binary = atob(element.textContent.trim());
+  const bytes = new Uint8Array(binary.length);
+  for (let i = 0; i < binary.length; i++) bytes[i] = binary.charCodeAt(i);
+  element.remove();
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return new Response(stream)[kind]();
+}

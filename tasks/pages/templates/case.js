@@ -1,0 +1,161 @@
+// One opened case, and what changed in a case between two evaluations.
+const dialog = document.getElementById("case");
+const LONG = 20000;
+
+/** A text as text; of a very long one the beginning, until the reader asks for all. */
+function block(text, content) {
+  if (text === null || text === undefined || text === "") return make("p", { class: "soft" }, word("empty"));
+  const whole = visible(text);
+  const place = make("div", { class: "block text", dir: "auto", tabindex: "0" }, content ?? whole.slice(0, LONG));
+  if (content || whole.length <= LONG) return place;
+  const more = make("button", { type: "button", onclick: () => { place.textContent = whole; more.remove(); } }, word("show all", { n: whole.length }));
+  return make("div", {}, place, more);
+}
+function part(title, ...content) { return [make("h3", {}, title), ...content]; }
+
+function ranking(relevant, retrieved, distances) {
+  if (!retrieved && !relevant?.length) return [];
+  const wanted = new Set(relevant ?? []), have = new Set(retrieved ?? []);
+  const items = (retrieved ?? []).map((id, i) => make("li", { class: wanted.has(id) ? "hit" : null }, visible(id),
+    wanted.has(id) ? ` ✓ ${word("relevant")}` : "", make("small", {}, distances?.[i] !== undefined && distances[i] !== null ? `  ${number(distances[i])}` : "")));
+  const missed = [...wanted].filter((id) => !have.has(id));
+  return part(word("ranking"), items.length ? make("ol", { class: "ranking" }, ...items) : make("p", { class: "soft" }, word("nothing retrieved")),
+    missed.length ? make("p", { class: "missing" }, `${word("missed")}: ${missed.map(visible).join(", ")}`) : null);
+}
+
+function judged(raw, reasons) {
+  if (!raw?.length && !reasons?.length) return [];
+  const said = (reasons ?? []).map((reason) => make("p", { class: "verdict text", dir: "auto" }, visible(reason)));
+  const replies = (raw ?? []).map((one) => [
+    make("p", { class: "soft" }, `${one.metric}${one.repeat ? ", " + word("repeat", { n: one.repeat + 1 }) : ""} · ${word("status " + one.status)}`),
+    make("pre", { class: "text" }, visible(one.reply ?? "—"))]).flat();
+  return part(word("judge"), ...said, replies.length ? make("details", {}, make("summary", {}, word("raw")), ...replies) : null);
+}
+
+const SHOWN = new Set(["context", "relevant", "retrieved", "distances", "judge_raw", "judge_reasons", "answers", "grades"]);
+function rest(details, i) {
+  const rows = Object.entries(details).filter(([name]) => !SHOWN.has(name)).map(([name, get]) => [name, get(i)])
+    .filter(([, value]) => value !== null && value !== undefined && value !== "")
+    .map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, typeof value === "boolean" ? word(value ? "yes" : "no") : visible(typeof value === "object" ? JSON.stringify(value) : value).slice(0, 500))));
+  return rows.length ? [make("details", {}, make("summary", {}, word("more")), make("dl", { class: "numbers" }, ...rows))] : [];
+}
+
+function values(get, names, i) {
+  const rows = names.filter((name) => get[name](i) !== null && get[name](i) !== undefined)
+    .map((name) => make("div", {}, make("dt", {}, name), make("dd", {}, number(get[name](i)))));
+  return rows.length ? part(word("values"), make("dl", { class: "numbers" }, ...rows)) : [];
+}
+
+async function showCase(key, id, filters) {
+  const list = await openList(key);
+  const details = reader(await unpack(`details-${key}`));
+  const i = Array.from({ length: list.n }, (_, at) => at).find((at) => list.get.case_id(at) === id);
+  if (i === undefined) return openDialog([make("p", { class: "problem" }, word("no such case", { id }))]);
+  if (!list.found.length) { list.filter = filters; list.found = matching(list); }
+  const at = list.found.indexOf(i), { get } = list;
+  const go = (to) => to === undefined ? null : () => { location.hash = address(list, to); };
+  const failure = get.failure?.(i), status = get.status(i);
+  const answers = details.answers?.(i);
+  const content = [
+    make("p", { class: "facts" }, make("code", {}, id), make("span", { class: status === "ok" ? null : "bad" }, word(`status ${status}`)), failure ? make("span", { class: "bad" }, word(`failure ${failure}`)) : null),
+    make("h2", { id: "case-title", class: "text", dir: "auto" }, visible(list.title(i)).slice(0, 2000)),
+    visible(list.title(i)).length > 2000 ? block(list.title(i)) : null,
+    get.reason?.(i) ? make("p", { class: "problem text", dir: "auto" }, visible(get.reason(i)).slice(0, LONG)) : null,
+    ...(get.answer ? part(word("answer"), block(get.answer(i))) : []),
+    ...(get.reference ? part(word("reference"), block(get.reference(i))) : []),
+    ...(answers?.length > 1 ? part(word("answers"), ...answers.map((answer) => block(answer))) : []),
+    ...(details.context ? part(word("context"), block(details.context(i))) : []),
+    ...ranking(details.relevant?.(i), details.retrieved?.(i), details.distances?.(i)),
+    ...judged(details.judge_raw?.(i), details.judge_reasons?.(i)),
+    ...values(get, list.about.numbers, i),
+    ...rest(details, i)];
+  return openDialog(content, at < 0 ? null : go(list.found[at - 1]), at < 0 ? null : go(list.found[at + 1]), () => { location.hash = `#${key}/cases${query(list)}`; });
+}
+
+function openDialog(content, earlier, later, close) {
+  dialog.leave = close ?? (() => { location.hash = "#" + route().page; });
+  const steps = make("span", {}, make("button", { type: "button", disabled: !earlier, onclick: earlier ?? (() => {}) }, word("earlier")), " ",
+    make("button", { type: "button", disabled: !later, onclick: later ?? (() => {}) }, word("later")));
+  dialog.replaceChildren(make("div", { class: "bar-top" }, steps, make("button", { type: "button", onclick: () => dialog.leave() }, word("close"))),
+    make("div", { class: "inside" }, ...content.filter(Boolean)));
+  dialog.scrollTop = 0;
+  if (!dialog.open) dialog.showModal();
+}
+dialog?.addEventListener("cancel", (event) => { event.preventDefault(); dialog.leave(); });
+dialog?.addEventListener("click", (event) => { if (event.target === dialog) dialog.leave(); });
+
+// Word by word what changed, by the longest common subsequence.
+function tokens(text) { return text.match(/\s+|[\p{L}\p{N}_]+|[^\s\p{L}\p{N}_]/gu) ?? []; }
+function wordDiff(before, after) {
+  const a = tokens(before), b = tokens(after);
+  let start = 0, end = 0;
+  while (start < a.length && start < b.length && a[start] === b[start]) start++;
+  while (end < a.length - start && end < b.length - start && a[a.length - 1 - end] === b[b.length - 1 - end]) end++;
+  const x = a.slice(start, a.length - end), y = b.slice(start, b.length - end);
+  const parts = [["same", a.slice(0, start)]];
+  if (x.length * y.length > 4e6) parts.push(["del", x], ["ins", y]); // too long for it: as a whole
+  else {
+    const width = y.length + 1, best = new Uint32Array((x.length + 1) * width);
+    for (let i = x.length - 1; i >= 0; i--) for (let j = y.length - 1; j >= 0; j--) {
+      best[i * width + j] = x[i] === y[j] ? best[(i + 1) * width + j + 1] + 1 : Math.max(best[(i + 1) * width + j], best[i * width + j + 1]);
+    }
+    let i = 0, j = 0;
+    while (i < x.length || j < y.length) {
+      if (i < x.length && j < y.length && x[i] === y[j]) { parts.push(["same", [x[i]]]); i++; j++; }
+      else if (i < x.length && (j === y.length || best[(i + 1) * width + j] >= best[i * width + j + 1])) parts.push(["del", [x[i++]]]);
+      else parts.push(["ins", [y[j++]]]);
+    }
+  }
+  parts.push(["same", end ? a.slice(a.length - end) : []]);
+  const merged = [];
+  for (const [kind, words] of parts) {
+    if (!words.length) continue;
+    if (merged.at(-1)?.[0] === kind) merged.at(-1)[1].push(...words); else merged.push([kind, [...words]]);
+  }
+  return merged.map(([kind, words]) => [kind, words.join("")]);
+}
+function diffed(before, after) {
+  const nodes = wordDiff(visible(before), visible(after)).map(([kind, text]) => kind === "same" ? document.createTextNode(text) : make(kind, {}, text));
+  const whole = make("span", {});
+  whole.append(...nodes);
+  return whole;
+}
+
+async function showLists(key) {
+  const place = document.querySelector(`.changes[data-key="${CSS.escape(key)}"]`);
+  if (!place) return;
+  const pack = await unpack(`pair-${key}`);
+  const names = Object.keys(pack.lists).filter((name) => pack.lists[name].length);
+  place.dataset.list = names.includes(place.dataset.list) ? place.dataset.list : names[0];
+  const shared = reader(pack.shared), at = new Map(pack.ids.map((id, i) => [id, i]));
+  const buttons = names.map((name) => make("button", { type: "button", "aria-pressed": String(name === place.dataset.list), onclick: () => { place.dataset.list = name; showLists(key); } }, `${word("list " + name)}: ${pack.lists[name].length}`));
+  const all = pack.lists[place.dataset.list], shown = all.slice(0, place.whole ? undefined : PAGE);
+  const items = shown.map((id) => make("li", {}, make("a", { class: "text", dir: "auto", href: `#${key}/changed/${encodeURIComponent(id)}` },
+    visible(shared.question?.(at.get(id)) || shared.text?.(at.get(id)) || id).slice(0, 240))));
+  place.replaceChildren(make("div", { class: "lists" }, ...buttons), make("ul", { class: "changed-cases" }, ...items),
+    shown.length < all.length ? make("button", { type: "button", onclick: () => { place.whole = true; showLists(key); } }, word("page", { from: 1, to: shown.length, of: all.length })) : "");
+}
+
+async function showChanged(key, id) {
+  const pack = await unpack(`pair-${key}`);
+  const i = pack.ids.indexOf(id);
+  if (i < 0) return openDialog([make("p", { class: "problem" }, word("no such case", { id }))]);
+  const [a, b, shared] = [reader(pack.a), reader(pack.b), reader(pack.shared)];
+  const list = Object.values(pack.lists).find((ids) => ids.includes(id)) ?? [], place = list.indexOf(id);
+  const go = (to) => to === undefined ? null : () => { location.hash = `#${key}/changed/${encodeURIComponent(to)}`; };
+  const side = (get, title) => make("div", {}, make("h3", {}, title), make("p", { class: get.status(i) === "ok" ? "soft" : "bad" }, word(`status ${get.status(i)}`), get.reason?.(i) ? `: ${visible(get.reason(i)).slice(0, 500)}` : ""), get.answer ? block(get.answer(i)) : "");
+  const before = a.answer?.(i), after = b.answer?.(i);
+  const names = Object.keys(pack.b).filter((name) => !["answer", "status", "reason", "retrieved"].includes(name) && a[name] && (a[name](i) ?? null) !== (b[name](i) ?? null));
+  const moved = names.map((name) => make("div", {}, make("dt", {}, name), make("dd", {}, `${number(a[name](i))} → ${number(b[name](i))}`)));
+  const rankings = [a, b].map((get) => get.retrieved?.(i));
+  return openDialog([
+    make("p", { class: "facts" }, make("code", {}, id)),
+    make("h2", { id: "case-title", class: "text", dir: "auto" }, visible(shared.question?.(i) || shared.text?.(i) || id).slice(0, 2000)),
+    ...(typeof before === "string" && typeof after === "string" ? part(word("diff"), before === after ? make("p", { class: "soft" }, word("same answer")) : block(after, diffed(before, after))) : []),
+    make("div", { class: "pairs" }, side(a, word("before")), side(b, word("after"))),
+    ...(shared.reference?.(i) ? part(word("reference"), block(shared.reference(i))) : []),
+    ...(rankings[0] || rankings[1] ? part(word("ranking"), make("p", { class: "text" }, `${word("before")}: ${visible((rankings[0] ?? []).join(", ") || "—")}\n${word("after")}: ${visible((rankings[1] ?? []).join(", ") || "—")}`)) : []),
+    ...(moved.length ? part(word("values"), make("dl", { class: "numbers" }, ...moved)) : []),
+    make("p", {}, make("a", { href: `#${key}/case/${encodeURIComponent(id)}` }, word("more")))],
+  go(list[place - 1]), go(list[place + 1]), () => { location.hash = `#${key}/compare`; });
+}

@@ -1,0 +1,142 @@
+// The list of cases of a tier: searched, filtered, sorted, in pages; its state stands in the address.
+const PAGE = 50;
+const lists = new Map();
+
+/** Column-wise data as functions from a row's number to its value. */
+function reader(columns) {
+  const get = {};
+  for (const [name, values] of Object.entries(columns)) {
+    get[name] = Array.isArray(values) ? (i) => values[i] : (i) => (values.codes[i] === null ? null : values.texts[values.codes[i]]);
+  }
+  return get;
+}
+
+/** Control characters and direction marks made visible, as they would otherwise mislead or vanish. */
+function visible(text) {
+  return String(text).replace(/[\u0000-\u0008\u000b-\u001f]/g, (c) => String.fromCharCode(0x2400 + c.charCodeAt(0)))
+    .replace(/[\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, (c) => `‹${c.charCodeAt(0).toString(16)}›`);
+}
+
+async function openList(key) {
+  if (lists.has(key)) return lists.get(key);
+  const promise = (async () => {
+    const about = data.cases[key];
+    const get = reader(await unpack(`rows-${key}`));
+    const list = { key, about, get, n: about.n, sort: null, down: false, page: 0, filter: {}, found: [] };
+    list.title = (i) => get.question?.(i) || get.text?.(i) || get.case_id(i);
+    const searched = ["case_id", "question", "text", "answer", "reference", "reason"].filter((name) => get[name]);
+    let haystack = null;
+    list.haystack = () => (haystack ??= Array.from({ length: about.n }, (_, i) => searched.map((name) => get[name](i) ?? "").join("\n").toLocaleLowerCase()));
+    return list;
+  })();
+  lists.set(key, promise);
+  return promise;
+}
+
+function matching(list) {
+  const { filter, get } = list;
+  const words = (filter.q ?? "").toLocaleLowerCase().split(/\s+/).filter(Boolean);
+  const text = words.length ? list.haystack() : null;
+  const low = filter.min === undefined || filter.min === "" ? null : Number(filter.min);
+  const high = filter.max === undefined || filter.max === "" ? null : Number(filter.max);
+  const value = filter.metric ? get[filter.metric] : null;
+  const found = [];
+  for (let i = 0; i < list.n; i++) {
+    if (filter.status && get.status(i) !== filter.status) continue;
+    if (filter.failure && get.failure?.(i) !== filter.failure) continue;
+    if (filter.stratum && get.stratum?.(i) !== filter.stratum) continue;
+    if (value && (low !== null || high !== null)) {
+      const v = value(i);
+      if (v === null || v === undefined || (low !== null && v < low) || (high !== null && v > high)) continue;
+    }
+    if (text && !words.every((w) => text[i].includes(w))) continue;
+    found.push(i);
+  }
+  if (list.sort) {
+    const by = list.sort === "question" ? list.title : get[list.sort];
+    const sign = list.down ? -1 : 1;
+    const missing = (v) => v === null || v === undefined;
+    found.sort((a, b) => {
+      const x = by(a), y = by(b);
+      if (missing(x) || missing(y)) return missing(x) - missing(y);
+      return sign * (typeof x === "number" ? x - y : String(x).localeCompare(String(y), root.lang));
+    });
+  }
+  return found;
+}
+
+function select(label, name, options, list, kind) {
+  const element = make("select", { onchange: () => { list.filter[name] = element.value; list.page = 0; show(list); } },
+    ...options.map((value) => make("option", { value }, value === "" ? word("any") : kind ? word(`${kind} ${value}`) : value)));
+  element.value = list.filter[name] ?? "";
+  return make("label", {}, word(label), element);
+}
+
+function controls(list) {
+  const distinct = (name) => [...new Set(Array.from({ length: list.n }, (_, i) => list.get[name](i)))].filter((v) => v !== null && v !== undefined).sort();
+  const change = (name) => (event) => { list.filter[name] = event.target.value; list.page = 0; show(list); };
+  const search = make("input", { type: "search", value: list.filter.q ?? "", oninput: change("q"), autocomplete: "off" });
+  const fields = [make("label", {}, word("search"), search), select("status", "status", ["", ...distinct("status")], list, "status")];
+  if (list.get.failure) fields.push(select("failure", "failure", ["", ...distinct("failure")], list, "failure"));
+  if (list.get.stratum) fields.push(select("stratum", "stratum", ["", ...distinct("stratum")], list, "stratum"));
+  fields.push(select("metric", "metric", ["", ...list.about.numbers], list, null));
+  for (const [name, label] of [["min", "from"], ["max", "to"]]) {
+    fields.push(make("label", { class: "narrow" }, word(label), make("input", { type: "number", step: "any", value: list.filter[name] ?? "", oninput: change(name) })));
+  }
+  fields.push(make("button", { type: "button", onclick: () => { list.filter = {}; list.sort = null; list.page = 0; mount(list); show(list); } }, word("reset")));
+  return make("form", { class: "filters", role: "search", onsubmit: (event) => event.preventDefault() }, ...fields);
+}
+
+/** Builds the list's frame; its rows are put in by show. */
+function mount(list) {
+  const place = document.querySelector(`.list[data-key="${CSS.escape(list.key)}"]`);
+  list.status = make("p", { class: "soft", role: "status" });
+  list.body = make("div", { class: "scroll", tabindex: "0" });
+  list.pager = make("div", { class: "pager" });
+  place.replaceChildren(controls(list), list.status, list.body, list.pager);
+}
+
+function heading(list, name, label) {
+  const sorted = list.sort === name ? (list.down ? "descending" : "ascending") : null;
+  const sort = () => { list.down = list.sort === name && !list.down; list.sort = name; show(list); };
+  return make("th", { scope: "col", "aria-sort": sorted, class: list.get[name] && list.about.numbers.includes(name) ? "num" : null },
+    make("button", { type: "button", onclick: sort }, label));
+}
+
+function row(list, i) {
+  const { get, about } = list;
+  const status = get.status(i), failure = get.failure?.(i);
+  const text = visible(list.title(i)).slice(0, 300);
+  const link = make("a", { href: address(list, i), dir: "auto", class: "text" }, text);
+  const said = failure ? word(`failure ${failure}`) : word(`status ${status}`);
+  const shown = about.shown.map((name) => make("td", { class: "num" }, number(get[name](i))));
+  return make("tr", {}, make("td", { class: "q" }, link), ...shown,
+    make("td", { class: "st " + (status !== "ok" ? "off" : failure ? "bad" : "off") }, said));
+}
+
+function show(list) {
+  list.found = matching(list);
+  const pages = Math.max(1, Math.ceil(list.found.length / PAGE));
+  list.page = Math.min(list.page, pages - 1);
+  const first = list.page * PAGE;
+  const shown = list.found.slice(first, first + PAGE);
+  list.status.textContent = list.found.length ? word("found", { n: list.found.length, of: list.n }) : word("none found");
+  const head = make("tr", {}, heading(list, "question", word("question")), ...list.about.shown.map((name) => heading(list, name, name)), heading(list, "status", word("status")));
+  list.body.replaceChildren(make("table", {}, make("thead", {}, head), make("tbody", {}, ...shown.map((i) => row(list, i)))));
+  const go = (by) => () => { list.page += by; show(list); list.body.scrollIntoView({ block: "nearest" }); };
+  list.pager.replaceChildren(
+    make("button", { type: "button", disabled: list.page === 0, onclick: go(-1) }, word("earlier")),
+    make("span", {}, word("page", { from: shown.length ? first + 1 : 0, to: first + shown.length, of: list.found.length })),
+    make("button", { type: "button", disabled: list.page >= pages - 1, onclick: go(1) }, word("later")));
+  list.pager.hidden = pages === 1;
+  remember(list);
+}
+
+function query(list) {
+  const kept = Object.entries({ ...list.filter, sort: list.sort, down: list.sort && list.down ? "1" : "" }).filter(([, value]) => value);
+  return kept.length ? "?" + new URLSearchParams(kept) : "";
+}
+function address(list, i) { return `#${list.key}/case/${encodeURIComponent(list.get.case_id(i))}${query(list)}`; }
+function remember(list) {
+  if (route().page === list.key && route().part === "cases") history.replaceState(null, "", `#${list.key}/cases${query(list)}`);
+}
