@@ -134,6 +134,19 @@ def find(engine: Engine, name: str) -> RowMapping:
         return connection.execute(select(evaluation).where(evaluation.c.id == matching[0])).mappings().one()
 
 
+def unfinished(engine: Engine, flow_run_id: str) -> str | None:
+    """The evaluation that a flow run has begun and not finished: Prefect's retry of the run goes on with it."""
+    newest = (
+        select(evaluation.c.id, evaluation.c.state)
+        .where(evaluation.c.flow_run_id == flow_run_id)
+        .order_by(evaluation.c.started_at.desc(), evaluation.c.id.desc())
+        .limit(1)
+    )
+    with engine.connect() as connection:
+        row = connection.execute(newest).first()
+    return row.id if row is not None and row.state not in FINISHED else None
+
+
 def listing(engine: Engine, *, limit: int) -> list[RowMapping]:
     """The newest evaluations, newest first."""
     newest = select(evaluation).order_by(evaluation.c.started_at.desc()).limit(limit)

@@ -102,6 +102,10 @@ def check(chosen: Parameters) -> None:
     configuration = settings()
     store(configuration.results_root)
     verify(source(chosen.source))
+    if isinstance(chosen, Generation):
+        as_then(database(), tier_of(chosen), chosen)
+    if isinstance(chosen, Nightly):
+        anchored(database(), chosen)
     if chosen.cases:
         frozen(chosen.cases, chosen.source)
     if isinstance(chosen, Retrieval):

@@ -17,12 +17,15 @@ from platform import python_version
 from typing import Any
 
 from sqlalchemy import Engine
+from sqlalchemy.engine import RowMapping
 
 from db import journal
 from db.engine import reaching
 from db.errors import InputError
 from metrics.selftest import self_test
 from metrics.table import Tier
+from tasks.again import as_then
+from tasks.confidential import keep_logs_clean
 from tasks.connect import database
 from tasks.files import place, remove
 from tasks.parameters import TIERS, Embedding, Parameters, Retrieval
@@ -80,20 +83,24 @@ class Run:
 async def evaluation(tier: Tier, parameters: Parameters, *, flow_run_id: str | None) -> AsyncIterator[Run]:
     """Opens or resumes an evaluation; whatever ends it early is written into the journal.
 
+    Prefect's retry of a flow run goes on with the evaluation that the run had begun.
+
     Raises:
         InputError: there is nothing to resume under that name.
         RuntimeError: the metrics do not compute what they should.
     """
+    keep_logs_clean()
     if problems := self_test():
         raise RuntimeError(
             f"the self-test of the metrics failed, no number can be trusted: {problems[0]}; reinstall Yarus"
         )
     engine = await asyncio.to_thread(database)
     bury_the_dead(engine)
-    run = _resumed(engine, tier, parameters.resume) if parameters.resume else _new(tier, parameters)
+    begun = parameters.resume or (journal.unfinished(engine, flow_run_id) if flow_run_id else None)
+    run = _resumed(engine, tier, begun) if begun else _new(engine, tier, parameters)
     # The lock comes before the row: an evaluation in state running without it would be taken for dead.
     with reaching(engine), journal.alive(engine, run.id):
-        if parameters.resume:
+        if begun:
             journal.reopen(engine, run.id)
         else:
             journal.open_evaluation(engine, _row(run, flow_run_id))
@@ -133,7 +140,10 @@ def bury_the_dead(engine: Engine) -> None:
         log.warning("evaluation %s had died; it can be resumed", dead)
 
 
-def _new(tier: Tier, parameters: Parameters) -> Run:
+def _new(engine: Engine, tier: Tier, parameters: Parameters) -> Run:
+    parameters, repeated = as_then(engine, tier, parameters)
+    if repeated is not None:
+        _same_settings(repeated)
     return Run(f"{tier}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}", tier, parameters)
 
 
@@ -157,7 +167,17 @@ def _resumed(engine: Engine, tier: Tier, name: str) -> Run:
     row = journal.find(engine, name)
     if row["tier"] != tier:
         raise InputError(f"evaluation {row['id']} is of {row['tier']}, not {tier}: yarus run {row['tier']} --resume …")
+    _same_settings(row)
     parameters = TIERS[tier].model_validate(row["parameters"])
+    return Run(row["id"], tier, parameters, row["resolved"] or {}, row["n_cases"] or 0)
+
+
+def _same_settings(row: RowMapping) -> None:
+    """Makes sure that what is measured is the same as when the evaluation was begun.
+
+    Raises:
+        InputError: a setting that changes it was changed.
+    """
     before, now = (steady(given) for given in (row["settings"], settings().public()))
     for name in sorted(before.keys() | now.keys()):
         if before.get(name) != now.get(name):
@@ -166,7 +186,6 @@ def _resumed(engine: Engine, tier: Tier, name: str) -> Run:
                 f"evaluation {row['id']} was begun with {variable}={before.get(name)!r}, now it is {now.get(name)!r}; "
                 "set it as it was, or run it anew"
             )
-    return Run(row["id"], tier, parameters, row["resolved"] or {}, row["n_cases"] or 0)
 
 
 def steady(public: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,110 @@
+"""A run from the command line that can be cancelled in Prefect's UI: it watches its own state, for no worker does."""
+
+import asyncio
+import atexit
+import logging
+import os
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+import httpx
+
+if TYPE_CHECKING:
+    from prefect import Flow
+    from prefect.client.schemas.objects import FlowRun
+
+log = logging.getLogger("yarus")
+POLL_S = 1.0
+TELL_S = 5.0
+"""How long a server may take to hear that the run is cancelled; it may be the server that died."""
+GRACE_S = 3.0
+"""How long a step that nothing can interrupt, such as a model at work, may delay the end of a stopped process."""
+STOPPED = 130
+
+
+@asynccontextmanager
+async def cancellable(flow: "Flow[..., Any]") -> AsyncIterator[Any]:
+    """The flow, whose run ends as Ctrl-C would end it when somebody cancels it, or a part of it, in the UI.
+
+    However it is stopped, Prefect then has it as cancelled, not as crashed.
+    """
+    main = asyncio.current_task()
+    begun: asyncio.Future[UUID] = asyncio.get_running_loop().create_future()
+
+    def note(flow: Any, flow_run: Any, state: Any) -> None:
+        if not begun.done():
+            begun.set_result(flow_run.id)
+
+    async def watch() -> None:
+        await _cancelling(await begun)
+        if main is not None:
+            log.warning("cancelled in Prefect's UI")
+            main.cancel()
+
+    watcher = asyncio.create_task(watch())
+    try:
+        yield flow.with_options(on_running=[note])
+    except asyncio.CancelledError:
+        watcher.cancel()
+        if begun.done():
+            await _tell(begun.result())
+        _leave_soon()
+        raise
+    finally:
+        watcher.cancel()
+
+
+async def _cancelling(flow_run_id: UUID) -> None:
+    """Returns when the run or a part of it is being cancelled; a server that is away is asked again."""
+    while True:
+        with suppress(httpx.HTTPError):
+            if any(run.state is not None and _stopping(run) for run in await _runs(flow_run_id)):
+                return
+        await asyncio.sleep(POLL_S)
+
+
+def _stopping(run: "FlowRun") -> bool:
+    return run.state is not None and (run.state.is_cancelling() or run.state.is_cancelled())
+
+
+async def _runs(flow_run_id: UUID) -> list["FlowRun"]:
+    """The flow run and those that it has begun."""
+    from prefect.client.orchestration import get_client
+    from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId, FlowRunFilterParentFlowRunId
+
+    async with get_client() as client:
+        found = await client.read_flow_runs(
+            flow_run_filter=FlowRunFilter(parent_flow_run_id=FlowRunFilterParentFlowRunId(any_=[flow_run_id]))
+        )
+        itself = await client.read_flow_runs(flow_run_filter=FlowRunFilter(id=FlowRunFilterId(any_=[flow_run_id])))
+    return [*itself, *found]
+
+
+async def _tell(flow_run_id: UUID) -> None:
+    """Puts the run and the parts of it that did not finish into state Cancelled; Prefect takes them for crashed."""
+    from prefect.client.orchestration import get_client
+    from prefect.states import Cancelled
+
+    with suppress(httpx.HTTPError, TimeoutError):
+        async with asyncio.timeout(TELL_S), get_client() as client:
+            for run in await _runs(flow_run_id):
+                if run.state is None or not run.state.is_completed():
+                    message = "Stopped; the evaluation's row in the journal says how to resume it."
+                    await client.set_flow_run_state(run.id, Cancelled(message=message), force=True)
+
+
+def _leave_soon() -> None:
+    """Ends the process even where a thread goes on: by now the journal has its last word, and nothing is half done."""
+    loop = asyncio.get_running_loop()
+
+    def leave() -> None:
+        if not loop.is_closed():
+            atexit._run_exitfuncs()  # the embedded database and Prefect's own server end here
+            os._exit(STOPPED)
+
+    timer = threading.Timer(GRACE_S, leave)
+    timer.daemon = True
+    timer.start()
