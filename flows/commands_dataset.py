@@ -1,5 +1,6 @@
 """`yarus dataset`: freezes case sets, has questions labelled, brings sets in, looks for what is wrong with labels."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -74,6 +75,44 @@ def split(name: str, at: str, into: tuple[str, str], as_json: bool) -> None:
     if moment is None:
         raise click.UsageError("--at: a date is needed")
     _tell(split(name, moment, into), print_split, as_json=as_json)
+
+
+@dataset.command("export-annotation")
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@source
+@evaluations
+@click.option("--limit", type=click.IntRange(1), help="At most so many questions, the most instructive ones.")
+@as_json
+def export_annotation(file: Path, source: str, evaluations: tuple[str, ...], limit: int | None, as_json: bool) -> None:
+    """Write questions into FILE (.csv or .xlsx) for people to label, those first that teach most."""
+    from flows.printing_dataset import print_exported
+    from tasks.dataset.annotation import export
+
+    _tell(export(file, source, evaluations, limit=limit), print_exported, as_json=as_json)
+
+
+@dataset.command("import-annotation")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--annotator", required=True, metavar="NAME", help="Whose labels they are.")
+@click.option("--into", metavar="SOURCE", help="The source that gets them; default: the one that the file names.")
+@as_json
+def import_annotation(file: Path, annotator: str, into: str | None, as_json: bool) -> None:
+    """Take over a filled FILE: all of it, or nothing if a row is wrong."""
+    from flows.printing_dataset import print_imported
+    from tasks.dataset.annotation import import_
+
+    _tell(import_(file, annotator, into), print_imported, as_json=as_json)
+
+
+@dataset.command()
+@source
+@as_json
+def agreement(source: str, as_json: bool) -> None:
+    """How far annotators agree: kappa with an interval for every two of them."""
+    from flows.printing_dataset import print_agreement
+    from tasks.dataset.reviews import agreement
+
+    _tell(agreement(source), print_agreement, as_json=as_json)
 
 
 @dataset.command()

@@ -69,5 +69,37 @@ def print_audit(document: Document, language: str) -> None:
             console.print(f"  {escape(place['question_id'])}  {escape(place['question'])}  [dim]{escape(more)}[/]")
 
 
+def print_exported(document: Document, language: str) -> None:
+    """Where the file is and what to do with it."""
+    words = WORDS[language]
+    console = _console()
+    console.print(words["exported"].format(**document), soft_wrap=True)
+    console.print(words["then import"].format(**document), soft_wrap=True)
+
+
+def print_imported(document: Document, language: str) -> None:
+    """What the file brought."""
+    words = WORDS[language]
+    _console().print(words["imported"].format(**document), soft_wrap=True)
+    _console().print(words["verdicts"].format(**document), soft_wrap=True)
+
+
+def print_agreement(document: Document, language: str) -> None:
+    """Kappa of every two annotators, by field."""
+    words = WORDS[language]
+    console = _console()
+    console.print(", ".join(f"{escape(name)}: {n}" for name, n in document["annotators"].items()))
+    if not document["pairs"]:
+        console.print(words["one annotator"])
+        return
+    table = Table(*(words[name] for name in ("annotators", "field", "n", "same", "kappa", "interval")), box=None)
+    for pair in document["pairs"]:
+        numbers = ["—" if pair[name] is None else f"{pair[name]:.3f}" for name in ("agreement", "kappa")]
+        interval = "" if pair["ci_low"] is None else f"{pair['ci_low']:.3f} – {pair['ci_high']:.3f}"
+        who = f"{pair['a']} / {pair['b']}"
+        table.add_row(escape(who), words[f"field {pair['field']}"], str(pair["n"]), *numbers, interval)
+    console.print(table)
+
+
 def _some(ids: list[str]) -> str:
     return ", ".join(ids[:SHOWN]) + (" …" if len(ids) > SHOWN else "")

@@ -1,0 +1,242 @@
+"""The way to people's labels and back: questions go out as a table with empty columns, and come back filled in."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from db import journal
+from db.errors import InputError
+from db.sources import Corpus, Source, read_corpus, read_questions, snapshot
+from db.urls import canonical_url
+from tasks import files
+from tasks.connect import database, source
+from tasks.dataset import sheets
+from tasks.dataset.columns import COLUMNS, NEEDED, VERDICTS, YES_NO, headings, positions, yes_no
+from tasks.dataset.columns import NONE as NO_CHUNK
+from tasks.dataset.personal import mask, own_key
+from tasks.dataset.priority import Case, priority
+from tasks.dataset.reviews import Verdict, apply
+from tasks.dataset.sheets import Cell, Line
+from tasks.labels import Row, graded, pages_of, reference_of
+from tasks.settings import settings
+
+Document = dict[str, Any]
+LOG = "log"
+"""Whose the answer is, where it is the one that the bot has given."""
+CUT = 400
+"""Characters of a retrieved chunk that an annotator is shown."""
+MOST_PROBLEMS = 20
+
+
+def export(path: Path, source_name: str, evaluations: Sequence[str] = (), *, limit: int | None = None) -> Document:
+    """Writes the questions of a source for people to label, those first that a label would teach most about.
+
+    Args:
+        path: a .csv or .xlsx.
+        source_name: a loaded source, or `production`.
+        evaluations: whose answers and rankings are shown, and decide the order; the first that has an answer counts.
+        limit: at most so many questions.
+
+    Raises:
+        InputError: no such source or evaluation, one of another source, or a file that cannot be written.
+    """
+    where = source(source_name)
+    cases = _cases_of(evaluations, where.name)
+    with snapshot(where) as connection:
+        questions = read_questions(connection, where)
+        corpus = read_corpus(connection, where, vectors=False)
+    worth = {row["question_id"]: priority([case for _, case in cases.get(row["question_id"], ())]) for row in questions}
+    questions.sort(key=lambda row: -sum(worth[row["question_id"]].values()))
+    chosen, texts, language = questions[:limit], dict(zip(corpus.ids, corpus.texts, strict=True)), settings().language
+    rows = [
+        _line(where, row, cases.get(row["question_id"], ()), worth[row["question_id"]], texts, language)
+        for row in chosen
+    ]
+    sheets.write(path, headings(language), rows)
+    reasons = {name: sum(name in worth[row["question_id"]] for row in chosen) for name in ("disagreement", "failure")}
+    return {
+        "file": str(path),
+        "source": where.name,
+        "questions": len(rows),
+        "evaluations": list(evaluations),
+        **reasons,
+    }
+
+
+def import_(path: Path, annotator: str, into: str | None = None) -> Document:
+    """Takes over what people have filled in; nothing where any row of the file is wrong.
+
+    Args:
+        path: a .csv or .xlsx that `export` has written, filled in and saved by a spreadsheet.
+        annotator: whose labels they are.
+        into: the source that gets them; default: the one that the file names.
+
+    Returns:
+        source, annotator, rows, labelled, half_filled, empty, rejected, and how many of each verdict.
+
+    Raises:
+        InputError: with up to 20 problems, each with its row and column.
+    """
+    if not re.fullmatch(r"[\w .@-]{1,60}", annotator.strip()):
+        raise InputError(f"annotator {annotator!r}: use up to 60 letters, digits, spaces and . @ _ -")
+    header, lines = sheets.read(path)
+    at = positions(header)
+    if missing := [f"{COLUMNS[name].ru!r} ({COLUMNS[name].en!r})" for name in NEEDED if name not in at]:
+        raise InputError(f"{path}: without the column {', '.join(missing)}; nothing was imported")
+    where = source(into or _named(path, lines, at))
+    if where.kind == "production":
+        raise InputError("a production database is never written to; copy it (yarus load postgres …), then --into NAME")
+    with snapshot(where) as connection:
+        known = {row["question_id"]: row for row in read_questions(connection, where, all_rows=True)}
+        corpus = read_corpus(connection, where, vectors=False)
+    problems: list[str] = []
+    verdicts = _verdicts(lines, at, known, _targets(corpus), problems)
+    if problems:
+        more = [f"and {len(problems) - MOST_PROBLEMS} more"] if len(problems) > MOST_PROBLEMS else []
+        told = "\n  ".join((*problems[:MOST_PROBLEMS], *more))
+        raise InputError(f"{path}: nothing was imported:\n  {told}")
+    rejected = apply(where, known, verdicts, annotator.strip())
+    filled = [set(verdict) & set(VERDICTS) for verdict in verdicts.values()]
+    return {
+        "source": where.name,
+        "annotator": annotator.strip(),
+        "rows": len(lines),
+        "labelled": len(verdicts),
+        "half_filled": sum(not {*YES_NO, "relevant"} <= of for of in filled),
+        "empty": len(lines) - len(verdicts),
+        "rejected": rejected,
+        **{name: sum(name in of for of in filled) for name in VERDICTS},
+    }
+
+
+def _cases_of(evaluations: Sequence[str], source_name: str) -> dict[str, list[tuple[str, Case]]]:
+    """Question -> its rows in the evaluations, with their ids."""
+    found: dict[str, list[tuple[str, Case]]] = defaultdict(list)
+    for name in evaluations:
+        row = journal.find(database(), name)
+        if row["source"] != source_name:
+            raise InputError(f"--evaluation {name}: its source is {row['source']!r}, not {source_name!r}")
+        if row["parquet"] is None:
+            raise InputError(f"--evaluation {name}: it is {row['state']} and has no file")
+        for case in files.read(row["parquet"]).to_pylist():
+            if case["question_id"] is not None:
+                found[case["question_id"]].append((row["id"], case))
+    return found
+
+
+def _line(
+    where: Source,
+    row: Row,
+    cases: Sequence[tuple[str, Case]],
+    worth: Mapping[str, float],
+    texts: Mapping[str, str],
+    language: str,
+) -> list[str]:
+    answers = [(name, case["answer"]) for name, case in cases if case.get("answer")]
+    answers = answers or ([(LOG, row["answer"])] if row["answer"] else [])
+    retrieved = next((case["retrieved"] for _, case in cases if case.get("retrieved")), None)
+    shown = {
+        "question_id": row["question_id"],
+        "source": where.name,
+        "why": ", ".join(f"{name} {value:g}" for name, value in worth.items()),
+        "question": row["question"],
+        "answer": answers[0][1] if answers else "",
+        "answer_of": answers[0][0] if answers else "",
+        "other_answers": "\n\n".join(f"{name}: {answer}" for name, answer in answers[1:]),
+        "reference": reference_of(row) or "",
+        "retrieved": "\n\n".join(_chunks(retrieved or graded(row, "relevant_chunk_ids"), texts)),
+    }
+    masked = ("question", "answer", "other_answers", "reference")
+    key = own_key()
+    return [
+        mask(shown[name], key, language) if name in masked else shown.get(name, "") for name in COLUMNS
+    ]  # fmt: skip
+
+
+def _chunks(ids: Iterable[str], texts: Mapping[str, str]) -> list[str]:
+    """Each with its id, so that a label can name it; a page is its address alone."""
+    cut = {name: f"{texts[name][:CUT]}…" if len(texts[name]) > CUT else texts[name] for name in ids if name in texts}
+    return [f"[{name}] {cut[name]}" if name in cut else f"[{name}]" for name in ids]
+
+
+def _named(path: Path, lines: Sequence[Line], at: Mapping[str, int]) -> str:
+    names = sorted({_get(cells, at, "source").text for _, cells in lines} - {""})
+    if len(names) != 1:
+        raise InputError(f"{path}: names the sources {', '.join(names) or '(none)'}; say which gets the labels: --into")
+    return names[0]
+
+
+def _targets(corpus: Corpus) -> tuple[set[str], dict[str, str]]:
+    """What can be relevant: ids of chunks, and pages by their canonical URL."""
+    return set(corpus.ids), {page: page for page in pages_of(corpus).values() if page is not None}
+
+
+def _verdicts(
+    lines: Sequence[Line],
+    at: Mapping[str, int],
+    known: Mapping[str, Row],
+    targets: tuple[set[str], dict[str, str]],
+    problems: list[str],
+) -> dict[str, Verdict]:
+    """The verdicts by question, without rows in which nothing is filled; what is wrong goes into `problems`."""
+    found: dict[str, Verdict] = {}
+    rows: dict[str, int] = {}
+    for number, cells in lines:
+        place, verdict = f"row {number}", {}
+        question = _get(cells, at, "question_id")
+        for name in VERDICTS:
+            try:
+                verdict[name] = _read(name, _get(cells, at, name), targets)
+            except ValueError as error:
+                problems.append(f"{place}, {COLUMNS[name].ru.partition(':')[0]}: {error}")
+        verdict = {name: value for name, value in verdict.items() if value is not None}
+        if question.text not in known:
+            problems.append(f"{place}: {_no_question(question)}")
+        elif verdict and question.text in found:
+            problems.append(f"{place}: question {question.text!r} is labelled twice, in row {rows[question.text]} too")
+        elif verdict:
+            found[question.text] = verdict | {"answer_of": _get(cells, at, "answer_of").text}
+            rows[question.text] = number
+    return found
+
+
+def _no_question(cell: Cell) -> str:
+    if cell.is_date:
+        return f"the id became the date {cell.text}: format the column as text, or export the file again"
+    return f"the source has no question {cell.text!r}" if cell.text else "no question id"
+
+
+def _read(name: str, cell: Cell, targets: tuple[set[str], dict[str, str]]) -> Any:
+    if name in YES_NO:
+        return yes_no(cell)
+    if name == "notes":
+        return cell.text.replace("\0", "") or None
+    if cell.is_date:
+        raise ValueError(f"the ids became the date {cell.text}: format the column as text")
+    if not cell.text or cell.text.strip(" .").casefold() in NO_CHUNK:
+        return [] if cell.text else None
+    return _named_relevant(cell.text, targets)
+
+
+def _named_relevant(text: str, targets: tuple[set[str], dict[str, str]]) -> list[str]:
+    """Ids of chunks and canonical URLs of pages, each once.
+
+    Raises:
+        ValueError: one is not in the corpus.
+    """
+    chunks, pages = targets
+    parts = [piece.strip(" []") for piece in re.split(r"[;,\n]", text)]
+    named: dict[str, None] = {}
+    for part in (word for piece in parts for word in ([piece] if piece in chunks else piece.split())):
+        page = pages.get(canonical_url(part) or "")
+        if part not in chunks and page is None:
+            raise ValueError(f"no chunk or page {part!r} in the corpus")
+        named[part if part in chunks else str(page)] = None
+    return list(named)
+
+
+def _get(cells: Sequence[Cell], at: Mapping[str, int], name: str) -> Cell:
+    position = at.get(name, len(cells))
+    return cells[position] if position < len(cells) else Cell("")

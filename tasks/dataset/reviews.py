@@ -1,0 +1,151 @@
+"""What annotators have said, kept by annotator, and what follows for the labels; how far annotators agree.
+
+A question's `annotation.review` is {"annotators": {NAME: verdict}, "rejected": true or false}. Labels follow the
+majority of those who said anything; where they are even, who spoke last. A question most of them found unfit is
+rejected, and no evaluation uses it until it is found fit again.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from sqlalchemy import select
+
+from db import tables
+from db.engine import reaching
+from db.errors import InputError
+from db.loading import Row as Loaded
+from db.loading import Rows, fill
+from db.sources import Source, read_questions, snapshot
+from metrics.agreement import weighted_kappa
+from metrics.statistics import bootstrap_interval, bootstrap_statistic
+from tasks.connect import database, source
+from tasks.dataset.columns import YES_NO
+from tasks.labels import GOOD, Row, shown_rightly
+
+Verdict = dict[str, Any]
+Document = dict[str, Any]
+
+
+def apply(where: Source, known: Mapping[str, Row], verdicts: Mapping[str, Verdict], annotator: str) -> int:
+    """Stores an annotator's verdicts and what follows from all annotators' for the labels, whole or not at all.
+
+    Args:
+        where: a loaded source.
+        known: its questions by id, with `review`.
+        verdicts: by question; what is not filled in stays as the annotator has said before.
+        annotator: whose they are.
+
+    Returns:
+        How many of the questions are rejected now.
+    """
+    at = datetime.now(UTC).isoformat()
+    rows = []
+    for question, verdict in verdicts.items():
+        row = known[question]
+        review = dict(row.get("review") or {})
+        before = review.get("annotators", {})
+        said = {**before, annotator: {**before.get(annotator, {}), **verdict, "at": at}}
+        review |= {"annotators": said, "rejected": _majority(said, "question_ok") is False}
+        rows.append(Loaded(f"question {question}", _labels(row, said) | {"review": review}))
+    engine = database()
+    with reaching(engine), engine.connect() as connection:
+        of = tables.source.c
+        language, origin = connection.execute(select(of.language, of.origin).where(of.name == where.name)).one()
+    fill(engine, where.name, Rows(annotations=rows), language=language, origin=origin)
+    return sum(row.values["review"]["rejected"] for row in rows)
+
+
+def agreement(source_name: str, *, seed: int = 0) -> Document:
+    """How far every two annotators of a source agree, on the questions that both have labelled.
+
+    Returns:
+        source, annotators (name -> questions labelled), pairs: a, b, field, n, agreement (share of equal verdicts; for
+        `relevant` the mean Jaccard index of both sets), kappa with a 95 % interval (None for `relevant`), and why there
+        is none.
+
+    Raises:
+        InputError: no such source, or nobody has labelled anything.
+    """
+    where = source(source_name)
+    with snapshot(where) as connection:
+        rows = read_questions(connection, where, all_rows=True)
+    said = [(row.get("review") or {}).get("annotators", {}) for row in rows]
+    counts = Counter(name for of in said for name in of)
+    if not counts:
+        raise InputError(f"source {where.name!r}: nobody has labelled it; yarus dataset import-annotation FILE …")
+    pairs = [
+        {"a": a, "b": b, "field": field, **_agreement(said, a, b, field, seed)}
+        for a, b in combinations(sorted(counts), 2)
+        for field in (*YES_NO, "relevant")
+    ]
+    return {"source": where.name, "annotators": dict(sorted(counts.items())), "pairs": pairs}
+
+
+def _agreement(said: Sequence[Mapping[str, Verdict]], a: str, b: str, field: str, seed: int) -> Document:
+    both = [(of[a][field], of[b][field]) for of in said if field in of.get(a, {}) and field in of.get(b, {})]
+    if field == "relevant":
+        return _overlap([(set(one), set(other)) for one, other in both], seed)
+    one, two = (np.array([float(pair[side]) for pair in both]) for side in (0, 1))
+    shared = float(np.mean(one == two)) if both else None
+    kappa = weighted_kappa(one, two)  # of two categories the quadratic weights are Cohen's plain kappa
+    low, high = bootstrap_statistic(lambda rows: weighted_kappa(one[rows], two[rows]), len(both), seed=seed)
+    reason = None if kappa == kappa else "both always say the same" if both else "no question in common"
+    return {"n": len(both), "agreement": shared, "kappa": _number(kappa), "ci_low": _number(low),
+            "ci_high": _number(high), "reason": reason}  # fmt: skip
+
+
+def _overlap(both: Sequence[tuple[set[str], set[str]]], seed: int) -> Document:
+    shares = np.array([len(one & two) / len(one | two) if one | two else 1.0 for one, two in both])
+    low, high = bootstrap_interval(shares, seed=seed)
+    mean = float(shares.mean()) if both else None
+    reason = "the mean overlap of two sets; kappa needs a yes or no" if both else "no question in common"
+    return {"n": len(both), "agreement": mean, "kappa": None, "ci_low": _number(low), "ci_high": _number(high),
+            "reason": reason}  # fmt: skip
+
+
+def _labels(row: Row, said: Mapping[str, Verdict]) -> Row:
+    """The annotation that follows; a label that nobody spoke of stays, also one that was only the log's."""
+    own = bool(row.get("origin"))
+    labels = {
+        "question_id": row["question_id"],
+        "ground_truth_answer": _answer(row, said, own=own),
+        "relevant_chunk_ids": row.get("relevant_chunk_ids"),
+        "relevant_urls": row.get("relevant_urls") if own or not row["confluence_url"] else [row["confluence_url"]],
+        "ground_truth_show": shown_rightly(row),
+        "answerable": row.get("answerable"),
+        "origin": row.get("origin") or "manual",
+    }
+    if (relevant := _majority(said, "relevant")) is not None:
+        urls = [name for name in relevant if "://" in name]
+        labels |= {"relevant_chunk_ids": [name for name in relevant if name not in urls], "relevant_urls": urls}
+        labels |= {"answerable": bool(relevant)}
+    if (show := _majority(said, "show")) is not None:
+        labels["ground_truth_show"] = show
+    return labels
+
+
+def _answer(row: Row, said: Mapping[str, Verdict], *, own: bool) -> str | None:
+    """The reference: as it was, or the bot's own answer where the annotators, who were shown it, say so."""
+    logged: str | None = row["answer"]
+    before = row.get("ground_truth_answer") if own else (logged if row["score"] == GOOD else None)
+    of_log = {name: verdict for name, verdict in said.items() if verdict.get("answer_of") == "log"}
+    verdict = _majority(of_log, "answer_ok")
+    if verdict is True:
+        return before or logged
+    return None if verdict is False and before == logged else before
+
+
+def _majority(said: Mapping[str, Verdict], field: str) -> Any:
+    """What most annotators say; where they are even, what was said last; None where nobody spoke."""
+    spoken = sorted((verdict["at"], verdict[field]) for verdict in said.values() if field in verdict)
+    counts = Counter(repr(value) for _, value in spoken)
+    most = [value for _, value in spoken if counts[repr(value)] == max(counts.values())]
+    return most[-1] if most else None
+
+
+def _number(value: float) -> float | None:
+    return float(value) if value == value else None

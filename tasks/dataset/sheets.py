@@ -1,0 +1,155 @@
+"""Tables that people fill in: CSV and XLSX as Excel writes and reads them, every cell a text."""
+
+import csv
+import io
+import zipfile
+from collections.abc import Iterable, Sequence
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from db.errors import InputError
+
+DANGEROUS = ("=", "+", "-", "@", "\t", "\r")
+"""A cell that begins so is a formula to a spreadsheet; a quote in front of it makes it a text."""
+LONGEST = 32_000
+"""Characters of a cell; Excel's limit is 32,767."""
+DELIMITERS = (";", ",", "\t")
+
+
+class Cell(NamedTuple):
+    """What a cell of a filled table holds: its text, or that a spreadsheet has made a date of it."""
+
+    text: str
+    is_date: bool = False
+
+
+Line = tuple[int, list[Cell]]
+"""The number of a row as a spreadsheet shows it, and its cells."""
+
+
+def write(path: Path, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Writes a table; nothing in it is taken for a formula.
+
+    Raises:
+        InputError: the file is neither .csv nor .xlsx, or cannot be written.
+    """
+    lines = [[_safe(text) for text in row] for row in rows]
+    try:
+        if path.suffix.lower() == ".csv":
+            with path.open("w", encoding="utf-8-sig", newline="") as file:
+                csv.writer(file, delimiter=";").writerows([header, *lines])
+        elif path.suffix.lower() == ".xlsx":
+            _write_xlsx(path, header, lines)
+        else:
+            raise InputError(f"{path}: expected a file that ends in .csv or .xlsx")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror or error}") from None
+
+
+def read(path: Path) -> tuple[list[str], list[Line]]:
+    """The header and the rows of a table that somebody has filled in and saved again, but for rows without any text.
+
+    CSV may be UTF-8 or UTF-16 (with or without a mark), or Windows-1251, with semicolons, commas or tabs.
+
+    Raises:
+        InputError: the file is not there, cannot be read, or has no header.
+    """
+    try:
+        lines = _read_xlsx(path) if path.suffix.lower() == ".xlsx" else _read_csv(path)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
+    filled = [(number, cells) for number, cells in lines if any(cell.text for cell in cells)]
+    if not filled:
+        raise InputError(f"{path}: empty; expected a table as export-annotation writes it")
+    return [cell.text for cell in filled[0][1]], filled[1:]
+
+
+def _safe(text: str) -> str:
+    from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
+
+    plain: str = ILLEGAL_CHARACTERS_RE.sub("\N{REPLACEMENT CHARACTER}", text)[:LONGEST]
+    plain = plain.encode("utf-8", "replace").decode()  # halves of surrogate pairs, which no file can hold
+    return f"'{plain}" if plain.startswith(DANGEROUS) else plain
+
+
+def _unsafe(text: str) -> str:
+    """The cell's text as it was before `_safe`."""
+    return text[1:] if text.startswith("'") and text[1:].startswith(DANGEROUS) else text
+
+
+def _write_xlsx(path: Path, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    from openpyxl import Workbook
+    from openpyxl.styles import Alignment, Font
+    from openpyxl.utils import get_column_letter
+
+    book = Workbook()
+    sheet = book.active
+    for number, line in enumerate([header, *rows], start=1):
+        for column, text in enumerate(line, start=1):
+            cell = sheet.cell(number, column)
+            cell.value, cell.data_type = text, "s"
+            cell.number_format = "@"  # a text: an id like 1-2 does not become a date when it is edited
+            cell.alignment = Alignment(wrap_text=True, vertical="top")
+            cell.font = Font(bold=number == 1)
+    sheet.freeze_panes = "B2"
+    for column in range(1, len(header) + 1):
+        longest = max((len(row[column - 1]) for row in rows), default=0)
+        sheet.column_dimensions[get_column_letter(column)].width = min(60, max(14, longest // 2))
+    book.save(path)
+
+
+def _read_xlsx(path: Path) -> list[Line]:
+    from openpyxl import load_workbook
+    from openpyxl.utils.exceptions import InvalidFileException
+
+    try:
+        book = load_workbook(path, read_only=True, data_only=True)
+    except (InvalidFileException, zipfile.BadZipFile, KeyError, ValueError) as error:
+        raise InputError(f"{path}: no workbook: {error}; save it as .xlsx or .csv") from None
+    try:
+        rows = book.worksheets[0].iter_rows(values_only=True) if book.worksheets else ()
+        return [(number, [_cell(value) for value in row]) for number, row in enumerate(rows, start=1)]
+    finally:
+        book.close()
+
+
+def _cell(value: Any) -> Cell:
+    if value is None:
+        return Cell("")
+    if isinstance(value, bool):
+        return Cell("1" if value else "0")
+    if isinstance(value, datetime | date):
+        return Cell(str(value), is_date=True)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)  # 1001.0 was the id 1001
+    return Cell(_unsafe(str(value).strip()))
+
+
+def _read_csv(path: Path) -> list[Line]:
+    text = _decoded(path.read_bytes(), path)
+    first = text.lstrip("\n").partition("\n")[0]
+    delimiter = max(DELIMITERS, key=first.count)
+    try:
+        reader = csv.reader(io.StringIO(text), delimiter=delimiter, strict=True)
+        lines, last = [], 0
+        for row in reader:  # a cell may have several lines: a row is named by its first
+            lines.append((last + 1, [Cell(_unsafe(cell.strip())) for cell in row]))
+            last = reader.line_num
+    except csv.Error as error:
+        raise InputError(f"{path}: line {last + 1}: {error}; nothing was imported") from None
+    return lines
+
+
+def _decoded(content: bytes, path: Path) -> str:
+    """By its byte-order mark; else UTF-16 where every second byte is 0 or 4, UTF-8 where it is valid, Windows-1251."""
+    marked = content.startswith((b"\xff\xfe", b"\xfe\xff"))
+    sample = content[:4000]
+    high = {name: sample[at::2] for name, at in (("utf-16-le", 1), ("utf-16-be", 0))}
+    guessed = [name for name, half in high.items() if half and sum(byte in (0, 4) for byte in half) > 0.8 * len(half)]
+    for encoding in ("utf-16",) if marked else (*guessed, "utf-8-sig", "cp1251"):
+        try:
+            return content.decode(encoding)
+        except UnicodeDecodeError:
+            continue
+    raise InputError(f"{path}: neither UTF-8, UTF-16 nor Windows-1251; save it as CSV UTF-8, or as .xlsx")
