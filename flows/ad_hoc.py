@@ -17,6 +17,7 @@ from rich.status import Status
 from db import analyses, journal
 from db.errors import InputError, unknown
 from db.sources import verify
+from tasks.again import anchored, as_then
 from tasks.connect import database, source
 from tasks.dataset.freeze import frozen
 from tasks.files import store
@@ -102,10 +103,10 @@ def check(chosen: Parameters) -> None:
     configuration = settings()
     store(configuration.results_root)
     verify(source(chosen.source))
-    if isinstance(chosen, Generation):
-        as_then(database(), tier_of(chosen), chosen)
     if isinstance(chosen, Nightly):
         anchored(database(), chosen)
+    else:
+        as_then(database(), chosen)
     if chosen.cases:
         frozen(chosen.cases, chosen.source)
     if isinstance(chosen, Retrieval):

@@ -5,7 +5,9 @@ from typing import Any
 
 from prefect import flow
 
+from tasks.again import anchored
 from tasks.artifacts import show_night
+from tasks.connect import database
 from tasks.ending import Ended, ended
 from tasks.load import sources_shared
 from tasks.parameters import TIERS, Nightly
@@ -23,10 +25,11 @@ async def nightly(parameters: Nightly) -> Ended:
         The state of the night and the summary of every evaluation, as `yarus run nightly --json` prints it.
     """
     summaries: list[dict[str, Any]] = []
+    live = [(tier, TIERS[tier](**parameters.shared())) for tier in parameters.tiers]
     with sources_shared():
-        for tier in parameters.tiers:
+        for tier, chosen in (*live, *anchored(database(), parameters)):
             evaluate = getattr(import_module(f"flows.{tier}"), tier)
-            state = await evaluate(TIERS[tier](**parameters.shared()), return_state=True)
+            state = await evaluate(chosen, return_state=True)
             result = await state.aresult(raise_on_failure=False)
             summaries.append(
                 result if isinstance(result, dict) else {"tier": tier, "state": "failed", "error": str(result)}

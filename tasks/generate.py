@@ -5,6 +5,7 @@ import unicodedata
 import pyarrow as pa
 
 from db.errors import InputError
+from tasks.again import first_repeat
 from tasks.cases import with_columns
 from tasks.connect import database
 from tasks.models.calls import Call, Reply
@@ -47,9 +48,9 @@ async def generate(run: Run, cases: pa.Table) -> pa.Table:
     parameters = run.parameters
     repeats, logprobs = (parameters.repeats, parameters.logprobs) if isinstance(parameters, Tier2) else (1, False)
     wanted = [n for n, status in enumerate(cases["status"].to_pylist()) if status == "ok"]
-    calls = [
-        _call(prompt, case, repeat, logprobs) for case in cases.take(wanted).to_pylist() for repeat in range(repeats)
-    ]
+    first = first_repeat(run.id, parameters)
+    asked = [(case, first + repeat) for case in cases.take(wanted).to_pylist() for repeat in range(repeats)]
+    calls = [_call(prompt, case, repeat, logprobs) for case, repeat in asked]
     async with chat("generator", configuration, database(), evaluation=run.id) as model:
         replies = await model.complete(calls)
     by_case = {number: replies[place * repeats : (place + 1) * repeats] for place, number in enumerate(wanted)}

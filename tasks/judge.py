@@ -7,6 +7,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from metrics.metric import RUBRIC
+from tasks.again import first_repeat
 from tasks.cases import SEVERITY, with_columns
 from tasks.connect import database
 from tasks.generate import configured, totals, with_models
@@ -49,14 +50,15 @@ async def judge(run: Run, cases: pa.Table) -> pa.Table:
     if configuration.judge.base_url is None:  # the stand-in cannot read what a rubric asks
         known = {name: prompt for name, prompt in known.items() if not name.startswith(RUBRIC)}
     async with chat("judge", configuration, database(), evaluation=run.id) as model:
-        rows = await asyncio.gather(*(_case(model, known, case, metrics) for case in cases.to_pylist()))
+        repeat = first_repeat(run.id, run.parameters)
+        rows = await asyncio.gather(*(_case(model, known, case, metrics, repeat) for case in cases.to_pylist()))
     columns: dict[str, list[Any]] = {metric: [scores[metric] for scores, _ in rows] for metric in metrics}
     verdicts = [given for _, given in rows]
     return with_columns(with_verdicts(cases, verdicts), **columns)
 
 
 async def _case(
-    model: Model, known: dict[str, Prompt], case: Case, metrics: Sequence[str]
+    model: Model, known: dict[str, Prompt], case: Case, metrics: Sequence[str], repeat: int
 ) -> tuple[dict[str, float | None], dict[str, Verdict]]:
     """The scores of a case, and the verdicts they come from."""
     if case["status"] == "sut_refusal":
@@ -65,7 +67,7 @@ async def _case(
         return dict.fromkeys(metrics), {}
     possible = (metric for metric in metrics if metric in known)
     asked = [metric for metric in possible if all(case.get(name) for name in known[metric].shape.variables)]
-    given = await asyncio.gather(*(judged(model, Call(known[metric], case)) for metric in asked))
+    given = await asyncio.gather(*(judged(model, Call(known[metric], case, repeat)) for metric in asked))
     verdicts = dict(zip(asked, given, strict=True))
     return {metric: verdicts[metric].value if metric in verdicts else None for metric in metrics}, verdicts
 

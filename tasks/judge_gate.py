@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from metrics import classification
 from metrics.statistics import bootstrap_totals, wilson_interval
+from tasks.again import first_repeat
 from tasks.cases import with_columns
 from tasks.connect import database
 from tasks.generate import configured
@@ -37,7 +38,8 @@ async def decide(run: Run, cases: pa.Table) -> pa.Table:
     configuration = configured(run)
     prompt = prompts(configuration)["gate"]
     async with chat("gate", configuration, database(), evaluation=run.id) as model:
-        given = await asyncio.gather(*(_case(model, prompt, case) for case in cases.to_pylist()))
+        repeat = first_repeat(run.id, run.parameters)
+        given = await asyncio.gather(*(_case(model, prompt, case, repeat) for case in cases.to_pylist()))
     decisions = [None if verdict is None or verdict.value is None else verdict.value == 1 for verdict in given]
     right = [
         None if d is None else float(d == shown) for d, shown in zip(decisions, cases["shown"].to_pylist(), strict=True)
@@ -79,8 +81,8 @@ def _cell(decision: bool, shown: bool) -> str:
     return f"{'true' if decision == shown else 'false'}_{'positives' if decision else 'negatives'}"
 
 
-async def _case(model: Model, prompt: Prompt, case: dict[str, Any]) -> Verdict | None:
-    return await decided(model, Call(prompt, case)) if case["status"] == "ok" else None
+async def _case(model: Model, prompt: Prompt, case: dict[str, Any], repeat: int) -> Verdict | None:
+    return await decided(model, Call(prompt, case, repeat)) if case["status"] == "ok" else None
 
 
 def _latency_ms(verdict: Verdict | None) -> float | None:

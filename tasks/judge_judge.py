@@ -1,7 +1,6 @@
 """The judge itself judged: the same answer again, and the same answer changed in ways that should not matter."""
 
 import asyncio
-import hashlib
 import math
 import re
 from collections.abc import Callable
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 
 from metrics import agreement
 from metrics.statistics import bootstrap_statistic, wilson_interval
+from tasks.again import past_store
 from tasks.cases import with_columns
 from tasks.connect import database
 from tasks.generate import configured
@@ -102,7 +102,7 @@ async def _case(model: Model, known: dict[str, Prompt], case: Case, parameters: 
     """The verdicts on one answer and its changed versions."""
     if case["status"] != "ok":
         return {}
-    prompt, past = known[METRIC], _past(run.id)
+    prompt, past = known[METRIC], past_store(run.id)
     asked = {f"{METRIC}#{n}": Call(prompt, case, repeat=past + n) for n in range(parameters.repeats)}
     if parameters.probes:
         changed = {name: change(case["answer"], run.resolved["language"]) for name, change in CHANGES.items()}
@@ -112,11 +112,6 @@ async def _case(model: Model, known: dict[str, Prompt], case: Case, parameters: 
                 asked[f"bias_{name}"] = Call(prompt, {**case, "answer": text}, repeat=past)
     verdicts = await asyncio.gather(*(judged(model, call) for call in asked.values()))
     return dict(zip(asked, verdicts, strict=True))
-
-
-def _past(evaluation_id: str) -> int:
-    """A number that no other evaluation's repeats begin at: what it asks is not in the store yet, unless it resumes."""
-    return int.from_bytes(hashlib.sha256(evaluation_id.encode()).digest()[:5]) * 16
 
 
 def _scores(given: list[dict[str, Verdict]], name: str) -> NDArray[np.float64]:

@@ -96,6 +96,11 @@ class Generation(Parameters):
     context_tokens: int = Field(
         3_000, title="Context", description="Longest context, in tokens of about three characters", ge=100
     )
+    again: str | None = Field(
+        None,
+        title="Again",
+        description="Id of an evaluation to repeat as it was, asking every model anew: how far it moves is noise",
+    )
 
 
 class Answering(Generation):
@@ -105,6 +110,11 @@ class Answering(Generation):
         None,
         title="Reuse answers",
         description="Id of an evaluation of the same tier and source whose stored answers are scored again",
+    )
+    anchor: str | None = Field(
+        None,
+        title="Anchor",
+        description="Id of an evaluation whose stored answers are judged anew: how far it moves is the judge's drift",
     )
     generator_model: str | None = Field(
         None,
@@ -173,6 +183,11 @@ class Nightly(Parameters):
     """Every tier in order over one source."""
 
     tiers: list[Tier] = Field(list(TIERS), title="Tiers", description="Which, in this order", min_length=1)
+    anchor: str | None = Field(
+        None,
+        title="Anchor",
+        description="Id of an evaluation of tier2 or tier3 whose stored answers are judged anew every night",
+    )
     resume: None = Field(None, title="Resume", description="A night is not resumed; resume its evaluations one by one")
 
     @field_validator("tiers", mode="before")

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from metrics.table import Tier
+from tasks.again import as_then, first_repeat
 from tasks.connect import database
 from tasks.generate import configured
 from tasks.judge_judge import CHANGES
@@ -37,7 +38,7 @@ async def plan(tier: Tier, parameters: Parameters) -> dict[str, Any]:
         tier, cases, and by role: calls, tokens_in, tokens_out, cost_usd, seconds; None where there is no history of the
         model, or no price.
     """
-    run = Run(f"dry-run-{secrets.token_hex(4)}", tier, parameters)
+    run = Run(f"dry-run-{secrets.token_hex(4)}", tier, as_then(database(), parameters)[0])
     if tier not in LOADERS:
         return {"tier": tier, "cases": None, "roles": {}}
     run.work.mkdir(parents=True)
@@ -84,5 +85,6 @@ def _unbought(run: Run, rows: list[dict[str, Any]], repeats: int) -> int:
         return 0
     prompt = prompts(configuration)["generation"]
     texts = [{"question": row["question"], "context": row["context"] or ""} for row in rows]
-    calls = [Call(prompt, text, repeat) for text in texts for repeat in range(repeats)]
+    first = first_repeat(run.id, run.parameters)
+    calls = [Call(prompt, text, first + repeat) for text in texts for repeat in range(repeats)]
     return len(missing("generator", configuration, database(), calls))

@@ -141,7 +141,7 @@ def bury_the_dead(engine: Engine) -> None:
 
 
 def _new(engine: Engine, tier: Tier, parameters: Parameters) -> Run:
-    parameters, repeated = as_then(engine, tier, parameters)
+    parameters, repeated = as_then(engine, parameters)
     if repeated is not None:
         _same_settings(repeated)
     return Run(f"{tier}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}", tier, parameters)

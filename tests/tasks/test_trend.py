@@ -100,7 +100,7 @@ def test_tier_and_source_are_found(engine: Engine) -> None:
     metric = "density_score"  # no other test writes it
     write(engine, source, [0.5], tier="tier0", metric=metric)
     newer = source_name()
-    write(engine, newer, [0.6], tier="tier0", metric=metric, first_night=4_000)
+    write(engine, newer, [0.6], tier="tier0", metric=metric, first_night=1)
     found = trend(engine, metric)
     assert (found["tier"], found["source"]) == ("tier0", newer)
 
