@@ -2,8 +2,7 @@
 
 import re
 import shutil
-import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -16,6 +15,7 @@ from sqlalchemy.engine import RowMapping
 from db import journal, retention
 from db.errors import InputError
 from tasks.files import place, remove
+from tasks.gate_rules import read_policy
 from tasks.settings import settings
 
 UNITS = {"h": "hours", "d": "days", "w": "weeks"}
@@ -63,7 +63,7 @@ def plan(
     before = datetime.now(UTC) - (older_than or timedelta())
     folders = _folders()  # before the rows: the row of an evaluation is there before its folder
     rows = retention.evaluations(engine)
-    pinned = {journal.find(engine, name)["id"] for gate in gates for name in baselines(gate)}
+    pinned = {journal.find(engine, name)["id"] for gate in gates for name in read_policy(gate).baselines.values()}
     staying = {
         "pinned": pinned,
         "newest": retention.newest_of_their_kind(rows, keep_last),
@@ -124,30 +124,6 @@ def age(text: str) -> timedelta:
     if parsed is None:
         raise InputError(f"--older-than {text!r}: expected a number and h, d or w, for example 90d")
     return timedelta(**{UNITS[parsed[2]]: int(parsed[1])})
-
-
-def baselines(gate: Path) -> set[str]:
-    """The evaluations that a gate file pins: every `baseline` in it, wherever it stands.
-
-    Raises:
-        InputError: it is no TOML file, or cannot be read.
-    """
-    try:
-        document = tomllib.loads(gate.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"--gate {gate}: {error}; nothing was removed") from None
-    return set(_pinned(document))
-
-
-def _pinned(document: Any) -> Iterator[str]:
-    if isinstance(document, list):
-        for part in document:
-            yield from _pinned(part)
-    for name, value in document.items() if isinstance(document, dict) else ():
-        if name == "baseline" and isinstance(value, str):
-            yield value
-        else:
-            yield from _pinned(value)
 
 
 def _folders() -> list[Path]:
