@@ -7,6 +7,7 @@ import click
 
 from db.errors import DatabaseUnavailable, InputError, ModelUnavailable
 from flows.commands_compare import compare
+from flows.commands_corpus import corpus
 from flows.commands_dataset import dataset
 from flows.commands_export import export
 from flows.commands_gate import gate
@@ -45,6 +46,7 @@ for _command in (
     prune,
     sweep,
     robustness,
+    corpus,
 ):
     cli.add_command(_command)
 

@@ -1,0 +1,30 @@
+"""`yarus corpus`: what of the corpus is used, what people ask about, what to write next."""
+
+import click
+
+
+@click.command()
+@click.option("--source", default="sample", show_default=True, help="The source whose corpus and log are looked at.")
+@click.option("--evaluation", help="Whose rankings and outcomes count; default: the newest of the source.")
+@click.option("--points", type=click.IntRange(1), help="Most points of the map in --json; default: 50,000.")
+@click.option("--limit", type=click.IntRange(1), help="Only so many questions, the newest; default: all.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+def corpus(source: str, evaluation: str | None, points: int | None, limit: int | None, as_json: bool) -> None:
+    """Look at a corpus: chunks that are never found, topics and how well each is served, what to write next.
+
+    \b
+    yarus run tier1 --source helpdesk
+    yarus corpus --source helpdesk
+    """
+    from flows.printing_corpus import print_corpus
+    from tasks.connect import database
+    from tasks.corpus import POINTS
+    from tasks.corpus import corpus as look
+    from tasks.report import as_json as document
+    from tasks.settings import settings
+
+    found = look(database(), source, evaluation=evaluation, points=points or POINTS, limit=limit)
+    if as_json:
+        click.echo(document(found))
+    else:
+        print_corpus(found, settings().language)
