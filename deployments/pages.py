@@ -3,7 +3,7 @@
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from http import HTTPStatus
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -12,6 +12,8 @@ from pathlib import Path
 from socketserver import TCPServer
 from typing import BinaryIO
 from urllib.parse import urlsplit
+
+from db.errors import DatabaseUnavailable, InputError
 
 
 class Pages(SimpleHTTPRequestHandler):
@@ -28,6 +30,11 @@ class Pages(SimpleHTTPRequestHandler):
         if hidden or not asked.resolve().is_relative_to(root):
             self.send_error(HTTPStatus.NOT_FOUND)
             return None
+        try:
+            _make(asked, root)
+        except (DatabaseUnavailable, OSError) as error:
+            self.send_error(HTTPStatus.SERVICE_UNAVAILABLE, explain=str(error))
+            return None
         return super().send_head()
 
     def end_headers(self) -> None:
@@ -38,6 +45,22 @@ class Pages(SimpleHTTPRequestHandler):
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name that the library gives it
         """Says nothing: who looked at what is nobody's business."""
+
+
+def _make(page: Path, root: Path) -> None:
+    """Writes the index anew, and an evaluation's report when it is first asked for: no run has to wait for it."""
+    from db import journal
+    from tasks.connect import database
+    from tasks.pages import INDEX, index, report
+
+    if page.resolve() in (root, root / INDEX):
+        index(database(), root / INDEX)
+    if page.suffix != ".html" or page.parent.resolve() != root or page.exists():
+        return
+    with suppress(InputError):  # no such evaluation: a page that is not there
+        row = journal.find(database(), page.stem)
+        if row["id"] == page.stem and row["state"] in journal.FINISHED:
+            report(database(), [row["id"]], page)
 
 
 class Server(ThreadingHTTPServer):

@@ -40,9 +40,15 @@ def run(
 def demo(as_json: bool) -> None:
     """Evaluate the bundled sample with the embedded database: no key, no network, nothing to set up."""
     from flows.ad_hoc import parameters, run_flow
+    from tasks.connect import database
+    from tasks.pages import report
 
     click.echo("Yarus demo: every tier on the bundled sample of a university help desk, offline", err=True)
-    _finish(run_flow("nightly", parameters("nightly", {}, (), ()), quiet=as_json), as_json=as_json)
+    summary = run_flow("nightly", parameters("nightly", {}, (), ()), quiet=as_json)
+    made = [evaluation["evaluation_id"] for evaluation in summary["evaluations"] if "evaluation_id" in evaluation]
+    if made:
+        summary["report"] = str(report(database(), made))
+    _finish(summary, as_json=as_json)
 
 
 @click.command()
@@ -73,6 +79,7 @@ def _plan(plans: dict[str, Any], *, as_json: bool) -> None:
 
 def _finish(summary: dict[str, Any], *, as_json: bool) -> None:
     from flows.printing import print_overview, print_summary
+    from tasks.ending import passed
     from tasks.report import as_json as document
     from tasks.settings import settings
 
@@ -84,4 +91,12 @@ def _finish(summary: dict[str, Any], *, as_json: bool) -> None:
             print_summary(evaluation, language)
     if not as_json and "evaluations" in summary:
         print_overview(summary, language)
-    raise SystemExit(0 if summary["state"] == "completed" else 1)
+    for gated in () if as_json else summary.get("evaluations", [summary]):
+        if gated.get("gate"):
+            failed = ", ".join(gated["gate"]["failed"])
+            click.echo(f"{gated['evaluation_id']}: gate {gated['gate']['file']}: {gated['gate']['verdict']} {failed}")
+    if not as_json and "report" in summary:
+        from flows.words import WORDS
+
+        click.echo(WORDS[language]["report"].format(path=summary["report"]))
+    raise SystemExit(0 if passed(summary) else 1)

@@ -6,7 +6,7 @@ from typing import Any
 from prefect import flow
 
 from tasks.again import anchored
-from tasks.artifacts import show_night
+from tasks.artifacts import report_of, show_night
 from tasks.connect import database
 from tasks.ending import Ended, ended
 from tasks.load import sources_shared
@@ -35,5 +35,5 @@ async def nightly(parameters: Nightly) -> Ended:
                 result if isinstance(result, dict) else {"tier": tier, "state": "failed", "error": str(result)}
             )
     night = together(summaries)
-    await show_night(night, parameters.source)
-    return ended(night)
+    await show_night(night, parameters.source, await report_of(night))
+    return await ended(night)

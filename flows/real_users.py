@@ -27,4 +27,4 @@ async def real_users(parameters: RealUsers) -> Ended:
         run = await load_log(run)
         run = await index(run)
         await in_batches(run, steps=(retrieve, score_rankings))
-        return ended(await finish(run))
+        return await ended(await finish(run))

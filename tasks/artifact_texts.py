@@ -10,7 +10,7 @@ from sqlalchemy import Engine
 from db import journal
 from db.errors import InputError
 from metrics.table import METRICS, grade_label
-from tasks import files
+from tasks import files, report
 from tasks.compare import compare
 from tasks.guidance import HEADLINES, changed, lead, next_step, says, signed
 from tasks.guidance_words import TIER_NAMES
@@ -69,16 +69,24 @@ def changes_since(engine: Engine, summary: Document) -> Document:
     """What changed since the newest evaluation that this one can be compared with.
 
     Returns:
-        since: its day, or None; metrics: by name, as `tasks.compare` gives them.
+        since: its day by language, or None; metrics: name -> difference, and verdict for those that the tier is
+        judged by, which alone are compared case by case, for that takes time.
     """
+    nothing: Document = {"since": None, "metrics": {}}
     before = journal.previous(engine, summary["evaluation_id"])
     if before is None or summary["state"] != "completed":
-        return {"since": None, "metrics": {}}
+        return nothing
+    old = report.summary(engine, before)
+    then = {name: metric["value"] for name, metric in old["metrics"].items() if metric["value"] is not None}
+    now = {name: metric["value"] for name, metric in summary["metrics"].items() if metric["value"] is not None}
+    plain = {name: {"difference": now[name] - then[name], "verdict": None} for name in now.keys() & then.keys()}
+    judged_by = [name for name in HEADLINES[summary["tier"]] if name in plain]
     try:
-        found = compare(engine, before, summary["evaluation_id"])
+        found = compare(engine, before, summary["evaluation_id"], only=judged_by) if judged_by else {"metrics": {}}
     except InputError:  # the file of the one before was removed, or the two have no case in common
-        return {"since": None, "metrics": {}}
-    return {"since": f"{journal.find(engine, before)['started_at']:%Y-%m-%d}", "metrics": found["metrics"]}
+        return nothing
+    day = old["started_at"][:10]
+    return {"since": {"ru": day, "en": day}, "metrics": plain | found["metrics"]}
 
 
 def metric_rows(summary: Document, changes: Document, language: str) -> list[dict[str, str]]:
@@ -131,12 +139,12 @@ def tier_rows(engine: Engine, night: Document, language: str) -> list[Sequence[s
     return rows
 
 
-def night_text(night: Document, rows: Sequence[Sequence[str]], language: str) -> str:
-    """The weakest tier in a sentence, then every tier's headline metrics."""
+def night_text(night: Document, rows: Sequence[Sequence[str]], language: str, address: str) -> str:
+    """The weakest tier in a sentence, every tier's headline metrics, and where the report is."""
     words = WORDS[language]
     measured = [summary for summary in night["evaluations"] if summary.get("metrics")]
     names = [words[name] for name in ("tier", "metric", "value", "interval", "grade", "change")]
-    return f"{_sentence(lead(measured)[language])}\n\n{_table(names, rows)}"
+    return "\n\n".join([_sentence(lead(measured)[language]), _table(names, rows), f"{words['report']}: {address}"])
 
 
 def shown(name: str, value: float | None) -> str:
@@ -156,7 +164,8 @@ def _interval(name: str, metric: Document) -> str:
 def _change(found: Document | None, words: dict[str, str]) -> str:
     if found is None or found["difference"] is None:
         return ""
-    return f"{signed(found['difference'])} ({words.get(found['verdict'], found['verdict'])})"
+    verdict = found["verdict"]
+    return signed(found["difference"]) + (f" ({words.get(verdict, verdict)})" if verdict else "")
 
 
 def _worst(summary: Document, words: dict[str, str]) -> str:

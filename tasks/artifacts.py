@@ -10,6 +10,7 @@ import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -24,6 +25,7 @@ from prefect.client.orchestration import PrefectClient
 from prefect.context import FlowRunContext
 from prefect.exceptions import PrefectException
 
+from db.errors import InputError
 from tasks.artifact_texts import changes_since, metric_rows, night_text, tier_rows, verdict_text
 from tasks.connect import database
 from tasks.run import Run
@@ -93,18 +95,39 @@ async def show_results(run: Run, summary: Document) -> None:
     await _told(acreate_markdown_artifact(text, key=_key(tier, source, "verdict"), description=name))
 
 
-async def show_night(night: Document, source: str) -> None:
+async def report_of(night: Document) -> Path | None:
+    """Writes the report of a night; None where nothing was measured, or it cannot be written: the night is whole."""
+    from tasks.pages import report
+
+    names = [summary["evaluation_id"] for summary in night["evaluations"] if summary.get("metrics")]
+    try:
+        return await asyncio.to_thread(report, database(), names) if names else None
+    except (InputError, OSError) as error:
+        log.warning("the report of the night could not be written: %s", error)
+        return None
+
+
+async def show_night(night: Document, source: str, page: Path | None) -> None:
     """Shows what every tier of a night came to, in one text.
 
     Args:
         night: the state and the summaries.
         source: where the questions came from.
+        page: its report.
     """
     if FlowRunContext.get() is not None:
         language = settings().language
         rows = await asyncio.to_thread(tier_rows, database(), night, language)
-        text = night_text(night, rows, language)
+        text = night_text(night, rows, language, _address(page))
         await _told(acreate_markdown_artifact(text, key=_key("nightly", source, "summary"), description=source))
+
+
+def _address(page: Path | None) -> str:
+    """Where the report is: served, or a file."""
+    served = settings().report_url
+    if page is None:
+        return "—"
+    return f"{served.rstrip('/')}/{page.name}" if served else str(page)
 
 
 async def _told(request: Awaitable[Any]) -> Any:

@@ -56,7 +56,7 @@ def gate(engine: Engine, evaluation_id: str, policy: Policy, *, baseline: str | 
     row = journal.find(engine, evaluation_id)
     if row["state"] not in journal.FINISHED:
         raise InputError(f"evaluation {row['id']} is {row['state']}: only a finished one can be judged; {row['error']}")
-    rules = [rule for rule in policy.rules if _applies(rule, row["tier"])]
+    rules = [rule for rule in policy.rules if applies(rule, row["tier"])]
     if not rules:
         raise InputError(
             f"{policy.file}: no rule is about {row['tier']}, and a gate without a rule would pass anything"
@@ -74,7 +74,8 @@ def gate(engine: Engine, evaluation_id: str, policy: Policy, *, baseline: str | 
     }
 
 
-def _applies(rule: Rule, tier: str) -> bool:
+def applies(rule: Rule, tier: str) -> bool:
+    """Whether a rule is about a tier."""
     if rule.stratum is not None and tier != "real_users":
         return False
     return rule.tier == tier if rule.tier is not None else tier in measure(rule.metric).tiers

@@ -113,6 +113,7 @@ class Settings(BaseSettings):
     budget_usd: float | None = Field(None, gt=0, description="an evaluation stops before it costs more")
     evaluation_timeout_s: float | None = Field(None, gt=0, description="no model is called any more after this time")
     language: Language = "ru"
+    gate_file: Path | None = Field(None, description="every evaluation is judged by this gate when it ends")
     prefect_database_url: SecretStr | None = Field(None, description="PostgreSQL for Prefect; default: SQLite in home")
     report_url: str | None = Field(None, description="where the report pages are served; yarus serve sets it")
     min_coverage: float = Field(0.95, ge=0, le=1, description="below this share of measured cases: invalid")
