@@ -8,7 +8,20 @@ from rich.table import Table
 
 from benchmarks import Row
 
-AREAS = ("text", "retrieval", "embedding", "statistics", "dense", "embed", "copy", "load", "chat", "judged", "audit")
+AREAS = (
+    "text",
+    "retrieval",
+    "embedding",
+    "statistics",
+    "dense",
+    "embed",
+    "copy",
+    "load",
+    "chat",
+    "judged",
+    "compare",
+    "audit",
+)
 
 
 def main(areas: list[str]) -> int:

@@ -10,7 +10,7 @@ from metrics.intervals import Floats, Ints
 Statistic: TypeAlias = Callable[[Floats], Floats]
 Key = TypeVar("Key", bound=Hashable)
 
-_BLOCK_CELLS = 2_000_000
+_BLOCK_CELLS, _CACHED_CELLS = 2_000_000, 20_000
 _FAR = 5.0
 """Standard deviations within which a drawn quantile is looked for: beyond lie less than one in a million."""
 
@@ -51,8 +51,11 @@ def resamples(units: int, count: int, seed: int) -> Iterator[tuple[slice, Floats
     generator = np.random.default_rng(seed)
     for rows in _blocks(count, units):
         weights = np.empty((rows.stop - rows.start, units))
-        for draw in weights:  # one at a time: the counts stay in the cache
-            draw[:] = np.bincount(generator.integers(0, units, units), minlength=units)
+        for few in np.array_split(
+            weights, max(1, weights.size // _CACHED_CELLS)
+        ):  # views: the counts stay in the cache
+            drawn = generator.integers(0, units, few.shape) + np.arange(len(few))[:, None] * units
+            few[:] = np.bincount(drawn.ravel(), minlength=few.size).reshape(few.shape)
         yield rows, weights
 
 

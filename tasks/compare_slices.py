@@ -14,7 +14,7 @@ from tasks.report import Document
 
 FEWEST = 5
 """Pairs below which a slice is only counted."""
-DRAWS = 2_000
+DRAWS = 1_000
 SLICES = ("topic", "page", "group", "length", "type", "stratum", "answerable")
 WORD = re.compile(r"\w+")
 YES_NO = re.compile(

@@ -1,0 +1,81 @@
+"""Two evaluations of 10,000 cases, all metrics of tier 3, 10,000 resamples: files read, cases paired, slices too."""
+
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from benchmarks import Row
+from db import embedded, journal
+from db.engine import own
+from metrics.table import metrics_of
+from tasks.cases import table
+from tasks.compare import compare
+from tasks.files import write_whole
+
+CASES, LIMIT_S = 10_000, 5.0
+KINDS = ("Когда", "Где", "Кто", "Как", "Можно ли", "Что")
+
+
+def cases(seed: int, shift: float) -> pa.Table:
+    """Tier 3's cases with a value of every metric: rankings, judged scores, answers, latencies."""
+    same, own_ = np.random.default_rng(0), np.random.default_rng(seed)
+    words = [f"слово{number}" for number in range(500)]
+    columns: dict[str, Any] = {
+        "case_id": [f"bench:{number}" for number in range(CASES)],
+        "question_id": [str(number) for number in range(CASES)],
+        "question": [f"{KINDS[n % 6]} {' '.join(words[n % 400 : n % 400 + n % 11 + 1])}?" for n in range(CASES)],
+        "status": ["ok"] * CASES,
+        "reason": [None] * CASES,
+        "group": [None] * CASES,
+        "page": [f"https://wiki.example/{number % 300}" for number in range(CASES)],
+        "answerable": [number % 10 > 0 for number in range(CASES)],
+        "context": [" ".join(words[n % 100 : n % 100 + 300]) for n in range(CASES)],
+        "answer": [" ".join(own_.choice(words, 20)) for _ in range(CASES)],
+        "reference": [" ".join(words[n % 400 : n % 400 + 20]) for n in range(CASES)],
+    }
+    for metric in metrics_of("tier3"):
+        if metric.column is None:
+            continue
+        level = same.random(CASES)
+        if metric.unit == "ms":
+            columns[metric.column] = own_.lognormal(3 + level, 0.5)
+        elif metric.interval == "wilson":
+            columns[metric.column] = np.where(own_.random(CASES) < 0.2, own_.random(CASES) < 0.7, level < 0.7) * 1.0
+        else:
+            columns[metric.column] = np.clip(level + own_.normal(shift, 0.2, CASES), 0, 1)
+    return table(**columns)
+
+
+def run() -> Iterator[Row]:
+    """The comparison by its limit."""
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder)
+        embedded.running(home)
+        try:
+            engine = own(home, None)
+            for number, name in enumerate(("before", "after")):
+                file = home / f"{name}.parquet"
+                write_whole(cases(number + 1, 0.002 * number), file)
+                row = {"id": name, "tier": "tier3", "source": "bench", "parameters": {}, "settings": {}, "versions": {}}
+                journal.open_evaluation(engine, row)
+                    "comparability_key": "k",
+                    "comparability": {"tier": "tier3"},
+                    "parquet": str(file),
+                }
+                parts = {"tier": "tier3"}
+                journal.close(
+                    engine, name, "completed", comparability_key="k", comparability=parts, parquet=str(file)
+                )
+            compare(engine, "before", "after", only=("mrr",))  # imports what a command would have imported
+            start = time.perf_counter()
+            compared = len(compare(engine, "before", "after")["metrics"])
+            seconds = time.perf_counter() - start
+            engine.dispose()
+        finally:
+            embedded.release(home)
+    yield Row(f"compare {CASES:,} cases, {compared} metrics, 10,000 resamples", "limit", seconds, LIMIT_S, 1, "at most")
