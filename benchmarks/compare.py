@@ -63,14 +63,8 @@ def run() -> Iterator[Row]:
                 write_whole(cases(number + 1, 0.002 * number), file)
                 row = {"id": name, "tier": "tier3", "source": "bench", "parameters": {}, "settings": {}, "versions": {}}
                 journal.open_evaluation(engine, row)
-                    "comparability_key": "k",
-                    "comparability": {"tier": "tier3"},
-                    "parquet": str(file),
-                }
                 parts = {"tier": "tier3"}
-                journal.close(
-                    engine, name, "completed", comparability_key="k", comparability=parts, parquet=str(file)
-                )
+                journal.close(engine, name, "completed", comparability_key="k", comparability=parts, parquet=str(file))
             compare(engine, "before", "after", only=("mrr",))  # imports what a command would have imported
             start = time.perf_counter()
             compared = len(compare(engine, "before", "after")["metrics"])
