@@ -134,17 +134,11 @@ def find(engine: Engine, name: str) -> RowMapping:
         return connection.execute(select(evaluation).where(evaluation.c.id == matching[0])).mappings().one()
 
 
-def unfinished(engine: Engine, flow_run_id: str) -> str | None:
-    """The evaluation that a flow run has begun and not finished: Prefect's retry of the run goes on with it."""
-    newest = (
-        select(evaluation.c.id, evaluation.c.state)
-        .where(evaluation.c.flow_run_id == flow_run_id)
-        .order_by(evaluation.c.started_at.desc(), evaluation.c.id.desc())
-        .limit(1)
-    )
+def of_flow_run(engine: Engine, flow_run_id: str) -> RowMapping | None:
+    """The newest evaluation that a flow run has begun."""
+    begun = select(evaluation).where(evaluation.c.flow_run_id == flow_run_id)
     with engine.connect() as connection:
-        row = connection.execute(newest).first()
-    return row.id if row is not None and row.state not in FINISHED else None
+        return connection.execute(begun.order_by(evaluation.c.started_at.desc()).limit(1)).mappings().first()
 
 
 def listing(engine: Engine, *, limit: int) -> list[RowMapping]:
@@ -177,6 +171,8 @@ def previous(engine: Engine, evaluation_id: str) -> str | None:
         .join(this, evaluation.c.comparability_key == this.c.comparability_key)
         .where(this.c.id == evaluation_id, evaluation.c.started_at < this.c.started_at)
         .where(evaluation.c.state == "completed")
+        # What judges stored answers follows what judged the same answers, not the live system, and the other way round.
+        .where(evaluation.c.resolved["answers_of"].astext.is_not_distinct_from(this.c.resolved["answers_of"].astext))
         .order_by(evaluation.c.started_at.desc())
         .limit(1)
     )

@@ -228,11 +228,11 @@ def _compared(engine: Engine, row: RowMapping, before: RowMapping | None, rules:
     if before is None:
         return [{"reason": NO_BASELINE}] * len(rules)
     both = [_cases(side) for side in (before, row)]
-    common = pc.is_in(both[0]["case_id"], value_set=both[1]["case_id"].combine_chunks())
-    if not pc.any(common).as_py():
+    ids = [_within(cases, None)["case_id"] for cases in both]
+    if not pc.any(pc.is_in(ids[0], value_set=ids[1].combine_chunks())).as_py():
         return [{"reason": NOTHING_IN_COMMON}] * len(rules)
-    headline = any(_in_comparison(rule, row["tier"]) for rule in rules)
-    known = compare(engine, before["id"], row["id"])["metrics"] if headline else {}
+    names = list(dict.fromkeys(rule.metric for rule in rules if _in_comparison(rule, row["tier"])))
+    known = compare(engine, before["id"], row["id"], only=names)["metrics"] if names else {}
     return [
         _as_found(known.get(rule.metric)) if _in_comparison(rule, row["tier"]) else _paired(rule, *both)
         for rule in rules

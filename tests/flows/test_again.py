@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from sqlalchemy import Engine
 
+from db import journal
 from db.errors import InputError
 from tasks.again import as_then
 from tasks.noise import floors, noise
@@ -81,6 +82,7 @@ def test_an_anchor_tells_the_drift_of_the_judge(judge: Chaos, engine: Engine, tm
         assert value(night, "avg_e2e_score") < value(first, "avg_e2e_score") - 0.1
     line = trend(engine, "avg_e2e_score", tier="tier3", source=source, anchor=True)
     assert [night["evaluation_id"] for night in line["nights"]] == [night["evaluation_id"] for night in nights]
+    assert [journal.previous(engine, night["evaluation_id"]) for night in nights] == [None, nights[0]["evaluation_id"]]
     live = trend(engine, "avg_e2e_score", tier="tier3", source=source)
     assert [night["evaluation_id"] for night in live["nights"]] == [first["evaluation_id"]]
 
