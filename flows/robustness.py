@@ -7,15 +7,16 @@ from prefect import flow, task
 from prefect.cache_policies import NO_CACHE
 
 from db import analyses
-from flows.sweep import evaluated
+from flows.sweep import evaluated, incomplete
 from tasks.arms import outcome
 from tasks.connect import database
+from tasks.load import sources_shared
 from tasks.parameters import Robustness
 from tasks.robustness import arms, combined
 
 
 @flow(name="robustness", flow_run_name="robustness {parameters.source}")
-async def robustness(parameters: Robustness) -> dict[str, Any]:
+async def robustness(parameters: Robustness) -> Any:
     """Evaluates the questions as they are and changed in every way; one kind that fails does not stop the others.
 
     Args:
@@ -26,8 +27,9 @@ async def robustness(parameters: Robustness) -> dict[str, Any]:
     """
     given = parameters.model_dump(mode="json")
     with analyses.analysing(database(), "robustness", parameters.source, given) as robustness_id:
-        outcomes = [outcome(arm, await evaluated(arm)) for arm in arms(parameters)]
-        return await compare_kinds(robustness_id, parameters, outcomes)
+        with sources_shared():
+            outcomes = [outcome(arm, await evaluated(arm)) for arm in arms(parameters)]
+        return incomplete(await compare_kinds(robustness_id, parameters, outcomes))
 
 
 @task(task_run_name="compare the kinds", cache_policy=NO_CACHE)

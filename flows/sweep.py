@@ -7,8 +7,10 @@ from typing import Any
 from prefect import flow, task
 from prefect.artifacts import acreate_table_artifact
 from prefect.cache_policies import NO_CACHE
+from prefect.states import Completed
 
 from tasks.arms import Arm, outcome
+from tasks.load import sources_shared
 from tasks.parameters import Sweep
 from tasks.sharing import rankings_shared
 from tasks.sweep_view import rows
@@ -16,7 +18,7 @@ from tasks.sweeping import Sweeping, sweeping
 
 
 @flow(name="sweep", flow_run_name="sweep {parameters.source}")
-async def sweep(parameters: Sweep) -> dict[str, Any]:
+async def sweep(parameters: Sweep) -> Any:
     """Evaluates every arm, one after another; one that fails does not stop the others.
 
     Args:
@@ -25,12 +27,19 @@ async def sweep(parameters: Sweep) -> dict[str, Any]:
     Returns:
         The sweep, as `yarus sweep --json` prints it.
     """
-    with sweeping(parameters) as running, rankings_shared():
+    with sweeping(parameters) as running, sources_shared(), rankings_shared():
         for arm in running.waiting():
             running.keep(outcome(arm, await evaluated(arm)))
         document = await compare_arms(running)
         await show_arms(document)
+        return incomplete(document)
+
+
+def incomplete(document: dict[str, Any]) -> Any:
+    """What the flow returns: its run bears the name of what it came to, where that is not all that was asked for."""
+    if document["state"] == "completed":
         return document
+    return Completed(name="Incomplete", message=f"an evaluation is {document['state']}", data=document)
 
 
 async def evaluated(arm: Arm) -> Any:
