@@ -21,14 +21,18 @@ class Parameters(BaseModel):
     limit: int | None = Field(
         None, title="Limit", description="Evaluate a random sample of this many questions", ge=1, examples=[200]
     )
-    seed: int = Field(0, title="Seed", description="Of the sample and of the resampling", ge=0)
+    seed: int = Field(0, title="Seed", description="Of the sample and of the resampling", ge=0, examples=[0, 42])
     cases: str | None = Field(
         None,
         title="Case set",
         description="Name of a frozen case set (yarus dataset freeze): its questions and labels, on the live corpus",
+        examples=["july_hard"],
     )
     resume: str | None = Field(
-        None, title="Resume", description="Id of an evaluation that did not finish; its own parameters hold"
+        None,
+        title="Resume",
+        description="Id of an evaluation that did not finish; its own parameters hold",
+        examples=["tier1-20261120-030000-4f2a"],
     )
 
 
@@ -63,7 +67,7 @@ class Retrieval(Embedding):
     retriever: str | None = Field(
         None, title="Retriever", description="Default: YARUS_RETRIEVER", examples=["dense", "fulltext", "hybrid"]
     )
-    k: int = Field(10, title="Depth", description="Length of the rankings", ge=10, le=1_000)
+    k: int = Field(10, title="Depth", description="Length of the rankings", ge=10, le=1_000, examples=[10, 100])
 
 
 Perturbation = Literal["typos", "yo", "lower", "layout", "paraphrase"]
@@ -94,12 +98,17 @@ class Generation(Parameters):
     """What a tier takes that gives a model a context."""
 
     context_tokens: int = Field(
-        3_000, title="Context", description="Longest context, in tokens of about three characters", ge=100
+        3_000,
+        title="Context",
+        description="Longest context, in tokens of about three characters",
+        ge=100,
+        examples=[3_000],
     )
     again: str | None = Field(
         None,
         title="Again",
         description="Id of an evaluation to repeat as it was, asking every model anew: how far it moves is noise",
+        examples=["tier2-20261120-030000-4f2a"],
     )
 
 
@@ -110,26 +119,34 @@ class Answering(Generation):
         None,
         title="Reuse answers",
         description="Id of an evaluation of the same tier and source whose stored answers are scored again",
+        examples=["tier2-20261120-030000-4f2a"],
     )
     anchor: str | None = Field(
         None,
         title="Anchor",
         description="Id of an evaluation whose stored answers are judged anew: how far it moves is the judge's drift",
+        examples=["tier3-20261101-030000-9c1e"],
     )
     generator_model: str | None = Field(
         None,
         title="Generator's model",
         description="Asked for at YARUS_GENERATOR__BASE_URL; default: YARUS_GENERATOR__MODEL",
+        examples=["qwen2.5-7b-instruct"],
     )
     judge_model: str | None = Field(
-        None, title="Judge's model", description="Asked for at YARUS_JUDGE__BASE_URL; default: YARUS_JUDGE__MODEL"
+        None,
+        title="Judge's model",
+        description="Asked for at YARUS_JUDGE__BASE_URL; default: YARUS_JUDGE__MODEL",
+        examples=["qwen2.5-72b-instruct"],
     )
 
 
 class Tier2(Answering):
     """Generation on ideal context: does the model answer well when it is given the right chunks?"""
 
-    repeats: int = Field(1, title="Repeats", description="Answers a question, for their consistency", ge=1, le=10)
+    repeats: int = Field(
+        1, title="Repeats", description="Answers a question, for their consistency", ge=1, le=10, examples=[3]
+    )
     logprobs: bool = Field(False, title="Log-probabilities", description="Ask the generator for them, for perplexity")
 
 
@@ -140,9 +157,10 @@ class Tier3(Retrieval, Answering, Asking):
         None,
         title="System under test",
         description="'local' (our retriever and generator), an http(s) URL, or module:function; default: YARUS_SUT",
+        examples=["local", "http://127.0.0.1:8000/ask", "my_bot:answer"],
     )
     unit: Literal["auto", "chunk", "page"] = Field("auto", title="Unit", description="What counts as found")
-    k: int = Field(1, title="Depth", description="Chunks given to the generator", ge=1, le=100)
+    k: int = Field(1, title="Depth", description="Chunks given to the generator", ge=1, le=100, examples=[1, 5])
 
 
 class Judging(Generation):
@@ -152,10 +170,15 @@ class Judging(Generation):
 class Judge(Judging):
     """The judge itself: does it say the same twice, and is it moved by what should not matter?"""
 
-    repeats: int = Field(2, title="Repeats", description="Times every answer is judged, past the store", ge=2, le=10)
+    repeats: int = Field(
+        2, title="Repeats", description="Times every answer is judged, past the store", ge=2, le=10, examples=[2, 5]
+    )
     probes: bool = Field(True, title="Bias probes", description="Judge changed versions of every answer too")
     judge_model: str | None = Field(
-        None, title="Judge's model", description="Asked for at YARUS_JUDGE__BASE_URL; default: YARUS_JUDGE__MODEL"
+        None,
+        title="Judge's model",
+        description="Asked for at YARUS_JUDGE__BASE_URL; default: YARUS_JUDGE__MODEL",
+        examples=["qwen2.5-72b-instruct"],
     )
 
 
@@ -187,6 +210,7 @@ class Nightly(Parameters):
         None,
         title="Anchor",
         description="Id of an evaluation of tier2 or tier3 whose stored answers are judged anew every night",
+        examples=["tier3-20261101-030000-9c1e"],
     )
     resume: None = Field(None, title="Resume", description="A night is not resumed; resume its evaluations one by one")
 
@@ -205,16 +229,32 @@ class Sweep(Parameters):
 
     tier: Literal["tier1", "tier2", "tier3"] = Field("tier3", title="Tier", description="What every arm evaluates")
     generators: list[str] = Field(
-        [], title="Generators", description="Models at YARUS_GENERATOR__BASE_URL; none: the settings' one"
+        [],
+        title="Generators",
+        description="Models at YARUS_GENERATOR__BASE_URL; none: the settings' one",
+        examples=[["qwen2.5-7b-instruct", "llama-3.1-8b-instruct"]],
     )
     judges: list[str] = Field(
-        [], title="Judges", description="Models at YARUS_JUDGE__BASE_URL; none: the settings' one"
+        [],
+        title="Judges",
+        description="Models at YARUS_JUDGE__BASE_URL; none: the settings' one",
+        examples=[["qwen2.5-72b-instruct"]],
     )
-    embedders: list[str] = Field([], title="Embedders", description="None: YARUS_EMBEDDER")
-    retrievers: list[str] = Field([], title="Retrievers", description="None: YARUS_RETRIEVER")
+    embedders: list[str] = Field(
+        [],
+        title="Embedders",
+        description="None: YARUS_EMBEDDER",
+        examples=[["lexical", "intfloat/multilingual-e5-small"]],
+    )
+    retrievers: list[str] = Field(
+        [], title="Retrievers", description="None: YARUS_RETRIEVER", examples=[["dense", "fulltext"]]
+    )
     k: list[int] = Field([], title="Depths", description="Of the rankings; none: the tier's own", examples=[[1, 3]])
     resume: str | None = Field(
-        None, title="Resume", description="Id of a sweep that did not finish; its own parameters hold"
+        None,
+        title="Resume",
+        description="Id of a sweep that did not finish; its own parameters hold",
+        examples=["tier1-20261120-030000-4f2a"],
     )
 
     @field_validator("generators", "judges", "embedders", "retrievers", "k", mode="before")
