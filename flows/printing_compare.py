@@ -40,6 +40,7 @@ def print_comparison(document: Document, language: str, *, slice_name: str | Non
     console.print(words["common"].format(n=document["n_common"]) if document["paired"] else words["unpaired"])
     console.print(_metrics(document, words))
     _print_reasons(console, document, words)
+    _print_noise(console, document, words)
     _print_cases(console, document["cases"], words)
     _print_slices(console, document, words, slice_name)
     console.print(" ".join(verdict(document, language)), style="bold")
@@ -125,6 +126,14 @@ def _print_reasons(console: Console, document: Document, words: dict[str, str]) 
             by_reason.setdefault(one["reason"], []).append(name)
     for reason, names in by_reason.items():
         console.print(f"{words['not compared']}: {', '.join(names)} ({escape(reason)})", style="dim")
+
+
+def _print_noise(console: Console, document: Document, words: dict[str, str]) -> None:
+    """How far the headline metrics move when nothing has changed, where an evaluation was repeated."""
+    bands = {name: document["noise"][name] for name in HEADLINES[document["b"]["tier"]] if name in document["noise"]}
+    if bands:
+        said = ", ".join(f"{name} ±{_number(name, band)}" for name, band in bands.items())
+        console.print(words["noise"].format(bands=said), style="dim", soft_wrap=True)
 
 
 def _print_cases(console: Console, cases: Document, words: dict[str, str]) -> None:

@@ -22,6 +22,7 @@ from tasks.compare_cases import Pairs, changed_cases, common, headline, read_cas
 from tasks.compare_numbers import numbers
 from tasks.compare_slices import compare_slices
 from tasks.guidance import HEADLINES
+from tasks.noise import noise
 from tasks.report import Document
 
 SEED = 0
@@ -41,9 +42,9 @@ def compare(engine: Engine, a: str, b: str, *, force: bool = False, only: Sequen
 
     Returns:
         `a` and `b` (which evaluations), `comparable`, `differs` (parts of the key, with both values), `paired`,
-        `n_common`, `metrics` (by name; p_holm is Holm's p over the metrics that have a better direction), `cases`
-        (broke, fixed, changed_status), `slices`, and `small_slices`, which are only counted. Where a tier has strata,
-        all of it is over the headline stratum.
+        `n_common`, `noise` (how far each metric moves by repeating alone), `metrics` (by name; p_holm is Holm's p over
+        the metrics that have a better direction), `cases` (broke, fixed, changed_status), `slices`, and `small_slices`,
+        which are only counted. Where a tier has strata, all of it is over the headline stratum.
 
     Raises:
         InputError: no such evaluation or metric, no cases, nothing in common, or not comparable and not forced.
@@ -68,6 +69,7 @@ def compare(engine: Engine, a: str, b: str, *, force: bool = False, only: Sequen
         "differs": differs,
         "paired": paired,
         "n_common": len(pairs.a),
+        "noise": {} if differs else noise(engine, after["comparability_key"]),
     }
     with threadpool_limits(1):  # threads add up in another order: the same comparison would differ in the last digits
         found = compare_pairs(pairs, after["tier"], declared, only) if paired else compare_sides(sides, declared)

@@ -13,6 +13,7 @@ from sqlalchemy import Engine
 from db import journal
 from db.errors import InputError
 from tasks.again import as_then
+from tasks.compare import compare
 from tasks.noise import floors, noise
 from tasks.parameters import Tier2, Tier3
 from tasks.trend import trend
@@ -62,6 +63,7 @@ def test_a_repeated_evaluation_asks_anew_and_shows_the_noise(judge: Chaos, engin
         sums[row["group"] or row["case_id"]] += difference
     assert bands["avg_e2e_score"] == pytest.approx(1.96 * np.sqrt(sum(s * s for s in sums.values())) / N, rel=1e-3)
     assert bands["avg_rouge1_f"] == bands["hit_rate@1"] == 0.0
+    assert compare(engine, first["evaluation_id"], again["evaluation_id"])["noise"] == bands
     found = trend(engine, "avg_e2e_score", tier="tier3", source=source)
     assert found["nights"][0]["evaluation_id"] == first["evaluation_id"]
     assert again["evaluation_id"] not in [night["evaluation_id"] for night in found["nights"]]
