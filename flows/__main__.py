@@ -14,6 +14,7 @@ from flows.commands_gate import gate
 from flows.commands_load import load
 from flows.commands_prune import prune
 from flows.commands_read import cases, runs, show
+from flows.commands_report import report
 from flows.commands_run import demo, doctor, run
 from flows.commands_serve import serve
 from flows.commands_sweep import robustness, sweep
@@ -43,6 +44,7 @@ for _command in (
     serve,
     trend,
     gate,
+    report,
     prune,
     sweep,
     robustness,

@@ -2,6 +2,7 @@
 
 RU = {
     "overview": "Все уровни",
+    "report": "Отчёт: {path}",
     "tier": "Уровень",
     "metric": "Метрика",
     "value": "Значение",
@@ -121,6 +122,7 @@ RU = {
 }
 EN = {
     "overview": "All tiers",
+    "report": "Report: {path}",
     "tier": "Tier",
     "metric": "Metric",
     "value": "Value",

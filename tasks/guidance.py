@@ -1,9 +1,10 @@
-"""What the numbers say and what to do next, in a sentence each: for people who meet these metrics for the first time."""
+"""What the numbers say and what to do next, in a sentence each: for people who meet these metrics for the first "
+"time."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from metrics.table import GOALS, GRADE_LABELS, METRICS, Grade, grade
+from metrics.table import GOALS, METRICS, Grade, grade
 from tasks.guidance_words import LABELS, SENTENCES, STAGES, TIER_NAMES, Text
 
 Document = dict[str, Any]
@@ -62,12 +63,12 @@ def lead(summaries: Sequence[Document]) -> Text:
         "good": "weakest good",
         "reasonable": "weakest good",
     }
-    values = {"value": f"{found.value:.3f}", "bound": f"{found.bound:g}", "metric": found.metric}
-    words = {"tier": TIER_NAMES[found.tier], "label": LABELS[found.metric], "grade": GRADE_LABELS[found.grade]}
+    values = {"value": f"{found.value:.3f}", "bound": f"{found.bound:g}"}
+    words = {"tier": TIER_NAMES[found.tier], "label": _inside(LABELS[found.metric])}
     return _text(key.get(found.grade, "weakest"), words, **values)
 
 
-def changed(changes: Sequence[Document], since: str | None) -> Text:
+def changed(changes: Sequence[Document], since: Text | None) -> Text:
     """The second sentence: what changed since the evaluations before, as far as it is more than chance.
 
     Args:
@@ -79,10 +80,10 @@ def changed(changes: Sequence[Document], since: str | None) -> Text:
     named = {verdict: _listed(changes, verdict) for verdict in ("regressed", "improved")}
     if not any(named.values()):
         key = "nothing certain" if any(change["verdict"] == "inconclusive" for change in changes) else "no change"
-        return _text(key, since=since)
+        return _text(key, {"since": since})
     parts = [_text(verdict, {"what": what}) for verdict, what in named.items() if what]
     words = {"what": {language: "; ".join(part[language] for part in parts) for language in ("ru", "en")}}
-    return _text("changed", words, since=since)
+    return _text("changed", words | {"since": since})
 
 
 def says(summary: Document) -> Text:
@@ -96,7 +97,7 @@ def says(summary: Document) -> Text:
     key = {"tier0": _geometry, "judge": _judge}.get(summary["tier"], lambda _: summary["tier"])(values)
     needed = {"real_users": "tier1"}.get(key, key)
     try:
-        return _text(needed, **_shares(values))
+        return _text(needed, None, **_shares(values))
     except KeyError:  # a value that the sentence speaks of was not measured
         return _text("value only", {"label": LABELS[main]}, value=f"{values[main]:.3f}")
 
@@ -228,6 +229,11 @@ def _shares(values: Mapping[str, float]) -> dict[str, str]:
             f"{value:.0f}" if unit == "count" else _percent(value) if unit == "share" else f"{value:.2f}"
         )
     return said
+
+
+def _inside(text: Text) -> Text:
+    """A label inside a sentence: it begins small."""
+    return {language: label[0].lower() + label[1:] for language, label in text.items()}
 
 
 def _percent(value: float) -> str:

@@ -43,15 +43,15 @@ STAGES: dict[str, Text] = {
 }
 SENTENCES: dict[str, Text] = {
     "weakest": {
-        "ru": "Слабее всего {tier}: {label} — {value}, {grade}. Хорошо начинается с {bound}.",
-        "en": "The weakest is {tier}: {label} {value}, {grade}. Good begins at {bound}.",
+        "ru": "Слабее всего {tier}: {label} {value}, а хорошо начинается с {bound}.",
+        "en": "The weakest is {tier}: {label} {value}, where good begins at {bound}.",
     },
     "weakest good": {
-        "ru": "Ни один уровень не требует внимания. Ниже других {tier}: {label} — {value}, {grade}.",
-        "en": "No tier needs attention. The lowest is {tier}: {label} {value}, {grade}.",
+        "ru": "Ни один уровень не требует внимания. Ниже других {tier}: {label} {value}.",
+        "en": "No tier needs attention. The lowest is {tier}: {label} {value}.",
     },
     "all excellent": {
-        "ru": "Все оценённые уровни отличны. Ниже других {tier}: {label} — {value}.",
+        "ru": "Все оценённые уровни отличны. Ниже других {tier}: {label} {value}.",
         "en": "Every graded tier is excellent. The lowest is {tier}: {label} {value}.",
     },
     "nothing graded": {
@@ -80,7 +80,8 @@ SENTENCES: dict[str, Text] = {
     },
     "value only": {"ru": "{label}: {value}.", "en": "{label}: {value}."},
     "tier0": {
-        "ru": "Страницы в пространстве векторов перемешаны: тексты лежат к чужой странице почти так же близко, как к своей.",
+        "ru": "Страницы в пространстве векторов перемешаны: тексты лежат к чужой странице почти так же близко, как "
+        "к своей.",
         "en": "Pages are mixed in vector space: texts lie almost as near to another page as to their own.",
     },
     "tier0 apart": {
@@ -118,7 +119,8 @@ SENTENCES: dict[str, Text] = {
     },
     "ux": {
         "ru": "Кэш ответил бы на {cache_hit_rate} вопросов и в {cache_wrong_hit_rate} этих случаев ошибся бы.",
-        "en": "A cache would answer {cache_hit_rate} of the questions, and be wrong in {cache_wrong_hit_rate} of these.",
+        "en": "A cache would answer {cache_hit_rate} of the questions, and be wrong in {cache_wrong_hit_rate} of "
+        "these.",
     },
     "resume": {
         "ru": "Завершите прогон: yarus run {tier} --resume {id}",

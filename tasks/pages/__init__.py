@@ -10,8 +10,8 @@ from sqlalchemy import Engine
 
 from db.errors import InputError
 from tasks.pages.data import Entry, entries, newest
-from tasks.pages.page import render
 from tasks.pages.index import render_index
+from tasks.pages.page import render
 from tasks.settings import Language, settings
 
 INDEX = "index.html"
@@ -27,8 +27,8 @@ def report(
 
     Args:
         engine: of our own database.
-        evaluation_ids: which evaluations, by their ids, the beginnings or ends of them, or `last`; several of one tier are
-            compared. Without any: the newest of every tier, of the source of the newest of all.
+        evaluation_ids: which evaluations, by their ids, the beginnings or ends of them, or `last`; several of one tier
+            are compared. Without any: the newest of every tier, of the source of the newest of all.
         target: the file to write; default: a name of its own in the folder `reports` at home.
         language: that it opens in; default: the setting.
 

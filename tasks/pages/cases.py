@@ -37,7 +37,7 @@ def pack(cases: pa.Table) -> Document:
     }
 
 
-def column(values: pa.ChunkedArray) -> list[Any] | Document:
+def column(values: pa.ChunkedArray) -> Any:
     """A column for JSON: numbers rounded, texts that repeat kept once."""
     kind = values.type
     if pa.types.is_floating(kind):
@@ -60,4 +60,4 @@ def _rounded(value: float | None) -> float | None:
 
 
 def _says_something(values: pa.ChunkedArray) -> bool:
-    return values.null_count < len(values)
+    return bool(values.null_count < len(values))

@@ -1,5 +1,6 @@
 """What changed: each evaluation beside the one before it, case by case, and the history of its main metrics."""
 
+from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
@@ -10,6 +11,7 @@ from db.errors import InputError
 from tasks import files
 from tasks.compare import compare
 from tasks.guidance import HEADLINES
+from tasks.guidance_words import Text
 from tasks.pages import figures
 from tasks.pages.cases import column
 from tasks.pages.data import Entry
@@ -19,6 +21,10 @@ from tasks.report import Document
 from tasks.trend import trend
 
 LISTS = ("broke", "fixed", "changed_status")
+MONTHS = {
+    "ru": "января,февраля,марта,апреля,мая,июня,июля,августа,сентября,октября,ноября,декабря",
+    "en": "January,February,March,April,May,June,July,August,September,October,November,December",
+}
 SIDE = ("answer", "status", "reason", "retrieved")
 """What is shown of both sides of a changed case beside the metrics."""
 
@@ -42,9 +48,11 @@ def comparison(entry: Entry) -> Document | None:
     found = entry.comparison
     if not found or "problem" in found:
         return found or None
+    headline = HEADLINES[entry.tier]
     metrics = [
         {
             "name": name,
+            "main": name in headline or one["verdict"] in ("regressed", "changed"),
             "a": shown(name, one["a"]),
             "b": shown(name, one["b"]),
             "difference": shown(name, one["difference"], sign=True),
@@ -63,27 +71,31 @@ def comparison(entry: Entry) -> Document | None:
         "b": found["b"],
         "n_common": found["n_common"],
         "differs": found["differs"],
-        "metrics": metrics,
+        "metrics": sorted(metrics, key=lambda metric: metric["name"] not in headline),
+        "slices": _slices(found["slices"], headline[0]),
         "counts": {name: len(ids) for name, ids in listed.items()},
         "pack": _pack(entry, listed) if any(listed.values()) else None,
     }
 
 
-def changes(entries: list[Entry]) -> tuple[list[Document], str | None]:
+def changes(entries: list[Entry]) -> tuple[list[Document], Text | None]:
     """The headline metrics that were compared with what was before, and the day of that."""
-    found, days = [], []
-    for entry in entries:
-        told = entry.comparison
-        if "metrics" not in told or told["differs"]:
-            continue
-        days.append(told["a"]["started_at"])
-        for name in HEADLINES[entry.tier]:
-            if told["metrics"].get(name, {}).get("difference") is not None:
-                found.append({"tier": entry.tier, "metric": name, **told["metrics"][name]})
+    compared = [entry for entry in entries if "metrics" in entry.comparison and not entry.comparison["differs"]]
+    found = [
+        {"tier": entry.tier, "metric": name, **entry.comparison["metrics"][name]}
+        for entry in compared
+        for name in HEADLINES[entry.tier]
+        if entry.comparison["metrics"].get(name, {}).get("difference") is not None
+    ]
+    days = [entry.comparison["a"]["started_at"] for entry in compared]
     if not days:
         return found, None
-    day, today = max(days)[:10], entries[0].row["started_at"].isoformat()[:10]
-    return found, f"{max(days)[11:16]} UTC" if day == today else day
+    before, now = datetime.fromisoformat(max(days)), entries[0].row["started_at"]
+    if before.date() == now.date():
+        return found, dict.fromkeys(MONTHS, f"{before:%H:%M} UTC")
+    return found, {
+        language: f"{before.day} {months.split(',')[before.month - 1]}" for language, months in MONTHS.items()
+    }
 
 
 def trends(engine: Engine, entries: list[Entry]) -> list[Document]:
@@ -97,6 +109,23 @@ def trends(engine: Engine, entries: list[Entry]) -> list[Document]:
                 kept = {"tier": tier, "metric": name, "n": len(history["nights"]), "first_out": history["first_out"]}
                 found.append({**kept, "noise": _band(name, history["noise"]), "figure": figures.trend(history)})
     return found
+
+
+def _slices(slices: Document, metric: str) -> list[Document]:
+    """The difference of the main metric in each part of the cases that is large enough."""
+    return [
+        {
+            "slice": name,
+            "value": value,
+            "n": told[metric]["n"],
+            "text": shown(metric, told[metric]["difference"], sign=True),
+            "bar": difference_bar({"smallest_detectable": None, **told[metric]}),
+            "p": _p(told[metric]["p"]),
+        }
+        for name, values in slices.items()
+        for value, told in values.items()
+        if told.get(metric, {}).get("difference") is not None
+    ]
 
 
 def _band(name: str, noise: Document | None) -> str | None:

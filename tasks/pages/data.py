@@ -3,7 +3,6 @@
 import json
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any
 
 import pyarrow as pa
 from sqlalchemy import Engine, select
@@ -130,7 +129,6 @@ def _metric(name: str, metric: Document, compared: Document | None) -> Document:
     bounds = declared.thresholds if declared else None
     return {
         "name": name,
-        "headline": False,
         "value": metric["value"],
         "text": shown(name, metric["value"]),
         "interval": interval(name, metric),
@@ -146,6 +144,7 @@ def _metric(name: str, metric: Document, compared: Document | None) -> Document:
         "better": declared.better if declared else "neither",
         "hint": hint(name),
         "change": compared and {**compared, "text": shown(name, compared["difference"], sign=True)},
+        "main": bool(metric["grade"]) or (compared or {}).get("verdict") in ("regressed", "changed"),
     }
 
 

@@ -6,6 +6,7 @@ them in when it draws, and again when the reader changes either.
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,8 @@ BINS = 20
 DISTRIBUTIONS = 6
 """Most distributions of a tier: the headline's first."""
 NOT_FOUND = "@w:not found"
+TAIL = 98
+"""Percent of the times that are shown one by one; the rest is the last bar."""
 SHORT, TALL = 200, 260
 """Pixels."""
 
@@ -34,10 +37,14 @@ def distributions(tier: Any, cases: pa.Table) -> list[dict[str, Any]]:
     headline = HEADLINES[tier]
     declared = sorted(metrics_of(tier), key=lambda metric: metric.name not in headline)
     found = []
+    families = set()
     for metric in declared:
         values = _values(cases, metric.column)
-        if metric.unit != "ms" and metric.aggregate == "mean" and len(np.unique(values)) > 2:
-            found.append({"metric": metric.name, "figure": histogram(values, marks=metric.thresholds or ())})
+        family = metric.name.partition("@")[0]  # recall@5 looks much as recall@10
+        if metric.unit == "ms" or metric.aggregate != "mean" or family in families or len(np.unique(values)) <= 2:
+            continue
+        families.add(family)
+        found.append({"metric": metric.name, "figure": histogram(values, marks=metric.thresholds or ())})
     return found[:DISTRIBUTIONS]
 
 
@@ -50,7 +57,7 @@ def histogram(values: NDArray[np.float64], *, marks: Sequence[float] = ()) -> Fi
     """
     counts, edges = np.histogram(values, bins=BINS, range=_range(values))
     middles, width = (edges[:-1] + edges[1:]) / 2, edges[1] - edges[0]
-    spans = [f"{low:.3g} – {high:.3g}" for low, high in zip(edges, edges[1:], strict=False)]
+    spans = [f"{low:.3g} – {high:.3g}" for low, high in pairwise(edges)]
     trace = {
         "type": "bar",
         "x": _rounded(middles),
@@ -86,7 +93,7 @@ def ranks(cases: pa.Table) -> Figure | None:
         "marker": {"color": ["@c:accent"] * depth + ["@c:attention"]},
         "hovertemplate": "%{x}: %{y}<extra></extra>",
     }
-    return _figure([trace], height=TALL, xaxis={"type": "category"})
+    return _figure([trace], height=SHORT, xaxis={"type": "category"})
 
 
 def latency(cases: pa.Table) -> Figure | None:
@@ -94,7 +101,7 @@ def latency(cases: pa.Table) -> Figure | None:
     values = _values(cases, "latency_ms")
     if len(values) < 2:
         return None
-    most = float(np.percentile(values, 99))
+    most = float(np.percentile(values, TAIL))
     figure = histogram(np.minimum(values, most))
     shapes = [_line(float(np.percentile(values, share)), "@c:ink", "dot") for share in (50, 95)]
     figure["layout"] |= {"shapes": shapes}
@@ -119,7 +126,7 @@ def trend(document: dict[str, Any]) -> Figure:
     if out:
         traces.append(_points(out, "@c:attention", size=11, symbol="circle-open"))
     shapes = [_line(segment[0]["started_at"], "@c:muted", "dot") for segment in segments[1:]]
-    return _figure(traces, shapes=shapes, height=TALL, xaxis={"type": "date"})
+    return _figure(traces, shapes=shapes, height=TALL, xaxis={"type": "date", "tickformat": "%Y-%m-%d", "nticks": 6})
 
 
 def _segment(nights: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -197,7 +204,7 @@ def _figure(data: list[dict[str, Any]], *, height: int, shapes: Sequence[dict[st
         "data": data,
         "layout": {
             "height": height,
-            "margin": {"l": 36, "r": 8, "t": 8, "b": 28},
+            "margin": {"l": 40, "r": 8, "t": 8, "b": 28},
             "paper_bgcolor": "rgba(0,0,0,0)",
             "plot_bgcolor": "rgba(0,0,0,0)",
             "font": {"color": "@c:muted", "size": 12, "family": "inherit"},

@@ -1,13 +1,16 @@
 """Numbers as people read them: rounded here and nowhere else, and as places on a bar."""
 
+from itertools import pairwise
 from typing import Any
 
-from metrics.table import METRICS
 from metrics.metric import LADDERS
+from metrics.table import METRICS
 
 THIN = "\N{NARROW NO-BREAK SPACE}"
 MINUS = "\N{MINUS SIGN}"
 Document = dict[str, Any]
+ROOM = 13
+"""Percent of a bar's width that a number below it takes."""
 
 
 def shown(name: str, value: float | None, *, sign: bool = False) -> str:
@@ -39,8 +42,8 @@ def bar(name: str, metric: Document) -> Document | None:
     """Where a value and its interval stand on the metric's range, in percent of its width.
 
     Returns:
-        point, low, width, ends, zones (from, to, grade) and zero (where that is inside); None without a value or where the
-        range has no end.
+        point, low, width, zones (from, width, grade), ticks (at, text) and zero (where that is inside); None without a
+        value or where the range has no end.
     """
     declared = METRICS.get(name)
     if declared is None or metric["value"] is None or declared.high == float("inf"):
@@ -58,14 +61,22 @@ def bar(name: str, metric: Document) -> Document | None:
         "point": place(metric["value"]),
         "low": place(low),
         "width": round(place(high) - place(low), 2),
-        "ends": [f"{declared.low:g}".replace("-", MINUS), f"{declared.high:g}"],
         "zones": [
             {"from": start, "width": round(end - start, 2), "grade": grade}
-            for start, end, grade in zip(edges, edges[1:], grades, strict=False)
+            for (start, end), grade in zip(pairwise(edges), grades, strict=True)
         ],
-        "ticks": [{"at": place(bound), "text": f"{bound:g}"} for bound in bounds],
+        "ticks": _ticks({place(at): f"{at:g}".replace("-", MINUS) for at in (*bounds, declared.low, declared.high)}),
         "zero": place(0) if declared.low < 0 else None,
     }
+
+
+def _ticks(wanted: dict[float, str]) -> list[Document]:
+    """Those that leave each other room, the first ones first."""
+    kept: dict[float, str] = {}
+    for at, text in wanted.items():
+        if all(abs(at - other) >= ROOM for other in kept):
+            kept[at] = text
+    return [{"at": at, "text": kept[at]} for at in sorted(kept)]
 
 
 def difference_bar(found: Document) -> Document | None:

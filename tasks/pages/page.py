@@ -37,9 +37,10 @@ def environment() -> Environment:
     )
     made.globals |= {
         "said": words.said,
+        "said_or": words.said_or,
         "both": words.both,
         "named": _named,
-        "labels": {name: text for name, text in words.LABELS.items()},
+        "labels": words.LABELS,
         "tiers": words.TIERS,
         "short_tiers": words.SHORT_TIERS,
         "stages": words.STAGES,
@@ -156,7 +157,7 @@ def _charts(one: Document, figures: Document) -> list[Document]:
 
 
 def _packs(one: Document) -> dict[str, str]:
-    packs = {}
+    packs: dict[str, str] = {}
     if one["pack"]:
         packs |= {f"rows-{one['key']}": one["pack"].pop("rows"), f"details-{one['key']}": one["pack"].pop("details")}
     if one["comparison"] and one["comparison"].get("pack"):

@@ -8,7 +8,7 @@ LANGUAGES = ("ru", "en")
 TIERS: dict[str, tuple[Text, Text]] = {
     "tier0": (
         {"ru": "Уровень 0 · Эмбеддинги", "en": "Tier 0 · Embeddings"},
-        {"ru": "Лежат ли тексты одной страницы рядом?", "en": "Do texts of one page lie together?"},
+        {"ru": "Держатся ли страницы вместе?", "en": "Do pages hold together?"},
     ),
     "tier1": (
         {"ru": "Уровень 1 · Поиск", "en": "Tier 1 · Retrieval"},
@@ -16,7 +16,7 @@ TIERS: dict[str, tuple[Text, Text]] = {
     ),
     "tier2": (
         {"ru": "Уровень 2 · Генерация", "en": "Tier 2 · Generation"},
-        {"ru": "Хорош ли ответ по верному контексту?", "en": "Is the answer good, given the right context?"},
+        {"ru": "Хорош ли ответ по контексту?", "en": "Good with the right context?"},
     ),
     "tier3": (
         {"ru": "Уровень 3 · Вся система", "en": "Tier 3 · End to end"},
@@ -24,7 +24,7 @@ TIERS: dict[str, tuple[Text, Text]] = {
     ),
     "real_users": (
         {"ru": "Реальные пользователи", "en": "Real users"},
-        {"ru": "Находится ли то, что подтвердили люди?", "en": "Is found what people confirmed?"},
+        {"ru": "Находится ли подтверждённое?", "en": "Found what people confirmed?"},
     ),
     "judge": (
         {"ru": "Судья", "en": "Judge"},
@@ -32,11 +32,11 @@ TIERS: dict[str, tuple[Text, Text]] = {
     ),
     "judge_pipeline": (
         {"ru": "Production judge", "en": "Production judge"},
-        {"ru": "Показаны ли верные ответы, и только они?", "en": "Are the right answers shown, and only they?"},
+        {"ru": "Только ли верное показано?", "en": "Are only right answers shown?"},
     ),
     "ux": (
         {"ru": "Удобство", "en": "User experience"},
-        {"ru": "Поможет ли кэш, связны ли диалоги?", "en": "Would a cache help, do dialogs hang together?"},
+        {"ru": "Поможет ли кэш ответов?", "en": "Would a cache help?"},
     ),
 }
 SHORT_TIERS: dict[str, Text] = {
@@ -92,7 +92,8 @@ WORDS: dict[str, Text] = {
     "not compared": {"ru": "не сравнивалось", "en": "not compared"},
     "unpaired": {"ru": "не сравнимы", "en": "not comparable"},
     "legend": {
-        "ru": "Точка — значение, полоса — 95 % интервал, деления — границы оценок. «Неясно»: случаев мало, чтобы отличить "
+        "ru": "Точка — значение, полоса — 95 % интервал, деления — границы оценок. «Неясно»: случаев мало, чтобы "
+        "отличить "
         "перемену от случайной.",
         "en": "The dot is the value, the band its 95 % interval, the ticks are the bounds of the grades. "
         "“Inconclusive”: too few cases to tell a change from chance.",
@@ -107,12 +108,15 @@ WORDS: dict[str, Text] = {
     "cancelled": {"ru": "остановлен", "en": "cancelled"},
     "running": {"ru": "идёт", "en": "running"},
     "stand-in": {
-        "ru": "Без языковой модели: на этих уровнях отвечали и судили упрощённые замены. Числа показывают ход работы, не "
+        "ru": "Без языковой модели: на этих уровнях отвечали и судили упрощённые замены. Числа показывают ход "
+        "работы, не "
         "качество модели.",
-        "en": "Without a language model: offline stand-ins answered and judged here. The numbers show how it works, not "
+        "en": "Without a language model: offline stand-ins answered and judged here. The numbers show how it works, "
+        "not "
         "how good a model is.",
     },
     # a tier
+    "charts": {"ru": "Распределения", "en": "Distributions"},
     "metrics": {"ru": "Метрики", "en": "Metrics"},
     "cases": {"ru": "Случаи", "en": "Cases"},
     "n cases": {"ru": "Вопросов", "en": "Questions"},
@@ -145,8 +149,10 @@ WORDS: dict[str, Text] = {
     "contradicted": {"ru": "отвергнуто (оценка 1)", "en": "rejected (score 1)"},
     "distributions": {"ru": "Как распределены случаи", "en": "How the cases are distributed"},
     "distributions hint": {
-        "ru": "По горизонтали значение, по вертикали число случаев; сплошная черта — среднее, пунктир — границы оценок.",
-        "en": "Across the value, upwards the number of cases; the solid line is the mean, dotted ones bound the grades.",
+        "ru": "По горизонтали значение, по вертикали число случаев; сплошная черта — среднее, пунктир — границы "
+        "оценок.",
+        "en": "Across the value, upwards the number of cases; the solid line is the mean, dotted ones bound the "
+        "grades.",
     },
     "ranks": {"ru": "На каком месте первый верный результат", "en": "Rank of the first right result"},
     "not found": {"ru": "нет", "en": "none"},
@@ -155,8 +161,8 @@ WORDS: dict[str, Text] = {
     "stages": {"ru": "Где ответ ломается впервые", "en": "Where answers fail first"},
     "latency": {"ru": "Время ответа", "en": "Time to answer"},
     "latency hint": {
-        "ru": "Пунктир — половина и 19 из 20 вопросов; сверх 99 % собрано в последнем столбце.",
-        "en": "Dotted: half and 19 of 20 of the questions; beyond 99 % gathered in the last bar.",
+        "ru": "Пунктир — половина и 19 из 20 вопросов; самые долгие 2 % собраны в последнем столбце.",
+        "en": "Dotted: half and 19 of 20 of the questions; the longest 2 % are gathered in the last bar.",
     },
     "cost": {"ru": "Токены и цена", "en": "Tokens and cost"},
     "tokens in": {"ru": "Прочитано токенов", "en": "Tokens read"},
@@ -193,14 +199,28 @@ WORDS: dict[str, Text] = {
     "broke": {"ru": "сломалось", "en": "broke"},
     "fixed": {"ru": "починилось", "en": "fixed"},
     "changed_status": {"ru": "сменило статус", "en": "changed status"},
+    "slice group": {"ru": "Страница или человек", "en": "Page or person"},
+    "slice length": {"ru": "Длина вопроса", "en": "Length of the question"},
+    "slice type": {"ru": "Вид вопроса", "en": "Kind of question"},
+    "slice answerable": {"ru": "Есть ли ответ", "en": "Is there an answer"},
+    "slice topic": {"ru": "Тема", "en": "Topic"},
+    "slice page": {"ru": "Страница", "en": "Page"},
+    "slice stratum": {"ru": "Часть журнала", "en": "Part of the log"},
+    "slices hint": {
+        "ru": "Главная метрика по частям. Частей много: случайные «перемены» среди них ожидаемы.",
+        "en": "The main metric by slices. There are many: some will seem to change by chance.",
+    },
+    "more metrics": {"ru": "Ещё метрик: {n}", "en": "{n} more metrics"},
     "slices": {"ru": "По частям", "en": "By slices"},
     "no comparison": {"ru": "Сравнить не с чем: {why}", "en": "Nothing to compare with: {why}"},
     "no earlier": {"ru": "раньше таких прогонов не было", "en": "there is no earlier evaluation of this kind"},
     # trends
     "trends hint": {
-        "ru": "Линия соединяет только сравнимые прогоны; вертикальная черта — разрыв: сменились вопросы, метрика или судья. "
+        "ru": "Линия соединяет только сравнимые прогоны; вертикальная черта — разрыв: сменились вопросы, метрика "
+        "или судья. "
         "Полоса — 95 % интервал, кружок — прогон за пределами обычного.",
-        "en": "The line joins comparable evaluations only; a vertical line is a break: questions, metric or judge changed. "
+        "en": "The line joins comparable evaluations only; a vertical line is a break: questions, metric or judge "
+        "changed. "
         "The band is the 95 % interval, a ring marks a night out of the usual.",
     },
     "few nights": {
@@ -306,6 +326,11 @@ def both(text: Text) -> Markup:
 def said(key: str, **values: object) -> Markup:
     """The words of that name in every language, with values put in."""
     return both({language: sentence.format(**values) for language, sentence in WORDS[key].items()})
+
+
+def said_or(key: str, otherwise: str) -> Markup:
+    """The words of that name, or else a text as it is."""
+    return both(WORDS[key]) if key in WORDS else escape(otherwise)
 
 
 def spoken(language: str) -> dict[str, str]:

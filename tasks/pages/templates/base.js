@@ -55,10 +55,15 @@ showChoices();
 /** What is packed under that name: JSON, or text. */
 const opened = new Map();
 function unpack(name, kind = "json") {
-  if (!opened.has(name)) opened.set(name, unpacked(document.querySelector(`script[data-pack="${CSS.escape(name)}"]`), kind));
+  if (!opened.has(name)) opened.set(name, unpacked(name, kind));
   return opened.get(name);
 }
-async function unpacked(element, kind) {
+const whole = new Promise((done) => {
+  if (document.readyState === "loading") addEventListener("DOMContentLoaded", done); else done();
+});
+async function unpacked(name, kind) {
+  await whole; // what is packed stands at the end of the page
+  const element = document.querySelector(`script[data-pack="${CSS.escape(name)}"]`);
   const binary = atob(element.textContent.trim());
   const bytes = new Uint8Array(binary.length);
   for (let i = 0; i < binary.length; i++) bytes[i] = binary.charCodeAt(i);

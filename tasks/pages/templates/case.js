@@ -69,10 +69,11 @@ async function showCase(key, id, filters) {
     ...judged(details.judge_raw?.(i), details.judge_reasons?.(i)),
     ...values(get, list.about.numbers, i),
     ...rest(details, i)];
-  return openDialog(content, at < 0 ? null : go(list.found[at - 1]), at < 0 ? null : go(list.found[at + 1]), () => { location.hash = `#${key}/cases${query(list)}`; });
+  return openDialog(content, at < 0 ? null : go(list.found[at - 1]), at < 0 ? null : go(list.found[at + 1]), "cases", () => { location.hash = `#${key}/cases${query(list)}`; });
 }
 
-function openDialog(content, earlier, later, close) {
+function openDialog(content, earlier, later, origin, close) {
+  dialog.origin = origin;
   dialog.leave = close ?? (() => { location.hash = "#" + route().page; });
   const steps = make("span", {}, make("button", { type: "button", disabled: !earlier, onclick: earlier ?? (() => {}) }, word("earlier")), " ",
     make("button", { type: "button", disabled: !later, onclick: later ?? (() => {}) }, word("later")));
@@ -107,12 +108,35 @@ function wordDiff(before, after) {
     }
   }
   parts.push(["same", end ? a.slice(a.length - end) : []]);
-  const merged = [];
+  const same = parts.reduce((sum, [kind, words]) => sum + (kind === "same" ? words.filter(isWord).length : 0), 0);
+  if (same < 0.3 * Math.max(a.filter(isWord).length, b.filter(isWord).length)) return [["del", before], ["ins", after]].filter(([, text]) => text);
+  return grouped(parts);
+}
+function isWord(token) { return /[\p{L}\p{N}]/u.test(token); }
+
+/** Changes that only spaces and commas keep apart, put together: what was there, then what is there now. */
+function grouped(parts) {
+  const found = [];
+  let gone = [], come = [], between = [];
+  const flush = () => {
+    if (gone.length) found.push(["del", gone.join("")]);
+    if (come.length) found.push(["ins", come.join("")]);
+    if (between.length) found.push(["same", between.join("")]);
+    gone = []; come = []; between = [];
+  };
   for (const [kind, words] of parts) {
     if (!words.length) continue;
-    if (merged.at(-1)?.[0] === kind) merged.at(-1)[1].push(...words); else merged.push([kind, [...words]]);
+    if (kind === "same" && words.some(isWord)) { flush(); found.push(["same", words.join("")]); }
+    else if (kind === "same") between.push(...words);
+    else {
+      if (gone.length + come.length) { gone.push(...between); come.push(...between); }
+      else if (between.length) found.push(["same", between.join("")]);
+      between = [];
+      (kind === "del" ? gone : come).push(...words);
+    }
   }
-  return merged.map(([kind, words]) => [kind, words.join("")]);
+  flush();
+  return found;
 }
 function diffed(before, after) {
   const nodes = wordDiff(visible(before), visible(after)).map(([kind, text]) => kind === "same" ? document.createTextNode(text) : make(kind, {}, text));
@@ -157,5 +181,5 @@ async function showChanged(key, id) {
     ...(rankings[0] || rankings[1] ? part(word("ranking"), make("p", { class: "text" }, `${word("before")}: ${visible((rankings[0] ?? []).join(", ") || "—")}\n${word("after")}: ${visible((rankings[1] ?? []).join(", ") || "—")}`)) : []),
     ...(moved.length ? part(word("values"), make("dl", { class: "numbers" }, ...moved)) : []),
     make("p", {}, make("a", { href: `#${key}/case/${encodeURIComponent(id)}` }, word("more")))],
-  go(list[place - 1]), go(list[place + 1]), () => { location.hash = `#${key}/compare`; });
+  go(list[place - 1]), go(list[place + 1]), "compare", () => { location.hash = `#${key}/compare`; });
 }

@@ -111,7 +111,7 @@ function row(list, i) {
   const said = failure ? word(`failure ${failure}`) : word(`status ${status}`);
   const shown = about.shown.map((name) => make("td", { class: "num" }, number(get[name](i))));
   return make("tr", {}, make("td", { class: "q" }, link), ...shown,
-    make("td", { class: "st " + (status !== "ok" ? "off" : failure ? "bad" : "off") }, said));
+    make("td", { class: failure ? "st bad" : "st off" }, said));
 }
 
 function show(list) {

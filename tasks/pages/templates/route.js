@@ -24,8 +24,9 @@ async function follow() {
   if (part === "case") await showCase(page, id, filters);
   else if (part === "changed") await showChanged(page, id);
   if (!isCase) {
-    if (dialog.open) { dialog.close(); return; }
-    if (part) section.querySelector(`[data-part="${CSS.escape(part)}"]`)?.scrollIntoView();
+    const back = dialog.open && dialog.origin === part && !moved;
+    if (dialog.open) dialog.close();
+    if (part && !back) section.querySelector(`[data-part="${CSS.escape(part)}"]`)?.scrollIntoView();
   }
 }
 
