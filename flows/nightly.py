@@ -8,7 +8,9 @@ from prefect import flow
 from tasks.again import anchored
 from tasks.artifacts import report_of, show_night
 from tasks.connect import database
+from tasks.corpus import describe_corpus
 from tasks.ending import Ended, ended
+from tasks.incidents import follow
 from tasks.load import sources_shared
 from tasks.parameters import TIERS, Nightly
 from tasks.report import together
@@ -31,9 +33,13 @@ async def nightly(parameters: Nightly) -> Ended:
             evaluate = getattr(import_module(f"flows.{tier}"), tier)
             state = await evaluate(chosen, return_state=True)
             result = await state.aresult(raise_on_failure=False)
+            await follow(state.state_details.flow_run_id)
             summaries.append(
                 result if isinstance(result, dict) else {"tier": tier, "state": "failed", "error": str(result)}
             )
+    # A night is no worse where it fails; Prefect types the call as if it were not awaited.
+    await describe_corpus(parameters.source, return_state=True)  # type: ignore[misc]
     night = together(summaries)
-    await show_night(night, parameters.source, await report_of(night))
-    return await ended(night)
+    page = await report_of(night)
+    await show_night(night, parameters.source, page)
+    return await ended(night | ({"report": str(page)} if page else {}))
