@@ -192,7 +192,7 @@ class Pair:
     def _compared(self, p: float, interval: Interval, error: float, confidence: float, method: str) -> Compared:
         a, b = self.values()
         alpha = round(1 - confidence, 12)
-        difference = b - a
+        difference = float((self.sides[1] - self.sides[0]).mean()) if self.is_mean and self.units else b - a
         margin = self._margin(a)
         verdict = verdict_of(difference, interval, p, better=self.number.better, margin=margin, alpha=alpha)
         enough = self.units >= fewest_pairs(alpha)

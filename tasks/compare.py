@@ -18,7 +18,7 @@ from metrics.paired import Compared, compare_numbers
 from metrics.statistics import holm
 from metrics.table import metrics_of
 from metrics.unpaired import compare_independent
-from tasks.compare_cases import Pairs, changed_cases, common, headline, read_cases
+from tasks.compare_cases import Pairs, changed_cases, common, headline, read_cases, require_cases
 from tasks.compare_numbers import numbers
 from tasks.compare_slices import compare_slices
 from tasks.guidance import HEADLINES
@@ -51,6 +51,8 @@ def compare(engine: Engine, a: str, b: str, *, force: bool = False, only: Sequen
     """
     after = journal.find(engine, b)
     before = journal.find(engine, _previous(engine, after["id"]) if a == "previous" else a)
+    for row in (before, after):
+        require_cases(row)
     declared = _declared(before, after, only)
     differs = differences(before, after)
     if differs and not force:
@@ -180,7 +182,7 @@ def differences(a: RowMapping, b: RowMapping) -> list[Document]:
     if a["tier"] != b["tier"]:
         return [{"part": "tier", "a": a["tier"], "b": b["tier"]}]
     one, other = (dict(_parts(row["comparability"] or {})) for row in (a, b))
-    names = [name for name in {**one, **other} if one.get(name) != other.get(name)]
+    names = sorted(name for name in {**one, **other} if one.get(name) != other.get(name))
     parts = [{"part": name, **_apart(one.get(name), other.get(name))} for name in names]
     if a["source"] != b["source"]:
         parts.insert(0, {"part": "source", "a": a["source"], "b": b["source"]})

@@ -25,15 +25,23 @@ class Pairs(NamedTuple):
     b: pa.Table
 
 
-def read_cases(row: RowMapping) -> pa.Table:
-    """The cases of an evaluation.
+def require_cases(row: RowMapping) -> None:
+    """Checks that an evaluation came so far as to have cases.
 
     Raises:
-        InputError: it has none, or its file is gone or damaged.
+        InputError: it did not; its state and error are said.
     """
     if row["parquet"] is None:
         why = f": {row['error']}" if row["error"] else ""
         raise InputError(f"evaluation {row['id']} is {row['state']} and has no cases to compare{why}")
+
+
+def read_cases(row: RowMapping) -> pa.Table:
+    """The cases of an evaluation.
+
+    Raises:
+        InputError: its file is gone or damaged.
+    """
     try:
         return files.read(row["parquet"])
     except (OSError, pa.ArrowInvalid) as error:
