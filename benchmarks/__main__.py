@@ -21,6 +21,7 @@ AREAS = (
     "judged",
     "compare",
     "audit",
+    "trend",
 )
 
 

@@ -1,0 +1,59 @@
+"""How long the history of a metric takes over many evaluations, against a limit."""
+
+import tempfile
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+from sqlalchemy import Engine, insert
+
+from benchmarks import Row
+from db import embedded
+from db.engine import own
+from db.tables import evaluation, evaluation_metric
+from metrics.table import metrics_of
+from tasks.trend import trend
+
+NIGHTS = 1_000
+LIMIT_S = 1.0
+
+
+def filled(engine: Engine) -> None:
+    """A thousand nights of tier 1 with all of its metrics."""
+    start, values = datetime(2024, 1, 1, tzinfo=UTC), 0.7 + 0.02 * np.random.default_rng(0).normal(size=NIGHTS)
+    shared = {"tier": "tier1", "state": "completed", "source": "many", "comparability_key": "key", "resolved": {}}
+    shared |= {"parameters": {}, "settings": {}, "versions": {}}
+    nights = [
+        {"id": f"tier1-{night:04d}", "started_at": start + timedelta(days=night)} | shared for night in range(NIGHTS)
+    ]
+    measured = [
+        {"evaluation_id": f"tier1-{night:04d}", "metric": metric.name, "stratum": "", "value": float(values[night])}
+        | {"n_scored": 200, "n_total": 200, "direction": metric.better, "signature": metric.signature}
+        for night in range(NIGHTS)
+        for metric in metrics_of("tier1")
+    ]
+    with engine.begin() as connection:
+        connection.execute(insert(evaluation), nights)
+        connection.execute(insert(evaluation_metric), measured)
+
+
+def run() -> list[Row]:
+    """One row."""
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder)
+        embedded.running(home)
+        try:
+            engine = own(home, None)
+            filled(engine)
+            times = []
+            for _ in range(5):
+                begin = time.perf_counter()
+                found = trend(engine, "hit_rate@1", tier="tier1", source="many")
+                times.append(time.perf_counter() - begin)
+            assert len(found["nights"]) == NIGHTS
+            engine.dispose()
+        finally:
+            embedded.release(home)
+    return [Row(f"trend over {NIGHTS:,} evaluations", "limit", median(times), LIMIT_S, 1, "at most")]
