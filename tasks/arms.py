@@ -56,7 +56,7 @@ def outcome(arm: Arm, result: Any) -> Document:
         "state": said.get("state", "failed"),
         "error": masked(str(error)) if error else None,
         **{name: said.get(name) for name in ("evaluation_id", "flow_run_id", "parquet", "n_cases", "coverage")},
-        "judge_model": (said.get("system") or {}).get("judge", {}).get("model"),
+        "judge_model": (said.get("system") or {}).get("judge", {}).get("model") or arm.axes.get("judge_model"),
         "metrics": {
             name: {part: metrics[name][part] for part in KEPT} for name in HEADLINE[arm.tier] if name in metrics
         },
