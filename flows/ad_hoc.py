@@ -4,7 +4,7 @@ import asyncio
 import logging
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
@@ -74,6 +74,24 @@ def run_flow(name: str, chosen: Parameters, *, quiet: bool) -> Summary:
             TerminationSignal,
             asyncio.CancelledError,
         ):  # SIGTERM, in Prefect's words and in ours: a stop like Ctrl-C
+            raise KeyboardInterrupt from None
+
+
+def run_other(work: Callable[[], Coroutine[Any, Any, Summary]], *, quiet: bool) -> Summary:
+    """Runs a flow that is no evaluation here and now, as `run_flow` does.
+
+    Args:
+        work: calls the flow with its parameters, when Prefect may be imported.
+        quiet: only warnings on stderr.
+    """
+    with _saying(quiet):
+        logging.getLogger("yarus").info("starting Prefect")
+        _prepare_prefect()
+        from prefect.exceptions import TerminationSignal
+
+        try:
+            return asyncio.run(work())
+        except (TerminationSignal, asyncio.CancelledError):
             raise KeyboardInterrupt from None
 
 

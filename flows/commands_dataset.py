@@ -77,6 +77,42 @@ def split(name: str, at: str, into: tuple[str, str], as_json: bool) -> None:
     _tell(split(name, moment, into), print_split, as_json=as_json)
 
 
+@dataset.command()
+@source
+@click.option("--into", required=True, metavar="NAME", help="The source that gets the questions.")
+@click.option("--n", default=100, show_default=True, type=click.IntRange(1), help="How many are wanted.")
+@click.option("--kinds", metavar="A,B", help="single, multi (two chunks), unanswerable; default: all, in equal shares.")
+@click.option("--seed", default=0, show_default=True, help="Of the sample of chunks.")
+@as_json
+def synthesize(as_json: bool, **given: Any) -> None:
+    """Have questions with answers written from a source's chunks by the generator, and keep those that pass checks.
+
+    Started again with the same options it buys nothing twice; YARUS_BUDGET_USD ends it in time.
+    """
+    from pydantic import ValidationError
+
+    from db.errors import InputError
+    from flows.ad_hoc import run_other
+    from flows.printing_dataset import print_synthesis
+    from tasks.dataset.parameters import Synthesis, check
+
+    try:
+        chosen = Synthesis.model_validate({name: value for name, value in given.items() if value is not None})
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise InputError(f"--{first['loc'][0]} {first['input']!r}: {first['msg']}") from None
+    check(chosen)
+
+    async def work() -> dict[str, Any]:
+        from flows.dataset import synthesize
+
+        return await synthesize(chosen)
+
+    found = run_other(work, quiet=as_json)
+    _tell(found, print_synthesis, as_json=as_json)
+    raise SystemExit(0 if found["state"] == "completed" else 1)
+
+
 @dataset.command("export-annotation")
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 @source

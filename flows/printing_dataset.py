@@ -69,6 +69,23 @@ def print_audit(document: Document, language: str) -> None:
             console.print(f"  {escape(place['question_id'])}  {escape(place['question'])}  [dim]{escape(more)}[/]")
 
 
+def print_synthesis(document: Document, language: str) -> None:
+    """What was made, why the rest was not, and what to do with it."""
+    words = WORDS[language]
+    console = _console()
+    console.print(words["synthesized"].format(**document), style="bold")
+    kinds = ", ".join(f"{words[f'kind {kind}']} {n}" for kind, n in document["kinds"].items())
+    console.print(f"{words['kinds']}: {kinds}")
+    if document["rejected"]:
+        why = ", ".join(f"{words[f'rejected {name}']} {n}" for name, n in document["rejected"].items())
+        console.print(f"{words['rejected']}: {why}", soft_wrap=True)
+    console.print(words["made by"].format(**document), style="dim", soft_wrap=True)
+    for pair in document["examples"]:
+        console.print(f"  {escape(pair['question'])}  [dim]{escape(pair['answer'])}[/]")
+    if document["into"]:
+        console.print(words["evaluate made"].format(**document))
+
+
 def print_exported(document: Document, language: str) -> None:
     """Where the file is and what to do with it."""
     words = WORDS[language]

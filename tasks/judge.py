@@ -35,7 +35,9 @@ def judge_identity(
     wording = {metric: known[metric].digest for metric in metrics}
     if role.base_url is None:
         return {"model": JUDGE, "prompts": wording}
-    return {"model": role.model, "temperature": role.temperature, "max_tokens": role.max_tokens, "prompts": wording}
+    masked = {"mask_calls": True} if configuration.mask_calls else {}
+    asked = {"model": role.model, "temperature": role.temperature, "max_tokens": role.max_tokens}
+    return {**asked, "prompts": wording, **masked}
 
 
 async def judge(run: Run, cases: pa.Table) -> pa.Table:

@@ -33,7 +33,7 @@ from tasks.settings import masked, settings
 
 log = logging.getLogger("yarus")
 STEADY: tuple[str, ...] = ("embedder", "embedder_backend", "query_prefix", "passage_prefix", "similarity_embedder")
-STEADY += ("retriever", "retriever_service", "sut", "sut_service", "refusals", "rubrics", "language")
+STEADY += ("retriever", "retriever_service", "sut", "sut_service", "refusals", "rubrics", "language", "mask_calls")
 STEADY_OF_ROLE = ("base_url", "model", "temperature", "max_tokens", "prompt")
 MEASURING = ("numpy", "scipy", "scikit-learn", "rapidfuzz", "sentence-transformers", "prefect", "pyarrow")
 
@@ -96,7 +96,7 @@ async def evaluation(tier: Tier, parameters: Parameters, *, flow_run_id: str | N
         )
     engine = await asyncio.to_thread(database)
     bury_the_dead(engine)
-    begun = parameters.resume or (journal.unfinished(engine, flow_run_id) if flow_run_id else None)
+    begun = parameters.resume or _unfinished(engine, flow_run_id)
     run = _resumed(engine, tier, begun) if begun else _new(engine, tier, parameters)
     # The lock comes before the row: an evaluation in state running without it would be taken for dead.
     with reaching(engine), journal.alive(engine, run.id):
@@ -119,6 +119,12 @@ async def evaluation(tier: Tier, parameters: Parameters, *, flow_run_id: str | N
             if state:
                 log.warning("%s; %s", state, how)
                 journal.close(engine, run.id, state, error=error)
+
+
+def _unfinished(engine: Engine, flow_run_id: str | None) -> str | None:
+    """The evaluation that this flow run has begun before and not finished: Prefect retries the run."""
+    row = journal.of_flow_run(engine, flow_run_id) if flow_run_id else None
+    return row["id"] if row is not None and row["state"] not in journal.FINISHED else None
 
 
 def _stop_on_sigterm() -> None:

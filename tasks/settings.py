@@ -112,9 +112,11 @@ class Settings(BaseSettings):
     prices: dict[str, Price] = Field({}, description="model -> its price, as JSON")
     budget_usd: float | None = Field(None, gt=0, description="an evaluation stops before it costs more")
     evaluation_timeout_s: float | None = Field(None, gt=0, description="no model is called any more after this time")
+    mask_calls: bool = Field(False, description="models get pseudonyms in the place of phones, e-mails, names, ids")
     language: Language = "ru"
     gate_file: Path | None = Field(None, description="every evaluation is judged by this gate when it ends")
     prefect_database_url: SecretStr | None = Field(None, description="PostgreSQL for Prefect; default: SQLite in home")
+    alert_webhook: SecretStr | None = Field(None, description="where `yarus alerts apply` has alerts sent")
     report_url: str | None = Field(None, description="where the report pages are served; yarus serve sets it")
     min_coverage: float = Field(0.95, ge=0, le=1, description="below this share of measured cases: invalid")
 
@@ -153,9 +155,8 @@ class Settings(BaseSettings):
 
     def public(self) -> dict[str, object]:
         """The settings without secrets, as they are stored with an evaluation."""
-        values = self.model_dump(
-            mode="json", exclude={"database_url", "source_url", "prefect_database_url"}, exclude_none=True
-        )
+        secret_addresses = {"database_url", "source_url", "prefect_database_url", "alert_webhook"}
+        values = self.model_dump(mode="json", exclude=secret_addresses, exclude_none=True)
         for name in ("database_url", "source_url"):
             secret: SecretStr | None = getattr(self, name)
             if secret is not None:

@@ -13,7 +13,8 @@ import logging
 import time
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from weakref import WeakKeyDictionary
 
 import httpx
@@ -22,6 +23,7 @@ from sqlalchemy import Engine
 from db.calls import spent_usd
 from db.errors import ModelUnavailable
 from tasks.confidential import with_key
+from tasks.dataset.personal import mask, own_key
 from tasks.models.addresses import checked, place_of, remedy
 from tasks.models.calls import Call, Model, Reply, RoleName, body, key, most_tokens
 from tasks.models.limits import Breaker, Pace, Patience, Slots
@@ -121,6 +123,7 @@ class Chat:
         self._refusal = ""  # why no further call is sent
         self._asking: dict[bytes, asyncio.Task[Reply]] = {}
         self._store = CallStore(engine) if engine else None
+        self._mask = partial(mask, key=own_key(), language=settings.language) if settings.mask_calls else None
         self._unsaved = asyncio.Semaphore(self.role.concurrency)  # replies received and not committed
         self._headers = httpx.Headers({"content-type": "application/json", "accept": "application/json"})
         if self._secret:
@@ -151,6 +154,9 @@ class Chat:
 
     async def ask(self, call: Call) -> Reply:
         """See `Model`. From the call store, or bought and stored; equal calls at the same time are bought once."""
+        if self._mask is not None:
+            used = (name for name in call.prompt.shape.variables if name in call.texts)
+            call = replace(call, texts={name: self._mask(call.texts[name]) for name in used})
         request = body(call, self.role)
         place = key(self.name, call, request)
         task = self._asking.get(place)

@@ -7,13 +7,18 @@ the language's commonest words. With A, C, Q, R the sets of words of answer, con
     answer_relevance    |A & Q| / |Q|
     answer_correctness  2 |A & R| / (|A| + |R|)
     e2e_score           |A & R| / |R|
+    answerability       |C & Q| / |Q|
     gate                yes if |A & C| / |A| >= 0.5 and the answer is not a refusal
 
 A text without words has nothing in common with anything: 0. The generator returns the sentence of the context that has
 most of the question's words, the first among equals, and «ответ не найден» where none has any.
+Asked for a question of its own, it takes a sentence of the passage (which one: by a hash of what it is given), asks
+what is known about its first words of content, and answers with the sentence; of several passages it takes a sentence
+each; where no answer is wanted, it asks about one of the words what no passage knows.
 These say how far texts share words; they know no meaning, and no figure of theirs is a judgement of quality.
 """
 
+import hashlib
 import json
 import re
 import unicodedata
@@ -28,6 +33,14 @@ WORD = re.compile(r"\w+")
 SENTENCE = re.compile(r"(?<=[.!?…])\s+|\n+")
 CYRILLIC = re.compile("[а-яё]", re.IGNORECASE)
 REFUSALS = ("ответ не найден", "answer not found")
+PARTED = "\n\n* * *\n\n"
+"""Stands between several passages."""
+ABOUT = {"ru": "Что известно про {}?", "en": "What is known about {}?"}
+FOREIGN = {
+    "ru": ("Сколько стоит {} на Марсе?", "Какого цвета {} у динозавров?", "Кто потерял {} в Антарктиде?"),
+    "en": ("How much is {} worth on Mars?", "Which colour had {} among dinosaurs?", "Who lost {} in Antarctica?"),
+}
+TOPIC = 4  # words of content that a question is made of
 SHOWN = 0.5  # share of the answer's words from which on the gate lets it pass
 COMMON_WORDS = """
 а без бы был была были было быть в вам вас во вот все вы где да для до его ее если есть еще же за и из или им их к как
@@ -104,8 +117,49 @@ FORMULAS: dict[str, tuple[Callable[[set[str], set[str]], float], str]] = {
 }
 
 
+def invented(kind: str, context: str, examples: str) -> dict[str, str]:
+    """A question and its answer, taken from the words of the passages.
+
+    Args:
+        kind: `single`, `multi` or `unanswerable`.
+        context: the passages.
+        examples: of other questions; they only change which sentence is taken.
+    """
+    chance = int.from_bytes(hashlib.sha256(f"{examples}\0{context}".encode("utf-8", "surrogatepass")).digest()[:8])
+    language = "ru" if CYRILLIC.search(context) else "en"
+    parts = context.split(PARTED) if kind == "multi" else [context]
+    sentences = [_sentence(part, chance) for part in parts]
+    others = [set().union(*(words(other) for other in parts if other is not part)) for part in parts]
+    topics = [_topic(*pair, most=TOPIC // len(parts)) for pair in zip(sentences, others, strict=True)]
+    if kind == "unanswerable":
+        question = FOREIGN[language][chance % 3].format((topics[0] or ["…"])[chance % max(1, len(topics[0]))])
+        return {"question": question, "answer": REFUSALS[0 if language == "ru" else 1]}
+    topic = ", ".join(word for of in topics for word in of)
+    return {"question": ABOUT[language].format(topic), "answer": " ".join(sentences)}
+
+
+def _sentence(text: str, chance: int) -> str:
+    """One with words of content enough, if there is any."""
+    sentences = [sentence.strip() for sentence in SENTENCE.split(text) if sentence.strip()]
+    rich = [sentence for sentence in sentences if len(_topic(sentence, set(), most=TOPIC)) == TOPIC]
+    known = rich or sentences or [text]
+    return known[chance % len(known)]
+
+
+def _topic(sentence: str, others: set[str], *, most: int) -> list[str]:
+    """The first words of content of a sentence that the other passages do not have."""
+    said = (word for word in WORD.findall(sentence) if len(word) > 3 and word.isalpha())
+    own = [word.lower() for word in said if words(word) and not words(word) & others]
+    return list(dict.fromkeys(own))[:most]
+
+
 def _reply(call: Call) -> str | None:
     name, texts = call.prompt.name, call.texts
+    if name.startswith("synthesis_"):
+        return json.dumps(invented(name.removeprefix("synthesis_"), texts["context"], texts["examples"]))
+    if name == "answerability":
+        share = recall(words(texts["context"]), words(texts["question"]))
+        return json.dumps({"reason": "recall of the question's words", "score": round(share, 6)})
     if name == "generation":
         return extract(texts["question"], texts["context"])
     if name not in FORMULAS:

@@ -1,13 +1,11 @@
 """frozen case sets"""
 
-from pathlib import Path
-
 import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects.postgresql import JSONB
 
 revision = "0005"
-down_revision = "0004" if list(Path(__file__).parent.glob("0004_*.py")) else "0003"
+down_revision = "0004"
 branch_labels = None
 depends_on = None
 
