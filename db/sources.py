@@ -165,7 +165,8 @@ def read_questions(connection: Connection, source: Source, *, all_rows: bool = F
         elif has_review(connection, source):
             rejected = cast(label.c.review, JSONB)["rejected"].astext
             statement = statement.where(rejected.is_distinct_from("true"))
-    rows = [dict(row) for row in connection.execute(statement).mappings()]
+    stream = connection.execution_options(yield_per=5_000).execute(statement)
+    rows = [dict(row) for row in stream.mappings()]
     _check_unique([row["question_id"] for row in rows], source, "question_answer")
     return rows
 

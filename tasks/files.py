@@ -3,9 +3,10 @@
 import glob
 import os
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import IO
 
 import fsspec
 import pyarrow as pa
@@ -97,7 +98,18 @@ def read(path: str, columns: list[str] | None = None) -> pa.Table:
     """
     filesystem, name = store(path)
     with filesystem.open(name, "rb") as file:
-        return pq.read_table(file, columns=columns)
+        return parquet(file, columns)
+
+
+def parquet(file: Path | IO[bytes], columns: Sequence[str] | None = None, *, group: int | None = None) -> pa.Table:
+    """The table in a Parquet file, or one of its row groups; by this thread alone.
+
+    Arrow's own threads hold memory of their own, and now and then abort a program that ends while they do.
+    """
+    with pq.ParquetFile(file, pre_buffer=False) as stored:
+        if group is None:
+            return stored.read(columns=columns, use_threads=False)
+        return stored.read_row_group(group, columns=columns, use_threads=False)
 
 
 def _move(partial: Path, final: Path) -> None:

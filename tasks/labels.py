@@ -228,8 +228,7 @@ def shown_rightly(question: Row) -> bool | None:
 
 def ideal_context(question: Row, corpus: Corpus, pages: dict[str, str | None]) -> list[str]:
     """Ids of the chunks that answer the question: those labelled, or where only pages are, all of theirs in order."""
-    known = set(corpus.ids)
-    chunks = [chunk for chunk in _labels(question, "chunk", pages) if chunk in known]
+    chunks = [chunk for chunk in _labels(question, "chunk", pages) if chunk in pages]
     if chunks:
         return chunks
     wanted = _labels(question, "page", pages)

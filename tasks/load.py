@@ -20,9 +20,11 @@ from prefect.cache_policies import NO_CACHE
 from db import journal
 from db.errors import InputError
 from db.sources import Corpus, Source, read_corpus, read_questions, snapshot
-from tasks.cases import table
+from tasks.again import MARKS
+from tasks.cases import declared, table
 from tasks.connect import database, source
 from tasks.dataset.freeze import frozen, frozen_questions
+from tasks.files import parquet
 from tasks.labels import (
     Note,
     Row,
@@ -88,7 +90,8 @@ def case_set_hash(cases: pa.Table) -> str:
 
 def read_cases(run: Run, batch: int | None = None) -> pa.Table:
     """The cases as they were loaded; all, or those of a batch."""
-    return parquet(run.work / "cases.parquet", group=batch)
+    cases = parquet(run.work / "cases.parquet", group=batch)
+    return cases.cast(pa.schema([(name, declared(name).type) for name in cases.column_names]))
 
 
 def read_stored_corpus(run: Run) -> Corpus:
@@ -234,6 +237,7 @@ def keep_loaded(run: Run, where: Source, cases: pa.Table, corpus: Corpus, notes:
     resolved = {"batch_size": max(100, -(-len(cases) // 50)), "language": where.language, "notes": notes} | resolved
     if run.parameters.cases and resolved.get("texts") != "chunks":  # chunks are the corpus, which is never frozen
         resolved["cases"] = frozen(run.parameters.cases, where.name).identity
+    resolved |= {mark: name for mark in MARKS if (name := getattr(run.parameters, mark, None))}
     columns = {"id": corpus.ids, "url": corpus.urls, "text": corpus.texts}
     schema = pa.schema([(name, pa.string()) for name in columns])
     pq.write_table(pa.table(columns, schema=schema), run.work / "corpus.parquet")

@@ -169,19 +169,26 @@ def _with_context(cases: pa.Table, questions: list[Row], corpus: Corpus, tokens:
     """Adds `context` and `truncated`; a question that has chunks by its page's label can be measured too."""
     pages = pages_of(corpus)
     texts = dict(zip(corpus.ids, corpus.texts, strict=True))
-    contexts: list[str | None] = []
+    known: dict[tuple[str, ...], tuple[int, bool]] = {}
+    contexts: list[str] = []  # each once: questions about one passage share its text
+    numbers: list[int | None] = []
     truncated: list[bool | None] = []
     statuses, reasons = cases["status"].to_pylist(), cases["reason"].to_pylist()
     for number, question in enumerate(questions):
-        chunks = ideal_context(question, corpus, pages)
-        context, cut = fit([texts[chunk] for chunk in chunks], tokens) if chunks else (None, None)
-        contexts.append(context)
-        truncated.append(cut)
+        chunks = tuple(ideal_context(question, corpus, pages))
+        if chunks and chunks not in known:
+            context, cut = fit([texts[chunk] for chunk in chunks], tokens)
+            known[chunks] = len(contexts), cut
+            contexts.append(context)
+        context_number, was_cut = known[chunks] if chunks else (None, None)
+        numbers.append(context_number)
+        truncated.append(was_cut)
         if chunks:
             statuses[number], reasons[number] = "ok", None
         elif answerable(question) is False:
             statuses[number], reasons[number] = "not_applicable", "the corpus has no answer: there is no ideal context"
-    return with_columns(cases, status=statuses, reason=reasons, context=contexts, truncated=truncated)
+    shared = pa.DictionaryArray.from_arrays(pa.array(numbers, pa.int32()), pa.array(contexts, pa.string()))
+    return with_columns(cases, status=statuses, reason=reasons, truncated=truncated).append_column("context", shared)
 
 
 def _answer_states(cases: pa.Table) -> pa.Table:

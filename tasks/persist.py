@@ -19,7 +19,7 @@ from tasks.artifacts import progress, show_results
 from tasks.cases import declared
 from tasks.connect import database
 from tasks.failures import failures
-from tasks.files import place, publish, remove, write_batches, write_whole
+from tasks.files import parquet, place, publish, remove, write_batches, write_whole
 from tasks.load import read_cases, statuses
 from tasks.report import summary
 from tasks.retrieve import unknown_ids
@@ -33,6 +33,8 @@ Measure = Callable[[pa.Table, int], Mapping[str, Whole]]
 Step = Callable[[Run, pa.Table], pa.Table | Awaitable[pa.Table]]
 MEASURING = ("unit", "k", "texts", "perturbation", "judge", "similarity_embedder")
 """What of the resolved parameters measures; the others belong to the system under test."""
+UNSCORED = ("question", "context", "text", "judge_reasons", "logprobs", "answers")
+"""Columns of long texts that no metric needs once the batches are done: memory holds the others of all cases."""
 IN_FLIGHT = 2
 """Batches at once: one computes while another waits for the disk or the database."""
 
@@ -118,7 +120,7 @@ def _finish(run: Run, measure: Measure) -> dict[str, Any]:
     engine = database()
     file = run.work / f"{run.id}.parquet"
     write_batches(_batches(run), file)
-    cases = pq.read_table(file)
+    cases = parquet(file, [name for name in pq.read_schema(file).names if name not in UNSCORED])
     row = journal.find(engine, run.id)
     parts = comparability(run, row["case_set_hash"])
     key = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
@@ -173,7 +175,7 @@ def _options(run: Run) -> dict[str, Any]:
 
 def _batches(run: Run) -> Iterator[pa.Table]:
     for batch in range(run.n_batches):
-        yield pq.read_table(_batch_file(run, batch))
+        yield parquet(_batch_file(run, batch))
 
 
 def _batch_file(run: Run, batch: int) -> Path:

@@ -54,7 +54,7 @@ def keep_answers(run: Run, evaluation_id: str) -> dict[str, Any]:
 
 def reuse(run: Run, cases: pa.Table) -> pa.Table:
     """Adds what the system under test had answered; a question that it was not asked then is `not_applicable`."""
-    stored = pq.read_table(run.work / "answers.parquet")
+    stored = files.parquet(run.work / "answers.parquet")
     wanted = set(cases["case_id"].to_pylist())
     known = {row["case_id"]: row for row in stored.to_pylist() if row["case_id"] in wanted}
     rows = [known.get(case_id, {}) for case_id in cases["case_id"].to_pylist()]
