@@ -106,6 +106,17 @@ evaluation_metric = Table(
     comment="one row a metric of a finished evaluation",
 )
 
+nightly_verdict = Table(
+    "nightly_verdict",
+    OURS,
+    Column("evaluation_id", Text, ForeignKey(evaluation.c.id, ondelete="CASCADE"), primary_key=True),
+    Column("verdict", Text, nullable=False, comment="good, regressed, invalid or failed; accepted counts as good"),
+    Column("baseline", Text, comment="the last good evaluation, which it was compared with"),
+    Column("changes", JSONB, nullable=False, comment="headline metrics that are worse: metric, a, b, difference, p"),
+    _at("judged_at", "when the night judged it", server_default=func.now(), nullable=False),
+    comment="what nights said of their evaluations: an incident lasts from the first bad one to the next good one",
+)
+
 embedding = Table(
     "embedding",
     OURS,

@@ -7,6 +7,7 @@ for _name, _value in {
     "DO_NOT_TRACK": "1",
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
     "PREFECT_LOGGING_EXTRA_LOGGERS": "yarus",
+    "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30",  # s; deployments/automations.yaml waits for it
     "PREFECT_LOGGING_TO_API_WHEN_MISSING_FLOW": "ignore",
 }.items():
     os.environ.setdefault(_name, _value)

@@ -6,6 +6,7 @@ import sys
 import click
 
 from db.errors import DatabaseUnavailable, InputError, ModelUnavailable
+from flows.commands_alerts import alerts
 from flows.commands_compare import compare
 from flows.commands_corpus import corpus
 from flows.commands_dataset import dataset
@@ -49,6 +50,7 @@ for _command in (
     sweep,
     robustness,
     corpus,
+    alerts,
 ):
     cli.add_command(_command)
 

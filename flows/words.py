@@ -89,6 +89,7 @@ RU = {
     "prune analyses": "разборов с текстами этих вопросов",
     "prune case_set_rows": "вопросов в замороженных наборах",
     "prune reports": "страниц отчётов (сделать заново: yarus report)",
+    "prune artifacts": "страниц Prefect, где эти вопросы названы",
     "prune questions": "вопросов в источнике",
     "prune annotations": "разметок",
     "prune elsewhere": "прогонов не тронуто: их файлы не в YARUS_RESULTS (чужие, если это копия дома; иначе задайте "
@@ -119,6 +120,19 @@ RU = {
     "serving deployments": "Развёртываний: {deployments}. Для yarus run в другом окне: export PREFECT_API_URL={api}",
     "serving stop": "Остановить: Ctrl-C. Идущие прогоны остановятся, их можно продолжить.",
     "serving stopped": "Остановлено.",
+    "alerts created": "создано",
+    "alerts updated": "обновлено",
+    "alerts webhook set": "Тревоги идут на заданный адрес; проверить: yarus alerts test",
+    "alerts webhook kept": "Тревоги идут на адрес, заданный раньше.",
+    "alerts webhook none": "Куда слать тревоги, не задано: yarus alerts apply --webhook URL",
+    "alerts tested": "Получатель ответил {status_code}.",
+    "alerts none": "Открытых инцидентов нет.",
+    "alerts incident": "{tier} ({source}): {verdict}, ночей {nights}; с {incident}, сравнение с {baseline}. "
+    "Принять новый уровень: yarus alerts accept {last}",
+    "alerts regressed": "стало хуже",
+    "alerts invalid": "недействителен",
+    "alerts failed": "сбой",
+    "alerts accepted": "{evaluation_id}: принят как хороший, следующие ночи сравниваются с ним.",
 }
 EN = {
     "overview": "All tiers",
@@ -209,6 +223,7 @@ EN = {
     "prune analyses": "analyses with the text of these questions",
     "prune case_set_rows": "questions in frozen case sets",
     "prune reports": "report pages (make them again: yarus report)",
+    "prune artifacts": "pages of Prefect that name these questions",
     "prune questions": "questions in the source",
     "prune annotations": "annotations",
     "prune elsewhere": "evaluations left alone: their files are not in YARUS_RESULTS (another's, if this home is a "
@@ -239,5 +254,18 @@ EN = {
     "serving deployments": "Deployments: {deployments}. For yarus run elsewhere: export PREFECT_API_URL={api}",
     "serving stop": "Stop with Ctrl-C. What runs then is stopped and can be resumed.",
     "serving stopped": "Stopped.",
+    "alerts created": "created",
+    "alerts updated": "updated",
+    "alerts webhook set": "Alerts go to the address that was given; try it: yarus alerts test",
+    "alerts webhook kept": "Alerts go to the address that was set before.",
+    "alerts webhook none": "Nobody is told of incidents yet: yarus alerts apply --webhook URL",
+    "alerts tested": "The receiver answered {status_code}.",
+    "alerts none": "No incident goes on.",
+    "alerts incident": "{tier} ({source}): {verdict}, {nights} nights; since {incident}, compared with {baseline}. "
+    "To take it for the new level: yarus alerts accept {last}",
+    "alerts regressed": "worse",
+    "alerts invalid": "invalid",
+    "alerts failed": "failed",
+    "alerts accepted": "{evaluation_id} is taken for good; the next nights are compared with it.",
 }
 WORDS = {"ru": RU, "en": EN}

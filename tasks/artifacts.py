@@ -28,6 +28,7 @@ from prefect.exceptions import PrefectException
 from db.errors import InputError
 from tasks.artifact_texts import changes_since, metric_rows, night_text, tier_rows, verdict_text
 from tasks.connect import database
+from tasks.events import tell_finished
 from tasks.run import Run
 from tasks.settings import settings
 
@@ -88,6 +89,7 @@ async def show_results(run: Run, summary: Document) -> None:
         await show_size(run)
     language, tier, source = settings().language, summary["tier"], summary["source"]
     changes = await asyncio.to_thread(changes_since, database(), summary)
+    tell_finished(summary, changes)
     table = metric_rows(summary, changes, language)
     text = await asyncio.to_thread(verdict_text, summary, changes, language, settings().report_url)
     name = summary["evaluation_id"]
