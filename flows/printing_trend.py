@@ -16,6 +16,8 @@ from metrics.table import metric
 HEIGHT = 9
 MARGIN = 14
 """Columns left of the plot, for the axis."""
+SHOWN = 6
+"""Breaks and new versions that are told in words, the newest."""
 BAND, VALUE, OUT, INVALID, BREAK = "░", "●", "◆", "×", "┊"
 RU = {
     "history": "{metric} · {tier} · {source}",
@@ -35,6 +37,7 @@ RU = {
     "break": "Разрыв {date}: прогон {id} несравним с предыдущим; чем именно: yarus compare {before} {id}",
     "label": "Версия системы с {date}: {before} → {after}",
     "no label": "без имени",
+    "more": "Более ранних разрывов и версий: {n} (все: --json)",
     "noise": "Сам по себе показатель меняется на ±{band} (повторов: {pairs}).",
 }
 EN = {
@@ -55,6 +58,7 @@ EN = {
     "break": "Break on {date}: {id} is not comparable with the one before; what differs: yarus compare {before} {id}",
     "label": "System since {date}: {before} → {after}",
     "no label": "no label",
+    "more": "Earlier breaks and versions: {n} (all: --json)",
     "noise": "By itself it moves by ±{band} (repeated evaluations: {pairs}).",
 }
 OURS = {"ru": RU, "en": EN}
@@ -118,7 +122,8 @@ def plot(nights: Sequence[Night], *, width: int, name: str, height: int = HEIGHT
 def sentences(document: dict[str, Any], words: dict[str, str]) -> Iterator[str]:
     """What the history says: the newest night, the first one out of the band, breaks, versions, noise."""
     nights, name = document["nights"], document["metric"]
-    yield _newest(nights, name, words)
+    if not nights[-1]["out"]:
+        yield _newest(nights, name, words)
     first = next((night for night in nights if night["evaluation_id"] == document["first_out"]), None)
     if first is not None:
         band = {part: _number(name, first[part]) for part in ("band_low", "band_high", "smoothed")}
@@ -131,18 +136,23 @@ def sentences(document: dict[str, Any], words: dict[str, str]) -> Iterator[str]:
             high=band["band_high"],
             now=words["still" if nights[-1]["out"] else "back"],
         )
-    for before, night in pairwise(nights):
-        if night["break"]:
-            yield words["break"].format(date=_date(night), id=night["evaluation_id"], before=before["evaluation_id"])
-        if night["sut_label"] != before["sut_label"]:
-            labels = {
-                side: one["sut_label"] or words["no label"] for side, one in (("before", before), ("after", night))
-            }
-            yield words["label"].format(date=_date(night), **labels)
+    changes = [line for pair in pairwise(nights) for line in _changes(*pair, words)]
+    yield from changes[-SHOWN:]
+    if len(changes) > SHOWN:
+        yield words["more"].format(n=len(changes) - SHOWN)
     if document["anchor"]:
         yield words["anchor"].format(anchor=document["anchor"])
     if document["noise"] is not None:
         yield words["noise"].format(band=_number(name, document["noise"]["band"]), pairs=document["noise"]["pairs"])
+
+
+def _changes(before: Night, night: Night, words: dict[str, str]) -> Iterator[str]:
+    """What changed from one night to the next beside the value."""
+    if night["break"]:
+        yield words["break"].format(date=_date(night), id=night["evaluation_id"], before=before["evaluation_id"])
+    if night["sut_label"] != before["sut_label"]:
+        old, new = (one["sut_label"] or words["no label"] for one in (before, night))
+        yield words["label"].format(date=_date(night), before=old, after=new)
 
 
 def _newest(nights: Sequence[Night], name: str, words: dict[str, str]) -> str:
@@ -157,8 +167,6 @@ def _newest(nights: Sequence[Night], name: str, words: dict[str, str]) -> str:
         ]
         measured = [night for night in line[:-1] if night["value"] is not None]
         return words["warm up"].format(wanted=WARM_UP, n=len(measured))
-    if newest["out"]:
-        return ""
     figures = {part: _number(name, newest[f"band_{part}"]) for part in ("low", "high")}
     return words["calm"].format(**figures, smoothed=_number(name, newest["smoothed"]))
 
