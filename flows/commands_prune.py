@@ -77,12 +77,29 @@ def _by_age(*, older_than: str | None, keep_last: int | None, everything: bool, 
 
 
 def _of_user(user: str, source: str) -> Any:
-    from functools import partial
-
     from tasks.connect import database
     from tasks.erase import erase, find
 
-    return partial(erase, database(), find(database(), user, source))
+    found = find(database(), user, source)
+
+    def work(*, dry_run: bool) -> dict[str, Any]:
+        """Prefect's pages first: they are found by what is erased after."""
+        artifacts = _artifacts(found.case_ids, remove=not dry_run)
+        return erase(database(), found, dry_run=dry_run) | {"artifacts": artifacts}
+
+    return work
+
+
+def _artifacts(case_ids: set[str], *, remove: bool) -> int:
+    import asyncio
+
+    from flows.ad_hoc import _prepare_prefect
+    from tasks.erase_artifacts import artifacts_with, is_there
+
+    if not (case_ids and is_there()):
+        return 0
+    _prepare_prefect()
+    return asyncio.run(artifacts_with(case_ids, remove=remove))
 
 
 def _any(document: dict[str, Any]) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pyarrow.parquet as pq
 import pytest
 from sqlalchemy import Engine, insert, inspect, select, text
@@ -229,3 +230,25 @@ def test_while_an_evaluation_runs_it_waits(kept: dict[str, Document], apart: Eng
         journal.reopen(apart, name)
         with pytest.raises(InputError, match="is running over logged"):
             find(apart, USER, "logged")
+
+
+def test_pages_of_prefect_go_too(
+    yarus: CommandLine, variables: dict[str, str], place: Path, apart: Engine, prefect_server: dict[str, str]
+) -> None:
+    rows = [question(i, user_id=USER if i == 2 else "1") for i in range(6)]
+    rows[2] |= {"question": f"{MARK} о погоде?", "relevant_chunk_ids": ["c9"]}  # never found: among the worst
+    load(place, "logged_prefect", rows)
+    with_server = variables | prefect_server
+    yarus("run", "tier1", "--source", "logged_prefect", env=with_server)
+
+    def pages() -> list[str]:
+        url = f"{prefect_server['PREFECT_API_URL']}/artifacts/filter"
+        return [str(page["data"]) for page in httpx.post(url, json={}).json() if "logged_prefect" in str(page["data"])]
+
+    assert any(MARK in page for page in pages())
+    words = ("prune", "--user", USER, "--source", "logged_prefect", "--json")
+    assert yarus(*words, "--dry-run", env=with_server).json["artifacts"] == 1
+    assert any(MARK in page for page in pages())
+    done = yarus(*words, "--yes", env=with_server).json
+    assert (done["artifacts"], done["questions"], len(done["evaluations"])) == (1, 1, 1)
+    assert not any(MARK in page for page in pages())
