@@ -104,11 +104,18 @@ def trends(engine: Engine, entries: list[Entry]) -> list[Document]:
     for tier in dict.fromkeys(entry.tier for entry in entries):
         source = next(entry.row["source"] for entry in entries if entry.tier == tier)
         for name in HEADLINES[tier]:
-            history = trend(engine, name, tier=tier, source=source)
-            if len(history["nights"]) > 1:
+            history = _history(engine, name, tier, source)
+            if history and len(history["nights"]) > 1:
                 kept = {"tier": tier, "metric": name, "n": len(history["nights"]), "first_out": history["first_out"]}
                 found.append({**kept, "noise": _band(name, history["noise"]), "figure": figures.trend(history)})
     return found
+
+
+def _history(engine: Engine, metric: str, tier: str, source: str) -> Document | None:
+    try:
+        return trend(engine, metric, tier=tier, source=source)
+    except InputError:  # the source has never measured it
+        return None
 
 
 def _slices(slices: Document, metric: str) -> list[Document]:

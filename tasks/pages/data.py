@@ -166,7 +166,7 @@ def _statuses(counts: dict[str, int], cases: pa.Table | None) -> list[Document]:
     """How many cases have which status, measured ones first, each with its most frequent reasons."""
     total = sum(counts.values())
     reasons: dict[str, Counter[str]] = {}
-    if cases is not None:
+    if cases is not None and "reason" in cases.column_names:
         for status, reason in zip(cases["status"].to_pylist(), cases["reason"].to_pylist(), strict=True):
             if reason:
                 reasons.setdefault(status, Counter())[reason[:REASON_LENGTH]] += 1

@@ -1,0 +1,157 @@
+"""What a report says in words: the weakest tier, what changed, what to do next."""
+
+from typing import Any
+
+import pytest
+
+from metrics.table import GOALS, METRICS
+from tasks.guidance import HEADLINES, changed, goals, lead, next_step, says, weakest
+from tasks.guidance_words import LABELS, SENTENCES, STAGES, TIER_NAMES
+from tasks.parameters import TIERS
+
+Document = dict[str, Any]
+
+
+def summary(tier: str, state: str = "completed", **values: float | None) -> Document:
+    metrics = {
+        name: {"value": value, "ci_low": None, "ci_high": None, "n_scored": 9, "n_total": 9, "grade": None}
+        for name, value in values.items()
+    }
+    return {"tier": tier, "evaluation_id": f"{tier}-1", "state": state, "metrics": metrics}
+
+
+SOUND = [summary("tier1", **{"hit_rate@1": 0.7, "mrr": 0.9, "ndcg@10": 0.9}), summary("tier2", avg_faithfulness=0.95)]
+
+
+@pytest.mark.parametrize(
+    ("summaries", "tier", "metric"),
+    [
+        # Graded worst; among equals the furthest below its bound: 0.3 / 0.6 against 0.6 / 0.7.
+        ([*SOUND, summary("tier3", avg_e2e_score=0.3)], "tier3", "avg_e2e_score"),
+        ([summary("tier2", avg_faithfulness=0.6), summary("tier3", avg_e2e_score=0.3)], "tier3", "avg_e2e_score"),
+        ([summary("tier2", avg_faithfulness=0.1), summary("tier3", avg_e2e_score=0.5)], "tier2", "avg_faithfulness"),
+        # What explains or measures is named only where all that users feel is sound, and then before what is good.
+        ([summary("tier0", silhouette_score=-0.5), summary("tier3", avg_e2e_score=0.5)], "tier3", "avg_e2e_score"),
+        ([*SOUND, summary("tier0", silhouette_score=-0.5)], "tier0", "silhouette_score"),
+        ([*SOUND, summary("judge", consistency_score=0.5)], "judge", "consistency_score"),
+        # All sound: the lowest grade.
+        (SOUND, "tier1", "hit_rate@1"),
+        # A tier is as weak as its worst headline metric.
+        ([summary("tier1", **{"hit_rate@1": 0.9, "mrr": 0.2, "ndcg@10": 0.9})], "tier1", "mrr"),
+    ],
+)
+def test_the_weakest_tier(summaries: list[Document], tier: str, metric: str) -> None:
+    found = weakest(summaries)
+    assert found is not None
+    assert (found.tier, found.metric) == (tier, metric)
+    assert weakest(reversed(summaries)) == found
+
+
+def test_nothing_graded_has_no_weakest() -> None:
+    nothing = [summary("ux", cache_hit_rate=0.1), summary("tier3", avg_e2e_score=None), summary("tier1", "failed")]
+    assert weakest(nothing) is None
+    assert lead(nothing)["en"] == "No tier could be graded: see below what stood in the way."
+
+
+def test_the_first_sentence() -> None:
+    worst = lead([*SOUND, summary("tier3", avg_e2e_score=0.3)])
+    assert worst == {
+        "ru": "Слабее всего вся система: полезность ответа 0.300, а хорошо начинается с 0.6.",
+        "en": "The weakest is the whole system: usefulness of the answer 0.300, where good begins at 0.6.",
+    }
+    assert lead(SOUND)["en"] == "No tier needs attention. The lowest is retrieval: right one first 0.700."
+    assert lead([summary("tier2", avg_faithfulness=0.95)])["en"].startswith("Every graded tier is excellent.")
+
+
+SINCE = {"ru": "19 ноября", "en": "19 November"}
+
+
+def change(tier: str, metric: str, verdict: str, difference: float) -> Document:
+    return {"tier": tier, "metric": metric, "verdict": verdict, "difference": difference}
+
+
+def test_what_changed() -> None:
+    found = changed(
+        [
+            change("tier1", "hit_rate@1", "improved", 0.02),
+            change("tier1", "mrr", "improved", 0.05),
+            change("tier3", "avg_e2e_score", "regressed", -0.1),
+            change("ux", "cache_hit_rate", "inconclusive", 0.3),
+        ],
+        SINCE,
+    )
+    assert found == {
+        "ru": "С 19 ноября: хуже стало — вся система (avg_e2e_score −0.100); лучше стало — поиск (mrr +0.050).",
+        "en": "Since 19 November: worse — the whole system (avg_e2e_score −0.100); better — retrieval (mrr +0.050).",
+    }
+
+
+def test_no_change_and_nothing_certain_are_told_apart() -> None:
+    same = change("tier1", "mrr", "no difference shown", 0.0)
+    assert changed([same], SINCE)["en"] == "No difference shown since 19 November."
+    unsure = change("tier1", "mrr", "inconclusive", 0.1)
+    assert changed([same, unsure], SINCE)["en"] == "Since 19 November nothing changed by more than chance."
+    assert changed([], None)["en"].startswith("There is nothing to compare with yet")
+
+
+@pytest.mark.parametrize("tier", list(TIERS))
+@pytest.mark.parametrize("whole", [True, False])
+def test_every_tier_is_told_in_both_languages(tier: str, whole: bool) -> None:
+    measured = {name: 0.5 for name, metric in METRICS.items() if tier in metric.tiers}
+    kept = measured if whole else {HEADLINES[tier][0]: 0.5}
+    for sentence in (says(summary(tier, **kept)), next_step(summary(tier, **kept))[0]):
+        assert set(sentence) == {"ru", "en"}
+        assert all(text and "{" not in text for text in sentence.values())
+    assert says(summary(tier, **{HEADLINES[tier][0]: None}))
+    assert says(summary(tier, "failed"))["en"] == "The evaluation did not finish; there are no numbers."
+
+
+def test_what_the_numbers_say() -> None:
+    found = says(summary("tier1", **{"hit_rate@1": 0.624, "hit_rate@10": 0.9}))
+    assert found["en"] == "The right one comes first for 62 % of the questions, and is in the first ten for 90 %."
+    by_chance = says(summary("judge", consistency_score=0.78, consistency_score_expected=0.77))
+    assert by_chance["en"].startswith("The judge is no better than chance")
+
+
+@pytest.mark.parametrize(
+    ("values", "begins", "shown"),
+    [
+        ({"hit_rate@1": 0.6, "hit_rate@10": 0.9}, "For another 30 %", {"metric": "hit_rate@1", "max": 0}),
+        ({"hit_rate@1": 0.6, "hit_rate@10": 0.65}, "For 35 %", {"metric": "hit_rate@10", "max": 0}),
+    ],
+)
+def test_retrieval_is_mended_where_most_is_lost(values: dict[str, float], begins: str, shown: Document) -> None:
+    text, kept = next_step(summary("tier1", **values))
+    assert text["en"].startswith(begins)
+    assert kept == shown
+
+
+def test_the_next_step_begins_where_most_answers_fail() -> None:
+    failed = summary("tier3", avg_e2e_score=0.3) | {
+        "failures": {"counts": {"retrieval": 5, "generation": 7, "gate": 0}}
+    }
+    text, kept = next_step(failed)
+    assert "7 of 12" in text["en"]
+    assert kept == {"failure": "generation"}
+
+
+def test_a_stopped_evaluation_says_how_to_go_on() -> None:
+    assert "yarus run tier2 --resume tier2-1" in next_step(summary("tier2", "cancelled"))[0]["en"]
+    assert "invalid" in next_step(summary("tier2", "invalid", avg_faithfulness=0.5))[0]["en"]
+
+
+def test_goals_name_the_metrics_that_answer_them() -> None:
+    found = goals([summary("tier1", mrr=0.7, **{"hit_rate@1": 0.6}), summary("tier3", avg_e2e_score=0.3)])
+    assert [goal["key"] for goal in found] == [goal.key for goal in GOALS]
+    assert [(one["metric"], one["value"]) for one in found[0]["metrics"]] == [("hit_rate@1", 0.6), ("mrr", 0.7)]
+    assert found[2]["metrics"][0]["tier"] == "tier3"
+
+
+def test_every_tier_headline_and_failure_has_its_words() -> None:
+    from tasks.failures import FAILURES
+
+    assert set(HEADLINES) == set(TIER_NAMES) == set(TIERS)
+    assert {name for names in HEADLINES.values() for name in names} == set(LABELS)
+    assert set(STAGES) == set(FAILURES)
+    for texts in (*LABELS.values(), *TIER_NAMES.values(), *STAGES.values(), *SENTENCES.values()):
+        assert set(texts) == {"ru", "en"}
