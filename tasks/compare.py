@@ -16,7 +16,7 @@ from db.errors import InputError, unknown
 from metrics.metric import Metric, Tier
 from metrics.paired import Compared, compare_numbers
 from metrics.statistics import holm
-from metrics.table import metrics_of
+from metrics.table import metric, metrics_of
 from metrics.unpaired import compare_independent
 from tasks.compare_cases import Pairs, changed_cases, common, headline, read_cases, require_cases
 from tasks.compare_numbers import numbers
@@ -108,12 +108,16 @@ def compare_sides(sides: Pairs, declared: Mapping[str, Metric]) -> Document:
 def _declared(a: RowMapping, b: RowMapping, only: Sequence[str]) -> dict[str, Metric]:
     """The metrics that both tiers have, or those of them that were asked for."""
     tiers = [cast(Tier, row["tier"]) for row in (a, b)]
-    declared = {metric.name: metric for metric in metrics_of(tiers[0]) if tiers[1] in metric.tiers}
+    declared = {row.name: row for row in metrics_of(tiers[0]) if tiers[1] in row.tiers}
     if not declared:
         raise InputError(f"tiers {tiers[0]} and {tiers[1]} have no metric in common: there is nothing to compare")
     for name in only:
+        try:
+            metric(name)
+        except ValueError as error:
+            raise InputError(str(error)) from None
         if name not in declared:
-            raise unknown("metric", name, declared, f"in {tiers[0]}")
+            raise unknown(f"metric of {tiers[0]}:", name, declared)
     return {name: declared[name] for name in only} if only else declared
 
 

@@ -278,5 +278,7 @@ def test_the_previous_one_is_found(engine: Engine, plant: Plant) -> None:
 def test_only_the_metrics_asked_for(engine: Engine, plant: Plant) -> None:
     a, b = (plant(**{"mrr": RANKS, "ndcg@5": RANKS, "hit_rate@1": HITS}) for _ in range(2))
     assert list(compare(engine, a, b, only=("ndcg@5",))["metrics"]) == ["ndcg@5"]
-    with pytest.raises(InputError, match=r"no metric 'ndcg@6'; did you mean 'ndcg@5'\? in tier1"):
-        compare(engine, a, b, only=("ndcg@6",))
+    with pytest.raises(InputError, match=r"no metric 'NDCG'; did you mean 'ndcg@10'\?"):
+        compare(engine, a, b, only=("NDCG",))
+    with pytest.raises(InputError, match=r"no metric of tier1: 'avg_bleu'; there are: hit_rate@1"):
+        compare(engine, a, b, only=("avg_bleu",))
