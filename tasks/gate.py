@@ -15,8 +15,8 @@ from db.errors import InputError
 from metrics.metric import Metric
 from metrics.power import fewest_pairs
 from metrics.statistics import bootstrap_interval, compare_paired, holm
-from tasks import files
 from tasks.compare import compare, differences
+from tasks.compare_cases import common, read_cases, require_cases
 from tasks.gate_rules import COSTS, Policy, Rule, measure
 from tasks.report import HEADLINE, Document
 
@@ -118,13 +118,21 @@ def _pinned(engine: Engine, name: str, tier: str, place: str) -> RowMapping:
 def _judged(engine: Engine, row: RowMapping, before: RowMapping | None, rules: Sequence[Rule]) -> list[Document]:
     compared = [rule for rule in rules if rule.kind == "no regression"]
     pairs = dict(zip(compared, _compared(engine, row, before, compared), strict=True)) if compared else {}
-    p_values = [np.nan if pairs[rule].get("p") is None else pairs[rule]["p"] for rule in compared]
-    adjusted = dict(zip(compared, holm(p_values).tolist(), strict=True))
     values = _values(engine, row, [rule for rule in rules if rule.kind != "no regression"])
-    return [
-        _no_regression(rule, pairs[rule], adjusted[rule]) if rule in pairs else _bounded(rule, values[rule])
-        for rule in rules
-    ]
+    judged = regressions(pairs) | {rule: _bounded(rule, found) for rule, found in values.items()}
+    return [judged[rule] for rule in rules]
+
+
+def regressions(pairs: Mapping[Rule, Found]) -> dict[Rule, Document]:
+    """The no-regression rules of one gate, each with its verdict; Holm's method over all of them.
+
+    Args:
+        pairs: the paired difference that each is about, as `tasks.compare` gives it.
+    """
+    adjusted = holm([np.nan if found.get("p") is None else found["p"] for found in pairs.values()])
+    return {
+        rule: _no_regression(rule, found, p) for (rule, found), p in zip(pairs.items(), adjusted.tolist(), strict=True)
+    }
 
 
 def _bounded(rule: Rule, found: Found) -> Document:
@@ -200,7 +208,7 @@ def _invalid(rule: Rule) -> Document:
 def _values(engine: Engine, row: RowMapping, rules: Sequence[Rule]) -> dict[Rule, Found]:
     """The value and interval that each rule is about."""
     stored = {(metric["metric"], metric["stratum"]): metric for metric in journal.metrics_of(engine, row["id"])}
-    cases = _cases(row) if any(rule.metric in COSTS for rule in rules) else None
+    cases = _read(row) if any(rule.metric in COSTS for rule in rules) else None
     found: dict[Rule, Found] = {}
     for rule in rules:
         metric = stored.get((rule.metric, rule.stratum or _headline(row["tier"])))
@@ -227,7 +235,7 @@ def _compared(engine: Engine, row: RowMapping, before: RowMapping | None, rules:
     """The paired difference that each rule is about, from the baseline to the evaluation."""
     if before is None:
         return [{"reason": NO_BASELINE}] * len(rules)
-    both = [_cases(side) for side in (before, row)]
+    both = [_read(side) for side in (before, row)]
     ids = [_within(cases, None)["case_id"] for cases in both]
     if not pc.any(pc.is_in(ids[0], value_set=ids[1].combine_chunks())).as_py():
         return [{"reason": NOTHING_IN_COMMON}] * len(rules)
@@ -254,9 +262,7 @@ def _paired(rule: Rule, before: pa.Table, after: pa.Table) -> Found:
     """The difference of a column that `tasks.compare` leaves out: a cost, or another stratum than the headline."""
     metric: Metric = measure(rule.metric)
     before, after = (_within(cases, rule.stratum) for cases in (before, after))
-    places = {case: place for place, case in enumerate(after["case_id"].to_pylist())}
-    pairs = [(at, places[case]) for at, case in enumerate(before["case_id"].to_pylist()) if case in places]
-    one, other = before.take([at for at, _ in pairs]), after.take([at for _, at in pairs])
+    one, other = common(before, after)
     if metric.aggregate != "mean" or metric.column is None:
         return {"reason": NOT_COMPARED}
     a, b = (_column(cases, metric.column) for cases in (one, other))
@@ -286,10 +292,6 @@ def _column(cases: pa.Table, name: str) -> np.ndarray[Any, np.dtype[np.float64]]
     return np.asarray(cases[name].to_numpy(), dtype=np.float64)
 
 
-def _cases(row: RowMapping) -> pa.Table:
-    if row["parquet"] is None:
-        raise InputError(f"evaluation {row['id']} has no file of cases any more; pin another one or run it anew")
-    try:
-        return files.read(row["parquet"])
-    except (OSError, pa.ArrowInvalid) as error:
-        raise InputError(f"evaluation {row['id']}: its file {row['parquet']} cannot be read: {error}") from None
+def _read(row: RowMapping) -> pa.Table:
+    require_cases(row)
+    return read_cases(row)
