@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 from numpy.typing import NDArray
 from sqlalchemy import Engine
 
@@ -105,14 +106,25 @@ def outcome(log: Log) -> list[str]:
 
 
 def _components(centred: Vectors) -> tuple[Floats, Floats]:
-    """(d, 50) principal axes, each pointing where its largest coordinate is positive, and their shares of variance."""
-    covariance = (centred.T @ centred).astype(np.float64)
-    values, axes = np.linalg.eigh(covariance)
-    order = np.argsort(values)[::-1][: min(DIMENSIONS, max(1, len(centred) - 1))]
-    values, axes = values[order], axes[:, order]
-    total = float(np.trace(covariance))
+    """(d, 50) principal axes, each pointing where its largest coordinate is positive, and their shares of variance.
+
+    From the products of the rows or of the columns, whichever are fewer: both have the same eigenvalues.
+    """
+    n, d = centred.shape
+    products = (centred @ centred.T if n < d else centred.T @ centred).astype(np.float64)
+    most = min(DIMENSIONS, n - 1, d)
+    total = float(np.trace(products))
+    if most < 1 or total <= FLAT:
+        return np.zeros((d, 1)), np.zeros(1)
+    last = len(products) - 1
+    values, axes = scipy.linalg.eigh(products, subset_by_index=(last - most + 1, last))
+    values, axes = values[::-1], axes[:, ::-1]
+    kept = values > total * FLAT
+    values, axes = values[kept], axes[:, kept]
+    if n < d:
+        axes = centred.T.astype(np.float64) @ axes / np.sqrt(values)
     signs = np.sign(axes[np.abs(axes).argmax(axis=0), np.arange(axes.shape[1])])
-    return axes * np.where(signs == 0, 1, signs), np.maximum(values, 0) / total if total > 0 else np.zeros(len(values))
+    return np.asarray(axes * signs), np.asarray(values / total)
 
 
 def _blocks(texts: list[str], model: Embedder, engine: Engine) -> Iterator[Vectors]:

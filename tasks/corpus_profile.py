@@ -16,7 +16,7 @@ ABBREVIATION = re.compile(r"\b(?:[А-ЯЁ]{2,6}|[A-Z]{2,6})\b")
 WORD = re.compile(r"\w+")
 CYRILLIC, LATIN = re.compile("[а-яё]", re.IGNORECASE), re.compile("[a-z]", re.IGNORECASE)
 SHOUTED = 0.7
-"""A text with more capitals than this share of its letters is shouted, and its words are no abbreviations."""
+"""A text of three words or more with a larger share of them in capitals is shouted: they are no abbreviations."""
 MOST = 30
 
 
@@ -98,10 +98,9 @@ def _script(text: str) -> str:
 
 
 def _abbreviations(text: str) -> list[str]:
-    letters = [letter for letter in text if letter.isalpha()]
-    shouted = sum(letter.isupper() for letter in letters) > SHOUTED * len(letters)
-    found: list[str] = ABBREVIATION.findall(text)
-    return [] if shouted and len(WORD.findall(text)) > 1 else found
+    words = WORD.findall(text)
+    shouted = len(words) >= 3 and sum(word.isupper() for word in words) > SHOUTED * len(words)
+    return [] if shouted else ABBREVIATION.findall(text)
 
 
 def _months(first: str, last: str) -> list[str]:
