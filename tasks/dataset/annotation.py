@@ -227,9 +227,10 @@ def _named_relevant(text: str, targets: tuple[set[str], dict[str, str]]) -> list
         ValueError: one is not in the corpus.
     """
     chunks, pages = targets
-    parts = [piece.strip(" []") for piece in re.split(r"[;,\n]", text)]
+    pieces = [piece.strip(" []") for piece in re.split(r"[;,\n]", text)]
+    parts = [word.strip("[]") for piece in pieces for word in ([piece] if piece in chunks else piece.split())]
     named: dict[str, None] = {}
-    for part in (word for piece in parts for word in ([piece] if piece in chunks else piece.split())):
+    for part in parts:
         page = pages.get(canonical_url(part) or "")
         if part not in chunks and page is None:
             raise ValueError(f"no chunk or page {part!r} in the corpus")

@@ -1,0 +1,296 @@
+"""The annotation round trip: what goes out, what comes back from spreadsheets in any state, and what follows."""
+
+import csv
+import io
+import re
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from openpyxl import Workbook, load_workbook
+from sqlalchemy import Engine, text
+
+from db.errors import InputError
+from db.sources import loaded, read_questions, snapshot
+from tasks.dataset import sheets
+from tasks.dataset.annotation import export, import_
+from tasks.dataset.columns import COLUMNS
+from tasks.dataset.priority import priority
+from tasks.dataset.reviews import agreement
+from tests.judged import evaluate, load, question
+
+HEADER = [heading.ru for heading in COLUMNS.values()]
+Make = Callable[..., Path]
+
+
+@pytest.fixture
+def source(at_home: Path, tmp_path: Path, request: pytest.FixtureRequest) -> str:
+    """Ten questions about ten pages, in a source of the test's own."""
+    name = re.sub(r"\W", "_", request.node.name.lower())[:30].strip("_") + "_an"
+    bare = {"ground_truth_answer": None, "relevant_chunk_ids": None, "answerable": None, "origin": None}
+    return load(tmp_path, re.sub("^[^a-z]+", "a", name), [question(i, **(bare if i > 4 else {})) for i in range(10)])
+
+
+@pytest.fixture
+def filled(source: str, tmp_path: Path) -> Make:
+    """Writes a file with these cells, by row and column; the other cells are empty."""
+
+    def make(*rows: Mapping[str, Any], suffix: str = ".xlsx", encoding: str = "utf-8-sig", sep: str = ";") -> Path:
+        path = tmp_path / f"filled{suffix}"
+        lines = [[row.get(name, source if name == "source" else None) for name in COLUMNS] for row in rows]
+        if suffix == ".xlsx":
+            book = Workbook()
+            for line in [HEADER, *lines]:
+                book.active.append(line)
+            book.save(path)
+        else:
+            text = io.StringIO()
+            csv.writer(text, delimiter=sep).writerows([HEADER, *lines])
+            path.write_bytes(text.getvalue().encode(encoding))
+        return path
+
+    return make
+
+
+def rows_of(engine: Engine, name: str, *, all_rows: bool = True) -> dict[str, dict[str, Any]]:
+    where = loaded(engine, name)
+    with snapshot(where) as connection:
+        return {row["question_id"]: row for row in read_questions(connection, where, all_rows=all_rows)}
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".xlsx"])
+def test_the_round_trip(engine: Engine, source: str, tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"out{suffix}"
+    assert export(path, source)["questions"] == 10
+    header, lines = sheets.read(path)
+    assert header == HEADER and len(lines) == 10
+    empty = import_(path, "анна")
+    assert (empty["labelled"], empty["empty"]) == (0, 10)
+    at = {name: place for place, name in enumerate(COLUMNS)}
+    cells = [[cell.text for cell in row] + [""] * (len(HEADER) - len(row)) for _, row in lines]
+    cells[0][at["question_ok"]] = "нет"
+    cells[1][at["relevant"]], cells[1][at["show"]] = "c3; c4", "Да"
+    sheets.write(path, header, cells)
+    document = import_(path, "анна")
+    assert (document["labelled"], document["rejected"], document["half_filled"]) == (2, 1, 2)
+    rows = rows_of(engine, source)
+    first, second = cells[0][at["question_id"]], cells[1][at["question_id"]]
+    assert rows[second]["relevant_chunk_ids"] == ["c3", "c4"] and rows[second]["ground_truth_show"] is True
+    assert rows[first]["review"]["rejected"] is True
+    assert set(rows_of(engine, source, all_rows=False)) == set(rows) - {first}  # it left every evaluation
+
+
+def test_half_filled_rows_count_as_what_is_filled(engine: Engine, source: str, filled: Make) -> None:
+    """A verdict on one thing leaves the log's word on the others as it was."""
+    before = rows_of(engine, source)["7"]
+    assert import_(filled({"question_id": "7", "show": "нет"}), "a")["half_filled"] == 1
+    after = rows_of(engine, source)["7"]
+    assert after["ground_truth_show"] is False
+    assert after["relevant_urls"] == [before["confluence_url"]]  # what had been the fallback
+    assert after["ground_truth_answer"] == before["answer"] and after["origin"] == "manual"
+    import_(filled({"question_id": "7", "notes": "дубль", "question_ok": "да"}), "a")
+    said = rows_of(engine, source)["7"]["review"]["annotators"]["a"]
+    assert (said["show"], said["notes"], said["question_ok"]) == (False, "дубль", True)
+
+
+def test_an_answer_that_is_found_wrong_is_no_reference(engine: Engine, source: str, filled: Make) -> None:
+    rows = [{"question_id": n, "answer_of": "log", "answer_ok": said} for n, said in (("6", "нет"), ("8", "да"))]
+    import_(filled(*rows), "a")
+    after = rows_of(engine, source)
+    assert after["6"]["ground_truth_answer"] is None
+    assert after["8"]["ground_truth_answer"] == after["8"]["answer"]
+
+
+def test_no_chunk_is_relevant(engine: Engine, source: str, filled: Make) -> None:
+    import_(filled({"question_id": "1", "relevant": "Нет"}), "a")
+    after = rows_of(engine, source)["1"]
+    assert (after["relevant_chunk_ids"], after["answerable"]) == ([], False)
+    import_(filled({"question_id": "1", "relevant": "[c2] https://wiki.example/pages/viewpage.action?pageId=3"}), "a")
+    after = rows_of(engine, source)["1"]
+    assert after["relevant_chunk_ids"] == ["c2"] and after["answerable"] is True
+    assert after["relevant_urls"] == ["https://wiki.example/pages/viewpage.action?pageId=3"]
+
+
+@pytest.mark.parametrize(
+    ("encoding", "sep"),
+    [("utf-8", ","), ("utf-8-sig", ";"), ("cp1251", ";"), ("utf-16", "\t"), ("utf-16-le", "\t"), ("utf-16-be", ";")],
+)
+def test_what_excel_saves(engine: Engine, source: str, filled: Make, encoding: str, sep: str) -> None:
+    row = {"question_id": "3", "show": "ДА", "notes": "Заметка; с «кавычками», запятой\nи строкой"}
+    if encoding == "cp1251":
+        row["notes"] = "Заметка; простая"
+    import_(filled(row, suffix=".csv", encoding=encoding, sep=sep), "a")
+    said = rows_of(engine, source)["3"]["review"]["annotators"]["a"]
+    assert (said["show"], said["notes"]) == (True, row["notes"])
+
+
+def test_numbers_and_yes_no_of_a_workbook(engine: Engine, source: str, filled: Make) -> None:
+    import_(filled({"question_id": 3, "show": True}, {"question_id": 4.0, "show": 0, "question_ok": "1"}), "a")
+    rows = rows_of(engine, source)
+    assert (rows["3"]["ground_truth_show"], rows["4"]["ground_truth_show"]) == (True, False)
+
+
+WRONG: dict[str, tuple[list[dict[str, Any]], str]] = {
+    "an extra row": ([{"question_id": "77", "show": "да"}], r"row 2: the source has no question '77'"),
+    "no id": ([{"question_id": "1"}, {"show": "да"}], r"row 3: no question id"),
+    "neither yes nor no": ([{"question_id": "1", "show": "ага"}], r"row 2, показывать: 'ага' is neither yes nor no"),
+    "a date for an id": ([{"question_id": datetime(2026, 2, 1), "show": "да"}], r"row 2: the id became the date 2026"),
+    "a date for chunks": ([{"question_id": "1", "relevant": datetime(2026, 2, 1)}], r"the ids became the date"),
+    "an unknown chunk": ([{"question_id": "1", "relevant": "c1; c77"}], r"row 2, верные .*: no chunk or page 'c77'"),
+    "two labels for one": (
+        [{"question_id": "1", "show": "да"}, {"question_id": "2"}, {"question_id": "1", "show": "нет"}],
+        r"row 4: question '1' is labelled twice, in row 2 too",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_nothing_is_written_of_a_wrong_file(engine: Engine, source: str, filled: Make, name: str) -> None:
+    rows, message = WRONG[name]
+    before = rows_of(engine, source)
+    with pytest.raises(InputError, match=message) as raised:
+        import_(filled(*rows), "a")
+    assert "nothing was imported" in str(raised.value)
+    assert rows_of(engine, source) == before
+
+
+def test_a_good_row_does_not_save_a_file_with_a_wrong_one(engine: Engine, source: str, filled: Make) -> None:
+    before = rows_of(engine, source)
+    many = [{"question_id": str(n), "show": "?"} for n in range(100, 140)]
+    with pytest.raises(InputError) as raised:
+        import_(filled({"question_id": "9", "show": "да"}, *many), "a")
+    assert len(str(raised.value).splitlines()) == 22  # the head, twenty problems, and how many more
+    assert "and 60 more" in str(raised.value)
+    assert rows_of(engine, source) == before
+
+
+def test_files_that_are_none(source: str, filled: Make, tmp_path: Path) -> None:
+    path = filled({"question_id": "1", "show": "да"}, suffix=".csv")
+    lines = path.read_text(encoding="utf-8-sig").splitlines()
+    path.write_text("\n".join(line.rsplit(";", 2)[0] for line in lines), encoding="utf-8")
+    with pytest.raises(InputError, match=r"without the column 'показывать.*'заметки'"):
+        import_(path, "a")
+    for name, content, message in (
+        ("empty.csv", b"", "empty"),
+        ("image.xlsx", b"\x89PNG", "no workbook"),
+        ("half.csv", '"id вопроса;'.encode(), "unexpected end of data"),
+    ):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(InputError, match=message):
+            import_(tmp_path / name, "a")
+    with pytest.raises(InputError, match="cannot be read"):
+        import_(tmp_path / "gone.csv", "a")
+    with pytest.raises(InputError, match=r"ends in \.csv or \.xlsx"):
+        export(tmp_path / "out.ods", source)
+    with pytest.raises(InputError, match="annotator"):
+        import_(filled({"question_id": "1", "show": "да"}), " ")
+    with pytest.raises(InputError, match=r"names the sources other, .*--into"):
+        import_(filled({"question_id": "1", "show": "да"}, {"question_id": "2", "source": "other", "show": "да"}), "a")
+
+
+def test_nothing_is_a_formula(at_home: Path, tmp_path: Path) -> None:
+    """Neither in CSV nor in a workbook; ids come back as they were."""
+    evil = '=HYPERLINK("http://x.example";"нажми")'
+    rows = [question(1, id="=1+1", question=evil), question(2, id="-2", question="@SUM(A1)", answer="+79271234567")]
+    name = load(tmp_path, "formulas", rows)
+    for suffix in (".csv", ".xlsx"):
+        path = tmp_path / f"out{suffix}"
+        export(path, name)
+        if suffix == ".xlsx":
+            cells = [cell for row in load_workbook(path).active.iter_rows() for cell in row if cell.value]
+            assert {cell.data_type for cell in cells} == {"s"}
+            texts = [cell.value for cell in cells]
+        else:
+            texts = [
+                cell for row in csv.reader(io.StringIO(path.read_text("utf-8-sig")), delimiter=";") for cell in row
+            ]
+        assert not [one for one in texts if one.startswith(("=", "+", "-", "@"))]
+        assert import_(path, "a")["rows"] == 2
+        _, lines = sheets.read(path)
+        assert {cells[0].text for _, cells in lines} == {"=1+1", "-2"}
+
+
+def test_exports_have_pseudonyms(at_home: Path, tmp_path: Path) -> None:
+    asked = "я Иванов Иван Иванович, тел. +7 927 123-45-67, почта ivan@mail.ru"
+    name = load(tmp_path, "private", [question(1, question=asked, answer=f"Записали: {asked}")])
+    export(tmp_path / "out.csv", name)
+    text = (tmp_path / "out.csv").read_text("utf-8-sig")
+    assert not re.search(r"Иванов|927|@", text)
+    found = re.findall(r"\[(имя|телефон|почта) ([0-9a-f]{6})\]", text)
+    assert len(found) >= 6 and len(set(found)) == 3  # the same person has the same pseudonym in every text
+    assert (at_home / "pseudonyms.key").stat().st_mode & 0o777 == 0o600
+
+
+def test_what_teaches_most_comes_first(source: str, tmp_path: Path) -> None:
+    """Questions that an evaluation failed on stand before those that it answered, with the reasons said."""
+    rows = [question(i, relevant_chunk_ids=[f"c{(i + 5) % 10 if i in (4, 8) else i}"]) for i in range(10)]
+    name = load(tmp_path, "ranked_first", rows)
+    ran = evaluate("tier1", source=name)
+    document = export(tmp_path / "out.csv", name, [ran["evaluation_id"]], limit=3)
+    _, lines = sheets.read(tmp_path / "out.csv")
+    hits = {row["question_id"] for row in _cases(ran) if row["hit_rate@10"] == 1}
+    assert document["questions"] == 3
+    worth = [priority([case for case in _cases(ran) if case["question_id"] == cells[0].text]) for _, cells in lines]
+    assert [sum(of.values()) for of in worth] == sorted((sum(of.values()) for of in worth), reverse=True)
+    assert hits  # most are found, so that there was something to order
+    with pytest.raises(InputError, match="its source is"):
+        export(tmp_path / "out.csv", source, [ran["evaluation_id"]])
+
+
+def _cases(ran: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return pq.ParquetFile(ran["parquet"]).read().to_pylist()
+
+
+def test_priorities() -> None:
+    assert priority([]) == {}
+    assert priority([{"status": "ok", "faithfulness": 1.0, "hit_rate@10": 1.0}]) == {}
+    assert priority([{"status": "ok", "e2e_score": 0.5}]) == {"uncertainty": 1.0}
+    apart = priority([{"status": "ok", "e2e_score": 1.0}, {"status": "ok", "e2e_score": 0.0}])
+    assert apart == {"disagreement": 1.0, "failure": 1.0}
+    assert priority([{"status": "sut_error"}]) == {"failure": 1.0}
+    assert priority([{"status": "unlabelled"}]) == {"unlabelled": 0.5}
+    assert priority([{"status": "ok", "decision": True, "shown": False}]) == {"disagreement": 1.0}
+    assert priority([{"status": "ok", "mean_abs_difference": 0.25}]) == {"disagreement": 0.25}
+
+
+def test_two_annotators_agree_or_not(engine: Engine, source: str, filled: Make) -> None:
+    """Kappa by hand: 10 questions, 8 equal, one says yes 5 times, the other 5: (0.8 - 0.5) / (1 - 0.5) = 0.6."""
+    first = ["да"] * 5 + ["нет"] * 5
+    second = ["да"] * 4 + ["нет"] * 5 + ["да"]
+    with pytest.raises(InputError, match="nobody has labelled it"):
+        agreement(source)
+    import_(filled(*({"question_id": str(n), "show": said} for n, said in enumerate(first))), "первый")
+    assert agreement(source)["pairs"] == []
+    import_(filled(*({"question_id": str(n), "show": said} for n, said in enumerate(second))), "второй")
+    document = agreement(source)
+    assert document["annotators"] == {"второй": 10, "первый": 10}
+    (show,) = (pair for pair in document["pairs"] if pair["field"] == "show")
+    assert (show["n"], show["agreement"]) == (10, 0.8)
+    assert show["kappa"] == pytest.approx(0.6)
+    assert show["ci_low"] < 0.6 < show["ci_high"]
+    (nothing,) = (pair for pair in document["pairs"] if pair["field"] == "question_ok")
+    assert (nothing["n"], nothing["kappa"], nothing["reason"]) == (0, None, "no question in common")
+
+
+def test_the_majority_decides_and_the_last_word_where_there_is_none(engine: Engine, source: str, filled: Make) -> None:
+    for annotator, said in (("a", "да"), ("b", "нет")):
+        import_(
+            filled({"question_id": "2", "question_ok": said, "relevant": "c5" if said == "да" else "c6"}), annotator
+        )
+    rows = rows_of(engine, source)
+    assert rows["2"]["review"]["rejected"] is True and rows["2"]["relevant_chunk_ids"] == ["c6"]
+    import_(filled({"question_id": "2", "question_ok": "да", "relevant": "c5"}), "c")
+    rows = rows_of(engine, source)
+    assert rows["2"]["review"]["rejected"] is False and rows["2"]["relevant_chunk_ids"] == ["c5"]
+
+
+def test_the_source_keeps_its_origin(engine: Engine, source: str, filled: Make) -> None:
+    statement = text("SELECT origin FROM yarus.source WHERE name = :name")
+    with engine.connect() as connection:
+        before = connection.scalar(statement, {"name": source})
+    import_(filled({"question_id": "1", "show": "да"}), "a")
+    with engine.connect() as connection:
+        assert connection.scalar(statement, {"name": source}) == before
