@@ -12,7 +12,7 @@ from db import case_sets, tables
 from db.engine import reaching
 from db.journal import FINISHED
 from db.sources import Source
-from db.tables import analysis, call, case_set, case_set_row, embedding, evaluation
+from db.tables import analysis, call, case_set, case_set_row, embedding, evaluation, nightly_verdict
 
 USED_VECTORS = ("embedder_identity", "similarity_embedder")
 """What of the resolved parameters names the embedders whose vectors an evaluation used."""
@@ -36,6 +36,15 @@ def last_of_their_keys(rows: Sequence[RowMapping]) -> set[str]:
     for row in rows:
         if row["state"] == "completed":
             newest.setdefault(row["comparability_key"], row["id"])
+    return set(newest.values())
+
+
+def last_good(engine: Engine) -> set[str]:
+    """The ids of the newest evaluations of every comparability key that a night called good; nights compare with them."""
+    good = select(evaluation.c.id, evaluation.c.comparability_key).join(nightly_verdict)
+    good = good.where(nightly_verdict.c.verdict.in_(("good", "accepted"))).order_by(evaluation.c.started_at)
+    with reaching(engine), engine.connect() as connection:
+        newest = {row.comparability_key: row.id for row in connection.execute(good)}
     return set(newest.values())
 
 

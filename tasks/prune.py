@@ -55,7 +55,8 @@ def plan(
         keep_last: of every tier and source the newest finished ones stay, whatever their age.
         gates: gate files whose baselines stay.
         with_calls: replies in the call store that are as old, and vectors of embedders that no evaluation left used.
-        everything: also the last completed evaluation of a comparability key, which trends and comparisons need.
+        everything: also the last completed evaluation of a comparability key, and the last that a night called good,
+            which trends, comparisons and incidents need.
 
     Raises:
         InputError: a gate file cannot be read, or pins an evaluation that there is none of.
@@ -67,6 +68,7 @@ def plan(
     staying = {
         "pinned": pinned,
         "newest": retention.newest_of_their_kind(rows, keep_last),
+        "last good": set() if everything else retention.last_good(engine),
         "last of key": set() if everything else retention.last_of_their_keys(rows),
         "running": {row["id"] for row in rows if row["state"] == "running"},
     }

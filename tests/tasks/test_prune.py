@@ -12,7 +12,7 @@ from sqlalchemy import Engine, insert, select, text
 from db import journal, retention
 from db.engine import own
 from db.errors import InputError
-from db.tables import call, embedding, evaluation
+from db.tables import call, embedding, evaluation, nightly_verdict
 from tasks import prune as pruning
 from tasks.prune import age, plan, prune
 from tasks.run import Run
@@ -94,6 +94,17 @@ def test_the_last_completed_one_of_a_key_stays_unless_all_go(make: Make, apart: 
     assert planned.kept["last of key"] == 2
     everything = plan(apart, older_than=LONG_AGO, everything=True)
     assert {row["id"][-4:] for row in everything.evaluations} == {"aaaa", "bbbb", "cccc", "dddd"}
+
+
+def test_what_nights_compare_with_stays_though_newer_ones_are_there(make: Make, apart: Engine, place: Path) -> None:
+    good, bad, older = make("aaaa", days=2001), make("bbbb", days=2000), make("cccc", days=2002)
+    verdicts = {good: "good", bad: "regressed", older: "accepted"}
+    with apart.begin() as connection:
+        rows = [{"evaluation_id": name, "verdict": said, "changes": []} for name, said in verdicts.items()]
+        connection.execute(insert(nightly_verdict), rows)
+    planned = plan(apart, older_than=LONG_AGO)
+    assert [row["id"] for row in planned.evaluations] == [older]
+    assert planned.kept == {"last good": 1, "last of key": 1}
 
 
 def test_the_newest_stay_whatever_their_age(make: Make, apart: Engine, place: Path) -> None:
