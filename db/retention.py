@@ -40,7 +40,7 @@ def last_of_their_keys(rows: Sequence[RowMapping]) -> set[str]:
 
 
 def last_good(engine: Engine) -> set[str]:
-    """The ids of the newest evaluations of every comparability key that a night called good; nights compare with them."""
+    """The ids of the newest evaluation of every comparability key that a night called good: nights compare with it."""
     good = select(evaluation.c.id, evaluation.c.comparability_key).join(nightly_verdict)
     good = good.where(nightly_verdict.c.verdict.in_(("good", "accepted"))).order_by(evaluation.c.started_at)
     with reaching(engine), engine.connect() as connection:
