@@ -113,9 +113,9 @@ def erase(engine: Engine, found: Found, *, dry_run: bool) -> dict[str, Any]:
         for row in found.evaluations:
             if row["id"] in found.rows and _ours(row):
                 _rewrite(engine, row, found)
-    last = remove and not away  # what they are found by
-    document["case_set_rows"] = retention.frozen_with(engine, name, found.question_ids, remove=last)
-    return document | retention.questions_of(found.source, found.question_ids, remove=last)
+    last = set() if away else found.question_ids  # what the rows elsewhere will be found by stays
+    document["case_set_rows"] = retention.frozen_with(engine, name, last, remove=remove)
+    return document | retention.questions_of(found.source, last, remove=remove)
 
 
 def _search(row: RowMapping, found: Found) -> None:
