@@ -1,7 +1,7 @@
 """`yarus dataset`: freezes case sets, has questions labelled, brings sets in, looks for what is wrong with labels."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -75,6 +75,20 @@ def split(name: str, at: str, into: tuple[str, str], as_json: bool) -> None:
     if moment is None:
         raise click.UsageError("--at: a date is needed")
     _tell(split(name, moment, into), print_split, as_json=as_json)
+
+
+@dataset.command("import")
+@click.argument("kind", type=click.Choice(["ragas", "langfuse"]))
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--into", "name", required=True, metavar="NAME", help="The source to fill.")
+@click.option("--language", type=click.Choice(["ru", "en"]), help="Of the texts; default: YARUS_LANGUAGE.")
+@as_json
+def import_(kind: Literal["ragas", "langfuse"], file: Path, name: str, language: str | None, as_json: bool) -> None:
+    """Fill a source with a test set that ragas or Langfuse has exported (.json, .jsonl, .csv, .parquet)."""
+    from flows.commands_load import _checked, _fill
+    from tasks.dataset.foreign import read
+
+    _fill(read(file, kind), _checked(name, file.stem), language, origin=f"{kind} {file.name}", as_json=as_json)
 
 
 @dataset.command()
