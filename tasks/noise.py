@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from sqlalchemy import Engine, select
 
@@ -13,6 +14,7 @@ from metrics.intervals import group_codes, group_totals, normal_quantile
 from metrics.metric import Metric, Tier
 from metrics.table import metrics_of
 from tasks import files
+from tasks.compare_cases import common
 
 NEWEST = 10
 """A/A pairs that are read, so that a long history does not slow down the reader."""
@@ -79,12 +81,19 @@ def _pairs(engine: Engine, comparability_key: str) -> Iterator[tuple[Tier, pa.Ta
         rows = connection.execute(found).all()
     for tier, *paths in rows:
         try:
-            one, other = (files.read(path) for path in paths)
+            one, other = (_read(path, tier) for path in paths)
         except (OSError, pa.ArrowInvalid):  # pruned or broken: the other pairs still tell
             continue
-        places = {case: place for place, case in enumerate(other["case_id"].to_pylist())}
-        common = [(at, places[case]) for at, case in enumerate(one["case_id"].to_pylist()) if case in places]
-        yield tier, one.take([at for at, _ in common]), other.take([at for _, at in common])
+        yield tier, *common(one, other)
+
+
+def _read(path: str, tier: Tier) -> pa.Table:
+    """What is measured of the cases, without their texts."""
+    filesystem, name = files.store(path)
+    with filesystem.open(name, "rb") as opened:
+        file = pq.ParquetFile(opened, pre_buffer=False)  # by this thread alone, as files.parquet does
+        wanted = {"case_id", "group", *(metric.column for metric in metrics_of(tier))}
+        return file.read(columns=[column for column in file.schema_arrow.names if column in wanted], use_threads=False)
 
 
 def _square(metric: Metric, first: pa.Table, second: pa.Table) -> tuple[float, int] | None:

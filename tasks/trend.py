@@ -117,7 +117,8 @@ def _chosen(
     rows: Sequence[RowMapping], metric: Metric, tier: str | None, source: str | None, *, anchor: bool
 ) -> tuple[str, str | None, list[RowMapping]]:
     """Tier, source and the evaluations of one line."""
-    anchors = [row["anchor"] for row in rows if row["anchor"] and tier in (None, row["tier"])]
+    asked = [row for row in rows if tier in (None, row["tier"]) and source in (None, row["source"])]
+    anchors = [row["anchor"] for row in asked if row["anchor"]]
     if anchor:
         rows = [row for row in rows if anchors and row["anchor"] == anchors[-1]]
     else:

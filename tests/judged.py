@@ -40,7 +40,8 @@ def evaluate(tier: str, **parameters: Any) -> Document:
                     patch.setattr(place, name, value.fn)
         patch.setattr(logging.getLogger("yarus"), "handlers", [])  # Prefect's own, which wants a flow run
         flow = getattr(module, tier)
-        summary: Document = asyncio.run(flow.fn(TIERS[tier].model_validate(parameters)))  # type: ignore[index]
+        done = asyncio.run(flow.fn(TIERS[tier].model_validate(parameters)))  # type: ignore[index]
+    summary: Document = done if isinstance(done, dict) else done.data  # an invalid evaluation ends in a state
     return summary
 
 

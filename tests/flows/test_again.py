@@ -20,7 +20,7 @@ from tasks.trend import trend
 from tests.conftest import CommandLine
 from tests.histories import source_name, with_cases
 from tests.judged import evaluate, load, question, roles, rows_of, use, value
-from tests.tasks.conftest import Chaos, scores
+from tests.tasks.conftest import Chaos, says, scores
 
 Document = dict[str, Any]
 N = 40
@@ -89,11 +89,13 @@ def test_an_anchor_tells_the_drift_of_the_judge(judge: Chaos, engine: Engine, tm
     assert [night["evaluation_id"] for night in live["nights"]] == [first["evaluation_id"]]
 
 
-def test_a_gate_can_be_repeated_too(at_home: Path, tmp_path: Path) -> None:
+def test_a_gate_can_be_repeated_too(judge: Chaos, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    use(monkeypatch, roles(judge.url, "gate"))
+    judge.script = lambda number, request: says("да")
     first = evaluate("judge_pipeline", source=load(tmp_path, "gate_again", [question(i) for i in range(12)]))
     again = evaluate("judge_pipeline", again=first["evaluation_id"])
     assert again["comparability_key"] == first["comparability_key"]
-    assert again["source"] == "gate_again"
+    assert (again["source"], len(judge.requests)) == ("gate_again", 24)
 
 
 def test_what_makes_no_pair(judge: Chaos, engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

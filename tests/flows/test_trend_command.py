@@ -63,7 +63,7 @@ def test_breaks_are_said_with_the_command_that_explains_them(at_home: Path, engi
 
 
 def test_a_history_that_does_not_exist_yet(at_home: Path) -> None:
-    assert "yarus run tier3" in asked("corpus_bleu", "--tier", "tier3", "--source", source_name()).stdout
+    assert "yarus run tier3" in asked("avg_rubric_of_nobody", "--tier", "tier3", "--source", source_name()).stdout
 
 
 def test_a_typo_names_the_nearest(at_home: Path) -> None:

@@ -120,7 +120,7 @@ def test_repeated_and_reused_evaluations_are_no_nights_and_an_anchor_is_a_line_o
 
 
 def test_nothing_is_a_history_too(engine: Engine) -> None:
-    found = trend(engine, "corpus_bleu", tier="tier3", source=source_name())
+    found = trend(engine, "avg_rubric_of_nobody", tier="tier3", source=source_name())
     assert (found["nights"], found["first_out"], found["noise"]) == ([], None, None)
 
 
