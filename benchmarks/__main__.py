@@ -22,6 +22,7 @@ AREAS = (
     "compare",
     "audit",
     "trend",
+    "report",
 )
 
 

@@ -1,10 +1,11 @@
 """The cases of an evaluation as a page holds them: what the list needs, and what an opened case needs beside it."""
 
-import math
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from tasks.pages.packing import packed
 
@@ -41,7 +42,7 @@ def column(values: pa.ChunkedArray) -> Any:
     """A column for JSON: numbers rounded, texts that repeat kept once."""
     kind = values.type
     if pa.types.is_floating(kind):
-        return [_rounded(value) for value in values.to_pylist()]
+        return _rounded(values.to_numpy())
     if pa.types.is_timestamp(kind):
         return pc.strftime(values, format="%Y-%m-%d %H:%M").to_pylist()
     if pa.types.is_string(kind) and len(values) > 1:
@@ -49,14 +50,17 @@ def column(values: pa.ChunkedArray) -> Any:
         if len(encoded.dictionary) * 2 < len(values):
             return {"texts": encoded.dictionary.to_pylist(), "codes": encoded.indices.to_pylist()}
     if pa.types.is_list(kind) and pa.types.is_floating(kind.value_type):
-        return [None if row is None else [_rounded(value) for value in row] for row in values.to_pylist()]
+        return [None if row is None else _rounded(np.array(row, dtype=float)) for row in values.to_pylist()]
     return values.to_pylist()
 
 
-def _rounded(value: float | None) -> float | None:
-    if value is None or not math.isfinite(value):
-        return None
-    return round(value, DIGITS)
+def _rounded(values: NDArray[np.float64]) -> list[float | None]:
+    """The values in few digits; what is not measured, or not finite, as None."""
+    rounded = np.round(values, DIGITS)
+    if np.isfinite(rounded).all():
+        found: list[float | None] = rounded.tolist()
+        return found
+    return [value if value == value and abs(value) != np.inf else None for value in rounded.tolist()]
 
 
 def _says_something(values: pa.ChunkedArray) -> bool:

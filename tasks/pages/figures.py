@@ -25,7 +25,18 @@ NOT_FOUND = "@w:not found"
 TAIL = 98
 """Percent of the times that are shown one by one; the rest is the last bar."""
 SHORT, TALL = 200, 260
+MAP = 460
 """Pixels."""
+MAP_COLOURS = {
+    "text": "@c:grey",
+    "unknown": "@c:muted",
+    "hit": "@c:accent",
+    "miss": "@c:attention",
+    "missing": "@c:lost",
+}
+MAP_SYMBOLS = {"miss": "diamond", "missing": "x"}
+LABEL = 90
+"""Characters of a label."""
 
 
 def distributions(tier: Any, cases: pa.Table) -> list[dict[str, Any]]:
@@ -129,6 +140,43 @@ def trend(document: dict[str, Any]) -> Figure:
     return _figure(traces, shapes=shapes, height=TALL, xaxis={"type": "date", "tickformat": "%Y-%m-%d", "nticks": 6})
 
 
+def corpus_map(document: dict[str, Any]) -> Figure:
+    """Questions by what came of them, over the texts of the corpus.
+
+    Args:
+        document: columns x, y, kind, outcome and text, as tasks.corpus keeps them.
+    """
+    kinds = [
+        "text" if kind == "chunk" else outcome
+        for kind, outcome in zip(document["kind"], document["outcome"], strict=True)
+    ]
+    traces = [_dots(document, kinds, name, colour) for name, colour in MAP_COLOURS.items() if name in kinds]
+    legend = {"orientation": "h", "y": 1.08, "x": 0}
+    figure = _figure(traces, height=MAP, showlegend=True, legend=legend, hovermode="closest")
+    for axis in ("xaxis", "yaxis"):
+        figure["layout"][axis] |= {"showticklabels": False, "showgrid": False, "zeroline": False}
+    return figure
+
+
+def _dots(document: dict[str, Any], kinds: Sequence[str], name: str, colour: str) -> dict[str, Any]:
+    at = [number for number, kind in enumerate(kinds) if kind == name]
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": f"@w:map {name}",
+        "x": [document["x"][number] for number in at],
+        "y": [document["y"][number] for number in at],
+        "text": [_plain(document["text"][number]) for number in at],
+        "hovertemplate": "%{text}<extra></extra>",
+        "marker": {"color": colour, "size": 6, "opacity": 0.75, "symbol": MAP_SYMBOLS.get(name, "circle")},
+    }
+
+
+def _plain(text: str | None) -> str:
+    """A text for Plotly's labels, which would take some of it for markup; as long as a label may be."""
+    return (text or "")[:LABEL].replace("&", "&amp;").replace("<", "&lt;").replace("%{", "% {")
+
+
 def _segment(nights: list[dict[str, Any]]) -> list[dict[str, Any]]:
     at = [night["started_at"] for night in nights]
     low, high = ([night[end] for night in nights] for end in ("ci_low", "ci_high"))
@@ -150,7 +198,7 @@ def _points(nights: list[dict[str, Any]], colour: str, *, size: int, symbol: str
         "mode": "markers",
         "x": [night["started_at"] for night in nights],
         "y": [night["value"] for night in nights],
-        "text": [night["sut_label"] or night["evaluation_id"] for night in nights],
+        "text": [_plain(night["sut_label"] or night["evaluation_id"]) for night in nights],
         "line": {"color": colour, "width": 2},
         "marker": {"color": colour, "size": size, "symbol": symbol, "line": {"width": 2, "color": colour}},
         "hovertemplate": "%{x|%Y-%m-%d %H:%M}<br>%{y:.3f}<br>%{text}<extra></extra>",

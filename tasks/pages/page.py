@@ -12,7 +12,7 @@ from markupsafe import Markup
 from sqlalchemy import Engine
 
 from tasks import guidance
-from tasks.pages import words
+from tasks.pages import corpus, words
 from tasks.pages.changes import add_comparisons, changes, comparison, trends
 from tasks.pages.data import Entry, described
 from tasks.pages.numbers import shown
@@ -73,6 +73,11 @@ def render(engine: Engine, shown_entries: list[Entry], language: str) -> str:
         history["id"] = f"trend-{number}"
         figures[history["id"]] = history.pop("figure")
     packs["plotly"] = packed_plotly()
+    described_corpus = corpus.stored(engine, shown_entries[0].row["source"])
+    if described_corpus is not None:
+        drawn = described_corpus.pop("figure")
+        described_corpus["map"] = drawn and {"id": "map", "height": drawn["layout"]["height"]}
+        figures |= {"map": drawn} if drawn else {}
     summaries = [entry.summary for entry in shown_entries if entry.key == entry.tier]
     titles = {
         name: f"{words.WORDS['report'][name]} · {shown_entries[0].row['source']} · Yarus" for name in words.LANGUAGES
@@ -90,6 +95,7 @@ def render(engine: Engine, shown_entries: list[Entry], language: str) -> str:
         advised=_in_order(evaluations),
         goals=guidance.goals(summaries),
         trends=histories,
+        corpus=described_corpus,
         packs=packs,
         script=script(SCRIPTS),
         data=as_script(

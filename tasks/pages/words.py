@@ -229,6 +229,33 @@ WORDS: dict[str, Text] = {
     },
     "first out": {"ru": "Вышло за пределы обычного: {id}", "en": "Out of the usual: {id}"},
     "noise": {"ru": "Сама по себе колеблется на ±{band}", "en": "Moves by itself within ±{band}"},
+    # the corpus
+    "corpus": {"ru": "Корпус", "en": "Corpus"},
+    "corpus question": {
+        "ru": "О чём спрашивают и есть ли об этом тексты?",
+        "en": "What do people ask, and is it written?",
+    },
+    "used chunks": {"ru": "Фрагментов находилось", "en": "Chunks ever retrieved"},
+    "used pages": {"ru": "Страниц находилось", "en": "Pages ever retrieved"},
+    "write next": {"ru": "О чём написать", "en": "What to write next"},
+    "write next hint": {
+        "ru": "Темы, где ответа в корпусе больше всего не хватает.",
+        "en": "Topics for which the corpus lacks an answer most often.",
+    },
+    "questions without": {"ru": "без ответа: {n}", "en": "without an answer: {n}"},
+    "dead": {"ru": "Что не нашлось ни разу", "en": "Never retrieved"},
+    "dead hint": {"ru": "Устарело, повторяется или плохо ищется.", "en": "Outdated, repeated, or hard to find."},
+    "map": {"ru": "Карта вопросов и текстов", "en": "Map of questions and texts"},
+    "map hint": {
+        "ru": "Серые точки — тексты, цветные — вопросы; рядом лежит похожее. Где вопросы без серых точек, там не о чем "
+        "отвечать. Две оси передают лишь часть сходства.",
+        "en": "Grey dots are texts, coloured ones questions; what is alike lies near. Questions without grey dots have "
+        "nothing to be answered from. Two axes hold only a part of the likeness.",
+    },
+    "topic": {"ru": "Тема", "en": "Topic"},
+    "topic found": {"ru": "Нужное находится", "en": "Found"},
+    "topic failed": {"ru": "Ответ плох", "en": "Answer fails"},
+    "topic missing": {"ru": "Нет ответа в корпусе", "en": "Not in the corpus"},
     # the foot
     "evaluation": {"ru": "Прогон", "en": "Evaluation"},
     "key": {"ru": "Ключ сравнимости", "en": "Comparability key"},
@@ -308,6 +335,11 @@ SCRIPT: dict[str, Text] = {
     "empty": {"ru": "пусто", "en": "empty"},
     "yes": {"ru": "да", "en": "yes"},
     "no": {"ru": "нет", "en": "no"},
+    "map hit": {"ru": "нужное найдено", "en": "found"},
+    "map miss": {"ru": "не найдено", "en": "not found"},
+    "map missing": {"ru": "ответа нет в корпусе", "en": "not in the corpus"},
+    "map unknown": {"ru": "неизвестно", "en": "unknown"},
+    "map text": {"ru": "тексты", "en": "texts"},
     "not found": WORDS["not found"],
     **{f"list {name}": WORDS[name] for name in ("broke", "fixed", "changed_status")},
     **{f"stratum {name}": WORDS[name] for name in ("confirmed", "agreement", "contradicted")},

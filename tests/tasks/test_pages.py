@@ -1,4 +1,4 @@
-"""What a report is made of: data that no text can break out of, numbers, figures, and what it says of what is missing."""
+"""What a report is made of: data that no text breaks out of, numbers, figures, and what it says of what is missing."""
 
 import base64
 import gzip
