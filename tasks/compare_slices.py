@@ -46,7 +46,7 @@ def labels_of(pairs: Pairs) -> dict[str, list[str | None]]:
     """The slice that each case is in, by kind of slice; None where it is in none."""
     questions = pairs.a["question"].to_pylist()
     labels: dict[str, list[Any]] = {
-        "topic": _column(pairs, "cluster"),
+        "topic": _column(pairs, "cluster" if "cluster" in pairs.a.column_names else "topic"),
         "page": _column(pairs, "page"),
         "group": _column(pairs, "group"),
         "length": _lengths(questions),

@@ -135,6 +135,8 @@ def _cases(
         status=[status for status, _ in states],
         reason=[reason for _, reason in states],
         group=[_group(question, known, unit, pages) for question, known in zip(questions, kept, strict=True)],
+        topic=[question.get("cluster") for question in questions],
+        page=[_page(known, unit, pages) for known in kept],
         labelled=[[f"{name}={grade:g}" for name, grade in of.items()] for of in labels],
         relevant=[list(known) for known in kept],
         grades=[list(known.values()) if graded else None for known in kept],
@@ -201,6 +203,11 @@ def _group(question: Row, known: Labels, unit: Unit, pages: dict[str, str | None
     """Questions of one user, or about one page, are not independent."""
     if question["user_id"] is not None:
         return f"user {question['user_id']}"
+    return _page(known, unit, pages)
+
+
+def _page(known: Labels, unit: Unit, pages: dict[str, str | None]) -> str | None:
+    """The page of the first that is relevant."""
     name = next(iter(known), None)
     return pages.get(name) if name is not None and unit == "chunk" else name
 
