@@ -92,7 +92,10 @@ def test_an_anchor_tells_the_drift_of_the_judge(judge: Chaos, engine: Engine, tm
 def test_a_gate_can_be_repeated_too(judge: Chaos, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     use(monkeypatch, roles(judge.url, "gate"))
     judge.script = lambda number, request: says("да")
-    first = evaluate("judge_pipeline", source=load(tmp_path, "gate_again", [question(i) for i in range(12)]))
+    first = evaluate(
+        "judge_pipeline", source=load(tmp_path, "gate_again", [question(i, ground_truth_show=True) for i in range(12)])
+    )
+    assert first["state"] == "completed", (first["error"], first["statuses"])
     again = evaluate("judge_pipeline", again=first["evaluation_id"])
     assert again["comparability_key"] == first["comparability_key"]
     assert (again["source"], len(judge.requests)) == ("gate_again", 24)
