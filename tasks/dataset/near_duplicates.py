@@ -1,10 +1,10 @@
 """Texts that say almost the same: MinHash finds candidates, the edit distance decides.
 
 Two texts are near-duplicates if they are not equal once normalised (case, ё, punctuation, white space), have an Indel
-similarity of at least `SIMILAR` with their words in either order, the same digits, and if the words that only one of
-them has are alike too: «зимняя сессия» is no «летняя сессия», however many letters they share. Pairs that share no band
-of their MinHash signatures (24 bands of 3 values over sets of character trigrams) are not looked at: of pairs with a
-Jaccard similarity of 0.7 that is one in 24,000, of pairs with 0.5 one in 25.
+similarity of at least `SIMILAR` (their words as they stand, or in the order of letters), the same digits and negations,
+and if the words that only one of them has are alike too: «зимняя сессия» is no «летняя сессия», however many letters
+they share. Pairs that share no band of their MinHash signatures (24 bands of 3 values over sets of character trigrams)
+are not looked at: of pairs with a Jaccard similarity of 0.7 that is one in 24,000, of pairs with 0.5 one in 25.
 
 Reference: Broder 1997, On the resemblance and containment of documents.
 """
@@ -31,7 +31,8 @@ CROWD = 30
 BLOCK = 20_000
 WORD = re.compile(r"\w+")
 DIGITS = re.compile(r"\d+")
-IDLE = COMMON - {"не", "нет", "без", "not", "no"}
+DENIALS = {"не", "нет", "ни", "без", "not", "no", "without"}
+IDLE = COMMON - DENIALS
 """Words that change nothing when they are left out."""
 
 
@@ -91,6 +92,8 @@ def _same_rest(one: str, other: str) -> bool:
     if sorted(DIGITS.findall(one)) != sorted(DIGITS.findall(other)):
         return False
     left, right = one.split(), other.split()
+    if sorted(DENIALS & set(left)) != sorted(DENIALS & set(right)):
+        return False
     rest = ["".join(w for w in words if w not in others and w not in IDLE)
             for words, others in ((left, right), (right, left))]  # fmt: skip
     return rest == ["", ""] or fuzz.ratio(*rest) >= 100 * ALIKE
