@@ -18,7 +18,7 @@ from db.errors import InputError
 from db.sources import Source, read_questions, snapshot
 from tasks import files
 from tasks.connect import source as source_of
-from tasks.prune import in_results
+from tasks.prune import in_results, work_folder
 from tasks.run import bury_the_dead
 from tasks.settings import settings
 
@@ -91,7 +91,7 @@ def erase(engine: Engine, found: Found, *, dry_run: bool) -> dict[str, Any]:
     nothing = not (found.question_ids or theirs)
     paying = set() if nothing else theirs | {row["id"] for row in found.evaluations if row["parquet"] is None}
     hashes = {hashlib.sha256(text.encode("utf-8", "replace")).digest() for text in found.texts}
-    folders = [] if nothing else [folder for row in found.evaluations if (folder := _work(row["id"])).exists()]
+    folders = [] if nothing else [folder for row in found.evaluations if (folder := work_folder(row["id"])).exists()]
     reports = list(_reports(theirs))
     document: dict[str, Any] = {
         "user": found.user,
@@ -167,10 +167,6 @@ def _rewrite(engine: Engine, row: RowMapping, found: Found) -> None:
 
 def _ours(row: RowMapping) -> bool:
     return in_results(row["parquet"])
-
-
-def _work(evaluation_id: str) -> Path:
-    return settings().home.absolute() / "work" / evaluation_id
 
 
 def _reports(theirs: set[str]) -> Iterator[Path]:

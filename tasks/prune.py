@@ -16,6 +16,8 @@ from db import journal, retention
 from db.errors import InputError
 from tasks.files import place, remove
 from tasks.gate_rules import read_policy
+from tasks.parameters import Parameters
+from tasks.run import Run
 from tasks.settings import settings
 
 UNITS = {"h": "hours", "d": "days", "w": "weeks"}
@@ -128,9 +130,14 @@ def age(text: str) -> timedelta:
     return timedelta(**{UNITS[parsed[2]]: int(parsed[1])})
 
 
+def work_folder(evaluation_id: str) -> Path:
+    """The working folder of an evaluation, whether it is there or not."""
+    return Run(evaluation_id, "tier1", Parameters()).work
+
+
 def _folders() -> list[Path]:
     """The working folders of evaluations."""
-    work = settings().home.absolute() / "work"
+    work = work_folder("any").parent
     there = sorted(work.iterdir()) if work.is_dir() else []
     return [folder for folder in there if folder.is_dir() and FOLDER.fullmatch(folder.name)]
 
