@@ -166,7 +166,7 @@ def _print_slices(console: Console, document: Document, words: dict[str, str], o
                 one = own[metric]
                 interval = f"{_signed(metric, one['ci_low'])} … {_signed(metric, one['ci_high'])}"
                 figures = (metric, _signed(metric, one["difference"]), interval, f"{one['p']:.4f}", str(one["n"]))
-                table.add_row(words[name], escape(words.get(value, _short(value))), str(own["n"]), *figures)
+                table.add_row(words[name], escape(words.get(value, _end(value))), str(own["n"]), *figures)
     console.print("", table)
     small = [document["small_slices"][name] for name in shown]
     if values := sum(part["values"] for part in small):
@@ -196,3 +196,8 @@ def _short(text: str | None) -> str:
     """One line of it, without control characters."""
     line = " ".join("".join(c if c.isprintable() else " " for c in (text or "—")[:200]).split())
     return line if len(line) <= 70 else f"{line[:69]}…"
+
+
+def _end(text: str) -> str:
+    """One line of it; of an address its end, which tells pages apart."""
+    return f"…{text[-40:]}" if text.startswith("http") and len(text) > 41 else _short(text)
