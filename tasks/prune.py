@@ -55,7 +55,7 @@ def plan(
         engine: of our own database.
         older_than: by their start; None: all but those that `keep_last` keeps.
         keep_last: of every tier and source the newest finished ones stay, whatever their age.
-        gates: gate files whose baselines stay.
+        gates: gate files whose baselines stay, beside those of YARUS_GATE_FILE.
         with_calls: replies in the call store that are as old, and vectors of embedders that no evaluation left used.
         everything: also the last completed evaluation of a comparability key, and the last that a night called good,
             which trends, comparisons and incidents need.
@@ -66,7 +66,8 @@ def plan(
     before = datetime.now(UTC) - (older_than or timedelta())
     folders = _folders()  # before the rows: the row of an evaluation is there before its folder
     rows = retention.evaluations(engine)
-    pinned = {journal.find(engine, name)["id"] for gate in gates for name in read_policy(gate).baselines.values()}
+    known = [*gates, *filter(None, [settings().gate_file])]
+    pinned = {journal.find(engine, name)["id"] for gate in known for name in read_policy(gate).baselines.values()}
     staying = {
         "pinned": pinned,
         "newest": retention.newest_of_their_kind(rows, keep_last),

@@ -115,13 +115,18 @@ def test_the_newest_stay_whatever_their_age(make: Make, apart: Engine, place: Pa
     assert {row["id"][-4:] for row in planned.evaluations} == {"aaaa", "bbbb", "eeee"}
 
 
-def test_a_pinned_baseline_stays_even_if_all_go(make: Make, apart: Engine, place: Path, tmp_path: Path) -> None:
+def test_a_pinned_baseline_stays_even_if_all_go(
+    make: Make, apart: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     make("aaaa"), make("bbbb")
     gate = tmp_path / "gate.toml"
     gate.write_text('[baseline]\ntier1 = "tier1-20200101-000000-aaaa"\n[[rule]]\nmetric = "mrr"\n')
     planned = plan(apart, older_than=LONG_AGO, gates=[gate], everything=True)
     assert [row["id"][-4:] for row in planned.evaluations] == ["bbbb"]
     assert planned.kept == {"pinned": 1}
+    monkeypatch.setenv("YARUS_GATE_FILE", str(gate))
+    assert plan(apart, older_than=LONG_AGO, everything=True).kept == {"pinned": 1}
+    monkeypatch.delenv("YARUS_GATE_FILE")
     gate.write_text(gate.read_text().replace("aaaa", "zzzz"))
     with pytest.raises(InputError, match="no evaluation 'tier1-20200101-000000-zzzz'"):
         plan(apart, older_than=LONG_AGO, gates=[gate])
