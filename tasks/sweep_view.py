@@ -2,13 +2,10 @@
 
 from typing import Any
 
-from metrics.table import METRICS
 from tasks.report import Document
 
-COLOURS = {True: "#0072b2", False: "#999999"}
-AXES = {"cost_usd": {"ru": "USD за 1000 ответов", "en": "USD for 1,000 answers"}}
-AXES |= {"latency_ms_p50": {"ru": "Задержка, мс (медиана)", "en": "Latency, ms (median)"}}
-QUALITY = {"ru": "Качество: {metric}", "en": "Quality: {metric}"}
+COLOURS = {True: "@c:accent", False: "@c:muted"}
+"""Colours of the report's theme: on the front, or not."""
 
 
 def rows(document: Document) -> list[dict[str, Any]]:
@@ -43,54 +40,33 @@ def figure_of(value: float | None) -> str:
     return "" if value is None else f"{value:.4g}"
 
 
-def figure(document: Document, language: str) -> dict[str, Any]:
-    """The plot of quality against cost and latency, the Pareto front marked, as a Plotly figure.
+def front(arms: list[Document], axis: str, quality: str) -> dict[str, Any]:
+    """Quality against cost or latency, the Pareto front marked, as a Plotly trace.
 
     Args:
-        document: a sweep.
-        language: ru or en.
+        arms: of a sweep.
+        axis: `cost_usd` or `latency_ms_p50`.
+        quality: a headline metric of the sweep.
 
     Returns:
-        `data` and `layout`; a panel for each of cost and latency that is known of some arm and not 0 for all.
+        The trace of the arms of which both are known.
     """
-    quality = document["metrics"][0]
-    panels = [axis for axis in AXES if any(arm[axis] for arm in document["arms"])]
-    data, layout = [], {"showlegend": False, "title": {"text": ""}, "margin": {"t": 24}}
-    for place, axis in enumerate(panels):
-        suffix = "" if place == 0 else str(place + 1)
-        width = 1 / len(panels)
-        layout[f"xaxis{suffix}"] = {
-            "title": {"text": AXES[axis][language]},
-            "domain": [place * width, (place + 1) * width - 0.05 * (len(panels) > 1)],
-            "rangemode": "tozero",
-        }
-        layout[f"yaxis{suffix}"] = {"anchor": f"x{suffix}", "title": {"text": QUALITY[language].format(metric=quality)}}
-        data.append(_trace(document["arms"], axis, quality, suffix))
-    return {"data": data, "layout": layout}
-
-
-def _trace(arms: list[Document], axis: str, quality: str, suffix: str) -> dict[str, Any]:
-    shown = [
-        arm for arm in arms if arm[axis] is not None and (arm["metrics"].get(quality) or {}).get("value") is not None
-    ]
-    metrics = [arm["metrics"][quality] for arm in shown]
+    metrics = [(arm, arm["metrics"].get(quality)) for arm in arms if arm[axis] is not None]
+    known = [(arm, metric) for arm, metric in metrics if metric and metric["value"] is not None]
     return {
         "type": "scatter",
         "mode": "markers+text",
-        "x": [arm[axis] for arm in shown],
-        "y": [metric["value"] for metric in metrics],
-        "text": [arm["arm"] for arm in shown],
+        "x": [arm[axis] for arm, _ in known],
+        "y": [metric["value"] for _, metric in known],
+        "text": [arm["arm"] for arm, _ in known],
         "textposition": "top center",
-        "marker": {"color": [COLOURS[arm["pareto"]] for arm in shown], "size": 10},
+        "marker": {"color": [COLOURS[arm["pareto"]] for arm, _ in known], "size": 10},
         "error_y": {
             "type": "data",
             "symmetric": False,
-            "array": [_reach(metric["ci_high"], metric["value"]) for metric in metrics],
-            "arrayminus": [_reach(metric["value"], metric["ci_low"]) for metric in metrics],
+            "array": [_reach(metric["ci_high"], metric["value"]) for _, metric in known],
+            "arrayminus": [_reach(metric["value"], metric["ci_low"]) for _, metric in known],
         },
-        "xaxis": f"x{suffix}",
-        "yaxis": f"y{suffix}",
-        "name": METRICS[quality].name,
     }
 
 
