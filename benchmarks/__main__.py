@@ -23,6 +23,7 @@ AREAS = (
     "audit",
     "trend",
     "report",
+    "map",
 )
 
 
