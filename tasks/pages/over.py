@@ -97,8 +97,9 @@ def _sweep(found: Document, figures: Figures) -> list[Document]:
 
 def _robustness(found: Document, figures: Figures) -> list[Document]:
     blocks = []
-    for tier, kinds in found["tiers"].items():
+    for tier in sorted(found["tiers"]):
         names = found["metrics"][tier]
+        kinds = {kind: found["tiers"][tier][kind] for kind in found["parameters"]["kinds"]}  # a database has no order
         same = "same first" if tier == "tier1" else "same answer"
         rows = [
             [
@@ -110,8 +111,12 @@ def _robustness(found: Document, figures: Figures) -> list[Document]:
             for kind, said in kinds.items()
         ]
         head = [words("kind"), words("changed"), words(same), *map(_plain, names)]
-        failed = [_line(f"{kind}: {said['error']}", problem=True) for kind, said in kinds.items() if said["error"]]
-        blocks.append(_block(lines=[_line(words("star")), *failed], head=head, rows=rows))
+        untold = [
+            _line(words("no model")) if said["state"] == "not_applicable" else _line(said["error"], problem=True)
+            for said in kinds.values()
+            if said["error"]
+        ]
+        blocks.append(_block(tier, lines=[_line(words("star")), *untold], head=head, rows=rows))
     return blocks
 
 

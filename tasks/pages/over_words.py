@@ -39,6 +39,12 @@ OVER: dict[str, Text] = {
     "lower": {"ru": "строчными", "en": "in lower case"},
     "layout": {"ru": "не в той раскладке", "en": "in the wrong layout"},
     "paraphrase": {"ru": "другими словами", "en": "in other words"},
+    "tier1": {"ru": "Поиск", "en": "Retrieval"},
+    "tier3": {"ru": "Вся система", "en": "End to end"},
+    "no model": {
+        "ru": "Пересказать вопрос может только языковая модель (YARUS_GENERATOR__BASE_URL).",
+        "en": "Only a language model can ask in other words (YARUS_GENERATOR__BASE_URL).",
+    },
     "star": {
         "ru": "* — различие доказано (p с поправкой Холма < 0,05).",
         "en": "* = the difference is shown (p by Holm < 0.05).",

@@ -16,6 +16,7 @@ from tasks.pages import corpus, words
 from tasks.pages.changes import add_comparisons, changes, comparison, trends
 from tasks.pages.data import Entry, described
 from tasks.pages.numbers import shown
+from tasks.pages.over import pages
 from tasks.pages.packing import as_script, packed_plotly
 from tasks.report import Document
 
@@ -72,6 +73,7 @@ def render(engine: Engine, shown_entries: list[Entry], language: str) -> str:
     for number, history in enumerate(histories):
         history["id"] = f"trend-{number}"
         figures[history["id"]] = history.pop("figure")
+    over = pages(engine, shown_entries[0].row["source"], figures)
     packs["plotly"] = packed_plotly()
     described_corpus = corpus.stored(engine, shown_entries[0].row["source"])
     if described_corpus is not None:
@@ -95,6 +97,7 @@ def render(engine: Engine, shown_entries: list[Entry], language: str) -> str:
         advised=_in_order(evaluations),
         goals=guidance.goals(summaries),
         trends=histories,
+        over=over,
         corpus=described_corpus,
         packs=packs,
         script=script(SCRIPTS),
