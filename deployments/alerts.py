@@ -25,9 +25,14 @@ from tasks.settings import settings
 
 BLOCK = "yarus-alerts"
 INCIDENTS = "yarus: incidents"
+PAGE = 50
+"""Events that the server gives at once."""
 ANSWER_S = 30.0
 """Longest wait for the server to have called the webhook."""
 TESTED = {"ru": "Проверка: так приходят тревоги Yarus.", "en": "A test: this is how Yarus's alerts arrive."}
+PAYLOAD: tuple[str, ...] = ("text", "incident", "evaluation_id", "tier", "source", "verdict", "baseline", "metric")
+PAYLOAD += ("change", "changes", "sut_label", "comparability_key", "link")
+"""What the event of an incident holds, for templates."""
 Document = dict[str, Any]
 
 
@@ -78,15 +83,8 @@ async def test() -> Document:
     async with get_client() as client:
         if not await client.read_automations_by_name(INCIDENTS):
             raise InputError("no alerts are set up on this server: yarus alerts apply --webhook URL")
-        text = TESTED[settings().language]
-        payload: Document = {
-            "text": text,
-            "incident": "test",
-            "evaluation_id": None,
-            "verdict": "test",
-            "changes": [],
-            "link": "",
-        }
+        like_others: Document = dict.fromkeys(PAYLOAD) | {"text": TESTED[settings().language], "incident": "test"}
+        payload = like_others | {"verdict": "test", "changes": [], "link": settings().report_url or ""}
         emit_event("yarus.incident.test", resource={"prefect.resource.id": "yarus.incident.test"}, payload=payload)
         answer = await _answer(client, begun)
     status = answer.get("status_code")
@@ -101,11 +99,12 @@ async def test() -> Document:
 async def _answer(client: PrefectClient, since: datetime) -> Document:
     """What came of the webhook's call: the payload of the action's event."""
     names = ["prefect.automation.action.executed", "prefect.automation.action.failed"]
-    wanted = EventFilter(event=EventNameFilter(name=names), occurred=EventOccurredFilter(since=since))
     try:
         async with asyncio.timeout(ANSWER_S):
             while True:
-                for event in (await client.read_events(wanted)).events:
+                occurred = EventOccurredFilter(since=since, until=datetime.now(UTC))
+                wanted = EventFilter(event=EventNameFilter(name=names), occurred=occurred)
+                for event in (await client.read_events(wanted, limit=PAGE)).events:
                     if event.payload.get("action_type") == "call-webhook":
                         return dict(event.payload)
                 await asyncio.sleep(0.5)

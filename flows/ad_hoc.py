@@ -120,6 +120,10 @@ def check(chosen: Parameters) -> None:
         return
     configuration = settings()
     store(configuration.results_root)
+    if chosen.runner == "dask":
+        from tasks.scale import require_dask
+
+        require_dask()
     verify(source(chosen.source))
     if isinstance(chosen, Nightly):
         anchored(database(), chosen)

@@ -7,10 +7,17 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from metrics.table import Tier
 
 
+def _show_examples(schema: dict[str, Any]) -> None:
+    """Puts the examples into the descriptions, for Prefect's form shows only those."""
+    for field in schema["properties"].values():
+        if "examples" in field:
+            field["description"] += f". For example: {', '.join(map(str, field['examples']))}"
+
+
 class Parameters(BaseModel):
     """What every tier takes."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, json_schema_extra=_show_examples)
 
     source: str = Field(
         "sample",
@@ -27,6 +34,9 @@ class Parameters(BaseModel):
         title="Case set",
         description="Name of a frozen case set (yarus dataset freeze): its questions and labels, on the live corpus",
         examples=["july_hard"],
+    )
+    runner: Literal["local", "dask"] = Field(
+        "local", title="Runner", description="Where batches are computed; 'dask': by the workers of YARUS_DASK_ADDRESS"
     )
     resume: str | None = Field(
         None,
@@ -221,7 +231,7 @@ class Nightly(Parameters):
 
     def shared(self) -> dict[str, Any]:
         """What every tier is given."""
-        return self.model_dump(include={"source", "limit", "seed", "cases"})
+        return self.model_dump(include={"source", "limit", "seed", "cases", "runner"})
 
 
 class Sweep(Parameters):

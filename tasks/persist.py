@@ -26,6 +26,7 @@ from tasks.retrieve import unknown_ids
 from tasks.run import Run
 from tasks.score import Whole, coverage, measured_by, strata, summarise
 from tasks.settings import settings
+from tasks.shared_work import clear, fetch, give
 
 log = logging.getLogger("yarus")
 Measure = Callable[[pa.Table, int], Mapping[str, Whole]]
@@ -41,6 +42,7 @@ IN_FLIGHT = 2
 
 async def in_batches(run: Run, steps: Sequence[Step]) -> None:
     """Sends the cases through the steps, batch by batch; a batch that was finished before is not done again."""
+    await asyncio.to_thread(_exchange, run)
     done = await asyncio.to_thread(journal.batches_done, database(), run.id)
     gate = asyncio.Semaphore(IN_FLIGHT)
 
@@ -53,9 +55,14 @@ async def in_batches(run: Run, steps: Sequence[Step]) -> None:
             await advance()
 
     try:
-        async with progress(run, run.n_batches - len(waiting)) as advance, asyncio.TaskGroup() as group:
-            for batch in waiting:
-                group.create_task(one(batch))
+        async with progress(run, run.n_batches - len(waiting)) as advance:
+            if run.parameters.runner == "dask":
+                from tasks.scale import on_dask  # here, because Dask may not be installed, and scale needs this module
+
+                return await on_dask(run, waiting, steps, advance)
+            async with asyncio.TaskGroup() as group:
+                for batch in waiting:
+                    group.create_task(one(batch))
     except BaseExceptionGroup as failed:  # the first batch that failed ended the others
         raise failed.exceptions[0] from None
 
@@ -112,12 +119,15 @@ def keep_batch(run: Run, batch: int, cases: pa.Table) -> None:
     """
     for name in cases.column_names:
         declared(name)
-    write_whole(cases, _batch_file(run, batch))
+    file = _batch_file(run, batch)
+    write_whole(cases, file)
+    give(run.id, [file])
     journal.batch_done(database(), run.id, batch)
 
 
 def _finish(run: Run, measure: Measure) -> dict[str, Any]:
     engine = database()
+    fetch(run.id, run.work, batches=True)  # those that workers elsewhere have done
     file = run.work / f"{run.id}.parquet"
     write_batches(_batches(run), file)
     cases = parquet(file, [name for name in pq.read_schema(file).names if name not in UNSCORED])
@@ -149,6 +159,7 @@ def _finish(run: Run, measure: Measure) -> dict[str, Any]:
     )
     if closed:
         shutil.rmtree(run.work, ignore_errors=True)
+        clear(run.id)
     else:  # it was stopped meanwhile: a file without metrics is none
         remove(path)
     return summary(engine, run.id)
@@ -176,6 +187,12 @@ def _options(run: Run) -> dict[str, Any]:
 def _batches(run: Run) -> Iterator[pa.Table]:
     for batch in range(run.n_batches):
         yield parquet(_batch_file(run, batch))
+
+
+def _exchange(run: Run) -> None:
+    """Gives others what the batches are computed from, and gets the batches that they have done."""
+    give(run.id, (file for file in run.work.iterdir() if not file.name.startswith(".")))
+    fetch(run.id, run.work, batches=True)
 
 
 def _batch_file(run: Run, batch: int) -> Path:

@@ -30,6 +30,7 @@ from tasks.connect import database
 from tasks.files import place, remove
 from tasks.parameters import TIERS, Embedding, Parameters, Retrieval
 from tasks.settings import masked, settings
+from tasks.shared_work import fetch
 
 log = logging.getLogger("yarus")
 STEADY: tuple[str, ...] = ("embedder", "embedder_backend", "query_prefix", "passage_prefix", "similarity_embedder")
@@ -52,7 +53,10 @@ class Run:
     @property
     def work(self) -> Path:
         """The folder of what is needed until the evaluation ends: its cases, its corpus, its finished batches."""
-        return settings().home.absolute() / "work" / self.id
+        configuration = settings()
+        work = configuration.work
+        root = Path(work) if work and "://" not in work else configuration.home / "work"
+        return root.absolute() / self.id
 
     @property
     def embedding(self) -> Embedding:
@@ -105,6 +109,7 @@ async def evaluation(tier: Tier, parameters: Parameters, *, flow_run_id: str | N
         else:
             journal.open_evaluation(engine, _row(run, flow_run_id))
         run.work.mkdir(parents=True, exist_ok=True)
+        await asyncio.to_thread(fetch, run.id, run.work, batches=True)
         how = f"continue with: yarus run {tier} --resume {run.id}"
         state, error = "cancelled", f"stopped; {how}"  # by whatever is no Exception: Ctrl-C, SIGTERM
         _stop_on_sigterm()
@@ -149,7 +154,7 @@ def bury_the_dead(engine: Engine) -> None:
 def _new(engine: Engine, tier: Tier, parameters: Parameters) -> Run:
     parameters, repeated = as_then(engine, parameters)
     if repeated is not None:
-        _same_settings(repeated)
+        same_settings(repeated)
     return Run(f"{tier}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}", tier, parameters)
 
 
@@ -173,12 +178,12 @@ def _resumed(engine: Engine, tier: Tier, name: str) -> Run:
     row = journal.find(engine, name)
     if row["tier"] != tier:
         raise InputError(f"evaluation {row['id']} is of {row['tier']}, not {tier}: yarus run {row['tier']} --resume …")
-    _same_settings(row)
+    same_settings(row)
     parameters = TIERS[tier].model_validate(row["parameters"])
     return Run(row["id"], tier, parameters, row["resolved"] or {}, row["n_cases"] or 0)
 
 
-def _same_settings(row: RowMapping) -> None:
+def same_settings(row: RowMapping) -> None:
     """Makes sure that what is measured is the same as when the evaluation was begun.
 
     Raises:

@@ -91,6 +91,8 @@ class Settings(BaseSettings):
     source_columns: dict[str, dict[str, str]] = Field({}, description="our table -> our column -> theirs")
     source_timeout_s: float = Field(60.0, gt=0, description="longest statement on the production database")
     results: str | None = Field(None, description="Parquet root: folder or fsspec URL; default: results in home")
+    work: str | None = Field(None, description="what is half done: folder or fsspec URL; default: work in home")
+    dask_address: str | None = Field(None, description="scheduler of a Dask cluster; default: one of this machine's")
     embedder: str = Field("lexical", description="the retriever's: lexical, or a sentence-transformers name or path")
     embedder_backend: Literal["torch", "bfloat16", "onnx"] = Field("torch", description="what computes the embedder")
     query_prefix: str = Field("", description="put before a question when it is embedded, for example 'query: '")

@@ -32,38 +32,42 @@ async def cancellable(flow: "Flow[..., Any]") -> AsyncIterator[Any]:
     However it is stopped, Prefect then has it as cancelled, not as crashed.
     """
     main = asyncio.current_task()
-    begun: asyncio.Future[UUID] = asyncio.get_running_loop().create_future()
-
-    def note(flow: Any, flow_run: Any, state: Any) -> None:
-        if not begun.done():
-            begun.set_result(flow_run.id)
+    _begun.clear()
 
     async def watch() -> None:
-        await _cancelling(await begun)
+        await _cancelling()
         if main is not None:
             log.warning("cancelled in Prefect's UI")
             main.cancel()
 
     watcher = asyncio.create_task(watch())
     try:
-        yield flow.with_options(on_running=[note])
+        yield flow.with_options(on_running=[_note])
     except asyncio.CancelledError:
         watcher.cancel()
-        if begun.done():
-            await _tell(begun.result())
+        if _begun:
+            await _tell(_begun[0])
         _leave_soon()
         raise
     finally:
         watcher.cancel()
 
 
-async def _cancelling(flow_run_id: UUID) -> None:
+_begun: list[UUID] = []
+"""The flow run of this process, as soon as there is one. No closure: Dask sends the flow with its hooks to workers."""
+
+
+def _note(flow: Any, flow_run: Any, state: Any) -> None:
+    _begun.append(flow_run.id)
+
+
+async def _cancelling() -> None:
     """Returns when the run or a part of it is being cancelled; a server that is away is asked again."""
     while True:
-        with suppress(httpx.HTTPError):
-            if any(run.state is not None and _stopping(run) for run in await _runs(flow_run_id)):
-                return
         await asyncio.sleep(POLL_S)
+        with suppress(httpx.HTTPError):
+            if _begun and any(map(_stopping, await _runs(_begun[0]))):
+                return
 
 
 def _stopping(run: "FlowRun") -> bool:

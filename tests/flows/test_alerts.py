@@ -1,0 +1,186 @@
+"""Nights that go bad and get well, with Prefect's own server and a receiver of webhooks: one message each way."""
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.conftest import CommandLine
+from tests.flows.conftest import Document
+
+Message = tuple[str, dict[str, str], Document]
+Nights = tuple[list[Document], list[Message], list[list[Document]]]
+SECRET = "t0p-s3cret"
+# A retriever that finds what is labelled, unless a file says that it is ill; and nights one after another.
+MOODY = """
+import json
+from pathlib import Path
+import db
+folder = Path(db.__file__).parent / "sample"
+rows = lambda name: map(json.loads, (folder / f"{name}.jsonl").read_text(encoding="utf-8").splitlines())
+questions = {row["id"]: row["question"] for row in rows("question_answer")}
+relevant = {questions[row["question_id"]]: list(row["relevant_chunk_ids"] or []) for row in rows("annotation")}
+def retrieve(question, k):
+    found = [str(chunk) for chunk in relevant.get(question, [])]
+    if Path("ill").exists():
+        found = []
+    return [(chunk, rank) for rank, chunk in enumerate(dict.fromkeys([*found, *(f"x{n}" for n in range(k))]))][:k]
+"""
+NIGHTS = """
+import asyncio, json, sys
+from pathlib import Path
+import flows
+from flows.nightly import nightly
+from tasks.connect import database
+from tasks.incidents import incidents
+from tasks.parameters import Nightly
+from tasks.settings import settings
+ill, done = Path("ill"), []
+for night in sys.argv[1:]:
+    ill.touch() if night == "bad" else ill.unlink(missing_ok=True)
+    night = asyncio.run(nightly(Nightly(tiers=["tier1"], limit=60)))
+    done.append((night["evaluations"][0], incidents(database())))
+print(json.dumps(done))
+"""
+
+
+@pytest.fixture(scope="module")
+def received() -> Iterator[tuple[str, list[Message]]]:
+    """The address of a receiver, whose last part is secret, and the messages that it has got."""
+    messages: list[Message] = []
+
+    class Receiver(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            messages.append((self.path, dict(self.headers), json.loads(body)))
+            self.send_response(500 if "wrong" in self.path else 200)
+            self.end_headers()
+
+        def log_message(self, *words: Any) -> None:
+            """Keeps quiet."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Receiver) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/{SECRET}", messages
+        server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def nights(
+    yarus: CommandLine, home: Path, prefect_server: dict[str, str], received: tuple[str, list[Message]]
+) -> Nights:
+    """Good, bad, as bad, good again: their summaries, what was received, and what was open after each."""
+    url, messages = received
+    (home / "moody.py").write_text(MOODY, encoding="utf-8")
+    env = prefect_server | {"YARUS_RETRIEVER": "moody:retrieve", "YARUS_LANGUAGE": "en"}
+    applied = yarus("alerts", "apply", "--webhook", url, "--header", f"X-Key={SECRET}", "--json", env=env)
+    assert applied.json["automations"] == {"yarus: incidents": "created", "yarus: dead runs": "created"}
+    again = yarus("alerts", "apply", "--json", env=env)
+    assert set(again.json["automations"].values()) == {"updated"}
+    assert again.json["webhook"] == "kept"
+    process = yarus.start("good", "bad", "bad", "good", env=env, script=NIGHTS)
+    out, err = process.communicate(timeout=240)
+    assert process.returncode == 0, err
+    assert SECRET not in out + err
+    done = json.loads(out)
+    yarus("alerts", "test", env=env)  # comes last, so that nothing else is on its way
+    for ran in (applied, again):
+        assert SECRET not in ran.out + ran.err
+    return [night for night, _ in done], messages, [opened for _, opened in done]
+
+
+def test_one_message_when_it_goes_bad_none_while_it_lasts_one_when_it_is_well(
+    nights: Nights,
+) -> None:
+    (_, bad, _, well), messages, _ = nights
+    assert [(message["event"], message["evaluation"]) for _, _, message in messages] == [
+        ("yarus.incident.opened", bad["evaluation_id"]),
+        ("yarus.incident.closed", well["evaluation_id"]),
+        ("yarus.incident.test", None),
+    ]
+    path, headers, first = messages[0]
+    assert (path, headers["X-Key"], headers["Content-Type"]) == (f"/{SECRET}", SECRET, "application/json")
+    assert {change["metric"] for change in first["changes"]} == {"hit_rate@1", "mrr", "ndcg@10"}
+    assert first["text"].startswith(
+        "Night of tier1 (sample): worse than the last good evaluation: hit_rate@1 1.000 → 0.000"
+    )
+    assert first["incident"] == messages[1][2]["incident"] == bad["evaluation_id"]
+    assert bad["flow_run_id"] in first["link"]
+
+
+def test_what_is_open_is_listed_with_the_last_good_evaluation(
+    nights: Nights,
+) -> None:
+    (good, bad, worse, _), _, opened = nights
+    assert [len(some) for some in opened] == [0, 1, 1, 0]
+    ((incident,),) = opened[2:3]
+    assert (incident["incident"], incident["last"]) == (bad["evaluation_id"], worse["evaluation_id"])
+    assert (incident["baseline"], incident["nights"], incident["verdict"]) == (good["evaluation_id"], 2, "regressed")
+
+
+def until(found: Callable[[], Any]) -> Any:
+    deadline = time.monotonic() + 60
+    while not (value := found()) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    return value
+
+
+def test_every_evaluation_tells_what_it_came_to(nights: Nights, prefect_server: dict[str, str]) -> None:
+    (good, bad, worse, well), _, _ = nights
+    names = {night["evaluation_id"] for night in (good, bad, worse, well)}
+
+    def events() -> dict[str, list[Document]] | None:
+        url = f"{prefect_server['PREFECT_API_URL']}/events/filter"
+        wanted = {"filter": {"event": {"prefix": ["yarus.evaluation."]}}, "limit": 50}
+        found = httpx.post(url, json=wanted, timeout=30).raise_for_status().json()["events"]
+        by_name: dict[str, list[Document]] = {}
+        for event in sorted(found, key=lambda event: event["occurred"]):
+            by_name.setdefault(event["payload"]["evaluation_id"], []).append(event)
+        return by_name if names <= by_name.keys() else None
+
+    told = until(events)
+    kinds = {name: [event["event"].rpartition(".")[2] for event in told[name]] for name in names}
+    assert kinds[good["evaluation_id"]] == kinds[worse["evaluation_id"]] == kinds[well["evaluation_id"]] == ["finished"]
+    assert kinds[bad["evaluation_id"]] == [
+        "finished",
+        "regressed",
+    ]  # against the evaluation before; one alert all the same
+    event = told[bad["evaluation_id"]][1]
+    assert event["resource"]["prefect.resource.id"] == f"yarus.evaluation.{bad['evaluation_id']}"
+    assert event["related"][0]["prefect.resource.id"] == f"prefect.flow-run.{bad['flow_run_id']}"
+    assert {change["metric"] for change in event["payload"]["changes"]} == {"hit_rate@1", "mrr", "ndcg@10"}
+    assert event["payload"]["verdict"] == "regressed"
+
+
+def test_a_receiver_that_refuses_is_named_by_the_test_but_its_address_is_not(
+    nights: object, yarus: CommandLine, prefect_server: dict[str, str], received: tuple[str, list[Message]]
+) -> None:
+    url, _ = received
+    yarus("alerts", "apply", "--webhook", f"{url}/wrong", env=prefect_server)
+    refused = yarus("alerts", "test", env=prefect_server, ok=False)
+    assert (refused.code, "500" in refused.err, SECRET in refused.err) == (2, True, False)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--webhook", f"mailto:{SECRET}"), "expected an http(s) address"),
+        (("--header", SECRET), "expected NAME=VALUE"),
+    ],
+)
+def test_what_cannot_be_is_refused_and_not_repeated(
+    yarus: CommandLine, prefect_server: dict[str, str], words: tuple[str, ...], said: str
+) -> None:
+    refused = yarus("alerts", "apply", *words, env=prefect_server, ok=False)
+    assert (refused.code, said in refused.err, SECRET in refused.err) == (2, True, False)
+
+
+def test_alerts_need_a_server_that_stays(yarus: CommandLine) -> None:
+    refused = yarus("alerts", "apply", ok=False)
+    assert (refused.code, "PREFECT_API_URL" in refused.err) == (2, True)
