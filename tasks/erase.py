@@ -64,7 +64,8 @@ def find(engine: Engine, user: str, name: str) -> Found:
     if running := [row["id"] for row in rows if row["state"] == "running"]:
         raise InputError(f"evaluation {running[0]} is running over {name}; wait for it or stop it, then erase")
     with snapshot(where) as connection:
-        asked = [row for row in read_questions(connection, where, all_rows=True) if str(row["user_id"]) == user]
+        logged = read_questions(connection, where, all_rows=True)
+    asked = [row for row in logged if row["user_id"] is not None and str(row["user_id"]) == user]
     ids = {row["question_id"] for row in asked} | retention.frozen_ids(engine, name, user)
     texts = {row[column] for row in asked for column in ("question", "answer") if row[column]}
     found = Found(user, where, set(ids), texts, {row["question"] for row in asked if row["question"]}, {}, rows)

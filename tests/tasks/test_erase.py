@@ -183,8 +183,11 @@ def test_rows_are_found_though_the_source_has_lost_the_question(
     assert everywhere(apart, place) == []
 
 
-def test_an_unknown_user_changes_nothing(kept: dict[str, Document], apart: Engine) -> None:
-    done = erase(apart, find(apart, "nobody", "logged"), dry_run=False)
+@pytest.mark.parametrize("user", ["nobody", "", "None", "%", "'; --"])
+def test_an_unknown_user_changes_nothing(kept: dict[str, Document], apart: Engine, user: str) -> None:
+    with apart.begin() as connection:
+        connection.execute(text("UPDATE source_logged.question_answer SET user_id = NULL WHERE id = '1'"))
+    done = erase(apart, find(apart, user, "logged"), dry_run=False)
     assert (done["evaluations"], done["questions"], done["calls"], done["vectors"]) == ({}, 0, 0, 0)
     with apart.connect() as connection:
         assert connection.scalar(select(call.c.key)) == b"theirs"
