@@ -88,7 +88,8 @@ def import_(kind: Literal["ragas", "langfuse"], file: Path, name: str, language:
     from flows.commands_load import _checked, _fill
     from tasks.dataset.foreign import read
 
-    _fill(read(file, kind), _checked(name, file.stem), language, origin=f"{kind} {file.name}", as_json=as_json)
+    checked = _checked(name, file.stem)
+    _fill(read(file, kind), checked, language, origin=f"{kind} {file.name}", as_json=as_json)
 
 
 @dataset.command()

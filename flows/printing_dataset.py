@@ -65,7 +65,7 @@ def print_audit(document: Document, language: str) -> None:
             console.print(f"  {words['no rankings']}", style="dim", soft_wrap=True)
         for place in finding["examples"]:
             rest = {name: value for name, value in place.items() if name not in ("question_id", "question")}
-            more = ", ".join(f"{name} {value}" for name, value in rest.items())
+            more = ", ".join(f"{words[f'place {name}']} {_told(value, words)}" for name, value in rest.items())
             console.print(f"  {escape(place['question_id'])}  {escape(place['question'])}  [dim]{escape(more)}[/]")
 
 
@@ -116,6 +116,13 @@ def print_agreement(document: Document, language: str) -> None:
         who = f"{pair['a']} / {pair['b']}"
         table.add_row(escape(who), words[f"field {pair['field']}"], str(pair["n"]), *numbers, interval)
     console.print(table)
+
+
+def _told(value: Any, words: dict[str, str]) -> str:
+    """A part of a place: a code in words, a list by its members, anything else as it is."""
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "—"
+    return words.get(f"code {value}", str(value))
 
 
 def _some(ids: list[str]) -> str:

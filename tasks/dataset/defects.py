@@ -65,7 +65,7 @@ def contradictions(questions: Sequence[Row], keys: Sequence[str]) -> list[Place]
     for row in questions:
         labelled = bool(graded(row, "relevant_chunk_ids") or graded(row, "relevant_urls"))
         if row.get("answerable") is False and (labelled or row.get("ground_truth_answer")):
-            found.append(_place(row, what="answerable is no, but there is an answer or a relevant chunk"))
+            found.append(_place(row, what="answerable is no, yet it is labelled"))
     for rows in _same(questions, keys).values():
         found += [
             _place(rows[-1], what=what, others=[row["question_id"] for row in rows[:-1]]) for what in _clashes(rows)
