@@ -45,6 +45,6 @@ def gate(
     if as_json:
         click.echo(document(found))
     else:
-        print_gate(found, language)
+        print_gate(found, language, strict=strict)
     stops = ("fail", "invalid", "inconclusive") if strict else ("fail", "invalid")
     raise SystemExit(1 if found["verdict"] in stops else 0)

@@ -38,4 +38,4 @@ def trend(
     if as_json:
         click.echo(document(found))
     else:
-        print_trend(found, settings().language)
+        print_trend(found, settings().language, anchor=anchor)

@@ -63,8 +63,8 @@ OURS = {"ru": RU, "en": EN}
 Document = dict[str, Any]
 
 
-def print_gate(document: Document, language: str) -> None:
-    """The document of `tasks.gate.gate`."""
+def print_gate(document: Document, language: str, *, strict: bool = False) -> None:
+    """The document of `tasks.gate.gate`; whether what is inconclusive stops."""
     words = OURS[language]
     console = Console(highlight=False)
     console = console if console.is_terminal else Console(highlight=False, width=WIDTH)
@@ -80,7 +80,7 @@ def print_gate(document: Document, language: str) -> None:
         console.print(f"{_coloured(rule['verdict'], words)}  {escape(_named(rule, words))}", soft_wrap=True)
         if said := _said(rule, words):
             console.print(f"    {escape(said)}", style="dim", soft_wrap=True)
-    if document["verdict"] == "inconclusive":
+    if document["verdict"] == "inconclusive" and not strict:
         console.print(words["strict"], soft_wrap=True)
 
 

@@ -23,6 +23,7 @@ RU = {
     "history": "{metric} · {tier} · {source}",
     "anchor": "Якорь {anchor}: ответы не меняются, меняется только судья.",
     "none": "Завершённых прогонов с этой метрикой ещё нет; начните: yarus run {tier}",
+    "no anchor": "Якоря ещё нет; выберите хороший прогон {tier}: yarus run {tier} --anchor ПРОГОН",
     "nights": "Прогонов: {n}, {first} – {last}",
     "legend": f"{VALUE} прогон  {OUT} вне полосы  {INVALID} недействителен  {BAND} полоса среднего  {BREAK} разрыв",
     "warm up": "Полосы ещё нет: нужно {wanted} сравнимых прогонов до этого, есть {n}.",
@@ -44,6 +45,7 @@ EN = {
     "history": "{metric} · {tier} · {source}",
     "anchor": "Anchor {anchor}: its answers never change, so that what moves is the judge.",
     "none": "No finished evaluation has this metric yet; start one: yarus run {tier}",
+    "no anchor": "There is no anchor yet; choose a good evaluation of {tier}: yarus run {tier} --anchor EVALUATION",
     "nights": "Evaluations: {n}, {first} – {last}",
     "legend": f"{VALUE} evaluation  {OUT} out  {INVALID} invalid  {BAND} band of the smoothed mean  {BREAK} break",
     "warm up": "No band yet: it needs {wanted} comparable evaluations before, and there are {n}.",
@@ -65,16 +67,21 @@ OURS = {"ru": RU, "en": EN}
 Night = dict[str, Any]
 
 
-def print_trend(document: dict[str, Any], language: str) -> None:
-    """The document of `tasks.trend.trend`."""
+def print_trend(document: dict[str, Any], language: str, *, anchor: bool = False) -> None:
+    """The document of `tasks.trend.trend`; whether the anchor was asked for."""
     words = OURS[language]
     console = Console(highlight=False)
     console = console if console.is_terminal else Console(highlight=False, width=WIDTH)
-    names = {"metric": document["metric"], "tier": WORDS[language][document["tier"]], "source": document["source"]}
+    names = {
+        "metric": document["metric"],
+        "tier": WORDS[language][document["tier"]],
+        "source": document["source"] or "—",
+    }
     names["metric"] += f" ({WORDS[language][document['stratum']]})" if document["stratum"] else ""
     console.print(f"\n[bold]{escape(words['history'].format(**names))}[/]")
     if not document["nights"]:
-        console.print(escape(words["none"].format(tier=document["tier"])))
+        said = words["no anchor" if anchor else "none"].format(tier=document["tier"])
+        console.print(escape(said), soft_wrap=True)
         return
     nights = document["nights"]
     dates = {"first": _date(nights[0]), "last": _date(nights[-1])}
