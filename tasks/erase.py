@@ -21,6 +21,7 @@ from tasks.connect import source as source_of
 from tasks.prune import in_results, work_folder
 from tasks.run import bury_the_dead
 from tasks.settings import settings
+from tasks.shared_work import clear
 
 EMBEDDED = ("question", "asked", "text", "answer", "reference")
 """Columns of the table of cases whose texts are embedded."""
@@ -109,6 +110,8 @@ def erase(engine: Engine, found: Found, *, dry_run: bool) -> dict[str, Any]:
     if remove:
         for folder in folders:
             shutil.rmtree(folder)
+        for row in [] if nothing else found.evaluations:
+            clear(row["id"])
         for path in reports:
             path.unlink(missing_ok=True)
         for row in found.evaluations:

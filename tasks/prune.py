@@ -19,6 +19,7 @@ from tasks.gate_rules import read_policy
 from tasks.parameters import Parameters
 from tasks.run import Run
 from tasks.settings import settings
+from tasks.shared_work import clear
 
 UNITS = {"h": "hours", "d": "days", "w": "weeks"}
 FOLDER = re.compile(r"\w+-\d{8}-\d{6}-[0-9a-f]{4}")
@@ -151,5 +152,6 @@ def _removed(engine: Engine, row: RowMapping) -> bool:
         except InputError:
             return False
         remove(row["parquet"] or place(settings().results_root, row["tier"], row["id"], row["started_at"]))
+        clear(row["id"])
         retention.forget(engine, row["id"])
     return True

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import httpx
 import pyarrow.parquet as pq
 import pytest
@@ -252,3 +253,14 @@ def test_pages_of_prefect_go_too(
     done = yarus(*words, "--yes", env=with_server).json
     assert (done["artifacts"], done["questions"], len(done["evaluations"])) == (1, 1, 1)
     assert not any(MARK in page for page in pages())
+
+
+def test_half_done_work_on_a_store_goes_too(
+    kept: dict[str, Document], apart: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("YARUS_WORK", "memory://of_erase")
+    there = fsspec.filesystem("memory")
+    for name in ("tier1-20260101-000000-dead", "tier1-20260101-000000-0000"):  # the second is of another source
+        there.pipe(f"/of_erase/{name}/cases.parquet", MARK.encode())
+    erase(apart, find(apart, USER, "logged"), dry_run=False)
+    assert there.find("/of_erase") == ["/of_erase/tier1-20260101-000000-0000/cases.parquet"]
