@@ -172,13 +172,13 @@ def _worst(summary: Document, words: dict[str, str]) -> str:
     """The measured cases that are furthest from the best value."""
     column = WORST_BY[summary["tier"]]
     declared = next((metric for metric in METRICS.values() if metric.column == column), None)
-    cases = files.read(summary["parquet"])
+    wanted = ("case_id", "question", "text", column)
+    cases = files.read(summary["parquet"], without=[name for name in COLUMNS if name not in wanted])
     if declared is None or column not in cases.column_names:
         return words["none"]
     worst_first = "ascending" if declared.better == "higher" else "descending"
     best = declared.high if declared.better == "higher" else declared.low
-    kept = [name for name in ("case_id", "question", "text", column) if name in cases.column_names]
-    rows = cases.select(kept).filter(pc.is_valid(cases[column]))
+    rows = cases.filter(pc.is_valid(cases[column]))
     rows = rows.take(pc.sort_indices(rows, sort_keys=[(column, worst_first)])[:WORST]).to_pylist()
     found = [
         (f"`{row['case_id']}`", _plain(row.get("question") or row.get("text") or ""), shown(declared.name, row[column]))

@@ -40,6 +40,9 @@ STRATA = ("confirmed", "agreement", "contradicted")
 
 TEXTS = pa.list_(pa.string())
 
+LONG = ("context", "text", "judge_reasons", "logprobs", "answers")
+"""Columns of long texts that no metric is computed from."""
+
 
 class Column(NamedTuple):
     """A column of the table of cases."""

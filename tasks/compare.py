@@ -16,7 +16,7 @@ from db.errors import InputError, unknown
 from metrics.metric import Metric, Tier
 from metrics.paired import Compared, compare_numbers
 from metrics.statistics import holm
-from metrics.table import metric, metrics_of
+from metrics.table import metric
 from metrics.unpaired import compare_independent
 from tasks.compare_cases import Pairs, changed_cases, common, headline, read_cases, require_cases
 from tasks.compare_numbers import numbers
@@ -24,6 +24,7 @@ from tasks.compare_slices import compare_slices
 from tasks.guidance import HEADLINES
 from tasks.noise import noise
 from tasks.report import Document
+from tasks.score import measured_by
 
 SEED = 0
 NOTHING: Document = {"broke": [], "fixed": [], "changed_status": []}
@@ -108,7 +109,7 @@ def compare_sides(sides: Pairs, declared: Mapping[str, Metric]) -> Document:
 def _declared(a: RowMapping, b: RowMapping, only: Sequence[str]) -> dict[str, Metric]:
     """The metrics that both tiers have, or those of them that were asked for."""
     tiers = [cast(Tier, row["tier"]) for row in (a, b)]
-    declared = {row.name: row for row in metrics_of(tiers[0]) if tiers[1] in row.tiers}
+    declared = {row.name: row for row in measured_by(tiers[0], a["resolved"]) if tiers[1] in row.tiers}
     if not declared:
         raise InputError(f"tiers {tiers[0]} and {tiers[1]} have no metric in common: there is nothing to compare")
     for name in only:

@@ -11,6 +11,7 @@ from sqlalchemy.engine import RowMapping
 from db.errors import InputError
 from metrics.metric import Metric
 from tasks import files
+from tasks.cases import LONG
 from tasks.compare_numbers import column_of
 from tasks.report import HEADLINE, Document
 
@@ -43,7 +44,7 @@ def read_cases(row: RowMapping) -> pa.Table:
         InputError: its file is gone or damaged.
     """
     try:
-        return files.read(row["parquet"])
+        return files.read(row["parquet"], without=LONG)
     except (OSError, pa.ArrowInvalid) as error:
         raise InputError(
             f"evaluation {row['id']}: its file {row['parquet']} cannot be read: {error}; evaluate it anew"

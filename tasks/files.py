@@ -3,7 +3,7 @@
 import glob
 import os
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
@@ -91,8 +91,8 @@ def remove(target: str) -> None:
         filesystem.rm_file(name)
 
 
-def read(path: str, columns: list[str] | None = None) -> pa.Table:
-    """The table in a file of the results.
+def read(path: str, columns: Sequence[str] | None = None, *, without: Container[str] = ()) -> pa.Table:
+    """The table in a file of the results: all of its columns, those that are named, or all `without` some.
 
     Raises:
         OSError: it is not there or cannot be read.
@@ -100,18 +100,25 @@ def read(path: str, columns: list[str] | None = None) -> pa.Table:
     """
     filesystem, name = store(path)
     with filesystem.open(name, "rb") as file:
-        return parquet(file, columns)
+        return parquet(file, columns, without=without)
 
 
-def parquet(file: Path | IO[bytes], columns: Sequence[str] | None = None, *, group: int | None = None) -> pa.Table:
+def parquet(
+    file: Path | IO[bytes],
+    columns: Sequence[str] | None = None,
+    *,
+    without: Container[str] = (),
+    group: int | None = None,
+) -> pa.Table:
     """The table in a Parquet file, or one of its row groups; by this thread alone.
 
     Arrow's own threads hold memory of their own, and now and then abort a program that ends while they do.
     """
     with pq.ParquetFile(file, pre_buffer=False) as stored:
+        names = columns or [name for name in stored.schema_arrow.names if name not in without]
         if group is None:
-            return stored.read(columns=columns, use_threads=False)
-        return stored.read_row_group(group, columns=columns, use_threads=False)
+            return stored.read(columns=names, use_threads=False)
+        return stored.read_row_group(group, columns=names, use_threads=False)
 
 
 def _move(partial: Path, final: Path) -> None:

@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from db import journal
 from tasks.artifacts import progress, show_results
-from tasks.cases import declared
+from tasks.cases import LONG, declared
 from tasks.connect import database
 from tasks.failures import failures
 from tasks.files import parquet, place, publish, remove, write_batches, write_whole
@@ -34,8 +33,6 @@ Measure = Callable[[pa.Table, int], Mapping[str, Whole]]
 Step = Callable[[Run, pa.Table], pa.Table | Awaitable[pa.Table]]
 MEASURING = ("unit", "k", "texts", "perturbation", "judge", "similarity_embedder")
 """What of the resolved parameters measures; the others belong to the system under test."""
-UNSCORED = ("question", "context", "text", "judge_reasons", "logprobs", "answers")
-"""Columns of long texts that no metric needs once the batches are done: memory holds the others of all cases."""
 IN_FLIGHT = 2
 """Batches at once: one computes while another waits for the disk or the database."""
 
@@ -105,7 +102,7 @@ def comparability(run: Run, case_set_hash: str) -> dict[str, Any]:
     return {
         "tier": run.tier,
         "cases": run.resolved["cases"] | rule if "cases" in run.resolved else by_content,
-        "metrics": [metric.signature_with(**_options(run)) for metric in measured_by(run)],
+        "metrics": [metric.signature_with(**_options(run)) for metric in measured_by(run.tier, run.resolved)],
         "labels": "annotation, else the log" if run.tier != "real_users" else "the log",
         **{name: run.resolved[name] for name in MEASURING if name in run.resolved},
     }
@@ -130,17 +127,18 @@ def _finish(run: Run, measure: Measure) -> dict[str, Any]:
     fetch(run.id, run.work, batches=True)  # those that workers elsewhere have done
     file = run.work / f"{run.id}.parquet"
     write_batches(_batches(run), file)
-    cases = parquet(file, [name for name in pq.read_schema(file).names if name not in UNSCORED])
+    cases = parquet(file, without=(*LONG, "question"))
     row = journal.find(engine, run.id)
     parts = comparability(run, row["case_set_hash"])
     key = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
     counts = statuses(cases)
     share = coverage(counts)
     seed = run.parameters.seed
+    declared_metrics = measured_by(run.tier, run.resolved)
     metrics = [
         value.row(stratum)
         for stratum, rows in strata(cases).items()
-        for value in summarise(measured_by(run), rows, seed=seed, options=_options(run), whole=measure(rows, seed))
+        for value in summarise(declared_metrics, rows, seed=seed, options=_options(run), whole=measure(rows, seed))
     ]
     path = publish(file, place(settings().results_root, run.tier, run.id, row["started_at"]))
     valid = share is not None and share >= settings().min_coverage

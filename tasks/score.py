@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from metrics import retrieval, text
-from metrics.metric import RUBRIC, Metric
+from metrics.metric import RUBRIC, Metric, Tier
 from metrics.statistics import Interval, bootstrap_interval, bootstrap_totals, quantile_interval, share_interval
 from metrics.table import grade, metric, metrics_of
 from tasks.cases import CANNOT_BE_MEASURED, MEASURED, STRATA, with_columns
@@ -75,10 +75,10 @@ def score_rankings(run: Run, cases: pa.Table) -> pa.Table:
     return with_columns(cases, **columns)
 
 
-def measured_by(run: Run) -> tuple[Metric, ...]:
+def measured_by(tier: Tier, resolved: Mapping[str, Any] | None) -> tuple[Metric, ...]:
     """The metrics of an evaluation: those of its tier, and the user's own that its judge is asked for."""
-    asked = run.resolved.get("judge", {}).get("prompts", ())
-    return (*metrics_of(run.tier), *(metric(f"avg_{name}") for name in asked if name.startswith(RUBRIC)))
+    asked = (resolved or {}).get("judge", {}).get("prompts", ())
+    return (*metrics_of(tier), *(metric(f"avg_{name}") for name in asked if name.startswith(RUBRIC)))
 
 
 def summarise(
