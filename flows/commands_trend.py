@@ -24,6 +24,8 @@ def trend(
 ) -> None:
     """Show how a metric went over comparable evaluations, and since when it is out of its band.
 
+    As a page: the trends of `yarus report`.
+
     \b
     yarus trend hit_rate@1
     yarus trend avg_e2e_score --tier tier3 --source production --last 30
