@@ -52,8 +52,9 @@ def require_free(host: str, port: int, option: str) -> None:
     except OSError as error:
         if error.errno == errno.EADDRNOTAVAIL:
             raise InputError(f"--host {host!r} is no address of this machine") from None
-        why = "is taken, perhaps by another `yarus serve`" if error.errno == errno.EADDRINUSE else f"{error.strerror}"
-        raise ServerUnavailable(f"port {port} on {host}: {why}; choose another one: {option} PORT") from None
+        taken = error.errno == errno.EADDRINUSE
+        why = "is taken, perhaps by another `yarus serve`" if taken else f"cannot be used ({error.strerror})"
+        raise ServerUnavailable(f"port {port} on {host} {why}; choose another one: {option} PORT") from None
 
 
 def database_of(home: Path, url: str | None) -> str:

@@ -1,0 +1,230 @@
+"""`yarus serve` from nothing to its end: deployments, runs through the API and the browser, schedules, stopping."""
+
+import re
+import time
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pyarrow.parquet as pq
+import pytest
+from sqlalchemy import Engine, select
+
+from db.tables import evaluation
+from tasks.parameters import FLOWS, TIERS
+from tests.conftest import CommandLine
+from tests.deployments.conftest import Serve, table_of
+
+CHROMIUM = Path("/usr/bin/chromium")
+UNREACHABLE = "http://127.0.0.1:9/nothing-listens-here"
+
+
+@pytest.fixture(scope="module")
+def tier1_run(served: Serve) -> dict[str, Any]:
+    return served.ended(served.trigger("tier1", limit=60))
+
+
+@pytest.fixture(scope="module")
+def night(served: Serve) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A night, and another that was started while it ran."""
+    first = served.trigger("nightly", source="sample", limit=40)
+    while served.run(first)["state_type"] in ("SCHEDULED", "PENDING"):
+        time.sleep(0.1)
+    second = served.trigger("nightly", source="sample", limit=40)
+    return served.ended(first), served.ended(second)
+
+
+def rows_of(engine: Engine, *flow_run_ids: str) -> list[Any]:
+    with engine.connect() as connection:
+        wanted = select(evaluation).where(evaluation.c.flow_run_id.in_(flow_run_ids))
+        return list(connection.execute(wanted.order_by(evaluation.c.started_at)).mappings())
+
+
+def test_it_says_where_everything_is(served: Serve) -> None:
+    for address in (served.url, served.reports, f"{served.url}/api"):
+        assert address in served.first_words
+    assert httpx.get(served.url, follow_redirects=True).status_code == 200
+
+
+def test_every_flow_is_deployed_with_all_that_the_ui_shows(served: Serve) -> None:
+    deployed = {found["name"]: found for found in served.post("/deployments/filter")}
+    assert set(deployed) == set(FLOWS)
+    for name, found in deployed.items():
+        assert found["description"], name
+        assert found["tags"] == ["yarus", name]
+        assert re.match(r"\d+\.\d+\.\d+", found["version"]), name
+        assert found["work_pool_name"] == "yarus"
+        assert found["enforce_parameter_schema"] is True
+    nightly = deployed["nightly"]
+    assert nightly["concurrency_options"]["collision_strategy"] == "CANCEL_NEW"
+    [schedule] = nightly["schedules"]
+    assert schedule["active"] is True
+    assert schedule["schedule"]["timezone"] == "Europe/Moscow"
+
+
+def test_a_run_through_the_api_leaves_its_results(served: Serve, tier1_run: dict[str, Any], journal_of: Engine) -> None:
+    assert tier1_run["state_name"] == "Completed", tier1_run["state"]["message"]
+    assert tier1_run["name"] == "tier1 sample · 60"
+    [row] = rows_of(journal_of, tier1_run["id"])
+    assert (row["state"], row["n_cases"]) == ("completed", 60)
+    assert len(pq.read_table(row["parquet"])) == 60
+    assert any("60 cases" in line for line in served.logs(tier1_run["id"]))
+
+
+def test_the_artifacts_say_what_it_came_to(served: Serve, tier1_run: dict[str, Any], journal_of: Engine) -> None:
+    shown = served.artifacts(tier1_run["id"])
+    assert set(shown) == {"tier1-sample-metrics", "tier1-sample-verdict"}
+    rows = {row["Метрика"]: row for row in table_of(shown["tier1-sample-metrics"])}
+    assert re.fullmatch(r"0\.\d{3}", rows["hit_rate@1"]["Значение"])
+    assert re.fullmatch(r"0\.\d{3} – [01]\.\d{3}", rows["hit_rate@1"]["95 % интервал"])
+    assert rows["hit_rate@1"]["Оценка"] in ("Отлично", "Хорошо", "Требует внимания")
+    text = shown["tier1-sample-verdict"]["data"]
+    assert text.split("\n")[0].count(". ") >= 2  # three sentences
+    assert text.count("`sample:") == 10
+    [row] = rows_of(journal_of, tier1_run["id"])
+    link = re.search(r"\((http://\S+)\)", text)
+    assert link is not None
+    page = httpx.get(link[1], timeout=60)
+    assert (page.status_code, row["id"] in page.text) == (200, True)
+
+
+@pytest.mark.parametrize(
+    ("body", "named"),
+    [
+        ({"parameters": {"limitt": 5}}, "limitt"),
+        ({"parameter": {}}, "parameter"),
+        ({"parameters": {"limit": 0}}, "limit"),
+        ({"parameters": {"unit": "word"}}, "unit"),
+    ],
+)
+def test_nonsense_is_refused_before_it_runs(served: Serve, body: dict[str, Any], named: str) -> None:
+    path = f"/deployments/{served.deployment('tier1')['id']}/create_flow_run"
+    refused = served.client.post(path, json={"parameters": body})
+    assert refused.status_code == 409
+    assert named in refused.json()["detail"]
+
+
+def test_an_invalid_evaluation_is_seen(served: Serve, journal_of: Engine) -> None:
+    run = served.ended(served.trigger("tier1", limit=20, retriever=UNREACHABLE))
+    assert run["state_name"] == "Invalid"
+    assert "YARUS_MIN_COVERAGE" in run["state"]["message"]
+    assert rows_of(journal_of, run["id"])[0]["state"] == "invalid"
+    assert "недействителен" in served.artifacts(run["id"])["tier1-sample-verdict"]["data"]
+
+
+def test_a_night_evaluates_every_tier(served: Serve, night: tuple[dict[str, Any], ...], journal_of: Engine) -> None:
+    run, _ = night
+    assert run["state_name"] == "Completed", run["state"]["message"]
+    tiers = served.post("/flow_runs/filter", {"flow_runs": {"parent_flow_run_id": {"any_": [run["id"]]}}})
+    rows = rows_of(journal_of, *(tier["id"] for tier in tiers))
+    assert [row["tier"] for row in rows] == list(TIERS)
+    assert {row["state"] for row in rows} <= {"completed", "invalid"}
+    assert all(Path(row["parquet"]).exists() for row in rows)
+    text = served.artifacts(run["id"])["nightly-sample-summary"]["data"]
+    for name in ("silhouette_score", "hit_rate@1", "avg_e2e_score", "f1_score", "cache_hit_rate"):
+        assert f"| {name} |" in text
+    report = re.search(r"http://\S+\.html", text)
+    assert report is not None
+    assert httpx.get(report[0], timeout=60).status_code == 200
+
+
+def test_a_second_night_is_refused_while_one_runs(night: tuple[dict[str, Any], ...]) -> None:
+    _, second = night
+    assert second["state_name"] == "Cancelled"
+    assert "concurrency limit" in second["state"]["message"]
+
+
+def test_a_run_from_the_browser(served: Serve, tier1_run: dict[str, Any], tmp_path: Path) -> None:
+    if not CHROMIUM.exists():
+        pytest.skip("needs Chromium: apt-get install chromium")
+    from playwright.sync_api import expect, sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        page = browser.new_page(viewport={"width": 1280, "height": 900})
+        page.set_default_timeout(60_000)
+        expect.set_options(timeout=60_000)
+        asked: list[str] = []
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto(f"{served.url}/deployments/deployment/{served.deployment('tier1')['id']}/run")
+        expect(page.get_by_text("Where the questions come from").first).to_be_visible()
+        expect(page.get_by_text("For example: 200").first).to_be_visible()
+        page.get_by_role("button", name="int").first.click()
+        page.locator("input[type=number]").first.fill("60")
+        page.screenshot(path=tmp_path / "prefect-form.png")
+        page.get_by_role("button", name="Submit").click()
+        expect(page).to_have_url(re.compile("tab=Runs|/runs/"))
+        newest = {"sort": "EXPECTED_START_TIME_DESC", "limit": 1, "flow_runs": {"tags": {"all_": ["tier1"]}}}
+        [run] = served.post("/flow_runs/filter", newest)
+        assert run["parameters"]["parameters"]["limit"] == 60
+        assert served.ended(run["id"])["state_name"] == "Completed"
+        page.goto(f"{served.url}/runs/flow-run/{run['id']}")
+        expect(page.get_by_text("tier1 sample · 60").first).to_be_visible()
+        page.get_by_text("Artifacts", exact=True).first.click()
+        expect(page.get_by_text("tier1-sample-verdict").first).to_be_visible()
+        page.screenshot(path=tmp_path / "prefect-artifacts.png")
+        table = served.artifacts(run["id"])["tier1-sample-metrics"]
+        page.goto(f"{served.url}/artifacts/artifact/{table['id']}")
+        expect(page.get_by_text("hit_rate@1", exact=True).first).to_be_visible()
+        expect(page.get_by_text("+0.000 (", exact=False).first).to_be_visible()  # since the run through the API
+        page.screenshot(path=tmp_path / "prefect-run.png")
+        browser.close()
+    outside = [url for url in asked if not re.match(r"(http|ws)://127\.0\.0\.1|data:|blob:", url)]
+    assert outside == []
+
+
+def test_a_schedule_fires_and_an_overlapping_run_is_refused(served: Serve, journal_of: Engine) -> None:
+    nightly = served.deployment("nightly")["id"]
+    short = {
+        "active": True,
+        "schedule": {"interval": 3.0, "anchor_date": "2026-01-01T00:00:00+00:00"},
+        "parameters": {"parameters": {"source": "sample", "limit": 20, "tiers": ["tier0"]}},
+    }
+    [made] = served.client.post(f"/deployments/{nightly}/schedules", json=[short]).json()
+    wanted = {"flow_runs": {"deployment_id": {"any_": [nightly]}}, "sort": "EXPECTED_START_TIME_ASC"}
+
+    def fired(state: str) -> list[Any]:
+        return [
+            run
+            for run in served.post("/flow_runs/filter", wanted)
+            if run["auto_scheduled"] and run["state_name"] == state
+        ]
+
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline and not (len(fired("Completed")) >= 2 and fired("Cancelled")):
+        time.sleep(0.5)
+    served.client.delete(f"/deployments/{nightly}/schedules/{made['id']}").raise_for_status()
+    completed, refused = fired("Completed"), fired("Cancelled")
+    assert len(completed) >= 2
+    assert "concurrency limit" in refused[0]["state"]["message"]
+    times = sorted((run["start_time"], run["end_time"]) for run in completed)
+    assert all(end <= start for (_, end), (start, _) in pairwise(times))  # one after another, never two at once
+
+
+def test_the_server_met_no_trouble(served: Serve, tier1_run: dict[str, Any], night: object) -> None:
+    words = (served.home / "prefect" / "server.log").read_text(encoding="utf-8")
+    assert "database is locked" not in words
+    assert "Traceback" not in words
+
+
+def test_stopped_it_leaves_nothing_running_and_what_ran_can_be_resumed(
+    served: Serve, journal_of: Engine, own_home: Path
+) -> None:
+    flow_run = served.trigger("tier2")
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and not [row for row in rows_of(journal_of, flow_run) if row["n_cases"]]:
+        time.sleep(0.05)
+    started = served.processes()
+    assert len(started) >= 2  # server and flow run
+    words = served.stop()
+    assert served.process.returncode == 0, words
+    assert [process for process in started if process.is_running() and "postgres" not in process.name()] == []
+    [row] = rows_of(journal_of, flow_run)
+    if row["state"] == "completed":
+        pytest.skip("this machine was faster than the stop")
+    assert row["state"] == "cancelled", row["error"]
+    assert f"yarus run tier2 --resume {row['id']}" in row["error"]
+    assert row["parquet"] is None
+    resumed = CommandLine(own_home)("run", "tier2", "--resume", row["id"], "--json").json
+    assert (resumed["evaluation_id"], resumed["state"]) == (row["id"], "completed")
