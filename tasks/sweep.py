@@ -86,7 +86,8 @@ def sweeps(engine: Engine, *, source: str | None = None, limit: int | None = Non
 def stored(row: Any) -> Document:
     """A stored sweep as `yarus sweep --json` prints it."""
     told = {"sweep_id": row["id"], "state": row["state"], "started_at": row["started_at"].isoformat()}
-    return dict(row["document"] or {"arms": [], "pairs": [], "judges": [], "source": row["source"]}) | told
+    nothing: Document = {"source": row["source"], "metrics": [], "arms": [], "pairs": [], "judges": []}
+    return nothing | dict(row["document"] or {}) | told
 
 
 def _check(parameters: Sweep, axes: dict[str, str]) -> None:
