@@ -11,6 +11,7 @@ from db import journal
 from db.errors import InputError
 from metrics.table import METRICS, grade_label
 from tasks import files, report
+from tasks.cases import COLUMNS
 from tasks.compare import compare
 from tasks.guidance import HEADLINES, changed, lead, next_step, says, signed
 from tasks.guidance_words import TIER_NAMES
