@@ -18,6 +18,7 @@ AREAS = (
     "copy",
     "load",
     "chat",
+    "dask",
     "judged",
     "compare",
     "audit",

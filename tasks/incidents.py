@@ -69,6 +69,8 @@ def _follow(engine: Engine, flow_run_id: str) -> None:
     if row is None or row["state"] in ("cancelled", "running"):
         return
     before = verdicts(engine, row["tier"], row["source"])
+    if any(known["evaluation_id"] == row["id"] for known in before):  # the night is retried
+        return
     same = [known for known in before if known["comparability_key"] == row["comparability_key"]]
     judged = judge(engine, row, same)
     if not _keep(engine, row["id"], judged):

@@ -2,10 +2,13 @@
 
 import json
 import os
-from collections.abc import Mapping
+import socket
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import httpx
 import pytest
 from sqlalchemy import Engine, text
 
@@ -34,6 +37,29 @@ def together(yarus: CommandLine, commands: Mapping[str, Command]) -> dict[str, R
             out, err = process.communicate(timeout=240)
             left[name] = Ran(out, err, process.returncode)
     return left
+
+
+def until(what: str, found: Callable[[], Any], seconds: float = 90) -> Any:
+    """What is found, as soon as it is."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if value := found():
+            return value
+        time.sleep(0.05)
+    return pytest.fail(f"in {seconds} s there was no {what}")
+
+
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+    return port
+
+
+def state_of(server: Mapping[str, str], flow_run_id: str) -> str:
+    """The type of a flow run's state, as a Prefect server has it."""
+    run = httpx.get(f"{server['PREFECT_API_URL']}/flow_runs/{flow_run_id}", timeout=30).raise_for_status().json()
+    return str(run["state"]["type"])
 
 
 @pytest.fixture(scope="session")

@@ -2,8 +2,7 @@
 
 import json
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import httpx
 import pytest
 
 from tests.conftest import CommandLine
-from tests.flows.conftest import Document
+from tests.flows.conftest import Document, until
 
 Message = tuple[str, dict[str, str], Document]
 Nights = tuple[list[Document], list[Message], list[list[Document]]]
@@ -124,13 +123,6 @@ def test_what_is_open_is_listed_with_the_last_good_evaluation(
     assert (incident["baseline"], incident["nights"], incident["verdict"]) == (good["evaluation_id"], 2, "regressed")
 
 
-def until(found: Callable[[], Any]) -> Any:
-    deadline = time.monotonic() + 60
-    while not (value := found()) and time.monotonic() < deadline:
-        time.sleep(0.2)
-    return value
-
-
 def test_every_evaluation_tells_what_it_came_to(nights: Nights, prefect_server: dict[str, str]) -> None:
     (good, bad, worse, well), _, _ = nights
     names = {night["evaluation_id"] for night in (good, bad, worse, well)}
@@ -144,7 +136,7 @@ def test_every_evaluation_tells_what_it_came_to(nights: Nights, prefect_server: 
             by_name.setdefault(event["payload"]["evaluation_id"], []).append(event)
         return by_name if names <= by_name.keys() else None
 
-    told = until(events)
+    told = until("event of each", events)
     kinds = {name: [event["event"].rpartition(".")[2] for event in told[name]] for name in names}
     assert kinds[good["evaluation_id"]] == kinds[worse["evaluation_id"]] == kinds[well["evaluation_id"]] == ["finished"]
     assert kinds[bad["evaluation_id"]] == [

@@ -6,7 +6,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from sqlalchemy import Engine, select
 from db import journal
 from db.tables import evaluation, evaluation_metric
 from tests.conftest import CommandLine, environment
-from tests.flows.conftest import Document
+from tests.flows.conftest import Document, free_port, state_of, until
 
 Server = dict[str, str]
 STOP_S = 10
@@ -50,16 +50,6 @@ def undisturbed(yarus: CommandLine, sluggish: tuple[str, ...], prefect_server: S
     return yarus(*sluggish, env=variables(prefect_server)).json
 
 
-def until(what: str, found: Callable[[], Any], seconds: float = 90) -> Any:
-    """What is found, as soon as it is."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if value := found():
-            return value
-        time.sleep(0.05)
-    return pytest.fail(f"in {seconds} s there was no {what}")
-
-
 def running(engine: Engine, before: set[str]) -> Any:
     """A new evaluation whose cases are loaded, and that is about to ask the retriever."""
     wanted = select(evaluation).where(evaluation.c.state == "running", evaluation.c.id.not_in(before))
@@ -84,11 +74,6 @@ def same(resumed: Document, whole: Document) -> None:
     assert resumed["state"] == "completed"
     for name in QUALITY:
         assert resumed["metrics"][name] == whole["metrics"][name], name
-
-
-def state_of(server: Server, flow_run_id: str) -> str:
-    run = httpx.get(f"{server['PREFECT_API_URL']}/flow_runs/{flow_run_id}", timeout=30).raise_for_status().json()
-    return str(run["state"]["type"])
 
 
 def set_state(server: Server, flow_run_id: str, state: str, name: str) -> None:
@@ -141,13 +126,6 @@ def serving(home: Path, port: int, name: str) -> Iterator[subprocess.Popen[bytes
             yield server
         finally:
             server.kill()
-
-
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-    return port
 
 
 def answers(port: int) -> bool:

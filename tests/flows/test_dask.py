@@ -2,11 +2,9 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -17,7 +15,7 @@ from sqlalchemy import Engine
 
 from db import journal
 from tests.conftest import CommandLine, environment
-from tests.flows.conftest import Document
+from tests.flows.conftest import Document, free_port, until
 from tests.judged import cases_of, load, question
 
 CASES = 600
@@ -50,13 +48,6 @@ def local(yarus: CommandLine, source: str, prefect_server: dict[str, str]) -> Do
     return yarus(*words(source), env=prefect_server).json
 
 
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-    return port
-
-
 @contextmanager
 def process(folder: Path, variables: Mapping[str, str], *command: str) -> Iterator["subprocess.Popen[bytes]"]:
     with subprocess.Popen(
@@ -87,14 +78,6 @@ def cluster(folder: Path, variables: Mapping[str, str], n_workers: int) -> Itera
         yield address, [stack.enter_context(process(folder, variables, *worker)) for _ in range(n_workers)]
 
 
-def until(found: Callable[[], Any]) -> Any:
-    deadline = time.monotonic() + 90
-    while not (value := found()):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    return value
-
-
 def same(found: Document, local: Document) -> None:
     assert found["state"] == "completed"
     assert found["comparability_key"] == local["comparability_key"]
@@ -112,10 +95,10 @@ def test_a_worker_is_killed_and_every_case_is_there_once(
     with cluster(home, prefect_server, 2) as (address, workers):
         env = prefect_server | {"YARUS_DASK_ADDRESS": address}
         driver = yarus.start(*words(source), "--runner", "dask", env=env)
-        begun = until(lambda: journal.find(engine, "last")["id"] != local["evaluation_id"] or driver.poll() is not None)
-        assert begun and driver.poll() is None, driver.communicate()
+        until("evaluation", lambda: journal.find(engine, "last")["id"] != local["evaluation_id"] or driver.poll())
+        assert driver.poll() is None, driver.communicate()
         name = journal.find(engine, "last")["id"]
-        until(lambda: journal.batches_done(engine, name) or driver.poll() is not None)
+        until("batch", lambda: journal.batches_done(engine, name) or driver.poll() is not None)
         assert len(journal.batches_done(engine, name)) < CASES // 100
         workers[0].send_signal(signal.SIGKILL)
         out, err = driver.communicate(timeout=180)

@@ -1,0 +1,128 @@
+"""CPU-bound scoring on two Dask workers of one thread each against one: the batches of tier 2, after a warm-up.
+
+Scheduler and workers are processes of their own, as on two machines; the flow's start and end are not in the time.
+"""
+
+import asyncio
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from statistics import median
+
+import pyarrow as pa
+
+from benchmarks import Row
+from benchmarks.judged import chunks, questions, yarus
+from db import embedded
+from tasks.cases import with_columns
+from tasks.run import Run
+from tasks.score_texts import score_texts
+
+ROUNDS, REPEATS = 3, 4
+TARGET = 0.6
+WORDS = ("правило", "документ", "срок", "заявление", "книга")
+LENGTH = 200
+"""Words of a part of an answer: chrF, WER and ROUGE-L of two long texts are work for the processor."""
+
+
+@contextmanager
+def started(variables: Mapping[str, str], *command: str) -> Iterator[None]:
+    quiet = subprocess.DEVNULL
+    with subprocess.Popen(
+        [sys.executable, "-m", *command], env=os.environ | variables, stdout=quiet, stderr=quiet
+    ) as it:
+        try:
+            yield
+        finally:
+            it.kill()
+
+
+@contextmanager
+def cluster(variables: Mapping[str, str], port: int, n_workers: int) -> Iterator[str]:
+    address = f"tcp://127.0.0.1:{port}"
+    with ExitStack() as stack:
+        scheduler = ("distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", str(port), "--no-dashboard")
+        stack.enter_context(started(variables, *scheduler))
+        for _ in range(n_workers):
+            one = ("distributed.cli.dask_worker", address, "--nthreads", "1", "--no-nanny", "--no-dashboard")
+            stack.enter_context(started(variables, *one))
+        yield address
+
+
+def long_answers(run: Run, cases: pa.Table) -> pa.Table:
+    """Answers and references of many words, as no offline generator gives them."""
+    text = [" ".join(f"{word}{number % 7}" for number in range(LENGTH)) for word in WORDS]
+    answers = [f"{text[number % 3]} {text[number % 5]}" for number in range(len(cases))]
+    references = [f"{text[number % 4]} {text[number % 2]}" for number in range(len(cases))]
+    return with_columns(cases, answer=answers, reference=references)
+
+
+async def batches() -> float:
+    """Seconds that the batches of an evaluation take on the cluster, the second time."""
+    from prefect import flow
+    from prefect.runtime import flow_run
+
+    from benchmarks.dask import long_answers  # by name, as workers find it, not as a part of __main__
+    from tasks.load_answers import load_ideal
+    from tasks.parameters import Tier2
+    from tasks.persist import in_batches
+    from tasks.run import evaluation
+
+    @flow
+    async def measured(parameters: Tier2) -> float:
+        async with evaluation("tier2", parameters, flow_run_id=flow_run.get_id()) as run:
+            run = await load_ideal(run)
+            start = time.perf_counter()
+            await in_batches(run, steps=(long_answers, *[score_texts] * REPEATS))
+            return time.perf_counter() - start
+
+    parameters = Tier2(source="bench", runner="dask")
+    await measured(parameters)
+    return await measured(parameters)
+
+
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+    return port
+
+
+def seconds(variables: Mapping[str, str], n_workers: int) -> float:
+    with cluster(variables, free_port(), n_workers) as address:
+        command = [sys.executable, "-m", "benchmarks.dask"]
+        given = os.environ | variables | {"YARUS_DASK_ADDRESS": address}
+        return float(
+            subprocess.run(command, env=given, check=True, stdout=subprocess.PIPE, text=True).stdout.split()[-1]
+        )
+
+
+def run() -> Iterator[Row]:
+    """Two workers by one."""
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder)
+        variables = {"YARUS_HOME": folder, "PREFECT_HOME": str(home / "prefect-home"), "PREFECT_LOGGING_LEVEL": "ERROR"}
+        for kind, rows in (("chunks", chunks()), ("questions", questions())):
+            file = home / f"{kind}.jsonl"
+            file.write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in rows), encoding="utf-8")
+            yarus(variables, "load", "table", str(file), "--into", "bench", "--kind", kind)
+        embedded.running(home)
+        try:
+            rounds = [(seconds(variables, 2), seconds(variables, 1)) for _ in range(ROUNDS)]
+        finally:
+            embedded.release(home)
+        two, one = (median(times) for times in zip(*rounds, strict=True))
+        yield Row(
+            "tier 2's text metrics, 1,000 long answers, two Dask workers", "one worker", two, one, TARGET, "at most"
+        )
+
+
+if __name__ == "__main__":
+    print(asyncio.run(batches()))

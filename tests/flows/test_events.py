@@ -1,0 +1,147 @@
+"""Incidents begin once and end once, whatever nights bring; a run whose process died is marked as crashed."""
+
+import uuid
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from typing import Any
+
+import httpx
+import pytest
+from sqlalchemy import Engine, delete
+from sqlalchemy.dialects.postgresql import insert
+
+from db.errors import InputError
+from db.tables import evaluation, nightly_verdict
+from deployments.alerts import declared
+from tasks import incidents
+from tasks.incidents import _worse, accept, verdicts
+from tests.flows.conftest import state_of, until
+
+SOURCE = "source of incidents"
+NIGHT = count()
+
+
+@pytest.fixture(autouse=True)
+def clean(engine: Engine) -> Iterator[None]:
+    yield
+    with engine.begin() as connection:
+        connection.execute(delete(evaluation).where(evaluation.c.source == SOURCE))
+
+
+def night(engine: Engine, state: str, key: str | None = "k") -> str:
+    """An evaluation of the next night, judged twice, as when a night is retried; its id."""
+    number = next(NIGHT)
+    row = {
+        "id": f"tier1-incident-{number}",
+        "tier": "tier1",
+        "source": SOURCE,
+        "state": state,
+        "flow_run_id": str(uuid.uuid4()),
+    }
+    row |= {"started_at": datetime(2026, 1, 1, tzinfo=UTC) + timedelta(days=number), "comparability_key": key}
+    row |= {"parameters": {}, "settings": {}, "versions": {}, "error": f"reason {number}"}
+    with engine.begin() as connection:
+        connection.execute(insert(evaluation).values(row))
+    for _ in range(2):
+        incidents._follow(engine, str(row["flow_run_id"]))
+    return str(row["id"])
+
+
+def opened(engine: Engine) -> list[tuple[str, str, int]]:
+    """(the evaluation that it began with, verdict, nights) of what goes on."""
+    found = incidents.incidents(engine)
+    return [(one["incident"], one["verdict"], one["nights"]) for one in found if one["source"] == SOURCE]
+
+
+def said(engine: Engine) -> list[str]:
+    return [row["verdict"] for row in reversed(verdicts(engine, "tier1", SOURCE))]
+
+
+def test_an_invalid_night_begins_an_incident_and_a_valid_one_ends_it(engine: Engine, caplog: Any) -> None:
+    first = night(engine, "invalid")
+    assert opened(engine) == [(first, "invalid", 1)]
+    night(engine, "invalid")
+    assert opened(engine) == [(first, "invalid", 2)]
+    night(engine, "completed")
+    assert opened(engine) == []
+    assert said(engine) == ["invalid", "invalid", "good"]
+    told = [record.getMessage() for record in caplog.records if record.name == "yarus"]
+    assert len(told) == 2  # one message each way
+    assert "недействителен: reason" in told[0]
+    assert f"снова в порядке, после {first}" in told[1]
+
+
+def test_nights_that_fail_are_one_incident_too(engine: Engine, caplog: Any) -> None:
+    night(engine, "completed")
+    first = night(engine, "failed", key=None)
+    night(engine, "failed", key=None)
+    assert opened(engine) == [(first, "failed", 2)]
+    night(engine, "invalid")  # another incident, which is not hidden by the first
+    assert [verdict for _, verdict, _ in opened(engine)] == ["invalid"]
+    assert len([record for record in caplog.records if record.name == "yarus"]) == 2
+
+
+def test_another_comparability_key_is_another_incident(engine: Engine) -> None:
+    first = night(engine, "invalid", key="one judge")
+    second = night(engine, "invalid", key="another judge")
+    assert {name for name, _, _ in opened(engine)} == {first, second}
+
+
+@pytest.mark.parametrize("state", ["cancelled", "running"])
+def test_what_somebody_stopped_is_not_judged(engine: Engine, state: str) -> None:
+    night(engine, state)
+    assert said(engine) == []
+
+
+def test_a_level_is_accepted_if_it_can_be_compared_with(engine: Engine, at_home: object) -> None:
+    bad = night(engine, "invalid")
+    with pytest.raises(InputError, match="is invalid: nothing can be compared with it"):
+        accept(engine, bad)
+    good = night(engine, "completed")
+    with engine.begin() as connection:
+        judged = nightly_verdict.c.evaluation_id == good
+        connection.execute(nightly_verdict.update().where(judged).values(verdict="regressed"))
+    assert [verdict for _, verdict, _ in opened(engine)] == ["regressed"]
+    assert accept(engine, good) == {"evaluation_id": good, "verdict": "accepted"}
+    assert opened(engine) == []
+    with engine.begin() as connection:
+        connection.execute(delete(nightly_verdict).where(nightly_verdict.c.evaluation_id == good))
+    with pytest.raises(InputError, match="is of no night"):
+        accept(engine, good)
+
+
+@pytest.mark.parametrize(
+    ("metric", "difference", "p", "worse"),
+    [
+        ("mrr", -0.1, 0.04, True),
+        ("mrr", -0.1, 0.06, False),
+        ("mrr", 0.1, 0.01, False),
+        ("cache_wrong_hit_rate", 0.1, 0.01, True),
+        ("cache_wrong_hit_rate", -0.1, 0.01, False),
+        ("mrr", None, None, False),
+    ],
+)
+def test_an_incident_goes_on_while_a_metric_alone_is_shown_to_be_worse(
+    metric: str, difference: float | None, p: float | None, worse: bool
+) -> None:
+    assert _worse(metric, {"difference": difference, "p": p}) == worse
+
+
+def test_a_run_without_a_heartbeat_is_marked_as_crashed(prefect_server: dict[str, str]) -> None:
+    url = prefect_server["PREFECT_API_URL"]
+    (automation,) = [one for one in declared()["automations"] if one["name"] == "yarus: dead runs"]
+    prompt = automation | {"name": "dead at once", "trigger": automation["trigger"] | {"within": 10}}
+    with httpx.Client(base_url=url, timeout=30) as client:
+        client.post("/automations/", json=prompt).raise_for_status()
+        flow = client.post("/flows/", json={"name": "dies"}).raise_for_status().json()["id"]
+        running = {"flow_id": flow, "state": {"type": "RUNNING", "name": "Running"}}
+        run = client.post("/flow_runs/", json=running).raise_for_status().json()["id"]
+        event = {
+            "id": str(uuid.uuid4()),
+            "occurred": datetime.now(UTC).isoformat(),
+            "event": "prefect.flow-run.heartbeat",
+            "resource": {"prefect.resource.id": f"prefect.flow-run.{run}"},
+        }
+        client.post("/events", json=[event]).raise_for_status()
+        until("crash", lambda: state_of(prefect_server, run) == "CRASHED")
