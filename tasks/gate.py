@@ -15,6 +15,7 @@ from db.errors import InputError
 from metrics.metric import Metric
 from metrics.power import fewest_pairs
 from metrics.statistics import bootstrap_interval, compare_paired, holm
+from metrics.table import METRICS
 from tasks.compare import compare, differences
 from tasks.compare_cases import common, read_cases, require_cases
 from tasks.gate_rules import COSTS, Policy, Rule, measure
@@ -249,7 +250,7 @@ def _compared(engine: Engine, row: RowMapping, before: RowMapping | None, rules:
 
 def _in_comparison(rule: Rule, tier: str) -> bool:
     """Whether `tasks.compare` compares what the rule is about."""
-    return rule.metric not in COSTS and (rule.stratum or _headline(tier)) == _headline(tier)
+    return rule.metric in METRICS and (rule.stratum or _headline(tier)) == _headline(tier)
 
 
 def _as_found(compared: Found | None) -> Found:
@@ -259,7 +260,7 @@ def _as_found(compared: Found | None) -> Found:
 
 
 def _paired(rule: Rule, before: pa.Table, after: pa.Table) -> Found:
-    """The difference of a column that `tasks.compare` leaves out: a cost, or another stratum than the headline."""
+    """The difference of a column that `tasks.compare` leaves out: a cost, a rubric, another stratum."""
     metric: Metric = measure(rule.metric)
     before, after = (_within(cases, rule.stratum) for cases in (before, after))
     one, other = common(before, after)

@@ -101,6 +101,18 @@ def test_where_lower_is_better_more_is_worse(engine: Engine, tmp_path: Path) -> 
     assert one(engine, tmp_path, dear, cheap, rule)["verdict"] == "pass"
 
 
+def test_percentiles_and_rubrics_can_regress_too(engine: Engine, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    times, polite = 100 + 10 * rng.normal(size=N), rng.uniform(0.5, 1, size=N)
+    before = {"retrieval_latency_ms": times.tolist(), "rubric_politeness": polite.tolist()}
+    after = {"retrieval_latency_ms": (times + 50).tolist(), "rubric_politeness": (polite - 0.2).tolist()}
+    names = ("retrieval_latency_ms_p95", "avg_rubric_politeness")
+    rules = [Rule(name, "no regression") for name in names]
+    found = judged(engine, tmp_path, before, after, *rules, tier="tier3")["rules"]
+    assert [(rule["metric"], rule["verdict"]) for rule in found] == [(name, "fail") for name in names]
+    assert [rule["difference"] for rule in found] == [pytest.approx(50), pytest.approx(-0.2)]
+
+
 def test_no_regression_shown_passes_and_says_what_would_have_been_seen(engine: Engine, tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     before = rng.uniform(size=N)
