@@ -29,7 +29,7 @@ RETRIEVING = {"retriever": "retrievers", "embedder": "embedders", "k": "k"}
 MODELS = {"generator_model": "generators", "judge_model": "judges"}
 AXES: dict[Tier, dict[str, str]] = {"tier1": RETRIEVING, "tier2": MODELS, "tier3": RETRIEVING | MODELS}
 """Parameter of the tier -> list in the sweep; arms that retrieve alike come after each other."""
-MOST_ARMS = 100
+MOST_ARMS = 50
 NOT_COMPARED: Document = dict.fromkeys(("difference", "ci_low", "ci_high", "p", "p_holm", "verdict"))
 NOT_COMPARED |= {"n": 0, "n_missing": 0}
 ANSWERS = 1_000
