@@ -58,7 +58,7 @@ def comparison(entry: Entry) -> Document | None:
             "difference": shown(name, one["difference"], sign=True),
             "bar": difference_bar(one),
             "p": _p(one["p_holm"] if one["p_holm"] is not None else one["p"]),
-            "verdict": one["verdict"],
+            "verdict": one["verdict"] if one["difference"] is not None else "not compared",
             "detectable": shown(name, one["smallest_detectable"]),
             "n": one["n"],
         }

@@ -25,6 +25,7 @@ from tasks.report import Document, summary
 REASONS = 4
 """Most reasons shown for a status."""
 REASON_LENGTH = 300
+STAND_IN = "no language model"
 FOOT = ("settings", "parameters", "resolved", "versions")
 
 
@@ -86,7 +87,7 @@ def entries(engine: Engine, evaluation_ids: list[str]) -> list[Entry]:
 def described(entry: Entry) -> Document:
     """An evaluation as the templates read it."""
     told = entry.summary
-    compared = entry.comparison.get("metrics", {})
+    compared = {name: one for name, one in entry.comparison.get("metrics", {}).items() if one["difference"] is not None}
     names = [*HEADLINES[entry.tier], *(name for name in told["metrics"] if name not in HEADLINES[entry.tier])]
     return {
         "key": entry.key,
@@ -111,8 +112,9 @@ def described(entry: Entry) -> Document:
 
 
 def stand_ins(row: RowMapping) -> bool:
-    """Whether a language model's place was taken by an offline stand-in."""
-    return "no language model" in json.dumps(row["resolved"] or {}) or "extractive" in json.dumps(row["resolved"] or {})
+    """Whether an offline stand-in answered or judged in a language model's place."""
+    asked = {name: (row["resolved"] or {}).get(name) for name in ("generator", "judge")}
+    return STAND_IN in json.dumps(asked)
 
 
 def _cases(row: RowMapping) -> tuple[pa.Table | None, str | None]:

@@ -188,8 +188,9 @@ WORDS: dict[str, Text] = {
     "verdict": {"ru": "Вывод", "en": "Verdict"},
     "detectable": {"ru": "Заметна от", "en": "Detectable from"},
     "detectable hint": {
-        "ru": "Наименьшая разница, которую столько случаев показали бы четыре раза из пяти. p — после поправки Холма.",
-        "en": "The smallest difference that so many cases show four times in five. p is Holm's.",
+        "ru": "«Заметна от»: наименьшая разница, которую столько случаев показали бы четыре раза из пяти. p — после "
+        "поправки Холма.",
+        "en": "“Detectable from”: the smallest difference that so many cases show four times in five. p is Holm's.",
     },
     "p": {"ru": "p", "en": "p"},
     "differs": {
@@ -218,10 +219,10 @@ WORDS: dict[str, Text] = {
     "trends hint": {
         "ru": "Линия соединяет только сравнимые прогоны; вертикальная черта — разрыв: сменились вопросы, метрика "
         "или судья. "
-        "Полоса — 95 % интервал, кружок — прогон за пределами обычного.",
+        "Полоса — 95 % интервал, пунктир — пределы обычного, кружок — прогон вне их.",
         "en": "The line joins comparable evaluations only; a vertical line is a break: questions, metric or judge "
         "changed. "
-        "The band is the 95 % interval, a ring marks a night out of the usual.",
+        "The band is the 95 % interval, dots bound the usual, a ring marks a night outside.",
     },
     "few nights": {
         "ru": "Истории пока нет: нужно хотя бы два прогона.",

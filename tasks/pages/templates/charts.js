@@ -56,10 +56,10 @@ async function redraw() {
 document.addEventListener("chosen", redraw);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
 
-// On paper everything is open and every chart is drawn, at the paper's width.
+// On paper every section is open and every chart is drawn, at the paper's width; hints and long documents stay closed.
 let closed = [];
 function openAll() {
-  closed = [...document.querySelectorAll("details:not([open])")];
+  closed = [...document.querySelectorAll("details.others-too:not([open]), .bars details:not([open])")];
   for (const element of closed) element.open = true;
   if (window.Plotly) {
     for (const element of document.querySelectorAll(".chart")) {
@@ -69,4 +69,8 @@ function openAll() {
 }
 addEventListener("beforeprint", openAll);
 addEventListener("afterprint", () => { for (const element of closed) element.open = false; redraw(); });
-document.querySelector("[data-print]")?.addEventListener("click", async () => { await withPlotly(); print(); });
+async function printAll() { await withPlotly(); print(); }
+document.querySelector("[data-print]")?.addEventListener("click", printAll);
+addEventListener("keydown", (event) => {
+  if (event.key.toLowerCase() === "p" && (event.ctrlKey || event.metaKey) && !event.shiftKey && !event.altKey) { event.preventDefault(); printAll(); }
+});
