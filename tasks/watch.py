@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from prefect.client.schemas.objects import FlowRun
 
 log = logging.getLogger("yarus")
-POLL_S = 1.0
+POLL_S = 2.0
 TELL_S = 5.0
 """How long a server may take to hear that the run is cancelled; it may be the server that died."""
 GRACE_S = 3.0
