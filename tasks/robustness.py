@@ -11,7 +11,7 @@ from sqlalchemy import Engine
 from db import analyses
 from metrics.metric import Tier
 from metrics.statistics import Comparison, Interval
-from tasks.arms import FINISHED, Arm, adjusted, cases_of, compared, named, number, on_common, worst
+from tasks.arms import FINISHED, SHARED, Arm, adjusted, cases_of, compared, named, number, on_common, worst
 from tasks.parameters import TIERS, Robustness
 from tasks.report import Document
 from tasks.score import share
@@ -28,7 +28,7 @@ NO_MODEL = "a paraphrase needs a language model: set YARUS_GENERATOR__BASE_URL"
 
 def arms(parameters: Robustness) -> list[Arm]:
     """The evaluations of a probe: by tier the questions as they are, then every kind; no paraphrase without a model."""
-    shared = parameters.model_dump(include={"source", "limit", "seed", "cases"})
+    shared = parameters.model_dump(include=SHARED)
     kinds = [None, *(kind for kind in parameters.kinds if kind != "paraphrase" or _has_model())]
     return [
         Arm(

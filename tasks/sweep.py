@@ -14,7 +14,7 @@ from db.calls import stored_calls
 from db.errors import InputError
 from metrics.pareto import pareto_front
 from metrics.table import Tier
-from tasks.arms import FINISHED, HEADLINE, Arm, adjusted, cases_of, compared, named, number, on_common, worst
+from tasks.arms import FINISHED, HEADLINE, SHARED, Arm, adjusted, cases_of, compared, named, number, on_common, worst
 from tasks.connect import database, source
 from tasks.generate import with_models
 from tasks.models.calls import Call, body, key
@@ -50,7 +50,7 @@ def arms(parameters: Sweep) -> list[Arm]:
     for options in product(*chosen.values()):
         values = _needed(dict(zip(chosen, options, strict=True)))
         name = ", ".join(f"{axis.removesuffix('_model')} {values[axis]}" for axis in told if values[axis] is not None)
-        shared = parameters.model_dump(include={"source", "limit", "seed", "cases"})
+        shared = parameters.model_dump(include=SHARED)
         given = _validated(parameters.tier, shared | {axis: value for axis, value in values.items() if value})
         made.setdefault(tuple(values.values()), Arm(name or "—", values, parameters.tier, given))
     if len(made) > MOST_ARMS:
@@ -122,7 +122,7 @@ def _validated(tier: Tier, values: dict[str, Any]) -> Parameters:
 
 def _judges(parameters: Sweep) -> list[Arm]:
     """Every judge that is swept on the logged answers, whose users said what they think of them."""
-    shared = parameters.model_dump(include={"source", "limit", "seed", "cases"})
+    shared = parameters.model_dump(include=SHARED)
     return [
         Arm(f"judge {model}", {"judge_model": model}, "judge", Judge(**shared, judge_model=model, probes=False))
         for model in parameters.judges

@@ -2,13 +2,14 @@
 
 import re
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from metrics.table import METRICS
 from tasks.cases import COLUMNS, SEVERITY
 from tasks.failures import FAILURES
-from tasks.parameters import FLOWS, Tier2, Tier3
+from tasks.parameters import FLOWS, Perturbation, Tier2, Tier3
 from tasks.settings import Role, Settings, SystemService
 
 PAGE = (Path(__file__).parents[1] / "docs" / "tiers.md").read_text(encoding="utf-8")
@@ -43,6 +44,7 @@ def test_every_tier_and_failure_has_its_row() -> None:
 
 def test_single_words_in_code_mean_something() -> None:
     known = {*METRICS, *COLUMNS, *SEVERITY, *FLOWS, *FAILURES, *OTHERS}
+    known |= set(get_args(Perturbation))
     known |= {name for model in FLOWS.values() for name in model.model_fields}
     words = set(re.findall(r"`([a-z][a-z0-9_]*(?:@[0-9.]+)?)`", PAGE))
     assert words - known == set()
