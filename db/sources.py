@@ -160,9 +160,10 @@ def read_questions(connection: Connection, source: Source, *, all_rows: bool = F
         _check(connection, source, tables.ANNOTATION, ["question_id", *named])
         statement = statement.add_columns(*(label.c[name].label(name) for name in named))
         statement = statement.outerjoin_from(question, label, cast(label.c.question_id, Text) == key)
-        if has_review(connection, source) and all_rows:
+        reviewed = has_review(connection, source)
+        if reviewed and all_rows:
             statement = statement.add_columns(label.c.review)
-        elif has_review(connection, source):
+        elif reviewed:
             rejected = cast(label.c.review, JSONB)["rejected"].astext
             statement = statement.where(rejected.is_distinct_from("true"))
     stream = connection.execution_options(yield_per=5_000).execute(statement)

@@ -13,7 +13,7 @@ from db.urls import canonical_url
 from tasks import files
 from tasks.connect import database, source
 from tasks.dataset import sheets
-from tasks.dataset.columns import COLUMNS, NEEDED, VERDICTS, YES_NO, headings, positions, yes_no
+from tasks.dataset.columns import COLUMNS, NEEDED, REASONS, VERDICTS, YES_NO, headings, positions, yes_no
 from tasks.dataset.columns import NONE as NO_CHUNK
 from tasks.dataset.personal import mask, own_key
 from tasks.dataset.priority import Case, priority
@@ -140,7 +140,7 @@ def _line(
     shown = {
         "question_id": row["question_id"],
         "source": where.name,
-        "why": ", ".join(f"{name} {value:g}" for name, value in worth.items()),
+        "why": ", ".join(f"{getattr(REASONS[name], language)} {value:g}" for name, value in worth.items()),
         "question": row["question"],
         "answer": answers[0][1] if answers else "",
         "answer_of": answers[0][0] if answers else "",

@@ -28,6 +28,13 @@ COLUMNS: dict[str, Heading] = {
     "show": Heading("показывать: да или нет", "show: yes or no"),
     "notes": Heading("заметки", "notes"),
 }
+REASONS = {
+    "disagreement": Heading("спор судей", "judges disagree"),
+    "uncertainty": Heading("судья не уверен", "judge uncertain"),
+    "failure": Heading("сбой", "failure"),
+    "unlabelled": Heading("нет разметки", "no label"),
+}
+"""Why a question is asked; see `tasks/dataset/priority.py`."""
 YES_NO = ("question_ok", "answer_ok", "show")
 VERDICTS = (*YES_NO, "relevant", "notes")
 NEEDED = ("question_id", "source", "answer_of", *VERDICTS)

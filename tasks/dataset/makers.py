@@ -1,9 +1,12 @@
 """Questions on their way: the generator writes them, checks and the judge sort them, round by round."""
 
 import asyncio
+import logging
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from sklearn.feature_extraction.text import TfidfVectorizer
@@ -20,10 +23,13 @@ from tasks.prompts import Prompt
 from tasks.settings import Settings
 from tasks.verdicts import Verdict, judged
 
+log = logging.getLogger("yarus")
 ENOUGH = 0.5
 """A judge's score above it says that the context answers the question, below it that it does not."""
 CONTEXT_TOKENS = 3_000
 """A longer chunk is cut to so many, of about three characters."""
+ROUND = 500
+"""Questions asked for at once: a large order keeps no more in memory, and says how far it is."""
 NEAREST = 3
 """Chunks in which the answer to an unanswerable question is looked for, beside its own."""
 
@@ -58,8 +64,6 @@ class Makers:
         self.generator, self.judge, self.material = generator, judge, material
         self.prompts: dict[str, Prompt] = prompts_of(configuration)
         self.key = own_key()
-        self._vectors = TfidfVectorizer(analyzer="char_wb", ngram_range=(3, 4), sublinear_tf=True, dtype=np.float32)
-        self._matrix = self._vectors.fit_transform(material.corpus.texts)
 
     def passages(self, plan: Plan) -> list[str]:
         """The texts of a plan, cut to what a model takes."""
@@ -68,15 +72,22 @@ class Makers:
 
     def nearest(self, question: str) -> list[str]:
         """The chunks most like a question."""
-        likeness = (self._matrix @ self._vectors.transform([question]).T).toarray().ravel()
+        vectors, matrix = self._vectors
+        likeness = (matrix @ vectors.transform([question]).T).toarray().ravel()
         return [fit([self.material.corpus.texts[place]], CONTEXT_TOKENS)[0] for place in likeness.argsort()[-NEAREST:]]
+
+    @cached_property
+    def _vectors(self) -> tuple[TfidfVectorizer, Any]:
+        """Of all chunks; only unanswerable questions need them."""
+        vectors = TfidfVectorizer(analyzer="char_wb", ngram_range=(3, 4), sublinear_tf=True, dtype=np.float32)
+        return vectors, vectors.fit_transform(self.material.corpus.texts)
 
 
 async def rounds(makers: Makers, waiting: Sequence[Plan], wanted: int, known: Known, made: Made) -> None:
     """Asks for as many questions as are missing, until none is, no plan is left, or the money is spent."""
     missing, place = wanted, 0
     while missing and place < len(waiting) and not made.rejected["budget"]:
-        some = waiting[place : place + missing]
+        some = waiting[place : place + min(missing, ROUND)]
         place += len(some)
         pairs = await asyncio.gather(*(_invented(makers, plan) for plan in some))
         fresh: list[tuple[Plan, Pair]] = []
@@ -93,6 +104,7 @@ async def rounds(makers: Makers, waiting: Sequence[Plan], wanted: int, known: Kn
         good = [one for one, problem in zip(fresh, problems, strict=True) if not problem]
         made.accepted += good
         missing -= len(good)
+        log.info("%s: %d questions, %d to go", some[0].kind, len(made.accepted), missing)
 
 
 async def _invented(makers: Makers, plan: Plan) -> Pair:

@@ -6,7 +6,6 @@ nothing twice and comes to the same questions.
 
 import asyncio
 import hashlib
-import logging
 from collections.abc import Iterable
 from typing import Any
 
@@ -30,7 +29,6 @@ from tasks.dataset.sampling import Plan, plans, quotas, usable
 from tasks.models.chat import chat
 from tasks.settings import settings
 
-log = logging.getLogger("yarus")
 Document = dict[str, Any]
 SHOWN = 5
 
@@ -63,7 +61,6 @@ async def write(parameters: Synthesis, material: Material) -> Made:
             if wanted and not waiting:
                 made.rejected["no_page_with_two_chunks"] += wanted
             await rounds(makers, waiting, wanted, known, made)
-            log.info("%s: %d questions so far, %d rejected", kind, len(made.accepted), made.rejected.total())
     return made
 
 

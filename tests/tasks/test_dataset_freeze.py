@@ -1,5 +1,6 @@
 """Frozen case sets: content and hash, what changed, splits, and evaluations that the source cannot change."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -94,6 +95,20 @@ def test_an_evaluation_of_a_frozen_set(engine: Engine, source: str, tmp_path: Pa
     assert parts["cases"] == {"name": "frozen_run", "sha256": kept["sha256"]}
     few = evaluate("tier1", source=source, cases="frozen_run", limit=5)
     assert few["n_cases"] == 5 and few["comparability_key"] != after["comparability_key"]
+
+
+def test_a_production_log_rolls_on_unless_it_is_frozen(
+    engine: Engine, at_home: Path, production: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The log is counted by its rule, a frozen copy by its content; nothing is written into the source."""
+    monkeypatch.setenv("YARUS_SOURCE_URL", production("frozen_production"))
+    kept = freeze("frozen_production_log", "production")
+    assert kept["n_cases"] == 4
+    rolling = evaluate("tier1", source="production")
+    still = evaluate("tier1", source="production", cases="frozen_production_log")
+    keys = [journal.find(engine, ran["evaluation_id"])["comparability"]["cases"] for ran in (rolling, still)]
+    assert keys == [{"source": "production"}, {"name": "frozen_production_log", "sha256": kept["sha256"]}]
+    assert value(still, "mrr") == value(rolling, "mrr") and still["n_cases"] == rolling["n_cases"]
 
 
 def test_the_chunks_of_tier0_are_no_frozen_cases(source: str) -> None:
