@@ -73,7 +73,6 @@ def comparison(entry: Entry) -> Document | None:
         "differs": found["differs"],
         "metrics": sorted(metrics, key=lambda metric: metric["name"] not in headline),
         "slices": _slices(found["slices"], headline[0]),
-        "counts": {name: len(ids) for name, ids in listed.items()},
         "pack": _pack(entry, listed) if any(listed.values()) else None,
     }
 

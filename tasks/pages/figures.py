@@ -247,12 +247,11 @@ def _rounded(values: NDArray[np.float64]) -> list[float]:
 
 def _figure(data: list[dict[str, Any]], *, height: int, shapes: Sequence[dict[str, Any]] = (), **layout: Any) -> Figure:
     axis = {"gridcolor": "@c:line", "zerolinecolor": "@c:line", "linecolor": "@c:line", "fixedrange": True}
-    axis |= {"automargin": True}
     return {
         "data": data,
         "layout": {
             "height": height,
-            "margin": {"l": 40, "r": 8, "t": 8, "b": 28},
+            "margin": {"l": 46, "r": 10, "t": 8, "b": 30},
             "paper_bgcolor": "rgba(0,0,0,0)",
             "plot_bgcolor": "rgba(0,0,0,0)",
             "font": {"color": "@c:muted", "size": 12, "family": "inherit"},

@@ -12,7 +12,7 @@ from metrics.table import GRADE_LABELS
 from tasks.guidance import HEADLINES
 from tasks.pages import words
 from tasks.pages.numbers import shown
-from tasks.pages.page import _rendered, script
+from tasks.pages.page import rendered, script
 from tasks.report import HEADLINE
 
 Document = dict[str, Any]
@@ -43,7 +43,7 @@ def render_index(engine: Engine, folder: Path, language: str) -> str:
         for row in rows
     ]
     newest = next((one["report"] for one in listed if one["report"]), None)
-    return _rendered(
+    return rendered(
         "index.html",
         language,
         title=f"{words.WORDS['index title'][language]} · Yarus",

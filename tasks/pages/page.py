@@ -84,7 +84,7 @@ def render(engine: Engine, shown_entries: list[Entry], language: str) -> str:
     titles = {
         name: f"{words.WORDS['report'][name]} · {shown_entries[0].row['source']} · Yarus" for name in words.LANGUAGES
     }
-    return _rendered(
+    return rendered(
         "report.html",
         language,
         title=titles[language],
@@ -112,7 +112,8 @@ def render(engine: Engine, shown_entries: list[Entry], language: str) -> str:
     )
 
 
-def _rendered(template: str, language: str, **values: Any) -> str:
+def rendered(template: str, language: str, **values: Any) -> str:
+    """A page from its template, with a nonce that lets our scripts run and no other."""
     return environment().get_template(template).render(language=language, nonce=secrets.token_urlsafe(16), **values)
 
 
