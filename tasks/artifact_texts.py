@@ -13,10 +13,11 @@ from metrics.table import METRICS, grade_label
 from tasks import files, report
 from tasks.cases import COLUMNS
 from tasks.compare import compare
-from tasks.guidance import HEADLINES, changed, lead, next_step, says, signed
+from tasks.guidance import HEADLINES, changed, lead, next_step, says
 from tasks.guidance_words import TIER_NAMES
 
 Document = dict[str, Any]
+MINUS = "\N{MINUS SIGN}"
 WORST = 10
 LONGEST = 160
 """Characters of a question or answer in a table."""
@@ -99,7 +100,7 @@ def metric_rows(summary: Document, changes: Document, language: str) -> list[dic
             words["value"]: shown(name, metric["value"]),
             words["interval"]: _interval(name, metric),
             words["grade"]: grade_label(metric["grade"], language) if metric["grade"] else "",
-            words["change"]: _change(changes["metrics"].get(name), words),
+            words["change"]: _change(name, changes["metrics"].get(name), words),
             words["measured"]: f"{metric['n_scored']} / {metric['n_total']}",
         }
         for name, metric in summary["metrics"].items()
@@ -134,7 +135,7 @@ def tier_rows(engine: Engine, night: Document, language: str) -> list[Sequence[s
         for name in HEADLINES[summary["tier"]]:
             metric = summary["metrics"][name]
             label = grade_label(metric["grade"], language) if metric["grade"] else ""
-            change = _change(changes.get(name), words)
+            change = _change(name, changes.get(name), words)
             rows.append((tier, name, shown(name, metric["value"]), _interval(name, metric), label, change))
             tier = ""
     return rows
@@ -162,11 +163,12 @@ def _interval(name: str, metric: Document) -> str:
     return f"{shown(name, metric['ci_low'])} – {shown(name, metric['ci_high'])}"
 
 
-def _change(found: Document | None, words: dict[str, str]) -> str:
+def _change(name: str, found: Document | None, words: dict[str, str]) -> str:
     if found is None or found["difference"] is None:
         return ""
     verdict = found["verdict"]
-    return signed(found["difference"]) + (f" ({words.get(verdict, verdict)})" if verdict else "")
+    sign = MINUS if found["difference"] < 0 else "+"
+    return sign + shown(name, abs(found["difference"])) + (f" ({words.get(verdict, verdict)})" if verdict else "")
 
 
 def _worst(summary: Document, words: dict[str, str]) -> str:

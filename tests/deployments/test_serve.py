@@ -142,7 +142,7 @@ def test_a_run_from_the_browser(served: Serve, tier1_run: dict[str, Any], tmp_pa
 
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
-        page = browser.new_page(viewport={"width": 1280, "height": 900})
+        page = browser.new_page(viewport={"width": 1440, "height": 900})
         page.set_default_timeout(60_000)
         expect.set_options(timeout=60_000)
         asked: list[str] = []
@@ -168,6 +168,7 @@ def test_a_run_from_the_browser(served: Serve, tier1_run: dict[str, Any], tmp_pa
         page.goto(f"{served.url}/artifacts/artifact/{table['id']}")
         expect(page.get_by_text("hit_rate@1", exact=True).first).to_be_visible()
         expect(page.get_by_text("+0.000 (", exact=False).first).to_be_visible()  # since the run through the API
+        expect(page.get_by_text("tier1 sample · 60").first).to_be_visible()
         page.screenshot(path=tmp_path / "prefect-run.png")
         browser.close()
     outside = [url for url in asked if not re.match(r"(http|ws)://127\.0\.0\.1|data:|blob:", url)]
