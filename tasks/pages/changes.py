@@ -30,9 +30,12 @@ SIDE = ("answer", "status", "reason", "retrieved")
 
 
 def add_comparisons(engine: Engine, entries: list[Entry]) -> None:
-    """Compares every evaluation with the one after it of the same tier in the report, or else with its predecessor."""
+    """Compares every evaluation with the next one of the same tier in the report, or else with its predecessor.
+
+    What is aside, an anchor or a repeat, is compared with its own kind only.
+    """
     for entry, following in zip(entries, [*entries[1:], None], strict=True):
-        asked = following is not None and following.tier == entry.tier
+        asked = following is not None and (following.tier, following.aside) == (entry.tier, entry.aside)
         before = following.row["id"] if asked and following else journal.previous(engine, entry.row["id"])
         if before is None:
             continue

@@ -13,6 +13,7 @@ from db.errors import InputError
 from db.tables import evaluation
 from metrics.table import GRADE_LABELS, METRICS
 from tasks import files
+from tasks.again import MARKS
 from tasks.cases import MEASURED, SEVERITY
 from tasks.guidance import HEADLINES
 from tasks.pages import figures
@@ -44,6 +45,11 @@ class Entry:
     """As tasks.compare.compare gives it, or `problem`."""
 
     @property
+    def aside(self) -> bool:
+        """Whether it repeats another one or judges an anchor's answers anew, and says nothing new of the system."""
+        return any((self.row["resolved"] or {}).get(mark) for mark in MARKS)
+
+    @property
     def tier(self) -> str:
         """The tier that it evaluated."""
         return str(self.row["tier"])
@@ -55,7 +61,9 @@ def newest(engine: Engine) -> list[str]:
     Raises:
         InputError: there is none.
     """
-    ended = select(evaluation.c.id, evaluation.c.tier, evaluation.c.source).where(evaluation.c.state != "running")
+    ended = select(evaluation.c.id, evaluation.c.tier, evaluation.c.source).where(
+        evaluation.c.state != "running", *(evaluation.c.resolved[mark].astext.is_(None) for mark in MARKS)
+    )
     with engine.connect() as connection:
         rows = connection.execute(ended.order_by(evaluation.c.started_at)).all()
     if not rows:
@@ -65,22 +73,19 @@ def newest(engine: Engine) -> list[str]:
 
 
 def entries(engine: Engine, evaluation_ids: list[str]) -> list[Entry]:
-    """The evaluations with their cases, in the order of the tiers, the newest of a tier first.
+    """The evaluations with their cases, in the order of the tiers, the newest of a tier first, what is aside last.
 
     Raises:
         InputError: no such evaluation.
     """
     rows = {row["id"]: row for row in (journal.find(engine, name) for name in evaluation_ids)}
-    order = list(TIERS)
-    ordered = sorted(rows.values(), key=lambda row: row["started_at"], reverse=True)
-    ordered.sort(key=lambda row: order.index(row["tier"]))
-    seen: set[str] = set()
-    found = []
-    for row in ordered:
-        key = row["id"] if row["tier"] in seen else row["tier"]
-        seen.add(row["tier"])
-        cases, problem = _cases(row)
-        found.append(Entry(key, row, summary(engine, row["id"]), cases, problem))
+    order: list[str] = list(TIERS)
+    found = [Entry(row["id"], row, summary(engine, row["id"]), *_cases(row)) for row in rows.values()]
+    found.sort(key=lambda entry: entry.row["started_at"], reverse=True)
+    found.sort(key=lambda entry: (order.index(entry.tier), entry.aside))
+    first = {entry.tier: entry for entry in reversed(found)}
+    for tier, entry in first.items():
+        entry.key = tier
     return found
 
 
@@ -150,7 +155,8 @@ def _metric(name: str, metric: Document, compared: Document | None) -> Document:
     }
 
 
-def _strata(strata: Document, names: tuple[str, ...]) -> list[Document]:
+def _strata(strata: Document, headline: tuple[str, ...]) -> list[Document]:
+    names = [name for name in headline if all(name in metrics for metrics in strata.values())]
     return [
         {
             "stratum": stratum,
@@ -161,6 +167,7 @@ def _strata(strata: Document, names: tuple[str, ...]) -> list[Document]:
             "n_total": metrics[names[0]]["n_total"],
         }
         for stratum, metrics in strata.items()
+        if names
     ]
 
 

@@ -218,6 +218,18 @@ def test_what_does_not_compare_is_put_side_by_side_and_said(engine: Engine, at_h
     assert "cases.sha256" in page
 
 
+def test_an_anchor_stands_beside_the_night_and_not_in_its_place(engine: Engine, at_home: Path, tmp_path: Path) -> None:
+    source_of_both = source_name()
+    night = with_cases(engine, tmp_path, source_of_both, COLUMNS, statuses={"ok": 20}, coverage=1.0)
+    low = {"hit_rate@1": [0.0] * 20, "mrr": [0.1] * 20}
+    marked = {"statuses": {"ok": 20}, "coverage": 1.0, "resolved": {"anchor": night, "answers_of": night}}
+    anchor = with_cases(engine, tmp_path, source_of_both, low, night=1, **marked)
+    page = report(engine, [anchor, night], tmp_path / "page.html", "en").read_text(encoding="utf-8")
+    assert f'content="{night} {anchor}"' in page
+    assert "right one first 0.500" in page
+    assert "Compared with" not in page
+
+
 def test_a_name_that_nothing_bears_is_refused(engine: Engine, at_home: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no evaluation 'tier9-nothing'"):
         report(engine, ["tier9-nothing"], tmp_path / "page.html")
