@@ -57,6 +57,10 @@ async def apply(webhook: str | None, body: str | None, headers: Mapping[str, str
     Raises:
         InputError: no server is named, no address, or a template that the server refuses.
     """
+    if webhook is not None:
+        _require_http(webhook)
+    elif headers:
+        raise InputError("--header needs --webhook: both are kept together, as a secret")
     _require_server()
     async with get_client() as client:
         block, known = await _webhook(client, webhook, headers)
@@ -125,12 +129,9 @@ def _require_server() -> None:
 async def _webhook(client: PrefectClient, url: str | None, headers: Mapping[str, str]) -> tuple[str | None, str]:
     """The id of the block that holds the webhook, and whether it was set now, kept, or there is none."""
     if url is not None:
-        _require_http(url)
         sent = {"Content-Type": "application/json"} | dict(headers)
         block = Webhook(url=url, headers=sent)  # both become secrets
         return str(await block.asave(BLOCK, overwrite=True)), "set"
-    if headers:
-        raise InputError("--header needs --webhook: both are kept together, as a secret")
     try:
         kept = await client.read_block_document_by_name(BLOCK, "webhook")
     except ObjectNotFound:

@@ -33,7 +33,7 @@ def flow_of(deployment: Declared) -> Flow[..., Any]:
     Raises:
         whatever its module raises on import: a flow that cannot run is not deployed.
     """
-    return load_flow_from_entrypoint(deployment["entrypoint"])
+    return load_flow_from_entrypoint(deployment["entrypoint"], use_placeholder_flow=False)
 
 
 async def register(client: PrefectClient, deployments: list[Declared], *, scheduled: bool) -> None:
