@@ -135,7 +135,12 @@ def answers(port: int) -> bool:
 
 
 def test_the_server_is_killed_in_the_middle(
-    yarus: CommandLine, home: Path, engine: Engine, sluggish: tuple[str, ...], undisturbed: Document
+    yarus: CommandLine,
+    home: Path,
+    engine: Engine,
+    sluggish: tuple[str, ...],
+    prefect_server: Server,
+    undisturbed: Document,
 ) -> None:
     """The results are ours: the evaluation finishes without the server, or is resumed with another."""
     port = free_port()
@@ -156,7 +161,7 @@ def test_the_server_is_killed_in_the_middle(
     assert (out, process.returncode, after["state"]) == ("", 3, "failed"), err
     assert f"yarus run tier1 --resume {row['id']}" in after["error"]
     no_half_result(engine, home, row["id"])
-    same(yarus("run", "tier1", "--resume", row["id"], "--json", env=variables({})).json, undisturbed)
+    same(yarus("run", "tier1", "--resume", row["id"], "--json", env=variables(prefect_server)).json, undisturbed)
 
 
 def kill(worker: "subprocess.Popen[bytes]") -> None:
