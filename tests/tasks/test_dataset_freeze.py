@@ -72,6 +72,8 @@ def test_a_split_in_time(engine: Engine, source: str) -> None:
     freeze("frozen_whole", source, until=datetime(2026, 10, 30, tzinfo=UTC))
     made = split("frozen_whole", datetime(2026, 7, 1, tzinfo=UTC), ("frozen_train", "frozen_test"))
     assert [half["n_cases"] for half in made["sets"]] == [6, 4]
+    edge = split("frozen_whole", datetime.fromisoformat(MONTHS[3]), ("frozen_early", "frozen_late"))
+    assert [half["n_cases"] for half in edge["sets"]] == [3, 7]  # the moment itself is in the second half
     ids = [{row["question_id"] for row in case_sets.read(engine, half["name"])} for half in made["sets"]]
     assert not ids[0] & ids[1]
     with pytest.raises(InputError, match="no question was asked before"):
