@@ -5,11 +5,12 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from typing import Any
 from uuid import UUID
 
+import httpx
 from pydantic import ValidationError
 from rich.console import Console
 from rich.status import Status
@@ -177,13 +178,14 @@ async def _recorded(flow_run_ids: list[str]) -> None:
     from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId
 
     wanted = FlowRunFilter(id=FlowRunFilterId(any_=[UUID(run_id) for run_id in flow_run_ids]))
-    async with get_client() as client:
-        for _ in range(RECORDING_TRIES):
-            runs = await client.read_task_runs(flow_run_filter=wanted)
-            finished = [run.name for run in runs if run.state is not None and run.state.is_final()]
-            if len(finished) == len(runs) and finished.count("finish") == len(flow_run_ids):
-                return
-            await asyncio.sleep(0.1)
+    with suppress(httpx.HTTPError):  # a server that is gone records nothing more
+        async with get_client() as client:
+            for _ in range(RECORDING_TRIES):
+                runs = await client.read_task_runs(flow_run_filter=wanted)
+                finished = [run.name for run in runs if run.state is not None and run.state.is_final()]
+                if len(finished) == len(runs) and finished.count("finish") == len(flow_run_ids):
+                    return
+                await asyncio.sleep(0.1)
     logging.getLogger("yarus").warning("Prefect's server has not recorded all task runs; the results are whole")
 
 
