@@ -83,7 +83,11 @@ def _finish(summary: dict[str, Any], *, as_json: bool) -> None:
     for evaluation in () if as_json else summary.get("evaluations", [summary]):
         if evaluation.get("metrics"):
             print_summary(evaluation, language)
-    if not as_json and "evaluations" in summary:
+    if not as_json and ("sweep_id" in summary or "robustness_id" in summary):
+        from flows.printing_sweep import print_robustness, print_sweep
+
+        (print_sweep if "sweep_id" in summary else print_robustness)(summary, language)
+    elif not as_json and "evaluations" in summary:
         print_overview(summary, language)
     for gated in () if as_json else summary.get("evaluations", [summary]):
         if gated.get("gate"):

@@ -51,7 +51,9 @@ def arms(parameters: Sweep) -> list[Arm]:
         values = _needed(dict(zip(chosen, options, strict=True)))
         name = ", ".join(f"{axis.removesuffix('_model')} {values[axis]}" for axis in told if values[axis] is not None)
         shared = parameters.model_dump(include=SHARED)
-        given = _validated(parameters.tier, shared | {axis: value for axis, value in values.items() if value})
+        given = _validated(
+            parameters.tier, shared | {axis: value for axis, value in values.items() if value is not None}
+        )
         made.setdefault(tuple(values.values()), Arm(name or "—", values, parameters.tier, given))
     if len(made) > MOST_ARMS:
         raise InputError(f"sweep: {len(made)} arms are too many, {MOST_ARMS} at most; sweep fewer lists at once")

@@ -1,5 +1,6 @@
 """A sweep on its way: which arms are done, from its row in the database, so that it can be resumed."""
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -10,6 +11,8 @@ from tasks.connect import database
 from tasks.parameters import Sweep
 from tasks.report import Document
 from tasks.sweep import arms, combined
+
+log = logging.getLogger("yarus")
 
 
 @dataclass
@@ -54,4 +57,10 @@ def sweeping(parameters: Sweep) -> Iterator[Sweeping]:
     planned = arms(parameters)
     kept = parameters.model_dump(mode="json", exclude={"resume"})
     with analyses.analysing(engine, "sweep", parameters.source, kept, resume=parameters.resume) as sweep_id:
-        yield Sweeping(sweep_id, parameters, planned, done)
+        whole = False
+        try:
+            yield Sweeping(sweep_id, parameters, planned, done)
+            whole = True
+        finally:
+            if not whole:
+                log.warning("the other arms: yarus sweep --resume %s", sweep_id)

@@ -13,6 +13,7 @@ from sqlalchemy import Engine
 from statsmodels.stats.multitest import multipletests
 
 from tasks.arms import HEADLINE
+from tasks.pages.over import pages
 from tasks.sweep import sweeps
 from tests.conftest import CommandLine, Ran
 from tests.judged import chance, metric_of, passages, question, texts
@@ -177,6 +178,20 @@ def test_it_is_stored_for_the_report(swept: Swept, engine: Engine, at_home: Path
     }
 
 
+def test_the_report_has_its_page(swept: Swept, engine: Engine, at_home: Path) -> None:
+    figures: Document = {}
+    (page,) = [page for page in pages(engine, "swept", figures) if page["key"] == "sweep"]
+    table, pairs, judges = page["blocks"]
+    assert [row[0]["ru"] for row in table["rows"]] == [arm["arm"] for arm in swept.document["arms"]]
+    assert len([line for line in table["lines"] if line["problem"]]) == 3
+    assert pairs["heading"]["en"].startswith("Differences")
+    assert len(judges["rows"]) == 3
+    front = figures["sweep-cost_usd"]["data"][0]
+    assert sorted(set(front["x"])) == pytest.approx([0.1, 0.2, 0.4])
+    assert len(front["y"]) == len(front["error_y"]["array"]) == 9
+    assert {chart["id"] for chart in table["charts"]} == set(figures)
+
+
 def test_the_table_is_an_artifact(swept: Swept) -> None:
     async def artifacts() -> list[Document]:
         async with httpx.AsyncClient(base_url=swept.env["PREFECT_API_URL"]) as client:
@@ -215,6 +230,7 @@ def test_what_cannot_be_swept_is_said_at_once(yarus: CommandLine, source: str) -
         ("--retrievers", "dense,fultext"): "did you mean 'fulltext'",
         ("--generators", "a,b"): "YARUS_GENERATOR__BASE_URL",
         ("--k", "1,x"): "'x'",
+        ("--k", "0"): "greater than or equal to 1",
         ("--resume", "nothing"): "no sweep 'nothing'",
     }
     for words, said in wrong.items():

@@ -1,0 +1,130 @@
+"""What a sweep is made of, before anything is evaluated."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine
+
+from db import analyses
+from db.errors import InputError
+from tasks.parameters import Robustness, Sweep, Tier3
+from tasks.retrievers.protocol import Ranking
+from tasks.robustness import arms as probe_arms
+from tasks.sharing import rankings_shared, shared
+from tasks.sweep import MOST_ARMS, arms, combined
+
+
+@pytest.fixture(autouse=True)
+def _at_home(at_home: Path) -> None:
+    """No test here needs a server of models."""
+
+
+def names(**given: Any) -> list[str]:
+    return [arm.name for arm in arms(Sweep.model_validate(given))]
+
+
+def test_every_combination_is_an_arm_and_retrieval_changes_last() -> None:
+    assert names(retrievers="dense,fulltext", k="1,3") == [
+        "retriever dense, k 1",
+        "retriever dense, k 3",
+        "retriever fulltext, k 1",
+        "retriever fulltext, k 3",
+    ]
+    (only,) = arms(Sweep.model_validate({"limit": 7, "seed": 3}))
+    assert isinstance(only.parameters, Tier3)
+    assert (only.name, only.parameters.limit, only.parameters.seed, only.parameters.k) == ("—", 7, 3, 1)
+
+
+def test_what_comes_to_the_same_is_one_arm() -> None:
+    found = names(retrievers=["dense", "fulltext"], embedders=["lexical", "other"])
+    assert found == ["retriever dense, embedder lexical", "retriever dense, embedder other", "retriever fulltext"]
+    assert names(k="1,1,1") == ["—"]
+
+
+def test_models_are_parameters_of_the_arms_and_judges_are_evaluated_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    for role in ("GENERATOR", "JUDGE"):
+        monkeypatch.setenv(f"YARUS_{role}__BASE_URL", "http://127.0.0.1:9/v1")
+    found = arms(Sweep.model_validate({"tier": "tier2", "generators": "a,b", "judges": "x,y"}))
+    assert [(arm.tier, arm.axes["judge_model"]) for arm in found] == [
+        *(("tier2", judge) for _ in "ab" for judge in "xy"),
+        ("judge", "x"),
+        ("judge", "y"),
+    ]
+    assert {getattr(arm.parameters, "generator_model", None) for arm in found} == {"a", "b", None}
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"tier": "tier1", "judges": ["a"]}, "tier1 has no use for --judges"),
+        ({"tier": "tier2", "k": [1]}, "tier2 has no use for --k"),
+        ({"tier": "tier1", "k": [3]}, "greater than or equal to 10"),
+        ({"k": [0]}, "greater than or equal to 1"),
+        ({"generators": ["a"]}, "YARUS_GENERATOR__BASE_URL"),
+        ({"judges": ["a"]}, "YARUS_JUDGE__BASE_URL"),
+        ({"retrievers": ["fultext"]}, "did you mean 'fulltext'"),
+        ({"k": list(range(1, MOST_ARMS + 2))}, "too many"),
+    ],
+)
+def test_what_cannot_be_swept(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        arms(Sweep.model_validate(given))
+
+
+def test_a_system_that_is_not_ours_decides_its_retriever_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("YARUS_SUT", "https://bot.example/ask")
+    with pytest.raises(InputError, match="YARUS_SUT"):
+        names(k="1,3")
+
+
+def test_a_sweep_of_failures_only_is_a_document_too() -> None:
+    parameters = Sweep.model_validate({"k": "1,3"})
+    lost = dict.fromkeys(("evaluation_id", "flow_run_id", "parquet", "n_cases", "coverage", "judge_model"))
+    outcomes = [
+        {"arm": arm.name, "tier": "tier3", "state": "failed", "error": "gone", "metrics": {}, **arm.axes, **lost}
+        for arm in arms(parameters)
+    ]
+    found = combined(parameters, outcomes)
+    assert (found["state"], found["pairs"], [arm["pareto"] for arm in found["arms"]]) == ("failed", [], [False, False])
+
+
+def test_rankings_are_shared_within_a_sweep_only_and_failures_are_asked_again() -> None:
+    asked: list[str] = []
+
+    def rank(questions: Any) -> list[Ranking]:
+        asked.extend(questions)
+        return [
+            Ranking([], [], error="lost") if question == "bad" else Ranking([question], [0.0]) for question in questions
+        ]
+
+    with rankings_shared():
+        first = shared("here", ["a", "b", "a", "bad"], rank)
+        again = shared("here", ["b", "bad", "c"], rank)
+        shared("there", ["a"], rank)
+    shared("here", ["a"], rank)
+    assert asked == ["a", "b", "bad", "bad", "c", "a", "a"]
+    assert [ranking.ids for ranking in first] == [["a"], ["b"], ["a"], []]
+    assert [ranking.ids for ranking in again] == [["b"], [], ["c"]]
+
+
+def test_probes_ask_as_it_is_first_and_do_without_a_model() -> None:
+    found = probe_arms(Robustness.model_validate({"kinds": "typos,paraphrase", "tiers": "tier1,tier3"}))
+    assert [arm.name for arm in found] == ["tier1: as it is", "tier1: typos", "tier3: as it is", "tier3: typos"]
+
+
+def test_what_ends_early_or_dies_is_written_down(engine: Engine) -> None:
+    with pytest.raises(ZeroDivisionError), analyses.analysing(engine, "sweep", "some", {}) as failed:
+        raise ZeroDivisionError
+    with pytest.raises(KeyboardInterrupt), analyses.analysing(engine, "sweep", "some", {}) as stopped:
+        raise KeyboardInterrupt
+    analyses._open(engine, "sweep-dead", "sweep", "some", {})  # and nobody holds its lock
+    with analyses.analysing(engine, "sweep", "some", {}) as living:
+        states = {row["id"]: row["state"] for row in analyses.listing(engine, "sweep", source="some")}
+        with pytest.raises(InputError), analyses.analysing(engine, "sweep", "some", {}, resume=living):
+            pass
+        analyses.keep(engine, living, {"found": 1}, "completed")
+    assert states == {failed: "failed", stopped: "cancelled", "sweep-dead": "failed", living: "running"}
+    assert analyses.find(engine, "sweep", living)["document"] == {"found": 1}
+    with pytest.raises(InputError, match="no sweep 'nothing'; there are"):
+        analyses.find(engine, "sweep", "nothing")
