@@ -226,13 +226,7 @@ def test_resumed_it_makes_what_is_missing_and_no_call_twice(swept: Swept, yarus:
 
 
 def test_what_cannot_be_swept_is_said_at_once(yarus: CommandLine, source: str) -> None:
-    wrong = {
-        ("--retrievers", "dense,fultext"): "did you mean 'fulltext'",
-        ("--generators", "a,b"): "YARUS_GENERATOR__BASE_URL",
-        ("--k", "1,x"): "'x'",
-        ("--k", "0"): "greater than or equal to 1",
-        ("--resume", "nothing"): "no sweep 'nothing'",
-    }
+    wrong = {("--retrievers", "dense,fultext"): "did you mean 'fulltext'", ("--resume", "none"): "no sweep 'none'"}
     for words, said in wrong.items():
         ran = yarus("sweep", *words, ok=False)
         assert (ran.code, said in ran.err, ran.out) == (2, True, ""), ran
