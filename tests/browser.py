@@ -23,7 +23,10 @@ def executable() -> str:
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """A headless Chromium."""
+    """A headless Chromium, for the tests of one module at most.
+
+    While it runs, this thread has an event loop running, in which no test can call asyncio.run.
+    """
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=executable(), args=["--no-sandbox", "--disable-gpu"])
         try:

@@ -28,7 +28,7 @@ class Shown(NamedTuple):
     after: str
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def shown(engine: Engine, home: Path, tmp_path_factory: pytest.TempPathFactory) -> Shown:
     """Two nights of tier 3 and one each of tiers 1 and 2; the file of tier 2 is gone."""
     folder = tmp_path_factory.mktemp("report")
@@ -82,7 +82,7 @@ def _lose(engine: Engine, evaluation: str, path: Path) -> None:
         )
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     with chromium() as started:
         yield started
