@@ -110,6 +110,7 @@ def run() -> Iterator[Row]:
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
         variables = {"YARUS_HOME": folder, "PREFECT_HOME": str(home / "prefect-home"), "PREFECT_LOGGING_LEVEL": "ERROR"}
+        variables["PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS"] = "180"
         for kind, rows in (("chunks", chunks()), ("questions", questions())):
             file = home / f"{kind}.jsonl"
             file.write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in rows), encoding="utf-8")
