@@ -89,7 +89,7 @@ def read_log(engine: Engine, name: str, evaluations: list[RowMapping], *, limit:
 def evaluations_of(engine: Engine, name: str, chosen: str | None = None) -> list[RowMapping]:
     """The newest finished evaluations of a source that have rankings, newest first; or the chosen one alone.
 
-    Those that asked the questions otherwise are left out.
+    Those that asked the questions otherwise, and arms of a sweep, are left out: production does not run them.
 
     Raises:
         InputError: no such evaluation, of another source, or without rankings.
@@ -108,6 +108,7 @@ def evaluations_of(engine: Engine, name: str, chosen: str | None = None) -> list
         evaluation.c.tier.in_(BY_TIER),
         evaluation.c.parquet.is_not(None),
         evaluation.c.resolved["perturbation"].astext.is_(None),
+        evaluation.c.resolved["part_of"].astext.is_(None),
     )
     with engine.connect() as connection:
         newest = finished.order_by(evaluation.c.started_at.desc()).limit(MOST_EVALUATIONS)
