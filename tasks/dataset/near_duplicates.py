@@ -2,9 +2,10 @@
 
 Two texts are near-duplicates if they are not equal once normalised (case, ё, punctuation, white space), have an Indel
 similarity of at least `SIMILAR` (their words as they stand, or in the order of letters), the same digits and negations,
-and if the words that only one of them has are alike too: «зимняя сессия» is no «летняя сессия», however many letters
-they share. Pairs that share no band of their MinHash signatures (24 bands of 3 values over sets of character trigrams)
-are not looked at: of pairs with a Jaccard similarity of 0.7 that is one in 24,000, of pairs with 0.5 one in 25.
+no other question word, and if the words that only one of them has are alike too: «зимняя сессия» is no «летняя сессия»,
+however many letters they share. Pairs that share no band of their MinHash signatures (24 bands of 3 values over sets of
+character trigrams) are not looked at: of pairs with a Jaccard similarity of 0.7 that is one in 24,000, of pairs with 0.5
+one in 25.
 
 Reference: Broder 1997, On the resemblance and containment of documents.
 """
@@ -32,6 +33,8 @@ BLOCK = 20_000
 WORD = re.compile(r"\w+")
 DIGITS = re.compile(r"\d+")
 DENIALS = {"не", "нет", "ни", "без", "not", "no", "without"}
+ASKING = {"где", "как", "когда", "кто", "куда", "откуда", "почему", "зачем", "сколько"}
+ASKING |= {"where", "how", "when", "who", "whom", "why", "which", "what"}
 IDLE = COMMON - DENIALS
 """Words that change nothing when they are left out."""
 
@@ -92,7 +95,10 @@ def _same_rest(one: str, other: str) -> bool:
     if sorted(DIGITS.findall(one)) != sorted(DIGITS.findall(other)):
         return False
     left, right = one.split(), other.split()
-    if sorted(DENIALS & set(left)) != sorted(DENIALS & set(right)):
+    if DENIALS & set(left) != DENIALS & set(right):
+        return False
+    asked = ASKING & set(left), ASKING & set(right)
+    if all(asked) and asked[0] != asked[1]:
         return False
     rest = ["".join(w for w in words if w not in others and w not in IDLE)
             for words, others in ((left, right), (right, left))]  # fmt: skip
