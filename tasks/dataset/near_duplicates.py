@@ -4,8 +4,8 @@ Two texts are near-duplicates if they are not equal once normalised (case, ё, p
 similarity of at least `SIMILAR` (their words as they stand, or in the order of letters), the same digits and negations,
 no other question word, and if the words that only one of them has are alike too: «зимняя сессия» is no «летняя сессия»,
 however many letters they share. Pairs that share no band of their MinHash signatures (24 bands of 3 values over sets of
-character trigrams) are not looked at: of pairs with a Jaccard similarity of 0.7 that is one in 24,000, of pairs with 0.5
-one in 25.
+character trigrams) are not looked at: of pairs with a Jaccard similarity of 0.7 that is one in 24,000, of pairs
+with 0.5 one in 25.
 
 Reference: Broder 1997, On the resemblance and containment of documents.
 """
