@@ -50,7 +50,7 @@ def serve(*, host: str, port: int, report_port: int, scheduled: bool, ready: Cal
         ServerUnavailable: a port is taken, or the Prefect server does not answer, is too old, or has ended.
         DatabaseUnavailable: our database or Prefect's cannot be used.
     """
-    given = os.environ.get("PREFECT_API_URL")
+    given = os.environ.get("PREFECT_API_URL") or dotenv_values(".env").get("PREFECT_API_URL")
     home = settings().home.absolute()
     server.require_free(host, report_port, "--report-port")
     if not given:
