@@ -173,6 +173,7 @@ def previous(engine: Engine, evaluation_id: str) -> str | None:
         .where(evaluation.c.state == "completed")
         # What judges stored answers follows what judged the same answers, not the live system, and the other way round.
         .where(evaluation.c.resolved["answers_of"].astext.is_not_distinct_from(this.c.resolved["answers_of"].astext))
+        .where(evaluation.c.resolved["part_of"].astext.is_(None))  # an arm of a sweep is nobody's yesterday
         .order_by(evaluation.c.started_at.desc())
         .limit(1)
     )

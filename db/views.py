@@ -30,6 +30,9 @@ MEASURED = {
     "grade": "excellent, good, attention (silhouette: strong … none)",
 }
 
+LIVE = "NOT (jsonb_strip_nulls(coalesce({}.resolved, '{{}}')) ?| ARRAY['again', 'anchor', 'answers_of', 'part_of'])"
+"""An evaluation that says something new of the system: no repeat, no judging of stored answers, no arm of a sweep."""
+
 LATEST = View(
     "the newest finished evaluation of every tier and source, a row a metric",
     {
@@ -46,16 +49,17 @@ LATEST = View(
         "direction": "higher, lower or neither is better",
         "reason": "why value is NULL",
     },
-    """
+    f"""
     SELECT e.tier, e.source, e.id AS evaluation_id, e.state, e.started_at, e.finished_at, e.sut_label,
            e.comparability_key, e.coverage, m.metric, m.stratum, m.value, m.ci_low, m.ci_high, m.n_scored, m.n_total,
            m.grade, m.direction, m.reason
     FROM (
-        SELECT DISTINCT ON (tier, source) * FROM yarus.evaluation
-        WHERE state IN ('completed', 'invalid') ORDER BY tier, source, started_at DESC, id DESC
+        SELECT DISTINCT ON (tier, source) * FROM yarus.evaluation AS of
+        WHERE state IN ('completed', 'invalid') AND {LIVE.format("of")}
+        ORDER BY tier, source, started_at DESC, id DESC
     ) AS e
     JOIN yarus.evaluation_metric AS m ON m.evaluation_id = e.id
-    """,
+    """,  # noqa: S608 - nothing from outside is put in
 )
 
 TREND = View(
@@ -73,7 +77,7 @@ TREND = View(
         "difference": "value - previous_value, without a test: yarus compare says whether it is real",
         "is_break": "the key differs from that of the evaluation before it: the line is broken here",
     },
-    """
+    f"""
     SELECT e.tier, e.source, m.metric, m.stratum, m.value, m.ci_low, m.ci_high, m.n_scored, m.n_total, m.grade,
            e.id AS evaluation_id, e.started_at, e.sut_label, e.comparability_key,
            lag(e.id) OVER of_key AS previous_id,
@@ -82,12 +86,12 @@ TREND = View(
            coalesce(e.comparability_key <> lag(e.comparability_key) OVER of_line, false) AS is_break
     FROM yarus.evaluation AS e
     JOIN yarus.evaluation_metric AS m ON m.evaluation_id = e.id
-    WHERE e.state = 'completed'
+    WHERE e.state = 'completed' AND {LIVE.format("e")}
     WINDOW of_key AS (
                PARTITION BY e.tier, e.source, m.metric, m.stratum, e.comparability_key ORDER BY e.started_at, e.id
            ),
            of_line AS (PARTITION BY e.tier, e.source, m.metric, m.stratum ORDER BY e.started_at, e.id)
-    """,
+    """,  # noqa: S608 - nothing from outside is put in
 )
 
 FAILURES = View(

@@ -160,16 +160,30 @@ def _options(rest: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 async def _run(name: str, chosen: Parameters) -> Summary:
-    from tasks.watch import cancellable
+    from tasks.watch import begun, cancellable
 
-    async with cancellable(getattr(import_module(f"flows.{name}"), name)) as flow:
-        state = await flow(chosen, return_state=True)
-    summary = await state.aresult(raise_on_failure=False)  # of a failed gate, too: its summary is what we print
-    if isinstance(summary, BaseException):
-        raise summary
+    try:
+        async with cancellable(getattr(import_module(f"flows.{name}"), name)) as flow:
+            state = await flow(chosen, return_state=True)
+        summary = await state.aresult(raise_on_failure=False)  # of a failed gate, too: its summary is what we print
+        if isinstance(summary, BaseException):
+            raise summary
+    except httpx.TransportError as error:  # Prefect's server is gone; the results are ours
+        return _finished_alone(begun(), error)
     evaluations = summary.get("evaluations", [summary])
     await _recorded([done["flow_run_id"] for done in evaluations if done["state"] in journal.FINISHED])
     return dict(summary)
+
+
+def _finished_alone(flow_run_id: UUID | None, error: httpx.TransportError) -> Summary:
+    """The evaluation that was finished without Prefect's server; where it was not, what is the matter."""
+    from tasks.report import summary
+
+    row = journal.of_flow_run(database(), str(flow_run_id))
+    if row is None or row["state"] not in journal.FINISHED:
+        raise OSError(f"Prefect's server does not answer ({error}); {row['error'] if row else 'nothing was begun'}")
+    logging.getLogger("yarus").warning("Prefect's server does not answer (%s); the results are whole", error)
+    return summary(database(), row["id"])
 
 
 async def _recorded(flow_run_ids: list[str]) -> None:

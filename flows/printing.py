@@ -11,6 +11,7 @@ from sqlalchemy.engine import RowMapping
 from flows.words import WORDS
 from metrics.table import METRICS, grade_label
 from tasks.cases import MEASURED
+from tasks.guidance import HEADLINES
 from tasks.report import HEADLINE
 
 if TYPE_CHECKING:
@@ -24,17 +25,6 @@ COLOURS |= {"weak": "yellow", "absent": "yellow", "completed": "green", "running
 WIDTH = 110
 SYSTEM: tuple[str, ...] = ("sut", "retriever", "embedder_identity", "vectors", "index_recall", "generator")
 SYSTEM += ("texts", "unit", "k", "similarity_embedder")
-HEADLINES = {
-    "tier0": ("silhouette_score",),
-    "tier1": ("hit_rate@1", "mrr", "ndcg@10"),
-    "tier2": ("avg_faithfulness", "avg_answer_relevance"),
-    "tier3": ("avg_e2e_score", "avg_semantic_similarity"),
-    "real_users": ("hit_rate@1", "mrr", "ndcg@10"),
-    "judge": ("consistency_score", "weighted_kappa"),
-    "judge_pipeline": ("accuracy", "precision", "recall", "f1_score"),
-    "ux": ("cache_hit_rate", "cache_wrong_hit_rate"),
-}
-"""What each tier is judged by."""
 NEXT = {"tier0": "next texts", "tier1": "next rankings", "real_users": "next rankings"}
 NEXT |= {"tier2": "next answers", "tier3": "next answers", "judge": "next judge"}
 NEXT |= {"judge_pipeline": "next gate", "ux": "next cache"}

@@ -27,7 +27,7 @@ async def robustness(parameters: Robustness) -> Any:
     """
     given = parameters.model_dump(mode="json")
     with analyses.analysing(database(), "robustness", parameters.source, given) as robustness_id:
-        with sources_shared():
+        with sources_shared(robustness_id):
             outcomes = [outcome(arm, await evaluated(arm)) for arm in arms(parameters)]
         return incomplete(await compare_kinds(robustness_id, parameters, outcomes))
 

@@ -27,7 +27,7 @@ async def sweep(parameters: Sweep) -> Any:
     Returns:
         The sweep, as `yarus sweep --json` prints it.
     """
-    with sweeping(parameters) as running, sources_shared(), rankings_shared():
+    with sweeping(parameters) as running, sources_shared(running.id), rankings_shared():
         for arm in running.waiting():
             running.keep(outcome(arm, await evaluated(arm)))
         document = await compare_arms(running)

@@ -13,6 +13,8 @@ from tasks.parameters import TIERS, Answering, Nightly, Parameters
 
 MARKS = ("again", "anchor")
 """The parameters that ask for it, which stand in what they came to as well."""
+ASIDE = (*MARKS, "answers_of", "part_of")
+"""What marks an evaluation that says nothing new of the system: repeated, judged anew, or an arm of a sweep."""
 FROM_BELOW = 16
 """Repeats that one evaluation may ask of a call."""
 

@@ -206,18 +206,24 @@ def read_source(run: Run, *, vectors: bool) -> tuple[Source, list[Row], Corpus]:
 
 
 @contextmanager
-def sources_shared() -> Iterator[None]:
-    """While it lasts, a source is read once: all evaluations of a night see the same questions and the same corpus."""
-    token = _READ.set({})
+def sources_shared(part_of: str | None = None) -> Iterator[None]:
+    """While it lasts, a source is read once: all evaluations of a night see the same questions and the same corpus.
+
+    Args:
+        part_of: the sweep or the probes whose arms the evaluations are; they stay out of histories.
+    """
+    read, part = _READ.set({}), _PART_OF.set(part_of)
     try:
         yield
     finally:
-        _READ.reset(token)
+        _READ.reset(read)
+        _PART_OF.reset(part)
 
 
 Read = dict[tuple[str, str | None, bool], tuple[Source, list[Row], Corpus]]
 """What was read: by source, frozen case set, and whether with vectors."""
 _READ: ContextVar[Read | None] = ContextVar("sources of this night", default=None)
+_PART_OF: ContextVar[str | None] = ContextVar("the sweep whose arms these evaluations are", default=None)
 
 
 def sample(run: Run, strata: Iterable[str]) -> list[int]:
@@ -238,6 +244,7 @@ def keep_loaded(run: Run, where: Source, cases: pa.Table, corpus: Corpus, notes:
     if run.parameters.cases and resolved.get("texts") != "chunks":  # chunks are the corpus, which is never frozen
         resolved["cases"] = frozen(run.parameters.cases, where.name).identity
     resolved |= {mark: name for mark in MARKS if (name := getattr(run.parameters, mark, None))}
+    resolved |= {"part_of": part} if (part := _PART_OF.get()) else {}
     columns = {"id": corpus.ids, "url": corpus.urls, "text": corpus.texts}
     schema = pa.schema([(name, pa.string()) for name in columns])
     pq.write_table(pa.table(columns, schema=schema), run.work / "corpus.parquet")

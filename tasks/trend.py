@@ -13,6 +13,7 @@ from db.tables import evaluation, evaluation_metric
 from metrics.ewma import chart
 from metrics.metric import Metric
 from metrics.table import metric as declared
+from tasks.again import ASIDE
 from tasks.cases import STRATA
 from tasks.noise import floors
 from tasks.parameters import TIERS
@@ -101,7 +102,7 @@ def _history(engine: Engine, metric: str, stratum: str | None) -> Sequence[RowMa
     found = (
         select(
             *(of[name] for name in ("id", "tier", "source", "state", "started_at", "sut_label", "comparability_key")),
-            *(of.resolved[name].astext.label(name) for name in ("anchor", "again", "answers_of")),
+            *(of.resolved[name].astext.label(name) for name in ASIDE),
             *(evaluation_metric.c[name] for name in measured),
         )
         .join(evaluation_metric, evaluation_metric.c.evaluation_id == of.id)
@@ -122,7 +123,7 @@ def _chosen(
     if anchor:
         rows = [row for row in rows if anchors and row["anchor"] == anchors[-1]]
     else:
-        rows = [row for row in rows if not (row["anchor"] or row["again"] or row["answers_of"])]
+        rows = [row for row in rows if not any(row[mark] for mark in ASIDE)]
     having = {row["tier"] for row in rows}
     tier = tier or next((name for name in metric.tiers if name in having), metric.tiers[0])
     rows = [row for row in rows if row["tier"] == tier]

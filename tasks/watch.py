@@ -54,7 +54,12 @@ async def cancellable(flow: "Flow[..., Any]") -> AsyncIterator[Any]:
 
 
 _begun: list[UUID] = []
-"""The flow run of this process, as soon as there is one. No closure: Dask sends the flow with its hooks to workers."""
+"""Flow runs of this process, the first first. No closure: Dask sends the flow with its hooks to workers."""
+
+
+def begun() -> UUID | None:
+    """The flow run of this process, where there is one."""
+    return _begun[0] if _begun else None
 
 
 def _note(flow: Any, flow_run: Any, state: Any) -> None:

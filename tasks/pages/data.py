@@ -13,7 +13,7 @@ from db.errors import InputError
 from db.tables import evaluation
 from metrics.table import GRADE_LABELS, METRICS
 from tasks import files
-from tasks.again import MARKS
+from tasks.again import ASIDE, MARKS
 from tasks.cases import MEASURED, SEVERITY
 from tasks.guidance import HEADLINES
 from tasks.pages import figures
@@ -62,7 +62,7 @@ def newest(engine: Engine) -> list[str]:
         InputError: there is none.
     """
     ended = select(evaluation.c.id, evaluation.c.tier, evaluation.c.source).where(
-        evaluation.c.state != "running", *(evaluation.c.resolved[mark].astext.is_(None) for mark in MARKS)
+        evaluation.c.state != "running", *(evaluation.c.resolved[mark].astext.is_(None) for mark in ASIDE)
     )
     with engine.connect() as connection:
         rows = connection.execute(ended.order_by(evaluation.c.started_at)).all()

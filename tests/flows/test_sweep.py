@@ -94,6 +94,7 @@ def test_every_combination_is_an_arm_with_an_ordinary_evaluation(swept: Swept, y
     assert (shown["state"], shown["system"]["generator"], shown["system"]["judge"]["model"]) == (
         "completed", "large", "mild",
     )  # fmt: skip
+    assert shown["system"]["part_of"] == swept.document["sweep_id"]  # histories leave it out
     kept = {name: metric["value"] for name, metric in shown["metrics"].items() if name in HEADLINE["tier3"]}
     assert {name: metric["value"] for name, metric in whole["metrics"].items()} == kept
     assert whole["metrics"]["avg_e2e_score"]["n_scored"] == QUESTIONS

@@ -105,12 +105,13 @@ def test_tier_and_source_are_found(engine: Engine) -> None:
     assert (found["tier"], found["source"]) == ("tier0", newer)
 
 
-def test_repeated_and_reused_evaluations_are_no_nights_and_an_anchor_is_a_line_of_its_own(engine: Engine) -> None:
+def test_repeats_replays_and_arms_are_no_nights_and_an_anchor_is_a_line_of_its_own(engine: Engine) -> None:
     source, metric = source_name(), "avg_e2e_score"
     live = write(engine, source, calm(3), tier="tier3", metric=metric)
     more = {"tier": "tier3", "metric": metric, "key": f"key of {source}"}
     write(engine, source, [0.1], resolved={"again": live[0]}, first_night=3, **more)
     write(engine, source, [0.2], resolved={"answers_of": live[0]}, first_night=4, **more)
+    write(engine, source, [0.2], resolved={"part_of": "sweep-1"}, first_night=4, **more)
     anchored = {"anchor": live[0], "answers_of": live[0]}
     kept = write(engine, source, [0.3, 0.4], resolved=anchored, first_night=5, **more)
     assert [night["evaluation_id"] for night in trend(engine, metric, source=source)["nights"]] == live
