@@ -33,7 +33,10 @@ def cases(*rows: tuple[str, list[str], list[str] | None], grades: list[list[floa
 
 
 def summary(scored: pa.Table) -> dict[str, Value]:
-    return {value.metric.name: value for value in summarise(metrics_of("tier1"), scored, seed=0, options={"depth": 10}, whole={})}
+    return {
+        value.metric.name: value
+        for value in summarise(metrics_of("tier1"), scored, seed=0, options={"depth": 10}, whole={})
+    }
 
 
 def test_metrics_of_one_case_worked_out_by_hand() -> None:
