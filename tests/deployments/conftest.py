@@ -123,7 +123,7 @@ def journal_of(own_home: Path) -> Iterator[Engine]:
 
 @pytest.fixture(scope="module")
 def served(own_home: Path) -> Iterator[Serve]:
-    serve = Serve(own_home)
+    serve = Serve(own_home, PYTHONPATH=str(own_home))  # where a test puts a system of its own
     try:
         serve.first_words = "".join(serve.said("Ctrl-C"))
         yield serve
