@@ -41,10 +41,11 @@ def last_of_their_keys(rows: Sequence[RowMapping]) -> set[str]:
 
 def last_good(engine: Engine) -> set[str]:
     """The ids of the newest evaluation of every comparability key that a night called good: nights compare with it."""
-    good = select(evaluation.c.id, evaluation.c.comparability_key).join(nightly_verdict)
+    answers_of = evaluation.c.resolved["answers_of"].astext.label("answers_of")
+    good = select(evaluation.c.id, evaluation.c.comparability_key, answers_of).join(nightly_verdict)
     good = good.where(nightly_verdict.c.verdict.in_(("good", "accepted"))).order_by(evaluation.c.started_at)
     with reaching(engine), engine.connect() as connection:
-        newest = {row.comparability_key: row.id for row in connection.execute(good)}
+        newest = {(row.comparability_key, row.answers_of): row.id for row in connection.execute(good)}
     return set(newest.values())
 
 

@@ -127,7 +127,7 @@ def check(chosen: Parameters) -> None:
         require_dask()
     verify(source(chosen.source))
     if isinstance(chosen, Nightly):
-        anchored(database(), chosen)
+        list(anchored(database(), chosen))
     else:
         as_then(database(), chosen)
     if chosen.cases:

@@ -1,6 +1,7 @@
 """Nightly: every tier in order over one source; a tier that fails does not stop the others."""
 
 from importlib import import_module
+from itertools import chain
 from typing import Any
 
 from prefect import flow
@@ -29,7 +30,7 @@ async def nightly(parameters: Nightly) -> Ended:
     summaries: list[dict[str, Any]] = []
     live = [(tier, TIERS[tier](**parameters.shared())) for tier in parameters.tiers]
     with sources_shared():
-        for tier, chosen in (*live, *anchored(database(), parameters)):
+        for tier, chosen in chain(live, anchored(database(), parameters)):
             evaluate = getattr(import_module(f"flows.{tier}"), tier)
             state = await evaluate(chosen, return_state=True)
             result = await state.aresult(raise_on_failure=False)

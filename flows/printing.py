@@ -1,5 +1,6 @@
 """Results for people, on stdout."""
 
+import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 COLOURS = {"excellent": "green", "strong": "green", "good": "cyan", "reasonable": "cyan", "attention": "yellow"}
 COLOURS |= {"weak": "yellow", "absent": "yellow", "completed": "green", "running": "cyan"}
 WIDTH = 110
+LONGEST = 300
+"""Of a question: characters that are printed."""
 SYSTEM: tuple[str, ...] = ("sut", "retriever", "embedder_identity", "vectors", "index_recall", "generator")
 SYSTEM += ("texts", "unit", "k", "similarity_embedder")
 NEXT = {"tier0": "next texts", "tier1": "next rankings", "real_users": "next rankings"}
@@ -35,11 +38,11 @@ def print_summary(summary: dict[str, Any], language: str) -> None:
     words = WORDS[language]
     console = _console()
     state = _coloured(words[summary["state"]], summary["state"])
-    console.print(f"\n[bold]{words[summary['tier']]}[/] · {escape(summary['source'])} · {state}")
+    console.print(f"\n[bold]{words[summary['tier']]}[/] · {plain(summary['source'])} · {state}")
     if summary["cases"]:
-        console.print(f"{words['case set']}: {escape(summary['cases']['name'])} · {summary['cases']['sha256'][:12]}")
+        console.print(f"{words['case set']}: {plain(summary['cases']['name'])} · {summary['cases']['sha256'][:12]}")
     if _system(summary["system"]):
-        console.print(f"{words['system']}: {escape(_system(summary['system']))}", style="dim")
+        console.print(f"{words['system']}: {plain(_system(summary['system']))}", style="dim")
     if summary["metrics"]:
         if "strata" in summary:
             console.print(_strata(summary["strata"], words))
@@ -47,14 +50,14 @@ def print_summary(summary: dict[str, Any], language: str) -> None:
         console.print(_metrics(summary["metrics"], words, language))
     _print_statuses(console, summary, words)
     for line in _readings(summary, words):
-        console.print(escape(line), soft_wrap=True)
+        console.print(plain(line), soft_wrap=True)
     for note in summary["notes"]:
-        console.print(escape(words[note["note"]].format(**note)))
+        console.print(plain(words[note["note"]].format(**note)))
     if summary["error"]:
-        console.print(escape(summary["error"]), style="yellow")
+        console.print(plain(summary["error"]), style="yellow")
     if summary["parquet"]:
         console.print(f"{words['key']}: {summary['comparability_key']}")
-        console.print(f"{words['file']}: {escape(summary['parquet'])}", soft_wrap=True)
+        console.print(f"{words['file']}: {plain(summary['parquet'])}", soft_wrap=True)
         console.print(words[NEXT[summary["tier"]]].format(id=summary["evaluation_id"]), soft_wrap=True)
 
 
@@ -67,7 +70,7 @@ def print_overview(night: dict[str, Any], language: str) -> None:
     for summary in night["evaluations"]:
         tier = words[summary["tier"]]
         if summary["state"] not in ("completed", "invalid"):
-            table.add_row(tier, _coloured(words[summary["state"]], summary["state"]), escape(summary["error"] or ""))
+            table.add_row(tier, _coloured(words[summary["state"]], summary["state"]), plain(summary["error"] or ""))
         for name in HEADLINES[summary["tier"]] if summary.get("metrics") else ():
             table.add_row(tier, *_cells(name, summary["metrics"][name], words, language))
             tier = ""
@@ -98,29 +101,35 @@ def print_runs(rows: Iterable[RowMapping]) -> None:
     console.print(table if table.row_count else "no evaluations yet; start one: yarus run tier1")
 
 
+def plain(text: str) -> str:
+    """A text of anybody's as it can be printed: no markup, and no character that a terminal obeys."""
+    return escape("".join(sign if sign in "\n\t" or unicodedata.category(sign)[0] != "C" else "�" for sign in text))
+
+
 def print_cases(cases: "pa.Table", limit: int) -> None:
     """The first cases, one paragraph each."""
     console = _console()
     shown = cases.slice(0, limit).to_pylist()
     for case in shown:
         status = case["status"] if case["reason"] is None else f"{case['status']}: {case['reason']}"
-        console.print(f"[bold]{escape(case['case_id'])}[/] [dim]{escape(status)}[/]")
-        console.print(f"  {escape(case['question'])}")
+        console.print(f"[bold]{plain(case['case_id'])}[/] [dim]{plain(status)}[/]")
+        question = " ".join(case["question"].split())
+        console.print(f"  {plain(question if len(question) <= LONGEST else question[:LONGEST] + '…')}")
         for name in ("relevant", "retrieved"):
             if case.get(name) is not None:
-                console.print(f"  [dim]{name}[/] {escape(_ids(case[name]))}")
+                console.print(f"  [dim]{name}[/] {plain(_ids(case[name]))}")
     console.print(f"{len(shown)} of {len(cases)} cases", style="dim")
 
 
 def print_load(report: "LoadReport") -> None:
     """What a load did."""
     console = _console()
-    table = Table(escape(report.source), "read", "added", "updated", "skipped", box=None)
+    table = Table(plain(report.source), "read", "added", "updated", "skipped", box=None)
     for name, counts in (("questions", report.questions), ("chunks", report.chunks)):
         table.add_row(name, *(f"{n}" for n in (counts.read, counts.added, counts.updated, counts.skipped)))
     console.print(table)
     for problem in report.problems:
-        console.print(escape(problem), style="yellow")
+        console.print(plain(problem), style="yellow")
     console.print(f"evaluate it: yarus run tier1 --source {report.source}")
 
 
@@ -129,9 +138,9 @@ def print_findings(findings: "Sequence[Finding]") -> None:
     console = _console()
     for finding in findings:
         mark = "[green]ok[/]     " if finding.code == 0 else "[yellow]problem[/]"
-        console.print(f"{mark} {escape(finding.what)}: {escape(finding.found)}", soft_wrap=True)
+        console.print(f"{mark} {plain(finding.what)}: {plain(finding.found)}", soft_wrap=True)
         if finding.way_out:
-            console.print(f"        {escape(finding.way_out)}", soft_wrap=True)
+            console.print(f"        {plain(finding.way_out)}", soft_wrap=True)
 
 
 def _metrics(metrics: dict[str, Any], words: dict[str, str], language: str) -> Table:
@@ -147,7 +156,7 @@ def _cells(name: str, metric: dict[str, Any], words: dict[str, str], language: s
     """A row of a table of metrics."""
     counted = f"{metric['n_scored']} / {metric['n_total']}"
     if metric["value"] is None:
-        return name, f"[yellow]{words['not measured']}[/]", "", counted, escape(metric["reason"] or "")
+        return name, f"[yellow]{words['not measured']}[/]", "", counted, plain(metric["reason"] or "")
     grade = _coloured(grade_label(metric["grade"], language), metric["grade"]) if metric["grade"] else ""
     return name, _number(name, metric["value"]), _interval(name, metric), counted, grade
 

@@ -5,10 +5,9 @@ from itertools import islice
 from typing import Any
 
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
-from flows.printing import WIDTH
+from flows.printing import SYSTEM, WIDTH, plain
 from flows.words import WORDS
 from flows.words_compare import COMPARE_WORDS
 from metrics.table import METRICS
@@ -30,13 +29,16 @@ def print_comparison(document: Document, language: str, *, slice_name: str | Non
     words = WORDS[language] | COMPARE_WORDS[language]
     console = Console(highlight=False)
     console = console if console.is_terminal else Console(highlight=False, width=WIDTH + 10)
-    console.print(f"\n[bold]{words['title']}: {words[document['b']['tier']]}[/] · {escape(document['b']['source'])}")
+    console.print(f"\n[bold]{words['title']}: {words[document['b']['tier']]}[/] · {plain(document['b']['source'])}")
     for side, name in (("a", "before"), ("b", "after")):
-        console.print(f"{words[name]}: {escape(_side(document[side], words))}", soft_wrap=True)
+        console.print(f"{words[name]}: {plain(_side(document[side], words))}", soft_wrap=True)
+    one, other = (document[side]["system"] for side in ("a", "b"))
+    for name in (name for name in SYSTEM if one.get(name) != other.get(name)):
+        console.print(f"  {name}: {plain(str(one.get(name)))} | {plain(str(other.get(name)))}")
     if not document["comparable"]:
         console.print(words["not comparable"], style="bold yellow")
         for part in document["differs"]:
-            console.print(f"  {escape(part['part'])}: {escape(str(part['a']))} | {escape(str(part['b']))}")
+            console.print(f"  {plain(part['part'])}: {plain(str(part['a']))} | {plain(str(part['b']))}")
     console.print(words["common"].format(n=document["n_common"]) if document["paired"] else words["unpaired"])
     console.print(_metrics(document, words))
     _print_reasons(console, document, words)
@@ -125,7 +127,7 @@ def _print_reasons(console: Console, document: Document, words: dict[str, str]) 
         if one["reason"] is not None:
             by_reason.setdefault(one["reason"], []).append(name)
     for reason, names in by_reason.items():
-        console.print(f"{words['not compared']}: {', '.join(names)} ({escape(reason)})", style="dim")
+        console.print(f"{words['not compared']}: {', '.join(names)} ({plain(reason)})", style="dim")
 
 
 def _print_noise(console: Console, document: Document, words: dict[str, str]) -> None:
@@ -143,12 +145,12 @@ def _print_cases(console: Console, cases: Document, words: dict[str, str]) -> No
             console.print(f"[{colour}]{words[kind].format(metric=metric, n=len(own))}[/]")
             for entry in own[:SHOWN_CASES]:
                 figures = f"{_number(metric, entry['before'])} → {_number(metric, entry['after'])}"
-                console.print(f"  {escape(entry['case_id'])}  {figures}  {escape(_short(entry['question']))}")
+                console.print(f"  {plain(entry['case_id'])}  {figures}  {plain(_short(entry['question']))}")
     if cases["changed_status"]:
         console.print(words["changed status"].format(n=len(cases["changed_status"])))
         for entry in cases["changed_status"][:SHOWN_CASES]:
             figures = f"{words[entry['before']]} → {words[entry['after']]}"
-            console.print(f"  {escape(entry['case_id'])}  {figures}  {escape(_short(entry['question']))}")
+            console.print(f"  {plain(entry['case_id'])}  {figures}  {plain(_short(entry['question']))}")
 
 
 def _print_slices(console: Console, document: Document, words: dict[str, str], only: str | None) -> None:
@@ -166,7 +168,7 @@ def _print_slices(console: Console, document: Document, words: dict[str, str], o
                 one = own[metric]
                 interval = f"{_signed(metric, one['ci_low'])} … {_signed(metric, one['ci_high'])}"
                 figures = (metric, _signed(metric, one["difference"]), interval, f"{one['p']:.4f}", str(one["n"]))
-                table.add_row(words[name], escape(words.get(value, _end(value))), str(own["n"]), *figures)
+                table.add_row(words[name], plain(words.get(value, _end(value))), str(own["n"]), *figures)
     console.print("", table)
     small = [document["small_slices"][name] for name in shown]
     if values := sum(part["values"] for part in small):

@@ -2,10 +2,9 @@
 
 from typing import Any
 
-from rich.markup import escape
 from rich.table import Table
 
-from flows.printing import _console
+from flows.printing import _console, plain
 
 TOPICS, NEXT, DEAD = 12, 5, 5
 RU = {
@@ -67,15 +66,15 @@ def print_corpus(document: dict[str, Any], language: str) -> None:
     """What is used, the topics, what to write next, and the profile of the log."""
     texts, console = TEXTS[language], _console()
     for line in _utilisation(document["utilisation"], texts):
-        console.print(escape(line), soft_wrap=True)
+        console.print(plain(line), soft_wrap=True)
     console.print("", _topics(document["topics"], texts))
     console.print(f"\n{texts['next']}", style="bold")
     for line in _next(document["next"], texts) if document["next"] else (texts["nothing"],):
-        console.print(escape(line), soft_wrap=True)
+        console.print(plain(line), soft_wrap=True)
     console.print()
     for line in _profile(document["profile"], texts):
-        console.print(escape(line), soft_wrap=True)
-    console.print(escape(texts["embedder"].format(embedder=document["embedder"].split("|")[0])), style="dim")
+        console.print(plain(line), soft_wrap=True)
+    console.print(plain(texts["embedder"].format(embedder=document["embedder"].split("|")[0])), style="dim")
 
 
 def _utilisation(used: dict[str, Any], texts: dict[str, str]) -> list[str]:
@@ -102,7 +101,7 @@ def _topics(topics: list[dict[str, Any]], texts: dict[str, str]) -> Table:
     for topic in topics[:TOPICS]:
         rates = (topic["hit_rate"], topic["failure_rate"], topic["missing_rate"])
         table.add_row(
-            escape(topic["label"]), str(topic["n"]), *("—" if rate is None else f"{rate:.0%}" for rate in rates)
+            plain(topic["label"]), str(topic["n"]), *("—" if rate is None else f"{rate:.0%}" for rate in rates)
         )
     if len(topics) > TOPICS:
         table.add_row(texts["more"].format(n=len(topics) - TOPICS))

@@ -2,10 +2,9 @@
 
 from typing import Any
 
-from rich.markup import escape
 from rich.table import Table
 
-from flows.printing import _console
+from flows.printing import _console, plain
 from flows.words_dataset import WORDS
 
 Document = dict[str, Any]
@@ -27,7 +26,7 @@ def print_sets(documents: list[Document], language: str) -> None:
     for one in documents:
         rule = ", ".join(f"{name} {value}" for name, value in one["rule"].items())
         cells = (one["name"], one["source"], str(one["n_cases"]), one["sha256"][:12], rule, one["frozen_at"][:16])
-        table.add_row(*map(escape, cells))
+        table.add_row(*map(plain, cells))
     _console().print(table if documents else words["no sets"])
 
 
@@ -36,11 +35,11 @@ def print_difference(document: Document, language: str) -> None:
     words = WORDS[language]
     console = _console()
     for kind in ("added", "removed", "reworded"):
-        console.print(f"{words[kind]}: {len(document[kind])} {escape(_some(document[kind]))}")
+        console.print(f"{words[kind]}: {len(document[kind])} {plain(_some(document[kind]))}")
     console.print(f"{words['relabelled']}: {len(document['relabelled'])}")
     for row in document["relabelled"][:SHOWN]:
         changes = "; ".join(f"{name}: {v['before']!r} -> {v['after']!r}" for name, v in row["labels"].items())
-        console.print(f"  {escape(row['question_id'])}  {escape(changes)}", soft_wrap=True)
+        console.print(f"  {plain(row['question_id'])}  {plain(changes)}", soft_wrap=True)
 
 
 def print_split(document: Document, language: str) -> None:
@@ -66,7 +65,7 @@ def print_audit(document: Document, language: str) -> None:
         for place in finding["examples"]:
             rest = {name: value for name, value in place.items() if name not in ("question_id", "question")}
             more = ", ".join(f"{words[f'place {name}']} {_told(value, words)}" for name, value in rest.items())
-            console.print(f"  {escape(place['question_id'])}  {escape(place['question'])}  [dim]{escape(more)}[/]")
+            console.print(f"  {plain(place['question_id'])}  {plain(place['question'])}  [dim]{plain(more)}[/]")
 
 
 def print_synthesis(document: Document, language: str) -> None:
@@ -81,7 +80,7 @@ def print_synthesis(document: Document, language: str) -> None:
         console.print(f"{words['rejected']}: {why}", soft_wrap=True)
     console.print(words["made by"].format(**document), style="dim", soft_wrap=True)
     for pair in document["examples"]:
-        console.print(f"  {escape(pair['question'])}  [dim]{escape(pair['answer'])}[/]")
+        console.print(f"  {plain(pair['question'])}  [dim]{plain(pair['answer'])}[/]")
     if document["into"]:
         console.print(words["evaluate made"].format(**document))
 
@@ -105,7 +104,7 @@ def print_agreement(document: Document, language: str) -> None:
     """Kappa of every two annotators, by field."""
     words = WORDS[language]
     console = _console()
-    console.print(", ".join(f"{escape(name)}: {n}" for name, n in document["annotators"].items()))
+    console.print(", ".join(f"{plain(name)}: {n}" for name, n in document["annotators"].items()))
     if not document["pairs"]:
         console.print(words["one annotator"])
         return
@@ -114,7 +113,7 @@ def print_agreement(document: Document, language: str) -> None:
         numbers = ["—" if pair[name] is None else f"{pair[name]:.3f}" for name in ("agreement", "kappa")]
         interval = "" if pair["ci_low"] is None else f"{pair['ci_low']:.3f} – {pair['ci_high']:.3f}"
         who = f"{pair['a']} / {pair['b']}"
-        table.add_row(escape(who), words[f"field {pair['field']}"], str(pair["n"]), *numbers, interval)
+        table.add_row(plain(who), words[f"field {pair['field']}"], str(pair["n"]), *numbers, interval)
     console.print(table)
 
 

@@ -2,10 +2,9 @@
 
 from typing import Any
 
-from rich.markup import escape
 from rich.table import Table
 
-from flows.printing import _coloured, _console
+from flows.printing import _coloured, _console, plain
 from flows.words import WORDS
 from tasks.sweep_view import figure_of, interval
 
@@ -84,14 +83,14 @@ def print_sweep(document: dict[str, Any], language: str) -> None:
         if arm["state"] != "completed":
             cells[0] = _coloured(WORDS[language][arm["state"]], arm["state"])
         latency = " / ".join(filter(None, (figure_of(arm["latency_ms_p50"]), figure_of(arm["latency_ms_p95"]))))
-        table.add_row(escape(arm["arm"]), *cells, figure_of(arm["cost_usd"]), latency, "*" if arm["pareto"] else "")
+        table.add_row(plain(arm["arm"]), *cells, figure_of(arm["cost_usd"]), latency, "*" if arm["pareto"] else "")
     console.print("", table, texts["legend"])
     _print_pairs(document["pairs"], texts)
     if document["judges"]:
         _print_judges(document["judges"], texts)
     for said in (*document["arms"], *document["judges"]):
         if said["error"]:
-            console.print(escape(texts["failed"].format(arm=said["arm"], error=said["error"])), style="yellow")
+            console.print(plain(texts["failed"].format(arm=said["arm"], error=said["error"])), style="yellow")
     if document["state"] in ("failed", "cancelled"):
         console.print(texts["next"].format(id=document["sweep_id"]))
 
@@ -112,7 +111,7 @@ def print_robustness(document: dict[str, Any], language: str) -> None:
         console.print("", table)
         for kind, said in kinds.items():
             if said["error"]:
-                console.print(escape(f"{texts[kind]}: {said['error']}"), style="yellow")
+                console.print(plain(f"{texts[kind]}: {said['error']}"), style="yellow")
     console.print(texts["differences"])
 
 
@@ -130,7 +129,7 @@ def _print_pairs(pairs: list[dict[str, Any]], texts: dict[str, str]) -> None:
     if told:
         console.print(f"\n{texts['pairs']}", style="bold")
         for pair in found:
-            console.print(escape(texts["better"].format(**pair)), soft_wrap=True)
+            console.print(plain(texts["better"].format(**pair)), soft_wrap=True)
         if not found:
             console.print(texts["none differ"])
     untold = {(pair["a"], pair["b"]) for pair in pairs if pair["reason"] == "judged by different judges"}
@@ -144,5 +143,5 @@ def _print_judges(judges: list[dict[str, Any]], texts: dict[str, str]) -> None:
     for name in (texts["judge"], *names):
         table.add_column(name)
     for said in judges:
-        table.add_row(escape(said["judge_model"] or ""), *(interval(said["metrics"].get(name)) for name in names))
+        table.add_row(plain(said["judge_model"] or ""), *(interval(said["metrics"].get(name)) for name in names))
     _console().print("", table)

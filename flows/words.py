@@ -94,6 +94,7 @@ RU = {
     "prune annotations": "разметок",
     "prune elsewhere": "прогонов не тронуто: их файлы не в YARUS_RESULTS (чужие, если это копия дома; иначе задайте "
     "YARUS_RESULTS и повторите)",
+    "prune kept anchor": "оставлено якорей, ответы которых оцениваются каждую ночь",
     "prune kept pinned": "оставлено закреплённых в файле правил",
     "prune kept newest": "оставлено последних (--keep-last)",
     "prune kept last good": "оставлено последних, которые ночь признала хорошими (--all удалит и их)",
@@ -229,6 +230,7 @@ EN = {
     "prune annotations": "annotations",
     "prune elsewhere": "evaluations left alone: their files are not in YARUS_RESULTS (another's, if this home is a "
     "copy; otherwise set YARUS_RESULTS and repeat)",
+    "prune kept anchor": "kept: anchors, whose answers are judged every night",
     "prune kept pinned": "kept: pinned in a gate file",
     "prune kept newest": "kept: the newest (--keep-last)",
     "prune kept last good": "kept: the last that a night called good (--all removes them too)",

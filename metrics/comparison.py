@@ -21,6 +21,8 @@ from metrics.intervals import (
 from metrics.metric import Direction
 from metrics.power import fewest_pairs, smallest_detectable_difference
 
+SMALLEST = float(np.finfo(np.float64).tiny)
+"""What a p is that no float is small enough for: no p is 0."""
 Verdict = Literal["improved", "regressed", "changed", "no difference shown", "inconclusive"]
 
 
@@ -48,8 +50,9 @@ class Comparison:
 
     def adjusted(self, p: float) -> "Comparison":
         """The same comparison under another p, such as Holm's for the metrics of one gate."""
-        if not min(self.p, p) < self.alpha:
-            return replace(self, p=p)  # shown under neither: the verdict of too few pairs stays
+        # Shown under neither p, or not shown for want of cases although p is small: the verdict stays.
+        if not min(self.p, p) < self.alpha or (self.p < self.alpha and self.verdict == "inconclusive"):
+            return replace(self, p=p)
         judged = verdict_of(self.difference, self.interval, p, better=self.better, margin=self.margin, alpha=self.alpha)
         return replace(self, p=p, verdict=judged)
 
@@ -197,7 +200,7 @@ def mcnemar_exact(only_a: int, only_b: int) -> float:
         raise ValueError(f"counts must be at least 0, got {only_a} and {only_b}")
     from scipy.special import bdtr  # here, because it costs 0.1 s to import
 
-    return min(1.0, 2 * float(bdtr(min(only_a, only_b), only_a + only_b, 0.5)))
+    return min(1.0, max(SMALLEST, 2 * float(bdtr(min(only_a, only_b), only_a + only_b, 0.5))))
 
 
 def newcombe_paired_interval(

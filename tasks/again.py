@@ -1,6 +1,7 @@
 """The same once more: an evaluation repeated to see the noise, and an anchor judged again to see the judge drift."""
 
 import hashlib
+from collections.abc import Iterator
 from typing import Any
 
 from sqlalchemy import Engine
@@ -47,18 +48,18 @@ def as_then(engine: Engine, parameters: Parameters) -> tuple[Parameters, RowMapp
     return then.model_copy(update=now), row if mark == "again" else None
 
 
-def anchored(engine: Engine, parameters: Nightly) -> list[tuple[Tier, Parameters]]:
-    """The night's evaluation of the anchor; none without one.
+def anchored(engine: Engine, parameters: Nightly) -> Iterator[tuple[Tier, Parameters]]:
+    """The night's evaluation of the anchor, looked for when it is its turn; none without one.
 
     Raises:
         InputError: no such evaluation, not finished, or of a tier that judges no answers of a system.
     """
     if parameters.anchor is None:
-        return []
+        return
     row = _finished(engine, "anchor", parameters.anchor)
     if not issubclass(TIERS[row["tier"]], Answering):
         raise InputError(f"--anchor {parameters.anchor}: it is of {row['tier']}; name one of tier2 or tier3")
-    return [(row["tier"], TIERS[row["tier"]].model_validate({"anchor": row["id"]}))]
+    yield row["tier"], TIERS[row["tier"]].model_validate({"anchor": row["id"]})
 
 
 def first_repeat(evaluation_id: str, parameters: Parameters) -> int:

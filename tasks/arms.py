@@ -88,7 +88,8 @@ def on_common(one: pa.Table, other: pa.Table) -> tuple[pa.Table, pa.Table]:
     place = {case: row for row, case in enumerate(other["case_id"].to_pylist())}
     ids = one["case_id"].to_pylist()
     kept = [row for row, case in enumerate(ids) if case in place]
-    return one.take(kept), other.take([place[ids[row]] for row in kept])
+    rows = pa.array(kept, pa.int64()), pa.array([place[ids[row]] for row in kept], pa.int64())
+    return one.take(rows[0]), other.take(rows[1])
 
 
 def compared(one: pa.Table, other: pa.Table, metric: Metric, *, seed: int) -> Comparison:

@@ -19,6 +19,8 @@ from tasks.guidance_words import TIER_NAMES
 Document = dict[str, Any]
 MINUS = "\N{MINUS SIGN}"
 WORST = 10
+CODE_ENDS = r"[`|\r\n]"
+"""What would end code in a cell, or the cell."""
 LONGEST = 160
 """Characters of a question or answer in a table."""
 WORST_BY: dict[str, str] = {tier: METRICS[names[0]].column or "" for tier, names in HEADLINES.items()}
@@ -184,7 +186,11 @@ def _worst(summary: Document, words: dict[str, str]) -> str:
     rows = cases.filter(pc.is_valid(cases[column]))
     rows = rows.take(pc.sort_indices(rows, sort_keys=[(column, worst_first)])[:WORST]).to_pylist()
     found = [
-        (f"`{row['case_id']}`", _plain(row.get("question") or row.get("text") or ""), shown(declared.name, row[column]))
+        (
+            f"`{re.sub(CODE_ENDS, ' ', row['case_id'])}`",
+            _plain(row.get("question") or row.get("text") or ""),
+            shown(declared.name, row[column]),
+        )
         for row in rows
         if row[column] != best
     ]

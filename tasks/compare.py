@@ -97,6 +97,9 @@ def compare_pairs(pairs: Pairs, tier: str, declared: Mapping[str, Metric], only:
 def compare_sides(sides: Pairs, declared: Mapping[str, Metric]) -> Document:
     """The comparison of different cases: metrics only."""
     found, reasons = numbers(declared.values(), *sides)
+    counts = [name for name in found if declared[name].unit == "count"]
+    reasons |= dict.fromkeys(counts, "counts of different cases say nothing about each other")
+    found = {name: number for name, number in found.items() if name not in counts}
     compared = compare_independent(found, seed=SEED, groups=(_groups(sides.a), _groups(sides.b)))
     return {
         "metrics": _metrics(declared, compared, reasons),

@@ -15,6 +15,7 @@ from db.errors import InputError
 from db.sources import Corpus, read_corpus, read_questions, snapshot
 from db.tables import evaluation
 from tasks import files
+from tasks.again import ASIDE
 from tasks.cases import MEASURED
 from tasks.connect import source
 from tasks.generate import declined
@@ -108,7 +109,7 @@ def evaluations_of(engine: Engine, name: str, chosen: str | None = None) -> list
         evaluation.c.tier.in_(BY_TIER),
         evaluation.c.parquet.is_not(None),
         evaluation.c.resolved["perturbation"].astext.is_(None),
-        evaluation.c.resolved["part_of"].astext.is_(None),
+        *(evaluation.c.resolved[mark].astext.is_(None) for mark in ASIDE),
     )
     with engine.connect() as connection:
         newest = finished.order_by(evaluation.c.started_at.desc()).limit(MOST_EVALUATIONS)

@@ -31,7 +31,7 @@ def write_batches(tables: Iterable[pa.Table], path: Path) -> None:
     try:
         writer = None
         for table in tables:
-            writer = writer or pq.ParquetWriter(partial, table.schema, compression="zstd")
+            writer = writer or pq.ParquetWriter(partial, table.schema, compression="zstd", write_page_checksum=True)
             writer.write_table(table)
         if writer is None:
             raise ValueError(f"{path}: nothing to write")
@@ -114,7 +114,7 @@ def parquet(
 
     Arrow's own threads hold memory of their own, and now and then abort a program that ends while they do.
     """
-    with pq.ParquetFile(file, pre_buffer=False) as stored:
+    with pq.ParquetFile(file, pre_buffer=False, page_checksum_verification=True) as stored:
         names = columns or [name for name in stored.schema_arrow.names if name not in without]
         if group is None:
             return stored.read(columns=names, use_threads=False)

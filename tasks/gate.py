@@ -27,6 +27,7 @@ NO_BASELINE = "no earlier comparable evaluation"
 NOTHING_IN_COMMON = "no case in common with the baseline"
 NOT_COMPARED = "not compared case by case"
 NOTHING_MEASURED = "nothing was measured"
+NO_INTERVAL = "too few cases, or groups of cases, for an interval"
 WORST_FIRST: tuple[Verdict, ...] = ("invalid", "fail", "inconclusive", "pass")
 Found = Mapping[str, Any]
 """A value with its interval (`value`, `ci_low`, `ci_high`, `n`), or a paired difference as `tasks.compare` gives it."""
@@ -131,8 +132,11 @@ def regressions(pairs: Mapping[Rule, Found]) -> dict[Rule, Document]:
         pairs: the paired difference that each is about, as `tasks.compare` gives it.
     """
     adjusted = holm([np.nan if found.get("p") is None else found["p"] for found in pairs.values()])
+    # Of m rules the first must pass alpha / m: below so many cases no loss whatever could fail.
+    fewest = fewest_pairs(ALPHA / max(1, int(np.count_nonzero(~np.isnan(adjusted)))))
     return {
-        rule: _no_regression(rule, found, p) for (rule, found), p in zip(pairs.items(), adjusted.tolist(), strict=True)
+        rule: _no_regression(rule, found, p, fewest)
+        for (rule, found), p in zip(pairs.items(), adjusted.tolist(), strict=True)
     }
 
 
@@ -141,6 +145,8 @@ def _bounded(rule: Rule, found: Found) -> Document:
     value, bound = found["value"], rule.bound
     if value is None or bound is None:
         return _document(rule, "inconclusive", found)
+    if found["ci_low"] is None and measure(rule.metric).unit != "count":
+        return _document(rule, "inconclusive", {**found, "reason": NO_INTERVAL})
     low, high = (value if found[end] is None else found[end] for end in ("ci_low", "ci_high"))
     below, above = high < bound, low >= bound
     if rule.kind == "ceiling":
@@ -150,11 +156,11 @@ def _bounded(rule: Rule, found: Found) -> Document:
     return _document(rule, "inconclusive", found, needs=_needed(found["n"], (high - low) / 2, abs(value - bound)))
 
 
-def _no_regression(rule: Rule, found: Found, p: float) -> Document:
+def _no_regression(rule: Rule, found: Found, p: float, fewest: int) -> Document:
     """No loss, or none beyond the margin, judged by the paired difference."""
     difference, n = found.get("difference"), found.get("n") or 0
     if difference is None or np.isnan(p) or found["ci_low"] is None:
-        lacking = fewest_pairs(ALPHA) - n
+        lacking = fewest - n
         return _document(rule, "inconclusive", found, needs=lacking if lacking > 0 and found.get("n") else None)
     worse = -1 if measure(rule.metric).better == "higher" else 1
     loss = worse * difference
@@ -164,8 +170,8 @@ def _no_regression(rule: Rule, found: Found, p: float) -> Document:
         return _document(rule, "fail", found)
     if rule.bound is None:
         # Pairs that do not vary at all show no regression either; few that vary show nothing.
-        tested = found["smallest_detectable"] is not None or (n >= fewest_pairs(ALPHA) and ends[0] == ends[1])
-        needs = None if tested else max(1, fewest_pairs(ALPHA) - n)
+        tested = n >= fewest and (found["smallest_detectable"] is not None or ends[0] == ends[1])
+        needs = None if tested else max(1, fewest - n)
         return _document(rule, "pass" if tested else "inconclusive", found, needs=needs)
     if ends[1] <= rule.bound:
         return _document(rule, "pass", found)

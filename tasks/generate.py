@@ -49,7 +49,8 @@ async def generate(run: Run, cases: pa.Table) -> pa.Table:
     repeats, logprobs = (parameters.repeats, parameters.logprobs) if isinstance(parameters, Tier2) else (1, False)
     wanted = [n for n, status in enumerate(cases["status"].to_pylist()) if status == "ok"]
     first = first_repeat(run.id, parameters)
-    asked = [(case, first + repeat) for case in cases.take(wanted).to_pylist() for repeat in range(repeats)]
+    rows = cases.take(pa.array(wanted, pa.int64())).to_pylist()
+    asked = [(case, first + repeat) for case in rows for repeat in range(repeats)]
     calls = [_call(prompt, case, repeat, logprobs) for case, repeat in asked]
     async with chat("generator", configuration, database(), evaluation=run.id) as model:
         replies = await model.complete(calls)

@@ -54,6 +54,9 @@ def weakest(summaries: Iterable[Document]) -> Weakest | None:
 
 def lead(summaries: Sequence[Document]) -> Text:
     """The first sentence of a report: which tier is the weakest."""
+    failed = [TIER_NAMES[summary["tier"]] for summary in summaries if summary["state"] == "failed"]
+    if failed:
+        return _text("failed", {"tiers": {of: ", ".join(name[of] for name in failed) for of in ("ru", "en")}})
     found = weakest(summaries)
     if found is None:
         return _text("nothing graded")

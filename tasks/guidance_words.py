@@ -42,6 +42,10 @@ STAGES: dict[str, Text] = {
     "label": {"ru": "сомнительна разметка", "en": "the label is in doubt"},
 }
 SENTENCES: dict[str, Text] = {
+    "failed": {
+        "ru": "Не измерено, прогон не удался: {tiers}.",
+        "en": "Not measured, for the run failed: {tiers}.",
+    },
     "weakest": {
         "ru": "Слабее всего {tier}: {label} {value}, а хорошо начинается с {bound}.",
         "en": "The weakest is {tier}: {label} {value}, where good begins at {bound}.",

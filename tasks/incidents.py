@@ -71,6 +71,8 @@ def _follow(engine: Engine, flow_run_id: str) -> None:
     before = verdicts(engine, row["tier"], row["source"])
     if any(known["evaluation_id"] == row["id"] for known in before):  # the night is retried
         return
+    answers_of = (row["resolved"] or {}).get("answers_of")
+    before = [known for known in before if known["answers_of"] == answers_of]  # an anchor is no yesterday of the system
     same = [known for known in before if known["comparability_key"] == row["comparability_key"]]
     judged = judge(engine, row, same)
     if not _keep(engine, row["id"], judged):
@@ -78,10 +80,12 @@ def _follow(engine: Engine, flow_run_id: str) -> None:
     bad = judged.verdict not in GOOD
     was_bad = bool(same) and same[0]["verdict"] not in GOOD
     had_failed = bool(before) and before[0]["verdict"] == "failed"
+    if had_failed and judged.verdict != "failed":  # whatever it came to, a night has been
+        _tell("closed", row, judged, _first_bad([known for known in before if known["comparability_key"] is None]))
     if bad and not was_bad and not (had_failed and judged.verdict == "failed"):
         _tell("opened", row, judged, row["id"])
-    elif not bad and (was_bad or had_failed):
-        _tell("closed", row, judged, _first_bad(same if was_bad else before))
+    elif not bad and was_bad:
+        _tell("closed", row, judged, _first_bad(same))
 
 
 def judge(engine: Engine, row: RowMapping, same: list[RowMapping]) -> Judged:
@@ -119,7 +123,8 @@ def judge(engine: Engine, row: RowMapping, same: list[RowMapping]) -> Judged:
 def verdicts(engine: Engine, tier: str, source: str) -> list[RowMapping]:
     """What nights have said of a tier over a source, newest first, with each evaluation's comparability key."""
     kept = (nightly_verdict, evaluation.c.comparability_key, evaluation.c.tier, evaluation.c.source)
-    wanted = select(*kept, evaluation.c.error).join(evaluation).order_by(evaluation.c.started_at.desc())
+    answers_of = evaluation.c.resolved["answers_of"].astext.label("answers_of")
+    wanted = select(*kept, answers_of, evaluation.c.error).join(evaluation).order_by(evaluation.c.started_at.desc())
     with engine.connect() as connection:
         rows = connection.execute(wanted.where(evaluation.c.tier == tier, evaluation.c.source == source))
         return list(rows.mappings())
@@ -132,10 +137,14 @@ def incidents(engine: Engine) -> list[Document]:
         places = connection.execute(select(*kept).join(nightly_verdict).distinct().order_by(*kept)).all()
     found = []
     for tier, source in places:
-        rows = verdicts(engine, tier, source)
-        for key in dict.fromkeys(row["comparability_key"] for row in rows):
+        every = verdicts(engine, tier, source)
+        for key, answers_of in dict.fromkeys((row["comparability_key"], row["answers_of"]) for row in every):
+            rows = [row for row in every if row["answers_of"] == answers_of]
             same = [row for row in rows if row["comparability_key"] == key]
-            over = key is None and rows[0]["verdict"] != "failed"  # a night that fails has no key; any other ends it
+            # A night that fails has no key, and any other ends it; another key ends an incident by being good.
+            over = rows[0]["comparability_key"] != key and (
+                rows[0]["verdict"] in GOOD if key else rows[0]["verdict"] != "failed"
+            )
             if same[0]["verdict"] not in GOOD and not over:
                 last = same[0]
                 first = _first_bad(same)

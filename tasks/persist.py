@@ -158,7 +158,7 @@ def _finish(run: Run, measure: Measure) -> dict[str, Any]:
     if closed:
         shutil.rmtree(run.work, ignore_errors=True)
         clear(run.id)
-    else:  # it was stopped meanwhile: a file without metrics is none
+    elif journal.find(engine, run.id)["state"] not in journal.FINISHED:  # stopped: a file without metrics is none
         remove(path)
     return summary(engine, run.id)
 

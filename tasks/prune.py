@@ -75,6 +75,7 @@ def plan(
         "last good": set() if everything else retention.last_good(engine),
         "last of key": set() if everything else retention.last_of_their_keys(rows),
         "running": {row["id"] for row in rows if row["state"] == "running"},
+        "anchor": {(row["resolved"] or {}).get("anchor") for row in rows},
     }
     old = [row for row in rows if row["started_at"] < before]
     kept = {why: sum(row["id"] in ids for row in old) for why, ids in staying.items()}

@@ -13,7 +13,7 @@ from db import journal
 from db.errors import InputError, unknown
 from metrics.table import METRICS
 from tasks import files
-from tasks.cases import STRATA
+from tasks.cases import SEVERITY, STRATA
 
 Document = dict[str, Any]
 HEADLINE = "confirmed"
@@ -103,6 +103,8 @@ def _mask(cases: pa.Table, condition: str) -> pa.ChunkedArray:
     name, sign, value = parsed.groups()
     if name not in cases.column_names:
         raise unknown("column", name, cases.column_names)
+    if name == "status" and sign in ("=", "!=") and value not in (*SEVERITY, "null"):
+        raise unknown("status", value, SEVERITY)
     column = cases[name]
     if value == "null" and sign in ("=", "!="):
         return pc.is_null(column) if sign == "=" else pc.is_valid(column)

@@ -15,15 +15,13 @@ BATCHES = "batch-*.parquet"
 
 
 def give(evaluation_id: str, files: Iterable[Path]) -> None:
-    """Puts finished files of the working folder on the store; those that are there already stay."""
+    """Puts finished files of the working folder on the store, over what a put that was cut off may have left."""
     root = _root(evaluation_id)
     if root is None:
         return
     filesystem, name = store(root, "YARUS_WORK")
-    there = set(_names(root))
     for file in files:
-        if file.name not in there:
-            filesystem.put_file(str(file), f"{name}/{file.name}")
+        filesystem.put_file(str(file), f"{name}/{file.name}")
 
 
 def fetch(evaluation_id: str, folder: Path, *, batches: bool) -> None:

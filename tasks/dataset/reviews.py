@@ -142,9 +142,14 @@ def _answer(row: Row, said: Mapping[str, Verdict], *, own: bool) -> str | None:
 def _majority(said: Mapping[str, Verdict], field: str) -> Any:
     """What most annotators say; where they are even, what was said last; None where nobody spoke."""
     spoken = sorted((verdict["at"], verdict[field]) for verdict in said.values() if field in verdict)
-    counts = Counter(repr(value) for _, value in spoken)
-    most = [value for _, value in spoken if counts[repr(value)] == max(counts.values())]
+    counts = Counter(_content(value) for _, value in spoken)
+    most = [value for _, value in spoken if counts[_content(value)] == max(counts.values())]
     return most[-1] if most else None
+
+
+def _content(value: Any) -> str:
+    """Equal for equal verdicts; the order in which chunks are named says nothing."""
+    return repr(sorted(value) if isinstance(value, list) else value)
 
 
 def _number(value: float) -> float | None:

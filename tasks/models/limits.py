@@ -30,7 +30,7 @@ class Patience:
 
     def backoff_s(self, fault: int) -> float:
         """The wait before the next try after the n-th fault, with jitter so that calls do not return together."""
-        return min(self.longest_s, self.first_s * 2.0 ** (fault - 1)) * random.uniform(0.5, 1.5)
+        return min(self.longest_s, self.first_s * 2.0 ** min(fault - 1, 60)) * random.uniform(0.5, 1.5)
 
 
 class Pace:

@@ -160,13 +160,13 @@ def _pack(entry: Entry, listed: dict[str, list[str]]) -> str | None:
     ids = list(dict.fromkeys(name for names in listed.values() for name in names))
     sides = {"a": _side(before, ids, entry.tier), "b": _side(after, ids, entry.tier)}
     places = {case: place for place, case in enumerate(after["case_id"].to_pylist())}
-    kept = after.take([places[case] for case in ids])
+    kept = after.take(pa.array([places[case] for case in ids], pa.int64()))
     shared = {name: column(kept[name]) for name in ("question", "reference", "text") if name in kept.column_names}
     return packed({"ids": ids, "lists": listed, "shared": shared, **sides})
 
 
 def _side(cases: pa.Table, ids: list[str], tier: str) -> Document:
     places = {case: place for place, case in enumerate(cases["case_id"].to_pylist())}
-    kept = cases.take([places[case] for case in ids])
+    kept = cases.take(pa.array([places[case] for case in ids], pa.int64()))
     numbers = [name for name in kept.column_names if pa.types.is_float64(kept.schema.field(name).type)]
     return {name: column(kept[name]) for name in (*SIDE, *numbers) if name in kept.column_names}

@@ -61,14 +61,16 @@ def newest(engine: Engine) -> list[str]:
     Raises:
         InputError: there is none.
     """
-    ended = select(evaluation.c.id, evaluation.c.tier, evaluation.c.source).where(
+    trial = evaluation.c.parameters["limit"].astext.is_not(None)  # of a few questions: no news beside all
+    ended = select(evaluation.c.id, evaluation.c.tier, evaluation.c.source, trial.label("trial")).where(
         evaluation.c.state != "running", *(evaluation.c.resolved[mark].astext.is_(None) for mark in ASIDE)
     )
     with engine.connect() as connection:
         rows = connection.execute(ended.order_by(evaluation.c.started_at)).all()
     if not rows:
         raise InputError("there is nothing to report yet; run an evaluation first: yarus run tier1, or yarus demo")
-    of_tier = {row.tier: row.id for row in rows if row.source == rows[-1].source}
+    own = sorted((row for row in rows if row.source == rows[-1].source), key=lambda row: not row.trial)
+    of_tier = {row.tier: row.id for row in own}
     return [of_tier[tier] for tier in TIERS if tier in of_tier]
 
 

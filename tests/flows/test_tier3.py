@@ -356,3 +356,11 @@ def test_our_own_system_answers_from_what_it_retrieved(
     rows = rows_of(summary)
     assert all(row["context"].startswith(f"Правило {row['retrieved'][0][1:]} ") for row in rows if row["retrieved"])
     assert summary["state"] == "completed"
+
+
+def test_a_batch_in_which_nothing_can_be_asked(at_home: Path, tmp_path: Path) -> None:
+    rows = [question(i) | ({"answer": None} if i < 100 else {}) for i in range(103)]
+    for row in rows[:100]:
+        row.pop("ground_truth_answer", None)
+    summary = evaluate("tier3", source=load(tmp_path, "sparse", rows))
+    assert summary["statuses"] == {"unlabelled": 100, "ok": 3}

@@ -339,3 +339,7 @@ def test_groups_that_nobody_shares_are_no_groups() -> None:
     a, b = [1.0] * 30, [1.0] * 29 + [0.0]
     assert compare_paired(a, b, seed=0, groups=[None] * 30) == compare_paired(a, b, seed=0)
     assert compare_paired(a, b, seed=0, groups=list(range(30))).method == compare_paired(a, b, seed=0).method
+
+
+def test_no_p_is_0() -> None:
+    assert 0 < mcnemar_exact(1_100, 0) < 1e-300

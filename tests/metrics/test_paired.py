@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import stats
+from statsmodels.stats.proportion import confint_proportions_2indep
 
 from metrics.paired import Compared, Number, compare_numbers
 from metrics.statistics import compare_paired
@@ -179,3 +180,16 @@ def test_too_few_on_a_side_are_not_compared(n: int, m: int) -> None:
     found = apart(BEFORE[:n], AFTER[:m]).comparison
     assert math.isnan(found.p)
     assert found.verdict == "inconclusive"
+
+
+@pytest.mark.parametrize(("yes_a", "yes_b"), [(0, 20), (3, 40), (20, 200), (40, 400)])
+def test_shares_of_different_cases_are_fishers_and_newcombes(yes_a: int, yes_b: int) -> None:
+    """Few and many cases a side: Welch would find 0 of 40 and 20 of 400 different (p 6e-6)."""
+    a, b = np.arange(40) < yes_a, np.arange(400) < yes_b
+    found = compare_independent(
+        {"it": Number(a=a.astype(float), b=b.astype(float))}, seed=1, groups=([None] * 40, [None] * 400)
+    )["it"].comparison
+    assert found.p == pytest.approx(stats.fisher_exact([[yes_a, 40 - yes_a], [yes_b, 400 - yes_b]]).pvalue)
+    low, high = confint_proportions_2indep(yes_b, 400, yes_a, 40, method="newcomb", compare="diff")
+    assert found.interval == pytest.approx((low, high))
+    assert found.method == "exact Fisher, Newcombe"

@@ -18,7 +18,7 @@ from tasks.dataset import sheets
 from tasks.dataset.annotation import export, import_
 from tasks.dataset.columns import COLUMNS
 from tasks.dataset.priority import priority
-from tasks.dataset.reviews import agreement
+from tasks.dataset.reviews import _majority, agreement
 from tests.judged import evaluate, load, question
 
 HEADER = [heading.ru for heading in COLUMNS.values()]
@@ -280,6 +280,12 @@ def test_the_majority_decides_and_the_last_word_where_there_is_none(engine: Engi
     import_(filled({"question_id": "2", "question_ok": "да", "relevant": "c5"}), "c")
     rows = rows_of(engine, source)
     assert rows["2"]["review"]["rejected"] is False and rows["2"]["relevant_chunk_ids"] == ["c5"]
+
+
+def test_the_order_in_which_chunks_are_named_does_not_count() -> None:
+    said = (["1", "2"], ["2", "1"], ["3"])
+    verdicts = {name: {"at": name, "relevant": ids} for name, ids in zip("abc", said, strict=True)}
+    assert sorted(_majority(verdicts, "relevant")) == ["1", "2"]
 
 
 def test_the_source_keeps_its_origin(engine: Engine, source: str, filled: Make) -> None:

@@ -58,8 +58,8 @@ def place(variables: dict[str, str], apart: Engine, monkeypatch: pytest.MonkeyPa
         monkeypatch.setenv(name, value)
     home = Path(variables["YARUS_HOME"])
     monkeypatch.chdir(home)
-    for folder in home.iterdir():
-        shutil.rmtree(folder)
+    for left in home.iterdir():
+        shutil.rmtree(left) if left.is_dir() else left.unlink()
     with apart.begin() as connection:
         for table in ("evaluation", "call", "embedding", "case_set", "analysis"):
             connection.execute(text(f"DELETE FROM yarus.{table}"))

@@ -164,6 +164,21 @@ def test_holm_counts_the_rules_of_the_gate(engine: Engine, tmp_path: Path) -> No
     assert (among["verdict"], among["p_holm"]) == ("pass", pytest.approx(4 * 2 / 2**7))
 
 
+def test_no_loss_can_fail_so_few_cases_by_so_many_rules(engine: Engine, tmp_path: Path) -> None:
+    """Six pairs have p 1/32 at best, and the first of three rules needs p below 1/60."""
+    names = ("hit_rate@1", "hit_rate@5", "hit_rate@10")
+    before, after = ({name: [value] * 6 for name in names} for value in (1.0, 0.0))
+    found = judged(engine, tmp_path, before, after, *(Rule(name, "no regression") for name in names))
+    assert {rule["p"] for rule in found["rules"]} == {1 / 32}
+    assert [(rule["verdict"], rule["needs"]) for rule in found["rules"]] == [("inconclusive", 1)] * 3
+
+
+def test_a_value_without_an_interval_is_not_judged(engine: Engine, tmp_path: Path) -> None:
+    found = one(engine, tmp_path, None, {"ndcg@10": [0.95]}, Rule("ndcg@10", "floor", 0.9))
+    assert (found["value"], found["ci_low"]) == (0.95, None)
+    assert (found["verdict"], found["reason"]) == ("inconclusive", "too few cases, or groups of cases, for an interval")
+
+
 def test_cases_that_are_all_equal_pass(engine: Engine, tmp_path: Path) -> None:
     same = {"mrr": [0.5] * N, "hit_rate@1": [1.0] * N}
     found = judged(

@@ -48,9 +48,14 @@ def test_the_weakest_tier(summaries: list[Document], tier: str, metric: str) -> 
 
 
 def test_nothing_graded_has_no_weakest() -> None:
-    nothing = [summary("ux", cache_hit_rate=0.1), summary("tier3", avg_e2e_score=None), summary("tier1", "failed")]
+    nothing = [summary("ux", cache_hit_rate=0.1), summary("tier3", avg_e2e_score=None)]
     assert weakest(nothing) is None
     assert lead(nothing)["en"] == "No tier could be graded: see below what stood in the way."
+
+
+def test_what_failed_comes_before_what_is_weak() -> None:
+    said = lead([summary("tier3", avg_e2e_score=0.3), summary("tier1", "failed")])
+    assert said["en"] == "Not measured, for the run failed: retrieval."
 
 
 def test_the_first_sentence() -> None:

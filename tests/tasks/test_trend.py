@@ -97,12 +97,12 @@ def test_real_users_are_followed_by_their_headline(engine: Engine) -> None:
 
 def test_tier_and_source_are_found(engine: Engine) -> None:
     source = source_name()
-    metric = "density_score"  # no other test writes it
-    write(engine, source, [0.5], tier="tier0", metric=metric)
+    metric = "avg_rubric_of_this_test"
+    write(engine, source, [0.5], tier="tier2", metric=metric)
     newer = source_name()
-    write(engine, newer, [0.6], tier="tier0", metric=metric, first_night=1)
+    write(engine, newer, [0.6], tier="tier2", metric=metric, first_night=1)
     found = trend(engine, metric)
-    assert (found["tier"], found["source"]) == ("tier0", newer)
+    assert (found["tier"], found["source"]) == ("tier2", newer)
 
 
 def test_repeats_replays_and_arms_are_no_nights_and_an_anchor_is_a_line_of_its_own(engine: Engine) -> None:
