@@ -58,7 +58,7 @@ def compare(engine: Engine, a: str, b: str, *, force: bool = False, only: Sequen
     differs = differences(before, after)
     if differs and not force:
         raise InputError(_refusal(before, after, differs))
-    sides = Pairs(*(headline(read_cases(row)) for row in (before, after)))
+    sides = Pairs(*(headline(read_cases(row, declared.values())) for row in (before, after)))
     pairs = common(*sides)
     paired = bool(len(pairs.a)) and all(_same_cases(part["part"]) for part in differs)
     if not paired and not force:

@@ -1,5 +1,6 @@
 """The cases of two evaluations side by side: which they have in common, and which broke or were fixed."""
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,12 +12,15 @@ from sqlalchemy.engine import RowMapping
 from db.errors import InputError
 from metrics.metric import Metric
 from tasks import files
-from tasks.cases import LONG
-from tasks.compare_numbers import column_of
+from tasks.cases import COLUMNS, LONG
+from tasks.compare_numbers import column_of, needs
 from tasks.report import HEADLINE, Document
 
 FELL = 0.25
 """A change of one case's value that is larger counts as broken or fixed; of yes/no, any does."""
+
+OF_EVERY_CASE = ("case_id", "question", "status", "group", "stratum", "cluster", "topic", "page", "answerable")
+"""What cases are paired, sliced and named by."""
 
 
 class Pairs(NamedTuple):
@@ -37,14 +41,19 @@ def require_cases(row: RowMapping) -> None:
         raise InputError(f"evaluation {row['id']} is {row['state']} and has no cases to compare{why}")
 
 
-def read_cases(row: RowMapping) -> pa.Table:
+def read_cases(row: RowMapping, metrics: Iterable[Metric] | None = None) -> pa.Table:
     """The cases of an evaluation.
+
+    Args:
+        row: of the evaluation.
+        metrics: only the columns that these are compared and sliced by; None: all but long texts.
 
     Raises:
         InputError: its file is gone or damaged.
     """
+    needed = {*OF_EVERY_CASE, *(name for metric in metrics or () for name in needs(metric))}
     try:
-        return files.read(row["parquet"], without=LONG)
+        return files.read(row["parquet"], without=LONG if metrics is None else [n for n in COLUMNS if n not in needed])
     except (OSError, pa.ArrowInvalid) as error:
         raise InputError(
             f"evaluation {row['id']}: its file {row['parquet']} cannot be read: {error}; evaluate it anew"

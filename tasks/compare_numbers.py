@@ -82,9 +82,15 @@ def _number(metric: Metric, a: pa.Table, b: pa.Table) -> Number:
     return Number(a=made.parts(a), b=made.parts(b), statistic=made.statistic, better=metric.better, margin=margin)
 
 
+def needs(metric: Metric) -> tuple[str, ...]:
+    """The columns that a metric is compared by; none for what is not compared."""
+    if metric.name in NOT_COMPARED:
+        return ()
+    return (metric.column,) if metric.column is not None else WHOLE[metric.name].needs
+
+
 def _there(metric: Metric, cases: pa.Table) -> bool:
-    needed = (metric.column,) if metric.column is not None else WHOLE[metric.name].needs
-    return set(needed) <= set(cases.column_names)
+    return set(needs(metric)) <= set(cases.column_names)
 
 
 def _ratio(totals: Floats) -> Floats:
