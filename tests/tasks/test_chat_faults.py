@@ -284,7 +284,7 @@ async def test_a_server_that_goes_and_comes_back_loses_nobody(chaos: Chaos):
     async def outage():
         await asyncio.sleep(0.3)
         await asyncio.to_thread(chaos.stop)
-        await asyncio.sleep(2)
+        await asyncio.sleep(1)
         await asyncio.to_thread(chaos.start)
 
     chaos.script = lambda number, request: Do(scores(0.5), after_s=0.02)
