@@ -282,7 +282,7 @@ async def test_equal_calls_at_once_are_bought_once(chaos: Chaos):
 
 async def test_a_server_that_goes_and_comes_back_loses_nobody(chaos: Chaos):
     async def outage():
-        while len(chaos.requests) < 20:  # of four at once: it has answered some
+        while len(chaos.requests) < 20:  # noqa: ASYNC110 - of four at once: it has answered some
             await asyncio.sleep(0.01)
         await asyncio.to_thread(chaos.stop)
         await asyncio.sleep(1)
