@@ -13,7 +13,6 @@ from tasks.models.calls import Call, Reply, RoleName
 In = TypeVar("In")
 Out = TypeVar("Out")
 GROUP = 500
-LINGER_S = 0.01  # what is received within it is committed together: as much can be lost by a kill
 WAITS_S = (0.2, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0)  # for a database that is gone for a moment
 
 
@@ -57,9 +56,8 @@ def from_row(stored: StoredCall, evaluation: str | None) -> Reply:
 class Grouped(Generic[In, Out]):
     """A function of many items, called by many for one each."""
 
-    def __init__(self, work: Callable[[Sequence[In]], Sequence[Out]], *, linger_s: float = 0.0) -> None:
+    def __init__(self, work: Callable[[Sequence[In]], Sequence[Out]]) -> None:
         self._work = work
-        self._linger_s = linger_s
         self._waiting: list[tuple[In, asyncio.Future[Out]]] = []
         self._worker: asyncio.Task[None] | None = None
 
@@ -79,7 +77,7 @@ class Grouped(Generic[In, Out]):
 
     async def _run(self) -> None:
         while self._waiting:
-            await asyncio.sleep(self._linger_s)
+            await asyncio.sleep(0)  # those who call in the same breath; the others gather while these are at work
             group, self._waiting = self._waiting[:GROUP], self._waiting[GROUP:]
             (done,) = await asyncio.gather(self._patiently([item for item, _ in group]), return_exceptions=True)
             for number, (_, turn) in enumerate(group):
@@ -111,7 +109,7 @@ class CallStore:
             return [None] * len(calls)
 
         self.get = Grouped(read)
-        self.put = Grouped(write, linger_s=LINGER_S)
+        self.put = Grouped(write)
 
     async def drained(self) -> None:
         """Waits until everything received is committed."""
