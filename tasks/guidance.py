@@ -215,8 +215,9 @@ def _geometry(values: Mapping[str, float]) -> str:
 
 
 def _judge(values: Mapping[str, float]) -> str:
-    above = values["consistency_score"] - values.get("consistency_score_expected", 0.0)
-    return "judge" if above > CHANCE else "judge by chance"
+    expected = values.get("consistency_score_expected")  # without it nobody can say whether it is chance
+    by_chance = expected is not None and values["consistency_score"] - expected <= CHANCE
+    return "judge by chance" if by_chance else "judge"
 
 
 def _values(metrics: Mapping[str, Document]) -> dict[str, float]:

@@ -116,6 +116,9 @@ def test_what_the_numbers_say() -> None:
     assert found["en"] == "The right one comes first for 62 % of the questions, and is in the first ten for 90 %."
     by_chance = says(summary("judge", consistency_score=0.78, consistency_score_expected=0.77))
     assert by_chance["en"].startswith("The judge is no better than chance")
+    unknown = says(summary("judge", consistency_score=0.02, consistency_score_expected=None))
+    assert "chance" not in unknown["en"]
+    assert "0.020" in unknown["en"]
 
 
 @pytest.mark.parametrize(
