@@ -25,7 +25,6 @@ LABEL_WORDS, EXAMPLES, NEXT, PAGES = 4, 3, 10, 5
 MISSING, FAILED, NOT_FOUND = 1.0, 0.5, 0.25
 """What a new or better page is expected to gain for a question: whose page is missing; that was answered badly though
 nothing relevant was found for it; whose page is there and was not found."""
-TOLD = ("topic", "label", "n", "n_missing", "gain", "missing_pages", "examples_unserved")
 WORD = re.compile(r"[^\W\d_]{3,}")
 ASKING = """
 сколько почему зачем какого каком какую каких каким куда откуда кому чего чему кого чем свою свой свои своего сразу
