@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx
 import jmespath
@@ -22,6 +22,7 @@ from tasks.models.embedders import Vectors
 from tasks.retrievers.protocol import Ranking
 from tasks.settings import RetrieverService, SystemService, blotted, headers, masked, open_address
 
+Given = TypeVar("Given")
 Found = Sequence[tuple[object, float]]
 Ask = Callable[[str, int], Found]
 
@@ -40,11 +41,23 @@ class Outside:
 
     def _one(self, question: str, k: int) -> Ranking:
         start = time.perf_counter()
-        try:
-            ids, distances = checked(self._ask(question, k), k)
-        except Exception as error:  # noqa: BLE001 - code that is not ours may raise anything; it becomes a status
-            return Ranking([], [], error=reason(error, self._secrets))
-        return Ranking(ids, distances, (time.perf_counter() - start) * 1_000)
+        found, why = attempt(lambda: checked(self._ask(question, k), k), self._secrets)
+        if found is None:
+            return Ranking([], [], error=why)
+        return Ranking(*found, (time.perf_counter() - start) * 1_000)
+
+
+def attempt(call: Callable[[], Given], secrets: Sequence[str] = ()) -> tuple[Given | None, str]:
+    """What code that is not ours gives for one case, or nothing and why, in words that may be stored.
+
+    Args:
+        call: what is tried.
+        secrets: which may not stand in the words.
+    """
+    try:
+        return call(), ""
+    except Exception as error:  # noqa: BLE001 - it may raise anything, which becomes the status of the case
+        return None, reason(error, secrets)
 
 
 def reason(error: Exception, secrets: Sequence[str] = ()) -> str:

@@ -12,7 +12,7 @@ from typing import Any, cast
 import jmespath
 
 from db.errors import InputError
-from tasks.retrievers.outside import Service, from_callable, reason
+from tasks.retrievers.outside import Service, attempt, from_callable
 from tasks.settings import SystemService
 
 Answer = Mapping[str, Any]
@@ -51,11 +51,13 @@ class System:
 
     def _one(self, question: str) -> Answered:
         start = time.perf_counter()
-        try:
+
+        def answered() -> Answered:
             found = self._ask(question)
             return checked(found, (time.perf_counter() - start) * 1_000)
-        except Exception as error:  # noqa: BLE001 - a system that is not ours may fail in any way; it becomes a status
-            return Answered(error=reason(error, self._secrets))
+
+        said, why = attempt(answered, self._secrets)
+        return Answered(error=why) if said is None else said
 
 
 def system(name: str, service: SystemService) -> System:
