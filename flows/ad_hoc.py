@@ -61,21 +61,10 @@ def parameters(tier: str, chosen: Mapping[str, Any], pairs: Sequence[str], rest:
 
 def run_flow(name: str, chosen: Parameters, *, quiet: bool) -> Summary:
     """Runs a flow here and now, on PREFECT_API_URL's server or one that lives as long as the run."""
-    log = logging.getLogger("yarus")
     with _saying(quiet):
-        log.info("starting the database")
+        logging.getLogger("yarus").info("starting the database")
         check(chosen)
-        log.info("starting Prefect")
-        _prepare_prefect()
-        from prefect.exceptions import TerminationSignal
-
-        try:
-            return asyncio.run(_run(name, chosen))
-        except (
-            TerminationSignal,
-            asyncio.CancelledError,
-        ):  # SIGTERM, in Prefect's words and in ours: a stop like Ctrl-C
-            raise KeyboardInterrupt from None
+        return _in_prefect(lambda: _run(name, chosen))
 
 
 def run_other(work: Callable[[], Coroutine[Any, Any, Summary]], *, quiet: bool) -> Summary:
@@ -86,14 +75,18 @@ def run_other(work: Callable[[], Coroutine[Any, Any, Summary]], *, quiet: bool) 
         quiet: only warnings on stderr.
     """
     with _saying(quiet):
-        logging.getLogger("yarus").info("starting Prefect")
-        _prepare_prefect()
-        from prefect.exceptions import TerminationSignal
+        return _in_prefect(work)
 
-        try:
-            return asyncio.run(work())
-        except (TerminationSignal, asyncio.CancelledError):
-            raise KeyboardInterrupt from None
+
+def _in_prefect(work: Callable[[], Coroutine[Any, Any, Summary]]) -> Summary:
+    logging.getLogger("yarus").info("starting Prefect")
+    _prepare_prefect()
+    from prefect.exceptions import TerminationSignal
+
+    try:
+        return asyncio.run(work())
+    except (TerminationSignal, asyncio.CancelledError):  # SIGTERM, in Prefect's words and in ours: a stop like Ctrl-C
+        raise KeyboardInterrupt from None
 
 
 def estimate(name: str, chosen: Parameters) -> dict[str, Any]:
