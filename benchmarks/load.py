@@ -20,8 +20,8 @@ WORDS = ("студент", "заявление", "стипендия", "прик
 # What every flow pays: the imports of an evaluation, and Prefect's own server, database and start.
 EMPTY = """
 import asyncio, flows
-from flows.ad_hoc import _prepare_prefect
-_prepare_prefect()
+from flows.ad_hoc import prepare_prefect
+prepare_prefect()
 import flows.tier1
 from prefect import flow
 

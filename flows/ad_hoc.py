@@ -80,7 +80,7 @@ def run_other(work: Callable[[], Coroutine[Any, Any, Summary]], *, quiet: bool) 
 
 def _in_prefect(work: Callable[[], Coroutine[Any, Any, Summary]]) -> Summary:
     logging.getLogger("yarus").info("starting Prefect")
-    _prepare_prefect()
+    prepare_prefect()
     from prefect.exceptions import TerminationSignal
 
     try:
@@ -196,7 +196,7 @@ async def _recorded(flow_run_ids: list[str]) -> None:
     logging.getLogger("yarus").warning("Prefect's server has not recorded all task runs; the results are whole")
 
 
-def _prepare_prefect() -> None:
+def prepare_prefect() -> None:
     """Keeps Prefect's own database at home, and its words off the screen: what matters is said by us."""
     folder = settings().home.absolute() / "prefect"
     folder.mkdir(parents=True, exist_ok=True)

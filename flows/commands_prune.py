@@ -93,12 +93,12 @@ def _of_user(user: str, source: str) -> Any:
 def _artifacts(case_ids: set[str], *, remove: bool) -> int:
     import asyncio
 
-    from flows.ad_hoc import _prepare_prefect
+    from flows.ad_hoc import prepare_prefect
     from tasks.erase_artifacts import artifacts_with, is_there
 
     if not (case_ids and is_there()):
         return 0
-    _prepare_prefect()
+    prepare_prefect()
     return asyncio.run(artifacts_with(case_ids, remove=remove))
 
 
