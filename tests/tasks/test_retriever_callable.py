@@ -1,0 +1,112 @@
+"""A retriever that is somebody else's function: what it may return, and whatever goes wrong."""
+
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from db.errors import InputError
+from tasks.retrievers.outside import Outside, checked, from_callable
+
+MODULE = """
+import {name}_helper  # beside it, in the current folder
+
+def good(question, k):
+    return [({name}_helper.PREFIX + str(number), number / 10) for number in range(k + 5)]
+
+def raises(question, k):
+    raise RuntimeError("index\\n  corrupt at postgresql://bot:s3cret@db/x")
+
+def twice(question, k): return [("a", 0.1), ("b", 0.2), ("a", 0.3)]
+def unsorted(question, k): return [("a", 0.2), ("b", 0.1)]
+def nan(question, k): return [("a", float("nan"))]
+def few(question, k): return [("a", 0.2)]
+def nothing(question, k): return []
+def none(question, k): return None
+def bare(question, k): return ["first", "second"]
+def generator(question, k): yield from [("a", 0), ("b", 0)]
+def wrong_arguments(question): return []
+number = 5
+"""
+
+
+@pytest.fixture
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The name of a module in the current folder that needs another one there."""
+    name = f"theirs_{tmp_path.name}".replace("-", "_")
+    (tmp_path / f"{name}.py").write_text(MODULE.format(name=name), encoding="utf-8")
+    (tmp_path / f"{name}_helper.py").write_text("PREFIX = 'chunk '", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    before = list(sys.path)
+    yield name
+    sys.path[:] = before
+
+
+@pytest.mark.parametrize(
+    ("function", "ids", "error"),
+    [
+        ("good", ["chunk 0", "chunk 1", "chunk 2"], None),
+        ("few", ["a"], None),
+        ("nothing", [], None),
+        ("generator", ["a", "b"], None),
+        ("raises", [], "RuntimeError: index corrupt at postgresql://bot:***@db/x"),
+        ("twice", [], "ValueError: id 'a' was returned twice"),
+        ("unsorted", [], "ValueError: distances do not ascend: 0.2 at rank 1, then 0.1; return the nearest first"),
+        ("nan", [], "ValueError: distances do not ascend: -inf at rank 0, then nan; return the nearest first"),
+        ("none", [], "ValueError: expected pairs of id and distance, nearest first, not None"),
+        ("bare", [], "ValueError: expected pairs of id and distance, nearest first, not ['first', 'second']"),
+    ],
+)
+def test_a_callable(module: str, function: str, ids: list[str], error: str | None) -> None:
+    retriever = Outside(from_callable(f"{module}:{function}"), concurrency=1)
+    first, second = retriever.retrieve(["?", "!"], None, 3, timed=0)
+    assert (first.ids, first.error) == (second.ids, second.error) == (ids, error)
+    assert (first.latency_ms is None) == (error is not None)
+
+
+def test_a_callable_of_other_arguments_fails_case_by_case(module: str) -> None:
+    [ranking] = Outside(from_callable(f"{module}:wrong_arguments"), concurrency=1).retrieve(["?"], None, 3, timed=0)
+    assert "TypeError" in str(ranking.error)
+
+
+def test_a_callable_is_never_called_twice_at_once() -> None:
+    inside, most = [0], [0]
+
+    def ask(question: str, k: int) -> list[tuple[object, float]]:
+        inside[0] += 1
+        most[0] = max(most[0], inside[0])
+        time.sleep(0.002)
+        inside[0] -= 1
+        return []
+
+    retriever = Outside(ask, concurrency=1)
+    batches = [
+        threading.Thread(target=retriever.retrieve, args=(["?"] * 10, None, 5), kwargs={"timed": 0}) for _ in range(3)
+    ]
+    for batch in batches:
+        batch.start()
+    for batch in batches:
+        batch.join()
+    assert most == [1]
+
+
+@pytest.mark.parametrize(
+    ("suffix", "message"),
+    [(":absent", "absent"), (":number", "is no function but int"), ("_absent:f", "No module named")],
+)
+def test_a_callable_that_is_not_there_is_refused(module: str, suffix: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        from_callable(module + suffix)
+
+
+def test_a_module_that_does_not_parse_is_refused(module: str) -> None:
+    Path(f"{module}_broken.py").write_text("def f(:", encoding="utf-8")
+    with pytest.raises(InputError, match="invalid syntax"):
+        from_callable(f"{module}_broken:f")
+
+
+def test_equal_distances_and_more_than_k_are_a_ranking() -> None:
+    assert checked([(1, 0.5), ("b", 0.5), ("b", 0.1)], 2) == (["1", "b"], [0.5, 0.5])
