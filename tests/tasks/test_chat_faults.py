@@ -2,53 +2,25 @@
 
 import asyncio
 import datetime
-import gzip
 import ipaddress
 import json
 import logging
 import random
 import ssl
-import time
 import traceback
 from dataclasses import replace
-from email.utils import format_datetime
 
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from pydantic import SecretStr
 
 from db.errors import ModelUnavailable
-from tasks.models.calls import Call
 from tasks.models.chat import chat
 from tasks.models.limits import Patience
-from tasks.prompts import prompts
-from tasks.settings import Role, Settings
-from tasks.verdicts import decided, judged
+from tasks.verdicts import judged
+from tests.chats import KEY, QUICK, call, settings, verdict
 from tests.tasks.conftest import JSON, Chaos, Do, http, says, scores
-
-KEY = "sk-проверка".encode("ascii", "ignore").decode() + "secret-0123456789abcdef"
-QUICK = Patience(
-    attempts=3, first_s=0.01, longest_s=0.05, outage_s=5.0, unreached_s=0.4, wrong_s=0.4, busy_s=0.5, probe_s=0.02
-)  # fmt: skip
-PROMPTS = prompts(Settings(_env_file=None))
-
-
-def settings(url: str, **role: object) -> Settings:
-    role = {"model": "asked", "api_key": SecretStr(KEY), "timeout_s": 0.4, **role}
-    roles = dict.fromkeys(("generator", "judge", "gate"), Role(base_url=url, **role))
-    return Settings(_env_file=None, **roles)
-
-
-def call(number: int = 0, name: str = "faithfulness") -> Call:
-    return Call(PROMPTS[name], {"question": f"Вопрос {number}?", "context": "Контекст.", "answer": "Ответ."})
-
-
-async def verdict(url: str, **role: object):
-    async with chat("judge", settings(url, **role), patience=QUICK) as judge:
-        return await judged(judge, call())
-
 
 GOOD = scores(0.5)
 CUT = GOOD[: len(GOOD) - 40]  # the body ends before its content-length
@@ -96,17 +68,17 @@ STATUSES = [
                                       JSON), "parse_error", "not one JSON object"),
     ("cut off", scores(0.5, finish="length"), "parse_error", "cut off after 20 tokens"),
     ("thinking without end", says("<think>хм, 0.9"), "parse_error", "empty"),
-]  # fmt: skip
+]  # fmt: skip  # fmt: skip
+SLOW = [row[1] for row in STATUSES if row[0] in ("hanging", "dribbling")]
 
 
 @pytest.mark.parametrize(("deed", "status", "reason"), [pytest.param(*row[1:], id=row[0]) for row in STATUSES])
 async def test_a_fault_that_lasts_has_its_status_and_no_score(chaos: Chaos, deed, status, reason):
     chaos.script = lambda number, request: deed
-    started = time.monotonic()
-    found = await verdict(chaos.url)
+    async with asyncio.timeout(60):  # far less than an hour: nothing hangs
+        found = await verdict(chaos.url, timeout_s=0.4 if deed in SLOW else 60)
     assert (found.status, found.value) == (status, None)
     assert reason in found.reason
-    assert time.monotonic() - started < 3  # time-outs of 0.4 s, tried twice
     if status == "parse_error":
         assert found.raw or "null" in reason or found.reason == "empty"
 
@@ -118,192 +90,8 @@ PASSING = [row for row in STATUSES if row[2] == "judge_error" and row[0] not in 
 @pytest.mark.parametrize("deed", [pytest.param(row[1], id=row[0]) for row in PASSING])
 async def test_a_fault_that_passes_costs_nothing(chaos: Chaos, deed):
     chaos.script = lambda number, request: deed if number == 1 else scores(0.25)
-    found = await verdict(chaos.url)
+    found = await verdict(chaos.url, timeout_s=2 if deed in SLOW else 60)
     assert (found.status, found.value, len(chaos.requests)) == ("ok", 0.25, 2)
-
-
-@pytest.mark.parametrize(
-    ("content", "value"),
-    [
-        ('<think>0.9?</think>{"reason": "", "score": 0.5}', 0.5),
-        ('```json\n{"reason": "", "score": 0.5}\n```', 0.5),
-        ([{"type": "thinking", "thinking": []}, {"type": "text", "text": '{"score": 0.5}'}], 0.5),
-        ('{"reason": "с нулём \\u0000", "score": 0.5}', 0.5),
-        ('{"reason": "\0", "score": 0.5}', 0.5),  # which no database stores
-    ],
-)
-async def test_replies_in_awkward_clothes(chaos: Chaos, content, value):
-    chaos.script = lambda number, request: says(content)
-    found = await verdict(chaos.url)
-    assert found.value == value
-    assert "\0" not in found.raw
-
-
-async def test_a_slow_server_within_the_time_out_is_waited_for(chaos: Chaos):
-    chaos.script = lambda number, request: Do(scores(1), after_s=0.3)
-    found = await verdict(chaos.url)
-    assert found.value == 1
-    assert 300 <= found.replies[0].latency_ms < 400
-
-
-async def test_gzip_is_understood(chaos: Chaos):
-    body = gzip.compress(scores(0.5).split(b"\r\n\r\n", 1)[1])
-    chaos.script = lambda number, request: http(200, body, JSON, "content-encoding: gzip")
-    assert (await verdict(chaos.url)).value == 0.5
-
-
-async def test_an_unreadable_reply_is_asked_for_once_more(chaos: Chaos):
-    chaos.script = lambda number, request: says("Оценка 0.9") if number == 1 else scores(0.25)
-    found = await verdict(chaos.url)
-    assert (found.value, len(found.replies)) == (0.25, 2)
-    roles = [message["role"] for message in chaos.requests[1]["messages"]]
-    assert roles == ["user", "assistant", "user"]
-    assert chaos.requests[1]["messages"][1]["content"] == "Оценка 0.9"
-
-
-async def test_a_reply_that_was_cut_off_gets_twice_the_tokens_once(chaos: Chaos):
-    chaos.script = lambda number, request: scores(0.9, finish="length") if number == 1 else scores(0.25)
-    found = await verdict(chaos.url, max_tokens=64)
-    assert found.value == 0.25
-    assert [request["max_tokens"] for request in chaos.requests] == [64, 128]
-
-
-async def test_the_response_format_falls_back(chaos: Chaos):
-    def script(number, request):
-        kind = request.get("response_format", {}).get("type")
-        return scores(0.5) if kind is None else http(400, f'{{"error": "no {kind} here"}}')
-
-    chaos.script = script
-    async with chat("judge", settings(chaos.url, concurrency=1), patience=QUICK) as judge:
-        found = [await judged(judge, call(number)) for number in range(3)]
-    assert [one.value for one in found] == [0.5] * 3
-    kinds = [request.get("response_format", {}).get("type") for request in chaos.requests]
-    assert kinds == ["json_schema", "json_object", None, None, None]  # learned once
-
-
-async def test_gate_and_generator_are_taken_as_they_are(chaos: Chaos):
-    chaos.script = lambda number, request: says("Возможно", finish="length")
-    async with chat("gate", settings(chaos.url), patience=QUICK) as gate:
-        found = await decided(gate, call(name="gate"))
-    assert (found.status, found.value, found.raw, len(chaos.requests)) == ("parse_error", None, "Возможно", 1)
-    async with chat("generator", settings(chaos.url), patience=QUICK) as generator:
-        reply = await generator.ask(call(name="generation"))
-    assert (reply.status, reply.raw, reply.truncated, len(chaos.requests)) == ("ok", "Возможно", True, 2)
-    assert all("response_format" not in request for request in chaos.requests)
-
-
-FATAL = {400: "MAX_TOKENS", 401: "API_KEY", 402: "money", 403: "API_KEY", 404: "BASE_URL", 307: "redirects"}
-
-
-@pytest.mark.parametrize("status", FATAL)
-@pytest.mark.parametrize("first", [1, 500])
-async def test_wrong_settings_stop_at_once_and_say_what_to_fix(chaos: Chaos, status, first):
-    chaos.script = lambda number, request: scores(0.5) if number < first else http(status, f"no {KEY}")
-    async with chat("judge", settings(chaos.url, concurrency=8), patience=QUICK) as judge:
-        with pytest.raises(ModelUnavailable, match=FATAL[status]) as raised:
-            await judge.complete([call(number) for number in range(2_000)])
-        with pytest.raises(ModelUnavailable):  # nobody asks again
-            await judge.ask(call(-1))
-    assert "YARUS_JUDGE__" in str(raised.value)
-    assert KEY not in "".join(traceback.format_exception(raised.value))
-    assert first <= len(chaos.requests) < first + 8 * (3 if status == 400 else 1)  # a 400 may concern the format
-
-
-async def test_retry_after_is_kept_by_all(chaos: Chaos):
-    arrived = []
-
-    def script(number, request):
-        arrived.append(time.monotonic())
-        return http(429, "", "Retry-After: 1") if number == 1 else scores(0.5)
-
-    chaos.script = script
-    async with chat("judge", settings(chaos.url, concurrency=1), patience=replace(QUICK, busy_s=5)) as judge:
-        replies = await judge.complete([call(number) for number in range(3)])
-    assert [reply.status for reply in replies] == ["ok"] * 3
-    assert arrived[1] - arrived[0] >= 0.95
-
-
-async def test_retry_after_as_a_date(chaos: Chaos):
-    at = datetime.datetime.now(datetime.UTC) + datetime.timedelta(seconds=2)
-    late = http(503, "", f"Retry-After: {format_datetime(at, usegmt=True)}")
-    chaos.script = lambda number, request: late if number == 1 else scores(0.5)
-    started = time.monotonic()
-    async with chat("judge", settings(chaos.url), patience=replace(QUICK, busy_s=5)) as judge:
-        assert (await judged(judge, call())).value == 0.5
-    assert 0.9 < time.monotonic() - started < 3
-
-
-async def test_concurrency_falls_after_429_and_comes_back(chaos: Chaos):
-    allowed = 4
-
-    def script(number, request):
-        return http(429) if chaos.in_flight > allowed else Do(scores(0.5), after_s=0.01)
-
-    chaos.script = script
-    async with chat("judge", settings(chaos.url, concurrency=32), patience=replace(QUICK, busy_s=30)) as judge:
-        replies = await judge.complete([call(number) for number in range(400)])
-        assert 1 <= judge._slots.limit < 32
-        chaos.script = lambda number, request: scores(0.5)
-        await judge.complete([call(number) for number in range(400, 1400)])
-        assert judge._slots.limit > 25
-    assert {reply.status for reply in replies} == {"ok"}
-
-
-async def test_the_limits_are_kept(chaos: Chaos):
-    chaos.script = lambda number, request: Do(scores(0.5), after_s=0.02)
-    async with chat("judge", settings(chaos.url, concurrency=5), patience=QUICK) as judge:
-        await judge.complete([call(number) for number in range(100)])
-    assert chaos.most_in_flight == 5
-    for limit in ({"rpm": 600}, {"tpm": 72_000}):  # 10 calls a second; 120 tokens a call as the server counts
-        started = time.monotonic()
-        async with chat("judge", settings(chaos.url, **limit), patience=QUICK) as judge:
-            await judge.complete([call(number) for number in range(10)])
-        assert 0.6 < time.monotonic() - started < 4
-
-
-async def test_batches_share_one_limit(chaos: Chaos):
-    chaos.script = lambda number, request: Do(scores(0.5), after_s=0.02)
-
-    async def batch(start):
-        async with chat("judge", settings(chaos.url, concurrency=3), patience=QUICK) as judge:
-            return await judge.complete([call(number) for number in range(start, start + 20)])
-
-    await asyncio.gather(*(batch(start) for start in (0, 20, 40)))
-    assert (chaos.most_in_flight, len(chaos.requests)) == (3, 60)
-
-
-async def test_equal_calls_at_once_are_bought_once(chaos: Chaos):
-    chaos.script = lambda number, request: Do(scores(0.5), after_s=0.1)
-    async with chat("judge", settings(chaos.url), patience=QUICK) as judge:
-        replies = await judge.complete([call()] * 10 + [replace(call(), repeat=1)])
-    assert len(chaos.requests) == 2
-    assert len(set(replies[:10])) == 1
-
-
-async def test_a_server_that_goes_and_comes_back_loses_nobody(chaos: Chaos):
-    async def outage():
-        while len(chaos.requests) < 20:  # noqa: ASYNC110 - of four at once: it has answered some
-            await asyncio.sleep(0.01)
-        await asyncio.to_thread(chaos.stop)
-        await asyncio.sleep(1)
-        await asyncio.to_thread(chaos.start)
-
-    chaos.script = lambda number, request: Do(scores(0.5), after_s=0.02)
-    async with chat("judge", settings(chaos.url, concurrency=4), patience=QUICK) as judge:
-        replies, _ = await asyncio.gather(judge.complete([call(number) for number in range(200)]), outage())
-    assert {reply.status for reply in replies} == {"ok"}
-    assert len(chaos.requests) <= 200 + 4  # while it was gone, nobody hammered it and nobody was asked twice
-
-
-async def test_a_server_that_stays_away_is_given_up_once_for_all(chaos: Chaos):
-    chaos.stop()
-    started = time.monotonic()
-    async with chat("judge", settings(chaos.url, concurrency=4), patience=QUICK) as judge:
-        replies = await judge.complete([call(number) for number in range(1_000)])
-    assert time.monotonic() - started < 4
-    assert {reply.status for reply in replies} == {"error"}
-    assert all("Connect call failed" in reply.reason for reply in replies)
-    chaos.start()
 
 
 async def test_dns_failure():
@@ -371,27 +159,21 @@ async def test_random_faults_are_survived_by_trying_again(chaos: Chaos):
     assert {reply.status for reply in replies} == {"ok"}
 
 
-async def test_the_evaluations_time_ends_it(chaos: Chaos):
-    chaos.script = lambda number, request: Do(scores(0.5), after_s=0.05)
-    limited = settings(chaos.url, concurrency=2).model_copy(update={"evaluation_timeout_s": 0.5})
-    started = time.monotonic()
-    async with chat("judge", limited, evaluation="timed", patience=QUICK) as judge:
-        replies = await judge.complete([call(number) for number in range(100)])
-    assert time.monotonic() - started < 1.5
-    assert {reply.status for reply in replies} == {"ok", "error"}
-    assert any("YARUS_EVALUATION_TIMEOUT_S" in reply.reason for reply in replies)
+FATAL = {400: "MAX_TOKENS", 401: "API_KEY", 402: "money", 403: "API_KEY", 404: "BASE_URL", 307: "redirects"}
 
 
-async def test_cancelling_ends_quickly(chaos: Chaos):
-    chaos.script = lambda number, request: Do(after_s=30)
-    async with chat("judge", settings(chaos.url, timeout_s=30), patience=QUICK) as judge:
-        asking = asyncio.create_task(judge.complete([call(number) for number in range(50)]))
-        await asyncio.sleep(0.2)
-        asking.cancel()
-        started = time.monotonic()
-    with pytest.raises(asyncio.CancelledError):
-        await asking
-    assert time.monotonic() - started < 1
+@pytest.mark.parametrize("status", FATAL)
+@pytest.mark.parametrize("first", [1, 500])
+async def test_wrong_settings_stop_at_once_and_say_what_to_fix(chaos: Chaos, status, first):
+    chaos.script = lambda number, request: scores(0.5) if number < first else http(status, f"no {KEY}")
+    async with chat("judge", settings(chaos.url, concurrency=8), patience=QUICK) as judge:
+        with pytest.raises(ModelUnavailable, match=FATAL[status]) as raised:
+            await judge.complete([call(number) for number in range(2_000)])
+        with pytest.raises(ModelUnavailable):  # nobody asks again
+            await judge.ask(call(-1))
+    assert "YARUS_JUDGE__" in str(raised.value)
+    assert KEY not in "".join(traceback.format_exception(raised.value))
+    assert first <= len(chaos.requests) < first + 8 * (3 if status == 400 else 1)  # a 400 may concern the format
 
 
 async def test_the_key_is_nowhere(chaos: Chaos, caplog):
