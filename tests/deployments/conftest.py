@@ -87,9 +87,16 @@ class Serve:
         found = self.post("/artifacts/filter", {"artifacts": {"flow_run_id": {"any_": [flow_run_id]}}})
         return {artifact["key"]: artifact for artifact in found if artifact["key"]}
 
-    def logs(self, flow_run_id: str) -> list[str]:
-        found = self.post("/logs/filter", {"logs": {"flow_run_id": {"any_": [flow_run_id]}}, "limit": 200})
-        return [line["message"] for line in found]
+    def log_line(self, flow_run_id: str, words: str) -> str:
+        """The line of a run's log with those words; lines reach the server in batches, some after the run's end."""
+        deadline = time.monotonic() + PATIENCE_S
+        while time.monotonic() < deadline:
+            found = self.post("/logs/filter", {"logs": {"flow_run_id": {"any_": [flow_run_id]}}, "limit": 200})
+            for line in found:
+                if words in line["message"]:
+                    return str(line["message"])
+            time.sleep(0.2)
+        pytest.fail(f"none of {len(found)} lines has {words!r} after {PATIENCE_S} s")
 
     def processes(self) -> list[psutil.Process]:
         """All that it has started."""

@@ -69,7 +69,7 @@ def test_a_run_through_the_api_leaves_its_results(served: Serve, tier1_run: dict
     [row] = rows_of(journal_of, tier1_run["id"])
     assert (row["state"], row["n_cases"]) == ("completed", 60)
     assert len(pq.read_table(row["parquet"])) == 60
-    assert any("60 cases" in line for line in served.logs(tier1_run["id"]))
+    assert served.log_line(tier1_run["id"], "60 cases")
 
 
 def test_the_artifacts_say_what_it_came_to(served: Serve, tier1_run: dict[str, Any], journal_of: Engine) -> None:
