@@ -16,6 +16,10 @@ class ModelUnavailable(RuntimeError):
     """A language model refuses us or its settings are wrong: the message says what to fix. Exit code 3."""
 
 
+class ResultsUnavailable(OSError):
+    """The file of an evaluation is gone, damaged or another one's: the message says what to do. Exit code 3."""
+
+
 def unknown(what: str, given: str, known: Iterable[str], hint: str = "") -> InputError:
     """The error for a name that is not among the known ones: it names the nearest, or all."""
     names = sorted(known)

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from sqlalchemy import Engine
 
 from db import journal
-from db.errors import InputError
+from db.errors import InputError, ResultsUnavailable
 from metrics.table import METRICS, grade_label
 from tasks import files, report
 from tasks.cases import COLUMNS
@@ -87,7 +87,7 @@ def changes_since(engine: Engine, summary: Document) -> Document:
     judged_by = [name for name in HEADLINES[summary["tier"]] if name in plain]
     try:
         found = compare(engine, before, summary["evaluation_id"], only=judged_by) if judged_by else {"metrics": {}}
-    except InputError:  # the file of the one before was removed, or the two have no case in common
+    except (InputError, ResultsUnavailable):  # the one before lost its file, or they have no case in common
         return nothing
     day = old["started_at"][:10]
     return {"since": {"ru": day, "en": day}, "metrics": plain | found["metrics"]}

@@ -49,15 +49,10 @@ def read_cases(row: RowMapping, metrics: Iterable[Metric] | None = None) -> pa.T
         metrics: only the columns that these are compared and sliced by; None: all but long texts.
 
     Raises:
-        InputError: its file is gone or damaged.
+        ResultsUnavailable: its file is gone, damaged or another one's.
     """
     needed = {*OF_EVERY_CASE, *(name for metric in metrics or () for name in needs(metric))}
-    try:
-        return files.read(row["parquet"], without=LONG if metrics is None else [n for n in COLUMNS if n not in needed])
-    except (OSError, pa.ArrowInvalid) as error:
-        raise InputError(
-            f"evaluation {row['id']}: its file {row['parquet']} cannot be read: {error}; evaluate it anew"
-        ) from None
+    return files.read(row["parquet"], without=LONG if metrics is None else [n for n in COLUMNS if n not in needed])
 
 
 def headline(cases: pa.Table) -> pa.Table:

@@ -11,7 +11,7 @@ from sqlalchemy import Engine, select
 from sqlalchemy.engine import RowMapping
 
 from db import journal
-from db.errors import InputError
+from db.errors import InputError, ResultsUnavailable
 from db.sources import Corpus, read_corpus, read_questions, snapshot
 from db.tables import evaluation
 from tasks import files
@@ -120,7 +120,7 @@ def columns_of(row: RowMapping, *names: str) -> pa.Table | None:
     """Columns of an evaluation's file; None where the file is gone, or has one of them not."""
     try:
         cases = files.read(row["parquet"], list(names))
-    except (OSError, pa.ArrowInvalid):
+    except ResultsUnavailable:
         return None
     return None if set(names) - set(cases.column_names) else cases
 

@@ -14,7 +14,7 @@ from sqlalchemy import Engine
 from sqlalchemy.engine import RowMapping
 
 from db import journal, retention
-from db.errors import InputError
+from db.errors import InputError, ResultsUnavailable
 from db.sources import Source, read_questions, snapshot
 from tasks import files
 from tasks.connect import source as source_of
@@ -128,12 +128,11 @@ def _search(row: RowMapping, found: Found) -> None:
         return
     try:
         cases = files.read(row["parquet"])
-    except FileNotFoundError:
-        return  # nothing is kept of it
-    except (OSError, pa.ArrowInvalid) as error:
+    except ResultsUnavailable as error:
+        if isinstance(error.__cause__, FileNotFoundError):
+            return  # nothing is kept of it
         raise OSError(
-            f"evaluation {row['id']}: its file {row['parquet']} cannot be read ({error}), so that nobody knows whose "
-            "questions it holds; remove the file, then erase again. Nothing was erased"
+            f"{error}: nobody knows whose questions it holds; or remove the file, then erase again. Nothing was erased"
         ) from None
     theirs = cases.filter(_mask(cases, found))
     if len(theirs) == 0:
@@ -165,7 +164,7 @@ def _rewrite(engine: Engine, row: RowMapping, found: Found) -> None:
         left = cases.filter(pc.invert(_mask(cases, found)))
         retention.note_erased(engine, row["id"], (row["n_cases"] or len(cases)) - len(left), found.case_ids)
         file = Path(folder) / "cases.parquet"
-        files.write_whole(left, file)
+        files.write_batches([left], file, evaluation_id=row["id"])
         files.publish(file, row["parquet"])
 
 

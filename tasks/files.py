@@ -14,10 +14,12 @@ import pyarrow.parquet as pq
 from fsspec import AbstractFileSystem
 from fsspec.implementations.local import LocalFileSystem
 
-from db.errors import InputError
+from db.errors import InputError, ResultsUnavailable
 from tasks.settings import masked
 
 pa.set_memory_pool(pa.system_memory_pool())  # Arrow's own gives nothing back: 60 MB more for 100,000 cases
+EVALUATION = b"yarus.evaluation"
+"""Key in a file's own metadata: the id of the evaluation whose cases it holds."""
 
 
 def write_whole(table: pa.Table, path: Path) -> None:
@@ -25,13 +27,24 @@ def write_whole(table: pa.Table, path: Path) -> None:
     write_batches([table], path)
 
 
-def write_batches(tables: Iterable[pa.Table], path: Path) -> None:
-    """Writes tables of one schema as one file, one after another, so that memory holds one of them."""
+def write_batches(tables: Iterable[pa.Table], path: Path, *, evaluation_id: str | None = None) -> None:
+    """Writes tables of one schema as one file, one after another, so that memory holds one of them.
+
+    Args:
+        tables: at least one.
+        path: of the file.
+        evaluation_id: whose cases they are; the file then says so itself.
+
+    Raises:
+        ValueError: there is no table, or one is of another schema.
+    """
+    said = {EVALUATION: evaluation_id} if evaluation_id else None
     partial = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         writer = None
         for table in tables:
-            writer = writer or pq.ParquetWriter(partial, table.schema, compression="zstd", write_page_checksum=True)
+            schema = table.schema.with_metadata(said)
+            writer = writer or pq.ParquetWriter(partial, schema, compression="zstd", write_page_checksum=True)
             writer.write_table(table)
         if writer is None:
             raise ValueError(f"{path}: nothing to write")
@@ -95,12 +108,23 @@ def read(path: str, columns: Sequence[str] | None = None, *, without: Container[
     """The table in a file of the results: all of its columns, those that are named, or all `without` some.
 
     Raises:
-        OSError: it is not there or cannot be read.
+        ResultsUnavailable: it is not there, cannot be read, or holds the cases of another evaluation than its name
+            says; files of older versions do not tell whose they are.
         InputError: it is in a store that cannot be opened.
     """
     filesystem, name = store(path)
-    with filesystem.open(name, "rb") as file:
-        return parquet(file, columns, without=without)
+    evaluation_id = Path(name).stem
+    place, way_out = f"evaluation {evaluation_id}: its file {masked(path)}", "put its own file back, or evaluate anew"
+    try:
+        with filesystem.open(name, "rb") as file:
+            table = parquet(file, columns, without=without)
+    except (OSError, pa.ArrowException) as error:
+        why = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise ResultsUnavailable(f"{place} cannot be read: {why}; {way_out}") from error
+    whose = (table.schema.metadata or {}).get(EVALUATION, evaluation_id.encode()).decode()
+    if whose != evaluation_id:
+        raise ResultsUnavailable(f"{place} holds the cases of evaluation {whose}; {way_out}")
+    return table
 
 
 def parquet(

@@ -14,7 +14,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.engine import RowMapping
 
 from db import journal
-from db.errors import InputError
+from db.errors import InputError, ResultsUnavailable
 from db.tables import evaluation, nightly_verdict
 from metrics.table import METRICS
 from tasks.compare import compare
@@ -109,7 +109,7 @@ def judge(engine: Engine, row: RowMapping, same: list[RowMapping]) -> Judged:
     going_on = same[0]["verdict"] not in GOOD
     try:
         found = compare(engine, baseline, row["id"], only=HEADLINES.get(row["tier"], ()))
-    except InputError as error:
+    except (InputError, ResultsUnavailable) as error:
         log.warning("%s; accept the new level with: yarus alerts accept %s", error, row["id"])
         return Judged(same[0]["verdict"] if going_on else "good", baseline, [])
     changes = [

@@ -5,10 +5,10 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from sqlalchemy import Engine, select
 
+from db.errors import ResultsUnavailable
 from db.tables import evaluation
 from metrics.intervals import group_codes, group_totals, normal_quantile
 from metrics.metric import Metric, Tier
@@ -82,18 +82,14 @@ def _pairs(engine: Engine, comparability_key: str) -> Iterator[tuple[Tier, pa.Ta
     for tier, *paths in rows:
         try:
             one, other = (_read(path, tier) for path in paths)
-        except (OSError, pa.ArrowInvalid):  # pruned or broken: the other pairs still tell
+        except ResultsUnavailable:  # pruned or broken: the other pairs still tell
             continue
         yield tier, *common(one, other)
 
 
 def _read(path: str, tier: Tier) -> pa.Table:
     """What is measured of the cases, without their texts."""
-    filesystem, name = files.store(path)
-    with filesystem.open(name, "rb") as opened:
-        file = pq.ParquetFile(opened, pre_buffer=False)  # by this thread alone, as files.parquet does
-        wanted = {"case_id", "group", *(metric.column for metric in metrics_of(tier))}
-        return file.read(columns=[column for column in file.schema_arrow.names if column in wanted], use_threads=False)
+    return files.read(path, ["case_id", "group", *(metric.column for metric in metrics_of(tier) if metric.column)])
 
 
 def _square(metric: Metric, first: pa.Table, second: pa.Table) -> tuple[float, int] | None:

@@ -126,7 +126,7 @@ def _finish(run: Run, measure: Measure) -> dict[str, Any]:
     engine = database()
     fetch(run.id, run.work, batches=True)  # those that workers elsewhere have done
     file = run.work / f"{run.id}.parquet"
-    write_batches(_batches(run), file)
+    write_batches(_batches(run), file, evaluation_id=run.id)
     cases = parquet(file, without=(*LONG, "question"))
     row = journal.find(engine, run.id)
     parts = comparability(run, row["case_set_hash"])

@@ -83,14 +83,12 @@ def cases_where(engine: Engine, evaluation_id: str, conditions: Sequence[str]) -
 
     Raises:
         InputError: it has no file, a condition is not of that form, or names no column of it.
+        ResultsUnavailable: its file cannot be read.
     """
     row = journal.find(engine, evaluation_id)
     if row["parquet"] is None:
         raise InputError(f"evaluation {row['id']} is {row['state']} and has no cases yet; {row['error'] or ''}")
-    try:
-        cases = files.read(row["parquet"])
-    except (OSError, pa.ArrowInvalid) as error:
-        raise InputError(f"evaluation {row['id']}: its file {row['parquet']} cannot be read: {error}") from None
+    cases = files.read(row["parquet"])
     for condition in conditions:
         cases = cases.filter(_mask(cases, condition))
     return cases

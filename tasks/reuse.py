@@ -32,6 +32,7 @@ def keep_answers(run: Run, evaluation_id: str) -> dict[str, Any]:
 
     Raises:
         InputError: no such evaluation, of another tier or source, or not finished.
+        ResultsUnavailable: its file cannot be read.
     """
     row = journal.find(database(), evaluation_id)
     place = f"--reuse-answers {evaluation_id}"
@@ -40,10 +41,7 @@ def keep_answers(run: Run, evaluation_id: str) -> dict[str, Any]:
             raise InputError(f"{place}: its {what} is {theirs!r}, not {ours!r}; name an evaluation of {ours!r}")
     if row["parquet"] is None:
         raise InputError(f"{place}: evaluation {row['id']} is {row['state']} and has no file; finish it: --resume")
-    try:
-        stored = files.read(row["parquet"])
-    except (OSError, pa.ArrowInvalid) as error:
-        raise InputError(f"{place}: its file {row['parquet']} cannot be read: {error}") from None
+    stored = files.read(row["parquet"])
     kept = [name for name in ("case_id", "status", "reason", *ANSWERED) if name in stored.column_names]
     pq.write_table(stored.select(kept), run.work / "answers.parquet")
     journal.describe(database(), run.id, sut_label=row["sut_label"])

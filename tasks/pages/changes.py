@@ -7,7 +7,7 @@ import pyarrow as pa
 from sqlalchemy import Engine
 
 from db import journal
-from db.errors import InputError
+from db.errors import InputError, ResultsUnavailable
 from tasks import files
 from tasks.compare import compare
 from tasks.guidance import HEADLINES
@@ -42,7 +42,7 @@ def add_comparisons(engine: Engine, entries: list[Entry]) -> None:
         try:
             entry.comparison = compare(engine, before, entry.row["id"], force=asked)
             entry.comparison["parquet"] = journal.find(engine, before)["parquet"]
-        except InputError as error:
+        except (InputError, ResultsUnavailable) as error:
             entry.comparison = {"problem": str(error)}
 
 

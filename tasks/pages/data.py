@@ -9,7 +9,7 @@ from sqlalchemy import Engine, select
 from sqlalchemy.engine import RowMapping
 
 from db import journal
-from db.errors import InputError
+from db.errors import InputError, ResultsUnavailable
 from db.tables import evaluation
 from metrics.table import GRADE_LABELS, METRICS
 from tasks import files
@@ -129,8 +129,8 @@ def _cases(row: RowMapping) -> tuple[pa.Table | None, str | None]:
         return None, row["error"] or str(row["state"])
     try:
         return files.read(row["parquet"]), None
-    except (OSError, pa.ArrowException, InputError) as error:
-        return None, f"{row['parquet']}: {error}"[:REASON_LENGTH]
+    except (ResultsUnavailable, InputError) as error:
+        return None, str(error)[:REASON_LENGTH]
 
 
 def _metric(name: str, metric: Document, compared: Document | None) -> Document:

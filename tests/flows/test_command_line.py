@@ -292,13 +292,15 @@ def test_conditions_choose_cases(
     assert cases_where(engine, name, conditions)["case_id"].to_pylist() == wanted
 
 
-def test_a_file_that_is_gone_is_named(at_home: Path, engine: Engine, in_production: dict[str, Ran]) -> None:
-    from tasks.report import cases_where
-
+def test_a_file_that_is_gone_is_named_and_no_fault_of_the_user(
+    at_home: Path, in_production: dict[str, Ran], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     document = in_production["mapped"].json
     Path(document["parquet"]).unlink()
-    with pytest.raises(InputError, match="cannot be read"):
-        cases_where(engine, document["evaluation_id"], [])
+    monkeypatch.setattr(sys, "argv", ["yarus", "cases", document["evaluation_id"]])
+    with pytest.raises(SystemExit, match=r"^3$"):
+        main()
+    assert f"its file {document['parquet']} cannot be read: No such file" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("form", [(), ("--json",)])

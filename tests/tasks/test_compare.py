@@ -13,12 +13,12 @@ from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.multitest import multipletests
 
 from db import journal
-from db.errors import InputError
+from db.errors import InputError, ResultsUnavailable
 from tasks.cases import table
 from tasks.compare import compare
 from tasks.compare_cases import Pairs
 from tasks.compare_slices import kind_of, labels_of
-from tasks.files import write_whole
+from tasks.files import read, write_batches, write_whole
 from tasks.report import as_json
 
 NUMBERS = count()
@@ -254,7 +254,16 @@ def test_a_file_that_is_gone_or_damaged_is_named(engine: Engine, plant: Plant, h
         file.unlink()
     else:
         file.write_bytes({"truncated": content[: len(content) // 2], "no parquet": b"x" * 500, "empty": b""}[harm])
-    with pytest.raises(InputError, match=f"evaluation {b}: its file .* cannot be read"):
+    with pytest.raises(ResultsUnavailable, match=f"evaluation {b}: its file .* cannot be read"):
+        compare(engine, a, b)
+
+
+def test_another_evaluations_file_is_refused(engine: Engine, plant: Plant) -> None:
+    a, b = plant(mrr=RANKS), plant(mrr=RANKS)
+    mine, theirs = (Path(journal.find(engine, name)["parquet"]) for name in (a, b))
+    write_batches([read(str(mine))], mine, evaluation_id=a)
+    theirs.write_bytes(mine.read_bytes())
+    with pytest.raises(ResultsUnavailable, match=f"evaluation {b}: its file {theirs} holds the cases of .* {a};"):
         compare(engine, a, b)
 
 

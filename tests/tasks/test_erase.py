@@ -21,6 +21,7 @@ from tasks import erase as erasing
 from tasks.connect import database
 from tasks.dataset.freeze import freeze
 from tasks.erase import erase, find
+from tasks.files import EVALUATION
 from tests.conftest import CommandLine
 from tests.judged import load, question
 from tests.runs import real_users, tier0
@@ -135,6 +136,7 @@ def test_nothing_of_them_is_anywhere_and_the_figures_stay(
     for tier, made in kept.items():
         left = pq.ParquetFile(made["parquet"]).read()
         assert (len(left), USER in str(left["group"].to_pylist())) == (10, False)
+        assert left.schema.metadata[EVALUATION].decode() == made["evaluation_id"]
         assert journal.metrics_of(apart, made["evaluation_id"]) == before[tier]
         notes = journal.find(apart, made["evaluation_id"])["resolved"]["notes"]
         assert {"note": "cases erased", "n": 2} in notes

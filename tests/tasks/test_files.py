@@ -1,5 +1,6 @@
 """Parquet files are whole or not there: killed in the middle, cut off, or on an object store."""
 
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from db.errors import InputError
+from db.errors import InputError, ResultsUnavailable
 from tasks.files import place, publish, read, remove, write_batches, write_whole
 
 TABLE = pa.table({"n": [1, 2, 3], "text": ["ёж", None, ""]})
@@ -112,3 +113,19 @@ def test_a_month_is_read_at_once(tmp_path: Path) -> None:
     (tmp_path / "results/tier=t/date=2026-01-02/.half.parquet.1.part").write_bytes(b"half")
     month = pq.read_table(tmp_path / "results")
     assert (len(month), {"tier", "date"} <= set(month.column_names)) == (6, True)
+
+
+def test_a_file_knows_whose_cases_it_holds(tmp_path: Path) -> None:
+    """One that was copied over another's is refused; files of older versions, which do not tell, are read."""
+    mine, theirs = tmp_path / "tier1-a.parquet", tmp_path / "tier1-b.parquet"
+    write_batches([TABLE], mine, evaluation_id="tier1-a")
+    assert read(str(mine)).equals(TABLE)
+    shutil.copyfile(mine, theirs)
+    with pytest.raises(ResultsUnavailable) as refused:
+        read(str(theirs), ["n"])
+    assert str(refused.value) == (
+        f"evaluation tier1-b: its file {theirs} holds the cases of evaluation tier1-a; "
+        "put its own file back, or evaluate anew"
+    )
+    write_whole(TABLE, theirs)
+    assert read(str(theirs)).equals(TABLE)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sqlalchemy import Engine
 
-from db.errors import InputError
+from db.errors import InputError, ResultsUnavailable
 from metrics.paired import Compared, Number, compare_numbers
 from tasks.gate import gate, regressions
 from tasks.gate_rules import Policy, Rule, read_policy
@@ -263,10 +263,11 @@ def test_baselines_that_cannot_serve(engine: Engine, tmp_path: Path) -> None:
         (invalid, "is invalid; pin a completed"),
         (tier3, "is of tier3, not of tier1"),
         (name, "is the evaluation itself"),
-        (gone, "cannot be read"),
     ):
         with pytest.raises(InputError, match=said):
             gate(engine, name, Policy(None, {}, rules), baseline=baseline)
+    with pytest.raises(ResultsUnavailable, match="cannot be read"):
+        gate(engine, name, Policy(None, {}, rules), baseline=gone)
     pinned = {"tier1": name, "tier3": other}
     with pytest.raises(InputError, match=r"gate.toml: \[baseline\] tier3: .* is of tier1, not of tier3"):
         gate(engine, name, Policy("gate.toml", pinned, rules))
