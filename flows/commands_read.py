@@ -23,9 +23,12 @@ def runs(limit: int, as_json: bool) -> None:
     if not as_json:
         print_runs(rows)
         return
+    from tasks.files import present
+
     names = ("id", "tier", "state", "source", "n_cases", "coverage", "started_at", "finished_at", "comparability_key")
     kept = [
-        {("evaluation_id" if name == "id" else name): row[name] for name in (*names, "parquet", "error")}
+        {("evaluation_id" if name == "id" else name): row[name] for name in names}
+        | {"parquet": row["parquet"] and present(row["parquet"]), "error": row["error"]}
         for row in rows
     ]
     click.echo(document(kept))

@@ -89,7 +89,7 @@ def erase(engine: Engine, found: Found, *, dry_run: bool) -> dict[str, Any]:
         which is not in YARUS_RESULTS and keeps the rows (the questions themselves then stay too); `dry_run`.
     """
     name, theirs, remove = found.source.name, set(found.rows), not dry_run
-    away = {row["id"]: row["parquet"] for row in found.evaluations if row["id"] in theirs and not _ours(row)}
+    away = {row["id"]: row["parquet"] for row in found.evaluations if row["id"] in theirs and not in_results(row)}
     nothing = not (found.question_ids or theirs)
     paying = set() if nothing else theirs | {row["id"] for row in found.evaluations if row["parquet"] is None}
     hashes = {hashlib.sha256(text.encode("utf-8", "replace")).digest() for text in found.texts}
@@ -115,7 +115,7 @@ def erase(engine: Engine, found: Found, *, dry_run: bool) -> dict[str, Any]:
         for path in reports:
             path.unlink(missing_ok=True)
         for row in found.evaluations:
-            if row["id"] in found.rows and _ours(row):
+            if row["id"] in found.rows and in_results(row):
                 _rewrite(engine, row, found)
     last = set() if away else found.question_ids  # what the rows elsewhere will be found by stays
     document["case_set_rows"] = retention.frozen_with(engine, name, last, remove=remove)
@@ -165,11 +165,7 @@ def _rewrite(engine: Engine, row: RowMapping, found: Found) -> None:
         retention.note_erased(engine, row["id"], (row["n_cases"] or len(cases)) - len(left), found.case_ids)
         file = Path(folder) / "cases.parquet"
         files.write_batches([left], file, evaluation_id=row["id"])
-        files.publish(file, row["parquet"])
-
-
-def _ours(row: RowMapping) -> bool:
-    return in_results(row["parquet"])
+        files.publish(file, files.present(row["parquet"]))
 
 
 def _reports(theirs: set[str]) -> Iterator[Path]:

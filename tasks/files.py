@@ -15,7 +15,7 @@ from fsspec import AbstractFileSystem
 from fsspec.implementations.local import LocalFileSystem
 
 from db.errors import InputError, ResultsUnavailable
-from tasks.settings import masked
+from tasks.settings import masked, settings
 
 pa.set_memory_pool(pa.system_memory_pool())  # Arrow's own gives nothing back: 60 MB more for 100,000 cases
 EVALUATION = b"yarus.evaluation"
@@ -58,6 +58,17 @@ def place(root: str, tier: str, evaluation_id: str, started_at: datetime) -> str
     """Where the file of an evaluation belongs: a path, or a URL."""
     date = f"{started_at.astimezone(UTC):%Y-%m-%d}"
     return f"{root.rstrip('/')}/tier={tier}/date={date}/{evaluation_id}.parquet"
+
+
+def present(path: str) -> str:
+    """Where a file of the results is: as the journal says, or in the same place in YARUS_RESULTS if its folder moved.
+
+    What is on an object store does not move with the home.
+    """
+    root, disk = settings().results_root, LocalFileSystem()
+    here = "/".join((root.rstrip("/"), *path.split("/")[-3:]))  # tier=…/date=…/ID.parquet, as `place` makes it
+    moved = "://" not in path + root and not disk.exists(path) and disk.exists(here)
+    return here if moved else path
 
 
 def store(target: str, setting: str = "YARUS_RESULTS") -> tuple[AbstractFileSystem, str]:
@@ -112,6 +123,7 @@ def read(path: str, columns: Sequence[str] | None = None, *, without: Container[
             says; files of older versions do not tell whose they are.
         InputError: it is in a store that cannot be opened.
     """
+    path = present(path)
     filesystem, name = store(path)
     evaluation_id = Path(name).stem
     place, way_out = f"evaluation {evaluation_id}: its file {masked(path)}", "put its own file back, or evaluate anew"

@@ -14,7 +14,7 @@ from sqlalchemy.engine import RowMapping
 
 from db import journal, retention
 from db.errors import InputError
-from tasks.files import place, remove
+from tasks.files import place, present, remove
 from tasks.gate_rules import read_policy
 from tasks.parameters import Parameters
 from tasks.run import Run
@@ -83,9 +83,9 @@ def plan(
     gone = {row["id"] for row in going}
     needed = {row["id"] for row in rows if row["id"] not in gone and row["state"] not in journal.FINISHED}
     stale = [folder for folder in folders if folder.name not in needed]
-    away = [row for row in going if not in_results(row["parquet"])]
+    away = [row for row in going if not in_results(row)]
     return Plan(
-        [row for row in going if in_results(row["parquet"])],
+        [row for row in going if in_results(row)],
         {why: n for why, n in kept.items() if n},
         away,
         stale,
@@ -116,9 +116,9 @@ def prune(engine: Engine, chosen: Plan, *, dry_run: bool) -> dict[str, Any]:
     return document
 
 
-def in_results(path: str | None) -> bool:
-    """Whether the file of an evaluation is where YARUS_RESULTS puts it now, and so ours to change; without one, yes."""
-    return path is None or path.startswith(f"{settings().results_root.rstrip('/')}/")
+def in_results(row: RowMapping) -> bool:
+    """Whether the file of an evaluation is in YARUS_RESULTS, and so ours to change; without one, yes."""
+    return row["parquet"] is None or present(row["parquet"]).startswith(f"{settings().results_root.rstrip('/')}/")
 
 
 def age(text: str) -> timedelta:
@@ -152,7 +152,8 @@ def _removed(engine: Engine, row: RowMapping) -> bool:
             held.enter_context(journal.alive(engine, row["id"]))
         except InputError:
             return False
-        remove(row["parquet"] or place(settings().results_root, row["tier"], row["id"], row["started_at"]))
+        path = row["parquet"] and present(row["parquet"])
+        remove(path or place(settings().results_root, row["tier"], row["id"], row["started_at"]))
         clear(row["id"])
         retention.forget(engine, row["id"])
     return True

@@ -41,7 +41,7 @@ def summary(engine: Engine, evaluation_id: str) -> Document:
         "tier": row["tier"],
         "state": row["state"],
         "error": row["error"],
-        "parquet": row["parquet"],
+        "parquet": row["parquet"] and files.present(row["parquet"]),
         "comparability_key": row["comparability_key"],
         "source": row["source"],
         "started_at": row["started_at"].isoformat(),

@@ -153,7 +153,9 @@ class Settings(BaseSettings):
     @property
     def results_root(self) -> str:
         """Where Parquet goes: a folder or an fsspec URL."""
-        return self.results or str(self.home.absolute() / "results")
+        if self.results and "://" in self.results:
+            return self.results
+        return str((Path(self.results).expanduser() if self.results else self.home / "results").absolute())
 
     def public(self) -> dict[str, object]:
         """The settings without secrets, as they are stored with an evaluation."""

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from db.errors import InputError, ResultsUnavailable
-from tasks.files import place, publish, read, remove, write_batches, write_whole
+from tasks.files import place, present, publish, read, remove, write_batches, write_whole
 
 TABLE = pa.table({"n": [1, 2, 3], "text": ["ёж", None, ""]})
 KILLED = """
@@ -129,3 +129,27 @@ def test_a_file_knows_whose_cases_it_holds(tmp_path: Path) -> None:
     )
     write_whole(TABLE, theirs)
     assert read(str(theirs)).equals(TABLE)
+
+
+@pytest.mark.parametrize("results", [None, "kept", "memory://kept"])
+def test_results_that_moved_with_their_folder_are_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, results: str | None
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("YARUS_HOME", str(tmp_path / "new"))
+    monkeypatch.setenv("YARUS_RESULTS", results or "")
+    tail = "tier=tier1/date=2026-01-01/tier1-a.parquet"
+    old, new = tmp_path / "old" / tail, tmp_path / (results or "new/results") / tail
+    for path in (old, new):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(TABLE, old)
+    assert present(str(old)) == str(old)
+    old.rename(new)
+    if results == "memory://kept":  # what is on an object store does not move with the home
+        assert present(str(old)) == str(old)
+        return
+    assert present(str(old)) == str(new)
+    assert read(str(old)).equals(TABLE)
+    new.unlink()
+    with pytest.raises(ResultsUnavailable, match=f"{old} cannot be read: No such file or directory; put its own"):
+        read(str(old))
