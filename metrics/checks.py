@@ -14,6 +14,6 @@ def check_one_of(what: str, value: str, allowed: Collection[str]) -> None:
     """Raise ValueError for a value that is not allowed."""
     if value in allowed:
         return
-    close = difflib.get_close_matches(str(value), allowed, n=1, cutoff=0.3)
+    close = difflib.get_close_matches(str(value), allowed, cutoff=0.3)
     hint = f"; did you mean {close[0]!r}?" if close else ""
     raise ValueError(f"no {what} {value!r}; allowed are {', '.join(map(repr, allowed))}{hint}")

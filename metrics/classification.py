@@ -40,8 +40,8 @@ def confusion(predicted: Sequence[bool], actual: Sequence[bool]) -> Counts:
     if len(predicted) != len(actual):
         raise ValueError(f"{len(predicted)} predicted but {len(actual)} actual values; give one of each per case")
     yes, true = _booleans("predicted", predicted), _booleans("actual", actual)
-    cells = np.bincount(2 * yes + true, minlength=4).tolist()
-    return Counts(true_positives=cells[3], false_positives=cells[2], true_negatives=cells[0], false_negatives=cells[1])
+    tn, fn, fp, tp = np.bincount(2 * yes + true, minlength=4).tolist()
+    return Counts(true_positives=tp, false_positives=fp, true_negatives=tn, false_negatives=fn)
 
 
 def accuracy(counts: Counts) -> Ratio:

@@ -16,6 +16,7 @@ from metrics.intervals import (
     bootstrap_interval,
     group_codes,
     group_totals,
+    level_of,
     wilson_interval,
 )
 from metrics.metric import Direction
@@ -26,7 +27,7 @@ SMALLEST = float(np.finfo(np.float64).tiny)
 Verdict = Literal["improved", "regressed", "changed", "no difference shown", "inconclusive"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Comparison:
     """What two evaluations of the same cases say about one metric."""
 
@@ -101,15 +102,15 @@ def compare_paired(
     """
     before, after, codes, n_missing = _complete_pairs(a, b, groups)
     values = np.concatenate([before, after])
-    yes_no = bool(np.isin(values, (0.0, 1.0)).all()) if binary is None else binary
-    if yes_no and not np.isin(values, (0.0, 1.0)).all():
+    yes_no = only_yes_no(values) if binary is None else binary
+    if yes_no and not only_yes_no(values):
         raise ValueError("binary values must be 0, 1 or NaN; leave binary out, or give binary=False")
     if margin is None:
-        margin = 0.05 if yes_no or not values.size else 0.2 * float(values.std())
+        margin = usual_margin(values, yes_no=yes_no)
     if not margin >= 0:
         raise ValueError(f"margin must be at least 0, got {margin}")
     differences = after - before
-    n, alpha = len(differences), round(1 - confidence, 12)
+    n, alpha = len(differences), level_of(confidence)
     units = n if codes is None else len(set(codes.tolist()))
     labels = codes.tolist() if codes is not None and units < n else None  # nobody shares a group: there are none
     if units < 2:
@@ -165,7 +166,7 @@ def permutation_p(
         raise ValueError(f"differences must be finite and resamples at least 1, got {resamples} resamples")
     if not pairs.size:
         return UNDEFINED
-    units = pairs if groups is None else group_totals(pairs[:, None], group_codes(groups, len(pairs)))[:, 0]
+    units = pairs if groups is None else group_totals(pairs[:, None], group_codes(groups, len(pairs))).ravel()
     moving = units[units != 0]
     # The same sum in another order differs in the last digits, and still counts as equally large.
     threshold = abs(moving.sum()) - 1e-12 * np.abs(moving).sum()
@@ -277,6 +278,16 @@ def _complete_pairs(
     kept = ~(np.isnan(before) | np.isnan(after))
     codes = None if groups is None else group_codes(groups, len(before))[kept]
     return before[kept], after[kept], codes, int((~kept).sum())
+
+
+def only_yes_no(values: Floats) -> bool:
+    """Whether all values are 0 or 1."""
+    return bool(np.isin(values, (0.0, 1.0)).all())
+
+
+def usual_margin(values: Floats, *, yes_no: bool) -> float:
+    """The largest difference of means that does not matter where nobody said so: how, stands at `compare_paired`."""
+    return 0.05 if yes_no or not values.size else 0.2 * float(values.std())
 
 
 def compare_yes_no(before: Floats, after: Floats, confidence: float) -> tuple[float, Interval]:

@@ -51,9 +51,7 @@ def resamples(units: int, count: int, seed: int) -> Iterator[tuple[slice, Floats
     generator = np.random.default_rng(seed)
     for rows in _blocks(count, units):
         weights = np.empty((rows.stop - rows.start, units))
-        for few in np.array_split(
-            weights, max(1, weights.size // _CACHED_CELLS)
-        ):  # views: the counts stay in the cache
+        for few in np.array_split(weights, -(-weights.size // _CACHED_CELLS)):  # views: the counts stay in the cache
             drawn = generator.integers(0, units, few.shape) + np.arange(len(few))[:, None] * units
             few[:] = np.bincount(drawn.ravel(), minlength=few.size).reshape(few.shape)
         yield rows, weights
@@ -73,7 +71,7 @@ def swaps(units: int, count: int, seed: int) -> Iterator[tuple[slice, Floats]]:
 
 def all_swaps(units: int, count: int) -> int:
     """How many patterns of swaps there are, if no more than `count`; else 0."""
-    return 2**units if units < 63 and 2**units <= count else 0
+    return 2**units if 2**units <= count else 0
 
 
 class QuantileOfDraws:
@@ -98,7 +96,9 @@ class QuantileOfDraws:
         turned = np.zeros(len(values)) if inverted is None else inverted[order]
         self._offset, self._sign = turned, 1 - 2 * turned
         m = len(values)
-        reach = int(_FAR * m * np.sqrt(quantile * (1 - quantile) / max(1, len(np.unique(codes))))) + 2
+        there = len(np.unique(codes))
+        # Near the ends counts are not normal but Poisson's, whose tail is longer by half of the square.
+        reach = int(m * (_FAR * np.sqrt(quantile * (1 - quantile) / there) + _FAR**2 / 2 / there)) + 2
         self._window = slice(max(0, int(m * quantile) - reach), min(m, int(m * quantile) + reach))
         before = slice(0, self._window.start)
         counts = (
@@ -125,7 +125,7 @@ class QuantileOfDraws:
         lower = np.floor(place + 1e-9)
         found = [self._values[window.start + self._nth(upto, nth)] for nth in (lower, lower + 1)]
         between = np.maximum(place - lower, 0.0)
-        return np.where(size < 0.5, np.nan, found[0] + between * np.where(between > 0, found[1] - found[0], 0.0))
+        return np.where(size < 0.5, np.nan, found[0] + between * (found[1] - found[0]))
 
     def _nth(self, upto: Floats, nth: Floats) -> Ints:
         """Where in the window the nth value (from 0) of each draw stands."""
@@ -134,6 +134,6 @@ class QuantileOfDraws:
 
 
 def _blocks(count: int, units: int) -> Iterator[slice]:
-    size = max(1, _BLOCK_CELLS // max(1, units))
+    size = max(1, _BLOCK_CELLS // units)
     for start in range(0, count, size):
         yield slice(start, min(start + size, count))

@@ -10,8 +10,11 @@ from metrics.intervals import NORMAL
 
 Floats = NDArray[np.float64]
 LAMBDA = 0.2
+"""Weight of the newest night."""
 SIGMAS = 3.0
+"""Half the band's width in standard deviations: 3 leaves 0.27 % of calm nights outside."""
 WARM_UP = 8
+"""Nights that must have come before a night that has a band."""
 
 
 class Chart(NamedTuple):
@@ -26,27 +29,24 @@ class Chart(NamedTuple):
     """(n,) -1 below the band, 1 above it, 0 within it or without one."""
 
 
-def chart(values: ArrayLike, *, weight: float = LAMBDA, sigmas: float = SIGMAS, warm_up: int = WARM_UP) -> Chart:
+def chart(values: ArrayLike) -> Chart:
     """The EWMA control chart of a history.
 
-    What is watched is the exponentially weighted mean, z = weight * value + (1 - weight) * z before, begun at the first
+    What is watched is the exponentially weighted mean, z = LAMBDA * value + (1 - LAMBDA) * z before, begun at the first
     value: it finds a small shift that lasts within days, and a large one at once. A night's band lies around the median
     of the nights before, as wide as their between-night deviation (robust: a single bad night does not widen it) lets z
-    wander. The newest 1 / weight - 1 of them, of which z is mostly made, are left out as soon as there are more than
+    wander. The newest 1 / LAMBDA - 1 of them, of which z is mostly made, are left out as soon as there are more than
     it takes to warm up: otherwise a shift would hide itself. The deviation is estimated from few nights, so the normal
-    quantile of `sigmas` becomes Student's.
+    quantile of SIGMAS becomes Student's.
 
     Args:
         values: (n,) one a night, oldest first; NaN where a night has none: it is passed over.
-        weight: of the newest night, above 0, at most 1.
-        sigmas: half the band's width in standard deviations of z; 3 leaves 0.27 % of calm nights outside.
-        warm_up: nights that must have come before a night that has a band, at least 3.
 
     Returns:
         The chart, of n nights.
 
     Raises:
-        ValueError: an infinite value, a weight outside 0..1, no width, fewer than 3 nights to warm up.
+        ValueError: an infinite value.
 
     Reference: Roberts 1959, Control chart tests based on geometric moving averages; Jones, Champ and Rigdon 2001, The
     performance of exponentially weighted moving average charts with estimated parameters.
@@ -54,20 +54,18 @@ def chart(values: ArrayLike, *, weight: float = LAMBDA, sigmas: float = SIGMAS, 
     given = np.asarray(values, dtype=np.float64)
     if given.ndim != 1 or np.isinf(given).any():
         raise ValueError("values must be one finite number a night, or NaN")
-    if not 0 < weight <= 1 or not sigmas > 0 or warm_up < 3:
-        raise ValueError(f"expected 0 < weight <= 1, sigmas > 0, warm_up >= 3; got {weight}, {sigmas}, {warm_up}")
     there = np.flatnonzero(~np.isnan(given))
     nights = given[there]
     smoothed, low, high = (np.full(len(given), np.nan) for _ in range(3))
     side = np.zeros(len(given), dtype=np.int64)
     mean = nights[0] if len(nights) else np.nan
     for number, (place, value) in enumerate(zip(there, nights, strict=True)):
-        mean = weight * value + (1 - weight) * mean
+        mean = LAMBDA * value + (1 - LAMBDA) * mean
         smoothed[place] = mean
-        if number < warm_up:
+        if number < WARM_UP:
             continue
-        before = nights[: max(warm_up, number - round(1 / weight) + 1)]
-        middle, width = float(np.median(before)), _width(before, number + 1, weight, sigmas)
+        before = nights[: max(WARM_UP, number - round(1 / LAMBDA) + 1)]
+        middle, width = float(np.median(before)), _width(before, number + 1)
         low[place], high[place] = middle - width, middle + width
         beyond = abs(mean - middle) > width + 1e-9 * max(1.0, abs(middle))  # equal nights differ by rounding only
         side[place] = int(np.sign(mean - middle)) if beyond else 0
@@ -95,7 +93,7 @@ def deviation(values: ArrayLike) -> float:
         raise ValueError(f"a deviation needs at least 2 values, got {given.size}")
     apart = given - np.median(given)
     typical = float(np.median(np.abs(apart)))
-    if typical <= 1e-12 * max(1.0, float(np.abs(given).max())):
+    if typical <= 1e-12 * np.abs(given).max():
         return float(given.std(ddof=1))
     squares = (apart / (9 * typical)) ** 2
     kept = squares < 1
@@ -105,19 +103,18 @@ def deviation(values: ArrayLike) -> float:
     return float(np.sqrt(given.size * above) / abs(below))
 
 
-def _width(before: Floats, night: int, weight: float, sigmas: float) -> float:
+def _width(before: Floats, night: int) -> float:
     """Half of a night's band: how far z and the median of the nights before lie apart where nothing happens.
 
     Args:
         before: (n,) the nights that the band is made of.
         night: number of the night, from 1; the nights between are in z alone.
-        weight, sigmas: as of `chart`.
     """
     from scipy.special import stdtrit  # here, because it costs 0.1 s to import
 
     n = len(before)
-    oldest = (1 - weight) ** (2 * (night - 1))
+    oldest = (1 - LAMBDA) ** (2 * (night - 1))
     # The variance of z, that of the median, and twice what they share because both are made of the nights before.
-    share = oldest + weight / (2 - weight) * (1 - oldest) + (pi / 2 - 2 * (1 - weight) ** (night - n)) / n
-    quantile = float(stdtrit(n - 1, NORMAL.cdf(sigmas)))
+    share = oldest + LAMBDA / (2 - LAMBDA) * (1 - oldest) + (pi / 2 - 2 * (1 - LAMBDA) ** (night - n)) / n
+    quantile = float(stdtrit(n - 1, NORMAL.cdf(SIGMAS)))
     return quantile * deviation(before) * float(np.sqrt(share))

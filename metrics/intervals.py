@@ -5,6 +5,7 @@ for the resamples' results only, not for the resampled cases.
 """
 
 from collections.abc import Callable, Hashable, Sequence
+from decimal import Decimal
 from statistics import NormalDist
 from typing import Any, Literal, NamedTuple
 
@@ -283,6 +284,11 @@ def normal_quantile(confidence: float) -> float:
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must lie between 0 and 1, got {confidence}")
     return NORMAL.inv_cdf((1 + confidence) / 2)
+
+
+def level_of(confidence: float) -> float:
+    """The level of the test that belongs to an interval: 0.05 for 0.95, without the rounding of 1 - 0.95."""
+    return float(1 - Decimal(str(confidence)))
 
 
 def _check(confidence: float, resamples: int) -> None:

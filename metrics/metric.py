@@ -1,7 +1,7 @@
 """What is declared about a metric, once, beside its formula. The metrics themselves stand in `metrics.table`."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 Tier = Literal["tier0", "tier1", "tier2", "tier3", "real_users", "judge", "judge_pipeline", "ux"]
 Direction = Literal["higher", "lower", "neither"]
@@ -11,7 +11,7 @@ RUBRIC = "rubric_"
 """What the columns of the user's own judged metrics begin with, so that none bears the name of another column."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Metric:
     """One stored number: what it is, how it is computed, and how far a reader may trust it."""
 
@@ -48,8 +48,9 @@ class Metric:
 
         An option that this metric does not have is passed over, so that an evaluation can hand all of its own to each.
         """
-        pairs = (part.split(":", 1) for part in self.signature.split("|")[1:])
-        return "|".join([self.name, *(f"{key}:{options.get(key, value)}" for key, value in pairs)])
+        _, *parts = self.signature.split("|")
+        pairs = (part.partition(":") for part in parts)
+        return "|".join([self.name, *(f"{key}:{options.get(key, value)}" for key, _, value in pairs)])
 
 
 LADDERS: dict[int, tuple[Grade, ...]] = {
@@ -67,8 +68,7 @@ GRADE_LABELS: dict[Grade, dict[str, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Goal:
+class Goal(NamedTuple):
     """A question that people bring, and the metrics that answer it."""
 
     key: str

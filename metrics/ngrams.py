@@ -8,8 +8,8 @@ in one run, and a run says how often each side has it.
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import count
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +24,7 @@ _KEY_BITS = 64
 _FIRST_SURROGATE, _SURROGATES = 0xD800, 0x800  # code points that stand for no character, and how many there are
 
 
-@dataclass(frozen=True, slots=True)
-class Encoded:
+class Encoded(NamedTuple):
     """Texts as integers that are equal where tokens are.
 
     `codes` holds the codes of all texts in a row, each text followed by one slot without a meaning; `lengths` the

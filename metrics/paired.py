@@ -4,22 +4,21 @@ Drawing the cases is what a bootstrap and a permutation test cost. Here each dra
 from totals over cases (a mean, F1, kappa, corpus BLEU), by one matrix product, and quantiles.
 """
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from metrics.comparison import Comparison, compare_yes_no, verdict_of
+from metrics.comparison import Comparison, compare_yes_no, only_yes_no, usual_margin, verdict_of
 from metrics.draws import QuantileOfDraws, Side, Statistic, all_swaps, draw_values, stacked, swaps
-from metrics.intervals import NO_INTERVAL, NORMAL, UNDEFINED, Floats, Interval, Ints, group_codes, interval_of_draws
+from metrics.intervals import NO_INTERVAL, UNDEFINED, Floats, Interval, Ints, group_codes, interval_of_draws, level_of
 from metrics.metric import Direction
-from metrics.power import fewest_pairs, smallest_detectable_difference
-
-POWER = 0.8
+from metrics.power import detectable, fewest_pairs, smallest_detectable_difference
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True)
 class Number:
     """A number that both evaluations have, from what each case adds to it.
 
@@ -36,9 +35,20 @@ class Number:
     margin: float | None = None
     """The largest difference that does not matter; default for means as in `compare_paired`, else 5 % of a's value."""
 
+    @property
+    def is_mean(self) -> bool:
+        """Whether it is the mean of one value a case."""
+        return self.statistic is None and self.quantile is None
 
-@dataclass(frozen=True, slots=True)
-class Compared:
+    def margin_at(self, a: float, *sides: Floats) -> float:
+        """The margin, given the value of a and what was measured on both sides."""
+        if self.margin is not None:
+            return self.margin
+        values = np.concatenate(sides)
+        return usual_margin(values, yes_no=only_yes_no(values)) if self.is_mean else 0.05 * abs(a)
+
+
+class Compared(NamedTuple):
     """Both values over the cases that were measured on both sides, and what their difference says."""
 
     a: float
@@ -88,8 +98,9 @@ def compare_numbers(
     pairs = {name: prepare(number, codes) for name, number in numbers.items()}
     exact = {name for name, pair in pairs.items() if pair.units < 2 or (pair.yes_no and pair.alone)}
     open_ = {name: pair for name, pair in pairs.items() if name not in exact}
-    drawn = _bootstrap(open_, codes, seed, count)
-    swapped = _permutation(open_, codes, seed + 1, count)
+    units = len(np.unique(codes))
+    drawn = _bootstrap(open_, units, seed, count)
+    swapped = _permutation(open_, units, seed + 1, count)
     compared = {}
     for name, pair in pairs.items():
         if name in exact:
@@ -99,8 +110,7 @@ def compare_numbers(
     return compared
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(NamedTuple):
     """A number as the draws need it: only the cases that were measured on both sides."""
 
     number: Number
@@ -113,14 +123,9 @@ class Pair:
     """(all units, p) of both sides; without columns for a quantile."""
 
     @property
-    def is_mean(self) -> bool:
-        """Whether it is the mean of one value a case."""
-        return self.number.statistic is None and self.number.quantile is None
-
-    @property
     def yes_no(self) -> bool:
         """Whether it is a share of cases."""
-        return self.is_mean and bool(np.isin(self.sides, (0.0, 1.0)).all())
+        return self.number.is_mean and only_yes_no(np.concatenate(self.sides))
 
     @property
     def alone(self) -> bool:
@@ -132,12 +137,14 @@ class Pair:
         """What was measured on both sides."""
         return self.number.a[self.kept], self.number.b[self.kept]
 
-    def side(self, which: int, units: int) -> Side:
-        """One side (0: a, 1: b) as the draws of all units need it."""
-        if self.number.quantile is None:
-            return Side(self.parts[which], self.statistic)
-        quantile = QuantileOfDraws(self.sides[which], self.codes, units, self.number.quantile)
-        return Side(quantile.columns, self.statistic, quantile)
+    def drawn(self, units: int) -> Iterator[Side]:
+        """Both sides as the draws of all units need them."""
+        for values, part in zip(self.sides, self.parts, strict=True):
+            if self.number.quantile is None:
+                yield Side(part, self.statistic)
+            else:
+                quantile = QuantileOfDraws(values, self.codes, units, self.number.quantile)
+                yield Side(quantile.columns, self.statistic, quantile)
 
     def statistic(self, totals: Floats) -> Floats:
         """Totals (..., p) -> values."""
@@ -163,7 +170,7 @@ class Pair:
     def from_draws(self, drawn: Floats, swapped: Floats, confidence: float, count: int) -> Compared:
         """From the differences in every resample and after every swap."""
         a, b = self.values()
-        how = "BCa" if self.is_mean else "percentile bootstrap"
+        how = "BCa" if self.number.is_mean else "percentile bootstrap"
         method = f"paired permutation, {how}{'' if self.alone else ' (by group)'}"
         if np.isnan(b - a):
             return self._compared(UNDEFINED, NO_INTERVAL, UNDEFINED, confidence, "none: a side has no value")
@@ -180,7 +187,7 @@ class Pair:
 
     def _interval(self, difference: float, drawn: Floats, confidence: float) -> Interval:
         jackknife = None
-        if self.is_mean:
+        if self.number.is_mean:
             apart = self.sides[1] - self.sides[0]
             if np.ptp(apart) == 0:  # without the rounding of a sum
                 return Interval(float(apart[0]), float(apart[0]))
@@ -191,9 +198,8 @@ class Pair:
 
     def _compared(self, p: float, interval: Interval, error: float, confidence: float, method: str) -> Compared:
         a, b = self.values()
-        alpha = round(1 - confidence, 12)
-        difference = float((self.sides[1] - self.sides[0]).mean()) if self.is_mean and self.units else b - a
-        margin = self._margin(a)
+        alpha, margin = level_of(confidence), self.number.margin_at(a, *self.sides)
+        difference = float((self.sides[1] - self.sides[0]).mean()) if self.number.is_mean and self.units else b - a
         verdict = verdict_of(difference, interval, p, better=self.number.better, margin=margin, alpha=alpha)
         enough = self.units >= fewest_pairs(alpha)
         return Compared(
@@ -214,25 +220,17 @@ class Pair:
             ),
         )
 
-    def _margin(self, a: float) -> float:
-        if self.number.margin is not None:
-            return self.number.margin
-        if not self.is_mean:
-            return 0.05 * abs(a)
-        values = np.concatenate(self.sides)
-        return 0.05 if self.yes_no else 0.2 * float(values.std()) if values.size else 0.0
-
     def _detectable(self, error: float, alpha: float) -> float:
-        if self.is_mean:
-            labels = None if self.alone else self.codes.tolist()
-            apart = self.sides[1] - self.sides[0]
-            return smallest_detectable_difference(apart, alpha=alpha, power=POWER, yes_no=self.yes_no, groups=labels)
-        return (NORMAL.inv_cdf(1 - alpha / 2) + NORMAL.inv_cdf(POWER)) * error if error > 0 else UNDEFINED
+        if not self.number.is_mean:
+            return detectable(error, alpha=alpha)
+        labels = None if self.alone else self.codes.tolist()
+        apart = self.sides[1] - self.sides[0]
+        return smallest_detectable_difference(apart, alpha=alpha, yes_no=self.yes_no, groups=labels)
 
 
 def prepare(number: Number, codes: Ints) -> Pair:
     """The number over the cases that were measured on both sides; `codes` (n,) says whose each case is."""
-    units = int(codes.max()) + 1 if len(codes) else 0
+    units = len(np.unique(codes))
     kept = np.asarray(~np.isnan(np.column_stack([number.a, number.b])).any(axis=1))
     own = codes[kept]
     if number.quantile is not None:
@@ -254,17 +252,17 @@ def _by_unit(table: Floats, codes: Ints, units: int) -> Floats:
     return np.column_stack([np.bincount(codes, weights=column, minlength=units) for column in table.T])
 
 
-def _bootstrap(pairs: Mapping[str, Pair], codes: Ints, seed: int, count: int) -> dict[str, Floats]:
+def _bootstrap(pairs: Mapping[str, Pair], units: int, seed: int, count: int) -> dict[str, Floats]:
     """b - a in every resample."""
-    units = int(codes.max()) + 1 if len(codes) else 0
-    sides = {(name, which): pair.side(which, units) for name, pair in pairs.items() for which in (0, 1)}
+    sides = {
+        (name, which): side for name, pair in pairs.items() for which, side in zip("ab", pair.drawn(units), strict=True)
+    }
     values = draw_values(sides, units, seed=seed, count=count)
-    return {name: values[name, 1] - values[name, 0] for name in pairs}
+    return {name: values[name, "b"] - values[name, "a"] for name in pairs}
 
 
-def _permutation(pairs: Mapping[str, Pair], codes: Ints, seed: int, count: int) -> dict[str, Floats]:
+def _permutation(pairs: Mapping[str, Pair], units: int, seed: int, count: int) -> dict[str, Floats]:
     """b - a after every swap."""
-    units = int(codes.max()) + 1 if len(codes) else 0
     sums = {name: [part.sum(axis=0) for part in pair.parts] for name, pair in pairs.items()}
     quantiles = {
         name: _swapped_quantiles(pair, units, pair.number.quantile)

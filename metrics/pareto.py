@@ -32,7 +32,7 @@ def pareto_front(objectives: ArrayLike, *, better: Sequence[Direction]) -> NDArr
         raise ValueError(f"objectives of shape {values.shape} and {len(better)} directions do not belong together")
     if set(better) - {"higher", "lower"}:
         raise ValueError(f"every objective needs a better direction, got {list(better)}")
-    signed = values * np.where(np.asarray(better) == "higher", 1.0, -1.0)
+    signed = np.where(np.asarray(better) == "higher", values, -values)
     signed = signed[:, ~np.isnan(signed).all(axis=0)]
     placed = ~np.isnan(signed).any(axis=1) if signed.shape[1] else np.zeros(len(values), dtype=bool)
     known = signed[placed]

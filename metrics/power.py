@@ -9,12 +9,15 @@ from numpy.typing import ArrayLike
 
 from metrics.intervals import NORMAL, UNDEFINED, Floats, group_codes, group_totals
 
+POWER = 0.8
+"""Share of repetitions in which a difference is to be found."""
+
 
 def smallest_detectable_difference(
     differences: ArrayLike,
     *,
     alpha: float = 0.05,
-    power: float = 0.8,
+    power: float = POWER,
     yes_no: bool = False,
     groups: Sequence[Hashable] | None = None,
 ) -> float:
@@ -49,9 +52,13 @@ def smallest_detectable_difference(
         return UNDEFINED
     residuals = units[:, 0] - pairs.mean() * units[:, 1]
     error = float(np.sqrt((residuals**2).sum() * len(units) / (len(units) - 1))) / len(pairs)
-    reach = NORMAL.inv_cdf(1 - alpha / 2) + NORMAL.inv_cdf(power)
     # Equal differences leave a spread of rounding only.
-    return reach * error if error > 1e-12 * np.abs(pairs).max() else UNDEFINED
+    return detectable(error if error > 1e-12 * np.abs(pairs).max() else 0.0, alpha=alpha, power=power)
+
+
+def detectable(error: float, *, alpha: float, power: float = POWER) -> float:
+    """The difference that a two-sided test at level alpha finds, from its standard error; NaN without one."""
+    return (NORMAL.inv_cdf(1 - alpha / 2) + NORMAL.inv_cdf(power)) * error if error > 0 else UNDEFINED
 
 
 def fewest_pairs(alpha: float) -> int:

@@ -48,7 +48,7 @@ def metric(name: str) -> Metric:
     near = [known for known in names if wanted and wanted in known]
     # Of several that fit, the one that people set goals for: of ndcg@5 and ndcg@10 the latter.
     near.sort(key=lambda known: (known != wanted, METRICS[names[known]].thresholds is None))
-    near += get_close_matches(wanted, names, n=1, cutoff=0.5)
+    near += get_close_matches(wanted, names, cutoff=0.5)
     hint = f"did you mean {names[near[0]]!r}?" if near else f"there are: {', '.join(METRICS)}"
     raise ValueError(f"no metric {name!r}; {hint}")
 

@@ -17,10 +17,10 @@ References = Sequence[Text | Sequence[Text]]
 
 # Characters worked on at once: a block's arrays stay in the processor's cache, and memory does not grow with the batch.
 # Where characters are the tokens, arrays are longer and blocks shorter.
-WORD_BLOCK, CHARACTER_BLOCK = 1 << 16, 1 << 15
+WORD_BLOCK, CHARACTER_BLOCK = 65_536, 32_768
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Cases:
     """The cases that can be measured: with a hypothesis, maybe empty, and at least one reference that is not empty."""
 
@@ -35,8 +35,8 @@ class Cases:
         sizes = np.fromiter(map(len, self.hypotheses), np.int64, len(self.hypotheses))
         np.add.at(sizes, self.owner, np.fromiter(map(len, self.references), np.int64, len(self.references)))
         block = (np.cumsum(sizes) - sizes) // characters
-        bounds = np.flatnonzero(np.diff(block, prepend=-1, append=-1))
-        for start, stop in pairwise(bounds.tolist()):
+        _, starts = np.unique(block, return_index=True)
+        for start, stop in pairwise([*starts.tolist(), len(block)]):
             yield self._part(start, stop)
 
     def _part(self, start: int, stop: int) -> "Cases":
@@ -68,7 +68,7 @@ def read_cases(
     hypotheses: Sequence[Text],
     references: References,
     *,
-    fold_yo: bool = False,
+    fold_yo: bool,
     several: bool = False,
 ) -> Cases:
     """Check and normalise what a metric was given.

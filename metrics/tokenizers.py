@@ -2,7 +2,9 @@
 
 import functools
 import re
+import sys
 import unicodedata
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
@@ -17,7 +19,7 @@ END, _KEPT_POINT, _KEPT_COMMA = "\u0374", "\u037e", "\u0387"
 _BETWEEN = f" {END} "
 
 
-def normalise(texts: Iterable[str], *, fold_yo: bool = False) -> list[str]:
+def normalise(texts: Iterable[str], *, fold_yo: bool) -> list[str]:
     """Texts in Unicode normal form C, so that «й» is one letter however typed; with `fold_yo` also «ё» as «е»."""
     composed = [unicodedata.normalize("NFC", text) for text in texts]
     return [text.replace("ё", "е").replace("Ё", "Е") for text in composed] if fold_yo else composed
@@ -66,18 +68,19 @@ def _words_pattern() -> re.Pattern[str]:
     that two different words become equal. Composed Cyrillic and Latin text has no marks and gives what `\w+` gives. A
     mark that follows no word character (the variation selector of an emoji) starts no word.
     """
-    common, rare = _marks(0x300, 0x10000), _marks(0x10000, 0xE01F0)
+    marks = [sign for sign in map(chr, range(sys.maxunicode)) if unicodedata.category(sign).startswith("M")]
+    first_rare = bisect_left(marks, "\U00010000")
+    common, rare = _ranges(marks[:first_rare]), _ranges(marks[first_rare:])
     # Outside the first plane a set is searched range by range, so one look decides first whether it is worth it.
     return re.compile(rf"\w[\w{common}]*(?:(?=[\U00010000-\U0010ffff])(?:[{rare}][\w{common}]*)+)?")
 
 
-def _marks(start: int, stop: int) -> str:
-    """The combining marks among these code points, as ranges for a regular expression."""
-    marks = [point for point in range(start, stop) if unicodedata.category(chr(point)).startswith("M")]
-    runs: dict[int, list[int]] = {}
-    for position, point in enumerate(marks):
-        runs.setdefault(point - position, []).append(point)  # the same all along a run of neighbours
-    return "".join(f"{chr(run[0])}-{chr(run[-1])}" for run in runs.values())
+def _ranges(ascending: Sequence[str]) -> str:
+    """Characters as ranges for a regular expression."""
+    runs: dict[int, list[str]] = {}
+    for position, character in enumerate(ascending):
+        runs.setdefault(ord(character) - position, []).append(character)  # the same all along a run of neighbours
+    return "".join(f"{run[0]}-{run[-1]}" for run in runs.values())
 
 
 def _words(texts: Sequence[str]) -> list[str]:

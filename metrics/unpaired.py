@@ -9,18 +9,21 @@ from metrics.comparison import SMALLEST, Comparison, verdict_of
 from metrics.draws import draw_values
 from metrics.intervals import (
     NO_INTERVAL,
-    NORMAL,
     UNDEFINED,
     Floats,
     Interval,
     group_codes,
     interval_of_draws,
+    level_of,
     wilson_interval,
 )
-from metrics.paired import POWER, Compared, Number, Pair, prepare
+from metrics.paired import Compared, Number, Pair, prepare
+from metrics.power import detectable
 
 FEWEST = 6
 """Units a side below which nothing is called different, as for pairs."""
+COUNT = 10_000
+"""How many draws."""
 
 
 def compare_independent(
@@ -29,7 +32,6 @@ def compare_independent(
     seed: int,
     groups: tuple[Sequence[Hashable], Sequence[Hashable]],
     confidence: float = 0.95,
-    count: int = 10_000,
 ) -> dict[str, Compared]:
     """Compares every number over the cases of a with that over the cases of b, which are others.
 
@@ -41,7 +43,6 @@ def compare_independent(
         seed: of the draws.
         groups: labels of a's cases and of b's; None marks a case that stands alone.
         confidence: the intervals' level, 0..1.
-        count: how many draws.
 
     Returns:
         By name; `n` counts the measured cases of the smaller side, `n_missing` those of both that were not measured.
@@ -51,68 +52,63 @@ def compare_independent(
 
     Reference: Welch 1947, The generalization of Student's problem; Efron and Tibshirani 1993, chapter 16.
     """
-    sides = []
-    for which, labels in enumerate(groups):
-        alone = {name: _one_sided(number, which) for name, number in numbers.items()}
-        codes = group_codes(labels, len(labels))
-        pairs = {name: prepare(number, codes) for name, number in alone.items()}
-        units = int(codes.max()) + 1 if len(codes) else 0
-        drawn = {name: pair.side(0, units) for name, pair in pairs.items() if pair.units}
-        sides.append((pairs, draw_values(drawn, units, seed=seed + which, count=count)))
-    (one, drawn_a), (other, drawn_b) = sides
-    none = np.full(1, UNDEFINED)
+    groups_a, groups_b = groups
+    one, drawn_a = _drawn({name: replace(number, b=number.a) for name, number in numbers.items()}, groups_a, seed)
+    other, drawn_b = _drawn({name: replace(number, a=number.b) for name, number in numbers.items()}, groups_b, seed + 1)
     return {
-        name: _compared(number, one[name], other[name], drawn_b.get(name, none) - drawn_a.get(name, none), confidence)
+        name: _compared(number, one[name], other[name], drawn_b[name] - drawn_a[name], confidence)
         for name, number in numbers.items()
     }
 
 
-def _one_sided(number: Number, which: int) -> Number:
-    """A number that has the same evaluation on both sides."""
-    side = (number.a, number.b)[which]
-    return replace(number, a=side, b=side)
+def _drawn(
+    numbers: Mapping[str, Number], groups: Sequence[Hashable], seed: int
+) -> tuple[dict[str, Pair], dict[str, Floats]]:
+    """Numbers that have the same evaluation on both sides, prepared, and the value of each in every resample."""
+    codes = group_codes(groups, len(groups))
+    pairs = {name: prepare(number, codes) for name, number in numbers.items()}
+    units = len(np.unique(codes))
+    sides = {name: next(pair.drawn(units)) for name, pair in pairs.items() if pair.units}
+    none = {name: np.full(COUNT, UNDEFINED) for name in numbers}
+    return pairs, none | draw_values(sides, units, seed=seed, count=COUNT)
 
 
 def _compared(number: Number, one: Pair, other: Pair, drawn: Floats, confidence: float) -> Compared:
-    a, b = one.values()[0], other.values()[0]
-    alpha, units = round(1 - confidence, 12), min(one.units, other.units)
-    error = float(np.nanstd(drawn)) if units > 1 and not np.isnan(b - a) else UNDEFINED
+    (a, _), (b, _) = one.values(), other.values()
+    (values_a, _), (values_b, _) = one.sides, other.sides
+    alone = number.is_mean and one.alone and other.alone
+    alpha, units = level_of(confidence), min(one.units, other.units)
+    slack = 1e-12 * (abs(a) + abs(b))  # the same sum in another order is no difference, and no spread
+    difference, drawn = (np.where(np.abs(apart) <= slack, 0.0, apart) for apart in (b - a, drawn))
+    error = float(np.nanstd(drawn)) if units > 1 and not np.isnan(difference) else UNDEFINED
     method = "independent bootstrap, percentile" + ("" if one.alone and other.alone else " (by group)")
     if np.isnan(error):
         p, interval, method = UNDEFINED, NO_INTERVAL, "none: fewer than two cases a side, or no value"
-    elif one.is_mean and one.alone and other.alone and one.yes_no and other.yes_no:
-        p, interval, method = *_shares(one.sides[0], other.sides[0], confidence), "exact Fisher, Newcombe"
-    elif one.is_mean and one.alone and other.alone and error:
-        p, interval, method = *_welch(one.sides[0], other.sides[0], confidence), "Welch"
+    elif alone and one.yes_no and other.yes_no:
+        p, interval, method = *_shares(values_a, values_b, confidence), "exact Fisher, Newcombe"
+    elif alone and error > slack:
+        p, interval, method = *_welch(values_a, values_b, confidence), "Welch"
     else:
         beyond = min(np.count_nonzero(drawn <= 0), np.count_nonzero(drawn >= 0)) + 1
         p = min(1.0, 2 * beyond / (np.count_nonzero(~np.isnan(drawn)) + 1))
-        interval = interval_of_draws(b - a, drawn, None, confidence)
-    margin = number.margin if number.margin is not None else _margin(one, other, a)
-    verdict = verdict_of(b - a, interval, p, better=number.better, margin=margin, alpha=alpha)
-    reach = NORMAL.inv_cdf(1 - alpha / 2) + NORMAL.inv_cdf(POWER)
+        interval = interval_of_draws(float(difference), drawn, None, confidence)
+    margin = number.margin_at(a, values_a, values_b)
+    verdict = verdict_of(float(difference), interval, p, better=number.better, margin=margin, alpha=alpha)
     missing = sum(len(pair.kept) - len(pair.codes) for pair in (one, other))
     found = Comparison(
-        difference=b - a,
+        difference=float(difference),
         interval=interval,
         p=p,
         verdict=verdict if units >= FEWEST else "inconclusive",
-        n=min(len(one.codes), len(other.codes)),
+        n=min(len(values_a), len(values_b)),
         n_missing=missing,
         method=method,
-        smallest_detectable=reach * error if error > 0 and units >= FEWEST else UNDEFINED,
+        smallest_detectable=detectable(error, alpha=alpha) if error > slack and units >= FEWEST else UNDEFINED,
         better=number.better,
         margin=margin,
         alpha=alpha,
     )
     return Compared(a, b, found)
-
-
-def _margin(one: Pair, other: Pair, a: float) -> float:
-    if not one.is_mean:
-        return 0.05 * abs(a)
-    values = np.concatenate([one.sides[0], other.sides[0]])
-    return 0.05 if one.yes_no and other.yes_no else 0.2 * float(values.std()) if values.size else 0.0
 
 
 def _welch(a: Floats, b: Floats, confidence: float) -> tuple[float, Interval]:

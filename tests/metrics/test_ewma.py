@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from metrics.ewma import WARM_UP, chart, deviation
 
@@ -30,7 +31,13 @@ def test_the_deviation_of_many_normal_values_is_theirs() -> None:
 
 def test_where_most_values_are_equal_it_is_the_ordinary_one() -> None:
     assert deviation([1.0, 1, 1, 1, 2]) == pytest.approx(np.std([1, 1, 1, 1, 2], ddof=1))
-    assert deviation([0.3] * 9) == 0
+    assert deviation([0.3] * 9) == deviation([0.0] * 9) == 0
+
+
+def test_the_deviation_has_the_unit_of_the_values() -> None:
+    values = calm(20, 6)
+    for unit in (1e-15, 1e9):
+        assert deviation(unit * values) == pytest.approx(unit * deviation(values))
 
 
 def test_the_smoothed_history_by_hand() -> None:
@@ -101,15 +108,40 @@ def test_a_history_upside_down_has_its_band_upside_down(history: list[float]) ->
     np.testing.assert_array_equal(one.side, -other.side)
 
 
-@pytest.mark.parametrize(
-    ("values", "options"),
-    [([math.inf], {}), ([[0.1]], {}), ([0.1], {"weight": 0}), ([0.1], {"sigmas": 0}), ([0.1], {"warm_up": 2})],
-)
-def test_what_makes_no_chart(values: list, options: dict) -> None:
-    with pytest.raises(ValueError, match=r"values must be|expected 0 < weight"):
-        chart(values, **options)
+@pytest.mark.parametrize("values", [[math.inf], [[0.1]]])
+def test_what_makes_no_chart(values: list) -> None:
+    with pytest.raises(ValueError, match="values must be"):
+        chart(values)
 
 
-def test_one_value_has_no_deviation() -> None:
+def test_two_values_have_a_deviation_and_one_has_none() -> None:
+    # Median 1, both 1 away from it, u = 1/9.
+    u = 1 / 81
+    assert deviation([0.0, 2.0]) == pytest.approx(math.sqrt(2 * 2 * (1 - u) ** 4) / (2 * (1 - u) * (1 - 5 * u)))
     with pytest.raises(ValueError, match="at least 2 values, got 1"):
         deviation([1.0])
+
+
+def test_the_newest_four_nights_have_no_part_in_the_band() -> None:
+    values = calm(30, 4)
+    low, high = chart(values).low[-1], chart(values).high[-1]
+    values[-5:-1] += 1
+    assert (chart(values).low[-1], chart(values).high[-1]) == (low, high)
+    values[-6] += 1
+    assert chart(values).high[-1] != high
+
+
+@pytest.mark.parametrize("nights", [41, 60])
+def test_the_band_is_as_wide_as_calm_nights_wander(nights: int) -> None:
+    """Simulated: how far the smoothed value and the median before it lie apart, in deviations of a night."""
+    history = np.random.default_rng(5).normal(size=(20_000, nights))
+    smoothed = history[:, 0]
+    for night in history.T:
+        smoothed = 0.2 * night + 0.8 * smoothed
+    before = history[:, : nights - 5]
+    wander = np.std(smoothed - np.median(before, axis=1))
+    found = chart(history[0])
+    half = (found.high[-1] - found.low[-1]) / 2
+    quantile = stats.t.ppf(stats.norm.cdf(3), nights - 6)
+    assert half / (quantile * deviation(before[0])) == pytest.approx(wander, rel=0.02)
+    assert (found.high[-1] + found.low[-1]) / 2 == pytest.approx(np.median(before[0]))

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import stats
-from statsmodels.stats.proportion import confint_proportions_2indep
 
+from metrics.draws import resamples, swaps
+from metrics.intervals import interval_of_draws
 from metrics.paired import Compared, Number, compare_numbers
 from metrics.statistics import compare_paired
-from metrics.unpaired import compare_independent
 
 NAN = math.nan
 GENERATOR = np.random.default_rng(7)
@@ -96,6 +96,80 @@ def test_f1_agrees_with_scipy() -> None:
     assert found.comparison.p == pytest.approx(peer_p, abs=0.03)
 
 
+NUMBERS: dict[str, tuple[dict[str, Any], Any]] = {
+    "mean": ({"a": BEFORE[:40], "b": AFTER[:40]}, np.mean),
+    "quantile": ({"a": SLOW[:40], "b": SLOWER[:40], "quantile": 0.8}, lambda values: np.quantile(values, 0.8)),
+    "f1": ({"a": CELLS[0][:40], "b": CELLS[1][:40], "statistic": f1}, lambda cells: f1(cells.sum(axis=0))),
+}
+
+
+@pytest.mark.parametrize("each", [1, 3, 5])
+@pytest.mark.parametrize("name", NUMBERS)
+def test_a_comparison_is_that_of_its_draws_worked_out_one_by_one(name: str, each: int) -> None:
+    """Cases 2 and 3 were measured on one side only; with five cases a group all 256 swaps are tried."""
+    number, naive = NUMBERS[name]
+    a, b, codes = number["a"].copy(), number["b"].copy(), np.arange(40) // each
+    a[2], b[3] = NAN, NAN
+    kept, units = np.delete(np.arange(40), [2, 3]), int(codes.max()) + 1
+
+    def apart(rows: np.ndarray, swapped: np.ndarray | None = None) -> float:
+        turned = np.zeros(40, dtype=bool) if swapped is None else swapped[codes] > 0
+        shape = (-1, *[1] * (a.ndim - 1))
+        after, before = np.where(turned.reshape(shape), a, b)[rows], np.where(turned.reshape(shape), b, a)[rows]
+        return float(naive(after) - naive(before))
+
+    groups = None if each == 1 else codes.tolist()
+    numbers = {"it": Number(**number | {"a": a, "b": b})}
+    ours = compare_numbers(numbers, seed=1, groups=groups, confidence=0.9, count=300)["it"].comparison
+    drawn = np.array(
+        [apart(np.repeat(kept, row[codes[kept]].astype(int))) for _, rows in resamples(units, 300, 1) for row in rows]
+    )
+    left_out = [apart(kept[codes[kept] != unit]) for unit in range(units)]
+    difference = apart(kept)
+    interval = interval_of_draws(difference, drawn, np.array(left_out) if name == "mean" else None, 0.9)
+    every = np.abs([apart(kept, row) for _, rows in swaps(units, 300, seed=2) for row in rows])
+    larger = int((every >= abs(difference) - 1e-9).sum())
+    assert ours.difference == pytest.approx(difference)
+    assert ours.interval == pytest.approx(interval)
+    assert ours.p == pytest.approx(larger / 256 if each == 5 else (larger + 1) / 301)
+    assert (ours.n, ours.n_missing, ours.alpha) == (38, 2, 0.1)
+    if name != "mean":
+        assert ours.smallest_detectable == pytest.approx((1.6448536 + 0.8416212) * drawn.std())
+        assert ours.margin == pytest.approx(0.05 * naive(a[kept]))
+
+
+@pytest.mark.parametrize("n", [5, 6])
+def test_six_pairs_are_the_fewest(n: int) -> None:
+    for number in ({}, {"quantile": 0.5}):
+        same = one(a=BEFORE[:n], b=BEFORE[:n], margin=0.0, **number).comparison
+        assert same.verdict == ("no difference shown" if n == 6 else "inconclusive")
+        other = one(a=BEFORE[:n], b=AFTER[:n], **number).comparison
+        assert math.isnan(other.smallest_detectable) == (n == 5)
+
+
+def test_equal_differences_have_no_rounding() -> None:
+    found = one(a=np.zeros(40), b=np.full(40, 0.1)).comparison
+    assert (found.difference, found.interval) == (pytest.approx(0.1), (0.1, 0.1))
+    assert found.verdict == "improved"
+
+
+def test_a_margin_is_a_share_of_the_size_of_the_value_or_the_one_given() -> None:
+    assert one(a=-SLOW, b=-SLOWER, quantile=0.5).comparison.margin == pytest.approx(0.05 * np.median(SLOW))
+    assert one(a=SLOW, b=SLOWER, quantile=0.5, margin=7.0).comparison.margin == 7
+
+
+def test_a_number_and_what_is_found_cannot_be_changed() -> None:
+    with pytest.raises(AttributeError):
+        Number(BEFORE, AFTER).margin = 0.1  # type: ignore[misc]
+    with pytest.raises(AttributeError):
+        one(a=BEFORE, b=AFTER).comparison.p = 0.01  # type: ignore[misc]
+
+
+def test_ten_thousand_draws_unless_told_otherwise() -> None:
+    p = compare_numbers({"it": Number(BEFORE, AFTER)}, seed=1)["it"].comparison.p
+    assert p * 10_001 == pytest.approx(round(p * 10_001), abs=1e-9)
+
+
 def test_few_pairs_have_every_swap_tried() -> None:
     """Eight differences of one sign: two of the 256 patterns are as extreme."""
     assert one(a=np.arange(8.0), b=np.arange(8.0) + np.linspace(0.1, 0.4, 8)).comparison.p == 2 / 256
@@ -139,57 +213,3 @@ def test_numbers_over_different_cases_are_refused() -> None:
     with pytest.raises(ValueError, match="it: values must be finite"):
         one(a=BEFORE, b=np.where(AFTER > 0.5, np.inf, AFTER))
     assert compare_numbers({}, seed=1) == {}
-
-
-def apart(a: Any, b: Any, groups: Any = None, **number: Any) -> Compared:
-    labels = groups or ([None] * len(a), [None] * len(b))
-    return compare_independent({"it": Number(a=a, b=b, **number)}, seed=1, groups=labels)["it"]
-
-
-def test_different_cases_are_compared_by_welch() -> None:
-    found = apart(BEFORE[:70], AFTER[50:]).comparison
-    peer = stats.ttest_ind(AFTER[50:], BEFORE[:70], equal_var=False)
-    assert found.p == pytest.approx(peer.pvalue, rel=1e-12)
-    assert found.interval == pytest.approx(peer.confidence_interval(0.95), rel=1e-9)
-    assert (found.method, found.n, found.n_missing) == ("Welch", 70, 0)
-
-
-def test_different_cases_in_groups_are_bootstrapped_by_group() -> None:
-    groups = ((np.arange(70) // 2).tolist(), (np.arange(70) // 2).tolist())
-    found = apart(BEFORE[:70], AFTER[50:], groups).comparison
-    assert found.method == "independent bootstrap, percentile (by group)"
-    alone = apart(BEFORE[:70], AFTER[50:]).comparison
-    assert found.interval == pytest.approx(alone.interval, abs=0.06)
-    assert found.p == pytest.approx(alone.p, abs=0.15)
-
-
-def test_quantiles_of_different_cases_agree_with_scipy() -> None:
-    found = apart(SLOW, SLOWER[:80], quantile=0.5)
-    peer = stats.bootstrap(
-        (SLOW, SLOWER[:80]),
-        lambda x, y, axis: np.median(y, axis=axis) - np.median(x, axis=axis),
-        vectorized=True,
-        method="percentile",
-        rng=2,
-    )
-    assert found.comparison.interval == pytest.approx(peer.confidence_interval, rel=0.15, abs=0.5)
-
-
-@pytest.mark.parametrize(("n", "m"), [(0, 5), (1, 5), (5, 0)])
-def test_too_few_on_a_side_are_not_compared(n: int, m: int) -> None:
-    found = apart(BEFORE[:n], AFTER[:m]).comparison
-    assert math.isnan(found.p)
-    assert found.verdict == "inconclusive"
-
-
-@pytest.mark.parametrize(("yes_a", "yes_b"), [(0, 20), (3, 40), (20, 200), (40, 400)])
-def test_shares_of_different_cases_are_fishers_and_newcombes(yes_a: int, yes_b: int) -> None:
-    """Few and many cases a side: Welch would find 0 of 40 and 20 of 400 different (p 6e-6)."""
-    a, b = np.arange(40) < yes_a, np.arange(400) < yes_b
-    found = compare_independent(
-        {"it": Number(a=a.astype(float), b=b.astype(float))}, seed=1, groups=([None] * 40, [None] * 400)
-    )["it"].comparison
-    assert found.p == pytest.approx(stats.fisher_exact([[yes_a, 40 - yes_a], [yes_b, 400 - yes_b]]).pvalue)
-    low, high = confint_proportions_2indep(yes_b, 400, yes_a, 40, method="newcomb", compare="diff")
-    assert found.interval == pytest.approx((low, high))
-    assert found.method == "exact Fisher, Newcombe"

@@ -117,7 +117,7 @@ def test_blocks_do_not_change_values(name: str) -> None:
 
 def test_blocks_cover_all_cases_in_order() -> None:
     hypotheses, references = long_cases(250)
-    cases = read_cases(hypotheses, references)
+    cases = read_cases(hypotheses, references, fold_yo=False)
     blocks = list(cases.blocks(10_000))
     assert len(blocks) > 50
     assert np.concatenate([block.index for block in blocks]).tolist() == cases.index.tolist()
