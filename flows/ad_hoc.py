@@ -19,6 +19,7 @@ from db import analyses, journal
 from db.errors import InputError, unknown
 from db.sources import verify
 from tasks.again import anchored, as_then
+from tasks.bad_values import bad_value
 from tasks.connect import database, source
 from tasks.dataset.freeze import frozen
 from tasks.files import store
@@ -55,8 +56,7 @@ def parameters(tier: str, chosen: Mapping[str, Any], pairs: Sequence[str], rest:
     try:
         return FLOWS[tier].model_validate(values)
     except ValidationError as error:
-        first = error.errors()[0]
-        raise InputError(f"{tier}: {first['loc'][0]} = {first['input']!r}: {first['msg']}") from None
+        raise bad_value(error, tier) from None
 
 
 def run_flow(name: str, chosen: Parameters, *, quiet: bool) -> Summary:

@@ -106,16 +106,15 @@ def synthesize(as_json: bool, **given: Any) -> None:
     """
     from pydantic import ValidationError
 
-    from db.errors import InputError
     from flows.ad_hoc import run_other
     from flows.printing_dataset import print_synthesis
+    from tasks.bad_values import bad_value
     from tasks.dataset.parameters import Synthesis, check
 
     try:
         chosen = Synthesis.model_validate({name: value for name, value in given.items() if value is not None})
     except ValidationError as error:
-        first = error.errors()[0]
-        raise InputError(f"--{first['loc'][0]} {first['input']!r}: {first['msg']}") from None
+        raise bad_value(error, "synthesize") from None
     check(chosen)
 
     async def work() -> dict[str, Any]:

@@ -18,6 +18,7 @@ from sqlalchemy.exc import ArgumentError
 from db import tables
 from db.engine import CONFIDENTIAL, shown
 from db.errors import InputError, unknown
+from tasks.bad_values import allowed
 
 Language = Literal["ru", "en"]
 PREFIX = "YARUS_"
@@ -215,7 +216,7 @@ def _wrong(first: Mapping[str, Any]) -> InputError:
         )
     plain = isinstance(first["input"], str | int | float) and not first["type"].endswith(("model_type", "dict_type"))
     given = f" (given: {first['input']!r})" if plain and not re.search(NOT_REPEATED, place) else ""
-    return InputError(f"{place}: {first['msg'].removeprefix('Value error, ')}{given}")
+    return InputError(f"{place}: {allowed(first)}{given}")
 
 
 def open_address(url: str, place: str) -> str:

@@ -15,6 +15,7 @@ from db.errors import InputError
 from metrics.pareto import pareto_front
 from metrics.table import Tier
 from tasks.arms import FINISHED, HEADLINE, SHARED, Arm, adjusted, cases_of, compared, named, number, on_common, worst
+from tasks.bad_values import bad_value
 from tasks.connect import database, source
 from tasks.generate import with_models
 from tasks.models.calls import Call, body, key
@@ -116,8 +117,7 @@ def _validated(tier: Tier, values: dict[str, Any]) -> Parameters:
     try:
         given = TIERS[tier].model_validate(values)
     except ValidationError as error:
-        first = error.errors()[0]
-        raise InputError(f"sweep: {first['loc'][0]} = {first['input']!r} of {tier}: {first['msg']}") from None
+        raise bad_value(error, f"sweep of {tier}") from None
     with_models(given)
     return given
 

@@ -59,8 +59,8 @@ def test_models_are_parameters_of_the_arms_and_judges_are_evaluated_too(monkeypa
     [
         ({"tier": "tier1", "judges": ["a"]}, "tier1 has no use for --judges"),
         ({"tier": "tier2", "k": [1]}, "tier2 has no use for --k"),
-        ({"tier": "tier1", "k": [3]}, "greater than or equal to 10"),
-        ({"k": [0]}, "greater than or equal to 1"),
+        ({"tier": "tier1", "k": [3]}, "sweep of tier1: k = 3: expected 10 or more"),
+        ({"k": [0]}, "sweep of tier3: k = 0: expected 1 or more"),
         ({"generators": ["a"]}, "YARUS_GENERATOR__BASE_URL"),
         ({"judges": ["a"]}, "YARUS_JUDGE__BASE_URL"),
         ({"retrievers": ["fultext"]}, "did you mean 'fulltext'"),
