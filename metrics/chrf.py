@@ -89,5 +89,5 @@ def _count(texts: Encoded, order: int) -> tuple[IntArray, ...]:
     """(pairs, order) each: n-grams shared, of the hypothesis, of the reference, for texts h1 h2 … r1 r2 …"""
     pairs = len(texts.lengths) // 2
     shared = shared_ngrams(texts, np.arange(pairs), order=order)
-    totals = np.maximum(texts.lengths[:, None] - np.arange(order), 0)
+    totals = texts.lengths[:, None] - np.arange(order)  # below 1 where a text is too short
     return shared, totals[:pairs], totals[pairs:]

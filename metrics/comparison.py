@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from metrics.intervals import (
     NO_INTERVAL,
+    SMALLEST,
     UNDEFINED,
     Floats,
     Interval,
@@ -22,8 +23,6 @@ from metrics.intervals import (
 from metrics.metric import Direction
 from metrics.power import fewest_pairs, smallest_detectable_difference
 
-SMALLEST = float(np.finfo(np.float64).tiny)
-"""What a p is that no float is small enough for: no p is 0."""
 Verdict = Literal["improved", "regressed", "changed", "no difference shown", "inconclusive"]
 
 

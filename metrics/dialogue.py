@@ -101,7 +101,8 @@ def nearest_earlier(
     similarities, places = np.full(len(matrix), np.nan), np.full(len(matrix), -1)
     near, place = _nearest(matrix[order], matrix[found], earlier)
     similarities[order] = near
-    places[order[place >= 0]] = found[place[place >= 0]]
+    there = ~np.isnan(near)
+    places[order[there]] = found[place[there]]
     return similarities, places
 
 
@@ -173,11 +174,11 @@ def _dialogs(vectors: ArrayLike, dialogs: Iterable[Hashable]) -> tuple[Floats, I
 
 
 def _nearest(questions: NDArray[np.float64], known: NDArray[np.float64], usable: Integers) -> tuple[Floats, Integers]:
-    """Highest cosine of each question with the first `usable` known ones, and its place; NaN and -1 without any."""
+    """Highest cosine of each question with the first `usable` known ones, and its place; NaN without any."""
     if len(questions) and len(known) and questions.shape[1] != known.shape[1]:
         raise ValueError(f"questions of {questions.shape[1]} dimensions but known ones of {known.shape[1]}")
     asked_lengths, known_lengths = vector_lengths(questions), vector_lengths(known)
-    similarities, places = np.full(len(questions), -np.inf), np.full(len(questions), -1)
+    similarities, places = np.full(len(questions), -np.inf), np.zeros(len(questions), dtype=np.int64)
     for rows, asked in blocks(questions, SIDE):
         best, place = similarities[rows], places[rows]  # views
         for columns, others in blocks(known, SIDE):
@@ -188,5 +189,5 @@ def _nearest(questions: NDArray[np.float64], known: NDArray[np.float64], usable:
             here = cosines[np.arange(len(nearest)), nearest]
             better = here > best
             best[better], place[better] = here[better], nearest[better] + columns.start
-    similarities[places < 0] = np.nan
+    similarities[np.isneginf(similarities)] = np.nan
     return similarities, places

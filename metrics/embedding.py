@@ -248,8 +248,8 @@ def as_matrix(vectors: ArrayLike) -> Matrix:
     """The vectors as (n, d) floats, uncopied if they are; refuses NaN and infinity by row."""
     matrix = np.asarray(vectors)
     matrix = matrix if matrix.dtype in (np.float32, np.float64) else matrix.astype(np.float64)
-    if matrix.ndim != 2:
-        matrix = matrix.reshape(0, 1) if matrix.size == 0 else matrix
+    if matrix.shape == (0,):
+        matrix = matrix[:, None]
     if matrix.ndim != 2:
         raise ValueError(f"vectors of shape {matrix.shape} are not (texts, dimensions)")
     if not (finite := np.isfinite(_squares(matrix))).all():
@@ -294,7 +294,7 @@ def blocks(matrix: Matrix, rows: int | None = None) -> Blocks:
     step = rows or max(1, BLOCK_VALUES // max(matrix.shape[1], 1))
     for start in range(0, len(matrix), step):
         rows_here = slice(start, min(start + step, len(matrix)))
-        yield rows_here, matrix[rows_here].astype(np.float64, copy=False)
+        yield rows_here, np.asarray(matrix[rows_here], dtype=np.float64)
 
 
 def _centre(matrix: Matrix) -> Floats:
@@ -315,7 +315,7 @@ def _cosine_to_clusters(matrix: Matrix, codes: Codes, sizes: Codes) -> Blocks:
     """(rows, clusters): sums of cosine distances to the texts of each cluster, by the sum of its unit vectors."""
     lengths = vector_lengths(matrix)
     sums = _cluster_sums(matrix, codes, len(sizes), 1 / lengths)
-    step = max(1, BLOCK_VALUES // max(len(sizes), matrix.shape[1]))
+    step = max(1, BLOCK_VALUES // max(sums.shape))
     for rows, block in blocks(matrix, step):
         distances = sizes - (block @ sums.T) / lengths[rows, None]
         np.copyto(distances, 0, where=distances < ROUNDING * sizes)

@@ -16,6 +16,8 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 NORMAL = NormalDist()
 UNDEFINED = float("nan")
+SMALLEST = float(np.finfo(np.float64).tiny)
+"""The smallest number above 0; what a p is that no float is small enough for: no p is 0."""
 # A row drawn costs about 2 ns, a category of a multinomial about 35: with few distinct rows the latter is cheaper.
 _DRAWS_PER_CATEGORY = 16
 _BLOCK_CELLS = 2_000_000
@@ -363,7 +365,7 @@ def interval_of_draws(value: float, draws: Floats, jackknife: Floats | None, con
     bias = NORMAL.inv_cdf(float(np.clip(below, 0.5 / defined.size, 1 - 0.5 / defined.size)))
     influence = np.nanmean(jackknife) - jackknife[~np.isnan(jackknife)]
     spread = float((influence**2).sum()) ** 1.5
-    acceleration = float((influence**3).sum()) / (6 * spread) if spread else 0.0
+    acceleration = float((influence**3).sum()) / (6 * max(spread, SMALLEST))
     shifted = (bias + z for z in (NORMAL.inv_cdf(tail), NORMAL.inv_cdf(1 - tail)))
     low, high = (NORMAL.cdf(bias + z / max(1 - acceleration * z, 1e-9)) for z in shifted)
     return _percentiles(defined, low, high)

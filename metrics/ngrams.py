@@ -52,8 +52,7 @@ def encode_characters(texts: Sequence[str]) -> Encoded:
     points = np.frombuffer("\n".join([*texts, ""]).encode("utf-32-le", "surrogatepass"), dtype="<u4")
     seen = np.zeros(int(points.max(initial=0)) + 1, dtype=bool)
     seen[points] = True
-    rank = np.cumsum(seen) - 1
-    return Encoded(rank[points], np.fromiter(map(len, texts), np.int64, len(texts)))
+    return Encoded(np.cumsum(seen)[points], np.fromiter(map(len, texts), np.int64, len(texts)))
 
 
 def shared_ngrams(texts: Encoded, owner: IntArray, *, order: int) -> IntArray:
@@ -83,7 +82,7 @@ def shared_ngrams(texts: Encoded, owner: IntArray, *, order: int) -> IntArray:
     per_row = np.bincount(rows, weights=sizes).astype(np.int64)
     row_starts = np.cumsum(per_row) - per_row
     side = np.repeat(sides.astype(np.uint64), sizes)
-    key, key_bits = np.repeat(rows.astype(np.uint64), sizes), int(m - 1).bit_length()
+    key, key_bits = np.repeat(rows.astype(np.uint64), sizes), m.bit_length()
     done = 0
     while done < order:
         upto = min(order, done + (_KEY_BITS - side_bits - key_bits) // width)
@@ -117,9 +116,9 @@ def _count_prefixes(
     n = len(ordered)
     side = ordered & np.uint64((1 << side_bits) - 1)
     before = [_running_count(side == s) for s in range(n_sides + 1)]
-    # The highest bit in which a key differs from the one before it says which orders begin a new run there.
-    change = np.empty(n, dtype=np.uint64)
-    change[0] = np.iinfo(np.uint64).max
+    # The highest bit in which a key differs from the one before it says which orders begin a new run there. The first
+    # key begins none: it is the end of a hypothesis, which nothing shares.
+    change = np.zeros(n, dtype=np.uint64)
     np.bitwise_xor(ordered[1:], ordered[:-1], out=change[1:])
     starts = np.arange(n, dtype=np.int32)
     counts = np.empty((len(row_starts), orders), dtype=np.int64)

@@ -237,9 +237,8 @@ def _grades(relevant: Sequence[Labels], depth: int) -> tuple[Floats, Counts]:
     """The grade of every label and the question that it belongs to, question after question."""
     if depth < 1:
         raise ValueError(f"depth = {depth} is below 1")
-    kinds = set(map(type, relevant))
-    if wrong := [kind for kind in kinds if not issubclass(kind, Set | Mapping)]:
-        row = next(row for row, labels in enumerate(relevant) if type(labels) is wrong[0])
+    if not all(issubclass(kind, Set | Mapping) for kind in set(map(type, relevant))):
+        row = next(row for row, labels in enumerate(relevant) if not isinstance(labels, Set | Mapping))
         raise TypeError(f"relevant {row} is {relevant[row]!r}; give a set of ids (empty if unlabelled) or id -> grade")
     sizes = np.fromiter(map(len, relevant), np.int64, len(relevant))
     owner = np.repeat(np.arange(len(relevant)), sizes)

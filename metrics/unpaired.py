@@ -5,10 +5,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from metrics.comparison import SMALLEST, Comparison, verdict_of
+from metrics.comparison import Comparison, verdict_of
 from metrics.draws import draw_values
 from metrics.intervals import (
     NO_INTERVAL,
+    SMALLEST,
     UNDEFINED,
     Floats,
     Interval,
