@@ -125,7 +125,7 @@ def _cases(
 ) -> tuple[pa.Table, list[Note]]:
     there = set(pages) if unit == "chunk" else set(pages.values())
     kept = [{name: grade for name, grade in of.items() if name in there} for of in labels]
-    states = [_state(of, known, unit) for of, known in zip(labels, kept, strict=True)]
+    states = [_state(*of, unit) for of in zip(labels, kept, questions, strict=True)]
     graded = any(grade != 1 for known in kept for grade in known.values())
     ids = [question["question_id"] for question in questions]
     cases = table(
@@ -191,12 +191,13 @@ def graded(question: Mapping[str, Any], column: str) -> Labels:
     )
 
 
-def _state(labels: Labels, known: Labels, unit: Unit) -> tuple[str, str | None]:
+def _state(labels: Labels, known: Labels, question: Row, unit: Unit) -> tuple[str, str | None]:
     if known:
         return "ok", None
     if labels:
         return "stale_label", f"the {unit} that is labelled relevant is not in the corpus: {', '.join(labels)}"
-    return "unlabelled", f"no {unit} is labelled relevant"
+    said = ": it is annotated that the corpus has no answer" if question.get("answerable") is False else ""
+    return "unlabelled", f"no {unit} is labelled relevant{said}"
 
 
 def _group(question: Row, known: Labels, unit: Unit, pages: dict[str, str | None]) -> str | None:

@@ -47,7 +47,12 @@ def export(path: Path, source_name: str, evaluations: Sequence[str] = (), *, lim
     with snapshot(where) as connection:
         questions = read_questions(connection, where)
         corpus = read_corpus(connection, where, vectors=False)
-    worth = {row["question_id"]: priority([case for _, case in cases.get(row["question_id"], ())]) for row in questions}
+    worth = {
+        row["question_id"]: priority(
+            [case for _, case in cases.get(row["question_id"], ())], answerable=row.get("answerable")
+        )
+        for row in questions
+    }
     questions.sort(key=lambda row: -sum(worth[row["question_id"]].values()))
     chosen, texts, language = questions[:limit], dict(zip(corpus.ids, corpus.texts, strict=True)), settings().language
     rows = [

@@ -6,7 +6,7 @@ Each reason is worth 0 to 1, and a question the sum of its reasons:
                   against the user's score counts as 1
     uncertainty   how near a judge's score is to the middle: 1 - |2 score - 1|
     failure       1 where retrieval found nothing relevant, the system failed or refused, or the answer scored below 0.5
-    unlabelled    0.5 where nothing is labelled: a label makes the question count at all
+    unlabelled    0.5 where nothing is labelled: a label makes the question count at all; `none relevant` is one
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,17 +19,18 @@ LOW = 0.5
 UNLABELLED = 0.5
 
 
-def priority(cases: Sequence[Case]) -> dict[str, float]:
+def priority(cases: Sequence[Case], *, answerable: bool | None = None) -> dict[str, float]:
     """The reasons to label a question, by name, without those worth nothing.
 
     Args:
         cases: the question's rows in the named evaluations; none where no evaluation asked it.
+        answerable: as annotated; False: people have said that nothing in the corpus is relevant.
     """
     reasons = {
         "disagreement": _disagreement(cases),
         "uncertainty": max((_uncertainty(case) for case in cases), default=0.0),
         "failure": float(any(map(_failed, cases))),
-        "unlabelled": UNLABELLED if any(case.get("status") == "unlabelled" for case in cases) else 0.0,
+        "unlabelled": UNLABELLED if any(_unlabelled(case, answerable) for case in cases) else 0.0,
     }
     return {name: round(worth, 3) for name, worth in reasons.items() if worth > 0}
 
@@ -49,6 +50,11 @@ def _disagreement(cases: Sequence[Case]) -> float:
 def _uncertainty(case: Case) -> float:
     scores = (case[metric] for metric in JUDGED if case.get(metric) is not None)
     return max((1 - abs(2 * score - 1) for score in scores), default=0.0)
+
+
+def _unlabelled(case: Case, answerable: bool | None) -> bool:
+    """Whether people have not said yet what the case is measured by; of rankings that is what is relevant."""
+    return case.get("status") == "unlabelled" and not ("relevant" in case and answerable is False)
 
 
 def _failed(case: Case) -> bool:

@@ -20,6 +20,7 @@ from tasks.dataset.columns import COLUMNS
 from tasks.dataset.priority import priority
 from tasks.dataset.reviews import _majority, agreement
 from tests.judged import evaluate, load, question
+from tests.judged import rows_of as rows_of_file
 
 HEADER = [heading.ru for heading in COLUMNS.values()]
 Make = Callable[..., Path]
@@ -239,7 +240,27 @@ def test_what_teaches_most_comes_first(source: str, tmp_path: Path) -> None:
         export(tmp_path / "out.csv", source, [ran["evaluation_id"]])
 
 
+def test_that_nothing_is_relevant_is_a_label(engine: Engine, source: str, filled: Make, tmp_path: Path) -> None:
+    """It is counted and compared as any, the case says so, and nobody is asked again for want of a label."""
+    out, both = tmp_path / "out.csv", [{"question_id": n, "relevant": said} for n, said in (("8", "нет"), ("9", "c9"))]
+    for annotator in ("анна", "олег"):
+        document = import_(filled(*both), annotator)
+        assert (document["labelled"], document["relevant"], document["empty"]) == (2, 2, 0)
+    (relevant,) = (pair for pair in agreement(source)["pairs"] if pair["field"] == "relevant")
+    assert (relevant["n"], relevant["agreement"]) == (2, 1.0)
+    ran = evaluate("tier1", source=source, unit="chunk")
+    reasons = {case["question_id"]: case["reason"] for case in rows_of_file(ran) if case["status"] == "unlabelled"}
+    none = "no chunk is labelled relevant"
+    assert reasons == dict.fromkeys("567", none) | {"8": f"{none}: it is annotated that the corpus has no answer"}
+    export(out, source, [ran["evaluation_id"]])
+    asked = {cells[0].text: cells[list(COLUMNS).index("why")].text for _, cells in sheets.read(out)[1]}
+    assert {name for name, why in asked.items() if "нет разметки" in why} == {"5", "6", "7"}
+
+
 def test_priorities() -> None:
+    assert priority([{"status": "unlabelled", "relevant": []}], answerable=False) == {}
+    assert priority([{"status": "unlabelled", "relevant": []}], answerable=True) == {"unlabelled": 0.5}
+    assert priority([{"status": "unlabelled", "shown": None}], answerable=False) == {"unlabelled": 0.5}
     assert priority([]) == {}
     assert priority([{"status": "ok", "faithfulness": 1.0, "hit_rate@10": 1.0}]) == {}
     assert priority([{"status": "ok", "e2e_score": 0.5}]) == {"uncertainty": 1.0}
