@@ -121,7 +121,7 @@ class QuantileOfDraws:
         size = totals[:, 1] + self._offset.sum()
         counted = weights[:, self._codes[window]] * self._sign[window] + self._offset[window]
         upto = counted.cumsum(axis=1) + (totals[:, 0] + self._offset[: window.start].sum())[:, None]
-        place = (np.maximum(size, 1) - 1) * self._quantile
+        place = (size - 1) * self._quantile
         lower = np.floor(place + 1e-9)
         found = [self._values[window.start + self._nth(upto, nth)] for nth in (lower, lower + 1)]
         between = np.maximum(place - lower, 0.0)

@@ -82,12 +82,13 @@ def _compared(number: Number, one: Pair, other: Pair, drawn: Floats, confidence:
     slack = 1e-12 * (abs(a) + abs(b))  # the same sum in another order is no difference, and no spread
     difference, drawn = (np.where(np.abs(apart) <= slack, 0.0, apart) for apart in (b - a, drawn))
     error = float(np.nanstd(drawn)) if units > 1 and not np.isnan(difference) else UNDEFINED
+    varies = error > slack
     method = "independent bootstrap, percentile" + ("" if one.alone and other.alone else " (by group)")
     if np.isnan(error):
         p, interval, method = UNDEFINED, NO_INTERVAL, "none: fewer than two cases a side, or no value"
     elif alone and one.yes_no and other.yes_no:
         p, interval, method = *_shares(values_a, values_b, confidence), "exact Fisher, Newcombe"
-    elif alone and error > slack:
+    elif alone and varies:
         p, interval, method = *_welch(values_a, values_b, confidence), "Welch"
     else:
         beyond = min(np.count_nonzero(drawn <= 0), np.count_nonzero(drawn >= 0)) + 1
@@ -104,7 +105,7 @@ def _compared(number: Number, one: Pair, other: Pair, drawn: Floats, confidence:
         n=min(len(values_a), len(values_b)),
         n_missing=missing,
         method=method,
-        smallest_detectable=detectable(error, alpha=alpha) if error > slack and units >= FEWEST else UNDEFINED,
+        smallest_detectable=detectable(error, alpha=alpha) if varies and units >= FEWEST else UNDEFINED,
         better=number.better,
         margin=margin,
         alpha=alpha,

@@ -168,3 +168,11 @@ def test_delta_below_0_is_refused(delta: float) -> None:
     for function in (consistency, chance_consistency):
         with pytest.raises(ValueError, match=f"delta = {delta} is below 0"):
             function([0.5], [0.5], delta=delta)
+
+
+def test_rounding_leads_no_kappa_below_its_range() -> None:
+    """Opposite scores around the same mean; without care a tenth of these are -1.0000000000000002."""
+    for seed in range(200):
+        scores = np.random.default_rng(seed).random(4)
+        assert weighted_kappa(scores, 2 * scores.mean() - scores) == pytest.approx(-1)
+        assert weighted_kappa(scores, 2 * scores.mean() - scores) >= -1

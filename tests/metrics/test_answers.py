@@ -43,6 +43,13 @@ def test_semantic_similarity_equals_scipy(pairs: list[tuple[list[float], list[fl
     np.testing.assert_allclose(semantic_similarity(one, one), 1)
 
 
+def test_rounding_leads_no_cosine_out_of_its_range() -> None:
+    """Without care a quarter of these are 1.0000000000000002."""
+    vectors = np.random.default_rng(0).normal(size=(1_000, 3))
+    assert semantic_similarity(vectors, vectors).max() == 1
+    assert semantic_similarity(vectors, -vectors).min() == -1
+
+
 @pytest.mark.parametrize(
     ("one", "other", "message"),
     [

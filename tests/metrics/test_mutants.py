@@ -5,7 +5,7 @@ import pytest
 from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 from sklearn.neighbors import NearestNeighbors
 
-from metrics.embedding import nearest_neighbour_distances
+from metrics.embedding import effective_dimensionality, nearest_neighbour_distances, silhouette
 from metrics.retrieval import gain_matrix, ndcg
 from metrics.text import bleu, bleu_counts, chrf, perplexity, rouge, rouge_all, score_bleu, tokenize
 
@@ -15,6 +15,19 @@ def test_a_last_block_of_two_texts_finds_its_nearest_neighbours() -> None:
     vectors = np.random.default_rng(1).normal(size=(1_026, 4))
     distances, _ = NearestNeighbors(n_neighbors=6, metric="cosine").fit(vectors).kneighbors(vectors)
     np.testing.assert_allclose(nearest_neighbour_distances(vectors), distances[:, 1:].mean(axis=1), rtol=0, atol=1e-9)
+
+
+def test_few_texts_of_many_dimensions_need_no_table_of_dimensions() -> None:
+    """Of 8,000 dimensions it would be 512 MB, and minutes for its eigenvalues."""
+    vectors = np.zeros((9, 8_000))
+    vectors[range(8), range(8)] = 1
+    assert effective_dimensionality(vectors) == effective_dimensionality(vectors[:, :8])
+
+
+def test_copies_of_a_text_have_no_distance_however_many_they_are() -> None:
+    """The sum over many copies has more rounding than one of them: it is no distance either."""
+    copies = np.repeat(np.random.default_rng(1).normal(size=(1, 300)), 6_000, axis=0)
+    assert silhouette(copies, ["a"] * 3_000 + ["b"] * 3_000) == 0
 
 
 def test_the_first_grade_is_named() -> None:

@@ -81,6 +81,8 @@ def test_long_values_are_cut_in_messages() -> None:
         wer("1" * 1000, ["а"])
     with pytest.raises(TypeError, match=r"not '1{58}' \(str\);"):
         wer("1" * 58, ["а"])
+    with pytest.raises(TypeError, match=r"not '1{56}\.\.\. \(str\);"):
+        wer("1" * 59, ["а"])
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metrics.text import bleu, chrf, rouge, rouge1, rouge2, rouge_all, rougeL, string_similarity, tokenize, wer
-from metrics.text_cases import read_cases
+from metrics.text_cases import CHARACTER_BLOCK, read_cases
 
 WORDS = st.lists(
     st.sampled_from(["да", "нет", "мир", "мира", "Мир", "ёж", "еж", "1,5", "—", "東京", "ที่", "🎉"]), max_size=10
@@ -126,6 +126,21 @@ def test_blocks_cover_all_cases_in_order() -> None:
     # A block ends with the case that fills it: never more than a block and one case.
     longest = max(len(text) for text in cases.hypotheses + cases.references)
     assert all(sum(map(len, block.hypotheses + block.references)) <= 10_000 + 2 * longest for block in blocks)
+
+
+@pytest.mark.parametrize(("arguments", "each"), [((), 32_768), ((CHARACTER_BLOCK,), 16_384)])
+def test_a_block_is_what_fits_the_cache_of_a_processor(arguments: tuple[int, ...], each: int) -> None:
+    """65,536 characters of both sides, half of it where every character is a token: one such case fills it."""
+    for length, sizes in ((each, [1] * 5), (each - 1, [2, 1, 1, 1])):
+        texts = ["а" * length] * 5
+        blocks = read_cases(texts, texts, fold_yo=False).blocks(*arguments)
+        assert [len(block.hypotheses) for block in blocks] == sizes
+
+
+def test_cases_cannot_be_changed() -> None:
+    cases = read_cases(["а"], ["б"], fold_yo=False)
+    with pytest.raises(AttributeError):
+        cases.n = 2  # type: ignore[misc]
 
 
 def peak_bytes(function: Callable[[], object]) -> int:

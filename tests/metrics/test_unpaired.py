@@ -98,6 +98,7 @@ def test_interval_p_and_detectable_difference_follow_from_the_draws_of_both_side
         drawn.append(np.array([naive(np.repeat(sides[which], row[codes[which]], axis=0)) for row in weights]))
     differences = drawn[1] - drawn[0]
     assert (found.a, found.b) == (pytest.approx(naive(sides[0])), pytest.approx(naive(sides[1])))
+    assert found.comparison.difference == found.b - found.a
     assert found.comparison.interval == pytest.approx(np.quantile(differences, [0.025, 0.975]))
     beyond = min((differences <= 1e-12).sum(), (differences >= -1e-12).sum()) + 1
     assert found.comparison.p == pytest.approx(2 * beyond / 10_001)
