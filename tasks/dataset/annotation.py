@@ -13,7 +13,8 @@ from db.urls import canonical_url
 from tasks import files
 from tasks.connect import database, source
 from tasks.dataset import sheets
-from tasks.dataset.columns import COLUMNS, NEEDED, REASONS, VERDICTS, YES_NO, headings, positions, yes_no
+from tasks.dataset.annotation_words import said, wrong
+from tasks.dataset.columns import COLUMNS, NEEDED, REASONS, VERDICTS, YES_NO, heading, headings, positions, yes_no
 from tasks.dataset.columns import NONE as NO_CHUNK
 from tasks.dataset.personal import mask, own_key
 from tasks.dataset.priority import Case, priority
@@ -85,23 +86,22 @@ def import_(path: Path, annotator: str, into: str | None = None) -> Document:
         InputError: with up to 20 problems, each with its row and column.
     """
     if not re.fullmatch(r"[\w .@-]{1,60}", annotator.strip()):
-        raise InputError(f"annotator {annotator!r}: use up to 60 letters, digits, spaces and . @ _ -")
+        raise wrong("annotator", given=annotator)
     header, lines = sheets.read(path)
     at = positions(header)
-    if missing := [f"{COLUMNS[name].ru!r} ({COLUMNS[name].en!r})" for name in NEEDED if name not in at]:
-        raise InputError(f"{path}: without the column {', '.join(missing)}; nothing was imported")
+    if missing := [repr(heading(name, settings().language)) for name in NEEDED if name not in at]:
+        raise wrong("columns", path=path, names=", ".join(missing))
     where = source(into or _named(path, lines, at))
     if where.kind == "production":
-        raise InputError("a production database is never written to; copy it (yarus load postgres …), then --into NAME")
+        raise wrong("production")
     with snapshot(where) as connection:
         known = {row["question_id"]: row for row in read_questions(connection, where, all_rows=True)}
         corpus = read_corpus(connection, where, vectors=False)
     problems: list[str] = []
     verdicts = _verdicts(lines, at, known, _targets(corpus), problems)
     if problems:
-        more = [f"and {len(problems) - MOST_PROBLEMS} more"] if len(problems) > MOST_PROBLEMS else []
-        told = "\n  ".join((*problems[:MOST_PROBLEMS], *more))
-        raise InputError(f"{path}: nothing was imported:\n  {told}")
+        more = [said("more", n=len(problems) - MOST_PROBLEMS)] if len(problems) > MOST_PROBLEMS else []
+        raise InputError("\n  ".join((said("nothing", path=path), *problems[:MOST_PROBLEMS], *more)))
     rejected = apply(where, known, verdicts, annotator.strip())
     filled = [set(verdict) & set(VERDICTS) for verdict in verdicts.values()]
     return {
@@ -122,9 +122,9 @@ def _cases_of(evaluations: Sequence[str], source_name: str) -> dict[str, list[tu
     for name in evaluations:
         row = journal.find(database(), name)
         if row["source"] != source_name:
-            raise InputError(f"--evaluation {name}: its source is {row['source']!r}, not {source_name!r}")
+            raise wrong("other source", name=name, theirs=row["source"], ours=source_name)
         if row["parquet"] is None:
-            raise InputError(f"--evaluation {name}: it is {row['state']} and has no file")
+            raise wrong("no file", name=name, state=row["state"])
         for case in files.read(row["parquet"]).to_pylist():
             if case["question_id"] is not None:
                 found[case["question_id"]].append((row["id"], case))
@@ -169,7 +169,7 @@ def _chunks(ids: Iterable[str], texts: Mapping[str, str]) -> list[str]:
 def _named(path: Path, lines: Sequence[Line], at: Mapping[str, int]) -> str:
     names = sorted({_get(cells, at, "source").text for _, cells in lines} - {""})
     if len(names) != 1:
-        raise InputError(f"{path}: names the sources {', '.join(names) or '(none)'}; say which gets the labels: --into")
+        raise wrong("sources", path=path, names=", ".join(names) or "—")
     return names[0]
 
 
@@ -189,18 +189,19 @@ def _verdicts(
     found: dict[str, Verdict] = {}
     rows: dict[str, int] = {}
     for number, cells in lines:
-        place, verdict = f"row {number}", {}
+        verdict = {}
         question = _get(cells, at, "question_id")
         for name in VERDICTS:
             try:
                 verdict[name] = _read(name, _get(cells, at, name), targets)
             except ValueError as error:
-                problems.append(f"{place}, {COLUMNS[name].ru.partition(':')[0]}: {error}")
+                problems.append(f"{said('row', number=number)}, {heading(name, settings().language)}: {error}")
         verdict = {name: value for name, value in verdict.items() if value is not None}
         if question.text not in known:
-            problems.append(f"{place}: {_no_question(question)}")
+            problems.append(f"{said('row', number=number)}: {_no_question(question)}")
         elif verdict and question.text in found:
-            problems.append(f"{place}: question {question.text!r} is labelled twice, in row {rows[question.text]} too")
+            twice = said("twice", given=question.text, other=rows[question.text])
+            problems.append(f"{said('row', number=number)}: {twice}")
         elif verdict:
             found[question.text] = verdict | {"answer_of": _get(cells, at, "answer_of").text}
             rows[question.text] = number
@@ -209,8 +210,8 @@ def _verdicts(
 
 def _no_question(cell: Cell) -> str:
     if cell.is_date:
-        return f"the id became the date {cell.text}: format the column as text, or export the file again"
-    return f"the source has no question {cell.text!r}" if cell.text else "no question id"
+        return said("date for id", given=cell.text)
+    return said("question", given=cell.text) if cell.text else said("no id")
 
 
 def _read(name: str, cell: Cell, targets: tuple[set[str], dict[str, str]]) -> Any:
@@ -219,7 +220,7 @@ def _read(name: str, cell: Cell, targets: tuple[set[str], dict[str, str]]) -> An
     if name == "notes":
         return cell.text.replace("\0", "") or None
     if cell.is_date:
-        raise ValueError(f"the ids became the date {cell.text}: format the column as text")
+        raise ValueError(said("date for ids", given=cell.text))
     if not cell.text or cell.text.strip(" .").casefold() in NO_CHUNK:
         return [] if cell.text else None
     return _named_relevant(cell.text, targets)
@@ -238,7 +239,7 @@ def _named_relevant(text: str, targets: tuple[set[str], dict[str, str]]) -> list
     for part in parts:
         page = pages.get(canonical_url(part) or "")
         if part not in chunks and page is None:
-            raise ValueError(f"no chunk or page {part!r} in the corpus")
+            raise ValueError(said("label", given=part))
         named[part if part in chunks else str(page)] = None
     return list(named)
 

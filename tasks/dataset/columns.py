@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from tasks.dataset.annotation_words import said
 from tasks.dataset.sheets import Cell
 
 
@@ -48,6 +49,11 @@ def headings(language: str) -> list[str]:
     return [str(getattr(heading, language)) for heading in COLUMNS.values()]
 
 
+def heading(name: str, language: str) -> str:
+    """What a column is called, without what explains it."""
+    return str(getattr(COLUMNS[name], language)).partition(":")[0]
+
+
 def positions(header: list[str]) -> dict[str, int]:
     """Where each of our columns stands, whatever the language and order; columns of people's own are passed over."""
     names = {_short(text): name for name, heading in COLUMNS.items() for text in heading}
@@ -69,7 +75,7 @@ def yes_no(cell: Cell) -> bool | None:
     if not word:
         return None
     if cell.is_date or word not in YES | NO:
-        raise ValueError(f"{cell.text!r} is neither yes nor no; write да or нет, yes or no")
+        raise ValueError(said("yes or no", given=cell.text))
     return word in YES
 
 

@@ -8,7 +8,7 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from db.errors import InputError
+from tasks.dataset.annotation_words import unusable, wrong
 
 DANGEROUS = ("=", "+", "-", "@", "\t", "\r")
 """A cell that begins so is a formula to a spreadsheet; a quote in front of it makes it a text."""
@@ -42,9 +42,9 @@ def write(path: Path, header: Sequence[str], rows: Iterable[Sequence[str]]) -> N
         elif path.suffix.lower() == ".xlsx":
             _write_xlsx(path, header, lines)
         else:
-            raise InputError(f"{path}: expected a file that ends in .csv or .xlsx")
+            raise wrong("suffix", path=path)
     except OSError as error:
-        raise InputError(f"{path}: cannot be written: {error.strerror or error}") from None
+        raise unusable("unwritten", path, error) from None
 
 
 def read(path: Path) -> tuple[list[str], list[Line]]:
@@ -58,10 +58,10 @@ def read(path: Path) -> tuple[list[str], list[Line]]:
     try:
         lines = _read_xlsx(path) if path.suffix.lower() == ".xlsx" else _read_csv(path)
     except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
+        raise unusable("unread", path, error) from None
     filled = [(number, cells) for number, cells in lines if any(cell.text for cell in cells)]
     if not filled:
-        raise InputError(f"{path}: empty; expected a table as export-annotation writes it")
+        raise wrong("empty", path=path)
     return [cell.text for cell in filled[0][1]], filled[1:]
 
 
@@ -105,8 +105,8 @@ def _read_xlsx(path: Path) -> list[Line]:
 
     try:
         book = load_workbook(path, read_only=True, data_only=True)
-    except (InvalidFileException, zipfile.BadZipFile, KeyError, ValueError) as error:
-        raise InputError(f"{path}: no workbook: {error}; save it as .xlsx or .csv") from None
+    except (InvalidFileException, zipfile.BadZipFile, KeyError, ValueError):
+        raise wrong("workbook", path=path) from None
     try:
         rows = book.worksheets[0].iter_rows(values_only=True) if book.worksheets else ()
         return [(number, [_cell(value) for value in row]) for number, row in enumerate(rows, start=1)]
@@ -130,14 +130,13 @@ def _read_csv(path: Path) -> list[Line]:
     text = _decoded(path.read_bytes(), path)
     first = text.lstrip("\n").partition("\n")[0]
     delimiter = max(DELIMITERS, key=first.count)
+    lines: list[Line] = []
     try:
-        reader = csv.reader(io.StringIO(text), delimiter=delimiter, strict=True)
-        lines, last = [], 0
-        for row in reader:  # a cell may have several lines: a row is named by its first
-            lines.append((last + 1, [Cell(_unsafe(cell.strip())) for cell in row]))
-            last = reader.line_num
-    except csv.Error as error:
-        raise InputError(f"{path}: line {last + 1}: {error}; nothing was imported") from None
+        # Rows are counted, not lines: a cell may have several, and a spreadsheet shows it as one row all the same.
+        for number, row in enumerate(csv.reader(io.StringIO(text), delimiter=delimiter, strict=True), start=1):
+            lines.append((number, [Cell(_unsafe(cell.strip())) for cell in row]))
+    except csv.Error:
+        raise wrong("quotes", path=path, number=len(lines) + 1) from None
     return lines
 
 
@@ -152,4 +151,4 @@ def _decoded(content: bytes, path: Path) -> str:
             return content.decode(encoding)
         except UnicodeDecodeError:
             continue
-    raise InputError(f"{path}: neither UTF-8, UTF-16 nor Windows-1251; save it as CSV UTF-8, or as .xlsx")
+    raise wrong("encoding", path=path)

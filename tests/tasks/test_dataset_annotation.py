@@ -16,6 +16,7 @@ from db.errors import InputError
 from db.sources import loaded, read_questions, snapshot
 from tasks.dataset import sheets
 from tasks.dataset.annotation import export, import_
+from tasks.dataset.annotation_words import EN, RU
 from tasks.dataset.columns import COLUMNS
 from tasks.dataset.priority import priority
 from tasks.dataset.reviews import _majority, agreement
@@ -53,6 +54,11 @@ def filled(source: str, tmp_path: Path) -> Make:
         return path
 
     return make
+
+
+@pytest.fixture
+def english(at_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("YARUS_LANGUAGE", "en")
 
 
 def rows_of(engine: Engine, name: str, *, all_rows: bool = True) -> dict[str, dict[str, Any]]:
@@ -136,10 +142,10 @@ def test_numbers_and_yes_no_of_a_workbook(engine: Engine, source: str, filled: M
 WRONG: dict[str, tuple[list[dict[str, Any]], str]] = {
     "an extra row": ([{"question_id": "77", "show": "да"}], r"row 2: the source has no question '77'"),
     "no id": ([{"question_id": "1"}, {"show": "да"}], r"row 3: no question id"),
-    "neither yes nor no": ([{"question_id": "1", "show": "ага"}], r"row 2, показывать: 'ага' is neither yes nor no"),
+    "neither yes nor no": ([{"question_id": "1", "show": "ага"}], r"row 2, show: 'ага' is neither yes nor no"),
     "a date for an id": ([{"question_id": datetime(2026, 2, 1), "show": "да"}], r"row 2: the id became the date 2026"),
     "a date for chunks": ([{"question_id": "1", "relevant": datetime(2026, 2, 1)}], r"the ids became the date"),
-    "an unknown chunk": ([{"question_id": "1", "relevant": "c1; c77"}], r"row 2, верные .*: no chunk or page 'c77'"),
+    "an unknown chunk": ([{"question_id": "1", "relevant": "c1; c77"}], r"row 2, relevant chunks: no chunk .* 'c77'"),
     "two labels for one": (
         [{"question_id": "1", "show": "да"}, {"question_id": "2"}, {"question_id": "1", "show": "нет"}],
         r"row 4: question '1' is labelled twice, in row 2 too",
@@ -147,6 +153,7 @@ WRONG: dict[str, tuple[list[dict[str, Any]], str]] = {
 }  # fmt: skip
 
 
+@pytest.mark.usefixtures("english")
 @pytest.mark.parametrize("name", WRONG)
 def test_nothing_is_written_of_a_wrong_file(engine: Engine, source: str, filled: Make, name: str) -> None:
     rows, message = WRONG[name]
@@ -157,6 +164,36 @@ def test_nothing_is_written_of_a_wrong_file(engine: Engine, source: str, filled:
     assert rows_of(engine, source) == before
 
 
+@pytest.mark.parametrize("suffix", [".csv", ".xlsx"])
+@pytest.mark.parametrize("language", ["ru", "en"])
+def test_problems_name_the_row_of_the_table_in_one_language(
+    source: str, filled: Make, monkeypatch: pytest.MonkeyPatch, language: str, suffix: str
+) -> None:
+    """A cell of three lines is one row, in CSV as in a workbook; what was given is repeated as it is."""
+    monkeypatch.setenv("YARUS_LANGUAGE", language)
+    rows = [
+        {"question_id": "1", "notes": "первая\nвторая\nтретья", "show": "да"},
+        {"question_id": "2", "relevant": "#", "show": "?", "question_ok": "?"},
+        {"question_id": "!", "show": "да"},
+        {"show": "да"},
+        {"question_id": "1", "show": "нет"},
+    ]
+    with pytest.raises(InputError) as raised:
+        import_(filled(*rows, suffix=suffix), "a")
+    head, *problems = str(raised.value).partition(f"filled{suffix}")[2].splitlines()
+    named = [re.match(r" *(?:строка|row) (\d+)", problem) for problem in problems]
+    assert [int(row[1]) for row in named if row] == [3, 3, 3, 4, 5, 6]
+    alien = "[а-яё]" if language == "en" else "[a-z]{3}"
+    assert not [line for line in (head, *problems) if re.search(alien, line, re.IGNORECASE)]
+
+
+def test_every_message_is_there_in_both_languages() -> None:
+    assert RU.keys() == EN.keys()
+    for name, words in RU.items():
+        assert set(re.findall(r"\{\w+", words)) == set(re.findall(r"\{\w+", EN[name])), name
+
+
+@pytest.mark.usefixtures("english")
 def test_a_good_row_does_not_save_a_file_with_a_wrong_one(engine: Engine, source: str, filled: Make) -> None:
     before = rows_of(engine, source)
     many = [{"question_id": str(n), "show": "?"} for n in range(100, 140)]
@@ -167,22 +204,25 @@ def test_a_good_row_does_not_save_a_file_with_a_wrong_one(engine: Engine, source
     assert rows_of(engine, source) == before
 
 
+@pytest.mark.usefixtures("english")
 def test_files_that_are_none(source: str, filled: Make, tmp_path: Path) -> None:
     path = filled({"question_id": "1", "show": "да"}, suffix=".csv")
     lines = path.read_text(encoding="utf-8-sig").splitlines()
     path.write_text("\n".join(line.rsplit(";", 2)[0] for line in lines), encoding="utf-8")
-    with pytest.raises(InputError, match=r"without the column 'показывать.*'заметки'"):
+    with pytest.raises(InputError, match=r"without the columns 'show', 'notes'; nothing was"):
         import_(path, "a")
     for name, content, message in (
         ("empty.csv", b"", "empty"),
         ("image.xlsx", b"\x89PNG", "no workbook"),
-        ("half.csv", '"id вопроса;'.encode(), "unexpected end of data"),
+        ("half.csv", b'id\n"1\n2"\n"3;', "row 3: .* a quotation mark is missing"),
     ):
         (tmp_path / name).write_bytes(content)
         with pytest.raises(InputError, match=message):
             import_(tmp_path / name, "a")
-    with pytest.raises(InputError, match="cannot be read"):
+    with pytest.raises(InputError, match=r"gone.csv: cannot be read: there is no such file or folder$"):
         import_(tmp_path / "gone.csv", "a")
+    with pytest.raises(InputError, match=r"cannot be read: it is a folder$"):
+        import_(tmp_path, "a")
     with pytest.raises(InputError, match=r"ends in \.csv or \.xlsx"):
         export(tmp_path / "out.ods", source)
     with pytest.raises(InputError, match="annotator"):
@@ -236,7 +276,7 @@ def test_what_teaches_most_comes_first(source: str, tmp_path: Path) -> None:
     assert [cells[0].text for _, cells in lines] == ["4", "8", "0"]
     assert [cells[at["why"]].text for _, cells in lines] == ["нет разметки 0.5", "нет разметки 0.5", ""]
     assert "[c0] Правило 0 велит" in lines[2][1][at["retrieved"]].text
-    with pytest.raises(InputError, match="its source is"):
+    with pytest.raises(InputError, match=f"источник этого прогона — '{name}', а не '{source}'"):
         export(tmp_path / "out.csv", source, [ran["evaluation_id"]])
 
 
