@@ -67,7 +67,7 @@ def chart(values: ArrayLike) -> Chart:
         before = nights[: max(WARM_UP, number - round(1 / LAMBDA) + 1)]
         middle, width = float(np.median(before)), _width(before, number + 1)
         low[place], high[place] = middle - width, middle + width
-        beyond = abs(mean - middle) > width + 1e-9 * max(1.0, abs(middle))  # equal nights differ by rounding only
+        beyond = abs(mean - middle) > width + 1e-9 * abs(middle)  # equal nights differ by rounding only
         side[place] = int(np.sign(mean - middle)) if beyond else 0
     return Chart(smoothed, low, high, side)
 
@@ -95,9 +95,7 @@ def deviation(values: ArrayLike) -> float:
     typical = float(np.median(np.abs(apart)))
     if typical <= 1e-12 * np.abs(given).max():
         return float(given.std(ddof=1))
-    squares = (apart / (9 * typical)) ** 2
-    kept = squares < 1
-    apart, squares = apart[kept], squares[kept]
+    squares = np.minimum((apart / (9 * typical)) ** 2, 1)  # beyond, a value counts for nothing
     above = (apart**2 * (1 - squares) ** 4).sum()
     below = ((1 - squares) * (1 - 5 * squares)).sum()
     return float(np.sqrt(given.size * above) / abs(below))

@@ -190,7 +190,7 @@ class Pair(NamedTuple):
         if self.number.is_mean:
             apart = self.sides[1] - self.sides[0]
             if np.ptp(apart) == 0:  # without the rounding of a sum
-                return Interval(float(apart[0]), float(apart[0]))
+                return Interval(float(apart.min()), float(apart.max()))
             there = np.unique(self.codes)
             one, other = (self.statistic(part.sum(axis=0) - part[there]) for part in self.parts)
             jackknife = other - one

@@ -18,11 +18,11 @@ def calm(n: int, seed: int) -> np.ndarray:
 
 
 def test_the_deviation_by_hand() -> None:
-    # Median 3, median of |x - 3| = 1, u = (x - 3) / 9: -2/9, -1/9, 0, 1/9, and 97/9, which counts for nothing.
+    # Median 3, median of |x - 3| = 1, u = (x - 3) / 9: -2/9, -1/9, 0, 1/9, and 10/9, which counts for nothing.
     inner = [(d, (d / 9) ** 2) for d in (-2, -1, 0, 1)]
     above = sum(d * d * (1 - u) ** 4 for d, u in inner)
     below = sum((1 - u) * (1 - 5 * u) for _, u in inner)
-    assert deviation([1, 2, 3, 4, 100]) == pytest.approx(math.sqrt(5 * above) / below)
+    assert deviation([1, 2, 3, 4, 13]) == pytest.approx(math.sqrt(5 * above) / below)
 
 
 def test_the_deviation_of_many_normal_values_is_theirs() -> None:
@@ -145,3 +145,14 @@ def test_the_band_is_as_wide_as_calm_nights_wander(nights: int) -> None:
     quantile = stats.t.ppf(stats.norm.cdf(3), nights - 6)
     assert half / (quantile * deviation(before[0])) == pytest.approx(wander, rel=0.02)
     assert (found.high[-1] + found.low[-1]) / 2 == pytest.approx(np.median(before[0]))
+
+
+@pytest.mark.parametrize(("nights", "n"), [(9, 8), (13, 8), (14, 9), (41, 36)])
+def test_the_band_follows_from_the_weights_of_the_nights(nights: int, n: int) -> None:
+    """Variance of z, that of a median of n normal values, and twice what the two share, night by night."""
+    values = calm(nights, 7)
+    weights = np.array([0.8 ** (nights - 1), *(0.2 * 0.8 ** (nights - night) for night in range(2, nights + 1))])
+    share = (weights**2).sum() + math.pi / 2 / n - 2 * weights[:n].sum() / n
+    found = chart(values)
+    half = stats.t.ppf(stats.norm.cdf(3), n - 1) * deviation(values[:n]) * math.sqrt(share)
+    assert (found.high[-1] - found.low[-1]) / 2 == pytest.approx(half)

@@ -170,6 +170,12 @@ def test_ten_thousand_draws_unless_told_otherwise() -> None:
     assert p * 10_001 == pytest.approx(round(p * 10_001), abs=1e-9)
 
 
+def test_two_pairs_have_an_interval_and_a_p() -> None:
+    found = one(a=np.array([0.1, 0.2]), b=np.array([0.3, 0.5])).comparison
+    assert found.p == 0.5
+    assert found.interval == pytest.approx((0.2, 0.3))
+
+
 def test_few_pairs_have_every_swap_tried() -> None:
     """Eight differences of one sign: two of the 256 patterns are as extreme."""
     assert one(a=np.arange(8.0), b=np.arange(8.0) + np.linspace(0.1, 0.4, 8)).comparison.p == 2 / 256
