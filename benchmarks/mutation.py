@@ -134,15 +134,17 @@ def main(arguments: Sequence[str]) -> int:
     reasons = tomllib.loads(REASONS.read_text(encoding="utf-8"))["survivor"] if REASONS.exists() else []
     total = lost = unexplained = 0
     start = time.monotonic()
+    needed = [path for path in imports if imports[path].intersection(names)]
+    limits_s = dict(zip(needed, _in_child(partial(_clean_times, needed)), strict=True))
     for name in names:
         # The module's own tests are the quickest to notice.
         own = f"test_{name.removeprefix('metrics.')}"
         tests = sorted(
-            (path for path in imports if name in imports[path]), key=lambda path: not path.stem.startswith(own)
+            (path for path in needed if name in imports[path]), key=lambda path: not path.stem.startswith(own)
         )
         found = list(mutants(name))
         picked = random.Random(0).sample(found, min(len(found), chosen.sample or len(found)))
-        survivors = _survivors(picked, tests, chosen.jobs) if tests else picked
+        survivors = _survivors(picked, {path: limits_s[path] for path in tests}, chosen.jobs) if tests else picked
         total, lost = total + len(picked), lost + len(survivors)
         killed, minutes = len(picked) - len(survivors), (time.monotonic() - start) / 60
         print(f"{name}: {killed} of {len(picked)} killed ({len(found)} possible), {minutes:.1f} min so far", flush=True)
@@ -162,9 +164,8 @@ def _same(known: dict[str, str], mutant: Mutant) -> bool:
     return (known["module"], known["before"], known["after"]) == (mutant.module, mutant.before, mutant.after)
 
 
-def _survivors(picked: list[Mutant], tests: list[Path], jobs: int) -> list[Mutant]:
-    """The mutants on which all tests pass."""
-    limits_s = dict(zip(tests, _in_child(partial(_clean_times, tests)), strict=True))
+def _survivors(picked: list[Mutant], limits_s: dict[Path, float], jobs: int) -> list[Mutant]:
+    """The mutants on which all of these tests pass, each of which takes so long as things are."""
     waiting, running, survivors = list(reversed(picked)), list[tuple[Mutant, BaseProcess]](), list[Mutant]()
     while waiting or running:
         while waiting and len(running) < jobs:

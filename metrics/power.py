@@ -85,8 +85,8 @@ def _mcnemar_power(n: int, changing: float, difference: float, alpha: float) -> 
     """Chance that p < alpha where this share of n pairs changes and the shares differ by `difference`."""
     from scipy.special import bdtr  # here, because it costs 0.1 s to import
 
-    # Beyond eight standard deviations nothing is left to sum.
-    expected, reach = n * changing, 8 * np.sqrt(n * changing * (1 - changing)) + 1
+    # Beyond eight standard deviations, each at most half of the root of n, nothing is left to sum.
+    expected, reach = n * changing, 4 * np.sqrt(n)
     fewest, most = max(1, int(expected - reach)), min(n, int(expected + reach))
     counts = np.arange(fewest, most + 1)
     chances = np.diff(bdtr(np.arange(fewest - 1.0, most + 1.0), n, changing))

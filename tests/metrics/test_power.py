@@ -64,6 +64,7 @@ def test_groups_count_as_one() -> None:
         ([], {}),
         ([0.1, 0.2, 0.3, 0.4, 0.5], {}),  # 2 of 32 sign patterns is p = 0.0625
         ([1.0] * 5, {"yes_no": True}),
+        ([1.0] * 5, {"yes_no": True, "alpha": 1 / 16}),  # p is 1 / 16, not below it
         ([0.0] * 50, {}),
         ([0.3] * 50, {}),
         ([0.1, 0.2, 0.3, 0.4, 0.5, 0.6], {"alpha": 0.03}),
