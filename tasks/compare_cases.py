@@ -1,7 +1,7 @@
 """The cases of two evaluations side by side: which they have in common, and which broke or were fixed."""
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -62,10 +62,10 @@ def headline(cases: pa.Table) -> pa.Table:
 
 def common(a: pa.Table, b: pa.Table) -> Pairs:
     """The cases that both have, in the order of the first."""
-    places = {case: place for place, case in enumerate(b["case_id"].to_pylist())}
-    both = [(at, places[case]) for at, case in enumerate(a["case_id"].to_pylist()) if case in places]
-    rows = np.array(both, dtype=np.int64).reshape(-1, 2)
-    return Pairs(a.take(pa.array(rows[:, 0])), b.take(pa.array(rows[:, 1])))
+    if a["case_id"].equals(b["case_id"]):
+        return Pairs(a, b)
+    places = pc.index_in(a["case_id"], value_set=b["case_id"].combine_chunks())
+    return Pairs(a.filter(pc.is_valid(places)), b.take(places.drop_null()))
 
 
 def changed_cases(pairs: Pairs, metrics: list[Metric]) -> Document:
@@ -96,19 +96,15 @@ def _moved(pairs: Pairs, metric: Metric) -> list[tuple[float, Document]]:
     gains: NDArray[np.float64] = (after - before) * (1 if metric.better == "higher" else -1)
     rows = np.flatnonzero(np.abs(np.nan_to_num(gains)) > FELL)
     ordered = rows[np.argsort(-np.abs(gains[rows]), kind="stable")]
-    ids, questions = (pairs.a[name].to_pylist() for name in ("case_id", "question"))
+    named = pairs.a.select(("case_id", "question")).take(pa.array(ordered)).to_pylist()
     return [
-        (float(gains[row]), _entry(ids[row], questions[row], before[row].item(), after[row].item(), metric=metric.name))
-        for row in ordered
+        (float(gains[row]), case | {"metric": metric.name, "before": before[row].item(), "after": after[row].item()})
+        for row, case in zip(ordered, named, strict=True)
     ]
 
 
 def _changed_status(pairs: Pairs) -> list[Document]:
-    names = ("case_id", "question", "status")
-    ids, questions, before = (pairs.a[name].to_pylist() for name in names)
-    rows = zip(ids, questions, before, pairs.b["status"].to_pylist(), strict=True)
-    return [_entry(*row) for row in rows if row[2] != row[3]]
-
-
-def _entry(case_id: str, question: str, before: Any, after: Any, **more: Any) -> Document:
-    return {"case_id": case_id, "question": question, **more, "before": before, "after": after}
+    changed = pairs.a.select(("case_id", "question")).append_column("before", pairs.a["status"])
+    changed = changed.append_column("after", pairs.b["status"])
+    entries: list[Document] = changed.filter(pc.not_equal(changed["before"], changed["after"])).to_pylist()
+    return entries

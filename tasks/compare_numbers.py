@@ -12,6 +12,7 @@ from metrics import classification, text
 from metrics.draws import Statistic
 from metrics.metric import Metric
 from metrics.paired import Number
+from tasks.score import answered, bleu_counts
 
 Floats = NDArray[np.float64]
 QUANTILES = {"p50": 0.5, "p95": 0.95}
@@ -111,7 +112,7 @@ def _share_of_status(status: str) -> Made:
 
 def _refused(cases: pa.Table) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Which cases were answered or refused, and which refused."""
-    said = np.array([answer is not None for answer in cases["answer"].to_pylist()], dtype=bool)
+    said = np.array(answered(cases), dtype=bool)
     return said, np.array([status == "sut_refusal" for status in cases["status"].to_pylist()], dtype=bool)
 
 
@@ -134,7 +135,7 @@ def _answerable_answered(answerable: bool, was_refused: bool) -> Made:
 
 
 def _corpus_bleu(cases: pa.Table) -> Floats:
-    counts = text.bleu_counts(cases["answer"].to_pylist(), cases["reference"].to_pylist())
+    counts = bleu_counts(cases)
     return _where(counts[:, 1] > 0, counts.astype(np.float64))
 
 

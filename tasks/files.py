@@ -50,6 +50,7 @@ def write_batches(tables: Iterable[pa.Table], path: Path, *, evaluation_id: str 
             raise ValueError(f"{path}: nothing to write")
         writer.close()
         _move(partial, path)
+        pa.default_memory_pool().release_unused()  # what this thread is done with would stay its own
     finally:
         partial.unlink(missing_ok=True)
 

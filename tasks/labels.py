@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from db.errors import InputError
 from db.sources import Corpus
@@ -16,6 +17,8 @@ Labels = dict[str, float]
 Unit = Literal["chunk", "page"]
 Note = dict[str, Any]
 GOOD, BAD = 5, 1
+AT_ONCE = 5_000
+"""Cases made from rows at a time: as Python objects they take several times the memory of a table."""
 
 
 def annotated_cases(source: str, questions: Sequence[Row], corpus: Corpus, unit: Unit) -> tuple[pa.Table, list[Note]]:
@@ -124,11 +127,31 @@ def _cases(
     source: str, questions: Sequence[Row], labels: Sequence[Labels], unit: Unit, pages: dict[str, str | None]
 ) -> tuple[pa.Table, list[Note]]:
     there = set(pages) if unit == "chunk" else set(pages.values())
-    kept = [{name: grade for name, grade in of.items() if name in there} for of in labels]
+
+    def some(rows: slice) -> pa.Table:
+        known = [{name: grade for name, grade in of.items() if name in there} for of in labels[rows]]
+        return _labelled(source, questions[rows], labels[rows], known, unit, pages)
+
+    starts = range(0, max(len(questions), 1), AT_ONCE)
+    cases = pa.concat_tables([some(slice(start, start + AT_ONCE)) for start in starts])
+    if pc.all(pc.equal(pc.list_flatten(cases["grades"]), 1.0), min_count=0).as_py():
+        cases = with_columns(cases, grades=[None] * len(cases))
+    stale = sum(map(len, labels)) - len(pc.list_flatten(cases["relevant"]))
+    return cases, [{"note": "stale labels", "n": stale}] if stale else []
+
+
+def _labelled(
+    source: str,
+    questions: Sequence[Row],
+    labels: Sequence[Labels],
+    kept: Sequence[Labels],
+    unit: Unit,
+    pages: dict[str, str | None],
+) -> pa.Table:
+    """Cases with all of their labels and those kept, which the corpus has."""
     states = [_state(*of, unit) for of in zip(labels, kept, questions, strict=True)]
-    graded = any(grade != 1 for known in kept for grade in known.values())
     ids = [question["question_id"] for question in questions]
-    cases = table(
+    return table(
         case_id=[f"{source}:{question_id}" for question_id in ids],
         question_id=ids,
         question=[question["question"] for question in questions],
@@ -139,10 +162,8 @@ def _cases(
         page=[_page(known, unit, pages) for known in kept],
         labelled=[[f"{name}={grade:g}" for name, grade in of.items()] for of in labels],
         relevant=[list(known) for known in kept],
-        grades=[list(known.values()) if graded else None for known in kept],
+        grades=[list(known.values()) for known in kept],
     )
-    stale = sum(map(len, labels)) - sum(map(len, kept))
-    return cases, [{"note": "stale labels", "n": stale}] if stale else []
 
 
 def _shown_page(rows: Iterable[Row]) -> Labels:

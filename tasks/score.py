@@ -19,6 +19,7 @@ from tasks.run import Run
 
 Floats = NDArray[np.float64]
 UNKNOWN = Interval(math.nan, math.nan)
+TEXTS_AT_ONCE = 10_000
 HIT_RATE, RECALL, PRECISION, NDCG = (1, 5, 10), (1, 3, 5, 10), (1, 3, 5, 10), (5, 10)
 
 
@@ -162,8 +163,8 @@ def _share(status: str) -> Callable[[pa.Table, int], Whole]:
 
 
 def _refusal_rate(cases: pa.Table, seed: int) -> Whole:
-    said = zip(cases["answer"].to_pylist(), cases["status"].to_pylist(), strict=True)  # a refusal is said too
-    refused = [None if answer is None else status == "sut_refusal" for answer, status in said]
+    said = zip(answered(cases), cases["status"].to_pylist(), strict=True)  # a refusal is said too
+    refused = [status == "sut_refusal" if answered else None for answered, status in said]
     return share(refused, cases["group"].to_pylist())
 
 
@@ -171,19 +172,27 @@ def _count(answerable: bool, refused: bool) -> Callable[[pa.Table, int], Whole]:
     """A cell of the answerable x answered matrix."""
 
     def count(cases: pa.Table, seed: int) -> Whole:
-        rows = zip(
-            cases["answerable"].to_pylist(), cases["answer"].to_pylist(), cases["status"].to_pylist(), strict=True
-        )
-        known = [
-            (can, status == "sut_refusal") for can, answer, status in rows if can is not None and answer is not None
-        ]
+        rows = zip(cases["answerable"].to_pylist(), answered(cases), cases["status"].to_pylist(), strict=True)
+        known = [(can, status == "sut_refusal") for can, answered, status in rows if can is not None and answered]
         return Whole(float(known.count((answerable, refused))) if known else math.nan, UNKNOWN, len(known))
 
     return count
 
 
+def answered(cases: pa.Table) -> list[bool]:
+    """Whether there is an answer, case by case."""
+    said: list[bool] = pc.is_valid(cases["answer"]).to_pylist()
+    return said
+
+
+def bleu_counts(cases: pa.Table) -> NDArray[np.int64]:
+    """What every case adds to corpus BLEU, as `metrics.text.bleu_counts` has it; few texts in memory at a time."""
+    some = (cases.slice(start, TEXTS_AT_ONCE) for start in range(0, max(len(cases), 1), TEXTS_AT_ONCE))
+    return np.vstack([text.bleu_counts(part["answer"].to_pylist(), part["reference"].to_pylist()) for part in some])
+
+
 def _corpus_bleu(cases: pa.Table, seed: int) -> Whole:
-    counts = text.bleu_counts(cases["answer"].to_pylist(), cases["reference"].to_pylist())
+    counts = bleu_counts(cases)
     has_reference = counts[:, 1] > 0
     scored = counts[has_reference]
     groups = [group for group, has in zip(cases["group"].to_pylist(), has_reference, strict=True) if has]
