@@ -41,6 +41,7 @@ def print_comparison(document: Document, language: str, *, slice_name: str | Non
             console.print(f"  {plain(part['part'])}: {plain(str(part['a']))} | {plain(str(part['b']))}")
     console.print(words["common"].format(n=document["n_common"]) if document["paired"] else words["unpaired"])
     console.print(_metrics(document, words))
+    _print_margins(console, document, words)
     _print_reasons(console, document, words)
     _print_noise(console, document, words)
     _print_cases(console, document["cases"], words)
@@ -118,6 +119,16 @@ def _metrics(document: Document, words: dict[str, str]) -> Table:
             f"[{colour}]{words[one['verdict']]}[/]",
         )
     return table
+
+
+def _print_margins(console: Console, document: Document, words: dict[str, str]) -> None:
+    """What the verdict of the headline metrics rests on, or of all where few were asked for."""
+    found = {name: one["margin"] for name, one in document["metrics"].items() if one["margin"] is not None}
+    headlines = HEADLINES[document["b"]["tier"]]
+    named = {name: margin for name, margin in found.items() if name in headlines or len(found) <= len(headlines)}
+    if named:
+        said = ", ".join(f"{name} ±{_number(name, margin)}" for name, margin in named.items())
+        console.print(words["margins"].format(margins=said), style="dim", soft_wrap=True)
 
 
 def _print_reasons(console: Console, document: Document, words: dict[str, str]) -> None:

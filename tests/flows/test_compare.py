@@ -1,6 +1,7 @@
 """`yarus compare` as people and scripts use it: a night with itself, two retrievers, and what is refused."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,17 @@ def test_people_get_a_table_and_a_verdict_in_words(
         assert word in shown
     last = " ".join(shown.split("\n\n")[-1].split())
     assert ("hit_rate@1" in last) and ("245" in last)
+
+
+@pytest.mark.parametrize(("only", "named"), [((), ("hit_rate@1", "mrr", "ndcg@10")), (("recall@1",), ("recall@1",))])
+def test_the_margins_behind_the_verdicts_are_said(
+    at_home: Path, retrievers: tuple[str, str], only: tuple[str, ...], named: tuple[str, ...]
+) -> None:
+    words = [word for name in only for word in ("--metric", name)]
+    found = json.loads(run(*retrievers, *words, "--json").stdout)["metrics"]
+    shown = run(*retrievers, *words, language="en").stdout
+    (line,) = (line for line in shown.splitlines() if line.startswith("A difference does not matter within"))
+    assert re.findall(r"(\S+) ±([\d.]+)", line) == [(name, f"{found[name]['margin']:.3f}") for name in named]
 
 
 def test_one_metric_and_one_slice(at_home: Path, retrievers: tuple[str, str]) -> None:
