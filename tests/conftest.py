@@ -78,10 +78,12 @@ Yarus = Callable[..., Ran]
 
 
 class CommandLine:
-    """`yarus` in processes of their own, on one home."""
+    """`yarus` in processes of their own, on one home; without a server every flow starts and stops its own."""
 
-    def __init__(self, home: Path) -> None:
-        self.home = home
+    FLOWS = ("run", "sweep", "robustness")
+
+    def __init__(self, home: Path, server: Callable[[], dict[str, str]] = dict) -> None:
+        self.home, self.server = home, server
 
     def __call__(self, *words: str, env: dict[str, str] | None = None, ok: bool = True) -> Ran:
         """Runs a command to its end; with `ok` it must have succeeded, with exit code 0."""
@@ -94,9 +96,10 @@ class CommandLine:
     def start(self, *words: str, env: dict[str, str] | None = None, script: str | None = None) -> subprocess.Popen[str]:
         """Starts a command, or Python code that has the command's words in sys.argv."""
         program = ["-c", script] if script else ["-m", "flows"]
+        server = self.server() if words and words[0] in self.FLOWS else {}
         return subprocess.Popen(
             [sys.executable, *program, *words],
-            env=environment(self.home) | (env or {}),
+            env=environment(self.home) | server | (env or {}),
             cwd=self.home,  # no .env and no module of the project's is found here by chance
             text=True,
             stdout=subprocess.PIPE,
@@ -132,16 +135,34 @@ def engine(home: Path) -> Iterator[Engine]:
 @pytest.fixture
 def at_home(home: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The shared home, set as YARUS_HOME for this process too, where nothing else is set."""
-    for name in [name for name in os.environ if name.startswith("YARUS_")]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("YARUS_HOME", str(home))
-    monkeypatch.chdir(home)
+    _go_home(home, monkeypatch)
     return home
 
 
+@pytest.fixture(scope="module")
+def at_home_for_module(home: Path, engine: Engine) -> Iterator[Path]:
+    """The same for fixtures of a module."""
+    with pytest.MonkeyPatch.context() as patch:
+        _go_home(home, patch)
+        yield home
+
+
+def _go_home(home: Path, patch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("YARUS_")]:
+        patch.delenv(name)
+    patch.setenv("YARUS_HOME", str(home))
+    patch.chdir(home)
+
+
 @pytest.fixture(scope="session")
-def yarus(home: Path) -> CommandLine:
-    """The command line on the shared home."""
+def yarus(home: Path, request: pytest.FixtureRequest) -> CommandLine:
+    """The command line on the shared home, and for flows on the shared Prefect server."""
+    return CommandLine(home, lambda: request.getfixturevalue("prefect_server"))
+
+
+@pytest.fixture(scope="session")
+def yarus_alone(home: Path) -> CommandLine:
+    """The command line on the shared home, as a user has it who runs no Prefect server."""
     return CommandLine(home)
 
 

@@ -18,7 +18,9 @@ from db import embedded
 from db.engine import own
 from tests.conftest import environment
 
-PATIENCE_S = 150
+PATIENCE_S = 200
+# The worker looks often, and no run is submitted long before its time: those of a schedule would refuse one another.
+SOON = {"PREFECT_WORKER_QUERY_SECONDS": "1", "PREFECT_WORKER_PREFETCH_SECONDS": "1"}
 Document = dict[str, Any]
 
 
@@ -36,7 +38,7 @@ class Serve:
         ports = ("--port", str(self.port), "--report-port", str(self.report_port))
         self.process = subprocess.Popen(
             [sys.executable, "-m", "flows", "serve", *ports, *options],
-            env=environment(home) | {"PREFECT_WORKER_QUERY_SECONDS": "1"} | variables,
+            env=environment(home) | SOON | variables,
             cwd=home,
             text=True,
             stdout=subprocess.PIPE,

@@ -10,9 +10,10 @@ from deployments.pages import served
 from tests.deployments.conftest import free_port
 
 
-@pytest.fixture
-def port(at_home: Path, tmp_path: Path) -> Iterator[int]:
+@pytest.fixture(scope="module")
+def port(at_home_for_module: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     """Pages of a folder that has a report, a hidden file, and a link that leads out."""
+    tmp_path = tmp_path_factory.mktemp("pages")
     folder = tmp_path / "reports"
     folder.mkdir()
     (tmp_path / "secret.txt").write_text("s3cret")

@@ -40,7 +40,7 @@ def answering(version: str) -> Iterator[str]:
             pass
 
     with HTTPServer(("127.0.0.1", 0), Answers) as server:
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))  # which it stops within
         thread.start()
         yield f"http://127.0.0.1:{server.server_port}/api"
         server.shutdown()

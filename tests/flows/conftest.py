@@ -63,16 +63,16 @@ def state_of(server: Mapping[str, str], flow_run_id: str) -> str:
 
 
 @pytest.fixture(scope="session")
-def by_fulltext(yarus: CommandLine, xquad_source: str) -> Document:
+def by_fulltext(yarus_alone: CommandLine, xquad_source: str) -> Document:
     """XQuAD-ru by PostgreSQL's text search, on a Prefect server of the run's own."""
-    return yarus("run", "tier1", "--source", xquad_source, "--retriever", "fulltext", "--json").json
+    return yarus_alone("run", "tier1", "--source", xquad_source, "--retriever", "fulltext", "--json").json
 
 
 @pytest.fixture(scope="session")
-def two_at_once(yarus: CommandLine, xquad_source: str) -> list[Document]:
+def two_at_once(yarus_alone: CommandLine, xquad_source: str) -> list[Document]:
     """XQuAD-ru by the lexical vectors, twice at the same time on one home, each with a Prefect server of its own."""
     command = Command(("run", "tier1", "--source", xquad_source, "--retriever", "dense", "--json"))
-    both = together(yarus, {"first": command, "second": command})
+    both = together(yarus_alone, {"first": command, "second": command})
     assert [ran.code for ran in both.values()] == [0, 0], both
     return [json.loads(ran.out) for ran in both.values()]
 

@@ -3,7 +3,9 @@
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +17,10 @@ from db.errors import DatabaseUnavailable, InputError
 from db.sources import loaded
 from flows.__main__ import cli, main
 from tasks.models.embedders import Lexical
+from tasks.report import as_json
 from tests.conftest import CommandLine, Ran, environment
 from tests.flows.conftest import Command, together
+from tests.judged import evaluate
 
 SECRET = "s3cret"
 CLOSED = f"postgresql://someone:{SECRET}@127.0.0.1:1/there"
@@ -72,12 +76,30 @@ WRONG: dict[str, tuple[tuple[str, ...], dict[str, str], int, tuple[str, ...]]] =
 }
 
 
+IN_PROCESSES = ("unknown command", "unknown source", "unreachable database", "file that is not UTF-8")
+
+
+def here(words: tuple[str, ...], env: Mapping[str, str] = {}) -> Ran:
+    """What a command leaves that is run by `main` in this process, without the seconds that it takes to start one."""
+    out, err = StringIO(), StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+        patch.setattr(sys, "argv", ["yarus", *words])
+        patch.setattr(signal, "signal", lambda *_: None)  # the tests keep theirs
+        for name, value in env.items():
+            patch.setenv(name, value)
+        with pytest.raises(SystemExit) as ended:
+            main()
+    return Ran(out.getvalue(), err.getvalue(), int(ended.value.code or 0))
+
+
 @pytest.fixture(scope="module")
-def wrong(yarus: CommandLine, xquad_source: str) -> dict[str, Ran]:
+def wrong(yarus: CommandLine, at_home_for_module: Path, xquad_source: str) -> dict[str, Ran]:
     (yarus.home / "truncated.json").write_text('{"data": [{"title": "x", "para', encoding="utf-8")
     (yarus.home / "cp1251.json").write_bytes('{"data": "Привет"}'.encode("cp1251"))
     (yarus.home / "other.json").write_text("{}", encoding="utf-8")
-    return together(yarus, {name: Command(words, env) for name, (words, env, _, _) in WRONG.items()})
+    given = {name: (words, env) for name, (words, env, _, _) in WRONG.items()}
+    others = {name: here(*given[name]) for name in given if name not in IN_PROCESSES}
+    return others | together(yarus, {name: Command(*given[name]) for name in IN_PROCESSES})
 
 
 @pytest.mark.parametrize("name", WRONG)
@@ -104,18 +126,14 @@ def refused(ran: Ran, code: int, words: tuple[str, ...]) -> None:
     ],
 )
 def test_no_error_looks_like_an_invalid_result(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], problem: Exception, code: int, said: str
+    monkeypatch: pytest.MonkeyPatch, problem: Exception, code: int, said: str
 ) -> None:
     def fail() -> None:
         raise problem
 
     monkeypatch.setitem(cli.commands, "broken", click.Command("broken", callback=fail))
-    monkeypatch.setattr(sys, "argv", ["yarus", "broken"])
-    monkeypatch.setattr(signal, "signal", lambda *_: None)  # the tests keep theirs
-    with pytest.raises(SystemExit) as ended:
-        main()
-    message = capsys.readouterr().err
-    assert (ended.value.code, said in message, SECRET in message) == (code, True, False)
+    ran = here(("broken",))
+    assert (ran.code, said in ran.err, SECRET in ran.err) == (code, True, False)
 
 
 @pytest.mark.parametrize("name", ["truncated", "cp1251", "other", "absent"])
@@ -178,19 +196,36 @@ DIFFERENT: dict[str, tuple[tuple[str, ...], dict[str, str], int, tuple[str, ...]
 }
 
 
+BY_COMMAND = ("missing table", "vectors of mixed dimension", "mapped")
+
+
+def evaluated(env: Mapping[str, str]) -> Ran:
+    """What the evaluation's own steps come to in this process; the exit codes are those that `main` has for errors."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in env.items():
+            patch.setenv(name, value)
+        try:
+            return Ran(as_json(evaluate("tier1", source="production")), "", 0)
+        except InputError as error:
+            return Ran("", str(error), 2)
+
+
 @pytest.fixture(scope="module")
 def in_production(
-    yarus: CommandLine, production: Callable[..., str], locked_out: str, prefect_server: dict[str, str]
+    yarus: CommandLine, at_home_for_module: Path, production: Callable[..., str], locked_out: str
 ) -> dict[str, Ran]:
-    commands = {}
     words = ("run", "tier1", "--source", "production", "--json")
-    for number, (name, (statements, env, _, _)) in enumerate(DIFFERENT.items()):
-        url = production(f"different_{number}", *statements)
-        commands[name] = Command(words, {"YARUS_SOURCE_URL": url} | env | prefect_server)
-    commands["unreachable"] = Command(words, {"YARUS_SOURCE_URL": CLOSED} | prefect_server)
-    commands["refusing"] = Command(words, {"YARUS_SOURCE_URL": locked_out} | prefect_server)
-    commands["refusing, our own"] = Command(("runs",), {"YARUS_DATABASE_URL": locked_out})
-    return together(yarus, commands)
+    variables = {
+        name: {"YARUS_SOURCE_URL": production(f"different_{number}", *statements)} | env
+        for number, (name, (statements, env, _, _)) in enumerate(DIFFERENT.items())
+    }
+    others = {name: evaluated(variables[name]) for name in variables if name not in BY_COMMAND}
+    refusals = {
+        "unreachable": here(words, {"YARUS_SOURCE_URL": CLOSED}),
+        "refusing": here(words, {"YARUS_SOURCE_URL": locked_out}),
+        "refusing, our own": here(("runs",), {"YARUS_DATABASE_URL": locked_out}),
+    }
+    return others | refusals | together(yarus, {name: Command(words, variables[name]) for name in BY_COMMAND})
 
 
 @pytest.mark.parametrize("name", [name for name, row in DIFFERENT.items() if row[2]])
@@ -334,11 +369,9 @@ def test_help_needs_neither_prefect_nor_numpy(home: Path) -> None:
     assert run.stdout.strip() == "[]"
 
 
-def test_every_command_explains_itself(yarus: CommandLine) -> None:
-    from flows.__main__ import cli
-
+def test_every_command_explains_itself() -> None:
     names = [*cli.commands]
-    ran = together(yarus, {name: Command((name, "--help")) for name in names})
+    ran = {name: here((name, "--help")) for name in names}
     for name in names:
         assert ran[name].code == 0
         assert "Usage:" in ran[name].out

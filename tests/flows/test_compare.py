@@ -97,7 +97,7 @@ def test_the_margins_behind_the_verdicts_are_said(
     found = json.loads(run(*retrievers, *words, "--json").stdout)["metrics"]
     shown = run(*retrievers, *words, language="en").stdout
     (line,) = (line for line in shown.splitlines() if line.startswith("A difference does not matter within"))
-    assert re.findall(r"(\S+) ±([\d.]+)", line) == [(name, f"{found[name]['margin']:.3f}") for name in named]
+    assert re.findall(r"(\S+) ±(\d+\.\d+)", line) == [(name, f"{found[name]['margin']:.3f}") for name in named]
 
 
 def test_one_metric_and_one_slice(at_home: Path, retrievers: tuple[str, str]) -> None:

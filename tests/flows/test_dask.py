@@ -1,6 +1,5 @@
 """Batches on a Dask cluster in processes of their own: the figures of a local run, whoever dies."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -26,17 +25,6 @@ UNTIMED = ("latency_ms", "tokens_in", "tokens_out", "cost_usd")
 @pytest.fixture(scope="module")
 def source(at_home_for_module: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
     return load(tmp_path_factory.mktemp("dask"), "scaled_out", [question(i) for i in range(CASES)])
-
-
-@pytest.fixture(scope="module")
-def at_home_for_module(home: Path, engine: Engine) -> Iterator[Path]:
-    """The shared home, as `at_home` sets it for one test."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name in [name for name in os.environ if name.startswith("YARUS_")]:
-            patch.delenv(name)
-        patch.setenv("YARUS_HOME", str(home))
-        patch.chdir(home)
-        yield home
 
 
 def words(source: str) -> tuple[str, ...]:
@@ -134,12 +122,12 @@ def bucket() -> Iterator[dict[str, str]]:
 
 @pytest.mark.timeout(240)
 def test_a_cluster_of_this_machine_and_an_object_store_for_work_and_results(
-    yarus: CommandLine, source: str, local: Document, bucket: dict[str, str]
+    yarus_alone: CommandLine, source: str, local: Document, bucket: dict[str, str]
 ) -> None:
     import s3fs
 
     places = {"YARUS_WORK": "s3://yarus/work", "YARUS_RESULTS": "s3://yarus/results"}
-    found = yarus(*words(source), "--runner", "dask", env=bucket | places).json  # on a Prefect server of its own
+    found = yarus_alone(*words(source), "--runner", "dask", env=bucket | places).json  # on a Prefect server of its own
     assert found["parquet"].startswith("s3://yarus/results/tier=tier2/")
     for name in QUALITY:
         assert found["metrics"][name] == local["metrics"][name], name

@@ -35,9 +35,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("block", RUN, ids=lambda block: f"{block.page} {block.commands[0]}")
-def test_a_block_of_commands(block: Block, night: dict[str, Document], home: Path, folder: Path) -> None:
+def test_a_block_of_commands(
+    block: Block, night: dict[str, Document], home: Path, folder: Path, prefect_server: dict[str, str]
+) -> None:
     """An evaluation that the page names stands for the night's of that tier, `last` for its last one."""
-    variables = environment(home)
+    variables = environment(home) | prefect_server
     variables["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{variables['PATH']}"
     for command in block.commands:
         named = NAMED.sub(lambda found: str(night[found[1]]["evaluation_id"]), command.replace(".venv/bin/", ""))

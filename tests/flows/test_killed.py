@@ -16,7 +16,6 @@ from db.tables import evaluation, evaluation_batch, evaluation_metric
 from tests.conftest import CommandLine, Ran
 from tests.flows.conftest import Command, Document, together
 
-Server = dict[str, str]
 QUALITY = ("hit_rate@1", "mrr", "recall@10", "ndcg@10")
 
 # The command line with one function changed: the process kills itself at that moment, as kill -9 would.
@@ -58,6 +57,7 @@ KILLED_AT = {
     "the metrics are there, the work is not cleared": {"module": "shutil", "function": "rmtree"},
 }
 FINISHED = "the metrics are there, the work is not cleared"
+PART = ("--limit", "400")  # four batches
 
 
 def words(source: str, *more: str) -> tuple[str, ...]:
@@ -87,9 +87,15 @@ def source(yarus: CommandLine, xquad_ru: Path) -> str:
 
 
 @pytest.fixture(scope="module")
-def whole(yarus: CommandLine, source: str, prefect_server: Server) -> Document:
+def whole(yarus: CommandLine, source: str) -> Document:
     """The evaluation that nobody stopped."""
-    return yarus(*words(source), env=prefect_server).json
+    return yarus(*words(source)).json
+
+
+@pytest.fixture(scope="module")
+def part(yarus: CommandLine, source: str) -> Document:
+    """The same for some of the questions."""
+    return yarus(*words(source, *PART)).json
 
 
 @pytest.fixture(autouse=True)
@@ -108,12 +114,12 @@ def consistent(engine: Engine, home: Path) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def killed(yarus: CommandLine, engine: Engine, source: str, prefect_server: Server) -> dict[str, str]:
+def killed(yarus: CommandLine, engine: Engine, source: str) -> dict[str, str]:
     """The ids of evaluations that killed themselves, by moment; the label of their system tells them apart."""
     commands = {}
     for moment, change in KILLED_AT.items():
         script = SUICIDE.format(**{"when": "True", "before": "", "signal": "SIGKILL"} | change)
-        commands[moment] = Command(words(source), prefect_server | {"YARUS_SUT_LABEL": moment}, script)
+        commands[moment] = Command(words(source, *PART), {"YARUS_SUT_LABEL": moment}, script)
     left = together(yarus, commands)
     assert {ran.code for ran in left.values()} == {-signal.SIGKILL}, left
     with engine.connect() as connection:
@@ -122,24 +128,22 @@ def killed(yarus: CommandLine, engine: Engine, source: str, prefect_server: Serv
 
 
 @pytest.fixture(scope="module")
-def resumed(
-    yarus: CommandLine, home: Path, killed: dict[str, str], prefect_server: Server
-) -> dict[str, tuple[Document, list[Path], Ran]]:
+def resumed(yarus: CommandLine, home: Path, killed: dict[str, str]) -> dict[str, tuple[Document, list[Path], Ran]]:
     """What the journal said of each, what was left in the results, and what resuming came to."""
-    shown = {moment: yarus("show", name, "--json").json for moment, name in killed.items()}
+    shown = together(yarus, {moment: Command(("show", name, "--json")) for moment, name in killed.items()})
     left = {moment: files(home, name) for moment, name in killed.items()}
     again = {
-        moment: Command(("run", "tier1", "--resume", name, "--json"), prefect_server)
+        moment: Command(("run", "tier1", "--resume", name, "--json"))
         for moment, name in killed.items()
         if moment != FINISHED
     }
     ran = together(yarus, again) | {FINISHED: Ran("", "", 0)}
-    return {moment: (shown[moment], left[moment], ran[moment]) for moment in KILLED_AT}
+    return {moment: (shown[moment].json, left[moment], ran[moment]) for moment in KILLED_AT}
 
 
 @pytest.mark.parametrize("moment", [moment for moment in KILLED_AT if moment != FINISHED])
 def test_killed_and_resumed_it_comes_to_the_same(
-    resumed: dict[str, tuple[Document, list[Path], Ran]], home: Path, whole: Document, moment: str
+    resumed: dict[str, tuple[Document, list[Path], Ran]], home: Path, part: Document, moment: str
 ) -> None:
     shown, left, ran = resumed[moment]
     assert (shown["state"], shown["metrics"]) == ("failed", {})
@@ -149,30 +153,30 @@ def test_killed_and_resumed_it_comes_to_the_same(
     again = ran.json
     assert (again["evaluation_id"], again["state"], again["error"]) == (shown["evaluation_id"], "completed", None)
     for same in ("comparability_key", "case_set_hash", "n_cases", "statuses", "coverage", "notes"):
-        assert again[same] == whole[same], same
+        assert again[same] == part[same], same
     for name in QUALITY:
-        assert again["metrics"][name] == whole["metrics"][name], name
+        assert again["metrics"][name] == part["metrics"][name], name
     columns = ["question_id", "retrieved", "relevant", *QUALITY]
-    assert pq.read_table(again["parquet"], columns=columns).equals(pq.read_table(whole["parquet"], columns=columns))
+    assert pq.read_table(again["parquet"], columns=columns).equals(pq.read_table(part["parquet"], columns=columns))
     assert files(home, again["evaluation_id"]) == [Path(again["parquet"])]
 
 
 def test_killed_after_the_last_word_it_is_finished(
-    resumed: dict[str, tuple[Document, list[Path], Ran]], whole: Document
+    resumed: dict[str, tuple[Document, list[Path], Ran]], part: Document
 ) -> None:
     shown, left, _ = resumed[FINISHED]
     assert (shown["state"], left) == ("completed", [Path(shown["parquet"])])
-    assert shown["metrics"]["mrr"] == whole["metrics"]["mrr"]
+    assert shown["metrics"]["mrr"] == part["metrics"]["mrr"]
 
 
 @pytest.mark.parametrize("kill", [signal.SIGINT, signal.SIGTERM])
 def test_stopped_it_says_how_to_go_on(
-    yarus: CommandLine, home: Path, engine: Engine, source: str, prefect_server: Server, whole: Document, kill: int
+    yarus: CommandLine, home: Path, engine: Engine, source: str, whole: Document, kill: int
 ) -> None:
-    process = yarus.start(*words(source), env=prefect_server)
+    process = yarus.start(*words(source))
     wait_for_a_batch(engine, source, process)
     process.send_signal(kill)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=240)
     row, batches, _ = newest(engine, source)
     assert out == ""
     assert row["state"] == "cancelled", err
@@ -181,13 +185,13 @@ def test_stopped_it_says_how_to_go_on(
     assert "Traceback" not in err
     assert process.returncode == 130
     assert 0 < batches < 12
-    resumed = yarus("run", "tier1", "--resume", row["id"], "--json", env=prefect_server).json
+    resumed = yarus("run", "tier1", "--resume", row["id"], "--json").json
     assert resumed["metrics"]["mrr"] == whole["metrics"]["mrr"]
 
 
 def wait_for_a_batch(engine: Engine, source: str, process: "subprocess.Popen[str]") -> None:
     """Until the newest evaluation runs and has a finished batch."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while time.monotonic() < deadline and process.poll() is None:
         row, batches, _ = newest(engine, source)
         if row["state"] == "running" and batches:
@@ -197,16 +201,16 @@ def wait_for_a_batch(engine: Engine, source: str, process: "subprocess.Popen[str
 
 
 def test_a_living_evaluation_cannot_be_resumed_nor_is_it_buried(
-    yarus: CommandLine, engine: Engine, source: str, prefect_server: Server, whole: Document
+    yarus: CommandLine, engine: Engine, source: str, whole: Document
 ) -> None:
-    process = yarus.start(*words(source), env=prefect_server)
+    process = yarus.start(*words(source))
     wait_for_a_batch(engine, source, process)
     os.kill(process.pid, signal.SIGSTOP)
     row, _, _ = newest(engine, source)
     assert yarus("show", row["id"], "--json").json["state"] == "running"
-    refused = yarus("run", "tier1", "--resume", row["id"], env=prefect_server, ok=False)
+    refused = yarus("run", "tier1", "--resume", row["id"], ok=False)
     os.kill(process.pid, signal.SIGCONT)
-    assert process.communicate(timeout=60)[1] == ""
+    assert process.communicate(timeout=240)[1] == ""
     assert process.returncode == 0
     assert refused.code == 2
     assert f"evaluation {row['id']} is running in another process" in refused.err
@@ -214,19 +218,17 @@ def test_a_living_evaluation_cannot_be_resumed_nor_is_it_buried(
 
 
 def test_a_finished_evaluation_is_never_changed(
-    yarus: CommandLine, engine: Engine, source: str, prefect_server: Server, whole: Document
+    yarus: CommandLine, engine: Engine, source: str, whole: Document
 ) -> None:
     before = Path(whole["parquet"]).read_bytes()
-    refused = yarus("run", "tier1", "--resume", whole["evaluation_id"], env=prefect_server, ok=False)
+    refused = yarus("run", "tier1", "--resume", whole["evaluation_id"], ok=False)
     assert refused.code == 2
     assert "is finished" in refused.err
     assert yarus("show", whole["evaluation_id"], "--json").json == whole
     assert Path(whole["parquet"]).read_bytes() == before
 
 
-def test_the_database_fails_in_the_middle(
-    yarus: CommandLine, engine: Engine, source: str, prefect_server: Server, whole: Document
-) -> None:
+def test_the_database_fails_in_the_middle(yarus: CommandLine, engine: Engine, source: str, whole: Document) -> None:
     """The connection is cut in the middle of a statement, as by a restart of the server."""
     cut = "arguments[0].connect().exec_driver_sql('SELECT pg_terminate_backend(pg_backend_pid())')"
     script = SUICIDE.format(
@@ -236,8 +238,8 @@ def test_the_database_fails_in_the_middle(
         signal="SIGKILL",
         before=f"arguments[2] == 2 and {cut}",
     )
-    process = yarus.start(*words(source), env=prefect_server, script=script)
-    _, err = process.communicate(timeout=60)
+    process = yarus.start(*words(source, *PART), script=script)
+    _, err = process.communicate(timeout=240)
     row, _, _ = newest(engine, source)
     assert (process.returncode, row["state"]) == (3, "failed"), err
     assert "Traceback" not in err
