@@ -84,7 +84,8 @@ EN = {
     "no difference shown": "no difference shown",
     "inconclusive": "inconclusive",
     "not compared": "Not compared",
-    "margins": "A difference does not matter within: {margins}. No difference shown: the whole interval is within (all: --json).",
+    "margins": "A difference does not matter within: {margins}. No difference shown: the whole interval is within "
+    "(all: --json).",
     "noise": "By themselves, with nothing changed, they move by: {bands}",
     "broke": "Broke by {metric}: {n}",
     "fixed": "Fixed by {metric}: {n}",
