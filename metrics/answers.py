@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 from unicodedata import normalize
 
 import numpy as np
@@ -24,15 +24,15 @@ def semantic_similarity(hypotheses: ArrayLike, references: ArrayLike) -> Floats:
     Raises:
         ValueError: different shapes, an infinite number.
     """
-    given, expected = np.asarray(hypotheses, dtype=np.float64), np.asarray(references, dtype=np.float64)
+    given, expected = _vectors(hypotheses), _vectors(references)
     if given.shape != expected.shape or given.ndim != 2:
         raise ValueError(
             f"hypotheses are {given.shape} but references {expected.shape}; give one vector a case of each"
         )
     if np.isinf(given).any() or np.isinf(expected).any():
         raise ValueError("vectors must be finite, or NaN where there is none; got an infinite number")
-    lengths = np.linalg.norm(given, axis=1) * np.linalg.norm(expected, axis=1)
-    cosines = (given * expected).sum(axis=1) / np.where(lengths > 0, lengths, np.nan)
+    lengths = np.sqrt(_products(given, given) * _products(expected, expected))
+    cosines = _products(given, expected) / np.where(lengths > 0, lengths, np.nan)
     return np.asarray(np.clip(cosines, -1.0, 1.0))
 
 
@@ -54,6 +54,16 @@ def exact_match(answers: Sequence[Sequence[str | None]]) -> Floats:
         if isinstance(repeats, str):
             raise TypeError(f"answers[{question}] is one text, {repeats!r}; give a list of answers")
     return np.array([_equal_pairs([text for text in repeats if text is not None]) for repeats in answers], np.float64)
+
+
+def _vectors(given: ArrayLike) -> NDArray[Any]:
+    vectors = np.asarray(given)
+    return vectors if vectors.dtype == np.float32 else vectors.astype(np.float64)
+
+
+def _products(one: NDArray[Any], other: NDArray[Any]) -> Floats:
+    """The inner product of each pair of rows, added up in float64 without a copy of them in it."""
+    return np.asarray(np.einsum("ij,ij->i", one, other, dtype=np.float64))
 
 
 def _equal_pairs(texts: list[str]) -> float:

@@ -62,9 +62,7 @@ def score_similarity(run: Run, cases: pa.Table) -> pa.Table:
     similarity = np.full(len(cases), np.nan)
     if both:
         vectors = _vectors([side for number in both for side in pairs[number]])
-        left, right = vectors[0::2], vectors[1::2]
-        usable = (np.linalg.norm(left, axis=1) > 0) & (np.linalg.norm(right, axis=1) > 0)
-        similarity[np.array(both)[usable]] = answers.semantic_similarity(left[usable], right[usable])
+        similarity[both] = answers.semantic_similarity(vectors[0::2], vectors[1::2])
     return with_columns(cases, semantic_similarity=similarity)
 
 
