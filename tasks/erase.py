@@ -18,7 +18,7 @@ from db.errors import InputError, ResultsUnavailable
 from db.sources import Source, read_questions, snapshot
 from tasks import files
 from tasks.connect import source as source_of
-from tasks.prune import in_results, work_folder
+from tasks.prune import in_results, work_folders
 from tasks.run import bury_the_dead
 from tasks.settings import settings
 from tasks.shared_work import clear
@@ -93,7 +93,8 @@ def erase(engine: Engine, found: Found, *, dry_run: bool) -> dict[str, Any]:
     nothing = not (found.question_ids or theirs)
     paying = set() if nothing else theirs | {row["id"] for row in found.evaluations if row["parquet"] is None}
     hashes = {hashlib.sha256(text.encode("utf-8", "replace")).digest() for text in found.texts}
-    folders = [] if nothing else [folder for row in found.evaluations if (folder := work_folder(row["id"])).exists()]
+    places = [] if nothing else [folder for row in found.evaluations for folder in work_folders(row["id"])]
+    folders = [folder for folder in places if folder.exists()]
     reports = list(_reports(theirs))
     document: dict[str, Any] = {
         "user": found.user,

@@ -19,7 +19,7 @@ from tasks.gate_rules import read_policy
 from tasks.parameters import Parameters
 from tasks.run import Run
 from tasks.settings import settings
-from tasks.shared_work import clear
+from tasks.shared_work import clear, given
 
 UNITS = {"h": "hours", "d": "days", "w": "weeks"}
 FOLDER = re.compile(r"\w+-\d{8}-\d{6}-[0-9a-f]{4}")
@@ -35,8 +35,8 @@ class Plan:
     """Reason -> evaluations that are old and stay."""
     elsewhere: list[RowMapping]
     """Old too, but their files are not in YARUS_RESULTS: another home's, of which this one may be a copy."""
-    folders: list[Path]
-    """Working folders of evaluations that are gone or finished."""
+    folders: list[str]
+    """Evaluations that are gone or finished and whose working folders are there."""
     calls_before: datetime | None
     """Replies of language models older than this go too, with vectors that nobody uses; None: none."""
 
@@ -65,7 +65,7 @@ def plan(
         InputError: a gate file cannot be read, or pins an evaluation that there is none of.
     """
     before = datetime.now(UTC) - (older_than or timedelta())
-    folders = _folders()  # before the rows: the row of an evaluation is there before its folder
+    here, elsewhere = _working()  # before the rows: the row of an evaluation is there before its folder
     rows = retention.evaluations(engine)
     known = [*gates, *filter(None, [settings().gate_file])]
     pinned = {journal.find(engine, name)["id"] for gate in known for name in read_policy(gate).baselines.values()}
@@ -82,7 +82,7 @@ def plan(
     going = [row for row in old if not any(row["id"] in ids for ids in staying.values())]
     gone = {row["id"] for row in going}
     needed = {row["id"] for row in rows if row["id"] not in gone and row["state"] not in journal.FINISHED}
-    stale = [folder for folder in folders if folder.name not in needed]
+    stale = sorted((here | elsewhere & {row["id"] for row in rows}) - needed)
     away = [row for row in going if not in_results(row)]
     return Plan(
         [row for row in going if in_results(row)],
@@ -102,9 +102,9 @@ def prune(engine: Engine, chosen: Plan, *, dry_run: bool) -> dict[str, Any]:
         `dry_run`.
     """
     skipped = [] if dry_run else [row["id"] for row in chosen.evaluations if not _removed(engine, row)]
-    for folder in () if dry_run else chosen.folders:
-        if folder.name not in skipped:
-            shutil.rmtree(folder, ignore_errors=True)
+    for evaluation_id in () if dry_run else chosen.folders:
+        if evaluation_id not in skipped:
+            _remove_work(evaluation_id)
     going = [row["id"] for row in chosen.evaluations if row["id"] not in skipped]
     document: dict[str, Any] = {"evaluations": going, "skipped": skipped, "kept": chosen.kept}
     document["elsewhere"] = {row["id"]: row["parquet"] for row in chosen.elsewhere}
@@ -133,16 +133,27 @@ def age(text: str) -> timedelta:
     return timedelta(**{UNITS[parsed[2]]: int(parsed[1])})
 
 
-def work_folder(evaluation_id: str) -> Path:
-    """The working folder of an evaluation, whether it is there or not."""
-    return Run(evaluation_id, "tier1", Parameters()).work
+def work_folders(evaluation_id: str) -> list[Path]:
+    """Where the working folder of an evaluation may be, there or not: YARUS_WORK need not be what it was then."""
+    home, now = (root / evaluation_id for root in _roots())
+    return [home] if now == home else [home, now]
 
 
-def _folders() -> list[Path]:
-    """The working folders of evaluations."""
-    work = work_folder("any").parent
-    there = sorted(work.iterdir()) if work.is_dir() else []
-    return [folder for folder in there if folder.is_dir() and FOLDER.fullmatch(folder.name)]
+def _roots() -> tuple[Path, Path]:
+    """The folder of working folders in our home, and the one that is in use now: the same, or one that others share."""
+    return settings().home.absolute() / "work", Run("any", "tier1", Parameters()).work.parent
+
+
+def _working() -> tuple[set[str], set[str]]:
+    """The evaluations that have a working folder in our home; and those in YARUS_WORK, which may be others' too."""
+    home, now = ({folder.name for folder in root.glob("*/")} for root in _roots())
+    return {name for name in home if FOLDER.fullmatch(name)}, now | given()
+
+
+def _remove_work(evaluation_id: str) -> None:
+    for folder in work_folders(evaluation_id):
+        shutil.rmtree(folder, ignore_errors=True)
+    clear(evaluation_id)
 
 
 def _removed(engine: Engine, row: RowMapping) -> bool:
@@ -154,6 +165,6 @@ def _removed(engine: Engine, row: RowMapping) -> bool:
             return False
         path = row["parquet"] and present(row["parquet"])
         remove(path or place(settings().results_root, row["tier"], row["id"], row["started_at"]))
-        clear(row["id"])
+        _remove_work(row["id"])
         retention.forget(engine, row["id"])
     return True

@@ -48,6 +48,12 @@ def fetch(evaluation_id: str, folder: Path, *, batches: bool) -> None:
             partial.unlink(missing_ok=True)
 
 
+def given() -> set[str]:
+    """The evaluations that have a folder on the store."""
+    work = settings().work
+    return set(_names(work)) if work and "://" in work else set()
+
+
 def clear(evaluation_id: str) -> None:
     """Removes a finished evaluation's folder from the store."""
     root = _root(evaluation_id)

@@ -1,11 +1,13 @@
 """Retention: what goes, what stays, and that a kill in the middle is finished by the same command."""
 
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import pytest
 from sqlalchemy import Engine, insert, select, text
 
@@ -167,9 +169,42 @@ def test_a_kill_between_file_and_row_is_finished_by_the_same_command(
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(pruning.retention, "forget", killed)
         prune(apart, planned, dry_run=False)
-    assert {name: len(left) for name, left in there(apart, place).items()} == {"rows": 2, "files": 1, "folders": 2}
+    assert {name: len(left) for name, left in there(apart, place).items()} == {"rows": 2, "files": 1, "folders": 1}
     prune(apart, plan(apart, older_than=LONG_AGO, everything=True), dry_run=False)
     assert there(apart, place) == {"rows": set(), "files": set(), "folders": set()}
+
+
+def test_work_in_a_folder_that_others_share_goes_where_it_is_known_to_be_ours(
+    make: Make, apart: Engine, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever YARUS_WORK was when it was left: in our home, or in the folder that is set now."""
+    old, finished, unfinished = make("aaaa"), make("bbbb", days=1), make("cccc", "failed", days=1)
+    shared, lost, strange = place / "shared", "tier1-20200101-000000-eeee", "tier1-20200101-000000-ffff"
+    for name in (old, finished, unfinished, strange):
+        (shared / name).mkdir(parents=True)
+    (place / "work" / lost).mkdir()
+    monkeypatch.setenv("YARUS_WORK", str(shared))
+    planned = plan(apart, older_than=LONG_AGO, everything=True)
+    assert planned.folders == [old, finished, lost]
+    assert prune(apart, planned, dry_run=False)["folders"] == 3
+    assert {path.name for path in shared.iterdir()} == {unfinished, strange}  # another home's, for all that we know
+    assert {path.name for path in (place / "work").iterdir()} == {unfinished}
+
+
+def test_work_that_was_left_on_a_store_goes_too(
+    make: Make, apart: Engine, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, finished, unfinished = make("aaaa"), make("bbbb", days=1), make("cccc", "failed", days=1)
+    strange, store = "tier1-20200101-000000-ffff", fsspec.filesystem("memory")
+    for name in (old, finished, unfinished, strange):
+        store.pipe(f"/of_prune/{name}/cases.parquet", b"cases")
+    shutil.rmtree(place / "work" / finished)
+    monkeypatch.setenv("YARUS_WORK", "memory://of_prune")
+    planned = plan(apart, older_than=LONG_AGO, everything=True)
+    assert planned.folders == [old, finished]
+    prune(apart, planned, dry_run=False)
+    assert {path.split("/")[2] for path in store.find("/of_prune")} == {unfinished, strange}
+    assert there(apart, place)["folders"] == {"cccc"}
 
 
 def test_old_replies_and_vectors_that_nobody_uses_go_if_wanted(make: Make, apart: Engine, place: Path) -> None:
