@@ -98,7 +98,7 @@ class QuantileOfDraws:
         m = len(values)
         there = len(np.unique(codes))
         # Near the ends counts are not normal but Poisson's, whose tail is longer by half of the square.
-        reach = int(m * (_FAR * np.sqrt(quantile * (1 - quantile) / there) + _FAR**2 / 2 / there)) + 2
+        reach = int(m * (_FAR * np.sqrt(quantile * (1 - quantile) / there) + _FAR**2 / 2 / there))
         self._window = slice(max(0, int(m * quantile) - reach), min(m, int(m * quantile) + reach))
         before = slice(0, self._window.start)
         counts = (
@@ -125,7 +125,7 @@ class QuantileOfDraws:
         lower = np.floor(place + 1e-9)
         found = [self._values[window.start + self._nth(upto, nth)] for nth in (lower, lower + 1)]
         between = np.maximum(place - lower, 0.0)
-        return np.where(size < 0.5, np.nan, found[0] + between * (found[1] - found[0]))
+        return np.where(size == 0, np.nan, found[0] + between * (found[1] - found[0]))
 
     def _nth(self, upto: Floats, nth: Floats) -> Ints:
         """Where in the window the nth value (from 0) of each draw stands."""

@@ -45,7 +45,7 @@ def cluster_similarities(vectors: ArrayLike, labels: Iterable[Hashable]) -> Floa
     matrix, codes, sizes = _clustered(vectors, labels)
     sums = _cluster_sums(matrix, codes, len(sizes), 1 / vector_lengths(matrix))
     pairs = np.where(sizes > 1, sizes * (sizes - 1.0), np.nan)
-    return np.asarray(np.clip((_squares(sums) - sizes) / pairs, -1, 1))
+    return np.asarray(np.minimum((_squares(sums) - sizes) / pairs, 1))  # rounding may lead above
 
 
 def intra_cluster_similarity(vectors: ArrayLike, labels: Iterable[Hashable]) -> float:
@@ -235,7 +235,7 @@ def mean_pairwise_distance(vectors: ArrayLike) -> float:
         ValueError: a vector that is zero, NaN or infinite.
     """
     matrix = as_matrix(vectors)
-    return 1 - intra_cluster_similarity(matrix, [0] * len(matrix))
+    return 1 - intra_cluster_similarity(matrix, ["all"] * len(matrix))
 
 
 def mean_defined(values: Floats) -> float:

@@ -283,7 +283,8 @@ def _permutation(pairs: Mapping[str, Pair], units: int, seed: int, count: int) -
             moved = totals[:, places[name]]
             if name in quantiles:
                 before, after = quantiles[name]
-                out[name][rows] = after(swapped, moved[:, 2:]) - before(swapped, moved[:, :2])
+                of_before, of_after = np.hsplit(moved, 2)
+                out[name][rows] = after(swapped, of_after) - before(swapped, of_before)
             else:
                 out[name][rows] = pair.statistic(sums[name][1] - moved) - pair.statistic(sums[name][0] + moved)
     return out

@@ -71,7 +71,7 @@ def _detectable_share(n: int, changed: int, alpha: float, power: float) -> float
 
     As many pairs change as did here, or as many as the difference itself needs.
     """
-    if _mcnemar_power(n, 1.0, 1.0, alpha) < power:
+    if not (_most_against(n, alpha) >= 0).any():  # not even if all change for the better
         return UNDEFINED
     low, high = 0.0, 1.0
     while high - low > 1e-6:
@@ -95,7 +95,7 @@ def _mcnemar_power(n: int, changing: float, difference: float, alpha: float) -> 
     return float((chances * found).sum())
 
 
-@lru_cache(maxsize=16)
+@lru_cache
 def _most_against(n: int, alpha: float) -> Floats:
     """For 1..n changes, the largest number of them against the trend with which they are still significant."""
     from scipy.special import bdtr, bdtrik

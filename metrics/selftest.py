@@ -14,8 +14,8 @@ from metrics import agreement, classification, dialogue, embedding, retrieval, s
 
 SENTENCE = ["Стипендию назначают приказом ректора"]
 REVERSED = ["ректора приказом назначают стипендию"]
-# The first hit stands at rank 3; three of the four relevant ids are never found.
-GAINS, FOUND = retrieval.gain_matrix([["a", "b", "c"]], [{"c", "x", "y", "z"}], depth=3)
+# The hits stand at ranks 2 and 3; two of the four relevant ids are never found.
+GAINS, FOUND = retrieval.gain_matrix([["a", "b", "c"]], [{"b", "c", "y", "z"}], depth=3)
 VECTORS = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
 TOLERANCE = 1e-9
 
@@ -59,18 +59,18 @@ CHECKS = (
     Check("wer", "the reversed text", 1, lambda: text.wer(REVERSED, SENTENCE)),
     Check("rouge1", "й written with a combining mark", 1, lambda: text.rouge1(["\u0438\u0306 да"], ["й да"])),
     Check("perplexity", "ten equally likely words", 10, lambda: text.perplexity([[-log(10)]])),
-    Check("hit_rate@1", "a first hit at rank 3", 0, lambda: retrieval.hit_rate(GAINS, k=1)),
-    Check("hit_rate@3", "a first hit at rank 3", 1, lambda: retrieval.hit_rate(GAINS, k=3)),
-    Check("mrr", "a first hit at rank 3", 1 / 3, lambda: retrieval.reciprocal_rank(GAINS)),
-    Check("recall@3", "one found of four", 1 / 4, lambda: retrieval.recall(GAINS, FOUND, k=3)),
-    Check("precision@3", "one relevant of three", 1 / 3, lambda: retrieval.precision(GAINS, k=3)),
-    # A gain of 1/2 at rank 3, of 1 + 1/log2(3) + 1/2 that there could be.
-    Check("ndcg@3", "one of four, at rank 3", 1 / (3 + 2 / log2(3)), lambda: retrieval.ndcg(GAINS, FOUND, k=3)),
+    Check("hit_rate@1", "a first hit at rank 2", 0, lambda: retrieval.hit_rate(GAINS, k=1)),
+    Check("hit_rate@3", "a first hit at rank 2", 1, lambda: retrieval.hit_rate(GAINS, k=3)),
+    Check("mrr", "a first hit at rank 2", 1 / 2, lambda: retrieval.reciprocal_rank(GAINS)),
+    Check("recall@3", "two found of four", 1 / 2, lambda: retrieval.recall(GAINS, FOUND, k=3)),
+    Check("precision@3", "two relevant of three", 2 / 3, lambda: retrieval.precision(GAINS, k=3)),
+    # All but the first rank, whose gain would be 1, the others' are 1/log2(3) and 1/2.
+    Check("ndcg@3", "hits at ranks 2 and 3", 1 - 1 / (1.5 + 1 / log2(3)), lambda: retrieval.ndcg(GAINS, FOUND, k=3)),
     Check("silhouette_score", "separate clusters", 1, lambda: embedding.silhouette(VECTORS, list("aabb"))),
     Check("silhouette_score", "mixed clusters", -1 / 2, lambda: embedding.silhouette(VECTORS, list("abab"))),
     Check("inter_cluster_dist", "sides 1", 2**0.5, lambda: embedding.inter_cluster_distance(VECTORS, list("aabb"))),
     Check("weighted_kappa", "equal scores", 1, lambda: agreement.weighted_kappa([0, 0.5, 1], [0, 0.5, 1])),
-    Check("mcc", "right decisions", 1, lambda: classification.mcc(classification.Counts(3, 0, 2, 0))),
+    Check("mcc", "five right of seven", 5 / 12, lambda: classification.mcc(classification.Counts(3, 1, 2, 1))),
     Check("context_preservation", "a question repeated", 1, lambda: dialogue.context_preservation(VECTORS[:2], "dd")),
     # As statsmodels has it; five signs that agree are 2 patterns in 32.
     Check("wilson_interval", "8 of 10", 0.49016247153664, lambda: statistics.wilson_interval(8, 10).low),

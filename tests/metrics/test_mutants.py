@@ -5,7 +5,13 @@ import pytest
 from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 from sklearn.neighbors import NearestNeighbors
 
-from metrics.embedding import effective_dimensionality, nearest_neighbour_distances, silhouette
+from metrics.dialogue import context_by_dialog
+from metrics.embedding import (
+    cluster_similarities,
+    effective_dimensionality,
+    nearest_neighbour_distances,
+    silhouette,
+)
 from metrics.retrieval import gain_matrix, ndcg
 from metrics.text import bleu, bleu_counts, chrf, perplexity, rouge, rouge_all, score_bleu, tokenize
 
@@ -22,6 +28,24 @@ def test_few_texts_of_many_dimensions_need_no_table_of_dimensions() -> None:
     vectors = np.zeros((9, 8_000))
     vectors[range(8), range(8)] = 1
     assert effective_dimensionality(vectors) == effective_dimensionality(vectors[:, :8])
+
+
+@pytest.mark.parametrize("neighbours", [1, 2, 20])
+def test_the_nearest_are_the_nearest(neighbours: int) -> None:
+    vectors = np.random.default_rng(2).normal(size=(300, 8))
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    nearest = np.sort(1 - unit @ unit.T, axis=1)[:, 1 : neighbours + 1]
+    ours = nearest_neighbour_distances(vectors, neighbours=neighbours)
+    np.testing.assert_allclose(ours, nearest.mean(axis=1), rtol=0, atol=1e-9)
+
+
+def test_rounding_leads_no_similarity_out_of_its_range() -> None:
+    for vector in np.random.default_rng(3).normal(size=(300, 1, 5)):
+        three = np.repeat(vector, 3, axis=0)
+        assert cluster_similarities(three, "aaa")[0] == pytest.approx(1)
+        assert cluster_similarities(three, "aaa")[0] <= 1
+        assert context_by_dialog(three, "ddd")[0] <= 1
+        assert context_by_dialog(three * [[1], [-1], [1]], "ddd")[0] >= -1
 
 
 def test_copies_of_a_text_have_no_distance_however_many_they_are() -> None:

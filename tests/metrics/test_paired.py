@@ -174,6 +174,8 @@ def test_two_pairs_have_an_interval_and_a_p() -> None:
     found = one(a=np.array([0.1, 0.2]), b=np.array([0.3, 0.5])).comparison
     assert found.p == 0.5
     assert found.interval == pytest.approx((0.2, 0.3))
+    yes_no = one(a=np.array([0.0, 0.0]), b=np.array([1.0, 1.0])).comparison
+    assert (yes_no.p, yes_no.method) == (0.5, "exact McNemar, Newcombe 10")
 
 
 def test_few_pairs_have_every_swap_tried() -> None:

@@ -35,7 +35,7 @@ def test_a_metric_out_of_range_or_without_a_value_is_found(monkeypatch: pytest.M
     monkeypatch.setattr(retrieval, "ndcg", lambda *_, **__: np.array([1.2]))
     monkeypatch.setattr(text, "bleu", lambda *_: np.array([np.nan]))
     found = {(finding.metric, finding.of): finding.got for finding in self_test()}
-    assert found["ndcg@3", "one of four, at rank 3"] == 1.2
+    assert found["ndcg@3", "hits at ranks 2 and 3"] == 1.2
     assert np.isnan(found["bleu", "the reversed text"])
 
 
