@@ -14,11 +14,11 @@ import pyarrow.parquet as pq
 import pytest
 from sqlalchemy import Engine
 
-from db.errors import InputError
+from db.errors import InputError, ResultsUnavailable
 from tasks import export as exports
 from tasks.cases import table
 from tasks.export import _csv, export, mlflow_name
-from tests.conftest import CommandLine, environment
+from tests.conftest import CommandLine, environment, here
 from tests.judged import cases_of, load, question
 from tests.runs import real_users
 
@@ -115,7 +115,7 @@ def test_a_lost_file_is_said(engine: Engine, tmp_path: Path, at_home: Path) -> N
     load(tmp_path, "of_export_lost", [question(i) for i in range(3)])
     lost = real_users(source="of_export_lost")
     Path(lost["parquet"]).unlink()
-    with pytest.raises(InputError, match="cannot be read"):
+    with pytest.raises(ResultsUnavailable, match="cannot be read"):
         export(engine, lost["evaluation_id"], tmp_path / "a.csv")
 
 
@@ -160,7 +160,7 @@ def test_without_mlflow_it_says_how_to_get_it(
     "words",
     [(), ("--to", "a.csv", "--mlflow"), ("--mlflow", "--metrics"), ("--to", "a.csv", "--tracking-uri", "x")],
 )
-def test_what_does_not_go_together(yarus: CommandLine, words: tuple[str, ...]) -> None:
-    ran = yarus("export", "last", *words, ok=False)
+def test_what_does_not_go_together(at_home: Path, words: tuple[str, ...]) -> None:
+    ran = here("export", "last", *words)
     assert ran.code == 2
     assert "--" in ran.err
