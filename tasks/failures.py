@@ -17,6 +17,7 @@ its status says what happened.
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from metrics.table import METRICS
 from tasks.cases import MEASURED, with_columns
@@ -62,7 +63,7 @@ def failures(cases: pa.Table) -> dict[str, Any]:
         `counts` by failure, and `fix_first`: the ids of up to five cases.
     """
     kept = ("case_id", "failure", "relevant", "retrieved", "e2e_score")
-    failed = [case for case in cases.select(kept).to_pylist() if case["failure"] is not None]
+    failed = cases.select(kept).filter(pc.is_valid(cases["failure"])).to_pylist()
     counts = {name: sum(case["failure"] == name for case in failed) for name in FAILURES}
     failed.sort(key=_urgency)
     return {"counts": counts, "fix_first": [case["case_id"] for case in failed[:SHOWN]]}

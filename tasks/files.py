@@ -50,7 +50,6 @@ def write_batches(tables: Iterable[pa.Table], path: Path, *, evaluation_id: str 
             raise ValueError(f"{path}: nothing to write")
         writer.close()
         _move(partial, path)
-        pa.default_memory_pool().release_unused()  # what this thread is done with would stay its own
     finally:
         partial.unlink(missing_ok=True)
 
@@ -151,6 +150,7 @@ def parquet(
 
     Arrow's own threads hold memory of their own, and now and then abort a program that ends while they do.
     """
+    pa.default_memory_pool().release_unused()  # what is done with, before more is read
     with pq.ParquetFile(file, pre_buffer=False, page_checksum_verification=True) as stored:
         names = columns or [name for name in stored.schema_arrow.names if name not in without]
         if group is None:

@@ -128,7 +128,8 @@ def _finish(run: Run, measure: Measure) -> dict[str, Any]:
     file = run.work / f"{run.id}.parquet"
     write_batches(_batches(run), file, evaluation_id=run.id)
     # All at once, so without texts that no metric is made of; only where the judge is judged do its replies count.
-    cases = parquet(file, without=(*LONG, "question", "labelled", *(() if run.tier == "judge" else ("judge_raw",))))
+    unread = ("question", "labelled", "distances", *(() if run.tier == "judge" else ("judge_raw",)))
+    cases = parquet(file, without=(*LONG, *unread))
     row = journal.find(engine, run.id)
     parts = comparability(run, row["case_set_hash"])
     key = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]

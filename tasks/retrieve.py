@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from prefect import task
 
 from db import journal
@@ -96,8 +97,9 @@ def unknown_ids(run: Run, cases: pa.Table) -> list[Note]:
     if "retrieved" not in cases.column_names:
         return []
     pages = pages_of(read_stored_corpus(run))
-    there = pages.keys() if run.resolved["unit"] == "chunk" else set(pages.values())
-    unknown = sum(found not in there for ids in cases["retrieved"].to_pylist() for found in ids or ())
+    there = pages.keys() if run.resolved["unit"] == "chunk" else set(pages.values()) - {None}
+    retrieved = pc.list_flatten(cases["retrieved"])
+    unknown = len(retrieved) - pc.sum(pc.is_in(retrieved, value_set=pa.array(there, pa.string())), min_count=0).as_py()
     return [{"note": "unknown ids", "n": unknown}] if unknown else []
 
 

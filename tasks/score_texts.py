@@ -12,6 +12,7 @@ from tasks.run import Run
 from tasks.settings import settings
 
 ROUNDING = 1e-6
+PAIRS_AT_ONCE = 500  # embedded, so that few vectors are in memory
 
 
 def score_texts(run: Run, cases: pa.Table) -> pa.Table:
@@ -60,9 +61,10 @@ def score_similarity(run: Run, cases: pa.Table) -> pa.Table:
     pairs = list(zip(cases["answer"].to_pylist(), cases["reference"].to_pylist(), strict=True))
     both = [number for number, pair in enumerate(pairs) if all(pair)]
     similarity = np.full(len(cases), np.nan)
-    if both:
-        vectors = _vectors([side for number in both for side in pairs[number]])
-        similarity[both] = answers.semantic_similarity(vectors[0::2], vectors[1::2])
+    for start in range(0, len(both), PAIRS_AT_ONCE):
+        some = both[start : start + PAIRS_AT_ONCE]
+        vectors = _vectors([side for number in some for side in pairs[number]])
+        similarity[some] = answers.semantic_similarity(vectors[0::2], vectors[1::2])
     return with_columns(cases, semantic_similarity=similarity)
 
 
