@@ -85,6 +85,9 @@ def shared_ngrams(texts: Encoded, owner: IntArray, *, order: int) -> IntArray:
     key, key_bits = np.repeat(rows.astype(np.uint64), sizes), m.bit_length()
     done = 0
     while done < order:
+        if done:  # too long for one key: what is packed so far becomes its rank
+            key = np.unique(key, return_inverse=True)[1].astype(np.uint64)
+            key_bits = int(key.max()).bit_length()
         upto = min(order, done + (_KEY_BITS - side_bits - key_bits) // width)
         for k in range(done, upto):
             key <<= np.uint64(width)
@@ -92,9 +95,6 @@ def shared_ngrams(texts: Encoded, owner: IntArray, *, order: int) -> IntArray:
         ordered = np.sort((key << np.uint64(side_bits)) | side)
         counts[:, done:upto] = _count_prefixes(ordered, row_starts, upto - done, width, side_bits, int(sides.max()))
         done = upto
-        if done < order:  # too long for one key: what is packed so far becomes its rank
-            key = np.unique(key, return_inverse=True)[1].astype(np.uint64)
-            key_bits = int(key.max()).bit_length()
     return counts
 
 

@@ -1,0 +1,40 @@
+"""Shared n-grams, counted by sorting packed integers, against counting them one by one."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from metrics.ngrams import encode_tokens, shared_ngrams
+from metrics.tokenizers import END
+
+
+def ngrams(tokens: list[str], n: int) -> Counter[tuple[str, ...]]:
+    return Counter(tuple(tokens[start : start + n]) for start in range(len(tokens) - n + 1))
+
+
+@pytest.mark.parametrize("references", [1, 3, 9])
+@pytest.mark.parametrize("words", [2, 17, 30, 5_000])
+def test_shared_ngrams_are_those_counted_one_by_one(references: int, words: int) -> None:
+    """From two words to more than two fit into one key, over several keys, with one reference and with many."""
+    generator = np.random.default_rng(words)
+    cases, order = 5, 13
+    common = generator.integers(0, words, 40)
+
+    def text() -> list[str]:
+        own = np.where(generator.random(40) < 0.1, generator.integers(0, words, 40), common)
+        return [str(word) for word in own[: generator.integers(0, 41)]]
+
+    hypotheses = [text() for _ in range(cases)]
+    expected = [[text() for _ in range(references)] for _ in range(cases)]
+    flat = [*hypotheses, *(one for several in expected for one in several)]
+    encoded = encode_tokens([token for tokens in flat for token in (*tokens, END)])
+    naive = np.zeros((cases, order), dtype=int)
+    for case in range(cases):
+        for n in range(1, order + 1):
+            most: Counter[tuple[str, ...]] = Counter()
+            for one in expected[case]:
+                most |= ngrams(one, n)
+            naive[case, n - 1] = (ngrams(hypotheses[case], n) & most).total()
+    found = shared_ngrams(encoded, np.repeat(np.arange(cases), references), order=order)
+    np.testing.assert_array_equal(found, naive)
