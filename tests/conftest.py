@@ -7,8 +7,9 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import redirect_stderr, redirect_stdout, suppress
+from io import StringIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -105,6 +106,24 @@ class CommandLine:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )
+
+
+def here(*words: str, env: Mapping[str, str] | None = None) -> Ran:
+    """What a command leaves that is run in this process, at home, without the second that a process takes to start.
+
+    For what ends before Prefect is started: refusals, above all.
+    """
+    from flows.__main__ import main
+
+    out, err = StringIO(), StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+        patch.setattr(sys, "argv", ["yarus", *words])
+        patch.setattr(signal, "signal", lambda *_: None)  # the tests keep theirs
+        for name, value in (env or {}).items():
+            patch.setenv(name, value)
+        with pytest.raises(SystemExit) as ended:
+            main()
+    return Ran(out.getvalue(), err.getvalue(), int(ended.value.code or 0))
 
 
 def environment(home: Path) -> dict[str, str]:

@@ -17,7 +17,7 @@ from tasks.compare import compare
 from tasks.noise import floors, noise
 from tasks.parameters import Tier2, Tier3
 from tasks.trend import trend
-from tests.conftest import CommandLine
+from tests.conftest import CommandLine, here
 from tests.histories import source_name, with_cases
 from tests.judged import evaluate, load, question, roles, rows_of, use, value
 from tests.tasks.conftest import Chaos, says, scores
@@ -121,12 +121,12 @@ def test_what_makes_no_pair(judge: Chaos, engine: Engine, tmp_path: Path, monkey
         evaluate("tier3", again=name)
 
 
-def test_a_night_with_an_anchor(yarus: CommandLine, night: dict[str, Document]) -> None:
+def test_a_night_with_an_anchor(at_home: Path, yarus: CommandLine, night: dict[str, Document]) -> None:
     anchor = night["tier3"]["evaluation_id"]
     document = yarus("run", "nightly", "--tiers", "ux", "--anchor", anchor, "--json").json
     assert [evaluation["tier"] for evaluation in document["evaluations"]] == ["ux", "tier3"]
     assert document["evaluations"][1]["system"]["anchor"] == anchor
-    refused = yarus("run", "nightly", "--tiers", "ux", "--anchor", night["tier1"]["evaluation_id"], ok=False)
+    refused = here("run", "nightly", "--tiers", "ux", "--anchor", night["tier1"]["evaluation_id"])
     assert (refused.code, "name one of tier2 or tier3" in refused.err) == (2, True)
 
 

@@ -17,6 +17,7 @@ from tasks.parameters import TIERS
 from tasks.report import summary, together
 from tasks.run import Run
 from tests.conftest import CommandLine
+from tests.judged import evaluate
 
 Document = dict[str, Any]
 TIERS_WITH_BATCHES = [tier for tier in TIERS if tier not in ("tier0", "ux")]
@@ -100,10 +101,8 @@ def test_the_verdict_has_its_sentences_and_at_most_ten_cases(
         assert f"(http://reports:1/{document['evaluation_id']}.html)" in text
 
 
-def test_the_change_is_that_since_the_evaluation_before(
-    yarus: CommandLine, engine: Engine, prefect_server: dict[str, str]
-) -> None:
-    before, again = (yarus("run", "tier1", "--json", env=prefect_server).json for _ in range(2))
+def test_the_change_is_that_since_the_evaluation_before(at_home: Path, engine: Engine) -> None:
+    before, again = (evaluate("tier1") for _ in range(2))
     changes = changes_since(engine, again)
     assert changes["since"]["ru"] == before["started_at"][:10]
     assert (

@@ -1,11 +1,8 @@
 """The command line with bad input: exit code, words that name value, place and way out, never a traceback."""
 
-import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
-from contextlib import redirect_stderr, redirect_stdout
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +12,10 @@ from sqlalchemy import Engine, inspect
 
 from db.errors import DatabaseUnavailable, InputError
 from db.sources import loaded
-from flows.__main__ import cli, main
+from flows.__main__ import cli
 from tasks.models.embedders import Lexical
 from tasks.report import as_json
-from tests.conftest import CommandLine, Ran, environment
+from tests.conftest import CommandLine, Ran, environment, here
 from tests.flows.conftest import Command, together
 from tests.judged import evaluate
 
@@ -79,27 +76,14 @@ WRONG: dict[str, tuple[tuple[str, ...], dict[str, str], int, tuple[str, ...]]] =
 IN_PROCESSES = ("unknown command", "unknown source", "unreachable database", "file that is not UTF-8")
 
 
-def here(words: tuple[str, ...], env: Mapping[str, str] = {}) -> Ran:
-    """What a command leaves that is run by `main` in this process, without the seconds that it takes to start one."""
-    out, err = StringIO(), StringIO()
-    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
-        patch.setattr(sys, "argv", ["yarus", *words])
-        patch.setattr(signal, "signal", lambda *_: None)  # the tests keep theirs
-        for name, value in env.items():
-            patch.setenv(name, value)
-        with pytest.raises(SystemExit) as ended:
-            main()
-    return Ran(out.getvalue(), err.getvalue(), int(ended.value.code or 0))
-
-
 @pytest.fixture(scope="module")
 def wrong(yarus: CommandLine, at_home_for_module: Path, xquad_source: str) -> dict[str, Ran]:
     (yarus.home / "truncated.json").write_text('{"data": [{"title": "x", "para', encoding="utf-8")
     (yarus.home / "cp1251.json").write_bytes('{"data": "Привет"}'.encode("cp1251"))
     (yarus.home / "other.json").write_text("{}", encoding="utf-8")
-    given = {name: (words, env) for name, (words, env, _, _) in WRONG.items()}
-    others = {name: here(*given[name]) for name in given if name not in IN_PROCESSES}
-    return others | together(yarus, {name: Command(*given[name]) for name in IN_PROCESSES})
+    given = {name: Command(words, env) for name, (words, env, _, _) in WRONG.items()}
+    others = {name: here(*given[name].words, env=given[name].env) for name in given if name not in IN_PROCESSES}
+    return others | together(yarus, {name: given[name] for name in IN_PROCESSES})
 
 
 @pytest.mark.parametrize("name", WRONG)
@@ -132,7 +116,7 @@ def test_no_error_looks_like_an_invalid_result(
         raise problem
 
     monkeypatch.setitem(cli.commands, "broken", click.Command("broken", callback=fail))
-    ran = here(("broken",))
+    ran = here("broken")
     assert (ran.code, said in ran.err, SECRET in ran.err) == (code, True, False)
 
 
@@ -221,9 +205,9 @@ def in_production(
     }
     others = {name: evaluated(variables[name]) for name in variables if name not in BY_COMMAND}
     refusals = {
-        "unreachable": here(words, {"YARUS_SOURCE_URL": CLOSED}),
-        "refusing": here(words, {"YARUS_SOURCE_URL": locked_out}),
-        "refusing, our own": here(("runs",), {"YARUS_DATABASE_URL": locked_out}),
+        "unreachable": here(*words, env={"YARUS_SOURCE_URL": CLOSED}),
+        "refusing": here(*words, env={"YARUS_SOURCE_URL": locked_out}),
+        "refusing, our own": here("runs", env={"YARUS_DATABASE_URL": locked_out}),
     }
     return others | refusals | together(yarus, {name: Command(words, variables[name]) for name in BY_COMMAND})
 
@@ -327,15 +311,12 @@ def test_conditions_choose_cases(
     assert cases_where(engine, name, conditions)["case_id"].to_pylist() == wanted
 
 
-def test_a_file_that_is_gone_is_named_and_no_fault_of_the_user(
-    at_home: Path, in_production: dict[str, Ran], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_that_is_gone_is_named_and_no_fault_of_the_user(at_home: Path, in_production: dict[str, Ran]) -> None:
     document = in_production["mapped"].json
     Path(document["parquet"]).unlink()
-    monkeypatch.setattr(sys, "argv", ["yarus", "cases", document["evaluation_id"]])
-    with pytest.raises(SystemExit, match=r"^3$"):
-        main()
-    assert f"its file {document['parquet']} cannot be read: No such file" in capsys.readouterr().err
+    ran = here("cases", document["evaluation_id"])
+    assert ran.code == 3
+    assert f"its file {document['parquet']} cannot be read: No such file" in ran.err
 
 
 @pytest.mark.parametrize("form", [(), ("--json",)])
@@ -371,7 +352,7 @@ def test_help_needs_neither_prefect_nor_numpy(home: Path) -> None:
 
 def test_every_command_explains_itself() -> None:
     names = [*cli.commands]
-    ran = {name: here((name, "--help")) for name in names}
+    ran = {name: here(name, "--help") for name in names}
     for name in names:
         assert ran[name].code == 0
         assert "Usage:" in ran[name].out

@@ -13,7 +13,7 @@ from flows.__main__ import cli
 from tasks.compare import compare
 from tasks.compare_numbers import NOT_COMPARED
 from tasks.parameters import TIERS
-from tests.conftest import CommandLine
+from tests.conftest import here
 from tests.judged import evaluate
 
 Night = dict[str, dict[str, Any]]
@@ -109,10 +109,8 @@ def test_one_metric_and_one_slice(at_home: Path, retrievers: tuple[str, str]) ->
     assert "длина вопроса" not in shown
 
 
-def test_what_is_refused_has_exit_code_2(
-    yarus: CommandLine, at_home: Path, retrievers: tuple[str, str], night: Night
-) -> None:
-    refused = yarus("compare", retrievers[0], night["real_users"]["evaluation_id"], ok=False)
+def test_what_is_refused_has_exit_code_2(at_home: Path, retrievers: tuple[str, str], night: Night) -> None:
+    refused = here("compare", retrievers[0], night["real_users"]["evaluation_id"])
     assert (refused.code, refused.out) == (2, "")
     assert 'tier is "tier1" and "real_users"' in refused.err
     for words, said in (

@@ -15,7 +15,7 @@ from statsmodels.stats.multitest import multipletests
 from tasks.arms import HEADLINE
 from tasks.pages.over import pages
 from tasks.sweep import sweeps
-from tests.conftest import CommandLine, Ran
+from tests.conftest import CommandLine, Ran, here
 from tests.judged import chance, metric_of, passages, question, texts
 from tests.tasks.conftest import JSON, Chaos, http, says, scores
 
@@ -226,16 +226,16 @@ def test_resumed_it_makes_what_is_missing_and_no_call_twice(swept: Swept, yarus:
     assert Counter(request["model"] for request in fresh) == {MISSING: QUESTIONS}
 
 
-def test_what_cannot_be_swept_is_said_at_once(yarus: CommandLine, source: str) -> None:
+def test_what_cannot_be_swept_is_said_at_once(at_home: Path) -> None:
     wrong = {("--retrievers", "dense,fultext"): "did you mean 'fulltext'", ("--resume", "none"): "no sweep 'none'"}
     for words, said in wrong.items():
-        ran = yarus("sweep", *words, ok=False)
+        ran = here("sweep", *words)
         assert (ran.code, said in ran.err, ran.out) == (2, True, ""), ran
 
 
-def test_robustness_by_one_command(yarus: CommandLine, prefect_server: dict[str, str], engine: Engine) -> None:
+def test_robustness_by_one_command(yarus: CommandLine) -> None:
     words = ("--kinds", "lower,layout,paraphrase", "--tiers", "tier1", "--limit", "60", "--json")
-    found = yarus("robustness", *words, env=prefect_server).json
+    found = yarus("robustness", *words).json
     kinds = found["tiers"]["tier1"]
     assert kinds["layout"]["n_changed"] > 50
     assert kinds["layout"]["metrics"]["mrr"]["difference"] < -0.2, "the lexical vectors know no other letters"

@@ -18,7 +18,7 @@ from db.tables import call, embedding, evaluation, nightly_verdict
 from tasks import prune as pruning
 from tasks.prune import age, plan, prune
 from tasks.run import Run
-from tests.conftest import CommandLine
+from tests.conftest import CommandLine, here
 
 Make = Callable[..., str]
 LONG_AGO = timedelta(days=400)
@@ -283,8 +283,8 @@ def test_from_the_command_line_it_asks_first(make: Make, yarus: CommandLine, apa
         ("--user", "1", "--source", "samlpe", "--dry-run"),
     ],
 )
-def test_what_it_refuses(yarus: CommandLine, words: tuple[str, ...]) -> None:
-    ran = yarus("prune", *words, ok=False)
+def test_what_it_refuses(at_home: Path, words: tuple[str, ...]) -> None:
+    ran = here("prune", *words)
     assert ran.code == 2
     assert ran.err.strip()
     assert "Traceback" not in ran.err
