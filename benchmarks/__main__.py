@@ -20,6 +20,7 @@ AREAS = (
     "chat",
     "dask",
     "judged",
+    "many",
     "compare",
     "audit",
     "trend",
