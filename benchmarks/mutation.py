@@ -6,7 +6,7 @@ into a fork of a process that has the libraries loaded: nothing on disk changes,
 
 A break that no test notices has survived. Those that change nothing that could be noticed are listed with the reason in
 benchmarks/mutation_survivors.toml. Exit code 1 below 95 % killed, or with a survivor that has no reason.
-Half an hour on two cores with 30 breaks a module, which is the default; all 2,400 take about two hours.
+Half an hour on two idle cores with 30 breaks a module, which is the default; all of them take some hours.
 """
 
 import argparse
