@@ -192,6 +192,13 @@ def xquad_source(yarus: CommandLine, xquad_ru: Path) -> str:
     return "xquad_ru"
 
 
+def answers(port: int) -> bool:
+    """Whether somebody listens there."""
+    with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+        return True
+    return False
+
+
 @pytest.fixture(scope="session")
 def prefect_server(home: Path) -> Iterator[dict[str, str]]:
     """A Prefect server for tests of many runs, each of which would start its own; yields the variable that names it."""
@@ -209,13 +216,15 @@ def prefect_server(home: Path) -> Iterator[dict[str, str]]:
     with subprocess.Popen(
         command, env=variables, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=home
     ) as server:
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline and server.poll() is None:
-            with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
-                break
-            time.sleep(0.1)
-        yield {"PREFECT_API_URL": f"http://127.0.0.1:{port}/api"}
-        server.terminate()
+        try:
+            deadline = time.monotonic() + 180  # a busy machine is slow
+            while not answers(port):
+                assert server.poll() is None, f"the Prefect server ended with {server.returncode}"
+                assert time.monotonic() < deadline, "the Prefect server does not answer"
+                time.sleep(0.1)
+            yield {"PREFECT_API_URL": f"http://127.0.0.1:{port}/api"}
+        finally:
+            server.terminate()
 
 
 PRODUCTION = """

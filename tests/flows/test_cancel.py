@@ -3,7 +3,6 @@
 import asyncio
 import json
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -18,7 +17,7 @@ from sqlalchemy import Engine, select
 
 from db import journal
 from db.tables import evaluation, evaluation_metric
-from tests.conftest import CommandLine, environment
+from tests.conftest import CommandLine, answers, environment
 from tests.flows.conftest import Document, free_port, state_of, until
 
 Server = dict[str, str]
@@ -122,12 +121,6 @@ def serving(home: Path, port: int, name: str) -> Iterator[subprocess.Popen[bytes
             yield server
         finally:
             server.kill()
-
-
-def answers(port: int) -> bool:
-    with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
-        return True
-    return False
 
 
 def test_the_server_is_killed_in_the_middle(

@@ -38,7 +38,7 @@ MILLION = 1_000_000
 
 
 def settings(url: str, *, price: float | None = None, budget: float | None = None, **role: object) -> Settings:
-    made = Role(**({"base_url": url, "model": "asked", "timeout_s": 5} | role))
+    made = Role(**({"base_url": url, "model": "asked", "timeout_s": 60} | role))
     prices = {} if price is None else {"asked": Price(input=price, output=price, as_of=date(2026, 11, 1))}
     return Settings(_env_file=None, judge=made, gate=made, generator=made, prices=prices, budget_usd=budget)
 
