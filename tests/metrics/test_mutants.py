@@ -16,11 +16,18 @@ from metrics.retrieval import gain_matrix, ndcg
 from metrics.text import bleu, bleu_counts, chrf, perplexity, rouge, rouge_all, score_bleu, tokenize
 
 
-def test_a_last_block_of_two_texts_finds_its_nearest_neighbours() -> None:
+@pytest.mark.parametrize("neighbours", [5, 500])
+def test_a_last_block_of_two_texts_finds_its_nearest_neighbours(neighbours: int) -> None:
     """1,026 texts are worked on as 1,024 and 2: the neighbours of the last two lie in the first block."""
     vectors = np.random.default_rng(1).normal(size=(1_026, 4))
-    distances, _ = NearestNeighbors(n_neighbors=6, metric="cosine").fit(vectors).kneighbors(vectors)
-    np.testing.assert_allclose(nearest_neighbour_distances(vectors), distances[:, 1:].mean(axis=1), rtol=0, atol=1e-9)
+    distances, _ = NearestNeighbors(n_neighbors=neighbours + 1, metric="cosine").fit(vectors).kneighbors(vectors)
+    ours = nearest_neighbour_distances(vectors, neighbours=neighbours)
+    np.testing.assert_allclose(ours, distances[:, 1:].mean(axis=1), rtol=0, atol=1e-9)
+
+
+def test_texts_that_differ_by_a_ten_millionth_still_vary() -> None:
+    apart = 1e-7 * np.random.default_rng(4).normal(size=(50, 3))
+    assert effective_dimensionality(np.array([1.0, 0, 0]) + apart) == effective_dimensionality(apart)
 
 
 def test_few_texts_of_many_dimensions_need_no_table_of_dimensions() -> None:
