@@ -11,7 +11,6 @@ from sqlalchemy import Engine
 from db.loading import Row, Rows, fill
 from db.urls import canonical_url
 from tests.conftest import CommandLine, Ran
-from tests.flows.conftest import Command, together
 from tests.runs import real_users
 
 Document = dict[str, Any]
@@ -20,17 +19,15 @@ RANKING = ("hit_rate@1", "hit_rate@10", "mrr", "recall@10", "precision@10", "ndc
 
 
 @pytest.fixture(scope="module")
-def from_the_command_line(yarus: CommandLine, engine: Engine, prefect_server: dict[str, str]) -> dict[str, Ran]:
-    """The sample, and a log in which no page was shown."""
+def without_labels(yarus: CommandLine, engine: Engine) -> Ran:
+    """A log in which no page was shown, from the command line."""
     log(engine, "no_labels", None, "", "None", score=None)
-    names = ("sample", "no_labels")
-    run = ("run", "real_users", "--json", "--source")
-    return together(yarus, {name: Command((*run, name), prefect_server) for name in names})
+    return yarus("run", "real_users", "--source", "no_labels", "--json", ok=False)
 
 
 @pytest.fixture(scope="module")
-def on_sample(from_the_command_line: dict[str, Ran]) -> Document:
-    return from_the_command_line["sample"].json
+def on_sample(night: dict[str, Document]) -> Document:
+    return night["real_users"]
 
 
 @pytest.fixture(scope="module")
@@ -105,12 +102,9 @@ def test_a_log_of_one_row(at_home: Path, engine: Engine) -> None:
     assert document["strata"]["agreement"]["mrr"]["n_total"] == 0
 
 
-def test_without_labels_every_ranking_metric_is_null_with_a_reason_and_the_exit_code_1(
-    from_the_command_line: dict[str, Ran],
-) -> None:
-    ran = from_the_command_line["no_labels"]
-    document = ran.json
-    assert (ran.code, document["state"], document["coverage"]) == (1, "invalid", None)
+def test_without_labels_every_ranking_metric_is_null_with_a_reason_and_the_exit_code_1(without_labels: Ran) -> None:
+    document = without_labels.json
+    assert (without_labels.code, document["state"], document["coverage"]) == (1, "invalid", None)
     assert "none has a label" in document["error"]
     for stratum in ("all", "agreement"):
         metrics = document["strata"][stratum]

@@ -17,7 +17,6 @@ from sqlalchemy import Engine, text
 from db.loading import Row, Rows, fill
 from tasks.models.embedders import embedder
 from tests.conftest import CommandLine, Ran
-from tests.flows.conftest import Command, together
 from tests.runs import tier0
 
 Document = dict[str, Any]
@@ -46,21 +45,16 @@ def value(document: Document, name: str) -> float | None:
 
 
 @pytest.fixture(scope="module")
-def from_the_command_line(yarus: CommandLine, engine: Engine, prefect_server: dict[str, str]) -> dict[str, Ran]:
-    """The sample's chunks, and texts of which none has a page."""
+def without_pages(yarus: CommandLine, engine: Engine) -> Ran:
+    """Texts of which none has a page, from the command line."""
     source(engine, "no_pages", *((f"Текст номер {n} о стипендии", None) for n in range(9)))
-    return together(
-        yarus,
-        {
-            name: Command(("run", "tier0", "--source", name, "--json"), prefect_server)
-            for name in ("sample", "no_pages")
-        },
-    )
+    return yarus("run", "tier0", "--source", "no_pages", "--json", ok=False)
 
 
 @pytest.fixture(scope="module")
-def on_chunks(from_the_command_line: dict[str, Ran]) -> Document:
-    return from_the_command_line["sample"].json
+def on_chunks(night: dict[str, Document]) -> Document:
+    """The sample's chunks."""
+    return night["tier0"]
 
 
 def test_every_value_is_scikit_learns(on_chunks: Document) -> None:
@@ -125,10 +119,9 @@ def test_questions_by_topic_and_by_page_where_nobody_named_one(at_home: Path) ->
     assert document["metrics"]["avg_nn_distance"]["n_scored"] == len(cases)  # geometry needs no labels
 
 
-def test_without_labels_the_geometry_is_left_and_the_exit_code_is_1(from_the_command_line: dict[str, Ran]) -> None:
-    ran = from_the_command_line["no_pages"]
-    document = ran.json
-    assert (ran.code, document["state"], document["coverage"]) == (1, "invalid", None)
+def test_without_labels_the_geometry_is_left_and_the_exit_code_is_1(without_pages: Ran) -> None:
+    document = without_pages.json
+    assert (without_pages.code, document["state"], document["coverage"]) == (1, "invalid", None)
     for metric in (*CLUSTERING, "silhouette_score"):
         assert (value(document, metric), document["metrics"][metric]["n_scored"]) == (None, 0), metric
         assert document["metrics"][metric]["reason"] == "9 of 9 cases are unlabelled"
