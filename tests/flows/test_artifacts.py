@@ -59,7 +59,7 @@ def test_a_run_ends_in_a_state_that_says_what_it_came_to(
     ]
     file.write_text(json.dumps(documents), encoding="utf-8")
     process = yarus.start(str(file), env=prefect_server | {"YARUS_GATE_FILE": str(gate)}, script=ENDINGS)
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=240)
     assert process.returncode == 0, err
     completed, gated, not_valid, bad_night, gated_night = json.loads(out)
     assert completed == ["COMPLETED", "Completed", None, night["tier2"], True]
@@ -178,7 +178,7 @@ print(json.dumps(asyncio.run(use())))
 def test_a_key_may_stand_in_a_secret_block(yarus: CommandLine, home: Path, prefect_server: dict[str, str]) -> None:
     keys = {"YARUS_JUDGE__API_KEY": "block:judge-key", "YARUS_GATE__API_KEY": "block:nobody"}
     process = yarus.start(env=prefect_server | keys, script=BLOCKS)
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=240)
     assert process.returncode == 0, err
     key, public, refused = json.loads(out)
     assert key == "s3cret-of-the-judge"

@@ -64,7 +64,7 @@ def test_a_tier_that_fails_does_not_stop_the_others(
 ) -> None:
     source = load(tmp_path, "timeless", [question(i, created_at=None) for i in range(5)])
     process = yarus.start(source, "ux", "tier1", env=prefect_server, script=SOME_TIERS)
-    document = json.loads(process.communicate(timeout=120)[0])
+    document = json.loads(process.communicate(timeout=240)[0])
     failed, completed = document["evaluations"]
     assert document["state"] == "failed"
     assert (failed["tier"], failed["state"], "created_at" in failed["error"]) == ("ux", "failed", True)

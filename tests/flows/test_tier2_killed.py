@@ -51,7 +51,7 @@ def test_killed_and_resumed(
         killed.append(len(server.requests))
         evaluation_id = evaluation_id or journal.find(engine, "last")["id"]
         process = started(yarus, "--resume", evaluation_id, env=env)
-    err = process.communicate(timeout=120)[1]
+    err = process.communicate(timeout=240)[1]
     assert process.returncode == 0, err
     calls = Counter(request["messages"][0]["content"] for request in server.requests)
     resent = sum(calls.values()) - len(calls)
