@@ -20,8 +20,9 @@ WORDS = ("студент", "заявление", "стипендия", "прик
 # What every flow pays: the imports of an evaluation, and Prefect's own server, database and start.
 EMPTY = """
 import asyncio, flows
-from flows.ad_hoc import prepare_prefect
+from flows.prefect_here import prepare_prefect, start_server
 prepare_prefect()
+start_server()
 import flows.tier1
 from prefect import flow
 

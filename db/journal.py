@@ -42,15 +42,16 @@ def open_evaluation(engine: Engine, row: dict[str, Any]) -> None:
         connection.execute(insert(evaluation).values(**row, state="running", started_at=datetime.now(UTC)))
 
 
-def reopen(engine: Engine, evaluation_id: str) -> None:
-    """Puts an evaluation that did not finish back into state `running`.
+def reopen(engine: Engine, evaluation_id: str, flow_run_id: str | None) -> None:
+    """Puts an evaluation that did not finish back into state `running`, in that flow run.
 
     Raises:
         InputError: it is finished, and a finished evaluation is never changed.
     """
     statement = update(evaluation).where(evaluation.c.id == evaluation_id, evaluation.c.state.not_in(FINISHED))
+    begun = {"state": "running", "error": None, "finished_at": None, "flow_run_id": flow_run_id}
     with engine.begin() as connection:
-        if not connection.execute(statement.values(state="running", error=None, finished_at=None)).rowcount:
+        if not connection.execute(statement.values(**begun)).rowcount:
             raise InputError(f"evaluation {evaluation_id} is finished, there is nothing to resume; run it anew")
 
 

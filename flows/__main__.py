@@ -58,27 +58,36 @@ for _command in (
 def main() -> None:
     """Runs the command line; exit codes: 0 done, 1 invalid, 2 wrong usage or settings, 3 something outside failed."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # a stop from outside is a stop: as Ctrl-C
+    code = _code()
+    if "prefect" in sys.modules:
+        from tasks.watch import ENDING_S, GRACE_S, STOPPED, leave_within
+
+        leave_within(GRACE_S if code == STOPPED else ENDING_S, code)
+    sys.exit(code)
+
+
+def _code() -> int:
+    """Does what the command line asks for; says what went wrong."""
     try:
-        sys.exit(cli.main(standalone_mode=False) or 0)
+        return cli.main(standalone_mode=False) or 0
+    except SystemExit as ended:
+        return int(ended.code or 0)
     except click.ClickException as error:
         error.show()
-        sys.exit(error.exit_code)
+        return error.exit_code
     except InputError as error:
-        _fail(error, 2)
+        _say(f"yarus: {error}")
+        return 2
     except (DatabaseUnavailable, ModelUnavailable, OSError) as error:
-        _fail(error, 3)
+        _say(f"yarus: {error}")
+        return 3
     except (click.Abort, KeyboardInterrupt):
-        sys.exit(130)
+        return 130
     except Exception:  # noqa: BLE001 - a mistake of ours; Python's own exit code 1 would say that the result is invalid
         import traceback
 
         _say(traceback.format_exc())
-        sys.exit(3)
-
-
-def _fail(error: Exception, code: int) -> None:
-    _say(f"yarus: {error}")
-    sys.exit(code)
+        return 3
 
 
 def _say(message: str) -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import os
 import sys
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -18,6 +17,7 @@ from rich.status import Status
 from db import analyses, journal
 from db.errors import InputError, unknown
 from db.sources import verify
+from flows.prefect_here import prepare_prefect, start_server
 from tasks.again import anchored, as_then
 from tasks.bad_values import bad_value
 from tasks.connect import database, source
@@ -81,6 +81,7 @@ def run_other(work: Callable[[], Coroutine[Any, Any, Summary]], *, quiet: bool) 
 def _in_prefect(work: Callable[[], Coroutine[Any, Any, Summary]]) -> Summary:
     logging.getLogger("yarus").info("starting Prefect")
     prepare_prefect()
+    start_server()
     from prefect.exceptions import TerminationSignal
 
     try:
@@ -194,16 +195,6 @@ async def _recorded(flow_run_ids: list[str]) -> None:
                     return
                 await asyncio.sleep(0.1)
     logging.getLogger("yarus").warning("Prefect's server has not recorded all task runs; the results are whole")
-
-
-def prepare_prefect() -> None:
-    """Keeps Prefect's own database at home, and its words off the screen: what matters is said by us."""
-    folder = settings().home.absolute() / "prefect"
-    folder.mkdir(parents=True, exist_ok=True)
-    os.environ.setdefault("PREFECT_API_DATABASE_CONNECTION_URL", f"sqlite+aiosqlite:///{folder}/prefect.db")
-    os.environ.setdefault("PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS", "180")  # 20 is short on a busy machine
-    os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")
-    os.environ.setdefault("PREFECT_SERVER_LOGGING_LEVEL", "CRITICAL")
 
 
 @contextmanager

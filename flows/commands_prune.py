@@ -93,7 +93,7 @@ def _of_user(user: str, source: str) -> Any:
 def _artifacts(case_ids: set[str], *, remove: bool) -> int:
     import asyncio
 
-    from flows.ad_hoc import prepare_prefect
+    from flows.prefect_here import prepare_prefect
     from tasks.erase_artifacts import artifacts_with, is_there
 
     if not (case_ids and is_there()):

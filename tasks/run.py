@@ -105,7 +105,7 @@ async def evaluation(tier: Tier, parameters: Parameters, *, flow_run_id: str | N
     # The lock comes before the row: an evaluation in state running without it would be taken for dead.
     with reaching(engine), journal.alive(engine, run.id):
         if begun:
-            journal.reopen(engine, run.id)
+            journal.reopen(engine, run.id, flow_run_id)
         else:
             journal.open_evaluation(engine, _row(run, flow_run_id))
         run.work.mkdir(parents=True, exist_ok=True)

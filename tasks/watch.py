@@ -4,8 +4,9 @@ import asyncio
 import atexit
 import logging
 import os
+import sys
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -22,6 +23,8 @@ TELL_S = 5.0
 """How long a server may take to hear that the run is cancelled; it may be the server that died."""
 GRACE_S = 3.0
 """How long a step that nothing can interrupt, such as a model at work, may delay the end of a stopped process."""
+ENDING_S = 20.0
+"""How long Prefect may take to tell its server what is left; where that is gone, it tries for 7 s with each event."""
 STOPPED = 130
 
 
@@ -47,7 +50,7 @@ async def cancellable(flow: "Flow[..., Any]") -> AsyncIterator[Any]:
         watcher.cancel()
         if _begun:
             await _tell(_begun[0])
-        _leave_soon()
+        leave_within(GRACE_S, STOPPED, unless=asyncio.get_running_loop().is_closed)
         raise
     finally:
         watcher.cancel()
@@ -105,15 +108,21 @@ async def _tell(flow_run_id: UUID) -> None:
                     await client.set_flow_run_state(run.id, Cancelled(message=message), force=True)
 
 
-def _leave_soon() -> None:
-    """Ends the process even where a thread goes on: by now the journal has its last word, and nothing is half done."""
-    loop = asyncio.get_running_loop()
+def leave_within(seconds: float, code: int, *, unless: Callable[[], bool] = lambda: False) -> None:
+    """Ends the process even where a thread goes on: by now the journal has its last word, and nothing is half done.
+
+    Args:
+        seconds: what the process has to end by itself.
+        code: its exit code.
+        unless: asked then; whether it is to be let be.
+    """
 
     def leave() -> None:
-        if not loop.is_closed():
+        if not unless():
             atexit._run_exitfuncs()  # the embedded database and Prefect's own server end here
-            os._exit(STOPPED)
+            sys.stdout.flush()
+            os._exit(code)
 
-    timer = threading.Timer(GRACE_S, leave)
+    timer = threading.Timer(seconds, leave)
     timer.daemon = True
     timer.start()

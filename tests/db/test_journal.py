@@ -60,7 +60,7 @@ def test_a_finished_evaluation_is_never_changed(engine: Engine, state: str, late
     before = journal.find(engine, name)
     assert not close(engine, name, later)
     with pytest.raises(InputError, match=f"{name} is finished"):
-        journal.reopen(engine, name)
+        journal.reopen(engine, name, "later")
     assert name not in journal.bury_the_dead(engine, nothing)
     assert (journal.find(engine, name), metrics(engine, name)) == (before, ["mrr"])
 
@@ -69,9 +69,9 @@ def test_a_finished_evaluation_is_never_changed(engine: Engine, state: str, late
 def test_an_unfinished_one_can_be_reopened(engine: Engine, state: str) -> None:
     name = opened(engine)
     close(engine, name, state)
-    journal.reopen(engine, name)
+    journal.reopen(engine, name, "later")
     row = journal.find(engine, name)
-    assert (row["state"], row["error"], row["finished_at"]) == ("running", None, None)
+    assert [row[name] for name in ("state", "error", "finished_at", "flow_run_id")] == ["running", None, None, "later"]
     assert close(engine, name, "completed")
 
 

@@ -2,11 +2,13 @@
 
 import asyncio
 import json
+import os
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -108,6 +110,32 @@ def test_a_step_that_nothing_interrupts_does_not_hold_up_the_stop(
     assert state_of(prefect_server, row["flow_run_id"]) == "CANCELLED"
     no_half_result(engine, home, row["id"])
     same(yarus("run", "tier1", "--resume", row["id"], "--json", env=variables(prefect_server)).json, undisturbed)
+
+
+IN_A_TERMINAL = """
+import os
+os.setsid()
+from flows.__main__ import main
+main()
+"""
+
+
+def test_ctrl_c_in_a_terminal_which_reaches_every_process_of_the_command(
+    yarus_alone: CommandLine, home: Path, engine: Engine, sluggish: tuple[str, ...]
+) -> None:
+    """The Prefect server that the command has started lives long enough to hear of it."""
+    before = known(engine)
+    process = yarus_alone.start(*sluggish, env={"SLUGGISH_S": "600"}, script=IN_A_TERMINAL)
+    row = until("evaluation", lambda: process.poll() is not None or running(engine, before))
+    assert process.poll() is None, process.communicate()
+    os.killpg(process.pid, signal.SIGINT)
+    _, err = process.communicate(timeout=200)
+    assert process.returncode == 130, err
+    assert f"yarus run tier1 --resume {row['id']}" in err
+    with closing(sqlite3.connect(home / "prefect" / "prefect.db")) as prefect:
+        told = prefect.execute("SELECT state_type FROM flow_run WHERE id = ?", [row["flow_run_id"]]).fetchall()
+    assert told == [("CANCELLED",)]
+    assert journal.find(engine, row["id"])["state"] == "cancelled"
 
 
 @contextmanager

@@ -263,6 +263,9 @@ def slow(question):
     time.sleep(0.01)
     inside.release()
     return {"answer": question, "urls": [], "contexts": [question]}
+def ten_seconds(question):
+    time.sleep(10)
+    return {"answer": "Сдать книгу."}
 def mixed(question):
     which = int(question.split()[3].strip(","))
     if which == 0:
@@ -279,6 +282,13 @@ def test_a_slow_callable_is_asked_one_question_at_a_time(judge: Chaos, tmp_path:
     assert {row["status"] for row in rows} == {"ok"}
     assert min(row["latency_ms"] for row in rows) >= 10
     assert [row["answer"] for row in rows] == [row["question"] for row in rows]
+
+
+def test_a_callable_may_need_ten_seconds(judge: Chaos, tmp_path: Path, module: str) -> None:
+    source = load(tmp_path, "ten_seconds", [question(0)])
+    [row] = rows_of(evaluate("tier3", source=source, sut=f"{module}:ten_seconds"))
+    assert (row["status"], row["answer"]) == ("ok", "Сдать книгу.")
+    assert row["latency_ms"] >= 10_000
 
 
 def test_a_callable_that_raises_or_returns_something_else(judge: Chaos, tmp_path: Path, module: str) -> None:

@@ -232,7 +232,7 @@ def test_production_is_not_written(
 def test_while_an_evaluation_runs_it_waits(kept: dict[str, Document], apart: Engine) -> None:
     name = "tier1-20260101-000000-dead"
     with journal.alive(apart, name):
-        journal.reopen(apart, name)
+        journal.reopen(apart, name, None)
         with pytest.raises(InputError, match="is running over logged"):
             find(apart, USER, "logged")
 
