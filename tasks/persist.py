@@ -6,6 +6,7 @@ import json
 import logging
 import shutil
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import Any
 
@@ -69,8 +70,7 @@ async def evaluate_batch(run: Run, batch: int, steps: Sequence[Step]) -> None:
     """Sends one batch of cases through the steps and keeps the result."""
     cases = read_cases(run, batch)
     for step in steps:
-        result = await asyncio.to_thread(step, run, cases)
-        cases = await result if isinstance(result, Awaitable) else result
+        cases = await (step(run, cases) if iscoroutinefunction(step) else asyncio.to_thread(step, run, cases))
     await asyncio.to_thread(keep_batch, run, batch, cases)
 
 

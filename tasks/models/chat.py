@@ -163,9 +163,14 @@ class Chat:
         if task is None:
             task = asyncio.create_task(self._reply(call, request, place))
             self._asking[place] = task
-            task.add_done_callback(lambda _: self._asking.pop(place))
+            task.add_done_callback(partial(self._answered, place))
         # What is under way is paid for: it is stored even if who asked has been cancelled.
         return await asyncio.shield(task)
+
+    def _answered(self, place: bytes, task: asyncio.Task[Reply]) -> None:
+        del self._asking[place]
+        if not task.cancelled():
+            task.exception()  # seen: all who asked may have been cancelled, as when a key is refused
 
     async def aclose(self) -> None:
         """Gives up what is under way, commits what was received, closes the connections."""
