@@ -2,6 +2,7 @@
 
 import signal
 import sys
+from collections.abc import Sequence
 
 import click
 
@@ -58,7 +59,7 @@ for _command in (
 def main() -> None:
     """Runs the command line; exit codes: 0 done, 1 invalid, 2 wrong usage or settings, 3 something outside failed."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # a stop from outside is a stop: as Ctrl-C
-    code = _code()
+    code = exit_code(sys.argv[1:])
     if "prefect" in sys.modules:
         from tasks.watch import ENDING_S, GRACE_S, STOPPED, leave_within
 
@@ -66,10 +67,10 @@ def main() -> None:
     sys.exit(code)
 
 
-def _code() -> int:
-    """Does what the command line asks for; says what went wrong."""
+def exit_code(arguments: Sequence[str]) -> int:
+    """Does what the arguments of the command line ask for, and says what went wrong; see `main`."""
     try:
-        return cli.main(standalone_mode=False) or 0
+        return cli.main(arguments, standalone_mode=False) or 0
     except SystemExit as ended:
         return int(ended.code or 0)
     except click.ClickException as error:

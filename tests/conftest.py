@@ -113,17 +113,14 @@ def here(*words: str, env: Mapping[str, str] | None = None) -> Ran:
 
     For what ends before Prefect is started: refusals, above all.
     """
-    from flows.__main__ import main
+    from flows.__main__ import exit_code
 
     out, err = StringIO(), StringIO()
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
-        patch.setattr(sys, "argv", ["yarus", *words])
-        patch.setattr(signal, "signal", lambda *_: None)  # the tests keep theirs
         for name, value in (env or {}).items():
             patch.setenv(name, value)
-        with pytest.raises(SystemExit) as ended:
-            main()
-    return Ran(out.getvalue(), err.getvalue(), int(ended.value.code or 0))
+        code = exit_code(words)
+    return Ran(out.getvalue(), err.getvalue(), code)
 
 
 def environment(home: Path) -> dict[str, str]:

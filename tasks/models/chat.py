@@ -233,7 +233,7 @@ class Chat:
         if trouble.kind == "busy":
             return waited_s > self._patience.busy_s
         if trouble.kind == "unreachable" and self._breaker.is_open:
-            return False
+            return self._breaker.is_given_up  # the last call has no other that probes for it
         return trouble.kind == "call" or faults >= self._patience.attempts
 
     async def _attempt(self, request: bytes, form: Form, *, first: bool) -> tuple[Answer | Trouble, int, float]:

@@ -126,6 +126,15 @@ class Breaker:
         """Whether the server fails everybody."""
         return self._faults >= self.FAULTS
 
+    @property
+    def is_given_up(self) -> bool:
+        """Whether it has failed everybody for longer than the patience lasts."""
+        return self._faults >= self.GIVEN_UP and self._failing_s > self._longest_s()
+
+    @property
+    def _failing_s(self) -> float:
+        return self._failed_at - self._failing_since
+
     async def ready(self, ends_at: float) -> str | None:
         """Waits until a call may be sent, or until that time.
 
@@ -139,11 +148,9 @@ class Breaker:
             if due and not self._probing:
                 self._probing = True
                 return None
-            failing_s = self._failed_at - self._failing_since
             # Not while a probe is due or under way: what failed long ago may work again.
-            given_up = self._faults >= self.GIVEN_UP and failing_s > self._longest_s()
-            if given_up and not due and not self._probing:
-                return f"not asked: the server has failed for {failing_s:.0f} s ({self._reason})"
+            if self.is_given_up and not due and not self._probing:
+                return f"not asked: the server has failed for {self._failing_s:.0f} s ({self._reason})"
             await asyncio.sleep(0.05)
         return None
 

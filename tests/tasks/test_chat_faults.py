@@ -149,6 +149,14 @@ async def test_with_half_the_calls_failing_the_mean_is_the_truth_of_what_was_sco
     assert sum(map(statuses.count, ("judge_error", "parse_error"))) + len(scored) == len(truth)
 
 
+async def test_the_last_call_gives_up_too(chaos: Chaos):
+    """No other call probes the server while it waits."""
+    chaos.script = lambda number, request: Do(b"", then="close")
+    async with asyncio.timeout(60), chat("judge", settings(chaos.url), patience=replace(QUICK, attempts=99)) as judge:
+        found = await judged(judge, call())
+    assert found.status == "judge_error"
+
+
 async def test_random_faults_are_survived_by_trying_again(chaos: Chaos):
     random.seed(7)
     passing = [http(500), http(429), http(502), Do(CUT, then="reset"), Do(b"", then="close")]
