@@ -58,7 +58,7 @@ def exact_match(answers: Sequence[Sequence[str | None]]) -> Floats:
 
 def _vectors(given: ArrayLike) -> NDArray[Any]:
     vectors = np.asarray(given)
-    return vectors if vectors.dtype == np.float32 else vectors.astype(np.float64)
+    return vectors if vectors.dtype.kind == "f" else vectors.astype(np.float64)
 
 
 def _products(one: NDArray[Any], other: NDArray[Any]) -> Floats:

@@ -50,6 +50,10 @@ def test_rounding_leads_no_cosine_out_of_its_range() -> None:
     assert semantic_similarity(vectors, -vectors).min() == -1
 
 
+def test_a_number_that_is_missing_leaves_its_pair_undefined() -> None:
+    np.testing.assert_equal(semantic_similarity([[None, 1.0], [3, 4]], [[1.0, 1.0], [3, 4]]), [np.nan, 1.0])
+
+
 @pytest.mark.parametrize(
     ("one", "other", "message"),
     [
