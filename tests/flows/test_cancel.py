@@ -7,6 +7,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -23,6 +24,7 @@ from tests.conftest import CommandLine, answers, environment
 from tests.flows.conftest import Document, free_port, state_of, until
 
 Server = dict[str, str]
+STOP_S = 10
 QUALITY = ("hit_rate@1", "mrr", "recall@10", "ndcg@10")
 SAMPLE = ("--limit", "150")
 SLUGGISH = """
@@ -96,14 +98,17 @@ def test_a_step_that_nothing_interrupts_does_not_hold_up_the_stop(
     process = yarus.start(*sluggish, env=variables(prefect_server, 600))  # nobody waits for the first question
     row = until("evaluation", lambda: process.poll() is not None or running(engine, before))
     assert process.poll() is None, process.communicate()
+    begun = time.monotonic()
     if how == "Ctrl-C":
         process.send_signal(signal.SIGINT)
     else:
         set_state(prefect_server, row["flow_run_id"], "CANCELLING", "Cancelling")
-    out, err = process.communicate(timeout=200)
+    out, err = process.communicate(timeout=60)
+    took = time.monotonic() - begun
     assert (process.returncode, out) == (130, ""), err
     assert f"yarus run tier1 --resume {row['id']}" in err
     assert "Traceback" not in err
+    assert took < 3 * STOP_S  # 10 s on a machine that is not busy with other things
     stopped = journal.find(engine, row["id"])
     assert stopped["state"] == "cancelled"
     assert f"yarus run tier1 --resume {row['id']}" in stopped["error"]
@@ -129,7 +134,7 @@ def test_ctrl_c_in_a_terminal_which_reaches_every_process_of_the_command(
     row = until("evaluation", lambda: process.poll() is not None or running(engine, before))
     assert process.poll() is None, process.communicate()
     os.killpg(process.pid, signal.SIGINT)
-    _, err = process.communicate(timeout=200)
+    _, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
     assert f"yarus run tier1 --resume {row['id']}" in err
     with closing(sqlite3.connect(home / "prefect" / "prefect.db")) as prefect:
@@ -162,7 +167,6 @@ def test_the_server_is_killed_in_the_middle(
     """The results are ours: the evaluation finishes without the server, or is resumed with another."""
     port = free_port()
     lost = {"PREFECT_API_URL": f"http://127.0.0.1:{port}/api", "PREFECT_CLIENT_MAX_RETRIES": "1"}
-    lost |= {"PREFECT_EVENTS_WORKER_MAX_QUEUE_SIZE": "1"}  # at its end Prefect waits 7 s for each event it cannot tell
     before = known(engine)
     with serving(home, port, "killed-server") as server:
         until("server", lambda: answers(port))
@@ -171,7 +175,7 @@ def test_the_server_is_killed_in_the_middle(
         assert process.poll() is None, process.communicate()
         server.kill()
         server.wait()
-    out, err = process.communicate(timeout=200)
+    out, err = process.communicate(timeout=120)
     after = journal.find(engine, row["id"])
     if after["state"] == "completed":  # and says so, whatever Prefect could be told
         assert process.returncode == 0, err

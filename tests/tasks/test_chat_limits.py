@@ -35,7 +35,7 @@ async def test_retry_after_as_a_date(chaos: Chaos):
     chaos.script = lambda number, request: late if number == 1 else scores(0.5)
     async with chat("judge", settings(chaos.url), patience=replace(QUICK, busy_s=5)) as judge:
         assert (await judged(judge, call())).value == 0.5
-    assert time.monotonic() - started > 0.9  # the date has whole seconds
+    assert 0.9 < time.monotonic() - started < 30  # the date has whole seconds
 
 
 async def test_concurrency_falls_after_429_and_comes_back(chaos: Chaos):
