@@ -1,17 +1,15 @@
 """Two evaluations of 10,000 cases, all metrics of tier 3, 10,000 resamples: files read, cases paired, slices too."""
 
-import tempfile
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from benchmarks import Row
-from db import embedded, journal
-from db.engine import own
+from benchmarks.home import temporary_home
+from db import journal
 from metrics.table import metrics_of
 from tasks.cases import table
 from tasks.compare import compare
@@ -53,23 +51,16 @@ def cases(seed: int, shift: float) -> pa.Table:
 
 def run() -> Iterator[Row]:
     """The comparison by its limit."""
-    with tempfile.TemporaryDirectory() as folder:
-        home = Path(folder)
-        embedded.running(home)
-        try:
-            engine = own(home, None)
-            for number, name in enumerate(("before", "after")):
-                file = home / f"{name}.parquet"
-                write_whole(cases(number + 1, 0.002 * number), file)
-                row = {"id": name, "tier": "tier3", "source": "bench", "parameters": {}, "settings": {}, "versions": {}}
-                journal.open_evaluation(engine, row)
-                parts = {"tier": "tier3"}
-                journal.close(engine, name, "completed", comparability_key="k", comparability=parts, parquet=str(file))
-            compare(engine, "before", "after", only=("mrr",))  # imports what a command would have imported
-            start = time.perf_counter()
-            compared = len(compare(engine, "before", "after")["metrics"])
-            seconds = time.perf_counter() - start
-            engine.dispose()
-        finally:
-            embedded.release(home)
+    with temporary_home() as (home, engine):
+        for number, name in enumerate(("before", "after")):
+            file = home / f"{name}.parquet"
+            write_whole(cases(number + 1, 0.002 * number), file)
+            row = {"id": name, "tier": "tier3", "source": "bench", "parameters": {}, "settings": {}, "versions": {}}
+            journal.open_evaluation(engine, row)
+            parts = {"tier": "tier3"}
+            journal.close(engine, name, "completed", comparability_key="k", comparability=parts, parquet=str(file))
+        compare(engine, "before", "after", only=("mrr",))  # imports what a command would have imported
+        start = time.perf_counter()
+        compared = len(compare(engine, "before", "after")["metrics"])
+        seconds = time.perf_counter() - start
     yield Row(f"compare {CASES:,} cases, {compared} metrics, 10,000 resamples", "limit", seconds, LIMIT_S, 1, "at most")

@@ -3,14 +3,12 @@
 import os
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks import Row
-from db import embedded
-from db.engine import own
+from benchmarks.home import temporary_home
 from db.loading import Row as Loaded
 from db.loading import Rows, fill
 
@@ -55,19 +53,12 @@ def evaluated(home: Path, cases: int) -> tuple[float, float]:
 
 def run() -> Iterator[Row]:
     """Megabytes by the limit, then seconds by four times those of a quarter."""
-    with tempfile.TemporaryDirectory() as folder:
-        home = Path(folder)
-        embedded.running(home)
-        try:
-            engine = own(home, None)
-            fill(engine, "many", rows(), language="ru", origin="benchmark")
-            engine.dispose()
-            evaluated(home, 1)  # makes Prefect's database
-            start_s, _ = evaluated(home, 1)
-            quarter_s, _ = evaluated(home, CASES // 4)
-            whole_s, whole_mb = evaluated(home, CASES)
-        finally:
-            embedded.release(home)
+    with temporary_home() as (home, engine):
+        fill(engine, "many", rows(), language="ru", origin="benchmark")
+        evaluated(home, 1)  # makes Prefect's database
+        start_s, _ = evaluated(home, 1)
+        quarter_s, _ = evaluated(home, CASES // 4)
+        whole_s, whole_mb = evaluated(home, CASES)
     yield Row(f"tier 2, {CASES:,} cases offline: memory in MB, not seconds", "limit", whole_mb, LIMIT_MB, 1, "at most")
     linear_s = 4 * (quarter_s - start_s)
     yield Row(

@@ -1,17 +1,14 @@
 """How long the history of a metric takes over many evaluations, against a limit."""
 
-import tempfile
 import time
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from statistics import median
 
 import numpy as np
 from sqlalchemy import Engine, insert
 
 from benchmarks import Row
-from db import embedded
-from db.engine import own
+from benchmarks.home import temporary_home
 from db.tables import evaluation, evaluation_metric
 from metrics.table import metrics_of
 from tasks.trend import trend
@@ -41,19 +38,12 @@ def filled(engine: Engine) -> None:
 
 def run() -> list[Row]:
     """One row."""
-    with tempfile.TemporaryDirectory() as folder:
-        home = Path(folder)
-        embedded.running(home)
-        try:
-            engine = own(home, None)
-            filled(engine)
-            times = []
-            for _ in range(5):
-                begin = time.perf_counter()
-                found = trend(engine, "hit_rate@1", tier="tier1", source="many")
-                times.append(time.perf_counter() - begin)
-            assert len(found["nights"]) == NIGHTS
-            engine.dispose()
-        finally:
-            embedded.release(home)
+    with temporary_home() as (_, engine):
+        filled(engine)
+        times = []
+        for _ in range(5):
+            begin = time.perf_counter()
+            found = trend(engine, "hit_rate@1", tier="tier1", source="many")
+            times.append(time.perf_counter() - begin)
+        assert len(found["nights"]) == NIGHTS
     return [Row(f"trend over {NIGHTS:,} evaluations", "limit", median(times), LIMIT_S, 1, "at most")]
