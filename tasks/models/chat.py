@@ -124,7 +124,7 @@ class Chat:
         self._asking: dict[bytes, asyncio.Task[Reply]] = {}
         self._store = CallStore(engine) if engine else None
         self._mask = partial(mask, key=own_key(), language=settings.language) if settings.mask_calls else None
-        self._unsaved = asyncio.Semaphore(self.role.concurrency)  # replies received and not committed
+        self._unsaved = asyncio.Semaphore(max(1, self.role.concurrency // 4))  # replies received and not committed
         self._headers = httpx.Headers({"content-type": "application/json", "accept": "application/json"})
         if self._secret:
             self._headers["authorization"] = f"Bearer {self._secret}"
@@ -255,7 +255,7 @@ class Chat:
             latency_ms = (time.monotonic() - started) * 1000
             self._learn(outcome, started, booked)
             if self._store and isinstance(outcome, Answer):
-                await self._unsaved.acquire()  # in the slot: a kill loses at most as many replies as are in flight
+                await self._unsaved.acquire()  # in the slot: a kill loses little beside what is in flight
             return outcome, level, latency_ms
         except asyncio.CancelledError:
             self._breaker.abandoned()

@@ -64,5 +64,6 @@ class Pgvector:
         near = select(*columns).where(self._where).order_by(distance).fetch(k, with_ties=True).subquery()
         # A zero vector has no direction; its distance is NaN, which PostgreSQL holds to be above everything.
         there = select(near.c.id, near.c.distance).where(near.c.distance < math.inf)
-        rows = connection.execute(there.order_by(near.c.distance, near.c.tie).limit(k)).all()
+        # PostgreSQL takes the index's word that they are in order; it rounds otherwise than the distance itself.
+        rows = connection.execute(there.order_by(near.c.distance + 0, near.c.tie).limit(k)).all()
         return Ranking([row[0] for row in rows], [row[1] for row in rows])

@@ -13,7 +13,7 @@ from sqlalchemy import Engine, create_engine, event, text
 from db.errors import InputError
 from db.vectors import index_vectors
 from tasks.load import read_cases
-from tasks.models.embedders import embedder
+from tasks.models.embedders import Vectors, embedder
 from tasks.retrieve import rank
 from tasks.retrievers import retriever_kind
 from tasks.retrievers.dense import Dense, unit_vectors
@@ -72,32 +72,35 @@ def sentences(xquad_ru: Path) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def indexed(production: Callable[..., str], sentences: list[str]) -> str:
-    """A production database with a poor HNSW index, so that it can be told from exact search."""
-    url = production(
-        "hnsw",
-        "ALTER DATABASE hnsw SET hnsw.ef_search = 10",
-        "ALTER DATABASE hnsw SET enable_seqscan = off",
-        "DELETE FROM chunk",
-    )
-    engine = create_engine(url)
-    event.listen(engine, "connect", lambda connection, _: register_vector(connection))
-    rows = [
-        {"id": number, "url": f"https://c.example/{number // 4}", "text": sentence, "vector": vector}
-        for number, (sentence, vector) in enumerate(zip(sentences, embedder("lexical").encode(sentences), strict=True))
-    ]
-    with engine.begin() as connection:
-        connection.execute(text("INSERT INTO chunk VALUES (:id, :url, :text, :vector)"), rows)
-        connection.execute(text("ALTER TABLE chunk ALTER embedding TYPE vector(2000)"))
-        connection.execute(
-            text(
-                "CREATE INDEX hnsw ON chunk USING hnsw (embedding vector_cosine_ops) WITH (m = 2, ef_construction = 4)"
-            )
-        )
-        questions = [{"id": 100 + number, "q": row["text"][:40]} for number, row in enumerate(rows[::9])]
-        connection.execute(text("INSERT INTO question_answer (id, question) VALUES (:id, :q)"), questions)
-    engine.dispose()
-    return url
+def with_index(production: Callable[..., str]) -> Callable[..., str]:
+    """Makes a production database of sentences and their vectors, with an HNSW index over them."""
+
+    def make(name: str, sentences: list[str], vectors: Vectors, options: str, *settings: str) -> str:
+        url = production(name, *(f"ALTER DATABASE {name} SET {setting}" for setting in settings), "DELETE FROM chunk")
+        engine = create_engine(url)
+        event.listen(engine, "connect", lambda connection, _: register_vector(connection))
+        rows = [
+            {"id": number, "url": f"https://c.example/{number // 4}", "text": sentence, "vector": vector}
+            for number, (sentence, vector) in enumerate(zip(sentences, vectors, strict=True))
+        ]
+        with engine.begin() as connection:
+            connection.execute(text("INSERT INTO chunk VALUES (:id, :url, :text, :vector)"), rows)
+            connection.execute(text("ALTER TABLE chunk ALTER embedding TYPE vector(2000)"))
+            connection.execute(text(f"CREATE INDEX ON chunk USING hnsw (embedding vector_cosine_ops) {options}"))
+            questions = [{"id": 100 + number, "q": row["text"][:40]} for number, row in enumerate(rows[::9])]
+            connection.execute(text("INSERT INTO question_answer (id, question) VALUES (:id, :q)"), questions)
+        engine.dispose()
+        return url
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def indexed(with_index: Callable[..., str], sentences: list[str]) -> str:
+    """A poor index, so that it can be told from exact search."""
+    vectors = embedder("lexical").encode(sentences)
+    settings = "hnsw.ef_search = 10", "enable_seqscan = off"
+    return with_index("hnsw", sentences, vectors, "WITH (m = 2, ef_construction = 4)", *settings)
 
 
 def test_with_an_index_its_recall_is_reported(at_home: Path, indexed: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,7 +126,20 @@ def test_an_index_is_searched_as_deep_as_the_ranking(
     run = opened(source="production", retriever="pgvector", unit="chunk")
     [ranking] = rank(run, ["Где столовая?"], 50, unit="chunk", timed=0)  # five times what ef_search gives
     assert len(set(ranking.ids)) == 50
-    assert ranking.distances == sorted(ranking.distances)
+
+
+def test_what_the_index_takes_for_nearer_by_its_rounding_is_not_ranked_higher(
+    at_home: Path, with_index: Callable[..., str], sentences: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lengths = np.random.default_rng(0).uniform(0.1, 10, (400, 1)).astype(np.float32)
+    twenty_times = [sentence for sentence in sentences[:20] for _ in range(20)]
+    vectors = embedder("lexical").encode(twenty_times) * lengths  # as near as each other, but for rounding
+    url = with_index("rounded", twenty_times, vectors, "", "enable_seqscan = off")
+    monkeypatch.setenv("YARUS_SOURCE_URL", url)
+    run = opened(source="production", retriever="pgvector", unit="chunk")
+    for ranking in rank(run, sentences[:20], 200, unit="chunk", timed=0):
+        assert len(set(ranking.ids)) == 200
+        assert ranking.distances == sorted(ranking.distances)
 
 
 # --- vectors without a direction ---
