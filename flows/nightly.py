@@ -5,21 +5,23 @@ from itertools import chain
 from typing import Any
 
 from prefect import flow
+from prefect.runtime import flow_run
 
 from tasks.again import anchored
 from tasks.artifacts import report_of, show_night
 from tasks.connect import database
 from tasks.corpus import describe_corpus
-from tasks.ending import Ended, ended
+from tasks.ending import Ended, ended, judged
 from tasks.incidents import follow
 from tasks.load import sources_shared
 from tasks.parameters import TIERS, Nightly
-from tasks.report import together
+from tasks.report import summary, together
+from tasks.retried import begun_by, completed, going_on
 
 
 @flow(name="nightly", flow_run_name="nightly {parameters.source}")
 async def nightly(parameters: Nightly) -> Ended:
-    """Evaluates every tier and puts their summaries together.
+    """Evaluates every tier and puts their summaries together; a retry goes on where the night was left.
 
     Args:
         parameters: what to evaluate.
@@ -29,10 +31,14 @@ async def nightly(parameters: Nightly) -> Ended:
     """
     summaries: list[dict[str, Any]] = []
     live = [(tier, TIERS[tier](**parameters.shared())) for tier in parameters.tiers]
+    begun = await begun_by(database(), flow_run.get_id())
     with sources_shared():
         for tier, chosen in chain(live, anchored(database(), parameters)):
+            if done := completed(begun, tier, chosen):
+                summaries.append(judged(summary(database(), done)))
+                continue
             evaluate = getattr(import_module(f"flows.{tier}"), tier)
-            state = await evaluate(chosen, return_state=True)
+            state = await evaluate(going_on(begun, tier, chosen), return_state=True)
             result = await state.aresult(raise_on_failure=False)
             await follow(state.state_details.flow_run_id)
             summaries.append(

@@ -28,7 +28,7 @@ async def ended(document: Document) -> Ended:
         InputError: the gate file cannot be used.
     """
     if "tier" in document:
-        document = document | await asyncio.to_thread(_judged, document)
+        document = await asyncio.to_thread(judged, document)
     if document["state"] == "failed":
         return Failed(message=_why(document), data=document)
     if broken := list(_broken(document)):
@@ -43,15 +43,19 @@ def passed(document: Document) -> bool:
     return document["state"] == "completed" and not any(_broken(document))
 
 
-def _judged(summary: Document) -> Document:
-    """The gate's verdict, where one is set, and it has a rule for the tier."""
+def judged(summary: Document) -> Document:
+    """The summary of an evaluation with the gate's verdict, where one is set, and it has a rule for the tier.
+
+    Raises:
+        InputError: the gate file cannot be used.
+    """
     file = settings().gate_file
     policy = read_policy(file) if file else None
     if policy is None or not any(applies(rule, summary["tier"]) for rule in policy.rules):
-        return {}
+        return summary
     found = gate(database(), summary["evaluation_id"], policy)
     failed = [f"{rule['metric']}: {rule['rule']}" for rule in found["rules"] if rule["verdict"] == "fail"]
-    return {"gate": {"verdict": found["verdict"], "file": found["file"], "failed": failed}}
+    return summary | {"gate": {"verdict": found["verdict"], "file": found["file"], "failed": failed}}
 
 
 def _broken(document: Document) -> list[str]:

@@ -6,6 +6,7 @@ incident begins with the first bad verdict and ends with the next good one, so n
 
 import asyncio
 import logging
+from itertools import takewhile
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
@@ -69,20 +70,21 @@ def _follow(engine: Engine, flow_run_id: str) -> None:
     if row is None or row["state"] in ("cancelled", "running"):
         return
     before = verdicts(engine, row["tier"], row["source"])
-    if any(known["evaluation_id"] == row["id"] for known in before):  # the night is retried
+    said = {known["evaluation_id"]: known["verdict"] for known in before}.get(row["id"])
+    if said and (said != "failed" or row["state"] == "failed"):  # it has been judged, and a retry did not change it
         return
     answers_of = (row["resolved"] or {}).get("answers_of")
     before = [known for known in before if known["answers_of"] == answers_of]  # an anchor is no yesterday of the system
-    same = [known for known in before if known["comparability_key"] == row["comparability_key"]]
+    same = _of_key(before, row["comparability_key"])
     judged = judge(engine, row, same)
     if not _keep(engine, row["id"], judged):
         return
     bad = judged.verdict not in GOOD
     was_bad = bool(same) and same[0]["verdict"] not in GOOD
-    had_failed = bool(before) and before[0]["verdict"] == "failed"
-    if had_failed and judged.verdict != "failed":  # whatever it came to, a night has been
-        _tell("closed", row, judged, _first_bad([known for known in before if known["comparability_key"] is None]))
-    if bad and not was_bad and not (had_failed and judged.verdict == "failed"):
+    failed = _just_failed(before)
+    if failed and judged.verdict != "failed":  # whatever it came to, a night has been
+        _tell("closed", row, judged, _first_bad(failed))
+    if bad and not was_bad and not (failed and judged.verdict == "failed"):
         _tell("opened", row, judged, row["id"])
     elif not bad and was_bad:
         _tell("closed", row, judged, _first_bad(same))
@@ -140,12 +142,10 @@ def incidents(engine: Engine) -> list[Document]:
         every = verdicts(engine, tier, source)
         for key, answers_of in dict.fromkeys((row["comparability_key"], row["answers_of"]) for row in every):
             rows = [row for row in every if row["answers_of"] == answers_of]
-            same = [row for row in rows if row["comparability_key"] == key]
             # A night that fails has no key, and any other ends it; another key ends an incident by being good.
-            over = rows[0]["comparability_key"] != key and (
-                rows[0]["verdict"] in GOOD if key else rows[0]["verdict"] != "failed"
-            )
-            if same[0]["verdict"] not in GOOD and not over:
+            same = _of_key(rows, key) if key else _just_failed(rows)
+            over = rows[0]["comparability_key"] != key and rows[0]["verdict"] in GOOD
+            if same and same[0]["verdict"] not in GOOD and not over:
                 last = same[0]
                 first = _first_bad(same)
                 found.append(
@@ -174,6 +174,16 @@ def accept(engine: Engine, name: str) -> Document:
     return {"evaluation_id": row["id"], "verdict": "accepted"}
 
 
+def _of_key(rows: list[RowMapping], key: str | None) -> list[RowMapping]:
+    """The verdicts on what was measured in that way; one that failed was not, even where it was finished later."""
+    return [row for row in rows if row["comparability_key"] == key and row["verdict"] != "failed"]
+
+
+def _just_failed(rows: list[RowMapping]) -> list[RowMapping]:
+    """The verdicts of the last nights, newest first, as far back as all of them failed."""
+    return list(takewhile(lambda row: row["verdict"] == "failed", rows))
+
+
 def _worse(name: str, metric: Document) -> bool:
     """Whether a metric alone is shown to be worse, whatever the others are."""
     if metric["p"] is None or metric["difference"] is None or metric["p"] >= ALPHA:
@@ -182,10 +192,14 @@ def _worse(name: str, metric: Document) -> bool:
 
 
 def _keep(engine: Engine, evaluation_id: str, judged: Judged) -> bool:
-    """Writes the verdict down; False where a night has done so before."""
-    values = {"evaluation_id": evaluation_id, **judged._asdict()}
+    """Writes the verdict down; False where a night has done so before, unless it had only failed."""
+    said = judged._asdict()
+    write = insert(nightly_verdict).values(evaluation_id=evaluation_id, **said)
+    unless_done = write.on_conflict_do_update(
+        index_elements=["evaluation_id"], set_=said, where=nightly_verdict.c.verdict == "failed"
+    )
     with engine.begin() as connection:
-        return bool(connection.execute(insert(nightly_verdict).values(values).on_conflict_do_nothing()).rowcount)
+        return bool(connection.execute(unless_done).rowcount)
 
 
 def _bad_nights(same: list[RowMapping]) -> int:

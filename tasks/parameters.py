@@ -222,7 +222,7 @@ class Nightly(Parameters):
         description="Id of an evaluation of tier2 or tier3 whose stored answers are judged anew every night",
         examples=["tier3-20261101-030000-9c1e"],
     )
-    resume: None = Field(None, title="Resume", description="A night is not resumed; resume its evaluations one by one")
+    resume: None = Field(None, title="Resume", description="A night goes on by Prefect's Retry; else resume its parts")
 
     @field_validator("tiers", mode="before")
     @classmethod

@@ -74,7 +74,7 @@ async def _cancelling() -> None:
     while True:
         await asyncio.sleep(POLL_S)
         with suppress(httpx.HTTPError):
-            if _begun and any(map(_stopping, await _runs(_begun[0]))):
+            if _begun and any(map(_stopping, await runs_of(_begun[0]))):
                 return
 
 
@@ -82,7 +82,7 @@ def _stopping(run: "FlowRun") -> bool:
     return run.state is not None and (run.state.is_cancelling() or run.state.is_cancelled())
 
 
-async def _runs(flow_run_id: UUID) -> list["FlowRun"]:
+async def runs_of(flow_run_id: UUID) -> list["FlowRun"]:
     """The flow run and those that it has begun."""
     from prefect.client.orchestration import get_client
     from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId, FlowRunFilterParentFlowRunId
@@ -102,7 +102,7 @@ async def _tell(flow_run_id: UUID) -> None:
 
     with suppress(httpx.HTTPError, TimeoutError):
         async with asyncio.timeout(TELL_S), get_client() as client:
-            for run in await _runs(flow_run_id):
+            for run in await runs_of(flow_run_id):
                 if run.state is None or not run.state.is_completed():
                     message = "Stopped; the evaluation's row in the journal says how to resume it."
                     await client.set_flow_run_state(run.id, Cancelled(message=message), force=True)

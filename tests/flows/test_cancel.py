@@ -207,23 +207,33 @@ def working(home: Path, server: Server, seconds: float) -> Iterator[subprocess.P
             kill(worker)
 
 
-def deployed(server: Server) -> str:
-    """A run of tier1 that waits for a worker; its id."""
+def deployed(server: Server, flow: str, given: Document) -> str:
+    """A run of a flow that waits for a worker; its id."""
     from prefect.client.orchestration import PrefectClient
     from prefect.client.schemas.actions import WorkPoolCreate
 
     async def create() -> str:
         async with PrefectClient(server["PREFECT_API_URL"]) as client:
-            await client.create_work_pool(WorkPoolCreate(name="killed", type="process"))
-            flow_id = await client.create_flow_from_name("tier1")
+            await client.create_work_pool(WorkPoolCreate(name="killed", type="process"), overwrite=True)
+            flow_id = await client.create_flow_from_name(flow)
             deployment = await client.create_deployment(
-                flow_id, "to be killed", work_pool_name="killed", entrypoint="flows.tier1:tier1"
+                flow_id, "to be killed", work_pool_name="killed", entrypoint=f"flows.{flow}:{flow}"
             )
-            given = {"limit": 150, "retriever": "sluggish:retrieve"}
             run = await client.create_flow_run_from_deployment(deployment, parameters={"parameters": given})
             return str(run.id)
 
     return asyncio.run(create())
+
+
+def as_whole(engine: Engine, name: str, whole: Document) -> None:
+    metrics = {found["metric"]: found for found in journal.metrics_of(engine, name)}
+    for metric in QUALITY:
+        assert metrics[metric]["value"] == whole["metrics"][metric]["value"], metric
+
+
+def retried(server: Server, flow_run_id: str) -> None:
+    """What Retry does in the UI."""
+    set_state(server, flow_run_id, "SCHEDULED", "AwaitingRetry")
 
 
 def test_the_worker_is_killed_and_prefects_retry_goes_on(
@@ -234,17 +244,41 @@ def test_the_worker_is_killed_and_prefects_retry_goes_on(
     undisturbed: Document,
 ) -> None:
     before = known(engine)
-    flow_run_id = deployed(prefect_server)
+    flow_run_id = deployed(prefect_server, "tier1", {"limit": 150, "retriever": "sluggish:retrieve"})
     with working(home, prefect_server, 60) as worker:
         row = until("evaluation", lambda: running(engine, before))
         kill(worker)
     assert row["flow_run_id"] == flow_run_id
     no_half_result(engine, home, row["id"])
-    set_state(prefect_server, flow_run_id, "SCHEDULED", "AwaitingRetry")  # what Retry does in the UI
+    retried(prefect_server, flow_run_id)
     with working(home, prefect_server, 0):
         until("end", lambda: journal.find(engine, row["id"])["state"] == "completed")
         until("end", lambda: state_of(prefect_server, flow_run_id) == "COMPLETED")
     assert {row["id"]} == known(engine) - before  # none was begun anew
-    metrics = {found["metric"]: found for found in journal.metrics_of(engine, row["id"])}
-    for name in QUALITY:
-        assert metrics[name]["value"] == undisturbed["metrics"][name]["value"], name
+    as_whole(engine, row["id"], undisturbed)
+
+
+def test_a_night_is_retried_from_where_it_was_left(
+    home: Path,
+    engine: Engine,
+    sluggish: tuple[str, ...],
+    prefect_server: Server,
+    undisturbed: Document,
+) -> None:
+    """What was completed is not evaluated again, what was begun goes on."""
+    before = known(engine)
+    server = prefect_server | {"YARUS_RETRIEVER": "sluggish:retrieve"}
+    flow_run_id = deployed(server, "nightly", {"limit": 150, "tiers": ["tier0", "tier1"]})
+    with working(home, server, 60) as worker:
+        row = until("evaluation", lambda: running(engine, before))
+        kill(worker)
+    assert row["tier"] == "tier1"
+    [done] = known(engine) - before - {row["id"]}
+    finished_at = journal.find(engine, done)["finished_at"]
+    retried(server, flow_run_id)
+    with working(home, server, 0):
+        until("end", lambda: state_of(server, flow_run_id) == "COMPLETED")
+    assert known(engine) - before == {done, row["id"]}
+    assert journal.find(engine, row["id"])["state"] == "completed"
+    assert journal.find(engine, done)["finished_at"] == finished_at
+    as_whole(engine, row["id"], undisturbed)

@@ -82,6 +82,31 @@ def test_nights_that_fail_are_one_incident_too(engine: Engine, caplog: Any) -> N
     assert len([record for record in caplog.records if record.name == "yarus"]) == 3
 
 
+def test_a_failure_after_good_nights_is_no_part_of_an_old_incident(engine: Engine) -> None:
+    night(engine, "failed", key=None)
+    night(engine, "completed")
+    second = night(engine, "failed", key=None)
+    assert opened(engine) == [(second, "failed", 1)]
+
+
+def test_what_a_retry_of_the_night_brings_to_its_end_ends_the_incident(engine: Engine, caplog: Any) -> None:
+    night(engine, "completed")
+    failed = night(engine, "failed", key=None)
+    assert opened(engine) == [(failed, "failed", 1)]
+    flow_run_id = str(uuid.uuid4())  # Prefect's retry makes a new run of the tier
+    brought = {"state": "completed", "comparability_key": "another", "flow_run_id": flow_run_id}
+    with engine.begin() as connection:
+        connection.execute(evaluation.update().where(evaluation.c.id == failed).values(brought))
+    assert opened(engine) == []
+    for _ in range(2):
+        incidents._follow(engine, flow_run_id)
+    assert (opened(engine), said(engine)) == ([], ["good", "good"])
+    night(engine, "completed", key="another again")
+    told = [record.getMessage() for record in caplog.records if record.name == "yarus"]
+    assert len(told) == 2  # one message each way
+    assert f"снова в порядке, после {failed}" in told[1]
+
+
 def test_another_comparability_key_is_another_incident(engine: Engine) -> None:
     first = night(engine, "invalid", key="one judge")
     second = night(engine, "invalid", key="another judge")
