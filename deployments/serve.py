@@ -73,6 +73,7 @@ def serve(*, host: str, port: int, report_port: int, scheduled: bool, ready: Cal
 
 def _prepare(home: Path, host: str, port: int, api: str, reports: str) -> None:
     """Puts into the environment what server, worker and the runs that it starts go by; what the user has set stays."""
+    (home / "prefect").mkdir(parents=True, exist_ok=True)
     found = settings()
     url = found.prefect_database_url.get_secret_value() if found.prefect_database_url else None
     database = server.database_of(home, url)

@@ -68,9 +68,7 @@ def database_of(home: Path, url: str | None) -> str:
         DatabaseUnavailable: no connection, or it has no extension `pg_trgm` and we may not create it.
     """
     if url is None:
-        folder = home.absolute() / "prefect"
-        folder.mkdir(parents=True, exist_ok=True)
-        return f"sqlite+aiosqlite:///{folder}/prefect.db"
+        return f"sqlite+aiosqlite:///{home.absolute()}/prefect/prefect.db"
     address = make_url(url)
     _require_trigrams(address.set(drivername="postgresql").render_as_string(hide_password=False), shown(address))
     return address.set(drivername="postgresql+asyncpg").render_as_string(hide_password=False)
@@ -110,16 +108,16 @@ def running(host: str, port: int, log: Path) -> Iterator["subprocess.Popen[bytes
 @contextmanager
 def _started(command: list[str], words: IO[bytes]) -> Iterator["subprocess.Popen[bytes]"]:
     """The process in a session of its own: the terminal's Ctrl-C reaches us alone, and we stop it last."""
-    process = subprocess.Popen(command, stdout=words, stderr=words, start_new_session=True)
-    try:
-        yield process
-    finally:
-        process.terminate()
+    ends_with_us = subprocess.PIPE
+    with subprocess.Popen(command, stdin=ends_with_us, stdout=words, stderr=words, start_new_session=True) as process:
         try:
-            process.wait(STOP_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+            yield process
+        finally:
+            process.terminate()
+            try:
+                process.wait(STOP_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
 
 
 def wait_until_ready(api: str, process: "subprocess.Popen[bytes]", log: Path) -> None:

@@ -100,7 +100,6 @@ def test_a_server_that_is_not_there_is_named_by_its_variable(yarus: CommandLine)
 
 def test_prefects_own_database_is_a_file_at_home(tmp_path: Path) -> None:
     assert database_of(tmp_path, None) == f"sqlite+aiosqlite:///{tmp_path}/prefect/prefect.db"
-    assert (tmp_path / "prefect").is_dir()
 
 
 def test_a_postgresql_without_trigrams_is_refused_with_the_way_out(engine: Engine, tmp_path: Path) -> None:
