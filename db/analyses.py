@@ -1,6 +1,5 @@
 """What was found over several evaluations: sweeps, robustness probes, corpus analytics; one document each."""
 
-import difflib
 import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -59,16 +58,8 @@ def find(engine: Engine, kind: Kind, name: str) -> RowMapping:
         InputError: none, or several; the nearest are named.
     """
     rows = listing(engine, kind)
-    ids = [row["id"] for row in rows]
-    exact = [row for row in rows if row["id"] == name]
-    matching = exact or [row for row in rows if row["id"].startswith(name) or row["id"].endswith(name)]
-    if name == "last":
-        matching = rows[:1]
-    if len(matching) != 1:
-        near = [row["id"] for row in matching] or difflib.get_close_matches(name, ids, n=3) or ids[:3]
-        found = f"several analyses ({kind})" if matching else f"no {kind}"
-        raise InputError(f"{found} {name!r}; there are: {', '.join(near) or 'none yet'}")
-    return matching[0]
+    by_id = {row["id"]: row for row in rows}
+    return by_id[journal.the_one(list(by_id), name, none=f"no {kind}", several=f"several analyses ({kind})")]
 
 
 def listing(engine: Engine, kind: Kind, *, source: str | None = None, limit: int | None = None) -> list[RowMapping]:

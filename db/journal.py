@@ -124,15 +124,30 @@ def find(engine: Engine, name: str) -> RowMapping:
         InputError: none, or several; the nearest are named.
     """
     with engine.connect() as connection:
-        ids = list(connection.scalars(select(evaluation.c.id).order_by(evaluation.c.started_at)))
-        matching = [name] if name in ids else [known for known in ids if known.startswith(name) or known.endswith(name)]
-        if name == "last":
-            matching = ids[-1:]
-        if len(matching) != 1:
-            near = matching or difflib.get_close_matches(name, ids, n=3) or ids[-3:]
-            found = "several evaluations" if matching else "no evaluation"
-            raise InputError(f"{found} {name!r}; there are: {', '.join(near) or 'none yet'}")
-        return connection.execute(select(evaluation).where(evaluation.c.id == matching[0])).mappings().one()
+        ids = connection.scalars(select(evaluation.c.id).order_by(evaluation.c.started_at.desc())).all()
+        one = the_one(ids, name, none="no evaluation", several="several evaluations")
+        return connection.execute(select(evaluation).where(evaluation.c.id == one)).mappings().one()
+
+
+def the_one(ids: Sequence[str], name: str, *, none: str, several: str) -> str:
+    """The id that is meant: `name` itself, the only one that begins or ends so, or the `last`.
+
+    Args:
+        ids: newest first.
+        name: as it was given.
+        none: what the error says where there is none.
+        several: the same where there are several.
+
+    Raises:
+        InputError: none, or several; the nearest are named.
+    """
+    matching = [name] if name in ids else [known for known in ids if known.startswith(name) or known.endswith(name)]
+    if name == "last":
+        matching = list(ids[:1])
+    if len(matching) != 1:
+        near = matching or difflib.get_close_matches(name, ids, n=3) or ids[:3]
+        raise InputError(f"{several if matching else none} {name!r}; there are: {', '.join(near) or 'none yet'}")
+    return matching[0]
 
 
 def of_flow_run(engine: Engine, flow_run_id: str) -> RowMapping | None:
