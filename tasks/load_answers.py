@@ -141,7 +141,7 @@ def _system(parameters: Tier3) -> str:
 
 def _reused(run: Run, parameters: Answering) -> dict[str, Any]:
     """What the answers were made with that are scored again; nothing where new ones are asked for."""
-    if parameters.reuse_answers and perturbed(parameters):
+    if parameters.reuse_answers and not parameters.anchor and perturbed(parameters):  # an anchor's own is refused below
         raise InputError("answers to the questions as they are cannot be reused: leave out --perturbation")
     return keep_answers(run, parameters.reuse_answers) if parameters.reuse_answers else {}
 

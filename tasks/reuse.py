@@ -31,18 +31,23 @@ def keep_answers(run: Run, evaluation_id: str) -> dict[str, Any]:
         What they were made with, to be recorded as resolved parameters of this evaluation too.
 
     Raises:
-        InputError: no such evaluation, of another tier or source, or not finished.
+        InputError: no such evaluation, of another tier or source, not finished, or it asked the questions otherwise.
         ResultsUnavailable: its file cannot be read.
     """
     row = journal.find(database(), evaluation_id)
-    place = f"--reuse-answers {evaluation_id}"
+    place = f"--{'anchor' if getattr(run.parameters, 'anchor', None) else 'reuse-answers'} {evaluation_id}"
     for what, theirs, ours in (("tier", row["tier"], run.tier), ("source", row["source"], run.parameters.source)):
         if theirs != ours:
             raise InputError(f"{place}: its {what} is {theirs!r}, not {ours!r}; name an evaluation of {ours!r}")
     if row["parquet"] is None:
         raise InputError(f"{place}: evaluation {row['id']} is {row['state']} and has no file; finish it: --resume")
+    if "perturbation" in row["resolved"]:
+        raise InputError(
+            f"{place}: evaluation {row['id']} was run with --perturbation {row['resolved']['perturbation']}: "
+            "its answers are to changed questions; name an evaluation that asked the questions as they are"
+        )
     stored = files.read(row["parquet"])
-    kept = [name for name in ("case_id", "status", "reason", *ANSWERED) if name in stored.column_names]
+    kept = [name for name in ("case_id", "question", "status", "reason", *ANSWERED) if name in stored.column_names]
     pq.write_table(stored.select(kept), run.work / "answers.parquet")
     journal.describe(database(), run.id, sut_label=row["sut_label"])
     made_with = {name: value for name, value in row["resolved"].items() if name in SYSTEM}
@@ -51,11 +56,14 @@ def keep_answers(run: Run, evaluation_id: str) -> dict[str, Any]:
 
 
 def reuse(run: Run, cases: pa.Table) -> pa.Table:
-    """Adds what the system under test had answered; a question that it was not asked then is `not_applicable`."""
+    """Adds what the system under test had answered; a question that it was not asked then, or that was another one
+    then, is `not_applicable`.
+    """
     stored = files.parquet(run.work / "answers.parquet")
-    wanted = set(cases["case_id"].to_pylist())
-    known = {row["case_id"]: row for row in stored.to_pylist() if row["case_id"] in wanted}
-    rows = [known.get(case_id, {}) for case_id in cases["case_id"].to_pylist()]
+    now = dict(zip(cases["case_id"].to_pylist(), cases["question"].to_pylist(), strict=True))
+    known = {row["case_id"]: row for row in stored.to_pylist() if row["case_id"] in now}
+    changed = {case_id for case_id, row in known.items() if row["question"] != now[case_id]}
+    rows = [{"changed": True} if case_id in changed else known.get(case_id, {}) for case_id in now]
     states = zip(cases["status"].to_pylist(), cases["reason"].to_pylist(), rows, strict=True)
     refusals = configured(run).refusals
     found = [_state(run, status, reason, row, refusals) for status, reason, row in states]
@@ -82,4 +90,6 @@ def _state(
         return ("sut_refusal", why) if why else ("ok", None)
     if row.get("status") in ("sut_error", "skipped_budget"):
         return row["status"], row["reason"]
+    if row.get("changed"):
+        return "not_applicable", f"the question has changed since evaluation {run.resolved['answers_of']} asked it"
     return "not_applicable", f"evaluation {run.resolved['answers_of']} did not ask this question"
