@@ -203,7 +203,8 @@ def _verdicts(
             twice = said("twice", given=question.text, other=rows[question.text])
             problems.append(f"{said('row', number=number)}: {twice}")
         elif verdict:
-            found[question.text] = verdict | {"answer_of": _get(cells, at, "answer_of").text}
+            about = {"answer_of": _get(cells, at, "answer_of").text} if "answer_ok" in verdict else {}
+            found[question.text] = verdict | about
             rows[question.text] = number
     return found
 

@@ -1,8 +1,9 @@
 """What annotators have said, kept by annotator, and what follows for the labels; how far annotators agree.
 
-A question's `annotation.review` is {"annotators": {NAME: verdict}, "rejected": true or false}. Labels follow the
-majority of those who said anything; where they are even, who spoke last. A question most of them found unfit is
-rejected, and no evaluation uses it until it is found fit again.
+A question's `annotation.review` is {"annotators": {NAME: verdict}, "rejected": true or false}. A verdict has what was
+filled in, whose answer `answer_ok` is about (`answer_of`), and when each was said (`at`; one time for all in reviews of
+older versions). Labels follow the majority of those who said anything; where they are even, who spoke last. A question
+most of them found unfit is rejected, and no evaluation uses it until it is found fit again.
 """
 
 from collections import Counter
@@ -23,7 +24,7 @@ from db.sources import Source, read_questions, snapshot
 from metrics.agreement import weighted_kappa
 from metrics.statistics import bootstrap_interval, bootstrap_statistic
 from tasks.connect import database, source
-from tasks.dataset.columns import YES_NO
+from tasks.dataset.columns import VERDICTS, YES_NO
 from tasks.labels import GOOD, Row, shown_rightly
 
 Verdict = dict[str, Any]
@@ -48,7 +49,7 @@ def apply(where: Source, known: Mapping[str, Row], verdicts: Mapping[str, Verdic
         row = known[question]
         review = dict(row.get("review") or {})
         before = review.get("annotators", {})
-        said = {**before, annotator: {**before.get(annotator, {}), **verdict, "at": at}}
+        said = {**before, annotator: _merged(before.get(annotator, {}), verdict, at)}
         review |= {"annotators": said, "rejected": _majority(said, "question_ok") is False}
         rows.append(Loaded(f"question {question}", _labels(row, said) | {"review": review}))
     engine = database()
@@ -86,7 +87,7 @@ def agreement(source_name: str, *, seed: int = 0) -> Document:
 
 
 def _agreement(said: Sequence[Mapping[str, Verdict]], a: str, b: str, field: str, seed: int) -> Document:
-    both = [(of[a][field], of[b][field]) for of in said if field in of.get(a, {}) and field in of.get(b, {})]
+    both = [(of[a][field], of[b][field]) for of in said if _comparable(of.get(a, {}), of.get(b, {}), field)]
     if field == "relevant":
         return _overlap([(set(one), set(other)) for one, other in both], seed)
     one, two = (np.array([float(pair[side]) for pair in both]) for side in (0, 1))
@@ -98,6 +99,13 @@ def _agreement(said: Sequence[Mapping[str, Verdict]], a: str, b: str, field: str
             "ci_high": _number(high), "reason": reason}  # fmt: skip
 
 
+def _comparable(one: Verdict, other: Verdict, field: str) -> bool:
+    """Both have said something of the same: verdicts on the answers of two systems are not one question."""
+    if field not in one or field not in other:
+        return False
+    return field != "answer_ok" or one.get("answer_of") == other.get("answer_of")
+
+
 def _overlap(both: Sequence[tuple[set[str], set[str]]], seed: int) -> Document:
     shares = np.array([len(one & two) / len(one | two) if one | two else 1.0 for one, two in both])
     low, high = bootstrap_interval(shares, seed=seed)
@@ -105,6 +113,17 @@ def _overlap(both: Sequence[tuple[set[str], set[str]]], seed: int) -> Document:
     reason = "the mean overlap of two sets; kappa needs a yes or no" if both else "no question in common"
     return {"n": len(both), "agreement": mean, "kappa": None, "ci_low": _number(low), "ci_high": _number(high),
             "reason": reason}  # fmt: skip
+
+
+def _merged(before: Verdict, verdict: Verdict, at: str) -> Verdict:
+    """What an annotator has said, each with its own time: who adds a note does not speak again of the rest."""
+    times = {field: _said_at(before, field) for field in VERDICTS if field in before}
+    return {**before, **verdict, "at": times | {field: at for field in VERDICTS if field in verdict}}
+
+
+def _said_at(verdict: Verdict, field: str) -> str:
+    at: str | dict[str, str] = verdict["at"]
+    return at if isinstance(at, str) else at[field]
 
 
 def _labels(row: Row, said: Mapping[str, Verdict]) -> Row:
@@ -141,9 +160,10 @@ def _answer(row: Row, said: Mapping[str, Verdict], *, own: bool) -> str | None:
 
 def _majority(said: Mapping[str, Verdict], field: str) -> Any:
     """What most annotators say; where they are even, what was said last; None where nobody spoke."""
-    spoken = sorted((verdict["at"], verdict[field]) for verdict in said.values() if field in verdict)
-    counts = Counter(_content(value) for _, value in spoken)
-    most = [value for _, value in spoken if counts[_content(value)] == max(counts.values())]
+    verdicts = [verdict for verdict in said.values() if field in verdict]
+    spoken = [verdict[field] for verdict in sorted(verdicts, key=lambda verdict: _said_at(verdict, field))]
+    counts = Counter(_content(value) for value in spoken)
+    most = [value for value in spoken if counts[_content(value)] == max(counts.values())]
     return most[-1] if most else None
 
 

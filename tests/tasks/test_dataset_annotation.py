@@ -19,7 +19,7 @@ from tasks.dataset.annotation import export, import_
 from tasks.dataset.annotation_words import EN, RU
 from tasks.dataset.columns import COLUMNS
 from tasks.dataset.priority import priority
-from tasks.dataset.reviews import _majority, agreement
+from tasks.dataset.reviews import _majority, _merged, agreement
 from tests.judged import evaluate, load, question
 from tests.judged import rows_of as rows_of_file
 
@@ -108,6 +108,24 @@ def test_an_answer_that_is_found_wrong_is_no_reference(engine: Engine, source: s
     after = rows_of(engine, source)
     assert after["6"]["ground_truth_answer"] is None
     assert after["8"]["ground_truth_answer"] == after["8"]["answer"]
+
+
+@pytest.mark.parametrize("later", [{"notes": "проверено"}, {"relevant": "c6"}])
+def test_a_verdict_stays_with_the_answer_it_is_about(
+    engine: Engine, source: str, filled: Make, later: dict[str, str]
+) -> None:
+    """Who finds an evaluation's answer wrong has said nothing of the log's, whichever file a later word comes in."""
+    logged = rows_of(engine, source)["6"]["answer"]
+    import_(filled({"question_id": "6", "answer_of": "log", "answer_ok": "да"}), "олег")
+    import_(filled({"question_id": "7", "answer_of": "tier3-x", "answer_ok": "нет"}), "анна")
+    import_(filled({"question_id": "6", "answer_of": "tier3-x", "answer_ok": "нет"}), "анна")
+    import_(filled(*({"question_id": n, "answer_of": "log", **later} for n in "67")), "анна")
+    after = rows_of(engine, source)
+    assert after["6"]["ground_truth_answer"] == logged
+    assert after["7"]["ground_truth_answer"] == after["7"]["answer"]
+    assert after["6"]["review"]["annotators"]["анна"]["answer_of"] == "tier3-x"
+    import_(filled({"question_id": "6", "answer_of": "log", "answer_ok": "нет"}), "анна")  # now it is about the log's
+    assert rows_of(engine, source)["6"]["ground_truth_answer"] is None
 
 
 def test_no_chunk_is_relevant(engine: Engine, source: str, filled: Make) -> None:
@@ -341,6 +359,36 @@ def test_the_majority_decides_and_the_last_word_where_there_is_none(engine: Engi
     import_(filled({"question_id": "2", "question_ok": "да", "relevant": "c5"}), "c")
     rows = rows_of(engine, source)
     assert rows["2"]["review"]["rejected"] is False and rows["2"]["relevant_chunk_ids"] == ["c5"]
+
+
+def test_who_adds_a_note_does_not_speak_again_of_the_rest(engine: Engine, source: str, filled: Make) -> None:
+    for annotator, said in (("a", {"show": "да"}), ("b", {"show": "нет"}), ("a", {"notes": "см. раздел 2"})):
+        import_(filled({"question_id": "2"} | said), annotator)
+    assert rows_of(engine, source)["2"]["ground_truth_show"] is False
+    import_(filled({"question_id": "2", "show": "да"}), "a")
+    assert rows_of(engine, source)["2"]["ground_truth_show"] is True
+
+
+def test_reviews_with_one_time_for_all_are_read_on() -> None:
+    """As older versions have stored them: the time counts for each of their fields."""
+    old = {"show": True, "notes": "да", "answer_of": "log", "at": "2026-01-01T00:00:00"}
+    other = {"show": False, "at": {"show": "2026-02-01T00:00:00"}}
+    assert _majority({"a": old, "b": other}, "show") is False
+    merged = _merged(old, {"notes": "нет"}, "2026-03-01T00:00:00")
+    assert merged["at"] == {"show": "2026-01-01T00:00:00", "notes": "2026-03-01T00:00:00"}
+    assert _majority({"a": merged, "b": other}, "show") is False
+    assert _majority({"a": _merged(old, {"show": True}, "2026-03-01T00:00:00"), "b": other}, "show") is True
+
+
+def test_verdicts_on_two_answers_are_not_compared(source: str, filled: Make) -> None:
+    """Kappa by hand: the two agree on the log's answers; on the others they were shown different ones."""
+    said = [("0", "log", "log", "да", "да"), ("1", "log", "log", "нет", "нет"),
+            ("2", "log", "tier3-x", "да", "нет"), ("3", "tier3-x", "log", "да", "нет")]  # fmt: skip
+    for annotator, place in (("a", 0), ("b", 1)):
+        rows = [{"question_id": row[0], "answer_of": row[1 + place], "answer_ok": row[3 + place]} for row in said]
+        import_(filled(*rows), annotator)
+    (found,) = (pair for pair in agreement(source)["pairs"] if pair["field"] == "answer_ok")
+    assert (found["n"], found["agreement"], found["kappa"]) == (2, 1.0, 1.0)
 
 
 def test_the_order_in_which_chunks_are_named_does_not_count() -> None:
