@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from sqlalchemy import Double, Engine, func, select
+from sqlalchemy import Double, Engine, case, func, select
 from sqlalchemy.dialects.postgresql import insert
 
 from db.engine import reaching
@@ -65,6 +65,16 @@ def store_calls(engine: Engine, calls: Iterable[StoredCall]) -> None:
         connection.execute(
             insert(call).on_conflict_do_nothing(), [{name: getattr(one, name) for name in NAMES} for one in calls]
         )
+
+
+def bought(engine: Engine, evaluation_id: str) -> dict[str, int | float | None]:
+    """Tokens and money of the calls that an evaluation has bought; None without any, or where one was not counted."""
+    sums = [
+        case((func.bool_and(column.is_not(None)), func.sum(column))).label(column.name)
+        for column in (call.c.tokens_in, call.c.tokens_out, call.c.cost_usd)
+    ]
+    with reaching(engine), engine.connect() as connection:
+        return dict(connection.execute(select(*sums).where(call.c.evaluation_id == evaluation_id)).mappings().one())
 
 
 def spent_usd(engine: Engine, evaluation_id: str) -> float:

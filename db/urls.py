@@ -35,7 +35,7 @@ def canonical_url(url: str | None) -> str | None:
     else:
         query = sorted((name, value) for name, value in query if not _tracks(name.lower()))
     path = unquote(parts.path).rstrip("/")
-    return urlunsplit((parts.scheme.lower(), parts.netloc.lower(), path, urlencode(query), ""))
+    return urlunsplit((parts.scheme.lower(), parts.netloc.lower(), path, urlencode(query, errors="replace"), ""))
 
 
 def _tracks(name: str) -> bool:

@@ -36,10 +36,10 @@ async def _ours(run: Run, cases: pa.Table) -> pa.Table:
     rankings = await asyncio.to_thread(rank, run, questions, k, unit="chunk", timed=-(-TIMED // run.n_batches))
     texts = await asyncio.to_thread(_texts, run)
     tokens = run.resolved["context_tokens"]
-    contexts = [fit([texts[chunk][0] for chunk in ranking.ids], tokens) for ranking in rankings]
-    ids = [
-        [texts[chunk][1] if run.resolved["unit"] == "page" else chunk for chunk in ranking.ids] for ranking in rankings
-    ]
+    # An id that is not in the corpus has no text to answer from; it stays in the ranking, and is noted at the end.
+    contexts = [fit([texts[chunk][0] for chunk in ranking.ids if chunk in texts], tokens) for ranking in rankings]
+    by_page = run.resolved["unit"] == "page"
+    ids = [[_page(texts, chunk) if by_page else chunk for chunk in ranking.ids] for ranking in rankings]
     statuses, reasons = cases["status"].to_pylist(), cases["reason"].to_pylist()
     for number, ranking in enumerate(rankings):
         if ranking.error is not None and statuses[number] == "ok":
@@ -95,6 +95,10 @@ def _texts(run: Run) -> dict[str, tuple[str, str]]:
     corpus = read_stored_corpus(run)
     pages = [canonical_url(url) or chunk for chunk, url in zip(corpus.ids, corpus.urls, strict=True)]
     return dict(zip(corpus.ids, zip(corpus.texts, pages, strict=True), strict=True))
+
+
+def _page(texts: dict[str, tuple[str, str]], chunk: str) -> str:
+    return texts[chunk][1] if chunk in texts else canonical_url(chunk) or chunk
 
 
 def _opened(run: Run) -> System:

@@ -139,7 +139,7 @@ def with_columns(cases: pa.Table | None, **columns: Any) -> pa.Table:
     """
     for name, values in columns.items():
         kind = declared(name).type
-        array = pa.array(values, type=kind, from_pandas=True)
+        array = _array(values, kind)
         field = pa.field(name, kind)
         if cases is None:
             cases = pa.table([array], schema=pa.schema([field]))
@@ -152,3 +152,19 @@ def with_columns(cases: pa.Table | None, **columns: Any) -> pa.Table:
     if cases is None:
         raise ValueError("a table of cases needs a column")
     return cases
+
+
+def _array(values: Any, kind: pa.DataType) -> pa.Array:
+    try:
+        return pa.array(values, type=kind, from_pandas=True)
+    except UnicodeEncodeError:  # half an emoji in what somebody replied
+        return pa.array(_encodable(values), type=kind, from_pandas=True)
+
+
+def _encodable(value: Any) -> Any:
+    """The value with a question mark for every lone surrogate in its texts, which UTF-8 cannot hold."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, dict):
+        return {name: _encodable(part) for name, part in value.items()}
+    return [_encodable(part) for part in value] if isinstance(value, list | tuple) else value

@@ -16,9 +16,9 @@ from metrics.statistics import bootstrap_statistic, wilson_interval
 from tasks.again import past_store
 from tasks.cases import with_columns
 from tasks.connect import database
-from tasks.generate import configured
+from tasks.generate import configured, totals
 from tasks.judge import with_verdicts
-from tasks.models.calls import Call, Model
+from tasks.models.calls import Call, Model, Reply
 from tasks.models.chat import chat
 from tasks.parameters import Judge
 from tasks.prompts import Prompt, prompts
@@ -47,7 +47,9 @@ async def judge_again(run: Run, cases: pa.Table) -> pa.Table:
         raise TypeError(f"{run.tier} does not judge the judge")
     known = prompts(configuration)
     async with chat("judge", configuration, database(), evaluation=run.id) as model:
-        given = await asyncio.gather(*(_case(model, known, case, parameters, run) for case in cases.to_pylist()))
+        both = await asyncio.gather(*(_case(model, known, case, parameters, run) for case in cases.to_pylist()))
+    given = [verdicts for verdicts, _ in both]
+    wrote = {name: [totals(more, None, name) for _, more in both] for name in ("tokens_in", "tokens_out", "cost_usd")}
     scores = [_scores(given, f"{METRIC}#{number}") for number in range(parameters.repeats)]
     first, second = scores[:2]
     apart = np.column_stack([agreement.differences(one, other) for one, other in combinations(scores, 2)])
@@ -56,7 +58,7 @@ async def judge_again(run: Run, cases: pa.Table) -> pa.Table:
     within = {f"consistency_score{name}": _within(apart, delta) for name, delta in (("", 0.5), ("@0.125", 0.125))}
     moved = {f"bias_{name}": _scores(given, f"bias_{name}") - first for name in (*CHANGES, "own_model")}
     return with_columns(
-        with_verdicts(cases, list(given), counting=METRIC),
+        with_verdicts(with_columns(cases, **wrote), given, counting=METRIC),
         faithfulness=first,
         faithfulness_again=second,
         mean_abs_difference=_over_pairs(apart),
@@ -98,20 +100,23 @@ CHANGES: dict[str, Callable[[str, str], str | None]] = {
 """Changes of an answer that should not move its faithfulness: (answer, language) -> changed, or None."""
 
 
-async def _case(model: Model, known: dict[str, Prompt], case: Case, parameters: Judge, run: Run) -> dict[str, Verdict]:
-    """The verdicts on one answer and its changed versions."""
+async def _case(
+    model: Model, known: dict[str, Prompt], case: Case, parameters: Judge, run: Run
+) -> tuple[dict[str, Verdict], list[Reply]]:
+    """The verdicts on one answer and its changed versions, and what else was asked for: an answer of its own."""
     if case["status"] != "ok":
-        return {}
-    prompt, past = known[METRIC], past_store(run.id)
+        return {}, []
+    prompt, past, more = known[METRIC], past_store(run.id), []
     asked = {f"{METRIC}#{n}": Call(prompt, case, repeat=past + n) for n in range(parameters.repeats)}
     if parameters.probes:
         changed = {name: change(case["answer"], run.resolved["language"]) for name, change in CHANGES.items()}
-        changed["own_model"] = (await model.ask(Call(known["generation"], case))).text.strip() or None
+        more.append(await model.ask(Call(known["generation"], case)))
+        changed["own_model"] = more[0].text.strip() or None
         for name, text in changed.items():
             if text is not None:
                 asked[f"bias_{name}"] = Call(prompt, {**case, "answer": text}, repeat=past)
     verdicts = await asyncio.gather(*(judged(model, call) for call in asked.values()))
-    return dict(zip(asked, verdicts, strict=True))
+    return dict(zip(asked, verdicts, strict=True)), more
 
 
 def _scores(given: list[dict[str, Verdict]], name: str) -> NDArray[np.float64]:

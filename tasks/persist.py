@@ -15,6 +15,7 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from db import journal
+from db.calls import bought
 from tasks.artifacts import progress, show_results
 from tasks.cases import LONG, declared
 from tasks.connect import database
@@ -155,6 +156,7 @@ def _finish(run: Run, measure: Measure) -> dict[str, Any]:
         statuses=counts,
         coverage=share,
         parquet=path,
+        **bought(engine, run.id),
         resolved=row["resolved"] | _found_out(run, cases, row["resolved"]["notes"]),
     )
     if closed:

@@ -35,8 +35,10 @@ def score_texts(run: Run, cases: pa.Table) -> pa.Table:
 
 
 def _logprobs(given: list[float] | None) -> list[float] | None:
-    """Log-probabilities as a server gave them, whose rounding may lead a little above 0."""
-    return None if given is None else [min(value, 0.0) if value <= ROUNDING else value for value in given]
+    """Log-probabilities as a server gave them, whose rounding may lead a little above 0; None where one is none."""
+    if given is None or not all(value <= ROUNDING for value in given):  # NaN is no smaller either
+        return None
+    return [min(value, 0.0) for value in given]
 
 
 def score_repeats(run: Run, cases: pa.Table) -> pa.Table:

@@ -170,10 +170,14 @@ def _cost_usd(parameters: Sweep, said: Document, cases: pa.Table) -> float | Non
 
 
 def _with_front(rows: list[Document]) -> list[Document]:
-    """The arms with `pareto`: nobody is better, cheaper and faster at once. Scores of other judges do not compete."""
+    """The arms with `pareto`: nobody is better, cheaper and faster at once. Scores of other judges do not compete.
+
+    Nor does an invalid arm: failing at the hard questions would make it the best.
+    """
     front: set[str] = set()
-    for judge in {row["judge_model"] for row in rows}:
-        some = [row for row in rows if row["judge_model"] == judge]
+    valid = [row for row in rows if row["state"] == "completed"]
+    for judge in {row["judge_model"] for row in valid}:
+        some = [row for row in valid if row["judge_model"] == judge]
         values = [[_quality(row), row["cost_usd"], row["latency_ms_p50"]] for row in some]
         on_it = pareto_front(np.array(values, dtype=np.float64), better=("higher", "lower", "lower"))
         front |= {row["arm"] for row, on in zip(some, on_it, strict=True) if on}

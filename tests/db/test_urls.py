@@ -6,6 +6,11 @@ from hypothesis import strategies as st
 
 from db.urls import canonical_url
 
+
+def test_what_no_url_can_hold_stays_what_it_is() -> None:
+    assert canonical_url("https://a.example/p?q=\ud83d") == "https://a.example/p?q=%3F"
+
+
 CONFLUENCE = "https://confluence.utmn.ru/pages/viewpage.action?pageId=8028"
 
 

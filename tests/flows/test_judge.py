@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 from sklearn.metrics import cohen_kappa_score
+from sqlalchemy import Engine
 
+from db import journal
 from db.errors import ModelUnavailable
 from flows.printing import print_summary
 from tests.conftest import CommandLine
@@ -125,6 +127,17 @@ def test_a_judge_that_likes_long_answers_is_caught(
     shown = printed(summary, capsys)
     assert "moves the judge (idle words at the end): +0." in shown
     assert "another order of sentences" not in shown
+
+
+def test_the_own_models_answers_are_paid_for_too(judge: Chaos, engine: Engine, tmp_path: Path) -> None:
+    source = load(tmp_path, "counted", [question(i) for i in range(20)])
+    summary = evaluate("judge", source=source)
+    asked = len(judge.requests)
+    wrote = 20  # of 10 and 5 tokens, see `steady`; verdicts are of 100 and 20
+    expected = {"tokens_in": 100 * (asked - wrote) + 10 * wrote, "tokens_out": 20 * (asked - wrote) + 5 * wrote}
+    paid = journal.find(engine, summary["evaluation_id"])
+    for name, tokens in expected.items():
+        assert sum(row[name] for row in rows_of(summary)) == paid[name] == tokens, name
 
 
 def test_every_evaluation_asks_anew_but_not_after_a_stop(judge: Chaos, tmp_path: Path, yarus: CommandLine) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -237,6 +238,49 @@ def test_repeats_and_probabilities_are_measured(served: Chaos, tmp_path: Path) -
     assert value(summary, "avg_perplexity") == pytest.approx(4.0)  # exp of the mean of ln 2 and ln 8
     row = next(row for row in rows_of(summary) if row["question_id"] == "1")
     assert sorted(row["answers"]) == sorted(answers)
+
+
+def test_what_is_no_probability_leaves_its_case_unmeasured(served: Chaos, tmp_path: Path) -> None:
+    def script(number: int, request: Document) -> Any:
+        if metric_of(request) != "generation":
+            return scores(0.5)
+        first = 0.001 if "правило 1," in texts(request)["question"] else 1e-7  # rounded up from 0
+        return says("Сдать.", logprobs={"content": [{"token": "a", "logprob": first}, {"token": "b", "logprob": -2}]})
+
+    served.script = script
+    source = load(tmp_path, "improbable", [question(i) for i in range(4)])
+    summary = evaluate("tier2", source=source, logprobs=True)
+    assert (value(summary, "avg_perplexity"), summary["state"]) == (pytest.approx(math.e), "completed")
+    assert summary["metrics"]["avg_perplexity"]["n_scored"] == 3
+
+
+def test_half_an_emoji_in_a_verdict_harms_nobody(served: Chaos, tmp_path: Path) -> None:
+    def script(number: int, request: Document) -> Any:
+        if metric_of(request) == "generation":
+            return steady(number, request)
+        return says('{"reason": "верно \\ud83d", "score": 0.5}')
+
+    served.script = script
+    source = load(tmp_path, "half_an_emoji", [question(i) for i in range(4)])
+    summary = evaluate("tier2", source=source)
+    assert (value(summary, "avg_faithfulness"), summary["state"]) == (0.5, "completed")
+    assert "faithfulness: верно ?" in rows_of(summary)[0]["judge_reasons"]
+
+
+def test_the_journal_has_what_was_bought(
+    served: Chaos, engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    price = {"input": 2.0, "output": 4.0, "as_of": "2026-01-01"}
+    models = [os.environ[f"YARUS_{role}__MODEL"] for role in ("GENERATOR", "JUDGE")]
+    monkeypatch.setenv("YARUS_PRICES", json.dumps(dict.fromkeys(models, price)))
+    source = load(tmp_path, "paid", [question(i) for i in range(20)])
+    first, second = (evaluate("tier2", source=source) for _ in range(2))
+    paid, nothing = (journal.find(engine, summary["evaluation_id"]) for summary in (first, second))
+    rows = rows_of(first)
+    for name in ("tokens_in", "tokens_out", "cost_usd"):
+        assert float(paid[name]) == pytest.approx(sum(row[name] for row in rows)), name
+        assert nothing[name] is None
+    assert float(paid["cost_usd"]) == pytest.approx((2 * paid["tokens_in"] + 4 * paid["tokens_out"]) / 1e6)
 
 
 def test_an_evaluation_repeated_sends_no_call(served: Chaos, tmp_path: Path) -> None:

@@ -54,6 +54,34 @@ def right(request: Document) -> bytes:
     return replies(answer=f"Сдать книгу {which}.", urls=[page], contexts=[f"Правило {which} велит сдать книгу."])
 
 
+def test_half_an_emoji_in_a_reply_harms_nobody(judge: Chaos, service: Chaos, tmp_path: Path) -> None:
+    url = PAGE.format(1) + "&title=\ud83d"
+    service.script = lambda number, request: http(200, json.dumps({"answer": "Сдать \ud83d.", "urls": [url]}), JSON)
+    source = load(tmp_path, "half_an_emoji_3", [question(i) for i in range(3)])
+    summary = evaluate("tier3", source=source, sut=f"{service.url}/ask")
+    assert summary["state"] == "completed"
+    assert {row["answer"] for row in rows_of(summary)} == {"Сдать ?."}
+
+
+def test_an_id_that_is_not_in_the_corpus_has_no_text_but_its_place(
+    judge: Chaos, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "stranger.py").write_text(STRANGER, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    source = load(tmp_path, "strange", [question(i) for i in range(10)])
+    summary = evaluate("tier3", source=source, retriever="stranger:retrieve", k=2)
+    assert summary["state"] == "completed"
+    for row in rows_of(summary):
+        assert row["retrieved"] == ["gone", "c1"]
+        assert row["context"].startswith("Правило 1 ")
+    assert {"note": "unknown ids", "n": 10} in summary["notes"]
+
+
+STRANGER = """
+def retrieve(question, k):
+    return [("gone", 0.1), ("c1", 0.2)]
+"""
+
 # The sample, with the stand-ins.
 
 

@@ -12,7 +12,7 @@ from tasks.parameters import Robustness, Sweep, Tier3
 from tasks.retrievers.protocol import Ranking
 from tasks.robustness import arms as probe_arms
 from tasks.sharing import rankings_shared, shared
-from tasks.sweep import MOST_ARMS, arms, combined
+from tasks.sweep import MOST_ARMS, _with_front, arms, combined
 
 
 @pytest.fixture(autouse=True)
@@ -87,6 +87,15 @@ def test_a_sweep_of_failures_only_is_a_document_too() -> None:
     ]
     found = combined(parameters, outcomes)
     assert (found["state"], found["pairs"], [arm["pareto"] for arm in found["arms"]]) == ("failed", [], [False, False])
+
+
+def test_an_arm_that_fails_at_the_hard_questions_is_not_on_the_front() -> None:
+    rows = [
+        {"arm": name, "state": state, "tier": "tier1", "judge_model": None, "cost_usd": None, "latency_ms_p50": 1.0}
+        | {"metrics": {"hit_rate@1": {"value": value}}}
+        for name, state, value in (("whole", "completed", 0.7), ("half", "invalid", 1.0))
+    ]
+    assert {row["arm"]: row["pareto"] for row in _with_front(rows)} == {"whole": True, "half": False}
 
 
 def test_rankings_are_shared_within_a_sweep_only_and_failures_are_asked_again() -> None:
