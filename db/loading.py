@@ -98,17 +98,22 @@ def fill(engine: Engine, name: str, rows: Rows | Stream, *, language: str, origi
         InputError: the name cannot be used, or a value is not of its column's type; nothing was loaded then.
     """
     checked_name(name)
+    with engine.begin() as connection:
+        return fill_within(connection, name, rows, language=language, origin=origin)
+
+
+def fill_within(connection: Connection, name: str, rows: Rows | Stream, *, language: str, origin: str) -> LoadReport:
+    """What `fill` does, in the transaction of a caller who has read under the source's lock what it writes."""
     report = LoadReport(source=name)
     refused: dict[str, str] = {}
-    with engine.begin() as connection:
-        into = _prepare(connection, name)
-        _store(connection, into["chunk"], rows.chunks, report.chunks, refused)
-        added, updated = _store(connection, into["question_answer"], rows.questions, report.questions, refused)
-        new, changed = _store(connection, into[tables.ANNOTATION], rows.annotations, report.labels, refused)
-        report.questions.updated = len((updated | new | changed) - added)
-        if any((report.chunks.added, report.chunks.updated, report.questions.added, report.questions.updated)):
-            _register(connection, name, language, origin)
-        warnings = [warning for stored in into.values() for warning in _odd_vectors(connection, stored)]
+    into = _prepare(connection, name)
+    _store(connection, into["chunk"], rows.chunks, report.chunks, refused)
+    added, updated = _store(connection, into["question_answer"], rows.questions, report.questions, refused)
+    new, changed = _store(connection, into[tables.ANNOTATION], rows.annotations, report.labels, refused)
+    report.questions.updated = len((updated | new | changed) - added)
+    if any((report.chunks.added, report.chunks.updated, report.questions.added, report.questions.updated)):
+        _register(connection, name, language, origin)
+    warnings = [warning for stored in into.values() for warning in _odd_vectors(connection, stored)]
     problems = [*rows.problems, *warnings, *(f"{place}: skipped, {reason}" for place, reason in refused.items())]
     report.problems = problems[:MAX_PROBLEMS]
     if len(problems) > MAX_PROBLEMS:
@@ -116,10 +121,15 @@ def fill(engine: Engine, name: str, rows: Rows | Stream, *, language: str, origi
     return report
 
 
+def lock(connection: Connection, name: str) -> None:
+    """Other loads of the same source wait until this transaction ends; nothing happens where it has the lock."""
+    connection.execute(select(func.pg_advisory_xact_lock(func.hashtext(SCHEMA_PREFIX + name))))
+
+
 def _prepare(connection: Connection, name: str) -> dict[str, Table]:
     """The source's tables, made if they are not there; other loads of the same source wait."""
+    lock(connection, name)
     schema = SCHEMA_PREFIX + name
-    connection.execute(select(func.pg_advisory_xact_lock(func.hashtext(schema))))
     connection.execute(CreateSchema(schema, if_not_exists=True))
     into = tables.source_tables(schema)
     for made in into.values():

@@ -139,7 +139,7 @@ def read_questions(connection: Connection, source: Source, *, all_rows: bool = F
     Ids become text, whatever they are in the database. What an annotator has rejected is left out.
 
     Args:
-        connection: in a snapshot of the source.
+        connection: in a snapshot of the source, or under its lock.
         source: where to read.
         all_rows: also those without a question and those rejected, with `review`, for an audit.
 
@@ -166,7 +166,7 @@ def read_questions(connection: Connection, source: Source, *, all_rows: bool = F
         elif reviewed:
             rejected = cast(label.c.review, JSONB)["rejected"].astext
             statement = statement.where(rejected.is_distinct_from("true"))
-    stream = connection.execution_options(yield_per=5_000).execute(statement)
+    stream = connection.execute(statement.execution_options(yield_per=5_000))
     rows = [dict(row) for row in stream.mappings()]
     _check_unique([row["question_id"] for row in rows], source, "question_answer")
     return rows

@@ -102,7 +102,7 @@ def import_(path: Path, annotator: str, into: str | None = None) -> Document:
     if problems:
         more = [said("more", n=len(problems) - MOST_PROBLEMS)] if len(problems) > MOST_PROBLEMS else []
         raise InputError("\n  ".join((said("nothing", path=path), *problems[:MOST_PROBLEMS], *more)))
-    rejected = apply(where, known, verdicts, annotator.strip())
+    rejected = apply(where, verdicts, annotator.strip())
     filled = [set(verdict) & set(VERDICTS) for verdict in verdicts.values()]
     return {
         "source": where.name,

@@ -19,7 +19,7 @@ from db import tables
 from db.engine import reaching
 from db.errors import InputError
 from db.loading import Row as Loaded
-from db.loading import Rows, fill
+from db.loading import Rows, fill_within, lock
 from db.sources import Source, read_questions, snapshot
 from metrics.agreement import weighted_kappa
 from metrics.statistics import bootstrap_interval, bootstrap_statistic
@@ -31,32 +31,29 @@ Verdict = dict[str, Any]
 Document = dict[str, Any]
 
 
-def apply(where: Source, known: Mapping[str, Row], verdicts: Mapping[str, Verdict], annotator: str) -> int:
+def apply(where: Source, verdicts: Mapping[str, Verdict], annotator: str) -> int:
     """Stores an annotator's verdicts and what follows from all annotators' for the labels, whole or not at all.
 
     Args:
         where: a loaded source.
-        known: its questions by id, with `review`.
         verdicts: by question; what is not filled in stays as the annotator has said before.
         annotator: whose they are.
 
     Returns:
         How many of the questions are rejected now.
     """
-    at = datetime.now(UTC).isoformat()
-    rows = []
-    for question, verdict in verdicts.items():
-        row = known[question]
-        review = dict(row.get("review") or {})
-        before = review.get("annotators", {})
-        said = {**before, annotator: _merged(before.get(annotator, {}), verdict, at)}
-        review |= {"annotators": said, "rejected": _majority(said, "question_ok") is False}
-        rows.append(Loaded(f"question {question}", _labels(row, said) | {"review": review}))
     engine = database()
-    with reaching(engine), engine.connect() as connection:
+    with reaching(engine), engine.begin() as connection:
+        lock(connection, where.name)  # before the reviews are read: what another import stores meanwhile would be lost
+        at = datetime.now(UTC).isoformat()
+        rows = [
+            _reviewed(row, annotator, verdicts[row["question_id"]], at)
+            for row in read_questions(connection, where, all_rows=True)
+            if row["question_id"] in verdicts
+        ]
         of = tables.source.c
         language, origin = connection.execute(select(of.language, of.origin).where(of.name == where.name)).one()
-    fill(engine, where.name, Rows(annotations=rows), language=language, origin=origin)
+        fill_within(connection, where.name, Rows(annotations=rows), language=language, origin=origin)
     return sum(row.values["review"]["rejected"] for row in rows)
 
 
@@ -113,6 +110,15 @@ def _overlap(both: Sequence[tuple[set[str], set[str]]], seed: int) -> Document:
     reason = "the mean overlap of two sets; kappa needs a yes or no" if both else "no question in common"
     return {"n": len(both), "agreement": mean, "kappa": None, "ci_low": _number(low), "ci_high": _number(high),
             "reason": reason}  # fmt: skip
+
+
+def _reviewed(row: Row, annotator: str, verdict: Verdict, at: str) -> Loaded:
+    """The annotation of a question after an annotator's verdict."""
+    review = dict(row.get("review") or {})
+    before = review.get("annotators", {})
+    said = {**before, annotator: _merged(before.get(annotator, {}), verdict, at)}
+    review |= {"annotators": said, "rejected": _majority(said, "question_ok") is False}
+    return Loaded(f"question {row['question_id']}", _labels(row, said) | {"review": review})
 
 
 def _merged(before: Verdict, verdict: Verdict, at: str) -> Verdict:

@@ -3,7 +3,9 @@
 import csv
 import io
 import re
+import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ from openpyxl import Workbook, load_workbook
 from sqlalchemy import Engine, text
 
 from db.errors import InputError
+from db.loading import lock
 from db.sources import loaded, read_questions, snapshot
 from tasks.dataset import sheets
 from tasks.dataset.annotation import export, import_
@@ -389,6 +392,21 @@ def test_verdicts_on_two_answers_are_not_compared(source: str, filled: Make) -> 
         import_(filled(*rows), annotator)
     (found,) = (pair for pair in agreement(source)["pairs"] if pair["field"] == "answer_ok")
     assert (found["n"], found["agreement"], found["kappa"]) == (2, 1.0, 1.0)
+
+
+def test_two_imports_at_once_lose_nothing(engine: Engine, source: str, filled: Make) -> None:
+    """Both have begun before either may store: the second builds on what the first has stored."""
+    path = filled({"question_id": "2", "show": "да", "question_ok": "нет"})
+    waiting = text("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
+    with ThreadPoolExecutor(2) as pool:
+        with engine.begin() as holding:
+            lock(holding, source)
+            imports = [pool.submit(import_, path, annotator) for annotator in ("анна", "олег")]
+            until = time.monotonic() + 60
+            while (held := holding.scalar(waiting)) != 2 and time.monotonic() < until:
+                time.sleep(0.05)
+        assert [done.result(60)["rejected"] for done in imports] == [1, 1] and held == 2
+    assert rows_of(engine, source)["2"]["review"]["annotators"].keys() == {"анна", "олег"}
 
 
 def test_the_order_in_which_chunks_are_named_does_not_count() -> None:
