@@ -13,7 +13,7 @@ from tasks.connect import database, source
 from tasks.dataset import defects
 from tasks.dataset.defects import Place, Rankings
 from tasks.dataset.near_duplicates import normalised
-from tasks.dataset.personal import mask, own_key
+from tasks.dataset.personal import mask, own_key, pseudonym
 from tasks.labels import Row
 from tasks.prompts import prompts
 from tasks.settings import settings
@@ -89,10 +89,14 @@ def _finding(places: list[Place] | None, examples: int, key: bytes, language: st
     return {"count": len(places), "examples": [_masked(place, key, language) for place in places[:examples]]}
 
 
-def _masked(value: Any, key: bytes, language: str) -> Any:
-    """The place with pseudonyms in all of its texts; ids and labels stay."""
-    texts = ("question", "other", "text")
-    return {name: mask(text, key, language) if name in texts else text for name, text in value.items()}
+def _masked(place: Place, key: bytes, language: str) -> Place:
+    """The place with pseudonyms in all of its texts; ids and labels stay.
+
+    What was found is not looked for again: without the words around it many a number or name gives nothing away.
+    """
+    texts = {name: mask(place[name], key, language) for name in ("question", "other") if name in place}
+    found = {"text": pseudonym(place["kind"], place["text"], key, language)} if "text" in place else {}
+    return place | texts | found
 
 
 def _asked(row: Row) -> tuple[datetime, int, str]:

@@ -24,11 +24,15 @@ LABELS: dict[str, dict[Kind, str]] = {
     "en": {"email": "e-mail", "phone": "phone", "id": "number", "name": "name"},
 }
 URL = re.compile(r"(?:https?://|www\.)\S+", re.IGNORECASE)
-GAP = r"[\s(). -]{0,3}"
+HYPHEN = r"\u2010-\u2014-"
+"""Inside a class of characters: the hyphen of keyboards and those of typography, which word processors put for it."""
+GAP = rf"[\s(). {HYPHEN}]{{0,3}}"
 PAPERS = (
     r"(?:студенч\w*|студак\w*|студбилет\w*|зач[её]т\w*|билет\w*|табельн\w*|паспорт\w*|снилс|инн|логин\w*"
     r"|личн\w+ номер\w*|student|passport|matric\w*|login|user|id|ид|№|no\.|number|номер\w*)"
 )
+NUMBER = r"[a-zа-яё]{0,3}-?\d{2,4}[ /-]?\d{3,8}(?:-\d{1,6})?"  # 12 digits in a row are a person's INN
+CALLS = r"тел\w*|моб\w*|позвон\w*|ватсап\w*|whatsapp|phone|call"
 FIRST_NAMES = """
 александр александра алексей алёна алена алина алиса анастасия анатолий андрей анна антон арина артём артем борис вадим
 валентина валерий варвара василий вера вероника виктор виктория виталий владимир владислав вячеслав галина георгий глеб
@@ -43,13 +47,14 @@ FATHER = r"[А-ЯЁ][а-яё]+(?:вич(?:а|у|ем|е)?|вн(?:а|ы|е|у|о�
 PATTERNS: tuple[tuple[Kind, str], ...] = (
     ("email", r"(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+"),
     ("phone", rf"(?<![\w+-])(?:\+\s?7|8|7){GAP}\d{{3}}{GAP}\d{{3}}{GAP}\d{{2}}{GAP}\d{{2}}(?![\d])"),
+    ("phone", rf"(?<![\w+-])(?:\+\s?7|8|7){GAP}[3489]\d{{2}}(?:{GAP}\d){{7}}(?!\d)"),
     ("phone", rf"(?<![\w+])\+\d{{1,3}}(?:{GAP}\d{{1,4}}){{3,5}}(?!\d)"),
-    ("phone", r"(?<![\w+-])9\d{2}[\s-]?\d{3}[\s-]?\d{2}[\s-]?\d{2}(?![\d-])"),
+    ("phone", rf"(?<![\w+-])9\d{{2}}[\s{HYPHEN}]?\d{{3}}[\s{HYPHEN}]?\d{{2}}[\s{HYPHEN}]?\d{{2}}(?![\d{HYPHEN}])"),
     ("phone", rf"(?<![\w+-])\(\d{{3,5}}\){GAP}\d{{2,3}}{GAP}\d{{2}}{GAP}\d{{2}}(?!\d)"),
-    ("phone", r"(?<![\w+-])\d{2,3}-\d{2}-\d{2}(?![\d-])"),
-    ("phone", r"(?i)(?:тел\w*|моб\w*|позвон\w*|ватсап\w*|whatsapp|phone|call)\W{0,3}(?P<phone>\+?\d[\d\s()-]{4,16}\d)"),
-    ("id", r"(?<![\w-])\d{3}-\d{3}-\d{3}[ -]\d{2}(?!\d)"),
-    ("id", rf"(?i){PAPERS}[^\d\n]{{0,15}}?(?P<id>[a-zа-яё]{{0,3}}-?\d{{2,4}}[ /-]?\d{{3,7}}(?:-\d{{1,6}})?)(?![\d-])"),
+    ("phone", rf"(?<![\w+-])\d{{2,3}}[{HYPHEN}]\d{{2}}[{HYPHEN}]\d{{2}}(?![\d{HYPHEN}])"),
+    ("phone", rf"(?i)(?:{CALLS})\W{{0,3}}(?P<phone>\+?\d[\d\s(){HYPHEN}]{{4,16}}\d)"),
+    ("id", rf"(?<![\w-])\d{{3}}[{HYPHEN}]\d{{3}}[{HYPHEN}]\d{{3}}[ {HYPHEN}]\d{{2}}(?!\d)"),
+    ("id", rf"(?i){PAPERS}[^\d\n]{{0,15}}?(?P<id>{NUMBER})(?![\d-])"),
     ("id", r"(?i)(?<![\w/.-])[a-zа-яё]{1,3}-?\d{5,10}(?![\w-])"),
     ("id", r"(?<![\w/.,+-])\d{7,10}(?![\w-]|[.,]\d|\s*(?:руб|₽|тыс|р\.))"),
     ("name", rf"(?:{CAPITAL}\s+)?{CAPITAL}\s+{FATHER}(?!\w)(?:\s+{CAPITAL})?"),
@@ -79,13 +84,12 @@ class Found(NamedTuple):
 def find(text: str) -> list[Found]:
     """The personal data in a text, in its order, without overlaps: the kinds with a form come first.
 
-    Addresses of pages are passed over: the numbers in them are pages.
+    Addresses of pages are passed over, for the numbers in them are pages; but for the e-mails in or beside them.
     """
     if LIKELY.search(text) is None:
         return []
-    plain = URL.sub(lambda url: " " * len(url[0]), text)
     taken: list[Found] = []
-    for found in _candidates(plain):
+    for found in _candidates(text):
         if all(found.end <= other.start or found.start >= other.end for other in taken):
             taken.append(found)
     return sorted(taken, key=lambda found: found.start)
@@ -101,9 +105,14 @@ def mask(text: str, key: bytes, language: str = "ru") -> str:
     """
     parts, last = [], 0
     for found in find(text):
-        parts += [text[last : found.start], f"[{LABELS[language][found.kind]} {_code(found, key)}]"]
+        parts += [text[last : found.start], pseudonym(found.kind, found.text, key, language)]
         last = found.end
     return "".join((*parts, text[last:]))
+
+
+def pseudonym(kind: Kind, text: str, key: bytes, language: str = "ru") -> str:
+    """What stands for a piece of personal data that was found, alone or in a text; key and language as in `mask`."""
+    return f"[{LABELS[language][kind]} {_code(kind, text, key)}]"
 
 
 def own_key() -> bytes:
@@ -125,14 +134,15 @@ def _key(path: Path) -> bytes:
 
 
 def _candidates(text: str) -> Iterator[Found]:
+    plain = URL.sub(lambda url: " " * len(url[0]), text)
     for kind, pattern in COMPILED:
-        for match in pattern.finditer(text):
+        for match in pattern.finditer(text if kind == "email" else plain):
             group: int | str = kind if kind in pattern.groupindex else 0
             yield Found(kind, match.start(group), match.end(group), match[group])
 
 
-def _code(found: Found, key: bytes) -> str:
+def _code(kind: Kind, text: str, key: bytes) -> str:
     """Six hex digits of a keyed hash; a phone is its last ten digits, whatever stands between them."""
-    same = re.sub(r"\W", "", found.text).casefold().replace("ё", "е")
-    same = re.sub(r"\D", "", found.text)[-10:] if found.kind == "phone" else same
-    return hmac.new(key, f"{found.kind}|{same}".encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()[:6]
+    same = re.sub(r"\W", "", text).casefold().replace("ё", "е")
+    same = re.sub(r"\D", "", text)[-10:] if kind == "phone" else same
+    return hmac.new(key, f"{kind}|{same}".encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()[:6]

@@ -156,3 +156,18 @@ def test_the_document(engine: Engine, at_home: Path, tmp_path: Path) -> None:
         audit(name, [tier0["evaluation_id"]])
     with pytest.raises(InputError, match="its source is 'audited', not 'sample'"):
         audit("sample", [ran["evaluation_id"]])
+
+
+def test_what_only_its_words_give_away_is_shown_nowhere(at_home: Path, tmp_path: Path) -> None:
+    """A number, name or passport that is personal data by what stands before it is not printed without those words."""
+    texts = {
+        "12345": "Мой студенческий билет {}",
+        "Аксинья": "Меня зовут {}, где деканат?",
+        "3604 123456": "паспорт {}",
+    }
+    rows = [question(i, question=text.format(told)) for i, (told, text) in enumerate(texts.items())]
+    document = audit(load(tmp_path, "told", rows))
+    examples = document["personal"]["examples"]
+    assert [place["kind"] for place in examples] == ["id", "name", "id"]
+    assert not [told for told in texts if told in str(document)]
+    assert all(place["text"] in place["question"] for place in examples)  # the same pseudonym, of the question's own
