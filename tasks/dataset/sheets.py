@@ -3,6 +3,7 @@
 import csv
 import io
 import zipfile
+import zlib
 from collections.abc import Iterable, Sequence
 from datetime import date, datetime
 from pathlib import Path
@@ -100,15 +101,25 @@ def _write_xlsx(path: Path, header: Sequence[str], rows: Sequence[Sequence[str]]
 
 
 def _read_xlsx(path: Path) -> list[Line]:
-    from openpyxl import load_workbook
     from openpyxl.utils.exceptions import InvalidFileException
 
+    damaged = (InvalidFileException, zipfile.BadZipFile, zlib.error, EOFError, LookupError, ValueError, TypeError)
     try:
-        book = load_workbook(path, read_only=True, data_only=True)
-    except (InvalidFileException, zipfile.BadZipFile, KeyError, ValueError):
+        return _rows_of_first_sheet(path)
+    except (*damaged, SyntaxError):  # what parsers of XML raise for a file that is cut off
         raise wrong("workbook", path=path) from None
+
+
+def _rows_of_first_sheet(path: Path) -> list[Line]:
+    from openpyxl import load_workbook
+
+    book = load_workbook(path, read_only=True, data_only=True)
     try:
-        rows = book.worksheets[0].iter_rows(values_only=True) if book.worksheets else ()
+        if not book.worksheets:
+            return []
+        sheet = book.worksheets[0]
+        sheet.reset_dimensions()  # what a file says of its size may be out of date, and would cut off rows
+        rows = sheet.iter_rows(values_only=True)
         return [(number, [_cell(value) for value in row]) for number, row in enumerate(rows, start=1)]
     finally:
         book.close()

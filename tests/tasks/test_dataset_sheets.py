@@ -1,0 +1,63 @@
+"""Workbooks as other programs leave them: with a size that is not theirs any more, and damaged."""
+
+import re
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from db.errors import InputError
+from tasks.dataset import sheets
+
+SHEET = "xl/worksheets/sheet1.xml"
+
+
+def rewritten(path: Path, part: str, change: Callable[[bytes], bytes]) -> Path:
+    """A workbook of a header and three rows, one part of it changed."""
+    sheets.write(path, ["id", "question"], [[str(i), f"Вопрос {i}?"] for i in range(3)])
+    with zipfile.ZipFile(path) as book:
+        parts = {name: book.read(name) for name in book.namelist()}
+    with zipfile.ZipFile(path, "w") as book:
+        for name, content in parts.items():
+            book.writestr(name, change(content) if name == part else content)
+    return path
+
+
+@pytest.mark.parametrize("size", ["A1", "A1:B2", "A1:A4", "A1:Z99"])
+def test_rows_and_columns_beyond_the_size_that_a_file_names(tmp_path: Path, size: str) -> None:
+    def stale(content: bytes) -> bytes:
+        changed, n = re.subn(rb'<dimension ref="[^"]*"', f'<dimension ref="{size}"'.encode(), content)
+        assert n == 1
+        return changed
+
+    header, lines = sheets.read(rewritten(tmp_path / "a.xlsx", SHEET, stale))
+    assert header == ["id", "question"]
+    assert [(number, [cell.text for cell in cells]) for number, cells in lines] == [
+        (i + 2, [str(i), f"Вопрос {i}?"]) for i in range(3)
+    ]
+
+
+def test_rows_that_a_file_leaves_out_are_counted(tmp_path: Path) -> None:
+    """A problem is named with the row that a spreadsheet shows."""
+    without = rewritten(tmp_path / "a.xlsx", SHEET, lambda content: re.sub(rb'<row r="3".*?</row>', b"", content))
+    assert [number for number, _ in sheets.read(without)[1]] == [2, 4]
+
+
+@pytest.mark.parametrize("part", [SHEET, "xl/workbook.xml", "xl/styles.xml", "[Content_Types].xml"])
+def test_a_cut_off_part_is_an_unreadable_workbook(tmp_path: Path, at_home: Path, part: str) -> None:
+    path = rewritten(tmp_path / "a.xlsx", part, lambda content: content[: len(content) * 2 // 3])
+    with pytest.raises(InputError, match=r"a\.xlsx"):
+        sheets.read(path)
+
+
+def test_a_damaged_archive_is_an_unreadable_workbook(tmp_path: Path, at_home: Path) -> None:
+    path = tmp_path / "a.xlsx"
+    sheets.write(path, ["id", "question"], [[str(i), f"Вопрос {i}?"] for i in range(300)])
+    with zipfile.ZipFile(path) as book:
+        begins = book.getinfo(SHEET).header_offset
+    content = bytearray(path.read_bytes())
+    content[begins + 200 : begins + 260] = bytes(60)
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=r"a\.xlsx"):
+        sheets.read(path)
