@@ -168,9 +168,10 @@ def _parsed(value: Any) -> Any:
     except (ValueError, RecursionError):
         pass
     try:
-        return ast.literal_eval(value.strip())
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        said = ast.literal_eval(value.strip())
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         return value
+    return said if isinstance(said, list | dict | str) else value
 
 
 def _said(value: Any, names: tuple[str, ...]) -> str | None:

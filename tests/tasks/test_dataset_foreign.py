@@ -78,6 +78,8 @@ LANGFUSE: list[tuple[Any, Any, str | None, str | None]] = [
     ({"вопрос": "Где?"}, {"ответ": "Тут."}, "Где?", "Тут."),
     ({"a": 1, "b": 2}, "Тут.", None, None),
     (None, "Тут.", None, None),
+    ("{{}}", "{{1}}", "{{}}", "{{1}}"),  # templates, no values of Python's
+    ("{[1]: 2}", "{1}", "{[1]: 2}", "{1}"),
 ]  # fmt: skip
 
 
