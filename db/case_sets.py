@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Engine, insert, select
+from sqlalchemy import Connection, Engine, select
+from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.engine import RowMapping
-from sqlalchemy.exc import IntegrityError
 
 from db.engine import reaching
 from db.errors import InputError, unknown
@@ -64,22 +64,36 @@ def keep(engine: Engine, name: str, source: str, rows: Sequence[Row], rule: dict
     Raises:
         InputError: the name cannot be used or stands for another content, or there are no rows.
     """
-    checked_name(name)
-    if not rows:
-        raise InputError(f"case set {name!r} would be empty: no question of source {source!r} is chosen by {rule}")
+    (kept,) = keep_all(engine, source, [(name, rows, rule)])
+    return kept
+
+
+def keep_all(engine: Engine, source: str, sets: Sequence[tuple[str, Sequence[Row], dict[str, Any]]]) -> list[CaseSet]:
+    """Freezes several sets of one source, each with its name, rows and rule: all of them, or none where one fails.
+
+    Raises:
+        InputError: as `keep`.
+    """
+    for name, rows, rule in sets:
+        checked_name(name)
+        if not rows:
+            raise InputError(f"case set {name!r} would be empty: no question of source {source!r} is chosen by {rule}")
+    with reaching(engine), engine.begin() as connection:
+        return [_keep(connection, source, *one) for one in sets]
+
+
+def _keep(connection: Connection, source: str, name: str, rows: Sequence[Row], rule: dict[str, Any]) -> CaseSet:
     kept = CaseSet(name, content_hash(rows), source, len(rows), rule)
     values = {"name": name, "sha256": kept.sha256, "source": source, "n_cases": len(rows), "rule": rule}
-    packed = [{"name": name, "question_id": row["question_id"], "content": _packed(row)} for row in rows]
-    try:
-        with reaching(engine), engine.begin() as connection:
-            connection.execute(insert(case_set).values(**values))
-            connection.execute(insert(case_set_row), packed)
-    except IntegrityError:
-        if (there := find(engine, name)).identity != kept.identity or there.source != source:
-            raise InputError(
-                f"case set {name!r} is frozen with other content ({there.n_cases} cases of {there.source!r}, hash "
-                f"{there.sha256[:12]}); a frozen set is never changed: choose another name"
-            ) from None
+    fresh = insert(case_set).values(**values).on_conflict_do_nothing().returning(case_set.c.name)
+    if connection.scalar(fresh) is not None:
+        packed = [{"name": name, "question_id": row["question_id"], "content": _packed(row)} for row in rows]
+        connection.execute(insert(case_set_row), packed)
+    elif (there := _find(connection, name)).identity != kept.identity or there.source != source:
+        raise InputError(
+            f"case set {name!r} is frozen with other content ({there.n_cases} cases of {there.source!r}, hash "
+            f"{there.sha256[:12]}); a frozen set is never changed: choose another name"
+        )
     return kept
 
 
@@ -90,10 +104,14 @@ def find(engine: Engine, name: str) -> CaseSet:
         InputError: there is none; the nearest is named.
     """
     with reaching(engine), engine.connect() as connection:
-        row = connection.execute(select(case_set).where(case_set.c.name == name)).mappings().one_or_none()
-        if row is None:
-            known = list(connection.scalars(select(case_set.c.name)))
-            raise unknown("case set", name, known, "Freeze one: yarus dataset freeze NAME --source SOURCE")
+        return _find(connection, name)
+
+
+def _find(connection: Connection, name: str) -> CaseSet:
+    row = connection.execute(select(case_set).where(case_set.c.name == name)).mappings().one_or_none()
+    if row is None:
+        known = list(connection.scalars(select(case_set.c.name)))
+        raise unknown("case set", name, known, "Freeze one: yarus dataset freeze NAME --source SOURCE")
     return CaseSet(row["name"], row["sha256"], row["source"], row["n_cases"], row["rule"])
 
 

@@ -49,6 +49,8 @@ def freeze(
 def split(name: str, at: datetime, into: tuple[str, str]) -> Document:
     """Two sets of one: what was asked before a moment, and the rest; questions without a time are in neither.
 
+    Both are frozen, or none.
+
     Raises:
         InputError: no such set, a half would be empty, or its name stands for another content.
     """
@@ -62,10 +64,7 @@ def split(name: str, at: datetime, into: tuple[str, str]) -> Document:
     if into[0] == into[1]:
         raise InputError(f"--into {into[0]} {into[1]}: the two halves need two names")
     rules = ({"of": name, "until": at.isoformat()}, {"of": name, "since": at.isoformat()})
-    made = [
-        case_sets.keep(engine, half_name, whole.source, half, rule)
-        for half_name, half, rule in zip(into, halves, rules, strict=True)
-    ]
+    made = case_sets.keep_all(engine, whole.source, list(zip(into, halves, rules, strict=True)))
     return {"of": name, "without_time": len(rows) - len(timed), "sets": [_document(one) for one in made]}
 
 

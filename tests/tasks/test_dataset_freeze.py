@@ -82,6 +82,19 @@ def test_a_split_in_time(engine: Engine, source: str) -> None:
         split("frozen_whole", datetime(2026, 7, 1, tzinfo=UTC), ("frozen_a", "frozen_a"))
 
 
+def test_a_split_into_a_name_that_is_taken_leaves_no_half(engine: Engine, source: str) -> None:
+    freeze("frozen_parted", source)
+    taken = freeze("frozen_taken", source, limit=2)
+    for into in (("frozen_half", "frozen_taken"), ("frozen_taken", "frozen_half")):
+        with pytest.raises(InputError, match="'frozen_taken' is frozen with other content"):
+            split("frozen_parted", datetime(2026, 7, 1, tzinfo=UTC), into)
+        with pytest.raises(InputError, match="no case set 'frozen_half'"):
+            case_sets.find(engine, "frozen_half")
+    assert case_sets.find(engine, "frozen_taken").sha256 == taken["sha256"]
+    halves = [split("frozen_parted", datetime(2026, 7, 1, tzinfo=UTC), ("frozen_half", "frozen_rest")) for _ in "ab"]
+    assert halves[0] == halves[1]  # the same again changes nothing
+
+
 def test_an_evaluation_of_a_frozen_set(engine: Engine, source: str, tmp_path: Path) -> None:
     """Later changes of the source's questions and labels move nothing; the key says name and hash."""
     kept = freeze("frozen_run", source)
