@@ -1,7 +1,8 @@
 """Incidents: what went bad in a night and is bad until a night in which it is not. One alert each way, not one a night.
 
 Every evaluation of a night gets a verdict against the last good one of its tier, source and comparability key. An
-incident begins with the first bad verdict and ends with the next good one, so nothing has to be opened or closed.
+incident begins with the first bad verdict on a key and ends with the next good one on any, so nothing has to be opened
+or closed.
 """
 
 import asyncio
@@ -10,7 +11,7 @@ from itertools import takewhile
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import Engine, select, update
+from sqlalchemy import Engine, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.engine import RowMapping
 
@@ -27,7 +28,21 @@ from tasks.settings import settings
 log = logging.getLogger("yarus")
 Verdict = Literal["good", "accepted", "regressed", "invalid", "failed"]
 GOOD = ("good", "accepted")
+FAILED = "failed"
+"""Stands for the key of nights that failed, which have none."""
 ALPHA = 0.05
+_FIRST = evaluation.alias()
+_REUSED = func.coalesce(evaluation.c.parameters["anchor"].astext, evaluation.c.parameters["reuse_answers"].astext)
+ANSWERS_OF = func.coalesce(
+    evaluation.c.resolved["answers_of"].astext,
+    # One that failed before it had read them says only what it was to read; that may have had them from another.
+    select(func.coalesce(_FIRST.c.resolved["answers_of"].astext, _FIRST.c.id))
+    .where(_FIRST.c.id == _REUSED)
+    .scalar_subquery(),
+    _REUSED,
+).label("answers_of")
+"""The evaluation whose stored answers another one judges; NULL where it asks the system: an anchor is no yesterday of
+that, nor that of an anchor."""
 Document = dict[str, Any]
 TEXTS = {
     "ru": {
@@ -73,24 +88,24 @@ def _follow(engine: Engine, flow_run_id: str) -> None:
     said = {known["evaluation_id"]: known["verdict"] for known in before}.get(row["id"])
     if said and (said != "failed" or row["state"] == "failed"):  # it has been judged, and a retry did not change it
         return
-    answers_of = (row["resolved"] or {}).get("answers_of")
-    before = [known for known in before if known["answers_of"] == answers_of]  # an anchor is no yesterday of the system
-    same = _of_key(before, row["comparability_key"])
-    judged = judge(engine, row, same)
+    answers_of = _answers_of(engine, row["id"])
+    before = [known for known in before if known["answers_of"] == answers_of]
+    was_open = _open(before)
+    key = row["comparability_key"]
+    going_on = was_open[key][0]["verdict"] if key in was_open else None
+    judged = judge(engine, row, _of_key(before, key), going_on)
     if not _keep(engine, row["id"], judged):
         return
-    bad = judged.verdict not in GOOD
-    was_bad = bool(same) and same[0]["verdict"] not in GOOD
-    failed = _just_failed(before)
-    if failed and judged.verdict != "failed":  # whatever it came to, a night has been
-        _tell("closed", row, judged, _first_bad(failed))
-    if bad and not was_bad and not (failed and judged.verdict == "failed"):
+    kind = FAILED if judged.verdict == "failed" else key
+    for open_kind, nights in was_open.items():
+        # Whatever it came to, a night has been: those that failed are over. What is bad is over with a good night.
+        if judged.verdict in GOOD or (open_kind == FAILED != kind):
+            _tell("closed", row, judged, nights[-1]["evaluation_id"])
+    if judged.verdict not in GOOD and kind not in was_open:
         _tell("opened", row, judged, row["id"])
-    elif not bad and was_bad:
-        _tell("closed", row, judged, _first_bad(same))
 
 
-def judge(engine: Engine, row: RowMapping, same: list[RowMapping]) -> Judged:
+def judge(engine: Engine, row: RowMapping, same: list[RowMapping], going_on: Verdict | None) -> Judged:
     """What a night says of an evaluation, given what nights have said of its like.
 
     An incident begins where a loss is shown (paired test, Holm over the tier's headline metrics), and goes on while
@@ -100,6 +115,7 @@ def judge(engine: Engine, row: RowMapping, same: list[RowMapping]) -> Judged:
         engine: of our own database.
         row: of the evaluation.
         same: earlier verdicts on the same tier, source and comparability key, newest first.
+        going_on: the newest of them, where it belongs to an incident that is not over.
     """
     baseline = next((known["evaluation_id"] for known in same if known["verdict"] in GOOD), None)
     if row["state"] == "failed":
@@ -108,12 +124,11 @@ def judge(engine: Engine, row: RowMapping, same: list[RowMapping]) -> Judged:
         return Judged("invalid", baseline, [])
     if baseline is None:
         return Judged("good", None, [])
-    going_on = same[0]["verdict"] not in GOOD
     try:
         found = compare(engine, baseline, row["id"], only=HEADLINES.get(row["tier"], ()))
     except (InputError, ResultsUnavailable) as error:
         log.warning("%s; accept the new level with: yarus alerts accept %s", error, row["id"])
-        return Judged(same[0]["verdict"] if going_on else "good", baseline, [])
+        return Judged(going_on or "good", baseline, [])
     changes = [
         {"metric": name, **{part: metric[part] for part in ("a", "b", "difference", "p", "p_holm")}}
         for name, metric in found["metrics"].items()
@@ -124,9 +139,8 @@ def judge(engine: Engine, row: RowMapping, same: list[RowMapping]) -> Judged:
 
 def verdicts(engine: Engine, tier: str, source: str) -> list[RowMapping]:
     """What nights have said of a tier over a source, newest first, with each evaluation's comparability key."""
-    kept = (nightly_verdict, evaluation.c.comparability_key, evaluation.c.tier, evaluation.c.source)
-    answers_of = evaluation.c.resolved["answers_of"].astext.label("answers_of")
-    wanted = select(*kept, answers_of, evaluation.c.error).join(evaluation).order_by(evaluation.c.started_at.desc())
+    kept = [evaluation.c[name] for name in ("comparability_key", "tier", "source", "state", "error")]
+    wanted = select(nightly_verdict, ANSWERS_OF, *kept).join(evaluation).order_by(evaluation.c.started_at.desc())
     with engine.connect() as connection:
         rows = connection.execute(wanted.where(evaluation.c.tier == tier, evaluation.c.source == source))
         return list(rows.mappings())
@@ -140,19 +154,9 @@ def incidents(engine: Engine) -> list[Document]:
     found = []
     for tier, source in places:
         every = verdicts(engine, tier, source)
-        for key, answers_of in dict.fromkeys((row["comparability_key"], row["answers_of"]) for row in every):
-            rows = [row for row in every if row["answers_of"] == answers_of]
-            # A night that fails has no key, and any other ends it; another key ends an incident by being good.
-            same = _of_key(rows, key) if key else _just_failed(rows)
-            over = rows[0]["comparability_key"] != key and rows[0]["verdict"] in GOOD
-            if same and same[0]["verdict"] not in GOOD and not over:
-                last = same[0]
-                first = _first_bad(same)
-                found.append(
-                    {"incident": first, "tier": tier, "source": source, "comparability_key": key}
-                    | {"verdict": last["verdict"], "nights": _bad_nights(same), "last": last["evaluation_id"]}
-                    | {"baseline": last["baseline"], "changes": last["changes"], "error": last["error"]}
-                )
+        for answers_of in dict.fromkeys(row["answers_of"] for row in every):
+            same = [row for row in every if row["answers_of"] == answers_of]
+            found += [_incident(kind, nights) for kind, nights in _open(same).items() if not _finished_since(nights[0])]
     return found
 
 
@@ -174,14 +178,45 @@ def accept(engine: Engine, name: str) -> Document:
     return {"evaluation_id": row["id"], "verdict": "accepted"}
 
 
+def _answers_of(engine: Engine, evaluation_id: str) -> str | None:
+    with engine.connect() as connection:
+        found: str | None = connection.scalar(select(ANSWERS_OF).where(evaluation.c.id == evaluation_id))
+    return found
+
+
 def _of_key(rows: list[RowMapping], key: str | None) -> list[RowMapping]:
     """The verdicts on what was measured in that way; one that failed was not, even where it was finished later."""
     return [row for row in rows if row["comparability_key"] == key and row["verdict"] != "failed"]
 
 
-def _just_failed(rows: list[RowMapping]) -> list[RowMapping]:
-    """The verdicts of the last nights, newest first, as far back as all of them failed."""
-    return list(takewhile(lambda row: row["verdict"] == "failed", rows))
+def _open(rows: list[RowMapping]) -> dict[str | None, list[RowMapping]]:
+    """The incidents that go on: comparability key, or FAILED for nights that failed, -> their verdicts, newest first.
+
+    A good night ends what was bad before it under any key; one that has been at all ends those that failed before it.
+
+    Args:
+        rows: verdicts on one tier, source and kind of answers, newest first.
+    """
+    bad = list(takewhile(lambda row: row["verdict"] not in GOOD, rows))
+    failed = list(takewhile(lambda row: row["verdict"] == "failed", bad))
+    keys = dict.fromkeys(row["comparability_key"] for row in bad if row["verdict"] != "failed")
+    return {key: _of_key(bad, key) for key in keys} | ({FAILED: failed} if failed else {})
+
+
+def _finished_since(row: RowMapping) -> bool:
+    """Whether what had failed in its night was brought to its end later."""
+    return bool(row["verdict"] == "failed" and row["state"] in journal.FINISHED)
+
+
+def _incident(kind: str | None, nights: list[RowMapping]) -> Document:
+    last = nights[0]
+    return {
+        "incident": nights[-1]["evaluation_id"],
+        "comparability_key": None if kind == FAILED else kind,
+        "nights": len(nights),
+        "last": last["evaluation_id"],
+        **{name: last[name] for name in ("tier", "source", "verdict", "baseline", "changes", "error")},
+    }
 
 
 def _worse(name: str, metric: Document) -> bool:
@@ -200,14 +235,6 @@ def _keep(engine: Engine, evaluation_id: str, judged: Judged) -> bool:
     )
     with engine.begin() as connection:
         return bool(connection.execute(unless_done).rowcount)
-
-
-def _bad_nights(same: list[RowMapping]) -> int:
-    return next((n for n, row in enumerate(same) if row["verdict"] in GOOD), len(same))
-
-
-def _first_bad(same: list[RowMapping]) -> str:
-    return str(same[max(_bad_nights(same) - 1, 0)]["evaluation_id"])
 
 
 def _tell(what: str, row: RowMapping, judged: Judged, incident: str) -> None:

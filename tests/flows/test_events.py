@@ -29,7 +29,7 @@ def clean(engine: Engine) -> Iterator[None]:
         connection.execute(delete(evaluation).where(evaluation.c.source == SOURCE))
 
 
-def night(engine: Engine, state: str, key: str | None = "k") -> str:
+def night(engine: Engine, state: str, key: str | None = "k", **more: Any) -> str:
     """An evaluation of the next night, judged twice, as when a night is retried; its id."""
     number = next(NIGHT)
     row = {
@@ -40,7 +40,7 @@ def night(engine: Engine, state: str, key: str | None = "k") -> str:
         "flow_run_id": str(uuid.uuid4()),
     }
     row |= {"started_at": datetime(2026, 1, 1, tzinfo=UTC) + timedelta(days=number), "comparability_key": key}
-    row |= {"parameters": {}, "settings": {}, "versions": {}, "error": f"reason {number}"}
+    row |= {"parameters": {}, "settings": {}, "versions": {}, "error": f"reason {number}"} | more
     with engine.begin() as connection:
         connection.execute(insert(evaluation).values(row))
     for _ in range(2):
@@ -52,6 +52,11 @@ def opened(engine: Engine) -> list[tuple[str, str, int]]:
     """(the evaluation that it began with, verdict, nights) of what goes on."""
     found = incidents.incidents(engine)
     return [(one["incident"], one["verdict"], one["nights"]) for one in found if one["source"] == SOURCE]
+
+
+def messages(caplog: Any) -> list[str]:
+    """What was told of incidents."""
+    return [text for record in caplog.records if (text := record.getMessage()).startswith("Ночь")]
 
 
 def said(engine: Engine) -> list[str]:
@@ -111,6 +116,37 @@ def test_another_comparability_key_is_another_incident(engine: Engine) -> None:
     first = night(engine, "invalid", key="one judge")
     second = night(engine, "invalid", key="another judge")
     assert {name for name, _, _ in opened(engine)} == {first, second}
+
+
+def test_a_good_night_ends_what_went_on_under_another_key(engine: Engine, caplog: Any) -> None:
+    night(engine, "completed", key="one judge")
+    first = night(engine, "invalid", key="one judge")
+    second = night(engine, "invalid", key="another judge")
+    assert len(messages(caplog)) == 2
+    night(engine, "completed", key="another judge")
+    assert opened(engine) == []
+    assert len(messages(caplog)) == 4
+    for incident, told in zip((second, first), messages(caplog)[2:], strict=True):
+        assert f"снова в порядке, после {incident}" in told
+    again = night(engine, "invalid", key="one judge")  # an outbreak of its own
+    assert opened(engine) == [(again, "invalid", 1)]
+    assert "недействителен" in messages(caplog)[4]
+    night(engine, "completed", key="a third judge")
+    assert (opened(engine), len(messages(caplog))) == ([], 6)
+
+
+def test_an_anchor_that_cannot_be_read_is_one_incident(engine: Engine, caplog: Any) -> None:
+    """It is no night of the live tier, whose good nights do not end it, also where it failed before it was resolved."""
+    root = night(engine, "completed")
+    anchor = night(engine, "completed", parameters={"anchor": root}, resolved={"answers_of": root})
+    failed = []
+    for _ in range(3):
+        night(engine, "completed", resolved={})
+        failed.append(night(engine, "failed", key=None, parameters={"anchor": anchor, "reuse_answers": anchor}))
+    assert opened(engine) == [(failed[0], "failed", 3)]
+    assert len(messages(caplog)) == 1
+    night(engine, "completed", parameters={"anchor": anchor}, resolved={"answers_of": root})
+    assert (opened(engine), len(messages(caplog))) == ([], 2)
 
 
 @pytest.mark.parametrize("state", ["cancelled", "running"])
