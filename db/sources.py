@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from sqlalchemy import (
     JSON,
     Boolean,
+    Column,
+    ColumnElement,
     Connection,
     Date,
     DateTime,
@@ -20,6 +22,7 @@ from sqlalchemy import (
     Select,
     Table,
     Text,
+    case,
     cast,
     func,
     inspect,
@@ -36,6 +39,7 @@ from db.loading import PRODUCTION as PRODUCTION
 from db.loading import SCHEMA_PREFIX, checked_name
 
 SAMPLE = "sample"
+LARGEST = 2**31 - 1
 
 
 QUESTION = ("id", "question", "answer", "confluence_url", "score", "user_id", "created_at")
@@ -46,7 +50,7 @@ READ_FROM: dict[type, tuple[type, ...]] = {
     DateTime: (DateTime, Date),
     JSONB: (JSON, JSONB),
 }
-"""What the values of our types are read from as they are; a text from anything."""
+"""What the values of our types are read from; a text from anything."""
 
 
 @dataclass(frozen=True)
@@ -147,19 +151,19 @@ def read_questions(connection: Connection, source: Source, *, all_rows: bool = F
         InputError: a table or column is missing (the setting that maps it is named), or an id is there twice.
     """
     question = source.tables["question_answer"]
-    _check(connection, source, "question_answer", QUESTION)
-    key = cast(question.c.id, Text)
+    values = _check(connection, source, "question_answer", QUESTION)
+    key = values["id"]
     columns: list[Any] = [key.label("question_id")]
-    columns += [question.c[name].label(name) for name in QUESTION[1:]]
+    columns += [values[name].label(name) for name in QUESTION[1:]]
     statement: Select[Any] = select(*columns).order_by(question.c.id)
     if not all_rows:
-        statement = statement.where(question.c.question.regexp_match(r"\S"))
+        statement = statement.where(values["question"].regexp_match(r"\S"))
     if has_annotations(connection, source):
         label = source.tables[tables.ANNOTATION]
         named = [column.key for column in label.columns if column.key not in {"question_id", "review"}]
-        _check(connection, source, tables.ANNOTATION, ["question_id", *named])
-        statement = statement.add_columns(*(label.c[name].label(name) for name in named))
-        statement = statement.outerjoin_from(question, label, cast(label.c.question_id, Text) == key)
+        values = _check(connection, source, tables.ANNOTATION, ["question_id", *named])
+        statement = statement.add_columns(*(values[name].label(name) for name in named))
+        statement = statement.outerjoin_from(question, label, values["question_id"] == key)
         reviewed = has_review(connection, source)
         if reviewed and all_rows:
             statement = statement.add_columns(label.c.review)
@@ -179,8 +183,8 @@ def read_corpus(connection: Connection, source: Source, *, vectors: bool) -> Cor
         InputError: a table or column is missing, an id is there twice, or the vectors differ in their dimensions.
     """
     chunk = source.tables["chunk"]
-    _check(connection, source, "chunk", [*CHUNK, *(["embedding"] if vectors else [])])
-    columns: list[Any] = [cast(chunk.c.id, Text), chunk.c.confluence_url, chunk.c.text]
+    values = _check(connection, source, "chunk", [*CHUNK, *(["embedding"] if vectors else [])])
+    columns: list[Any] = [values[name] for name in CHUNK]
     if vectors:
         columns.append(func.vector_send(chunk.c.embedding, type_=LargeBinary))
     stream = connection.execution_options(yield_per=5_000)
@@ -189,6 +193,11 @@ def read_corpus(connection: Connection, source: Source, *, vectors: bool) -> Cor
     _check_unique(ids, source, "chunk")
     stored = _matrix(ids, [row[3] for row in rows], source) if vectors else None
     return Corpus(ids, [row[1] for row in rows], [row[2] for row in rows], stored)
+
+
+def whole(number: Column[Any]) -> ColumnElement[Any]:
+    """A number as an integer, or NULL where it is not whole or too large: 4.5 stars are no verdict, nor are they 5."""
+    return case((number.between(-LARGEST, LARGEST) & (func.trunc(number) == number), cast(number, Integer)))
 
 
 def _matrix(ids: list[str], packed: list[bytes | None], source: Source) -> NDArray[np.float32] | None:
@@ -222,8 +231,11 @@ def _check_unique(ids: Iterable[str], source: Source, ours: str) -> None:
         )
 
 
-def _check(connection: Connection, source: Source, ours: str, wanted: Iterable[str]) -> None:
+def _check(connection: Connection, source: Source, ours: str, wanted: Iterable[str]) -> dict[str, ColumnElement[Any]]:
     """That the table and its columns are there, and hold what they should: a score of true is not a 1.
+
+    Returns:
+        Our column name -> its value in our type.
 
     Raises:
         InputError: naming what is missing or of another type, and the setting that maps it.
@@ -239,6 +251,7 @@ def _check(connection: Connection, source: Source, ours: str, wanted: Iterable[s
             f"Map it: YARUS_SOURCE_TABLES__{ours.upper()}=NAME",
         )
     types = {column["name"]: column["type"] for column in inspector.get_columns(table.name, schema=table.schema)}
+    values = {}
     for key in wanted:
         name, kind = table.c[key].name, table.c[key].type
         mapping = f"YARUS_SOURCE_COLUMNS__{ours.upper()}__{key.upper()}=NAME"
@@ -251,3 +264,16 @@ def _check(connection: Connection, source: Source, ours: str, wanted: Iterable[s
                 f"source {source.name!r}: column {name!r} of {table.fullname!r} is {types[name]}, not {kind}; "
                 f"map another, or one of a view that converts it: {mapping}"
             )
+        values[key] = _converted(table.c[key], types[name])
+    return values
+
+
+def _converted(column: Column[Any], theirs: object) -> ColumnElement[Any]:
+    """The column's value in our type; a day begins at midnight UTC, a time without a zone is left without."""
+    if isinstance(column.type, Text):
+        return cast(column, Text)
+    if isinstance(column.type, Integer):
+        return whole(column)
+    if isinstance(column.type, DateTime) and isinstance(theirs, Date):
+        return func.timezone("UTC", cast(column, DateTime), type_=column.type)
+    return column

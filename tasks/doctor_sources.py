@@ -115,7 +115,9 @@ def _vectors(name: str, connection: Connection, table: Table, passage: Any, mode
         yield Finding(what, f"{zeros:,} of them are zero", "nothing is near to them: embed their texts anew")
     key = cast(table.c.id, Text)
     usable = vector.is_not(None) & passage.is_not(None) & (func.vector_norm(vector) > 0)
-    rows = connection.execute(select(key, passage, vector).where(usable).order_by(func.md5(key)).limit(PROBED)).all()
+    rows = connection.execute(
+        select(key, cast(passage, Text), vector).where(usable).order_by(func.md5(key)).limit(PROBED)
+    ).all()
     probe = Corpus([row[0] for row in rows], [None] * len(rows), [row[1] for row in rows], _matrix(rows))
     try:
         check_stored(probe, model, table.fullname)

@@ -12,12 +12,14 @@ import psycopg
 from pgvector.sqlalchemy import VECTOR
 from sqlalchemy import (
     Boolean,
+    Case,
     Column,
     ColumnElement,
     Connection,
     DateTime,
     Engine,
     Integer,
+    Table,
     cast,
     func,
     inspect,
@@ -34,13 +36,14 @@ from db import tables
 from db.engine import reaching
 from db.errors import DatabaseUnavailable, InputError, unknown
 from db.loading import SCHEMA_PREFIX, Stream
-from db.sources import Source, has_annotations, snapshot
+from db.sources import Source, has_annotations, snapshot, whole
 from db.staging import Packed
 
 OPTIONAL = ("embedding", "review")
 DIALECT = postgresql.dialect(paramstyle="named")  # type: ignore[no-untyped-call]  # leaves % in names as it is
 TEXTS = {"text", "character varying", "character"}
-NUMBERS = {"smallint", "integer", "bigint", "numeric", "real", "double precision"}
+INTEGERS = {"smallint", "integer"}
+NUMBERS = INTEGERS | {"bigint", "numeric", "real", "double precision"}
 TAKEN: dict[type, set[str]] = {
     Integer: NUMBERS | TEXTS,
     Boolean: {"boolean", "integer"} | TEXTS,
@@ -87,6 +90,9 @@ def reading(source: Source, since: datetime | None = None) -> Iterator[Stream]:
         stream.chunks = _rows(connection, source, "chunk", columns["chunk"])
         questions = source.tables["question_answer"]
         recent = None if since is None else or_(questions.c.created_at >= since, questions.c.created_at.is_(None))
+        for name in names:
+            only = recent if name == "question_answer" else None
+            stream.problems += _fractions(connection, source.tables[name], columns[name], only)
         stream.questions = _rows(connection, source, "question_answer", columns["question_answer"], recent)
         if tables.ANNOTATION in names:
             stream.annotations = _rows(connection, source, tables.ANNOTATION, columns[tables.ANNOTATION])
@@ -156,7 +162,26 @@ def _converted(column: Column[Any], theirs: str, setting: str) -> ColumnElement[
         return column
     if isinstance(kind, JSONB) and theirs.endswith("[]"):
         return func.to_jsonb(column)
+    if isinstance(kind, Integer) and theirs in NUMBERS - INTEGERS:
+        return whole(column)
     return cast(column, type(kind) if not isinstance(kind, DateTime) else kind)
+
+
+def _fractions(
+    connection: Connection, table: Table, columns: dict[str, Any], only: ColumnElement[bool] | None
+) -> Iterator[str]:
+    """For every column whose numbers may not be whole, how many are not and so are loaded as NULL."""
+    key, identity = next(iter(columns.items()))
+    for name, value in columns.items():
+        if not isinstance(value, Case):
+            continue
+        lost = select(func.count(), func.min(identity)).where(table.c[name].is_not(None), value.is_(None))
+        count, first = connection.execute(lost if only is None else lost.where(only)).one()
+        if count:
+            yield (
+                f"{table.fullname}: {count:,} values of {table.c[name].name!r} are no whole numbers ({key} {first!r} "
+                "first), loaded as NULL; a view can say what they mean"
+            )
 
 
 def _rows(

@@ -200,6 +200,27 @@ def test_other_names_and_types(engine: Engine, production: str) -> None:
     ]
 
 
+@pytest.mark.parametrize("kind", ["numeric", "real", "double precision"])
+def test_a_score_that_is_not_whole_is_never_rounded_into_a_verdict(engine: Engine, production: str, kind: str) -> None:
+    """4.5 would become a 5, 0.6 a 1; what is no number or too large is none either."""
+    as_owner(
+        production,
+        f"ALTER TABLE question_answer ALTER score TYPE {kind}",
+        """INSERT INTO question_answer (id, question, score, created_at) VALUES (5, 'а', 4.5, '2026-02-01'),
+           (6, 'б', 0.6, '2026-02-02'), (7, 'в', 'NaN', NULL), (8, 'г', 'Infinity', NULL), (9, 'д', 2147483648, NULL),
+           (10, 'е', 1, '2026-02-01')""",
+    )
+    name = f"pg_fraction_{kind.split()[0]}"
+    report = copy(engine, name, production)
+    told = "question_answer: {} values of 'score' are no whole numbers (id {} first), loaded as NULL"
+    assert report.problems[0].startswith(told.format(5, "'5'"))
+    assert report.questions.added == 9
+    scores = stored(engine, f"SELECT id, score FROM source_{name}.question_answer WHERE score IS NOT NULL ORDER BY id")
+    assert scores == [("1", 5), ("10", 1)]
+    later = copy(engine, name, production, datetime(2026, 2, 2, tzinfo=UTC))
+    assert later.problems[0].startswith(told.format(4, "'6'"))
+
+
 @pytest.mark.parametrize(
     ("statement", "message"),
     [

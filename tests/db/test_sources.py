@@ -1,6 +1,7 @@
 """Reading a source: loaded or in production, by the same queries, in one snapshot, and nothing taken for granted."""
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -160,6 +161,47 @@ def test_a_score_that_is_no_number_is_refused(production: Production, kind: str,
     source = opened(production(f"score_{kind}", f"ALTER TABLE question_answer ALTER score TYPE {kind} USING NULL"))
     with pytest.raises(InputError, match=rf"'score' of 'question_answer' is {shown}, not INTEGER.*__SCORE=NAME"):
         questions(source)
+
+
+@pytest.mark.parametrize("kind", ["numeric", "real", "double precision"])
+def test_a_score_that_is_not_whole_is_none(production: Production, kind: str) -> None:
+    """Neither rounded nor cut to a verdict."""
+    url = production(
+        f"fraction_{kind.split()[0]}",
+        f"ALTER TABLE question_answer ALTER score TYPE {kind}",
+        "UPDATE question_answer SET score = 4.5 WHERE id = 1",
+        "UPDATE question_answer SET score = 'NaN' WHERE id = 4",
+    )
+    scores = [row["score"] for row in questions(opened(url))]
+    assert scores == [None, 1, 5, None]
+    assert [type(score) for score in scores[1:3]] == [int, int]
+
+
+def test_columns_of_other_types_are_read_as_ours(production: Production) -> None:
+    """A page's number for its address, codes for texts, a day for a moment, which begins at midnight UTC."""
+    url = production(
+        "other_types",
+        "ALTER TABLE question_answer ALTER answer TYPE bigint USING id, ALTER created_at TYPE date USING '2026-03-05'",
+        "ALTER TABLE question_answer ALTER question TYPE integer USING id, ADD page_id bigint DEFAULT 42",
+        "ALTER TABLE chunk ALTER text TYPE integer USING id, ADD page_id bigint DEFAULT 42",
+        "CREATE TABLE annotation (question_id integer, ground_truth_answer integer, relevant_chunk_ids jsonb, "
+        "relevant_urls jsonb, ground_truth_show boolean, answerable boolean, cluster integer, dialog_id bigint, "
+        "turn numeric, origin varchar)",
+        "INSERT INTO annotation (question_id, ground_truth_answer, cluster, dialog_id, turn) VALUES (3, 7, 8, 9, 2)",
+        "ALTER DATABASE other_types SET timezone TO 'Asia/Tokyo'",
+    )
+    page = {"confluence_url": "page_id"}
+    source = opened(url, columns={"question_answer": page, "chunk": page})
+    row = questions(source)[2]
+    assert (row["question"], row["answer"], row["confluence_url"], row["user_id"]) == ("3", "3", "42", "7")
+    assert row["created_at"] == datetime(2026, 3, 5, tzinfo=UTC)
+    assert (row["ground_truth_answer"], row["cluster"], row["dialog_id"], row["turn"]) == ("7", "8", "9", 2)
+    found = corpus(source)
+    assert (found.texts, found.urls) == (["8", "9", "10"], ["42"] * 3)
+
+
+def test_a_time_without_a_zone_stays_without(plain: str) -> None:
+    assert questions(opened(plain))[0]["created_at"].tzinfo is None
 
 
 def test_another_table_of_the_name_annotation_is_not_ours(production: Production) -> None:

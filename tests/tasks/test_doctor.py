@@ -106,6 +106,9 @@ def test_stored_vectors_are_compared_with_the_model(examined: Callable[..., dict
     assert (small.code, "has 3 dimensions" in small.found) == (2, True)
     [mixed] = examined("two_dimensions", vectors={10: np.ones(3), 9: np.ones(4)})["vectors in chunk"]
     assert (mixed.code, mixed.found) == (2, "1 of 3 dimensions, 1 of 4 dimensions")
+    codes = "ALTER TABLE chunk ALTER text TYPE integer USING id"
+    [coded] = examined("codes", codes, vectors={10: np.ones(2000)})["vectors in chunk"]
+    assert (coded.code, "different models" in coded.found) == (2, True)
     zero, rest = examined("zero", vectors={10: own[10], 9: np.zeros(2000)})["vectors in chunk"]
     assert "1 of them are zero" in zero.found
     assert rest.found == "2 of 2000 dimensions; 1 embedded again are equal"
