@@ -16,7 +16,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from db import journal
 from db.errors import InputError
-from tasks.report import cases_where, summary
+from tasks.report import cases_where, finite, summary
 from tasks.settings import masked
 
 PORTION = 2_000
@@ -196,8 +196,9 @@ def _cell(value: Any, is_text: bool) -> Any:
 
 
 def _rows(table: pa.Table) -> Iterator[dict[str, Any]]:
+    """The rows; numbers that JSON and spreadsheets have not, such as an infinite distance, are NULL."""
     for batch in table.to_batches(max_chunksize=PORTION):
-        yield from batch.to_pylist()
+        yield from map(finite, batch.to_pylist())
 
 
 def _plain(value: Any) -> str:

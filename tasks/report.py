@@ -1,6 +1,7 @@
 """What an evaluation came to, from the journal: one document for programs, tables for people."""
 
 import json
+import math
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -69,8 +70,17 @@ def together(summaries: list[Document]) -> Document:
 
 
 def as_json(document: Any) -> str:
-    """The document as text; what is not measured is null."""
-    return json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False, default=str)
+    """The document as text; what is not measured is null, and so is a number that JSON has not."""
+    return json.dumps(finite(document), ensure_ascii=False, indent=2, allow_nan=False, default=str)
+
+
+def finite(value: Any) -> Any:
+    """The value with None for every number in it, at any depth, that is infinite or NaN."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {name: finite(part) for name, part in value.items()}
+    return [finite(part) for part in value] if isinstance(value, list | tuple) else value
 
 
 def cases_where(engine: Engine, evaluation_id: str, conditions: Sequence[str]) -> pa.Table:
@@ -125,7 +135,13 @@ def _mask(cases: pa.Table, condition: str) -> pa.ChunkedArray:
 
 
 def _text(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The values as text; those of a list one after another."""
-    if pa.types.is_list(column.type):
+    """The values as text; those of a list one after another, records as JSON."""
+    kind = column.type
+    if pa.types.is_list(kind) and not pa.types.is_nested(kind.value_type):
         return pc.binary_join(pc.cast(column, pa.list_(pa.string())), " ")
+    if pa.types.is_nested(kind):
+        written = (
+            None if one is None else json.dumps(one, ensure_ascii=False, default=str) for one in column.to_pylist()
+        )
+        return pa.chunked_array([pa.array(written, pa.string())])
     return pc.cast(column, pa.string())

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import math
 import subprocess
 import sys
 from pathlib import Path
@@ -17,7 +18,8 @@ from sqlalchemy import Engine
 from db.errors import InputError, ResultsUnavailable
 from tasks import export as exports
 from tasks.cases import table
-from tasks.export import _csv, export, mlflow_name
+from tasks.export import _csv, _jsonl, export, mlflow_name
+from tasks.report import as_json
 from tests.conftest import CommandLine, environment, here
 from tests.judged import cases_of, load, question
 from tests.runs import real_users
@@ -75,6 +77,23 @@ def test_jsonl_has_every_value(evaluated: Document, engine: Engine, tmp_path: Pa
     export(engine, evaluated["evaluation_id"], tmp_path / "a.jsonl")
     lines = (tmp_path / "a.jsonl").read_text(encoding="utf-8").splitlines()
     assert [json.loads(line) for line in lines] == cases_of(evaluated).to_pylist()
+
+
+def test_numbers_that_json_has_not_are_null(tmp_path: Path) -> None:
+    far = [[0.5, math.inf], [math.nan], None]
+    cases = table(retrieved=[["a", "b"], ["c"], None], distances=far, latency_ms=[math.inf, 1.5, 2.5])
+    _jsonl(cases, tmp_path / "a.jsonl")
+    rows = [json.loads(line, parse_constant=pytest.fail) for line in (tmp_path / "a.jsonl").read_text().splitlines()]
+    assert [row["distances"] for row in rows] == [[0.5, None], [None], None]
+    assert [row["latency_ms"] for row in rows] == [None, 1.5, 2.5]
+    _csv(cases, tmp_path / "a.csv")
+    read = list(csv.DictReader(io.StringIO((tmp_path / "a.csv").read_text(encoding="utf-8-sig"))))
+    assert [(row["distances"], row["latency_ms"]) for row in read] == [
+        ("[0.5, null]", ""),
+        ("[null]", "1.5"),
+        ("", "2.5"),
+    ]
+    assert json.loads(as_json(cases.to_pylist()), parse_constant=pytest.fail) == rows
 
 
 def test_metrics_have_a_row_a_stratum(evaluated: Document, engine: Engine, tmp_path: Path) -> None:
