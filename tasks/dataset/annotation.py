@@ -8,8 +8,7 @@ from typing import Any
 
 from db import journal
 from db.errors import InputError
-from db.sources import Corpus, Source, read_corpus, read_questions, snapshot
-from db.urls import canonical_url
+from db.sources import Source, read_corpus, read_questions, snapshot
 from tasks import files
 from tasks.connect import database, source
 from tasks.dataset import sheets
@@ -18,9 +17,11 @@ from tasks.dataset.columns import COLUMNS, NEEDED, REASONS, VERDICTS, YES_NO, he
 from tasks.dataset.columns import NONE as NO_CHUNK
 from tasks.dataset.personal import mask, own_key
 from tasks.dataset.priority import Case, priority
+from tasks.dataset.relevant import Known, named
+from tasks.dataset.relevant import known as can_be_named
 from tasks.dataset.reviews import Verdict, apply
 from tasks.dataset.sheets import Cell, Line
-from tasks.labels import Row, graded, pages_of, reference_of
+from tasks.labels import Row, graded, reference_of
 from tasks.settings import settings
 
 Document = dict[str, Any]
@@ -98,7 +99,7 @@ def import_(path: Path, annotator: str, into: str | None = None) -> Document:
         known = {row["question_id"]: row for row in read_questions(connection, where, all_rows=True)}
         corpus = read_corpus(connection, where, vectors=False)
     problems: list[str] = []
-    verdicts = _verdicts(lines, at, known, _targets(corpus), problems)
+    verdicts = _verdicts(lines, at, known, can_be_named(corpus), problems)
     if problems:
         more = [said("more", n=len(problems) - MOST_PROBLEMS)] if len(problems) > MOST_PROBLEMS else []
         raise InputError("\n  ".join((said("nothing", path=path), *problems[:MOST_PROBLEMS], *more)))
@@ -173,16 +174,11 @@ def _named(path: Path, lines: Sequence[Line], at: Mapping[str, int]) -> str:
     return names[0]
 
 
-def _targets(corpus: Corpus) -> tuple[set[str], dict[str, str]]:
-    """What can be relevant: ids of chunks, and pages by their canonical URL."""
-    return set(corpus.ids), {page: page for page in pages_of(corpus).values() if page is not None}
-
-
 def _verdicts(
     lines: Sequence[Line],
     at: Mapping[str, int],
     known: Mapping[str, Row],
-    targets: tuple[set[str], dict[str, str]],
+    corpus: Known,
     problems: list[str],
 ) -> dict[str, Verdict]:
     """The verdicts by question, without rows in which nothing is filled; what is wrong goes into `problems`."""
@@ -193,7 +189,7 @@ def _verdicts(
         question = _get(cells, at, "question_id")
         for name in VERDICTS:
             try:
-                verdict[name] = _read(name, _get(cells, at, name), targets)
+                verdict[name] = _read(name, _get(cells, at, name), corpus)
             except ValueError as error:
                 problems.append(f"{said('row', number=number)}, {heading(name, settings().language)}: {error}")
         verdict = {name: value for name, value in verdict.items() if value is not None}
@@ -215,34 +211,17 @@ def _no_question(cell: Cell) -> str:
     return said("question", given=cell.text) if cell.text else said("no id")
 
 
-def _read(name: str, cell: Cell, targets: tuple[set[str], dict[str, str]]) -> Any:
+def _read(name: str, cell: Cell, corpus: Known) -> Any:
     if name in YES_NO:
         return yes_no(cell)
     if name == "notes":
         return cell.text.replace("\0", "") or None
     if cell.is_date:
         raise ValueError(said("date for ids", given=cell.text))
-    if not cell.text or cell.text.strip(" .").casefold() in NO_CHUNK:
-        return [] if cell.text else None
-    return _named_relevant(cell.text, targets)
-
-
-def _named_relevant(text: str, targets: tuple[set[str], dict[str, str]]) -> list[str]:
-    """Ids of chunks and canonical URLs of pages, each once.
-
-    Raises:
-        ValueError: one is not in the corpus.
-    """
-    chunks, pages = targets
-    pieces = [piece.strip(" []") for piece in re.split(r"[;,\n]", text)]
-    parts = [word.strip("[]") for piece in pieces for word in ([piece] if piece in chunks else piece.split())]
-    named: dict[str, None] = {}
-    for part in parts:
-        page = pages.get(canonical_url(part) or "")
-        if part not in chunks and page is None:
-            raise ValueError(said("label", given=part))
-        named[part if part in chunks else str(page)] = None
-    return list(named)
+    if not cell.text:
+        return None
+    none = cell.text not in corpus.names and cell.text.strip(" .").casefold() in NO_CHUNK
+    return named("" if none else cell.text, corpus)
 
 
 def _get(cells: Sequence[Cell], at: Mapping[str, int], name: str) -> Cell:

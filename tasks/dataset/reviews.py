@@ -25,6 +25,7 @@ from metrics.agreement import weighted_kappa
 from metrics.statistics import bootstrap_interval, bootstrap_statistic
 from tasks.connect import database, source
 from tasks.dataset.columns import VERDICTS, YES_NO
+from tasks.dataset.relevant import Relevant
 from tasks.labels import GOOD, Row, shown_rightly
 
 Verdict = dict[str, Any]
@@ -86,7 +87,7 @@ def agreement(source_name: str, *, seed: int = 0) -> Document:
 def _agreement(said: Sequence[Mapping[str, Verdict]], a: str, b: str, field: str, seed: int) -> Document:
     both = [(of[a][field], of[b][field]) for of in said if _comparable(of.get(a, {}), of.get(b, {}), field)]
     if field == "relevant":
-        return _overlap([(set(one), set(other)) for one, other in both], seed)
+        return _overlap([(_flat(one), _flat(other)) for one, other in both], seed)
     one, two = (np.array([float(pair[side]) for pair in both]) for side in (0, 1))
     shared = float(np.mean(one == two)) if both else None
     kappa = weighted_kappa(one, two)  # of two categories the quadratic weights are Cohen's plain kappa
@@ -103,7 +104,7 @@ def _comparable(one: Verdict, other: Verdict, field: str) -> bool:
     return field != "answer_ok" or one.get("answer_of") == other.get("answer_of")
 
 
-def _overlap(both: Sequence[tuple[set[str], set[str]]], seed: int) -> Document:
+def _overlap(both: Sequence[tuple[set[tuple[str, str]], set[tuple[str, str]]]], seed: int) -> Document:
     shares = np.array([len(one & two) / len(one | two) if one | two else 1.0 for one, two in both])
     low, high = bootstrap_interval(shares, seed=seed)
     mean = float(shares.mean()) if both else None
@@ -145,9 +146,9 @@ def _labels(row: Row, said: Mapping[str, Verdict]) -> Row:
         "origin": row.get("origin") or "manual",
     }
     if (relevant := _majority(said, "relevant")) is not None:
-        urls = [name for name in relevant if "://" in name]
-        labels |= {"relevant_chunk_ids": [name for name in relevant if name not in urls], "relevant_urls": urls}
-        labels |= {"answerable": bool(relevant)}
+        apart = _apart(relevant)
+        labels |= {"relevant_chunk_ids": apart["chunks"], "relevant_urls": apart["pages"]}
+        labels |= {"answerable": any(apart.values())}
     if (show := _majority(said, "show")) is not None:
         labels["ground_truth_show"] = show
     return labels
@@ -175,7 +176,19 @@ def _majority(said: Mapping[str, Verdict], field: str) -> Any:
 
 def _content(value: Any) -> str:
     """Equal for equal verdicts; the order in which chunks are named says nothing."""
-    return repr(sorted(value) if isinstance(value, list) else value)
+    return repr(sorted(_flat(value)) if isinstance(value, list | dict) else value)
+
+
+def _apart(relevant: Any) -> Relevant:
+    """Chunks and pages; older versions have stored one list, in which what looked like an address was a page."""
+    if isinstance(relevant, dict):
+        return relevant
+    pages = [name for name in relevant if "://" in name]
+    return {"chunks": [name for name in relevant if name not in pages], "pages": pages}
+
+
+def _flat(relevant: Any) -> set[tuple[str, str]]:
+    return {(kind, name) for kind, names in _apart(relevant).items() for name in names}
 
 
 def _number(value: float) -> float | None:

@@ -22,7 +22,7 @@ from tasks.dataset.annotation import export, import_
 from tasks.dataset.annotation_words import EN, RU
 from tasks.dataset.columns import COLUMNS
 from tasks.dataset.priority import priority
-from tasks.dataset.reviews import _majority, _merged, agreement
+from tasks.dataset.reviews import _labels, _majority, _merged, agreement
 from tests.judged import evaluate, load, question
 from tests.judged import rows_of as rows_of_file
 
@@ -139,6 +139,88 @@ def test_no_chunk_is_relevant(engine: Engine, source: str, filled: Make) -> None
     after = rows_of(engine, source)["1"]
     assert after["relevant_chunk_ids"] == ["c2"] and after["answerable"] is True
     assert after["relevant_urls"] == ["https://wiki.example/pages/viewpage.action?pageId=3"]
+
+
+ODD = {
+    "Fresno,_California-0": "squad:Fresno,_California",
+    "Normandy-0": "squad:Normandy",
+    "https://docs.x/a#1": "https://docs.x/a",
+    "doc[1]; part 2": "https://x/a;b",
+    "part 2": "https://x/with%20space, and comma?utm_source=feed",
+    "7": "https://x/what%3Fnow",
+    "0": None,
+}
+"""Chunk -> page, as corpora have them."""
+CELLS: dict[str, tuple[list[str], list[str]]] = {
+    "squad:Normandy": ([], ["squad:Normandy"]),
+    "https://docs.x/a#1": (["https://docs.x/a#1"], []),
+    "https://docs.x/a#2": ([], ["https://docs.x/a"]),
+    "https://docs.x/a#2; 7": (["7"], ["https://docs.x/a"]),
+    "https://docs.x/a?utm_source=1;7": (["7"], ["https://docs.x/a"]),
+    "Fresno,_California-0": (["Fresno,_California-0"], []),
+    "[Fresno,_California-0], [Normandy-0]": (["Fresno,_California-0", "Normandy-0"], []),
+    "Normandy-0 squad:Fresno,_California;7": (["Normandy-0", "7"], ["squad:Fresno,_California"]),
+    "https://x/a;b": ([], ["https://x/a;b"]),
+    "HTTPS://X/a;b?utm_source=mail": ([], ["https://x/a;b"]),
+    "[https://x/a;b]\n[doc[1]; part 2]\n7": (["doc[1]; part 2", "7"], ["https://x/a;b"]),
+    "part 2": (["part 2"], []),
+    "https://x/with space, and comma": ([], ["https://x/with space, and comma"]),
+    "https://x/with%20space, and comma?utm_source=feed, 7": (["7"], ["https://x/with space, and comma"]),
+    "https://x/what?now": ([], ["https://x/what%3Fnow"]),  # as exported; stored so that it is read as the same page
+    "7 7 [7]": (["7"], []),
+    "0": (["0"], []),
+    "none": ([], []),
+}  # fmt: skip
+
+
+@pytest.fixture
+def odd(at_home: Path, tmp_path: Path) -> str:
+    """A source whose ids and addresses look like anything; a question for every cell."""
+    chunks = [{"id": name, "confluence_url": url, "text": f"О том, что есть {name}."} for name, url in ODD.items()]
+    return load(tmp_path, "odd_names", [question(i) for i in range(len(CELLS))], chunks)
+
+
+def test_what_is_relevant_is_found_in_the_corpus(engine: Engine, odd: str, filled: Make) -> None:
+    """No name is taken for what it looks like, nor cut where the corpus has it whole, and tier 1 knows every label."""
+    import_(filled(*({"question_id": str(n), "source": odd, "relevant": cell} for n, cell in enumerate(CELLS))), "a")
+    rows = rows_of(engine, odd)
+    labels = [(rows[str(n)]["relevant_chunk_ids"], rows[str(n)]["relevant_urls"]) for n in range(len(CELLS))]
+    assert dict(zip(CELLS, labels, strict=True)) == CELLS
+    assert rows[str(len(CELLS) - 1)]["answerable"] is False
+    cases = {case["question_id"]: case for case in rows_of_file(evaluate("tier1", source=odd, unit="page"))}
+    for number, (chunks, pages) in enumerate(CELLS.values()):
+        if pages or set(chunks) - {"0"}:
+            assert cases[str(number)]["status"] == "ok", cases[str(number)]["reason"]
+
+
+def test_every_name_that_is_exported_is_taken_back(odd: str, filled: Make, tmp_path: Path) -> None:
+    for unit in ("chunk", "page"):
+        ran = evaluate("tier1", source=odd, unit=unit)
+        export(tmp_path / "out.csv", odd, [ran["evaluation_id"]])
+        _, lines = sheets.read(tmp_path / "out.csv")
+        shown = [cells[list(COLUMNS).index("retrieved")].text.split("\n\n") for _, cells in lines]
+        names = {chunk.partition(" О том")[0] for of in shown for chunk in of if chunk}
+        assert len(names) > 3
+        assert import_(filled({"question_id": "1", "source": odd, "relevant": "\n".join(names)}), "a")["relevant"] == 1
+
+
+@pytest.mark.usefixtures("english")
+@pytest.mark.parametrize(("cell", "told"), [("Normandy-0, https://docs.x/b; 7", "https://docs.x/b"), ("part 7", "part"),
+                                            ("7,Fresno", "Fresno"), ("https://x/a", "https://x/a")])  # fmt: skip
+def test_what_the_corpus_does_not_have_is_refused(odd: str, filled: Make, cell: str, told: str) -> None:
+    with pytest.raises(InputError, match=f"no chunk or page '{re.escape(told)}' in the corpus"):
+        import_(filled({"question_id": "1", "source": odd, "relevant": cell}), "a")
+
+
+def test_reviews_with_chunks_and_pages_in_one_list_are_read_on() -> None:
+    """As older versions have stored them: what looked like an address was a page."""
+    old = {"relevant": ["c1", "https://x/a"], "at": "2026-01-01T00:00:00"}
+    row = {"question_id": "1", "confluence_url": None, "answer": None, "score": None}
+    labels = _labels(row, {"a": old})
+    assert (labels["relevant_chunk_ids"], labels["relevant_urls"]) == (["c1"], ["https://x/a"])
+    same = {"relevant": {"pages": ["https://x/a"], "chunks": ["c1"]}, "at": {"relevant": "2026-01-02T00:00:00"}}
+    other = {"relevant": {"chunks": [], "pages": []}, "at": {"relevant": "2026-01-03T00:00:00"}}
+    assert _majority({"a": old, "b": same, "c": other}, "relevant") == same["relevant"]
 
 
 @pytest.mark.parametrize(
