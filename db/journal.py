@@ -15,6 +15,9 @@ from db.errors import InputError
 from db.tables import evaluation, evaluation_batch, evaluation_metric
 
 FINISHED = ("completed", "invalid")
+ASIDE = ("again", "anchor", "answers_of", "part_of")
+"""What in the resolved parameters marks an evaluation that says nothing new of the system: repeated, judged anew, or an
+arm of a sweep."""
 
 
 @contextmanager

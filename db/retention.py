@@ -10,7 +10,7 @@ from sqlalchemy.engine import RowMapping
 
 from db import case_sets, tables
 from db.engine import reaching
-from db.journal import FINISHED
+from db.journal import ASIDE, FINISHED
 from db.sources import Source
 from db.tables import analysis, call, case_set, case_set_row, embedding, evaluation, nightly_verdict
 
@@ -27,15 +27,18 @@ def evaluations(engine: Engine, *, source: str | None = None) -> list[RowMapping
 
 
 def last_of_their_keys(rows: Sequence[RowMapping]) -> set[str]:
-    """The ids of the newest completed evaluation of every comparability key.
+    """The ids of the newest completed evaluation of every comparability key: what `journal.previous` would look for.
+
+    As there, what judges stored answers is no part of the live history, and an arm of a sweep of none.
 
     Args:
         rows: evaluations, newest first.
     """
-    newest: dict[str, str] = {}
+    newest: dict[tuple[str, str | None], str] = {}
     for row in rows:
-        if row["state"] == "completed":
-            newest.setdefault(row["comparability_key"], row["id"])
+        resolved = row["resolved"] or {}
+        if row["state"] == "completed" and not resolved.get("part_of"):
+            newest.setdefault((row["comparability_key"], resolved.get("answers_of")), row["id"])
     return set(newest.values())
 
 
@@ -50,15 +53,17 @@ def last_good(engine: Engine) -> set[str]:
 
 
 def newest_of_their_kind(rows: Sequence[RowMapping], n: int) -> set[str]:
-    """The ids of the n newest finished evaluations of every tier and source.
+    """The ids of the n newest finished evaluations of every tier and source that say something new of the system.
 
     Args:
         rows: evaluations, newest first.
+        n: how many of each.
     """
     kept: dict[tuple[str, str], list[str]] = {}
     for row in rows:
         of = kept.setdefault((row["tier"], row["source"]), [])
-        if row["state"] in FINISHED and len(of) < n:
+        aside = any((row["resolved"] or {}).get(mark) for mark in ASIDE)
+        if row["state"] in FINISHED and not aside and len(of) < n:
             of.append(row["id"])
     return {name for names in kept.values() for name in names}
 

@@ -13,9 +13,7 @@ from metrics.table import Tier
 from tasks.parameters import TIERS, Answering, Nightly, Parameters
 
 MARKS = ("again", "anchor")
-"""The parameters that ask for it, which stand in what they came to as well."""
-ASIDE = (*MARKS, "answers_of", "part_of")
-"""What marks an evaluation that says nothing new of the system: repeated, judged anew, or an arm of a sweep."""
+"""The parameters that ask for it, which stand in what they came to as well: two of `db.journal.ASIDE`."""
 FROM_BELOW = 16
 """Repeats that one evaluation may ask of a call."""
 

@@ -15,7 +15,6 @@ from db.errors import InputError, ResultsUnavailable
 from db.sources import Corpus, read_corpus, read_questions, snapshot
 from db.tables import evaluation
 from tasks import files
-from tasks.again import ASIDE
 from tasks.cases import MEASURED
 from tasks.connect import source
 from tasks.generate import declined
@@ -109,7 +108,7 @@ def evaluations_of(engine: Engine, name: str, chosen: str | None = None) -> list
         evaluation.c.tier.in_(BY_TIER),
         evaluation.c.parquet.is_not(None),
         evaluation.c.resolved["perturbation"].astext.is_(None),
-        *(evaluation.c.resolved[mark].astext.is_(None) for mark in ASIDE),
+        *(evaluation.c.resolved[mark].astext.is_(None) for mark in journal.ASIDE),
     )
     with engine.connect() as connection:
         newest = finished.order_by(evaluation.c.started_at.desc()).limit(MOST_EVALUATIONS)

@@ -55,7 +55,8 @@ def plan(
     Args:
         engine: of our own database.
         older_than: by their start; None: all but those that `keep_last` keeps.
-        keep_last: of every tier and source the newest finished ones stay, whatever their age.
+        keep_last: of every tier and source the newest finished ones that say something new of the system stay,
+            whatever their age.
         gates: gate files whose baselines stay, beside those of YARUS_GATE_FILE.
         with_calls: replies in the call store that are as old, and vectors of embedders that no evaluation left used.
         everything: also the last completed evaluation of a comparability key, and the last that a night called good,

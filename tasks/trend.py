@@ -8,12 +8,11 @@ from sqlalchemy import Engine, select
 from sqlalchemy.engine import RowMapping
 
 from db.errors import InputError, unknown
-from db.journal import FINISHED
+from db.journal import ASIDE, FINISHED
 from db.tables import evaluation, evaluation_metric
 from metrics.ewma import chart
 from metrics.metric import Metric
 from metrics.table import metric as declared
-from tasks.again import ASIDE
 from tasks.cases import STRATA
 from tasks.noise import floors
 from tasks.parameters import TIERS

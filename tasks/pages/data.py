@@ -13,7 +13,7 @@ from db.errors import InputError, ResultsUnavailable
 from db.tables import evaluation
 from metrics.table import GRADE_LABELS, METRICS
 from tasks import files
-from tasks.again import ASIDE, MARKS
+from tasks.again import MARKS
 from tasks.cases import MEASURED, SEVERITY
 from tasks.guidance import HEADLINES
 from tasks.pages import figures
@@ -63,7 +63,7 @@ def newest(engine: Engine) -> list[str]:
     """
     trial = evaluation.c.parameters["limit"].astext.is_not(None)  # of a few questions: no news beside all
     ended = select(evaluation.c.id, evaluation.c.tier, evaluation.c.source, trial.label("trial")).where(
-        evaluation.c.state != "running", *(evaluation.c.resolved[mark].astext.is_(None) for mark in ASIDE)
+        evaluation.c.state != "running", *(evaluation.c.resolved[mark].astext.is_(None) for mark in journal.ASIDE)
     )
     with engine.connect() as connection:
         rows = connection.execute(ended.order_by(evaluation.c.started_at)).all()

@@ -98,6 +98,17 @@ def test_the_last_completed_one_of_a_key_stays_unless_all_go(make: Make, apart: 
     assert {row["id"][-4:] for row in everything.evaluations} == {"aaaa", "bbbb", "cccc", "dddd"}
 
 
+def test_arms_and_anchors_do_not_stand_in_for_the_live_history(make: Make, apart: Engine, place: Path) -> None:
+    """They may have its comparability key, but nothing live is ever compared with them."""
+    live, rejudged = make("aaaa", days=2009), make("bbbb", days=2008, resolved={"answers_of": "x", "anchor": "x"})
+    arm = make("cccc", days=2007, resolved={"part_of": "sweep"})
+    planned = plan(apart, older_than=LONG_AGO)
+    assert [row["id"] for row in planned.evaluations] == [arm]
+    later = make("dddd", days=1)
+    assert journal.previous(apart, later) == live
+    assert journal.previous(apart, make("eeee", days=1, resolved={"answers_of": "x"})) == rejudged
+
+
 def test_what_nights_compare_with_stays_though_newer_ones_are_there(make: Make, apart: Engine, place: Path) -> None:
     good, bad, older = make("aaaa", days=2001), make("bbbb", days=2000), make("cccc", days=2002)
     verdicts = {good: "good", bad: "regressed", older: "accepted"}
@@ -242,15 +253,17 @@ def test_what_is_no_age(given: str) -> None:
 
 
 def test_newest_of_their_kind_counts_finished_ones_by_tier_and_source() -> None:
-    names = ("id", "tier", "source", "state")
+    names = ("id", "tier", "source", "state", "resolved")
+    marks = ("again", "anchor", "answers_of", "part_of")
     rows: Any = [
         dict(zip(names, row, strict=True))
         for row in (
-            ("5", "tier1", "a", "failed"),
-            ("4", "tier1", "a", "completed"),
-            ("3", "tier1", "b", "invalid"),
-            ("2", "tier2", "a", "completed"),
-            ("1", "tier1", "a", "completed"),
+            *((mark, "tier1", "a", "completed", {mark: "x"}) for mark in marks),  # nothing new of the system
+            ("5", "tier1", "a", "failed", None),
+            ("4", "tier1", "a", "completed", {"again": None}),
+            ("3", "tier1", "b", "invalid", {}),
+            ("2", "tier2", "a", "completed", {}),
+            ("1", "tier1", "a", "completed", {}),
         )
     ]
     assert retention.newest_of_their_kind(rows, 1) == {"4", "3", "2"}
