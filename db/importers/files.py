@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from db.errors import InputError
+from db.importers.lines import UNREADABLE
 
 
 def read_text(path: Path) -> str:
@@ -30,15 +31,16 @@ def read_json(path: Path) -> Any:
     Raises:
         InputError: as `read_text`, or no valid JSON (line and column are named).
     """
+    content = read_text(path)
     try:
-        return json.loads(read_text(path))
+        return json.loads(content)
     except json.JSONDecodeError as error:
         raise InputError(
             f"{path}: not valid JSON at line {error.lineno}, column {error.colno} ({error.msg}); "
             "nothing was loaded. Is the file truncated?"
         ) from None
-    except RecursionError:
-        raise InputError(f"{path}: nested too deeply to be read; nothing was loaded") from None
+    except (ValueError, RecursionError):
+        raise InputError(f"{path}: {UNREADABLE}; nothing was loaded") from None
 
 
 def read_jsonl(path: Path) -> list[dict[str, Any]]:
@@ -55,6 +57,8 @@ def read_jsonl(path: Path) -> list[dict[str, Any]]:
             value = json.loads(line)
         except json.JSONDecodeError as error:
             raise InputError(f"{path}: line {number}, column {error.colno}: {error.msg}; nothing was loaded") from None
+        except (ValueError, RecursionError):
+            raise InputError(f"{path}: line {number}: {UNREADABLE}; nothing was loaded") from None
         if not isinstance(value, dict):
             raise InputError(f"{path}: line {number}: expected an object, got {type(value).__name__}; nothing loaded")
         objects.append(value)

@@ -10,6 +10,8 @@ from db.errors import InputError
 from db.staging import Rejected
 
 UTF8 = "utf-8-sig"
+UNREADABLE = "a number with thousands of digits, or nested too deeply to be read"
+"""What valid JSON can have that Python does not read."""
 
 
 def lines(path: Path, encoding: str = UTF8) -> Iterator[str]:
@@ -50,6 +52,8 @@ def json_lines(path: Path, encoding: str = UTF8) -> Iterator[tuple[str, dict[str
                 f"{path}: line {number}, column {error.colno}: not valid JSON ({error.msg}); nothing was loaded. "
                 "Is the file truncated?"
             ) from None
+        except (ValueError, RecursionError):
+            raise InputError(f"{path}: line {number}: {UNREADABLE}; nothing was loaded") from None
         if not isinstance(value, dict):
             kind = type(value).__name__
             raise InputError(f"{path}: line {number}: expected an object, got {kind}; nothing was loaded")

@@ -2,12 +2,15 @@
 
 import json
 import math
+import sys
 from collections.abc import Callable
 from datetime import UTC, date, datetime
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from db.importers.lines import UNREADABLE
 
 YES = {"true", "t", "yes", "y", "1", "да"}
 NO = {"false", "f", "no", "n", "0", "нет"}
@@ -41,7 +44,7 @@ def _text(value: Any) -> str:
 def _whole(value: Any) -> int:
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = math.nan
     if isinstance(value, bool) or not number.is_integer() or abs(number) > LARGEST:
         raise BadValue("no whole number")
@@ -77,7 +80,7 @@ def _labels(value: Any) -> list[str] | dict[str, float]:
         value = dict(value)  # a map of Parquet
     if isinstance(value, dict):
         grades = {str(name): grade for name, grade in value.items() if grade is not None}
-        if all(isinstance(grade, int | float) and math.isfinite(grade) for grade in grades.values()):
+        if all(isinstance(grade, int | float) and abs(grade) <= sys.float_info.max for grade in grades.values()):
             return grades
     elif isinstance(value, list) and all(isinstance(name, str | int) for name in value):
         return list(dict.fromkeys(str(name) for name in value if name != ""))
@@ -90,7 +93,7 @@ def _vector(value: Any) -> NDArray[np.float32]:
     try:
         with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite, and is refused below
             vector = np.asarray(_json(value) if isinstance(value, str) else value, dtype=np.float32)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         vector = np.empty(0, dtype=np.float32)
     if vector.ndim != 1 or not 0 < len(vector) <= MAX_DIMENSIONS or not np.isfinite(vector).all():
         raise BadValue(f"no vector; write a list of 1 to {MAX_DIMENSIONS:,} finite numbers")
@@ -102,6 +105,8 @@ def _json(text: str) -> Any:
         return json.loads(text)
     except json.JSONDecodeError as error:
         raise BadValue(f"not valid JSON ({error.msg})") from None
+    except (ValueError, RecursionError):
+        raise BadValue(UNREADABLE) from None
 
 
 KINDS: dict[str, Callable[[Any], Any]] = {

@@ -82,7 +82,7 @@ def _service(run: Run, corpus: Corpus) -> Retriever:
 
 
 def _callable(run: Run, corpus: Corpus) -> Retriever:
-    return Outside(from_callable(run.resolved["retriever"]), concurrency=1)
+    return Outside(from_callable(run.resolved["retriever"], "YARUS_RETRIEVER"), concurrency=1)
 
 
 RETRIEVERS: dict[str, Kind] = {

@@ -60,7 +60,7 @@ def attempt(call: Callable[[], Given], secrets: Sequence[str] = ()) -> tuple[Giv
         return None, reason(error, secrets)
 
 
-def reason(error: Exception, secrets: Sequence[str] = ()) -> str:
+def reason(error: BaseException, secrets: Sequence[str] = ()) -> str:
     """An error as it is stored with a case: on one line, not long, without a secret."""
     words = masked(blotted(str(error), secrets))  # before it is cut: the rest of a secret would not be found
     return f"{type(error).__name__}: {' '.join(words.split())[:300]}"
@@ -85,21 +85,27 @@ def checked(found: Found, k: int) -> tuple[list[str], list[float]]:
     return ids, distances
 
 
-def from_callable(name: str) -> Ask:
+def from_callable(name: str, setting: str) -> Ask:
     """The function that `module:function` names; the current folder is searched too.
 
+    Args:
+        name: of the function.
+        setting: that it was given by, for messages.
+
     Raises:
-        InputError: no such module or function.
+        InputError: no such module or function, or the module fails when it is imported.
     """
     module, _, attribute = name.partition(":")
     if (here := str(Path.cwd())) not in sys.path:
         sys.path.insert(0, here)
     try:
         found = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError, SyntaxError) as error:
-        raise InputError(f"{name!r}: {error}; expected module:function, importable from here") from None
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a module that is not ours may raise anything
+        raise InputError(
+            f"{setting} {name!r}: module {module!r}: {reason(error)}; expected module:function, importable from here"
+        ) from None
     if not callable(found):
-        raise InputError(f"{name!r} is no function but {type(found).__name__}")
+        raise InputError(f"{setting} {name!r} is no function but {type(found).__name__}")
     ask: Ask = found
     return ask
 

@@ -74,7 +74,7 @@ def system(name: str, service: SystemService) -> System:
         return _service(name, service)
     if ":" not in name:
         raise InputError(f"no system under test {name!r}; expected 'local', an http(s) URL or module:function")
-    return System(cast(Ask, from_callable(name)), 1)
+    return System(cast(Ask, from_callable(name, "YARUS_SUT")), 1)
 
 
 def checked(found: Answer, elapsed_ms: float) -> Answered:

@@ -75,6 +75,7 @@ def test_an_article_without_a_title_gets_one(tmp_path: Path) -> None:
         ('{"data": []}\n"Привет"'.encode(), "line 2, column 1"),
         ('{"data": "Привет'.encode("cp1251"), "not UTF-8 at byte 10"),
         (b"[" * 100_000, "nested too deeply"),
+        (b'{"data": ' + b"1" * 5_001 + b"}", "thousands of digits"),
         (b"[1, 2]", "has no 'data'"),
         (b'{"version": "1.1"}', "has no 'data'"),
         (b'{"data": {}}', "'data' of"),

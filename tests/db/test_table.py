@@ -256,6 +256,8 @@ def test_another_encoding_can_be_named(engine: Engine, tmp_path: Path, encoding:
         ("t.parquet", b"PAR1", "not a whole Parquet file"),
         ("t.xlsx", b"", r"ends in \.csv, .*save a spreadsheet as CSV"),
         ("t.jsonl", b'{"question": "a"}\n{"question": \n', r"t\.jsonl: line 2, column 1\d?: not valid JSON"),
+        ("t.jsonl", b'{"question": "a"}\n{"question": ' + b"1" * 5_001 + b"}\n", r"line 2: a number with thousands of"),
+        ("t.jsonl", b'{"question": "a"}\n' + b"[" * 100_000, "line 2: .*nested too deeply to be read; nothing was"),
         ("t.jsonl", b'{"Question": "a"}\n', "no column in .*did you mean 'Question'"),
         ("t.csv", b"question\na\n", "no encoding 'cp125'"),
     ],
@@ -288,6 +290,16 @@ def test_a_parquet_without_the_column_names_the_nearest(tmp_path: Path) -> None:
 def test_a_wrong_mapping_names_the_nearest(tmp_path: Path, mapping: dict[str, str], message: str) -> None:
     with pytest.raises(InputError, match=message):
         table.read(csv_file(tmp_path, "question,b\nа,б\n"), mapping=mapping)
+
+
+def test_numbers_of_hundreds_of_digits_are_told_with_their_places(engine: Engine, tmp_path: Path) -> None:
+    huge = [{"score": 10**400}, {"relevant_chunk_ids": {"c": 10**400}}, {"embedding": [10**400]}, {"turn": -(10**400)}]
+    path = write(tmp_path / "t.jsonl", [{"id": "0", "question": "а"}, *({"question": "б"} | row for row in huge)])
+    report = load(engine, "huge", path)
+    assert report.questions == Counts(read=5, added=1, skipped=4)
+    assert [problem.partition(" = ")[0] for problem in report.problems] == [
+        f"t.jsonl:{number}: skipped, {next(iter(row))}" for number, row in enumerate(huge, start=2)
+    ]
 
 
 def test_a_misspelt_column_is_told(engine: Engine, tmp_path: Path) -> None:
@@ -337,6 +349,13 @@ def test_what_cells_mean(column: str, value: object, expected: object) -> None:
         ("relevant_chunk_ids", "[1,"),
         ("relevant_urls", [["a"]]),
         ("answerable", 2),
+        ("score", 10**400),
+        ("turn", "1" * 5_001),
+        ("relevant_chunk_ids", {"1": 10**400}),
+        ("relevant_chunk_ids", f"[{'1' * 5_001}]"),
+        ("relevant_chunk_ids", "[" * 100_000),
+        ("embedding", [10**400]),
+        ("embedding", f"[{'1' * 5_001}]"),
         ("embedding", [[1.0]]),
         ("embedding", [float("nan")]),
         ("embedding", []),

@@ -331,7 +331,7 @@ def test_a_callable_that_raises_or_returns_something_else(judge: Chaos, tmp_path
 @pytest.mark.parametrize(
     ("name", "words"),
     [("my_bot:absent", "absent"), ("no_such_bot:answer", "no_such_bot"), ("my_bot:no_function", "no function"),
-     ("locale", "expected 'local'")],
+     ("locale", "expected 'local'"), (":answer", "YARUS_SUT ':answer'.*expected module:function")],
 )  # fmt: skip
 def test_a_system_that_is_not_there_is_wrong_usage(at_home: Path, module: str, name: str, words: str) -> None:
     with pytest.raises(InputError, match=words):

@@ -61,14 +61,16 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     ],
 )
 def test_a_callable(module: str, function: str, ids: list[str], error: str | None) -> None:
-    retriever = Outside(from_callable(f"{module}:{function}"), concurrency=1)
+    retriever = Outside(from_callable(f"{module}:{function}", "--retriever"), concurrency=1)
     first, second = retriever.retrieve(["?", "!"], None, 3, timed=0)
     assert (first.ids, first.error) == (second.ids, second.error) == (ids, error)
     assert (first.latency_ms is None) == (error is not None)
 
 
 def test_a_callable_of_other_arguments_fails_case_by_case(module: str) -> None:
-    [ranking] = Outside(from_callable(f"{module}:wrong_arguments"), concurrency=1).retrieve(["?"], None, 3, timed=0)
+    [ranking] = Outside(from_callable(f"{module}:wrong_arguments", "--retriever"), concurrency=1).retrieve(
+        ["?"], None, 3, timed=0
+    )
     assert "TypeError" in str(ranking.error)
 
 
@@ -99,13 +101,40 @@ def test_a_callable_is_never_called_twice_at_once() -> None:
 )
 def test_a_callable_that_is_not_there_is_refused(module: str, suffix: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        from_callable(module + suffix)
+        from_callable(module + suffix, "--retriever")
 
 
 def test_a_module_that_does_not_parse_is_refused(module: str) -> None:
     Path(f"{module}_broken.py").write_text("def f(:", encoding="utf-8")
     with pytest.raises(InputError, match="invalid syntax"):
-        from_callable(f"{module}_broken:f")
+        from_callable(f"{module}_broken:f", "--retriever")
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("import os; os.environ['NO_SUCH_TOKEN']", "KeyError: 'NO_SUCH_TOKEN'"),
+        (
+            "raise RuntimeError('no index at postgresql://bot:s3cret@db/x')",
+            "RuntimeError: no index at postgresql://bot",
+        ),
+        ("raise SystemExit(0)", "SystemExit: 0"),
+    ],
+)
+def test_a_module_that_fails_on_import_is_refused(module: str, code: str, words: str) -> None:
+    """With its name, the error and the setting; without the secrets that the error names."""
+    name = f"{module}_fails_{words.partition(':')[0]}"
+    Path(f"{name}.py").write_text(code, encoding="utf-8")
+    with pytest.raises(InputError) as refused:
+        from_callable(f"{name}:f", "YARUS_SUT")
+    assert f"YARUS_SUT '{name}:f': module '{name}': {words}" in str(refused.value)
+    assert "s3cret" not in str(refused.value)
+
+
+@pytest.mark.parametrize("name", [":answer", ".:answer", "..a:answer"])
+def test_a_callable_without_a_module_is_refused(module: str, name: str) -> None:
+    with pytest.raises(InputError, match=r"YARUS_SUT .*expected module:function"):
+        from_callable(name, "YARUS_SUT")
 
 
 def test_equal_distances_and_more_than_k_are_a_ranking() -> None:
