@@ -28,14 +28,18 @@ from tasks.again import as_then
 from tasks.confidential import keep_logs_clean
 from tasks.connect import database
 from tasks.files import place, remove
+from tasks.gate_rules import policy_set
 from tasks.parameters import TIERS, Embedding, Parameters, Retrieval
 from tasks.settings import masked, settings
 from tasks.shared_work import fetch
+from tasks.watch import STOPPED, leave_within
 
 log = logging.getLogger("yarus")
 STEADY: tuple[str, ...] = ("embedder", "embedder_backend", "query_prefix", "passage_prefix", "similarity_embedder")
 STEADY += ("retriever", "retriever_service", "sut", "sut_service", "refusals", "rubrics", "language", "mask_calls")
 STEADY_OF_ROLE = ("base_url", "model", "temperature", "max_tokens", "prompt")
+TERMINATED_S = 6.0
+"""How long after SIGTERM the journal and Prefect's server may take to be told."""
 MEASURING = ("numpy", "scipy", "scikit-learn", "rapidfuzz", "sentence-transformers", "prefect", "pyarrow")
 
 
@@ -90,7 +94,7 @@ async def evaluation(tier: Tier, parameters: Parameters, *, flow_run_id: str | N
     Prefect's retry of a flow run goes on with the evaluation that the run had begun.
 
     Raises:
-        InputError: there is nothing to resume under that name.
+        InputError: there is nothing to resume under that name, or the gate that it is to pass cannot be used.
         RuntimeError: the metrics do not compute what they should.
     """
     keep_logs_clean()
@@ -98,6 +102,7 @@ async def evaluation(tier: Tier, parameters: Parameters, *, flow_run_id: str | N
         raise RuntimeError(
             f"the self-test of the metrics failed, no number can be trusted: {problems[0]}; reinstall Yarus"
         )
+    policy_set()  # a mistake in it is found now, not when everything has been paid for
     engine = await asyncio.to_thread(database)
     bury_the_dead(engine)
     begun = parameters.resume or _unfinished(engine, flow_run_id)
@@ -134,11 +139,18 @@ def _unfinished(engine: Engine, flow_run_id: str | None) -> str | None:
 
 def _stop_on_sigterm() -> None:
     """Makes SIGTERM cancel the running task, at an await: Prefect's handler raises wherever the program is, which code
-    that catches everything may swallow. Only the main thread can be told so.
+    that catches everything may swallow. Only the main thread can be told so. Then the process ends, whatever a thread
+    waits for: Prefect would give it half a minute.
     """
-    task = asyncio.current_task()
-    if task is not None and threading.current_thread() is threading.main_thread():
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    task, loop = asyncio.current_task(), asyncio.get_running_loop()
+
+    def stop() -> None:
+        if task is not None:
+            task.cancel()
+            leave_within(TERMINATED_S, STOPPED, unless=loop.is_closed)
+
+    if threading.current_thread() is threading.main_thread():
+        loop.add_signal_handler(signal.SIGTERM, stop)
 
 
 def bury_the_dead(engine: Engine) -> None:

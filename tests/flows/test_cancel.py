@@ -258,6 +258,27 @@ def test_the_worker_is_killed_and_prefects_retry_goes_on(
     as_whole(engine, row["id"], undisturbed)
 
 
+def test_a_run_of_a_worker_is_cancelled_in_the_ui(
+    home: Path, engine: Engine, sluggish: tuple[str, ...], prefect_server: Server
+) -> None:
+    before = known(engine)
+    flow_run_id = deployed(prefect_server, "tier1", {"limit": 150, "retriever": "sluggish:retrieve"})
+    with working(home, prefect_server, 600) as worker:  # nobody waits for the first question
+        row = until("evaluation", lambda: running(engine, before))
+        runs = [one for one in psutil.Process(worker.pid).children(recursive=True) if "postgres" not in one.name()]
+        set_state(prefect_server, flow_run_id, "CANCELLING", "Cancelling")
+        begun = time.monotonic()
+        ended, alive = psutil.wait_procs(runs, timeout=60)
+        took = time.monotonic() - begun
+        assert (len(ended), alive) == (len(runs), []) != (0, [])
+        assert took < 3 * STOP_S  # 10 s on a machine that is not busy with other things
+        until("end", lambda: state_of(prefect_server, flow_run_id) == "CANCELLED")
+    stopped = journal.find(engine, row["id"])
+    assert stopped["state"] == "cancelled"
+    assert f"yarus run tier1 --resume {row['id']}" in stopped["error"]
+    no_half_result(engine, home, row["id"])
+
+
 def test_a_night_is_retried_from_where_it_was_left(
     home: Path,
     engine: Engine,
