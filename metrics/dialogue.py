@@ -73,7 +73,7 @@ def cache_wrong_hit_rate(similarities: ArrayLike, right: ArrayLike, *, threshold
 
 
 def nearest_earlier(
-    vectors: ArrayLike, times: ArrayLike, *, candidates: ArrayLike | None = None
+    vectors: ArrayLike, times: ArrayLike, *, candidates: ArrayLike | None = None, asked: ArrayLike | None = None
 ) -> tuple[Floats, Integers]:
     """The nearest question asked strictly before each one: what a cache filled by then could have answered from.
 
@@ -81,6 +81,7 @@ def nearest_earlier(
         vectors: (n, d).
         times: (n,) numbers or datetimes, in any order; what was asked at the same time is not earlier.
         candidates: (n,) booleans: the questions that may be found, such as the well-rated ones (default: all).
+        asked: (n,) booleans: the questions that one is looked for, such as a sample of them (default: all).
 
     Returns:
         Cosines, float64 (n,), -1 to 1, NaN where there is no earlier candidate; and the row of the one found, int (n,),
@@ -90,13 +91,19 @@ def nearest_earlier(
         ValueError: different lengths, a time that is NaN or NaT, a vector that is zero, NaN or infinite.
     """
     matrix, when = as_matrix(vectors), np.asarray(times)
-    usable = np.ones(len(matrix), np.bool_) if candidates is None else np.asarray(candidates, dtype=np.bool_)
-    if not len(matrix) == len(when) == len(usable):
-        raise ValueError(f"{len(matrix)} vectors but {len(when)} times and {len(usable)} candidates")
+    everything = np.ones(len(matrix), np.bool_)
+    usable = everything if candidates is None else np.asarray(candidates, dtype=np.bool_)
+    sought = everything if asked is None else np.asarray(asked, dtype=np.bool_)
+    if not len(matrix) == len(when) == len(usable) == len(sought):
+        raise ValueError(
+            f"{len(matrix)} vectors but {len(when)} times, {len(usable)} candidates and {len(sought)} asked; "
+            "give one of each per question"
+        )
     if (unknown := when != when).any():  # NaN and NaT differ from themselves
         raise ValueError(f"time {np.argmax(unknown)} is {when[np.argmax(unknown)]}; leave the question out")
     order = np.argsort(when, kind="stable")
     found = order[usable[order]]
+    order = order[sought[order]]
     earlier = np.searchsorted(when[found], when[order], side="left")
     similarities, places = np.full(len(matrix), np.nan), np.full(len(matrix), -1)
     near, place = _nearest(matrix[order], matrix[found], earlier)

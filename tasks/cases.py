@@ -92,6 +92,7 @@ COLUMNS: dict[str, Column] = {
     "score": Column(pa.int64(), "the user's, 5 good, 1 bad"),
     "asked_at": Column(pa.timestamp("us", tz="UTC"), "when the question was asked"),
     "dialog": Column(pa.string(), "the conversation that the question belongs to"),
+    "turn": Column(pa.int64(), "the question's place in it, from 1"),
     "nearest_earlier": Column(pa.string(), "case id of the nearest earlier question that was rated good"),
     "nearest_similarity": Column(pa.float64(), "its cosine"),
     "path": Column(pa.string(), "what the system under test says that it did, such as cache or hidden"),

@@ -6,16 +6,17 @@ from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from db.errors import InputError
 from metrics import dialogue
 from metrics.statistics import bootstrap_statistic
 from tasks.cases import with_columns
 from tasks.connect import database
 from tasks.embed import embed
+from tasks.files import parquet
 from tasks.labels import GOOD
 from tasks.load import read_cases
 from tasks.models.embedders import Vectors, embedder
@@ -28,48 +29,53 @@ THRESHOLDS = {"": 0.85, "@0.8": 0.8, "@0.9": 0.9, "@0.95": 0.95}
 
 @task(task_run_name="measure the experience", cache_policy=NO_CACHE)
 async def measure_experience(run: Run) -> dict[str, Whole]:
-    """Scores every question against the earlier ones, and every dialog.
-
-    Raises:
-        InputError: no question of the log has a time.
-    """
+    """Scores every question of the evaluation against the earlier ones of the whole log, and every dialog."""
     return await asyncio.to_thread(_measure, run)
 
 
 def _measure(run: Run) -> dict[str, Whole]:
-    cases = read_cases(run)
-    if not len(cases):
-        raise InputError(
-            f"source {run.parameters.source!r}: no question has created_at, so none is earlier than another"
-        )
-    vectors = embed(cases["question"].to_pylist(), embedder(run.resolved["similarity_embedder"]), database())
+    cases, log = read_cases(run), parquet(run.work / "log.parquet")
+    vectors = embed(log["question"].to_pylist(), embedder(run.resolved["similarity_embedder"]), database())
     usable = np.linalg.norm(vectors, axis=1) > 0
-    cases = with_columns(
-        cases,
-        status=["ok" if use else "not_applicable" for use in usable],
-        reason=[None if use else "the question has no vector" for use in usable],
-    )
-    kept = np.flatnonzero(usable)
-    cases = with_columns(cases, **_cache(cases, kept, vectors[kept]))
+    evaluated = pc.is_in(log["case_id"], value_set=cases["case_id"].combine_chunks()).to_numpy()
+    states = zip(cases["status"].to_pylist(), cases["reason"].to_pylist(), usable[evaluated], strict=True)
+    known = [
+        (status, reason) if use else ("not_applicable", "the question has no vector") for status, reason, use in states
+    ]
+    cases = with_columns(cases, status=[status for status, _ in known], reason=[reason for _, reason in known])
+    searched = usable & log["asked_at"].is_valid().to_numpy()
+    kept = np.flatnonzero(searched[evaluated])
+    cases = with_columns(cases, **_cache(cases, kept, log.filter(searched), vectors[searched], evaluated[searched]))
     keep_batch(run, 0, cases)
-    dialogs = cases["dialog"].take(kept).to_pylist()
-    grouped = [row for row, dialog in enumerate(dialogs) if dialog is not None]
-    names = [dialogs[row] for row in grouped]
-    inside = vectors[kept][grouped]
+    turns = np.nan_to_num(cases["turn"].to_numpy())
+    inside = np.flatnonzero((turns > 0) & usable[evaluated])
+    inside = inside[np.argsort(turns[inside], kind="stable")]
+    names = cases["dialog"].take(inside).to_pylist()
+    measured = vectors[evaluated][inside]
     return {
-        "context_preservation": _over_dialogs(dialogue.context_by_dialog, inside, names, run.parameters.seed),
-        "multi_turn_consistency": _over_dialogs(dialogue.consistency_by_dialog, inside, names, run.parameters.seed),
+        "context_preservation": _over_dialogs(dialogue.context_by_dialog, measured, names, run.parameters.seed),
+        "multi_turn_consistency": _over_dialogs(dialogue.consistency_by_dialog, measured, names, run.parameters.seed),
     }
 
 
-def _cache(cases: pa.Table, kept: NDArray[np.intp], vectors: Vectors) -> dict[str, object]:
-    """Hits and wrong hits of a cache of the earlier questions that were rated good, by threshold."""
-    rows = cases.take(kept)
-    good = [score == GOOD for score in rows["score"].to_pylist()]
-    times = rows["asked_at"].to_numpy()
-    similarity, place = dialogue.nearest_earlier(vectors, times, candidates=good)
-    pages, ids = rows["page"].to_pylist(), rows["case_id"].to_pylist()
-    both = [(pages[row], pages[at]) if at >= 0 else (None, None) for row, at in enumerate(place)]
+def _cache(
+    cases: pa.Table, kept: NDArray[np.intp], log: pa.Table, vectors: Vectors, evaluated: NDArray[np.bool_]
+) -> dict[str, object]:
+    """Hits and wrong hits of a cache of the earlier questions that were rated good, by threshold.
+
+    Args:
+        cases: the questions that are evaluated.
+        kept: the rows of those that have a time and a vector.
+        log: they and the others that a cache could hold, in the same order.
+        vectors: of the log.
+        evaluated: which rows of the log are those of `kept`.
+    """
+    good = [score == GOOD for score in log["score"].to_pylist()]
+    similarity, place = dialogue.nearest_earlier(vectors, log["asked_at"].to_numpy(), candidates=good, asked=evaluated)
+    similarity, place = similarity[evaluated], place[evaluated]
+    pages, ids = log["page"].to_pylist(), log["case_id"].to_pylist()
+    own = cases["page"].take(kept).to_pylist()
+    both = [(page, pages[at]) if at >= 0 else (None, None) for page, at in zip(own, place, strict=True)]
     right = np.array([math.nan if None in pair else float(pair[0] == pair[1]) for pair in both])
     columns: dict[str, object] = {
         "nearest_similarity": _placed(similarity, kept, len(cases)),

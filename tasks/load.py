@@ -82,9 +82,11 @@ def case_set_hash(cases: pa.Table) -> str:
         "answerable",
     )
     content += ("answer", "shown", "human_score")
+    content += ("score", "asked_at", "dialog", "turn")  # of the log in time, whose measures rest on them
     named = [name for name in content if name in cases.column_names]
     rows = (row for some in cases.select(named).to_batches(10_000) for row in some.to_pylist())
-    lines = (json.dumps(row, ensure_ascii=False, sort_keys=True).encode(errors="surrogatepass") for row in rows)
+    texts = (json.dumps(row, ensure_ascii=False, sort_keys=True, default=str) for row in rows)
+    lines = (text.encode(errors="surrogatepass") for text in texts)
     return hashlib.sha256(b"".join(sorted(hashlib.sha256(line).digest() for line in lines))).hexdigest()
 
 

@@ -3,14 +3,17 @@
 import asyncio
 from typing import Any
 
+import pyarrow.parquet as pq
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
+from db.errors import InputError
 from db.sources import Corpus
 from db.urls import canonical_url
 from tasks.cases import table
+from tasks.dialogs import by_time, places, sampled_whole
 from tasks.judge import judge_identity
-from tasks.labels import Row, pages_of, shown_rightly, topic_and_score
+from tasks.labels import GOOD, Note, Row, pages_of, shown_rightly, topic_and_score
 from tasks.load import keep_loaded, loaded, read_source, sample
 from tasks.load_answers import fit, unchanged
 from tasks.parameters import Judging
@@ -30,7 +33,11 @@ async def load_answered(run: Run) -> Run:
 
 @task(task_run_name="load {run.parameters.source}", cache_policy=NO_CACHE)
 async def load_dialogs(run: Run) -> Run:
-    """Cases of the tier `ux`: the log in the order of time, in dialogs; errors as `load_answered`."""
+    """Cases of the tier `ux`, whole dialogs where it is a sample, and beside them what the log could answer them from.
+
+    Raises:
+        InputError: as `load_answered`, or nothing in the log has a time or an order.
+    """
     return await asyncio.to_thread(_load_dialogs, run)
 
 
@@ -68,37 +75,42 @@ def _load_dialogs(run: Run) -> Run:
     if loaded(run):
         return unchanged(run, similarity_embedder=measuring_embedder())
     where, questions, corpus = read_source(run, vectors=False)
-    timed = sorted((q for q in questions if q["created_at"] is not None), key=lambda q: q["created_at"])
-    timed = [timed[number] for number in sample(run, map(topic_and_score, timed))]
+    log = by_time(questions)
+    found = places(log)
+    timed = [question["created_at"] is not None for question in log]
+    if not any(timed) and not any(place.turn == 2 for place in found):
+        raise InputError(
+            f"source {where.name!r}: no question has created_at, so none is earlier than another, and no dialog of two "
+            "is annotated (dialog_id with turn): nothing can be measured"
+        )
+    chosen = sampled_whole(log, found, run.parameters.limit, run.parameters.seed)
+    cached = {row for row, question in enumerate(log) if question["score"] == GOOD and timed[row]}
+    seen = [log[row] for row in sorted(cached.union(chosen))]
+    pq.write_table(table(**_identity(where.name, seen), **_asked(seen)), run.work / "log.parquet")
+    rows = [log[row] for row in chosen]
+    alone = [not timed[row] and found[row].dialog is None for row in chosen]
     cases = table(
-        **_identity(where.name, timed),
-        status=["ok"] * len(timed),
-        reason=[None] * len(timed),
-        page=[canonical_url(question["confluence_url"]) for question in timed],
-        score=[question["score"] for question in timed],
-        asked_at=[question["created_at"] for question in timed],
-        dialog=dialogs(timed),
+        **_identity(where.name, rows),
+        status=["not_applicable" if some else "ok" for some in alone],
+        reason=["the question has no time, and no place in a dialog" if some else None for some in alone],
+        **_asked(rows),
+        dialog=[found[row].dialog for row in chosen],
+        turn=[found[row].turn for row in chosen],
     )
+    timeless = sum(not timed[row] for row in chosen)
+    notes: list[Note] = [{"note": "no time", "n": timeless}] if timeless else []
     return keep_loaded(
-        run, where, cases, corpus, [], batch_size=max(1, len(cases)), similarity_embedder=measuring_embedder()
+        run, where, cases, corpus, notes, batch_size=max(1, len(cases)), similarity_embedder=measuring_embedder()
     )
 
 
-def dialogs(questions: list[Row], *, minutes: int = 30) -> list[str | None]:
-    """The dialog of every question, in the order of time: the annotation's, else one user's questions no more than so
-    many minutes apart; None without a user.
-    """
-    names: list[str | None] = []
-    last: dict[Any, tuple[Any, str]] = {}
-    for question in questions:
-        user, at = question["user_id"], question["created_at"]
-        before = last.get(user)
-        near = before is not None and (at - before[0]).total_seconds() <= minutes * 60
-        name = question.get("dialog_id") or (before[1] if before and near else f"{user}@{at:%Y-%m-%dT%H:%M:%S}")
-        names.append(name if user is not None or question.get("dialog_id") else None)
-        if user is not None:
-            last[user] = (at, name)
-    return names
+def _asked(questions: list[Row]) -> dict[str, list[Any]]:
+    """What a cache knows of the questions."""
+    return {
+        "page": [canonical_url(question["confluence_url"]) for question in questions],
+        "score": [question["score"] for question in questions],
+        "asked_at": [question["created_at"] for question in questions],
+    }
 
 
 def _identity(source: str, questions: list[Row]) -> dict[str, list[Any]]:

@@ -199,6 +199,14 @@ class JudgePipeline(Judging):
 class Ux(Parameters):
     """User experience: would a cache of answers help or mislead, and do dialogs stay on their topic?"""
 
+    limit: int | None = Field(
+        None,
+        title="Limit",
+        description="Evaluate a random sample of about this many questions, in whole dialogs, against the whole log",
+        ge=1,
+        examples=[200],
+    )
+
 
 TIERS: dict[Tier, type[Parameters]] = {
     "tier0": Tier0,

@@ -1,6 +1,7 @@
 """User experience: what a cache could have served, question by question, and how dialogs hang together."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from db.errors import InputError
 from tasks.models.embedders import embedder
 from tests.judged import PAGE, evaluate, load, question, rows_of, value
 
@@ -74,7 +76,7 @@ def test_only_earlier_good_answers_are_in_the_cache(at_home: Path, tmp_path: Pat
     summary = evaluate("ux", source=load(tmp_path, "cached", rows))
     found = {row["question_id"]: row for row in rows_of(summary)}
     assert {key: row["cache_hit_rate"] for key, row in found.items()} == {
-        "1": 0, "2": 0, "3": 1, "4": 1, "5": 0
+        "1": 0, "2": 0, "3": 1, "4": 1, "5": 0, "7": None
     }  # fmt: skip
     assert [found[key]["cache_wrong_hit_rate"] for key in "1345"] == [None, 0, 1, None]
     assert found["3"]["nearest_earlier"] == "cached:2"
@@ -99,3 +101,76 @@ def test_a_pause_of_more_than_half_an_hour_ends_a_dialog(at_home: Path, tmp_path
     by_id = {row["question_id"]: row["dialog"] for row in found}
     assert by_id["0"] == by_id["1"] != by_id["2"] == by_id["3"]
     assert by_id["8"] is None
+
+
+TURNS = (
+    "Как получить стипендию?",
+    "Какие документы нужны, чтобы получить стипендию?",
+    "Какие документы нужны для общежития?",
+    "Когда заселяют в общежитие?",
+)
+
+
+def annotated(i: int, dialog: str | None, turn: int | None, at: str | None = None, **more: Any) -> Document:
+    """A question of an annotated dialog; without a user, so that nothing else makes a dialog of it."""
+    when = at and f"2026-03-01T{at}:00Z"
+    return question(i, created_at=when, user_id=None, dialog_id=dialog, turn=turn) | more
+
+
+def consecutive(texts: Sequence[str]) -> float:
+    vectors = embedder("lexical").encode(list(texts)).astype(np.float64)
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    return float(np.mean([a @ b for a, b in pairwise(unit)]))
+
+
+@pytest.mark.parametrize("at", ["10:00", None])
+def test_a_dialog_is_in_the_order_of_its_turns(at_home: Path, tmp_path: Path, at: str | None) -> None:
+    ids = (10, 2, 11, 3)  # as text, and as time has it, another order
+    rows = [annotated(i, "d", turn, at, question=TURNS[turn - 1]) for turn, i in enumerate(ids, start=1)]
+    summary = evaluate("ux", source=load(tmp_path, "in_turn" if at else "in_turn_without_times", rows[::-1]))
+    assert {row["question_id"]: row["turn"] for row in rows_of(summary)} == {"10": 1, "2": 2, "11": 3, "3": 4}
+    assert value(summary, "context_preservation") == pytest.approx(consecutive(TURNS), abs=1e-6)
+    assert value(summary, "context_preservation") > consecutive([TURNS[turn] for turn in (0, 2, 1, 3)]) + 0.1
+
+
+def test_without_times_dialogs_are_measured_and_the_cache_is_not(at_home: Path, tmp_path: Path) -> None:
+    rows = [annotated(i, "d", i, question=text) for i, text in enumerate(TURNS, start=1)]
+    rows += [annotated(8, None, None), annotated(9, "unordered", None), annotated(7, "unordered", 1)]
+    summary = evaluate("ux", source=load(tmp_path, "timeless", rows))
+    assert (summary["state"], summary["statuses"]) == ("completed", {"ok": 4, "not_applicable": 3})
+    assert value(summary, "context_preservation") == pytest.approx(consecutive(TURNS), abs=1e-6)
+    assert summary["metrics"]["context_preservation"]["n_scored"] == 1
+    assert summary["metrics"]["cache_hit_rate"]["value"] is None
+    assert "no question with a time" in summary["metrics"]["cache_hit_rate"]["reason"]
+    assert {"note": "no time", "n": 7} in summary["notes"]
+
+
+def test_a_log_with_neither_times_nor_dialogs_is_refused(at_home: Path, tmp_path: Path) -> None:
+    source = load(tmp_path, "nothing_to_say", [annotated(1, "a", 1), annotated(2, "b", 1), annotated(3, None, None)])
+    with pytest.raises(InputError, match=r"no question has created_at.*no dialog of two"):
+        evaluate("ux", source=source)
+
+
+def test_a_sample_is_of_whole_dialogs_and_searches_the_whole_log(night: dict[str, Document], at_home: Path) -> None:
+    whole = {row["case_id"]: row for row in rows_of(night["ux"])}
+    summary = evaluate("ux", limit=60)
+    rows = rows_of(summary)
+    assert 55 <= len(rows) <= 65
+    several = [dialog for dialog, n in Counter(row["dialog"] for row in rows).items() if dialog and n > 1]
+    assert summary["metrics"]["context_preservation"]["n_scored"] == len(several) >= 3
+    of_all = Counter(row["dialog"] for row in whole.values())
+    assert all(n == of_all[dialog] for dialog, n in Counter(row["dialog"] for row in rows).items())
+    for row in rows:
+        assert row == whole[row["case_id"]], "a question's values do not depend on what else was drawn"
+    assert {row["nearest_earlier"] for row in rows} - {row["case_id"] for row in rows}
+    assert summary["case_set_hash"] != night["ux"]["case_set_hash"]
+
+
+def test_the_case_set_knows_the_order_and_the_scores(at_home: Path, tmp_path: Path) -> None:
+    rows = [annotated(i, "d", i, "10:00", question=text) for i, text in enumerate(TURNS, start=1)]
+    turned = [row | {"turn": 5 - row["turn"]} for row in rows]
+    rated = [row | {"score": 1} for row in rows]
+    found = [evaluate("ux", source=load(tmp_path, "the_case_set", some)) for some in (rows, rows, turned, rated)]
+    first, same, *others = [summary["case_set_hash"] for summary in found]
+    assert first == same
+    assert len({first, *others}) == 3

@@ -97,6 +97,9 @@ def test_only_earlier_candidates_are_found() -> None:
     near, rows = nearest_earlier(vectors, times, candidates=[False] * 5)
     assert np.isnan(near).all()
     assert rows.tolist() == [-1] * 5
+    near, rows = nearest_earlier(vectors, times, asked=[True, False, False, False, True])  # from among all
+    np.testing.assert_allclose(near, [ROOT, NAN, NAN, NAN, 1.4 * ROOT], atol=1e-11)
+    assert rows.tolist() == [2, -1, -1, -1, 2]
 
 
 def test_of_equally_near_ones_the_earliest_is_found() -> None:
@@ -227,7 +230,7 @@ def test_bad_lengths_and_values_are_refused() -> None:
         with pytest.raises(ValueError, match="has no label"):
             function([EAST, NORTH], ["x", None])
     for times, candidates in (([1], [True, True]), ([1, 2], [True])):
-        message = f"2 vectors but {len(times)} times and {len(candidates)} candidates"
+        message = f"2 vectors but {len(times)} times, {len(candidates)} candidates"
         with pytest.raises(ValueError, match=message):
             nearest_earlier([EAST, NORTH], times, candidates=candidates)
     with pytest.raises(ValueError, match="time 1 is nan; leave the question out"):
