@@ -23,6 +23,7 @@ from tasks.bad_values import bad_value
 from tasks.connect import database, source
 from tasks.dataset.freeze import frozen
 from tasks.files import store
+from tasks.gate_rules import policy_set
 from tasks.parameters import FLOWS, TIERS, Nightly, Parameters, Retrieval, Sweep, Tier3
 from tasks.retrievers import retriever_kind
 from tasks.settings import masked, open_address, settings
@@ -104,9 +105,11 @@ def check(chosen: Parameters) -> None:
     """Finds what cannot work before Prefect is started, which takes seconds.
 
     Raises:
-        InputError: no such source, retriever, place for results or evaluation to resume, or a secret in an address.
+        InputError: no such source, retriever, place for results or evaluation to resume, a secret in an address, or a
+            mistake in the file of YARUS_GATE_FILE.
         DatabaseUnavailable: the database cannot be reached.
     """
+    policy_set()
     if chosen.resume:
         if isinstance(chosen, Sweep):
             analyses.find(database(), "sweep", chosen.resume)

@@ -73,6 +73,7 @@ def _plan(plans: dict[str, Any], *, as_json: bool) -> None:
 
 def _finish(summary: dict[str, Any], *, as_json: bool) -> None:
     from flows.printing import print_overview, print_summary
+    from tasks.artifact_texts import gate_text
     from tasks.ending import passed
     from tasks.report import as_json as document
     from tasks.settings import settings
@@ -91,8 +92,7 @@ def _finish(summary: dict[str, Any], *, as_json: bool) -> None:
         print_overview(summary, language)
     for gated in () if as_json else summary.get("evaluations", [summary]):
         if gated.get("gate"):
-            failed = ", ".join(gated["gate"]["failed"])
-            click.echo(f"{gated['evaluation_id']}: gate {gated['gate']['file']}: {gated['gate']['verdict']} {failed}")
+            click.echo(gate_text(gated, language))
     if not as_json and "report" in summary:
         from flows.words import WORDS
 

@@ -24,4 +24,5 @@ async def judge(parameters: Judge) -> Ended:
     async with evaluation("judge", parameters, flow_run_id=flow_run.get_id()) as run:
         run = await load_answered(run)
         await in_batches(run, steps=(judge_again,))
-        return await ended(await finish(run, measure_judge))
+        summary = await finish(run, measure_judge)
+    return await ended(summary)

@@ -24,4 +24,5 @@ async def judge_pipeline(parameters: JudgePipeline) -> Ended:
     async with evaluation("judge_pipeline", parameters, flow_run_id=flow_run.get_id()) as run:
         run = await load_answered(run)
         await in_batches(run, steps=(decide,))
-        return await ended(await finish(run, measure_gate))
+        summary = await finish(run, measure_gate)
+    return await ended(summary)

@@ -27,4 +27,5 @@ async def real_users(parameters: RealUsers) -> Ended:
         run = await load_log(run)
         run = await index(run)
         await in_batches(run, steps=(retrieve, score_rankings))
-        return await ended(await finish(run))
+        summary = await finish(run)
+    return await ended(summary)

@@ -25,4 +25,5 @@ async def tier0(parameters: Tier0) -> Ended:
         run = await load_texts(run)
         run = await embed_texts(run)
         whole = await measure_clusters(run)
-        return await ended(await finish(run, lambda cases, seed: whole))
+        summary = await finish(run, lambda cases, seed: whole)
+    return await ended(summary)

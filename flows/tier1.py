@@ -27,4 +27,5 @@ async def tier1(parameters: Tier1) -> Ended:
         run = await load(run)
         run = await index(run)
         await in_batches(run, steps=(ask_otherwise, retrieve, as_meant, score_rankings))
-        return await ended(await finish(run))
+        summary = await finish(run)
+    return await ended(summary)

@@ -26,4 +26,5 @@ async def tier2(parameters: Tier2) -> Ended:
     async with evaluation("tier2", parameters, flow_run_id=flow_run.get_id()) as run:
         run = await load_ideal(run)
         await in_batches(run, steps=(answer_ideal, judge, score_texts, score_repeats))
-        return await ended(await finish(run))
+        summary = await finish(run)
+    return await ended(summary)

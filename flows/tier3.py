@@ -33,4 +33,5 @@ async def tier3(parameters: Tier3) -> Ended:
         asking = (ask_otherwise, answer, as_meant)
         scoring = (judge, find_failures, score_rankings, score_texts, score_similarity)
         await in_batches(run, steps=asking + scoring)
-        return await ended(await finish(run))
+        summary = await finish(run)
+    return await ended(summary)

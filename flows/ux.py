@@ -24,4 +24,5 @@ async def ux(parameters: Ux) -> Ended:
     async with evaluation("ux", parameters, flow_run_id=flow_run.get_id()) as run:
         run = await load_dialogs(run)
         whole = await measure_experience(run)
-        return await ended(await finish(run, lambda cases, seed: whole))
+        summary = await finish(run, lambda cases, seed: whole)
+    return await ended(summary)

@@ -23,6 +23,7 @@ CODE_ENDS = r"[`|\r\n]"
 """What would end code in a cell, or the cell."""
 LONGEST = 160
 """Characters of a question or answer in a table."""
+LONGEST_REASON = 1_000
 WORST_BY: dict[str, str] = {tier: METRICS[names[0]].column or "" for tier, names in HEADLINES.items()}
 WORST_BY |= {"tier1": "ndcg@10", "real_users": "ndcg@10", "judge": "mean_abs_difference", "ux": "cache_wrong_hit_rate"}
 """The column that tells the worst cases of a tier."""
@@ -48,6 +49,9 @@ RU = {
     "completed": "завершён",
     "failed": "сбой",
     "cancelled": "остановлен",
+    "gate": "Пороги",
+    "pass": "пройдены",
+    "fail": "не пройдены",
 }
 EN = {
     "metric": "Metric",
@@ -64,7 +68,8 @@ EN = {
     "report": "Report",
     "invalid": "The evaluation is invalid and cannot be compared",
     **{name: name for name in ("improved", "regressed", "changed", "no difference shown", "inconclusive")},
-    **{name: name for name in ("completed", "failed", "cancelled")},
+    **{name: name for name in ("completed", "failed", "cancelled", "pass", "fail")},
+    "gate": "Gate",
 }
 WORDS = {"ru": RU, "en": EN}
 
@@ -144,11 +149,26 @@ def tier_rows(engine: Engine, night: Document, language: str) -> list[Sequence[s
 
 
 def night_text(night: Document, rows: Sequence[Sequence[str]], language: str, address: str) -> str:
-    """The weakest tier in a sentence, every tier's headline metrics, and where the report is."""
+    """The weakest tier in a sentence, every tier's headline metrics, its gate, and where the report is."""
     words = WORDS[language]
     measured = [summary for summary in night["evaluations"] if summary.get("metrics")]
     names = [words[name] for name in ("tier", "metric", "value", "interval", "grade", "change")]
-    return "\n\n".join([_sentence(lead(measured)[language]), _table(names, rows), f"{words['report']}: {address}"])
+    gates = [gate_markdown(summary, language) for summary in measured if "gate" in summary]
+    parts = [_sentence(lead(measured)[language]), _table(names, rows), *gates, f"{words['report']}: {address}"]
+    return "\n\n".join(parts)
+
+
+def gate_text(summary: Document, language: str) -> str:
+    """What the gate says of an evaluation: which rules failed, and why something could not be judged."""
+    words, gate = WORDS[language], summary["gate"]
+    why = "; ".join([*gate["failed"], *filter(None, [gate.get("reason")])])
+    said = f"{summary['evaluation_id']}: {words['gate']} {gate['file']}: {words[gate['verdict']]}"
+    return f"{said}: {why}" if why else said
+
+
+def gate_markdown(summary: Document, language: str) -> str:
+    """The same as a paragraph of an artifact."""
+    return _plain(gate_text(summary, language), LONGEST_REASON)
 
 
 def shown(name: str, value: float | None) -> str:
@@ -212,8 +232,8 @@ def _sentence(text: str) -> str:
     return text if text.endswith((".", "!", "?")) else f"{text}."
 
 
-def _plain(text: str) -> str:
+def _plain(text: str, longest: int = LONGEST) -> str:
     """A user's text in one cell: no markup, no line breaks, not too long."""
     short = " ".join(text.split())
-    short = short if len(short) <= LONGEST else f"{short[: LONGEST - 1]}…"
+    short = short if len(short) <= longest else f"{short[: longest - 1]}…"
     return re.sub(r"([\\`*_\[\]<>|#!~])", r"\\\1", short)

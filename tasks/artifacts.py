@@ -26,7 +26,7 @@ from prefect.context import FlowRunContext
 from prefect.exceptions import PrefectException
 
 from db.errors import InputError
-from tasks.artifact_texts import changes_since, metric_rows, night_text, tier_rows, verdict_text
+from tasks.artifact_texts import changes_since, gate_markdown, metric_rows, night_text, tier_rows, verdict_text
 from tasks.connect import database
 from tasks.events import tell_finished
 from tasks.run import Run
@@ -95,6 +95,14 @@ async def show_results(run: Run, summary: Document) -> None:
     name = summary["evaluation_id"]
     await _told(acreate_table_artifact(table, key=_key(tier, source, "metrics"), description=name))
     await _told(acreate_markdown_artifact(text, key=_key(tier, source, "verdict"), description=name))
+
+
+async def show_gate(summary: Document) -> None:
+    """Shows what the gate of YARUS_GATE_FILE says of an evaluation, where it has a rule for its tier."""
+    if "gate" in summary and FlowRunContext.get() is not None:
+        text, name = gate_markdown(summary, settings().language), summary["evaluation_id"]
+        key = _key(summary["tier"], summary["source"], "gate")
+        await _told(acreate_markdown_artifact(text, key=key, description=name))
 
 
 async def report_of(night: Document) -> Path | None:

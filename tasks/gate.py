@@ -48,9 +48,10 @@ def gate(engine: Engine, evaluation_id: str, policy: Policy, *, baseline: str | 
         baseline: what to compare with; default: the policy's of that tier, else the evaluation before.
 
     Returns:
-        evaluation_id, tier, source, state, sut_label, verdict (the worst of its rules'), error, file, baseline (id or
-        None), and rules: metric, stratum, rule, bound, verdict, value, ci_low, ci_high, n, baseline, difference, p,
-        p_holm, smallest_detectable, needs (about how many more cases would decide it), reason.
+        evaluation_id, tier, source, state, sut_label, verdict (the worst of its rules'), error, file, baseline (id;
+        None where there is none, or none is needed), and rules: metric, stratum, rule, bound, verdict, value, ci_low,
+        ci_high, n, baseline, difference, p, p_holm, smallest_detectable, needs (about how many more cases would decide
+        it), reason.
 
     Raises:
         InputError: no such evaluation or baseline, they do not compare, or no rule is about the tier.
@@ -63,7 +64,8 @@ def gate(engine: Engine, evaluation_id: str, policy: Policy, *, baseline: str | 
         raise InputError(
             f"{policy.file}: no rule is about {row['tier']}, and a gate without a rule would pass anything"
         )
-    before = _baseline(engine, row, policy, baseline)
+    compares = baseline is not None or any(rule.kind == "no regression" for rule in rules)
+    before = _baseline(engine, row, policy, baseline) if compares else None
     judged = _judged(engine, row, before, rules) if row["state"] == "completed" else [_invalid(rule) for rule in rules]
     verdicts = [rule["verdict"] for rule in judged]
     return {

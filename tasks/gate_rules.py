@@ -13,6 +13,7 @@ from metrics.table import metric as declared
 from tasks.cases import COLUMNS, STRATA
 from tasks.guidance import HEADLINES
 from tasks.parameters import TIERS
+from tasks.settings import settings
 
 FILE = Path("gate.toml")
 Kind = Literal["floor", "ceiling", "no regression"]
@@ -89,6 +90,16 @@ def read_policy(path: Path | None = None) -> Policy:
         raise InputError(f"gate file {path}: expected rules, each begun by a line [[rule]]")
     found = [rule for number, given in enumerate(rules, 1) for rule in _rules(given, f"{path}: rule {number}:")]
     return Policy(str(path), _baselines(content.get("baseline", {}), path), tuple(dict.fromkeys(found)))
+
+
+def policy_set() -> Policy | None:
+    """What every evaluation is judged by when it ends, of YARUS_GATE_FILE; None where that is not set.
+
+    Raises:
+        InputError: the file cannot be used.
+    """
+    file = settings().gate_file
+    return read_policy(file) if file else None
 
 
 def measure(name: str) -> Metric:

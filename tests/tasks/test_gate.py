@@ -273,6 +273,16 @@ def test_baselines_that_cannot_serve(engine: Engine, tmp_path: Path) -> None:
         gate(engine, name, Policy("gate.toml", pinned, rules))
 
 
+def test_a_floor_needs_no_baseline(engine: Engine, tmp_path: Path) -> None:
+    source, floor = source_name(), Rule("mrr", "floor", 0.5)
+    other = with_cases(engine, tmp_path, source, {"mrr": [1.0] * N}, key="another")
+    name = with_cases(engine, tmp_path, source, {"mrr": [1.0] * N}, night=1)
+    found = gate(engine, name, Policy("gate.toml", {"tier1": other}, (floor,)))
+    assert (found["verdict"], found["baseline"]) == ("pass", None)
+    with pytest.raises(InputError, match="does not compare"):  # asked for by name, it is held to
+        gate(engine, name, Policy(None, {}, (floor,)), baseline=other)
+
+
 def test_a_pinned_baseline_is_used_before_the_previous_one(engine: Engine, tmp_path: Path) -> None:
     source, rule = source_name(), Rule("hit_rate@1", "no regression")
     pinned = with_cases(engine, tmp_path, source, {"hit_rate@1": hits(0.9)})
