@@ -1,8 +1,8 @@
 """Nightly: every tier in order over one source; a tier that fails does not stop the others."""
 
 from importlib import import_module
-from itertools import chain
 from typing import Any
+from uuid import UUID
 
 from prefect import flow
 from prefect.runtime import flow_run
@@ -12,6 +12,7 @@ from tasks.artifacts import report_of, show_night
 from tasks.connect import database
 from tasks.corpus import describe_corpus
 from tasks.ending import Ended, ended, judged
+from tasks.gate_rules import policy_set
 from tasks.incidents import follow
 from tasks.load import sources_shared
 from tasks.parameters import TIERS, Nightly
@@ -28,14 +29,20 @@ async def nightly(parameters: Nightly) -> Ended:
 
     Returns:
         The state of the night and the summary of every evaluation, as `yarus run nightly --json` prints it.
+
+    Raises:
+        InputError: an anchor or a gate that cannot serve, before anything is evaluated.
     """
+    policy_set()
     summaries: list[dict[str, Any]] = []
-    live = [(tier, TIERS[tier](**parameters.shared())) for tier in parameters.tiers]
+    live = ((tier, TIERS[tier](**parameters.shared())) for tier in parameters.tiers)
+    parts = [*live, *anchored(database(), parameters)]
     begun = await begun_by(database(), flow_run.get_id())
     with sources_shared():
-        for tier, chosen in chain(live, anchored(database(), parameters)):
+        for tier, chosen in parts:
             if done := completed(begun, tier, chosen):
-                summaries.append(judged(summary(database(), done)))
+                await follow(UUID(done["flow_run_id"]))  # the try may have ended before it was judged
+                summaries.append(judged(summary(database(), done["id"])))
                 continue
             evaluate = getattr(import_module(f"flows.{tier}"), tier)
             state = await evaluate(going_on(begun, tier, chosen), return_state=True)

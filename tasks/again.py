@@ -47,7 +47,7 @@ def as_then(engine: Engine, parameters: Parameters) -> tuple[Parameters, RowMapp
 
 
 def anchored(engine: Engine, parameters: Nightly) -> Iterator[tuple[Tier, Parameters]]:
-    """The night's evaluation of the anchor, looked for when it is its turn; none without one.
+    """The night's evaluation of the anchor; none without one.
 
     Raises:
         InputError: no such evaluation, not finished, or of a tier that judges no answers of a system.

@@ -29,10 +29,10 @@ async def begun_by(engine: Engine, flow_run_id: str | None) -> Begun:
     }
 
 
-def completed(begun: Begun, tier: Tier, parameters: Parameters) -> str | None:
-    """The id of the evaluation that an earlier try has completed; an invalid one is no result to keep."""
+def completed(begun: Begun, tier: Tier, parameters: Parameters) -> RowMapping | None:
+    """The evaluation that an earlier try has completed; an invalid one is no result to keep."""
     row = _of(begun, tier, parameters)
-    return row["id"] if row is not None and row["state"] == "completed" else None
+    return row if row is not None and row["state"] == "completed" else None
 
 
 def going_on(begun: Begun, tier: Tier, parameters: Chosen) -> Chosen:

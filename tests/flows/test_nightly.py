@@ -5,7 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import Engine, select
 
+from db.tables import evaluation
 from metrics.table import METRICS, metrics_of
 from tasks.parameters import TIERS
 from tests.conftest import CommandLine
@@ -24,6 +26,39 @@ from flows.nightly import nightly
 from tasks.parameters import Nightly
 state = asyncio.run(nightly(Nightly(source=sys.argv[1], tiers=sys.argv[2:]), return_state=True))
 print(json.dumps(state.result(raise_on_failure=False)))
+"""
+RETRIED = """
+import asyncio, json
+from prefect.client.orchestration import get_client
+from prefect.flow_engine import run_flow_async
+from prefect.states import AwaitingRetry
+from sqlalchemy import delete, select
+from db.tables import nightly_verdict
+from flows.nightly import nightly
+from tasks.connect import database
+from tasks.parameters import Nightly
+
+async def retried():
+    given = Nightly(tiers=["tier0"], limit=20)
+    state = await nightly(given, return_state=True)
+    name = (await state.aresult())["evaluations"][0]["evaluation_id"]
+    with database().begin() as connection:  # as if it had been killed before
+        assert connection.execute(delete(nightly_verdict).where(nightly_verdict.c.evaluation_id == name)).rowcount == 1
+    async with get_client() as client:
+        await client.set_flow_run_state(state.state_details.flow_run_id, AwaitingRetry(), force=True)
+        run = await client.read_flow_run(state.state_details.flow_run_id)
+    state = await run_flow_async(nightly, flow_run=run, parameters={"parameters": given}, return_type="state")
+    again = (await state.aresult())["evaluations"][0]["evaluation_id"]
+    with database().connect() as connection:
+        kept = select(nightly_verdict.c.verdict).where(nightly_verdict.c.evaluation_id == name)
+        verdict = connection.scalar(kept)
+    try:
+        await nightly(Nightly(tiers=["tier0"], limit=20, anchor="tier3-nothing"))
+    except Exception as error:
+        refused = str(error)
+    print(json.dumps([name, again, verdict, refused]))
+
+asyncio.run(retried())
 """
 
 
@@ -69,3 +104,17 @@ def test_a_tier_that_fails_does_not_stop_the_others(
     assert document["state"] == "failed"
     assert (failed["tier"], failed["state"], "created_at" in failed["error"]) == ("ux", "failed", True)
     assert (completed["tier"], completed["state"]) == ("tier1", "completed")
+
+
+def test_a_retried_night_judges_what_was_completed_and_an_anchor_is_looked_for_first(
+    at_home: Path, engine: Engine, yarus: CommandLine, prefect_server: dict[str, str]
+) -> None:
+    process = yarus.start(env=prefect_server, script=RETRIED)
+    out, err = process.communicate(timeout=240)
+    assert process.returncode == 0, err
+    name, again, verdict, refused = json.loads(out)
+    assert (again, verdict) == (name, "good")
+    assert "--anchor tier3-nothing: no evaluation" in refused
+    with engine.connect() as connection:
+        newest = select(evaluation.c.id).where(evaluation.c.tier == "tier0").order_by(evaluation.c.started_at.desc())
+        assert connection.scalar(newest) == name  # with that anchor no tier was begun
