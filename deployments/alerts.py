@@ -20,7 +20,7 @@ from prefect.exceptions import ObjectNotFound, PrefectHTTPStatusError
 from prefect.settings import PREFECT_API_URL
 
 from db.errors import InputError
-from deployments.server import require_compatible
+from flows.prefect_here import require_compatible
 from tasks.settings import settings
 
 BLOCK = "yarus-alerts"

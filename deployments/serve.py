@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from dotenv import dotenv_values
 
 from deployments import pages, server
+from flows.prefect_here import ServerUnavailable, require_compatible
 from tasks.settings import PREFIX, settings
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def serve(*, host: str, port: int, report_port: int, scheduled: bool, ready: Cal
     reports = f"http://{_seen(host)}:{report_port}"
     _prepare(home, host, port, api, reports)
     if given:
-        server.require_compatible(given)
+        require_compatible(given)
     words = home / "prefect" / "server.log"
     ui = given.removesuffix("/api") if given else f"http://{_seen(host)}:{port}"
     with nullcontext() if given else server.running(host, port, words) as process, _stoppable():
@@ -143,7 +144,7 @@ async def _work(
         while not (stop.is_set() or working.done() or (process and process.poll() is not None)):  # noqa: ASYNC110 - a process sets no event
             await asyncio.sleep(0.2)
         if process and process.poll() is not None:
-            raise server.ServerUnavailable(f"Prefect's server has ended by itself; see {words}")
+            raise ServerUnavailable(f"Prefect's server has ended by itself; see {words}")
         if not working.done():
             await worker.cancel_runs(CANCEL_S)
         if working.done() and not stop.is_set():

@@ -1,7 +1,6 @@
 """A Prefect server in a process of its own, or the one that PREFECT_API_URL names."""
 
 import errno
-import os
 import socket
 import subprocess
 import sys
@@ -17,15 +16,12 @@ from sqlalchemy.engine import make_url
 
 from db.engine import shown
 from db.errors import DatabaseUnavailable, InputError
+from flows.prefect_here import ServerUnavailable
 from tasks.settings import masked
 
 READY_S = 180.0
 """Longest wait for the first answer: it migrates its database after an upgrade, and a busy machine is slow."""
 STOP_S = 15.0
-
-
-class ServerUnavailable(OSError):
-    """The Prefect server does not answer, or cannot serve us: the message says what to do. Exit code 3."""
 
 
 def require_free(host: str, port: int, option: str) -> None:
@@ -135,45 +131,8 @@ def wait_until_ready(api: str, process: "subprocess.Popen[bytes]", log: Path) ->
     raise ServerUnavailable(f"Prefect's server did not start: {last or 'it said nothing'}; see {log}")
 
 
-def require_compatible(api: str) -> None:
-    """Finds a server that is not there or not of our time.
-
-    Raises:
-        ServerUnavailable: it does not answer as a Prefect server, or is older than our Prefect, or of another major.
-    """
-    import prefect
-
-    shown_address = masked(api)
-    try:
-        reply = httpx.get(f"{api.rstrip('/')}/admin/version", headers=_authorization(), timeout=10)
-        reply.raise_for_status()
-        theirs = str(reply.json())
-        known = tuple(int(part) for part in theirs.split(".")[:2])
-    except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
-        raise ServerUnavailable(
-            f"PREFECT_API_URL={shown_address}: no Prefect server answers there ({masked(str(error))}); "
-            "correct it, or unset it to have one started"
-        ) from None
-    ours = tuple(int(part) for part in prefect.__version__.split(".")[:2])
-    if known[0] != ours[0] or known < ours:
-        raise ServerUnavailable(
-            f"the server at PREFECT_API_URL={shown_address} is Prefect {theirs}, which does not go with ours, "
-            f"{prefect.__version__}: upgrade that server, or unset PREFECT_API_URL to have one started"
-        )
-
-
 def _answers(api: str) -> bool:
     try:
         return httpx.get(f"{api}/health", timeout=5).status_code == httpx.codes.OK
     except httpx.HTTPError:
         return False
-
-
-def _authorization() -> dict[str, str]:
-    """As Prefect's own client would say who we are."""
-    from base64 import b64encode
-
-    if user := os.environ.get("PREFECT_API_AUTH_STRING"):
-        return {"Authorization": f"Basic {b64encode(user.encode()).decode()}"}
-    key = os.environ.get("PREFECT_API_KEY")
-    return {"Authorization": f"Bearer {key}"} if key else {}

@@ -2,8 +2,20 @@
 
 import os
 import signal
+import ssl
+from base64 import b64encode
+from typing import TYPE_CHECKING
 
-from tasks.settings import settings
+import httpx
+
+from tasks.settings import masked, settings
+
+if TYPE_CHECKING:
+    from prefect.settings import Settings
+
+
+class ServerUnavailable(OSError):
+    """The Prefect server does not answer, or cannot serve us: the message says what to do. Exit code 3."""
 
 
 def prepare_prefect() -> None:
@@ -20,14 +32,66 @@ def start_server() -> None:
     """Starts the server that Prefect would start by itself, where PREFECT_API_URL names none, to outlive Ctrl-C.
 
     A terminal sends Ctrl-C to every process of a command, but the server has to hear how the run ended.
+
+    Raises:
+        ServerUnavailable: PREFECT_API_URL names one that does not answer or does not go with our Prefect.
     """
     from prefect.server.api.server import SubprocessASGIServer
     from prefect.settings import PREFECT_API_URL, PREFECT_SERVER_ALLOW_EPHEMERAL_MODE
 
-    if PREFECT_API_URL.value() or not PREFECT_SERVER_ALLOW_EPHEMERAL_MODE.value():
+    if api := PREFECT_API_URL.value():
+        require_compatible(api)
+        return
+    if not PREFECT_SERVER_ALLOW_EPHEMERAL_MODE.value():
         return
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # which what is started inherits
     try:
         SubprocessASGIServer().start()
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def require_compatible(api: str) -> None:
+    """Finds a server that is not there or not of our time, by one request.
+
+    Args:
+        api: its address, as in PREFECT_API_URL. Prefect Cloud goes with every Prefect, and is not asked.
+
+    Raises:
+        ServerUnavailable: it does not answer as a Prefect server, or is older than our Prefect, or of another major.
+    """
+    import prefect
+    from prefect.settings import get_current_settings
+
+    if api.startswith(get_current_settings().cloud.api_url):
+        return
+    shown_address = masked(api)
+    try:
+        theirs = _version(api, get_current_settings())
+        known = tuple(int(part) for part in theirs.split(".")[:2])
+    except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
+        raise ServerUnavailable(
+            f"PREFECT_API_URL={shown_address}: no Prefect server answers there ({masked(str(error))}); "
+            "correct it, or unset it to have one started"
+        ) from None
+    ours = tuple(int(part) for part in prefect.__version__.split(".")[:2])
+    if known[0] != ours[0] or known < ours:
+        raise ServerUnavailable(
+            f"the server at PREFECT_API_URL={shown_address} is Prefect {theirs}, which does not go with ours, "
+            f"{prefect.__version__}: upgrade that server, or unset PREFECT_API_URL to have one started"
+        )
+
+
+def _version(api: str, chosen: "Settings") -> str:
+    """What the server says, asked as Prefect's own client would: who we are, and whom we trust."""
+    headers = dict(chosen.client.custom_headers)
+    if user := chosen.api.auth_string:
+        headers["Authorization"] = f"Basic {b64encode(user.get_secret_value().encode()).decode()}"
+    elif key := chosen.api.key:
+        headers["Authorization"] = f"Bearer {key.get_secret_value()}"
+    trusted: bool | ssl.SSLContext = not chosen.api.tls_insecure_skip_verify
+    if trusted and chosen.api.ssl_cert_file:
+        trusted = ssl.create_default_context(cafile=chosen.api.ssl_cert_file)
+    address = f"{api.rstrip('/')}/admin/version"
+    reply = httpx.get(address, headers=headers, timeout=10, verify=trusted, follow_redirects=True)
+    return str(reply.raise_for_status().json())

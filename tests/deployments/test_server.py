@@ -13,8 +13,9 @@ import pytest
 from sqlalchemy import Engine
 
 from db.errors import DatabaseUnavailable, InputError
-from deployments.server import ServerUnavailable, database_of, require_compatible, require_free
-from tests.conftest import CommandLine
+from deployments.server import database_of, require_free
+from flows.prefect_here import ServerUnavailable, require_compatible
+from tests.conftest import CommandLine, Ran
 from tests.deployments.conftest import free_port
 
 
@@ -27,11 +28,13 @@ def listening() -> Iterator[int]:
 
 
 @contextmanager
-def answering(version: str) -> Iterator[str]:
-    """A server that says that it is Prefect of that version; its API's address."""
+def answering(version: str, asked: list[dict[str, str]] | None = None) -> Iterator[str]:
+    """A server that says that it is Prefect of that version, and notes the headers it got; its API's address."""
 
     class Answers(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
+            if asked is not None:
+                asked.append(dict(self.headers))
             self.send_response(200)
             self.end_headers()
             self.wfile.write(json.dumps(version).encode())
@@ -96,6 +99,42 @@ def test_a_server_that_is_not_there_is_named_by_its_variable(yarus: CommandLine)
     assert "PREFECT_API_URL=http://" in refused.err
     assert "s3cret" not in refused.err
     assert "Traceback" not in refused.err
+
+
+@pytest.mark.parametrize(
+    "words", [("run", "tier1", "--limit", "2"), ("dataset", "synthesize", "--into", "new", "--n", "1")]
+)
+def test_nothing_is_run_on_a_server_that_is_not_there(yarus_alone: CommandLine, words: tuple[str, ...]) -> None:
+    address = f"http://user:s3cret@127.0.0.1:{free_port()}/api"
+    refused_in_words(yarus_alone(*words, "--json", env={"PREFECT_API_URL": address}, ok=False), "no Prefect server")
+
+
+@pytest.mark.parametrize("version", ["4.0.0", "hello"])
+def test_nothing_is_run_on_a_server_that_does_not_go_with_ours(yarus_alone: CommandLine, version: str) -> None:
+    with answering(version) as api:
+        refused = yarus_alone("run", "tier1", "--limit", "2", "--json", env={"PREFECT_API_URL": api}, ok=False)
+    refused_in_words(refused, "no Prefect server" if version == "hello" else "is Prefect 4.0.0")
+
+
+def refused_in_words(refused: Ran, reason: str) -> None:
+    """Exit code 3 and one line, beside what was done before."""
+    assert (refused.code, refused.out) == (3, ""), refused.err
+    (line,) = [line for line in refused.err.splitlines() if line.startswith("yarus: ")]
+    assert "PREFECT_API_URL=http://" in line
+    assert reason in line
+    assert "s3cret" not in refused.err
+    assert "Traceback" not in refused.err
+
+
+def test_the_server_is_asked_as_prefect_would_ask_it() -> None:
+    from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_CLIENT_CUSTOM_HEADERS, temporary_settings
+
+    asked: list[dict[str, str]] = []
+    chosen = {PREFECT_API_AUTH_STRING: "user:s3cret", PREFECT_CLIENT_CUSTOM_HEADERS: {"X-Gate": "open"}}
+    with answering(prefect.__version__, asked) as api, temporary_settings(chosen):
+        require_compatible(api)
+    (headers,) = asked  # one request
+    assert (headers["Authorization"], headers["X-Gate"]) == ("Basic dXNlcjpzM2NyZXQ=", "open")
 
 
 def test_prefects_own_database_is_a_file_at_home(tmp_path: Path) -> None:
