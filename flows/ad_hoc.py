@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import httpx
@@ -27,6 +27,10 @@ from tasks.gate_rules import policy_set
 from tasks.parameters import FLOWS, TIERS, Nightly, Parameters, Retrieval, Sweep, Tier3
 from tasks.retrievers import retriever_kind
 from tasks.settings import masked, open_address, settings
+
+if TYPE_CHECKING:
+    from prefect.client.orchestration import PrefectClient
+    from prefect.client.schemas.filters import FlowRunFilter
 
 Summary = dict[str, Any]
 RECORDING_TRIES = 100
@@ -192,12 +196,22 @@ async def _recorded(flow_run_ids: list[str]) -> None:
     with suppress(httpx.HTTPError):  # a server that is gone records nothing more
         async with get_client() as client:
             for _ in range(RECORDING_TRIES):
-                runs = await client.read_task_runs(flow_run_filter=wanted)
-                finished = [run.name for run in runs if run.state is not None and run.state.is_final()]
-                if len(finished) == len(runs) and finished.count("finish") == len(flow_run_ids):
+                if (await _ended(client, wanted)).count("finish") == len(flow_run_ids):
                     return
                 await asyncio.sleep(0.1)
     logging.getLogger("yarus").warning("Prefect's server has not recorded all task runs; the results are whole")
+
+
+async def _ended(client: "PrefectClient", wanted: "FlowRunFilter") -> list[str]:
+    """The names of all task runs of those flow runs; none as soon as one has not ended, so that asking stays cheap."""
+    names: dict[UUID, str] = {}
+    offset = 0
+    while page := await client.read_task_runs(flow_run_filter=wanted, offset=offset):  # as many as the server allows
+        if not all(run.state is not None and run.state.is_final() for run in page):
+            return []
+        names |= {run.id: run.name for run in page}  # recorded meanwhile, one moves others to the next page
+        offset += len(page)
+    return list(names.values())
 
 
 @contextmanager
