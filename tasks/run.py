@@ -142,15 +142,15 @@ def _stop_on_sigterm() -> None:
     that catches everything may swallow. Only the main thread can be told so. Then the process ends, whatever a thread
     waits for: Prefect would give it half a minute.
     """
-    task, loop = asyncio.current_task(), asyncio.get_running_loop()
+    task = asyncio.current_task()
 
     def stop() -> None:
         if task is not None:
             task.cancel()
-            leave_within(TERMINATED_S, STOPPED, unless=loop.is_closed)
+            leave_within(TERMINATED_S, STOPPED)
 
     if threading.current_thread() is threading.main_thread():
-        loop.add_signal_handler(signal.SIGTERM, stop)
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop)
 
 
 def bury_the_dead(engine: Engine) -> None:
