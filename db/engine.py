@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import psycopg
-from sqlalchemy import URL, Connection, Engine, create_engine, text
+from sqlalchemy import URL, Connection, Engine, create_engine, event, text
 from sqlalchemy.exc import DBAPIError, OperationalError, ProgrammingError
 
 from db.errors import DatabaseUnavailable
@@ -46,6 +46,7 @@ def _own(home: Path, url: str | None) -> Engine:
 
         url = running(home)
     engine = create_engine(url, pool_pre_ping=True, connect_args={"connect_timeout": 10})
+    event.listen(engine, "connect", _in_utc)
     try:
         with reaching(engine):
             _migrate(engine)
@@ -53,6 +54,12 @@ def _own(home: Path, url: str | None) -> Engine:
         engine.dispose()
         raise
     return engine
+
+
+def _in_utc(connection: "psycopg.Connection[Any]", record: object) -> None:
+    """Times come as UTC, wherever the server is. No option of the connection, which would override the address's."""
+    connection.execute("SET TIME ZONE 'UTC'")
+    connection.commit()  # else the first rollback would undo it
 
 
 @lru_cache

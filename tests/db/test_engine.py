@@ -23,6 +23,23 @@ def test_a_given_server_is_migrated_too(engine: Engine) -> None:
     given.dispose()
 
 
+def test_our_times_are_utc_and_a_sources_are_its_servers(engine: Engine) -> None:
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        connection.execute(text("CREATE DATABASE far_east"))
+        connection.execute(text("ALTER DATABASE far_east SET timezone TO 'Asia/Vladivostok'"))
+    url = engine.url.set(database="far_east").update_query_dict({"options": "-c statement_timeout=54321"})
+    ours = own(Path("/nowhere"), url.render_as_string(hide_password=False))
+    source = read_only(url.set(query={**engine.url.query}).render_as_string(hide_password=False), timeout_s=9)
+    moment = text("SELECT TIMESTAMPTZ '2026-03-05T23:30:00Z'")
+    with ours.connect() as connection:
+        connection.rollback()
+        assert connection.scalar(moment).isoformat() == "2026-03-05T23:30:00+00:00"
+        assert connection.scalar(text("SHOW statement_timeout")) == "54321ms"  # the address's options hold
+    with source.connect() as connection:
+        assert connection.scalar(moment).isoformat() == "2026-03-06T09:30:00+10:00"
+    ours.dispose(), source.dispose()
+
+
 def test_a_role_without_rights_is_refused_in_words(engine: Engine) -> None:
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         connection.execute(text("CREATE ROLE reader LOGIN"))
