@@ -149,13 +149,18 @@ def _answer(body: bytes) -> Answer | Trouble:
     refused = not content and message.refusal
     logprobs = choice.logprobs.content if choice.logprobs else None
     return Answer(
-        text=(message.refusal if refused else content or "").replace("\0", "\ufffd"),  # type: ignore[union-attr]
-        served_model=completion.model,
-        finish_reason="refusal" if refused else choice.finish_reason,
+        text=_storable(message.refusal if refused else content) or "",
+        served_model=_storable(completion.model),
+        finish_reason="refusal" if refused else _storable(choice.finish_reason),
         tokens_in=usage.prompt_tokens,
         tokens_out=usage.completion_tokens,
         logprobs=tuple(token.logprob for token in logprobs) if logprobs else None,
     )
+
+
+def _storable(text: str | None) -> str | None:
+    """The text without NUL, which PostgreSQL cannot store."""
+    return text.replace("\0", "\ufffd") if text else text
 
 
 def _message(body: bytes) -> str:

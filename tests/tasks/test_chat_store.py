@@ -59,6 +59,14 @@ async def ask(configuration: Settings, engine: Engine, asked: list[Call], **more
         return await judge.complete(asked)
 
 
+async def test_what_no_database_stores_is_replaced_wherever_a_reply_has_it(chaos: Chaos, engine, tag):
+    chaos.script = lambda number, request: scores(0.5, model="served\0-1", finish="st\0op")
+    (reply,) = await ask(settings(chaos.url), engine, calls(tag, 1))
+    assert (reply.status, reply.served_model, reply.finish_reason) == ("ok", "served\ufffd-1", "st\ufffdop")
+    (again,) = await ask(settings(chaos.url), engine, calls(tag, 1))
+    assert (again.from_store, again.served_model) == (True, "served\ufffd-1")
+
+
 async def test_repeating_sends_nothing_and_another_model_only_its_own(chaos: Chaos, engine, tag):
     logprobs = {"logprobs": {"content": [{"logprob": -0.5}, {"logprob": -1.0}]}}
     chaos.script = lambda number, request: scores(number % 10 / 10, **logprobs)
