@@ -171,7 +171,7 @@ def _message(body: bytes) -> str:
         text = str(error.get("message") or error) if isinstance(error, dict) else str(error or text)
     except (ValueError, AttributeError, RecursionError):
         pass
-    return " ".join(text.split())[:300] or "no message"
+    return " ".join(text.replace("\0", "\ufffd").split())[:300] or "no message"
 
 
 def retry_after_s(header: str | None) -> float | None:

@@ -27,6 +27,12 @@ async def test_replies_in_awkward_clothes(chaos: Chaos, content, value):
     assert "\0" not in found.raw
 
 
+async def test_a_nul_in_what_a_server_says_for_itself_is_not_stored(chaos: Chaos):
+    chaos.script = lambda number, request: http(413, '{"error": {"message": "too \\u0000 long"}}', JSON)
+    found = await verdict(chaos.url)
+    assert (found.status, found.reason) == ("judge_error", "HTTP 413: too \ufffd long")
+
+
 async def test_a_slow_server_within_the_time_out_is_waited_for(chaos: Chaos):
     chaos.script = lambda number, request: Do(scores(1), after_s=0.3)
     found = await verdict(chaos.url)
