@@ -177,14 +177,17 @@ async def _run(name: str, chosen: Parameters) -> Summary:
 
 
 def _finished_alone(flow_run_id: UUID | None, error: httpx.TransportError) -> Summary:
-    """The evaluation that was finished without Prefect's server; where it was not, what is the matter."""
+    """The evaluation that was finished without Prefect's server, judged by its gate; where it was not, what is the
+    matter.
+    """
+    from tasks.ending import judged
     from tasks.report import summary
 
     row = journal.of_flow_run(database(), str(flow_run_id))
     if row is None or row["state"] not in journal.FINISHED:
         raise OSError(f"Prefect's server does not answer ({error}); {row['error'] if row else 'nothing was begun'}")
     logging.getLogger("yarus").warning("Prefect's server does not answer (%s); the results are whole", error)
-    return summary(database(), row["id"])
+    return judged(summary(database(), row["id"]))
 
 
 async def _recorded(flow_run_ids: list[str]) -> None:

@@ -45,7 +45,7 @@ async def nightly(parameters: Nightly) -> Ended:
                 summaries.append(judged(summary(database(), done["id"])))
                 continue
             evaluate = getattr(import_module(f"flows.{tier}"), tier)
-            state = await evaluate(going_on(begun, tier, chosen), return_state=True)
+            state = await evaluate(going_on(database(), begun, tier, chosen), return_state=True)
             result = await state.aresult(raise_on_failure=False)
             await follow(state.state_details.flow_run_id)
             summaries.append(

@@ -44,14 +44,14 @@ def sampled_whole(log: Sequence[Row], found: Sequence[Place], limit: int | None,
     """The numbers of the questions of a seeded sample, ascending, or all: whole dialogs, and questions of none.
 
     Every dialog is as likely as every single question; each length, and within it each topic, keeps its share, so that
-    there are about as many questions as the limit says.
+    there are about as many questions as the limit says. Of a dialog that is longer than that, its beginning is taken.
     """
     units: dict[Any, list[int]] = {}
     for row, place in enumerate(found):
         units.setdefault(row if place.dialog is None else place.dialog, []).append(row)
-    rows = list(units.values())
+    rows = [sorted(unit, key=lambda row: found[row].turn or 0)[:limit] for unit in units.values()]
     strata = [f"{len(unit):09}|{topic_and_score(log[unit[0]])}" for unit in rows]
-    n = None if limit is None else max(1, round(limit * len(rows) / len(log)))
+    n = None if limit is None else max(1, round(limit * len(rows) / sum(map(len, rows))))
     return sorted(row for number in sampled(strata, n, seed) for row in rows[number])
 
 

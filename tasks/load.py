@@ -5,7 +5,7 @@ import hashlib
 import json
 import logging
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
@@ -69,8 +69,17 @@ async def load_texts(run: Run) -> Run:
     return await asyncio.to_thread(_load_texts, run)
 
 
-def case_set_hash(cases: pa.Table) -> str:
-    """SHA-256 of the questions and their labels, whatever their order: equal for equal content."""
+def case_set_hash(*tables: pa.Table) -> str:
+    """SHA-256 of the questions and their labels, whatever their order: equal for equal content.
+
+    Args:
+        tables: the cases, and what else they are measured against.
+    """
+    lines = sorted(digest for cases in tables for digest in _digests(cases))
+    return hashlib.sha256(b"".join(lines)).hexdigest()
+
+
+def _digests(cases: pa.Table) -> Iterator[bytes]:
     content: tuple[str, ...] = (
         "case_id",
         "question",
@@ -82,12 +91,13 @@ def case_set_hash(cases: pa.Table) -> str:
         "answerable",
     )
     content += ("answer", "shown", "human_score")
-    content += ("score", "asked_at", "dialog", "turn")  # of the log in time, whose measures rest on them
+    if "asked_at" in cases.column_names:  # the log in time, whose measures rest on these
+        content += ("score", "asked_at", "dialog", "turn", "page")
     named = [name for name in content if name in cases.column_names]
     rows = (row for some in cases.select(named).to_batches(10_000) for row in some.to_pylist())
-    texts = (json.dumps(row, ensure_ascii=False, sort_keys=True, default=str) for row in rows)
-    lines = (text.encode(errors="surrogatepass") for text in texts)
-    return hashlib.sha256(b"".join(sorted(hashlib.sha256(line).digest() for line in lines))).hexdigest()
+    for row in rows:
+        text = json.dumps(row, ensure_ascii=False, sort_keys=True, default=str)
+        yield hashlib.sha256(text.encode(errors="surrogatepass")).digest()
 
 
 def read_cases(run: Run, batch: int | None = None) -> pa.Table:
@@ -240,8 +250,27 @@ def _retrieval(run: Run, cases: pa.Table) -> dict[str, Any]:
     return resolved | perturbed(run.parameters)
 
 
-def keep_loaded(run: Run, where: Source, cases: pa.Table, corpus: Corpus, notes: list[Note], **resolved: Any) -> Run:
-    """Writes cases and corpus into the working folder, and into the journal what they are."""
+def keep_loaded(
+    run: Run,
+    where: Source,
+    cases: pa.Table,
+    corpus: Corpus,
+    notes: list[Note],
+    *,
+    beside: Sequence[pa.Table] = (),
+    **resolved: Any,
+) -> Run:
+    """Writes cases and corpus into the working folder, and into the journal what they are.
+
+    Args:
+        run: of which.
+        where: the source.
+        cases: as loaded.
+        corpus: what is searched.
+        notes: on what was met.
+        beside: what else the cases are measured against, so that it belongs to the case set.
+        resolved: what the parameters came to.
+    """
     resolved = {"batch_size": max(100, -(-len(cases) // 50)), "language": where.language, "notes": notes} | resolved
     if run.parameters.cases and resolved.get("texts") != "chunks":  # chunks are the corpus, which is never frozen
         resolved["cases"] = frozen(run.parameters.cases, where.name).identity
@@ -254,7 +283,7 @@ def keep_loaded(run: Run, where: Source, cases: pa.Table, corpus: Corpus, notes:
         np.save(run.work / "stored.npy", corpus.vectors)
     pq.write_table(cases, run.work / "cases.parquet", row_group_size=resolved["batch_size"])  # a batch is a group
     run = replace(run, resolved=resolved, n_cases=len(cases))
-    digest = case_set_hash(cases)
+    digest = case_set_hash(cases, *beside)
     journal.describe(database(), run.id, n_cases=len(cases), case_set_hash=digest, resolved=resolved)
     log.info("%s: %d cases, %d chunks", where.name, len(cases), len(corpus.ids))
     return run

@@ -72,7 +72,7 @@ def _identity_of_judge(run: Run, language: str) -> dict[str, Any]:
 
 
 def _load_dialogs(run: Run) -> Run:
-    if loaded(run):
+    if loaded(run) and (run.work / "log.parquet").exists():  # an older version kept none
         return unchanged(run, similarity_embedder=measuring_embedder())
     where, questions, corpus = read_source(run, vectors=False)
     log = by_time(questions)
@@ -86,7 +86,8 @@ def _load_dialogs(run: Run) -> Run:
     chosen = sampled_whole(log, found, run.parameters.limit, run.parameters.seed)
     cached = {row for row, question in enumerate(log) if question["score"] == GOOD and timed[row]}
     seen = [log[row] for row in sorted(cached.union(chosen))]
-    pq.write_table(table(**_identity(where.name, seen), **_asked(seen)), run.work / "log.parquet")
+    kept = table(**_identity(where.name, seen), **_asked(seen))
+    pq.write_table(kept, run.work / "log.parquet")
     rows = [log[row] for row in chosen]
     alone = [not timed[row] and found[row].dialog is None for row in chosen]
     cases = table(
@@ -99,9 +100,8 @@ def _load_dialogs(run: Run) -> Run:
     )
     timeless = sum(not timed[row] for row in chosen)
     notes: list[Note] = [{"note": "no time", "n": timeless}] if timeless else []
-    return keep_loaded(
-        run, where, cases, corpus, notes, batch_size=max(1, len(cases)), similarity_embedder=measuring_embedder()
-    )
+    resolved = {"batch_size": max(1, len(cases)), "similarity_embedder": measuring_embedder()}
+    return keep_loaded(run, where, cases, corpus, notes, beside=[kept], **resolved)
 
 
 def _asked(questions: list[Row]) -> dict[str, list[Any]]:

@@ -35,7 +35,7 @@ def completed(begun: Begun, tier: Tier, parameters: Parameters) -> RowMapping | 
     return row if row is not None and row["state"] == "completed" else None
 
 
-def going_on(begun: Begun, tier: Tier, parameters: Chosen) -> Chosen:
+def going_on(engine: Engine, begun: Begun, tier: Tier, parameters: Chosen) -> Chosen:
     """The parameters, to resume what an earlier try has begun and could not finish, unless the settings changed."""
     row = _of(begun, tier, parameters)
     if row is None or row["state"] in journal.FINISHED:
@@ -44,6 +44,7 @@ def going_on(begun: Begun, tier: Tier, parameters: Chosen) -> Chosen:
         same_settings(row)
     except InputError as changed:
         log.warning("%s: evaluated anew", changed)
+        journal.describe(engine, row["id"], flow_run_id=None)  # Prefect may give the tier that flow run again
         return parameters
     return parameters.model_copy(update={"resume": row["id"]})
 

@@ -16,6 +16,9 @@ BETWEEN = re.compile(r"[;,\s\[\]]")
 MAYBE_TWO = re.compile(r"[\n\r\t]|[?#].*[;,\s\[\]]")
 """What the canonical URL leaves out, with another name in it perhaps."""
 
+ENCODED = 9
+"""Most characters of an address for one of a page's: a letter of three bytes, `%E2%82%AC`."""
+
 
 class Known(NamedTuple):
     """What can be named."""
@@ -65,7 +68,7 @@ def named(text: str, corpus: Known) -> Relevant:
 
 def _hits(text: str, start: int, corpus: Known) -> Iterator[tuple[str, str, int]]:
     """Kind, name and end of what stands here: first as it is written, then by the canonical URL; the longest first."""
-    last = start + corpus.longest
+    last = start + ENCODED * corpus.longest
     ends = {_end(text, start), *(gap.start() for gap in BETWEEN.finditer(text, start + 1, last + 1))}
     ends |= {len(text)} if len(text) <= last else set()
     pieces = [(text[start:end], end) for end in sorted(ends, reverse=True)]

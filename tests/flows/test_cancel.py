@@ -166,7 +166,10 @@ def test_the_server_is_killed_in_the_middle(
 ) -> None:
     """The results are ours: the evaluation finishes without the server, or is resumed with another."""
     port = free_port()
+    gate = home / "of a lost server.toml"
+    gate.write_text("[[rule]]\nmetric = 'mrr'\nfloor = 1.0\n", encoding="utf-8")
     lost = {"PREFECT_API_URL": f"http://127.0.0.1:{port}/api", "PREFECT_CLIENT_MAX_RETRIES": "1"}
+    lost |= {"YARUS_GATE_FILE": str(gate)}
     before = known(engine)
     with serving(home, port, "killed-server") as server:
         until("server", lambda: answers(port))
@@ -178,7 +181,8 @@ def test_the_server_is_killed_in_the_middle(
     out, err = process.communicate(timeout=120)
     after = journal.find(engine, row["id"])
     if after["state"] == "completed":  # and says so, whatever Prefect could be told
-        assert process.returncode == 0, err
+        assert process.returncode == 1, err  # by its gate
+        assert json.loads(out)["gate"]["failed"] == ["mrr: floor"]
         same(json.loads(out), undisturbed)
         return
     assert (out, process.returncode, after["state"]) == ("", 3, "failed"), err
@@ -256,6 +260,23 @@ def test_the_worker_is_killed_and_prefects_retry_goes_on(
         until("end", lambda: state_of(prefect_server, flow_run_id) == "COMPLETED")
     assert {row["id"]} == known(engine) - before  # none was begun anew
     as_whole(engine, row["id"], undisturbed)
+
+
+def test_a_night_is_retried_with_another_setting(
+    home: Path, engine: Engine, sluggish: tuple[str, ...], prefect_server: Server
+) -> None:
+    """What was begun would be half another one's: it is left, and the tier evaluated anew."""
+    before = known(engine)
+    flow_run_id = deployed(prefect_server, "nightly", {"limit": 150, "tiers": ["tier1"]})
+    with working(home, prefect_server | {"YARUS_RETRIEVER": "sluggish:retrieve"}, 60) as worker:
+        left = until("evaluation", lambda: running(engine, before))
+        kill(worker)
+    retried(prefect_server, flow_run_id)
+    with working(home, prefect_server | {"YARUS_RETRIEVER": "fulltext"}, 0):
+        until("end", lambda: state_of(prefect_server, flow_run_id) == "COMPLETED")
+    [anew] = known(engine) - before - {left["id"]}
+    assert journal.find(engine, anew)["state"] == "completed"
+    assert journal.find(engine, left["id"])["state"] == "failed"
 
 
 def test_a_run_of_a_worker_is_cancelled_in_the_ui(

@@ -170,7 +170,25 @@ def test_the_case_set_knows_the_order_and_the_scores(at_home: Path, tmp_path: Pa
     rows = [annotated(i, "d", i, "10:00", question=text) for i, text in enumerate(TURNS, start=1)]
     turned = [row | {"turn": 5 - row["turn"]} for row in rows]
     rated = [row | {"score": 1} for row in rows]
-    found = [evaluate("ux", source=load(tmp_path, "the_case_set", some)) for some in (rows, rows, turned, rated)]
+    moved = [row | {"confluence_url": None} for row in rows]
+    changed = (rows, rows, turned, rated, moved)
+    found = [evaluate("ux", source=load(tmp_path, "the_case_set", some)) for some in changed]
     first, same, *others = [summary["case_set_hash"] for summary in found]
     assert first == same
-    assert len({first, *others}) == 3
+    assert len({first, *others}) == 4
+
+
+def test_the_case_set_of_a_sample_knows_what_it_is_searched_in(at_home: Path, tmp_path: Path) -> None:
+    rows = [asked(i, f"Вопрос о правиле {i}?", f"10:{i:02}") for i in range(20)]
+    first = evaluate("ux", source=load(tmp_path, "searched", rows), limit=5)
+    drawn = {row["question_id"] for row in rows_of(first)}
+    other = [row if row["id"] in drawn else row | {"question": f"Что-то другое {row['id']}"} for row in rows]
+    second = evaluate("ux", source=load(tmp_path, "searched", other), limit=5)
+    assert drawn == {row["question_id"] for row in rows_of(second)}
+    assert first["case_set_hash"] != second["case_set_hash"]
+
+
+def test_a_sample_takes_the_beginning_of_a_dialog_that_is_longer_than_it(at_home: Path, tmp_path: Path) -> None:
+    rows = [question(i, created_at=f"2026-03-01T10:{i:02}:00Z", user_id=1) for i in range(40)]
+    summary = evaluate("ux", source=load(tmp_path, "endless", rows), limit=10)
+    assert sorted(row["turn"] for row in rows_of(summary)) == list(range(1, 11))

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from openpyxl import Workbook, load_workbook
@@ -148,6 +149,7 @@ ODD = {
     "doc[1]; part 2": "https://x/a;b",
     "part 2": "https://x/with%20space, and comma?utm_source=feed",
     "7": "https://x/what%3Fnow",
+    "8": "https://w.ru/Стипендии, гранты и материальная помощь студентам",
     "0": None,
 }
 """Chunk -> page, as corpora have them."""
@@ -167,6 +169,9 @@ CELLS: dict[str, tuple[list[str], list[str]]] = {
     "https://x/with space, and comma": ([], ["https://x/with space, and comma"]),
     "https://x/with%20space, and comma?utm_source=feed, 7": (["7"], ["https://x/with space, and comma"]),
     "https://x/what?now": ([], ["https://x/what%3Fnow"]),  # as exported; stored so that it is read as the same page
+    "https://w.ru/" + quote("Стипендии, гранты и материальная помощь студентам", safe=","): (
+        [], ["https://w.ru/Стипендии, гранты и материальная помощь студентам"],
+    ),
     "7 7 [7]": (["7"], []),
     "0": (["0"], []),
     "none": ([], []),
