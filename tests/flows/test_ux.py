@@ -136,7 +136,7 @@ def test_a_dialog_is_in_the_order_of_its_turns(at_home: Path, tmp_path: Path, at
 def test_without_times_dialogs_are_measured_and_the_cache_is_not(at_home: Path, tmp_path: Path) -> None:
     rows = [annotated(i, "d", i, question=text) for i, text in enumerate(TURNS, start=1)]
     rows += [annotated(8, None, None), annotated(9, "unordered", None), annotated(7, "unordered", 1)]
-    summary = evaluate("ux", source=load(tmp_path, "timeless", rows))
+    summary = evaluate("ux", source=load(tmp_path, "without_times", rows))
     assert (summary["state"], summary["statuses"]) == ("completed", {"ok": 4, "not_applicable": 3})
     assert value(summary, "context_preservation") == pytest.approx(consecutive(TURNS), abs=1e-6)
     assert summary["metrics"]["context_preservation"]["n_scored"] == 1
