@@ -108,12 +108,10 @@ WORDS: dict[str, Text] = {
     "cancelled": {"ru": "остановлен", "en": "cancelled"},
     "running": {"ru": "идёт", "en": "running"},
     "stand-in": {
-        "ru": "Без языковой модели: на этих уровнях отвечали и судили упрощённые замены. Числа показывают ход "
-        "работы, не "
-        "качество модели.",
-        "en": "Without a language model: offline stand-ins answered and judged here. The numbers show how it works, "
-        "not "
-        "how good a model is.",
+        "ru": "Без языковой модели: отвечали и судили упрощённые замены. Числа показывают ход работы, не качество "
+        "модели",
+        "en": "Without a language model: offline stand-ins answered and judged. The numbers show how it works, not how "
+        "good a model is",
     },
     # a tier
     "charts": {"ru": "Распределения", "en": "Distributions"},
