@@ -12,6 +12,7 @@ import psutil
 import psycopg
 import pytest
 
+from db import embedded
 from deployments.server import STOP_S
 from tests.deployments.conftest import Serve, free_port
 
@@ -57,6 +58,7 @@ def serve(own_home: Path, postgresql: str) -> Iterator[Serve]:
     finally:
         serve.process.kill()
         serve.process.communicate()
+        embedded.running(own_home)  # what a killed process has left is stopped by the next user of the home
         serve.client.close()
 
 
