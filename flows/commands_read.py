@@ -60,11 +60,11 @@ def cases(evaluation: str, where: tuple[str, ...], limit: int, as_json: bool) ->
     """Show the cases of an evaluation, for example: yarus cases last --where 'hit_rate@1=0'."""
     from flows.printing import print_cases
     from tasks.report import as_json as document
-    from tasks.report import cases_where
+    from tasks.report import cases_where, finite
 
     found = cases_where(_journal(), evaluation, where)
     if as_json:
-        click.echo(document(found.slice(0, limit).to_pylist()))
+        click.echo(document(finite(found.slice(0, limit).to_pylist())))
     else:
         print_cases(found, limit)
 

@@ -6,6 +6,7 @@ import pyarrow as pa
 
 from metrics.metric import RUBRIC
 from metrics.table import METRICS
+from tasks.utf8 import encodable
 
 Status = Literal[
     "ok",
@@ -159,13 +160,12 @@ def _array(values: Any, kind: pa.DataType) -> pa.Array:
     try:
         return pa.array(values, type=kind, from_pandas=True)
     except UnicodeEncodeError:  # half an emoji in what somebody replied
-        return pa.array(_encodable(values), type=kind, from_pandas=True)
+        return pa.array(_all_encodable(values), type=kind, from_pandas=True)
 
 
-def _encodable(value: Any) -> Any:
-    """The value with a question mark for every lone surrogate in its texts, which UTF-8 cannot hold."""
+def _all_encodable(value: Any) -> Any:
     if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode()
+        return encodable(value)
     if isinstance(value, dict):
-        return {name: _encodable(part) for name, part in value.items()}
-    return [_encodable(part) for part in value] if isinstance(value, list | tuple) else value
+        return {name: _all_encodable(part) for name, part in value.items()}
+    return [_all_encodable(part) for part in value] if isinstance(value, list | tuple) else value

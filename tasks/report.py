@@ -70,12 +70,12 @@ def together(summaries: list[Document]) -> Document:
 
 
 def as_json(document: Any) -> str:
-    """The document as text; what is not measured is null, and so is a number that JSON has not."""
-    return json.dumps(finite(document), ensure_ascii=False, indent=2, allow_nan=False, default=str)
+    """The document as text; what is not measured is null."""
+    return json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False, default=str)
 
 
 def finite(value: Any) -> Any:
-    """The value with None for every number in it, at any depth, that is infinite or NaN."""
+    """The value of a case with None for every number in it, at any depth, that JSON has not: an infinite distance."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tasks.dataset.annotation_words import unusable, wrong
+from tasks.utf8 import encodable
 
 DANGEROUS = ("=", "+", "-", "@", "\t", "\r")
 """A cell that begins so is a formula to a spreadsheet; a quote in front of it makes it a text."""
@@ -70,7 +71,7 @@ def _safe(text: str) -> str:
     from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
 
     plain: str = ILLEGAL_CHARACTERS_RE.sub("\N{REPLACEMENT CHARACTER}", text)[:LONGEST]
-    plain = plain.encode("utf-8", "replace").decode()  # halves of surrogate pairs, which no file can hold
+    plain = encodable(plain)
     return f"'{plain}" if plain.startswith(DANGEROUS) else plain
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from db.errors import InputError
 from tasks.settings import Settings
+from tasks.utf8 import encodable
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -73,7 +74,7 @@ class Lexical:
         """See `Embedder`."""
         if not texts:
             return np.zeros((0, self.DIMENSIONS), dtype=np.float32)
-        counts = self._hasher.transform([_encodable(text) for text in texts])
+        counts = self._hasher.transform([encodable(text) for text in texts])
         counts.data = np.sign(counts.data) * np.sqrt(np.abs(counts.data))
         vectors: Vectors = counts.toarray()
         norms = np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -142,7 +143,7 @@ class Transformer:
             start += width
 
     def _batch(self, texts: list[str]) -> Vectors:
-        prefixed = [_encodable(self._prefix + text) for text in texts]
+        prefixed = [encodable(self._prefix + text) for text in texts]
         found = self._model.encode(
             prefixed,
             batch_size=len(prefixed),
@@ -209,11 +210,6 @@ def _multiply(inputs: "Tensor", *, weight: "Tensor", bias: "Tensor | None") -> "
 @lru_cache(maxsize=4)
 def _transformer(name: str, prefix: str, backend: str) -> Transformer:
     return Transformer(name, prefix, backend)
-
-
-def _encodable(text: str) -> str:
-    """The text with a question mark for every lone surrogate, which no tokenizer takes."""
-    return text.encode("utf-8", "replace").decode()
 
 
 def _folder(name: str) -> Path | None:

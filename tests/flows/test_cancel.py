@@ -72,6 +72,15 @@ def no_half_result(engine: Engine, home: Path, name: str) -> None:
     assert list((home / "results").rglob(f"*{name}*")) == []
 
 
+def stopped_in_time(engine: Engine, home: Path, name: str, seconds: float) -> None:
+    """Soon, without half a result, and saying how to go on."""
+    assert seconds < 3 * STOP_S  # 10 s on a machine that is not busy with other things
+    stopped = journal.find(engine, name)
+    assert stopped["state"] == "cancelled"
+    assert f"yarus run tier1 --resume {name}" in stopped["error"]
+    no_half_result(engine, home, name)
+
+
 def same(resumed: Document, whole: Document) -> None:
     assert resumed["state"] == "completed"
     for name in QUALITY:
@@ -108,12 +117,8 @@ def test_a_step_that_nothing_interrupts_does_not_hold_up_the_stop(
     assert (process.returncode, out) == (130, ""), err
     assert f"yarus run tier1 --resume {row['id']}" in err
     assert "Traceback" not in err
-    assert took < 3 * STOP_S  # 10 s on a machine that is not busy with other things
-    stopped = journal.find(engine, row["id"])
-    assert stopped["state"] == "cancelled"
-    assert f"yarus run tier1 --resume {row['id']}" in stopped["error"]
+    stopped_in_time(engine, home, row["id"], took)
     assert state_of(prefect_server, row["flow_run_id"]) == "CANCELLED"
-    no_half_result(engine, home, row["id"])
     same(yarus("run", "tier1", "--resume", row["id"], "--json", env=variables(prefect_server)).json, undisturbed)
 
 
@@ -289,15 +294,12 @@ def test_a_run_of_a_worker_is_cancelled_in_the_ui(
         runs = [one for one in psutil.Process(worker.pid).children(recursive=True) if "postgres" not in one.name()]
         set_state(prefect_server, flow_run_id, "CANCELLING", "Cancelling")
         begun = time.monotonic()
-        ended, alive = psutil.wait_procs(runs, timeout=60)
+        _, alive = psutil.wait_procs(runs, timeout=60)
         took = time.monotonic() - begun
-        assert (len(ended), alive) == (len(runs), []) != (0, [])
-        assert took < 3 * STOP_S  # 10 s on a machine that is not busy with other things
+        assert runs
+        assert alive == []
         until("end", lambda: state_of(prefect_server, flow_run_id) == "CANCELLED")
-    stopped = journal.find(engine, row["id"])
-    assert stopped["state"] == "cancelled"
-    assert f"yarus run tier1 --resume {row['id']}" in stopped["error"]
-    no_half_result(engine, home, row["id"])
+    stopped_in_time(engine, home, row["id"], took)
 
 
 def test_a_night_is_retried_from_where_it_was_left(

@@ -19,7 +19,7 @@ from db.errors import InputError, ResultsUnavailable
 from tasks import export as exports
 from tasks.cases import table
 from tasks.export import _csv, _jsonl, export, mlflow_name
-from tasks.report import as_json
+from tasks.report import as_json, finite
 from tests.conftest import CommandLine, environment, here
 from tests.judged import cases_of, load, question
 from tests.runs import real_users
@@ -93,7 +93,12 @@ def test_numbers_that_json_has_not_are_null(tmp_path: Path) -> None:
         ("[null]", "1.5"),
         ("", "2.5"),
     ]
-    assert json.loads(as_json(cases.to_pylist()), parse_constant=pytest.fail) == rows
+    assert json.loads(as_json(finite(cases.to_pylist())), parse_constant=pytest.fail) == rows
+
+
+def test_a_figure_that_is_none_is_a_mistake_of_ours_and_never_null_in_silence() -> None:
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        as_json({"mrr": math.nan})
 
 
 def test_metrics_have_a_row_a_stratum(evaluated: Document, engine: Engine, tmp_path: Path) -> None:
