@@ -88,12 +88,13 @@ def make_folder(folder: Path) -> None:
     if os.geteuid() == 0:
         owner = folder.parent.stat()
         named = owner.st_uid != 0 and _has_name(owner.st_uid)
-        account = Account(owner.st_uid, owner.st_gid) if named else _nobody()
+        account = Account(owner.st_uid, owner.st_gid) if named else nobody()
         os.chown(unfinished, *account, follow_symlinks=False)
     unfinished.rename(folder)
 
 
-def _nobody() -> Account:
+def nobody() -> Account:
+    """The account without rights that every system has."""
     entry = pwd.getpwnam("nobody")
     return Account(entry.pw_uid, entry.pw_gid)
 
@@ -254,12 +255,7 @@ def spawn_server(folder: Path, version: str, lock: int) -> "subprocess.Popen[byt
 
 def spawn(command: list[str], folder: Path, lock: int, log: IO[bytes]) -> "subprocess.Popen[bytes]":
     """Start one of PostgreSQL's programs as the account that owns home/postgres."""
-    account = _account(folder)
-    identity: dict[str, Any] = {}
-    if account is not None and (closed := _closed(Path(command[0]), folder, account)):
-        command = [*_with_capability(account, closed), *command]
-    elif account is not None:
-        identity = {"user": account.uid, "group": account.gid, "extra_groups": []}
+    command, identity = lowered(command, _account(folder), (folder, 0), (socket_folder(folder), 0))
     return subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
@@ -274,11 +270,28 @@ def spawn(command: list[str], folder: Path, lock: int, log: IO[bytes]) -> "subpr
     )
 
 
-def _closed(program: Path, folder: Path, account: Account) -> Path | None:
-    """The first folder on the way, or the program itself, that the account may not pass or read."""
-    ways = [*folder.parents, *program.parents, *socket_folder(folder).parents]
-    needs = [(way, 0o1) for way in ways] + [(program, 0o5)]
-    return next((path for path, bits in needs if not _allows(path.stat(), account, bits)), None)
+def lowered(command: list[str], account: Account | None, *needs: tuple[Path, int]) -> tuple[list[str], dict[str, Any]]:
+    """How to run a program as an account without rights, where we are root.
+
+    Args:
+        command: the program's path and what it is told.
+        account: None to run it as we are.
+        needs: paths that it must reach, each with the permission bits that it needs there.
+
+    Returns:
+        The command, and Popen's options for it; the command has one capability where a path is closed to the account.
+
+    Raises:
+        DatabaseUnavailable: a path is closed, and no capability can be handed on.
+    """
+    if account is None:
+        return command, {}
+    reached = ((Path(command[0]), 0o5), *needs)
+    ways = [(way, 0o1) for path, _ in reached for way in path.parents]
+    closed = next((path for path, bits in (*ways, *reached) if not _allows(path.stat(), account, bits)), None)
+    if closed is not None:
+        return [*_with_capability(account, closed), *command], {}
+    return command, {"user": account.uid, "group": account.gid, "extra_groups": []}
 
 
 def _allows(status: os.stat_result, account: Account, bits: int) -> bool:

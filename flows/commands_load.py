@@ -1,7 +1,6 @@
 """`yarus load`: fills a named source."""
 
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -97,6 +96,7 @@ def postgres(
 
     YARUS_SOURCE_TABLES__… and YARUS_SOURCE_COLUMNS__… say what its tables and columns are called there.
     """
+    from db.importers.dump import unpacked
     from db.importers.postgres import checked_url, newest, reading
     from tasks.connect import database
 
@@ -108,11 +108,10 @@ def postgres(
     shown = _without_secrets(url) if url else None
     name = _checked(name, dump.stem if shown is None else shown.database or shown.host or "postgres")
     begin = newest(database(), name) if incremental else _moment(since)
-    opened: AbstractContextManager[tuple[str, list[str]]] = nullcontext((url, [])) if url else _restored(dump)
-    with opened as (there, problems), reading(_source(there, name, language), begin) as rows:
-        rows.problems.extend(problems)
-        origin = dump.name if shown is None else str(shown)
-        _fill(rows, name, language, origin=origin, as_json=as_json)
+    source = _source(url, name, language)
+    opened = nullcontext(source) if url else unpacked(dump, source)
+    with opened as there, reading(there, begin) as rows:
+        _fill(rows, name, language, origin=dump.name if shown is None else str(shown), as_json=as_json)
 
 
 def _fill(rows: "Rows | Stream", name: str, language: str | None, *, origin: str, as_json: bool) -> None:
@@ -177,17 +176,18 @@ def _moment(since: str | None) -> "datetime | None":
     return moment
 
 
-def _source(url: str, name: str, language: str | None) -> "Source":
-    """Another server's tables, under the names that the settings map, opened read-only."""
+def _source(url: str | None, name: str, language: str | None) -> "Source":
+    """Another server's tables under the names that the settings map, opened read-only; or a dump's, by our database."""
     from db import tables
     from db.engine import read_only
     from db.sources import Source
+    from tasks.connect import database
     from tasks.settings import settings
 
     configuration = settings()
     named = tables.source_tables(None, names=configuration.source_tables, columns=configuration.source_columns)
-    engine = read_only(url, timeout_s=configuration.source_timeout_s)
-    return Source(name, "production", language or configuration.language, engine, named)
+    engine = read_only(url, timeout_s=configuration.source_timeout_s) if url else database()
+    return Source(name, "production" if url else "loaded", language or configuration.language, engine, named)
 
 
 def _without_secrets(url: str) -> "URL":
@@ -195,24 +195,3 @@ def _without_secrets(url: str) -> "URL":
 
     whole = make_url(url)
     return URL.create("postgresql", whole.username, host=whole.host, port=whole.port, database=whole.database)
-
-
-@contextmanager
-def _restored(dump: Path) -> Iterator[tuple[str, list[str]]]:
-    """The address of the restored dump, and what failed.
-
-    Raises:
-        InputError: our own tables are not in the embedded server.
-    """
-    from db.errors import InputError
-    from db.importers.dump import restored
-    from tasks.connect import database
-    from tasks.settings import settings
-
-    if settings().database_url is not None:
-        raise InputError(
-            f"{dump}: dumps are restored into the embedded PostgreSQL, and YARUS_DATABASE_URL names another server; "
-            f"restore it there (createdb help; pg_restore -d help {dump.name}) and load from its postgresql:// address"
-        )
-    with restored(dump, database()) as found:
-        yield found

@@ -116,7 +116,7 @@ def _columns(connection: Connection, source: Source, ours: str, problems: list[s
         InputError: the table or a column is missing, or a column cannot be of our type.
     """
     table = source.tables[ours]
-    theirs = _types(connection, table.fullname)
+    theirs = _types(connection, table)
     if not theirs:
         there = inspect(connection).get_table_names(table.schema)
         setting = f"YARUS_SOURCE_TABLES__{ours.upper()}=NAME"
@@ -134,14 +134,13 @@ def _columns(connection: Connection, source: Source, ours: str, problems: list[s
     return found
 
 
-def _types(connection: Connection, name: str) -> dict[str, str]:
+def _types(connection: Connection, table: Table) -> dict[str, str]:
     """Column -> the name of its type, without length and schema; empty where there is no such table or view."""
     statement = text("""
         SELECT attname, regexp_replace(format_type(atttypid, NULL), '^.*[.]', '') FROM pg_attribute
         WHERE attrelid = to_regclass(:name) AND attnum > 0 AND NOT attisdropped ORDER BY attnum
     """)
-    quote = DIALECT.identifier_preparer.quote
-    rows = connection.execute(statement, {"name": ".".join(map(quote, name.split(".")))})
+    rows = connection.execute(statement, {"name": DIALECT.identifier_preparer.format_table(table)})
     return {column: kind for column, kind in rows}  # noqa: C416 - dict() does not take rows by its types
 
 

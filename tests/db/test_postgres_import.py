@@ -1,19 +1,14 @@
-"""Copies from another PostgreSQL database and from dumps; nothing may be written where the rows come from."""
+"""Copies from another PostgreSQL database; nothing may be written where the rows come from."""
 
-import os
-import subprocess
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.pool import NullPool
 
-from db.cluster import programs
 from db.engine import read_only
 from db.errors import DatabaseUnavailable, InputError
-from db.importers.dump import SCRATCH, restored
 from db.importers.postgres import checked_url, newest, reading
 from db.loading import Counts, LoadReport, fill
 from db.sources import Source
@@ -271,88 +266,3 @@ def test_what_is_no_address_is_told_without_its_password(url: str) -> None:
     with pytest.raises(InputError, match="expected postgresql://") as raised:
         checked_url(url)
     assert "secret" not in str(raised.value)
-
-
-# --- dumps ---
-
-
-def dump(production: str, path: Path, *options: str) -> Path:
-    """A dump of the production database as its owner makes it."""
-    url = production.replace("copier@", "yarus@").replace("+psycopg", "")
-    command = [str(programs("18") / "pg_dump"), f"--dbname={url}", f"--file={path}", *options]
-    subprocess.run(command, check=True, env={"PATH": os.environ["PATH"], "LC_ALL": "C"})
-    return path
-
-
-def load_dump(engine: Engine, name: str, path: Path) -> LoadReport:
-    with restored(path, engine) as (url, problems):
-        report = copy(engine, name, url)
-        report.problems += problems
-        return report
-
-
-def leftovers(engine: Engine) -> list[tuple]:
-    return stored(engine, f"SELECT datname FROM pg_database WHERE datname = '{SCRATCH}'") + stored(
-        engine, f"SELECT rolname FROM pg_roles WHERE rolname = '{SCRATCH}'"
-    )
-
-
-@pytest.mark.parametrize("form", ["c", "d", "t", "p"])
-def test_dumps_of_every_format(engine: Engine, production: str, tmp_path: Path, form: str) -> None:
-    """With what a production database has besides: owners, rights, comments, an index, an extension's comment."""
-    as_owner(production, ANNOTATION, "COMMENT ON TABLE chunk IS 'passages'", "CREATE INDEX ON question_answer (score)")
-    path = dump(production, tmp_path / f"help desk.{form}", f"--format={form}")
-    report = load_dump(engine, f"dump_{form}", path)
-    assert (report.chunks, report.questions, report.labels) == (Counts(2, 2), Counts(4, 3, 0, 1), Counts(2, 1, 0, 1))
-    assert len(report.problems) == 2
-    assert stored(engine, f"SELECT embedding::text FROM source_dump_{form}.chunk ORDER BY id") == [
-        ("[0.1,0.2,0.3]",),
-        (None,),
-    ]
-    assert leftovers(engine) == []
-    assert load_dump(engine, f"dump_{form}", path).questions == Counts(4, 0, 0, 1)
-
-
-def test_a_dump_cannot_reach_beyond_its_database(engine: Engine, production: str, tmp_path: Path) -> None:
-    """It is restored by a role without rights: no programs, no files, no other databases."""
-    path = dump(production, tmp_path / "evil.sql")
-    evil = f"CREATE TABLE t (x text); COPY t FROM PROGRAM 'touch {tmp_path}/evil'; CREATE ROLE evil SUPERUSER;\n"
-    path.write_text(evil + path.read_text(encoding="utf-8"), encoding="utf-8")
-    report = load_dump(engine, "dump_evil", path)
-    assert "permission denied to COPY to or from an external program" in report.problems[-1]
-    assert not (tmp_path / "evil").exists()
-    assert stored(engine, "SELECT rolname FROM pg_roles WHERE rolname = 'evil'") == []
-
-
-def cut(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[:-200])
-
-
-def newer(path: Path) -> None:
-    """The archive's own version stands after its five letters: major, minor."""
-    content = bytearray(path.read_bytes())
-    content[6] = 99
-    path.write_bytes(content)
-
-
-@pytest.mark.parametrize(
-    ("form", "change", "message"),
-    [
-        ("c", cut, "cannot be restored: .*nothing was loaded"),
-        ("p", cut, "whole plain one .*Was it cut off"),
-        ("c", newer, "newer pg_dump than the embedded PostgreSQL 18"),
-        ("c", lambda path: path.write_bytes(b"\x1f\x8b" + path.read_bytes()), "compressed file; unpack it first"),
-        ("c", lambda path: path.write_bytes(b"id,question\n"), "neither pg_dump's"),
-        ("c", lambda path: path.unlink(), "No such file"),
-        ("d", lambda path: (path / "toc.dat").unlink(), "without toc.dat is no dump"),
-    ],
-)  # fmt: skip
-def test_dumps_that_cannot_be_restored(
-    engine: Engine, production: str, tmp_path: Path, form: str, change: object, message: str
-) -> None:
-    path = dump(production, tmp_path / "production.dump", f"--format={form}")
-    change(path)
-    with pytest.raises(InputError, match=message):
-        load_dump(engine, "dump_bad", path)
-    assert stored(engine, "SELECT to_regclass('source_dump_bad.chunk')") == [(None,)]
-    assert leftovers(engine) == []

@@ -13,6 +13,7 @@ from sqlalchemy.pool import NullPool
 
 from db.errors import DatabaseUnavailable, InputError
 from flows.__main__ import cli
+from tests.dumps import dump
 
 KEYS = ["source", "questions", "chunks", "labels", "problems"]
 LOG = "№;Вопрос;Оценка;Время;Страница\n1;где билет?;5;2026-01-01;https://wiki/a\n2;когда стипендия?;пять;;\n"
@@ -175,12 +176,14 @@ def test_postgres(at_home: Path, engine: Engine, helpdesk: str) -> None:
     assert origin == "postgresql://yarus@/helpdesk_commands"
 
 
-def test_a_dump_needs_the_embedded_server(
-    at_home: Path, engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "help.dump").write_bytes(b"PGDMP")
-    with pytest.raises(InputError, match=r"help.dump: cannot be restored: .*nothing was loaded"):
-        loaded("postgres", str(tmp_path / "help.dump"))
+def test_a_dump(at_home: Path, engine: Engine, helpdesk: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whichever database is ours; the settings map its names as they do a server's."""
+    path = dump(helpdesk.replace(":secret", ""), tmp_path / "help.dump", "-Fc")
+    assert loaded("postgres", str(path))["questions"] == counts(2, 2)
     monkeypatch.setenv("YARUS_DATABASE_URL", engine.url.render_as_string(hide_password=False))
-    with pytest.raises(InputError, match=r"YARUS_DATABASE_URL names another server; restore it there"):
-        loaded("postgres", str(tmp_path / "help.dump"))
+    assert loaded("postgres", str(path), "--incremental")["questions"] == counts(1)
+    with engine.connect() as connection:
+        assert connection.scalar(text("SELECT origin FROM yarus.source WHERE name = 'help'")) == "help.dump"
+    path.write_bytes(b"PGDMP")
+    with pytest.raises(InputError, match=r"help.dump: cannot be read: .*nothing was loaded"):
+        loaded("postgres", str(path))
