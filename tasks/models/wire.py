@@ -36,6 +36,9 @@ OF_THIS_CALL = ("context length", "context_length", "maximum context", "too long
                 "content management policy", "input length", "prompt is too large")  # fmt: skip
 
 
+LONGEST_NAME = 200
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """A chat completion."""
@@ -43,7 +46,7 @@ class Answer:
     text: str
     served_model: str | None
     finish_reason: str | None
-    tokens_in: int | None
+    tokens_in: int | None  # as the server claims: whole, from 0 on
     tokens_out: int | None
     logprobs: tuple[float, ...] | None
 
@@ -56,6 +59,7 @@ class Trouble:
     reason: str
     status: int | None = None
     pause_s: float | None = None  # by Retry-After
+    free: bool = False  # the server has written nothing that it could charge for
 
 
 class _Part(BaseModel):
@@ -82,15 +86,10 @@ class _Choice(BaseModel):
     logprobs: _Logprobs | None = None
 
 
-class _Usage(BaseModel):
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-
-
 class _Completion(BaseModel):
     choices: list[_Choice]
     model: str | None = None
-    usage: _Usage | None = None
+    usage: Any = None  # a reply is one whatever is said of its tokens
 
 
 def last_format(form: Form) -> int:
@@ -119,14 +118,14 @@ def read(response: httpx.Response, secret: str | None) -> Answer | Trouble:
     reason = blotted(f"HTTP {status}: {_message(body)}", secret)
     pause_s = retry_after_s(response.headers.get("retry-after"))
     if status == 429:
-        return Trouble("busy", reason, status, pause_s)
+        return Trouble("busy", reason, status, pause_s, free=True)
     if status in (502, 503, 504):
         return Trouble("unreachable", reason, status, pause_s)
     if status in (408, 409) or status >= 500:
         return Trouble("fault", reason, status, pause_s)
     if status == 413 or (status in (400, 422) and any(words in reason.lower() for words in OF_THIS_CALL)):
-        return Trouble("call", reason, status)
-    return Trouble("refused", reason, status)
+        return Trouble("call", reason, status, free=True)
+    return Trouble("refused", reason, status, free=True)
 
 
 def blotted(text: str, secret: str | None) -> str:
@@ -142,7 +141,7 @@ def _answer(body: bytes) -> Answer | Trouble:
     except (ValidationError, IndexError):
         what = _message(body) if body.strip() else "an empty body"
         return Trouble("fault", f"HTTP 200 without a chat completion: {what}", 200)
-    message, usage = choice.message, completion.usage or _Usage()
+    message, usage = choice.message, completion.usage if isinstance(completion.usage, dict) else {}
     content = message.content
     if isinstance(content, list):
         content = "".join(part.text or "" for part in content if part.type == "text")
@@ -150,12 +149,23 @@ def _answer(body: bytes) -> Answer | Trouble:
     logprobs = choice.logprobs.content if choice.logprobs else None
     return Answer(
         text=_storable(message.refusal if refused else content) or "",
-        served_model=_storable(completion.model),
-        finish_reason="refusal" if refused else _storable(choice.finish_reason),
-        tokens_in=usage.prompt_tokens,
-        tokens_out=usage.completion_tokens,
+        served_model=_name(completion.model),
+        finish_reason="refusal" if refused else _name(choice.finish_reason),
+        tokens_in=_count(usage.get("prompt_tokens")),
+        tokens_out=_count(usage.get("completion_tokens")),
         logprobs=tuple(token.logprob for token in logprobs) if logprobs else None,
     )
+
+
+def _count(value: Any) -> int | None:
+    """A number of tokens, if it is one; at most what a database can hold."""
+    is_count = isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return min(value, 2**63 - 1) if is_count else None
+
+
+def _name(text: str | None) -> str | None:
+    """A server's word for something, fit to be logged and stored: on one line, not long."""
+    return "".join(sign if sign.isprintable() else "\ufffd" for sign in text[:LONGEST_NAME]) if text else text
 
 
 def _storable(text: str | None) -> str | None:
