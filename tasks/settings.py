@@ -36,7 +36,7 @@ class Role(BaseModel, extra="forbid", allow_inf_nan=False):
     api_key: SecretStr | None = Field(None, description="sent as a bearer token; never logged or stored")
     temperature: float = Field(0.0, ge=0, le=2)
     max_tokens: int = Field(512, ge=1, le=1_000_000_000)
-    concurrency: int = Field(8, ge=1, description="calls in flight at once")
+    concurrency: int = Field(8, ge=1, le=10_000, description="calls in flight at once")
     rpm: int | None = Field(None, ge=1, description="requests a minute")
     tpm: int | None = Field(None, ge=1, description="tokens a minute")
     timeout_s: float = Field(60.0, gt=0, description="longest wait for one reply")
@@ -95,7 +95,9 @@ class Settings(BaseSettings):
     source_url: SecretStr | None = Field(None, description="production database, opened read-only")
     source_tables: dict[str, str] = Field({}, description="our table name -> theirs, with or without a schema")
     source_columns: dict[str, dict[str, str]] = Field({}, description="our table -> our column -> theirs")
-    source_timeout_s: float = Field(60.0, gt=0, description="longest statement on the production database")
+    source_timeout_s: float = Field(
+        60.0, gt=0, le=2_000_000, description="longest statement on the production database"
+    )
     results: str | None = Field(None, description="Parquet root: folder or fsspec URL; default: results in home")
     work: str | None = Field(None, description="what is half done: folder or fsspec URL; default: work in home")
     dask_address: str | None = Field(None, description="scheduler of a Dask cluster; default: one of this machine's")

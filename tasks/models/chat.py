@@ -284,11 +284,12 @@ class Chat:
         return outcome
 
     def _checked(self, answer: Answer, most: Allowed) -> Answer:
-        """The answer with those of its counts that can be true."""
+        """The answer with those of its counts that can be true, and log-probabilities of no more tokens than it may."""
         checked = replace(
             answer,
             tokens_in=counted(answer.tokens_in, most.tokens_in),
             tokens_out=counted(answer.tokens_out, most.tokens_out),
+            logprobs=answer.logprobs if len(answer.logprobs or ()) <= most.tokens_out else None,
         )
         if self._price and None in (checked.tokens_in, checked.tokens_out) and not self._unsure:
             self._unsure = True

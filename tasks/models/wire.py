@@ -72,24 +72,18 @@ class _Message(BaseModel):
     refusal: str | None = None
 
 
-class _Token(BaseModel):
-    logprob: float
-
-
-class _Logprobs(BaseModel):
-    content: list[_Token] | None = None
-
-
 class _Choice(BaseModel):
     message: _Message
-    finish_reason: str | None = None
-    logprobs: _Logprobs | None = None
+    finish_reason: Any = None
+    logprobs: Any = None
 
 
 class _Completion(BaseModel):
+    """A reply is one whatever is said beside it: what is not of the right type there is taken for missing."""
+
     choices: list[_Choice]
-    model: str | None = None
-    usage: Any = None  # a reply is one whatever is said of its tokens
+    model: Any = None
+    usage: Any = None
 
 
 def last_format(form: Form) -> int:
@@ -136,9 +130,9 @@ def blotted(text: str, secret: str | None) -> str:
 def _answer(body: bytes) -> Answer | Trouble:
     """Strictly UTF-8, whatever charset the header claims: JSON is nothing else, and mojibake must not be judged."""
     try:
-        completion = _Completion.model_validate_json(body)
+        completion = _completion(body)
         choice = completion.choices[0]
-    except (ValidationError, IndexError):
+    except (ValueError, IndexError, RecursionError):
         what = _message(body) if body.strip() else "an empty body"
         return Trouble("fault", f"HTTP 200 without a chat completion: {what}", 200)
     message, usage = choice.message, completion.usage if isinstance(completion.usage, dict) else {}
@@ -146,15 +140,36 @@ def _answer(body: bytes) -> Answer | Trouble:
     if isinstance(content, list):
         content = "".join(part.text or "" for part in content if part.type == "text")
     refused = not content and message.refusal
-    logprobs = choice.logprobs.content if choice.logprobs else None
     return Answer(
         text=_storable(message.refusal if refused else content) or "",
         served_model=_name(completion.model),
         finish_reason="refusal" if refused else _name(choice.finish_reason),
         tokens_in=_count(usage.get("prompt_tokens")),
         tokens_out=_count(usage.get("completion_tokens")),
-        logprobs=tuple(token.logprob for token in logprobs) if logprobs else None,
+        logprobs=_logprobs(choice.logprobs),
     )
+
+
+def _completion(body: bytes) -> _Completion:
+    try:
+        return _Completion.model_validate_json(body)
+    except ValidationError as error:
+        if error.errors()[0]["type"] != "json_invalid" or b"\\u" not in body:
+            raise
+        # Half an emoji, which only the standard library reads: a question mark stands for it.
+        text = json.dumps(json.loads(body.decode()), ensure_ascii=False)
+        return _Completion.model_validate_json(text.encode("utf-8", "replace"))
+
+
+def _logprobs(given: Any) -> tuple[float, ...] | None:
+    """The tokens' log-probabilities, if they are all numbers."""
+    try:
+        values = [token["logprob"] for token in given["content"]]
+    except (TypeError, KeyError):
+        return None
+    if not values or not all(type(value) is float or (type(value) is int and abs(value) < 1e6) for value in values):
+        return None
+    return tuple(map(float, values))
 
 
 def _count(value: Any) -> int | None:
@@ -163,9 +178,11 @@ def _count(value: Any) -> int | None:
     return min(value, 2**63 - 1) if is_count else None
 
 
-def _name(text: str | None) -> str | None:
+def _name(given: Any) -> str | None:
     """A server's word for something, fit to be logged and stored: on one line, not long."""
-    return "".join(sign if sign.isprintable() else "\ufffd" for sign in text[:LONGEST_NAME]) if text else text
+    if not isinstance(given, str):
+        return None
+    return "".join(sign if sign.isprintable() else "\ufffd" for sign in given[:LONGEST_NAME])
 
 
 def _storable(text: str | None) -> str | None:
