@@ -4,11 +4,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from sqlalchemy import Double, Engine, case, func, select
+from sqlalchemy import Double, Engine, case, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from db.engine import reaching
-from db.tables import call
+from db.tables import call, spending
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,20 +68,64 @@ def store_calls(engine: Engine, calls: Iterable[StoredCall]) -> None:
 
 
 def bought(engine: Engine, evaluation_id: str) -> dict[str, int | float | None]:
-    """Tokens and money of the calls that an evaluation has bought; None without any, or where one was not counted."""
+    """Tokens and money of the replies that an evaluation has bought; None without any, or where one was not counted.
+
+    Also None is a sum that the journal's columns do not hold.
+    """
     sums = [
-        case((func.bool_and(column.is_not(None)), func.sum(column))).label(column.name)
-        for column in (call.c.tokens_in, call.c.tokens_out, call.c.cost_usd)
+        case((func.bool_and(column.is_not(None)) & (func.sum(column) < most), func.sum(column))).label(column.name)
+        for column, most in ((call.c.tokens_in, 1e18), (call.c.tokens_out, 1e18), (call.c.cost_usd, 999_999))
     ]
     with reaching(engine), engine.connect() as connection:
         return dict(connection.execute(select(*sums).where(call.c.evaluation_id == evaluation_id)).mappings().one())
 
 
-def spent_usd(engine: Engine, evaluation_id: str) -> float:
-    """What an evaluation has paid so far."""
+def booked_usd(engine: Engine, evaluation_id: str) -> float:
+    """What the calls of an evaluation can have cost so far, at most: also those that brought no reply."""
     with reaching(engine), engine.connect() as connection:
-        paid = connection.scalar(select(func.sum(call.c.cost_usd)).where(call.c.evaluation_id == evaluation_id))
-    return float(paid or 0.0)
+        booked = connection.scalar(select(spending.c.booked_usd).where(spending.c.evaluation_id == evaluation_id))
+    return booked or 0.0
+
+
+def draw_usd(engine: Engine, evaluation_id: str, least: float, wanted: float, limit: float) -> float:
+    """Books money of an evaluation before it is spent, for one of the processes that work on it.
+
+    A process that is killed has booked what its calls in flight can cost; at most a quarter of what was left beside.
+
+    Args:
+        engine: of our own database.
+        evaluation_id: who pays.
+        least: USD that are needed.
+        wanted: USD that would do for a while.
+        limit: USD that may be booked in all; infinite without a budget.
+
+    Returns:
+        The USD that were booked, from `least` on; 0 where the limit does not allow them.
+
+    Raises:
+        DatabaseUnavailable: the database cannot be reached.
+    """
+    this = spending.c.evaluation_id == evaluation_id
+    with reaching(engine), engine.begin() as connection:
+        connection.execute(insert(spending).values(evaluation_id=evaluation_id, booked_usd=0).on_conflict_do_nothing())
+        booked = connection.scalars(select(spending.c.booked_usd).where(this).with_for_update()).one()
+        left: float = limit - booked
+        if least > left:
+            return 0.0
+        drawn = max(least, min(wanted, left / 4))
+        connection.execute(update(spending).where(this).values(booked_usd=booked + drawn))
+    return drawn
+
+
+def give_back_usd(engine: Engine, evaluation_id: str, amount: float) -> None:
+    """Takes back what was drawn and not spent; a negative amount books what was spent beyond it.
+
+    Raises:
+        DatabaseUnavailable: the database cannot be reached.
+    """
+    left = func.greatest(0, spending.c.booked_usd - amount)
+    with reaching(engine), engine.begin() as connection:
+        connection.execute(update(spending).where(spending.c.evaluation_id == evaluation_id).values(booked_usd=left))
 
 
 def history(engine: Engine, role: str, model: str) -> dict[str, History]:

@@ -12,7 +12,7 @@ from db import case_sets, tables
 from db.engine import reaching
 from db.journal import ASIDE, FINISHED
 from db.sources import Source
-from db.tables import analysis, call, case_set, case_set_row, embedding, evaluation, nightly_verdict
+from db.tables import analysis, call, case_set, case_set_row, embedding, evaluation, nightly_verdict, spending
 
 USED_VECTORS = ("embedder_identity", "similarity_embedder")
 """What of the resolved parameters names the embedders whose vectors an evaluation used."""
@@ -69,8 +69,9 @@ def newest_of_their_kind(rows: Sequence[RowMapping], n: int) -> set[str]:
 
 
 def forget(engine: Engine, evaluation_id: str) -> None:
-    """Removes the rows of an evaluation: itself, its metrics, its batches."""
+    """Removes the rows of an evaluation: itself, its metrics, its batches, what it spent."""
     with reaching(engine), engine.begin() as connection:
+        connection.execute(delete(spending).where(spending.c.evaluation_id == evaluation_id))
         connection.execute(delete(evaluation).where(evaluation.c.id == evaluation_id))
 
 

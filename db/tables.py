@@ -159,14 +159,22 @@ call = Table(
     Column("evaluation_id", Text, comment="the evaluation that paid for it"),
     Column("reply", Text, nullable=False, comment="as received"),
     Column("finish_reason", Text, comment="stop, length, …"),
-    Column("tokens_in", Integer, comment="as the server counted"),
-    Column("tokens_out", Integer, comment="as the server counted"),
+    Column("tokens_in", BigInteger, comment="as the server counted"),
+    Column("tokens_out", BigInteger, comment="as the server counted"),
     Column("cost_usd", Double, comment="NULL without a price"),
     Column("latency_ms", Double, nullable=False, comment="of the attempt that succeeded"),
     Column("logprobs", ARRAY(Double), comment="natural logarithms, one a token, where they were asked for"),
     _at("created_at", "when it was received", server_default=func.now(), nullable=False),
     Index("call_by_evaluation", "evaluation_id"),
     comment="replies of language models, bought once; emptying it means buying them again",
+)
+
+spending = Table(
+    "spending",
+    OURS,
+    Column("evaluation_id", Text, primary_key=True, comment="the evaluation or synthesis that pays"),
+    Column("booked_usd", Double, nullable=False, comment="what its calls can have cost at most"),
+    comment="what counts against the budget; while calls are under way, the most that they can cost is in it",
 )
 
 case_set = Table(

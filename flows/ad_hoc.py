@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import sys
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -90,7 +91,8 @@ def _in_prefect(work: Callable[[], Coroutine[Any, Any, Summary]]) -> Summary:
     from prefect.exceptions import TerminationSignal
 
     try:
-        return asyncio.run(work())
+        with _stdout_kept():
+            return asyncio.run(work())
     except (TerminationSignal, asyncio.CancelledError):  # SIGTERM, in Prefect's words and in ours: a stop like Ctrl-C
         raise KeyboardInterrupt from None
 
@@ -102,7 +104,8 @@ def estimate(name: str, chosen: Parameters) -> dict[str, Any]:
     check(chosen)
     tiers = {tier: TIERS[tier](**chosen.shared()) for tier in chosen.tiers} if isinstance(chosen, Nightly) else {}
     every = tiers or {tier: chosen for tier in TIERS if tier == name}
-    return {"plans": [asyncio.run(plan(tier, given)) for tier, given in every.items()]}
+    with _stdout_kept():
+        return {"plans": [asyncio.run(plan(tier, given)) for tier, given in every.items()]}
 
 
 def check(chosen: Parameters) -> None:
@@ -215,6 +218,24 @@ async def _ended(client: "PrefectClient", wanted: "FlowRunFilter") -> list[str]:
         names |= {run.id: run.name for run in page}  # recorded meanwhile, one moves others to the next page
         offset += len(page)
     return list(names.values())
+
+
+@contextmanager
+def _stdout_kept() -> Iterator[None]:
+    """While it lasts, stdout leads to stderr: what a user's function prints, or a program of its, is not our result."""
+    try:
+        ours = os.dup(1)
+    except OSError:  # there is none
+        yield
+        return
+    sys.stdout.flush()
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        os.dup2(ours, 1)
+        os.close(ours)
 
 
 @contextmanager

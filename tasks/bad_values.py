@@ -16,6 +16,7 @@ ALLOWED = {
     "less_than": "expected less than {lt:g}",
     "literal_error": "expected {expected}",
     "too_short": "expected at least {min_length}; leave it out for the default",
+    "finite_number": "expected a finite number",
     "none_required": "it cannot be given here; leave it out",
 }
 """By pydantic's name of the error; filled in from its context."""

@@ -28,30 +28,30 @@ SHORT = 3
 """Characters; a shorter value is no secret but a word that stands in every text, such as `ru`."""
 
 
-class Role(BaseModel, extra="forbid"):
+class Role(BaseModel, extra="forbid", allow_inf_nan=False):
     """A language model in one role. Without `base_url` the role is served by its offline stand-in."""
 
     base_url: str | None = Field(None, description="address of an OpenAI-compatible API, up to /v1")
     model: str | None = Field(None, description="the model that is asked for")
     api_key: SecretStr | None = Field(None, description="sent as a bearer token; never logged or stored")
     temperature: float = Field(0.0, ge=0, le=2)
-    max_tokens: int = Field(512, ge=1)
-    concurrency: int = Field(8, ge=1, description="calls in flight at once")
+    max_tokens: int = Field(512, ge=1, le=1_000_000_000)
+    concurrency: int = Field(8, ge=1, le=10_000, description="calls in flight at once")
     rpm: int | None = Field(None, ge=1, description="requests a minute")
     tpm: int | None = Field(None, ge=1, description="tokens a minute")
     timeout_s: float = Field(60.0, gt=0, description="longest wait for one reply")
     prompt: Path | None = Field(None, description="a prompt file of your own")
 
 
-class Price(BaseModel, extra="forbid"):
+class Price(BaseModel, extra="forbid", allow_inf_nan=False):
     """What a model costs, and since when that is known."""
 
-    input: float = Field(ge=0, description="USD for a million tokens read")
-    output: float = Field(ge=0, description="USD for a million tokens written")
+    input: float = Field(ge=0, le=1_000_000, description="USD for a million tokens read")
+    output: float = Field(ge=0, le=1_000_000, description="USD for a million tokens written")
     as_of: date = Field(description="the day on which the provider's list said so")
 
 
-class RetrieverService(BaseModel, extra="forbid"):
+class RetrieverService(BaseModel, extra="forbid", allow_inf_nan=False):
     """How to ask a retriever that is an HTTP service."""
 
     request: str = Field('{"question": "$question", "k": "$k"}', description="JSON sent by POST")
@@ -62,7 +62,7 @@ class RetrieverService(BaseModel, extra="forbid"):
     concurrency: int = Field(8, ge=1)
 
 
-class SystemService(BaseModel, extra="forbid"):
+class SystemService(BaseModel, extra="forbid", allow_inf_nan=False):
     """How to ask a question-answering system that is an HTTP service."""
 
     request: str = Field('{"question": "$question"}', description="JSON sent by POST")
@@ -82,7 +82,12 @@ class Settings(BaseSettings):
     """Everything that can be set from outside; what changes from one evaluation to the next is a flow parameter."""
 
     model_config = SettingsConfigDict(
-        env_prefix=PREFIX, env_nested_delimiter="__", env_file=".env", env_ignore_empty=True, extra="ignore"
+        env_prefix=PREFIX,
+        env_nested_delimiter="__",
+        env_file=".env",
+        env_ignore_empty=True,
+        extra="ignore",
+        allow_inf_nan=False,
     )
 
     home: Path = Field(Path(".yarus"), description="embedded database, results and caches")
@@ -90,7 +95,9 @@ class Settings(BaseSettings):
     source_url: SecretStr | None = Field(None, description="production database, opened read-only")
     source_tables: dict[str, str] = Field({}, description="our table name -> theirs, with or without a schema")
     source_columns: dict[str, dict[str, str]] = Field({}, description="our table -> our column -> theirs")
-    source_timeout_s: float = Field(60.0, gt=0, description="longest statement on the production database")
+    source_timeout_s: float = Field(
+        60.0, gt=0, le=2_000_000, description="longest statement on the production database"
+    )
     results: str | None = Field(None, description="Parquet root: folder or fsspec URL; default: results in home")
     work: str | None = Field(None, description="what is half done: folder or fsspec URL; default: work in home")
     dask_address: str | None = Field(None, description="scheduler of a Dask cluster; default: one of this machine's")

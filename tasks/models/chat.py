@@ -20,7 +20,6 @@ from weakref import WeakKeyDictionary
 import httpx
 from sqlalchemy import Engine
 
-from db.calls import spent_usd
 from db.errors import ModelUnavailable
 from tasks.confidential import with_key
 from tasks.dataset.personal import mask, own_key
@@ -28,7 +27,7 @@ from tasks.models.addresses import checked, place_of, remedy
 from tasks.models.calls import Call, Model, Reply, RoleName, body, key, most_tokens
 from tasks.models.limits import Breaker, Pace, Patience, Slots
 from tasks.models.offline import Offline
-from tasks.models.prices import Budget, cost_usd, most_usd, price_of
+from tasks.models.prices import Allowed, Budget, allowed, cost_usd, counted, price_of
 from tasks.models.store import CallStore, from_row, row
 from tasks.models.transport import Transport
 from tasks.models.wire import Answer, Trouble, blotted, in_format, last_format, read
@@ -70,7 +69,7 @@ async def chat(
         return
     settings = await with_key(settings, name)
     role = getattr(settings, name)
-    limits = await _limits(settings, engine, evaluation)
+    limits = _limits(settings, engine, evaluation)
     place = (asyncio.get_running_loop(), name, evaluation, role.model_dump_json())
     shared = _OPEN.get(place) or _OPEN.setdefault(
         place, _Shared(Chat(name, settings, engine, evaluation, limits, patience))
@@ -120,6 +119,7 @@ class Chat:
         self._format = 0  # the best response format that the server may understand
         self._understood = False
         self._served: set[str | None] = {self.model}
+        self._unsure = False  # some calls cost more than is known
         self._refusal = ""  # why no further call is sent
         self._asking: dict[bytes, asyncio.Task[Reply]] = {}
         self._store = CallStore(engine) if engine else None
@@ -180,20 +180,13 @@ class Chat:
         await asyncio.gather(*under_way, return_exceptions=True)
         if self._store:
             await self._store.drained()
+        await self._budget.settle()
         await self._transport.aclose()
 
     async def _reply(self, call: Call, request: bytes, place: bytes) -> Reply:
         if self._store and (stored := await self._store.get(place)):
             return from_row(stored, self._evaluation)
-        most = most_usd(self._price, request, most_tokens(call, self.role))
-        if not await self._budget.set_aside(most):
-            return Reply("skipped_budget", NO_MONEY, requested_model=self.model)
-        cost: float | None = 0.0
-        try:
-            reply = await self._bought(call, request)
-            cost = reply.cost_usd
-        finally:
-            self._budget.book(most, cost)
+        reply = await self._bought(call, request)
         if self._store and reply.status == "ok":
             try:
                 await self._store.put(row(place, self.name, call, reply, self._evaluation))
@@ -204,15 +197,19 @@ class Chat:
     async def _bought(self, call: Call, request: bytes) -> Reply:
         """Tries until there is an answer, or the call's or the evaluation's patience is at its end."""
         form = call.prompt.shape.form
+        most = allowed(request, most_tokens(call, self.role))
         tries, faults, waited_s = 0, 0, 0.0  # a try that only finds out the response format is no fault
+        free = True
         while True:
-            outcome, level, latency_ms = await self._attempt(
-                request, form, first=tries > 0 and not self._breaker.is_open
-            )
+            first = tries > 0 and not self._breaker.is_open
+            outcome, level, latency_ms = await self._attempt(request, form, most, first=first)
             tries += 1
             if isinstance(outcome, Answer):
                 self._understood = True
                 return self._ok(outcome, latency_ms)
+            if outcome.reason == NO_MONEY:
+                return Reply("skipped_budget", NO_MONEY, requested_model=self.model)
+            free = free and outcome.free
             if outcome.kind == "refused":
                 if outcome.status not in (400, 422) or level == last_format(form) or self._understood:
                     raise self._refused(outcome)
@@ -222,8 +219,7 @@ class Chat:
             wait_s = self._patience.backoff_s(faults)
             waited_s += max(wait_s, outcome.pause_s or 0.0)
             if self._gives_up(outcome, faults, waited_s):
-                cost = None if outcome.kind == "timeout" else 0.0  # the server may have written, and charge for it
-                return Reply("error", outcome.reason, requested_model=self.model, cost_usd=cost)
+                return Reply("error", outcome.reason, requested_model=self.model, cost_usd=0.0 if free else None)
             await asyncio.sleep(min(wait_s, max(0.0, self._ends_at - time.monotonic())))
 
     def _gives_up(self, trouble: Trouble, faults: int, waited_s: float) -> bool:
@@ -236,22 +232,27 @@ class Chat:
             return self._breaker.is_given_up  # the last call has no other that probes for it
         return trouble.kind == "call" or faults >= self._patience.attempts
 
-    async def _attempt(self, request: bytes, form: Form, *, first: bool) -> tuple[Answer | Trouble, int, float]:
+    async def _attempt(
+        self, request: bytes, form: Form, most: Allowed, *, first: bool
+    ) -> tuple[Answer | Trouble, int, float]:
         """One try in a slot of its own; with the response format that it was made in, and its milliseconds."""
         await self._slots.take(first=first)
         level = min(self._format, last_format(form))
         try:
             if blocked := await self._breaker.ready(self._ends_at):
-                return Trouble("call", blocked), level, 0.0
+                return Trouble("call", blocked, free=True), level, 0.0
             if time.monotonic() >= self._ends_at:
-                return Trouble("call", NO_TIME), level, 0.0
+                return Trouble("call", NO_TIME, free=True), level, 0.0
             if self._refusal:
                 raise ModelUnavailable(self._refusal)
             booked = int(len(request) / 4 + self._tokens_out)
             if (wait_s := max(self._calls.wait_s(1), self._tokens.wait_s(booked))) > 0:
                 await asyncio.sleep(wait_s)
+            if not await self._budget.set_aside(cost_usd(self._price, *most) or 0.0):
+                self._breaker.abandoned()
+                return Trouble("call", NO_MONEY, free=True), level, 0.0
             started = time.monotonic()
-            outcome = await self._sent(in_format(request, form, level))
+            outcome = await self._paid(in_format(request, form, level), most)
             latency_ms = (time.monotonic() - started) * 1000
             self._learn(outcome, started, booked)
             if self._store and isinstance(outcome, Answer):
@@ -262,6 +263,42 @@ class Chat:
             raise
         finally:
             self._slots.give()
+
+    async def _paid(self, content: bytes, most: Allowed) -> Answer | Trouble:
+        """One exchange, for which money is set aside; what it can have cost is booked, also where it is cancelled."""
+        most_usd = paid = cost_usd(self._price, *most) or 0.0
+        try:
+            outcome = await self._sent(content)
+            if isinstance(outcome, Answer):
+                # Where the server counts more than it can have read or was allowed to write, it may charge for it.
+                claimed = (outcome.tokens_in, outcome.tokens_out)
+                taken = (bound if count is None else count for count, bound in zip(claimed, most, strict=True))
+                paid = cost_usd(self._price, *taken) or 0.0
+                outcome = self._checked(outcome, most)
+            elif outcome.free:
+                paid = 0.0
+        finally:
+            self._budget.book(most_usd, paid)
+        if paid > most_usd:
+            await self._budget.settle()
+        return outcome
+
+    def _checked(self, answer: Answer, most: Allowed) -> Answer:
+        """The answer with those of its counts that can be true, and log-probabilities of no more tokens than it may."""
+        checked = replace(
+            answer,
+            tokens_in=counted(answer.tokens_in, most.tokens_in),
+            tokens_out=counted(answer.tokens_out, most.tokens_out),
+            logprobs=answer.logprobs if len(answer.logprobs or ()) <= most.tokens_out else None,
+        )
+        if self._price and None in (checked.tokens_in, checked.tokens_out) and not self._unsure:
+            self._unsure = True
+            log.warning(
+                "%s: what calls cost is not known, the server counts %s tokens read and %s written, where %d and %d "
+                "can be: they count as the most that they can cost",
+                self.name, answer.tokens_in, answer.tokens_out, *most,
+            )  # fmt: skip
+        return checked
 
     async def _sent(self, content: bytes) -> Answer | Trouble:
         timeout_s = min(self.role.timeout_s, self._ends_at - time.monotonic())
@@ -274,7 +311,8 @@ class Chat:
                 return Trouble("call", NO_TIME)
             return Trouble("timeout", f"no reply within {timeout_s:.3g} s")
         except httpx.RequestError as error:
-            return Trouble("unreachable", blotted(f"{type(error).__name__}: {error}", self._secret))
+            unsent = isinstance(error, httpx.ConnectError)
+            return Trouble("unreachable", blotted(f"{type(error).__name__}: {error}", self._secret), free=unsent)
         return read(response, self._secret)
 
     def _learn(self, outcome: Answer | Trouble, started: float, booked: int) -> None:
@@ -324,14 +362,11 @@ _OPEN: dict[tuple[asyncio.AbstractEventLoop, str, str, str], _Shared] = {}
 _LIMITS: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, Limits]] = WeakKeyDictionary()
 
 
-async def _limits(settings: Settings, engine: Engine | None, evaluation: str) -> Limits:
-    """Budget and time of an evaluation, made at its first use; what it spent before a resume counts."""
+def _limits(settings: Settings, engine: Engine | None, evaluation: str) -> Limits:
+    """Budget and time of an evaluation, made at its first use; what it spent before a resume is in our database."""
     known = _LIMITS.setdefault(asyncio.get_running_loop(), {})
     if evaluation in known:
         return known[evaluation]
-    spent = 0.0
-    if settings.budget_usd is not None and engine is not None and evaluation:
-        spent = await asyncio.to_thread(spent_usd, engine, evaluation)
     ends_at = time.monotonic() + (settings.evaluation_timeout_s or float("inf"))
-    limits = Limits(Budget(settings.budget_usd, spent), ends_at)
+    limits = Limits(Budget(settings.budget_usd, engine, evaluation), ends_at)
     return known.setdefault(evaluation, limits) if evaluation else limits

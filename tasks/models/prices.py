@@ -1,11 +1,22 @@
 """What calls cost, and the budget that an evaluation may not pass."""
 
 import asyncio
+import math
+from functools import partial
+from typing import NamedTuple
 
-from db.errors import InputError
+from sqlalchemy import Engine
+
+from db.calls import draw_usd, give_back_usd
+from db.errors import DatabaseUnavailable, InputError
+from tasks.models.store import patiently
 from tasks.settings import Price, Settings
 
 MILLION = 1_000_000
+TEMPLATE_TOKENS = 1_024
+"""More than servers add to a request: the signs of their chat template, a system prompt, the schema of the reply."""
+AHEAD = 32
+"""Calls that money is drawn for at once: so seldom that it takes no time, so few that a kill costs little."""
 
 
 def price_of(model: str, settings: Settings) -> Price | None:
@@ -32,40 +43,94 @@ def cost_usd(price: Price | None, tokens_in: int | None, tokens_out: int | None)
     return (tokens_in * price.input + tokens_out * price.output) / MILLION
 
 
-def most_usd(price: Price | None, request: bytes, max_tokens: int) -> float:
-    """What a call can cost at most: a token is at least one byte of the request, and the reply is limited."""
-    return cost_usd(price, len(request), max_tokens) or 0.0
+class Allowed(NamedTuple):
+    """How many tokens a call can take at most."""
+
+    tokens_in: int
+    tokens_out: int
+
+
+def allowed(request: bytes, max_tokens: int) -> Allowed:
+    """What a server can count for a request: a token is at least one byte of it, and the reply is limited."""
+    return Allowed(len(request) + TEMPLATE_TOKENS, max_tokens)
+
+
+def counted(claimed: int | None, most: int) -> int | None:
+    """A server's count, if it can be true."""
+    return claimed if claimed is not None and claimed <= most else None
 
 
 class Budget:
-    """Money of one evaluation, shared by its roles.
+    """Money of one evaluation, shared by its roles and, through our database, by its processes.
 
-    Before a call the most that it can cost is set aside, afterwards what it did cost is booked. So the budget is not
-    passed, except where a server writes or counts more tokens than it was allowed to.
+    Before a call the most that it can cost is set aside, afterwards what it did cost is booked: the most where that is
+    not known, and more where a server counts more than it was allowed to. The money that calls are paid from is drawn
+    beforehand for many calls at once, so that the database knows of it whatever becomes of this process.
     """
 
-    def __init__(self, limit_usd: float | None, spent_usd: float = 0.0) -> None:
-        self.limit_usd = limit_usd
-        self.spent_usd = spent_usd
+    def __init__(self, limit_usd: float | None, engine: Engine | None = None, evaluation: str = "") -> None:
+        """Takes the limit, None for none, and who pays; without a database or a name, the money is this object's."""
+        self.spent_usd = 0.0
+        self._limit = math.inf if limit_usd is None else limit_usd
+        self._engine = engine if evaluation else None
+        self._evaluation = evaluation
+        self._drawn = 0.0 if self._engine else self._limit
+        self._refused = math.inf if self._engine else 0.0  # from this amount on there is no use in asking for more
         self._set_aside = 0.0
         self._in_flight = 0
         self._booked = asyncio.Event()
+        self._at_ledger = asyncio.Lock()
 
     async def set_aside(self, most_usd: float) -> bool:
-        """Waits, if need be, until calls in flight are booked; False if the call could pass the budget."""
-        limit = self.limit_usd if self.limit_usd is not None else float("inf")
-        while self.spent_usd + self._set_aside + most_usd > limit:
-            if not self._in_flight:
-                return False
-            self._booked.clear()
-            await self._booked.wait()
+        """Waits, if need be, until calls in flight are booked; False if the call could pass the budget.
+
+        Raises:
+            DatabaseUnavailable: there is more to draw, and the database cannot be reached.
+        """
+        while self._short_usd(most_usd) > 0:
+            # Not cut off where who asks is cancelled: what is drawn must be known here.
+            await asyncio.shield(asyncio.create_task(self._draw(most_usd)))
+            if self._short_usd(most_usd) > 0:  # others may have set aside meanwhile, or booked
+                if not self._in_flight:
+                    return False
+                self._booked.clear()
+                await self._booked.wait()
         self._set_aside += most_usd
         self._in_flight += 1
         return True
 
-    def book(self, most_usd: float, cost_usd: float | None) -> None:
-        """Ends what `set_aside` began; a call whose cost is not known counts as the most that it could cost."""
+    def book(self, most_usd: float, cost_usd: float) -> None:
+        """Ends what `set_aside` began."""
         self._in_flight -= 1
         self._set_aside = self._set_aside - most_usd if self._in_flight else 0.0
-        self.spent_usd += most_usd if cost_usd is None else cost_usd
+        self.spent_usd += cost_usd
         self._booked.set()
+
+    async def settle(self) -> None:
+        """Gives back what was drawn and is not needed, or books what was spent beyond it."""
+        async with self._at_ledger:
+            unused = self._drawn - self.spent_usd - self._set_aside
+            if self._engine is None or not unused:
+                return
+            self._drawn -= unused  # nobody may set it aside any more
+            self._refused = math.inf
+            try:
+                await asyncio.to_thread(give_back_usd, self._engine, self._evaluation, unused)
+            except DatabaseUnavailable:
+                self._drawn += unused  # as it is booked
+
+    def _short_usd(self, most_usd: float) -> float:
+        return self.spent_usd + self._set_aside + most_usd - self._drawn if most_usd else 0.0
+
+    async def _draw(self, most_usd: float) -> None:
+        """Draws what is missing for a call, and for some more of its kind."""
+        async with self._at_ledger:
+            while 0 < (short := self._short_usd(most_usd)) < self._refused:
+                drawn = await patiently(partial(self._from_ledger, short, AHEAD * most_usd))
+                self._drawn += drawn
+                self._refused = self._refused if drawn else short
+
+    def _from_ledger(self, least: float, wanted: float) -> float:
+        if self._engine is None:
+            return 0.0
+        return draw_usd(self._engine, self._evaluation, least, wanted, self._limit)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Generic, TypeVar
 
 from sqlalchemy import Engine
@@ -79,7 +80,8 @@ class Grouped(Generic[In, Out]):
         while self._waiting:
             await asyncio.sleep(0)  # those who call in the same breath; the others gather while these are at work
             group, self._waiting = self._waiting[:GROUP], self._waiting[GROUP:]
-            (done,) = await asyncio.gather(self._patiently([item for item, _ in group]), return_exceptions=True)
+            work = partial(self._work, [item for item, _ in group])
+            (done,) = await asyncio.gather(patiently(work), return_exceptions=True)
             for number, (_, turn) in enumerate(group):
                 if turn.done():
                     continue  # who asked has been cancelled
@@ -88,13 +90,19 @@ class Grouped(Generic[In, Out]):
                 else:
                     turn.set_result(done[number])
 
-    async def _patiently(self, items: list[In]) -> Sequence[Out]:
-        for wait_s in WAITS_S:
-            try:
-                return await asyncio.to_thread(self._work, items)
-            except DatabaseUnavailable:
-                await asyncio.sleep(wait_s)
-        return await asyncio.to_thread(self._work, items)
+
+async def patiently(work: Callable[[], Out]) -> Out:
+    """What a function comes to that reads or writes the database, off the loop.
+
+    Raises:
+        DatabaseUnavailable: the database is away for longer than a moment.
+    """
+    for wait_s in WAITS_S:
+        try:
+            return await asyncio.to_thread(work)
+        except DatabaseUnavailable:
+            await asyncio.sleep(wait_s)
+    return await asyncio.to_thread(work)
 
 
 class CallStore:

@@ -36,6 +36,9 @@ OF_THIS_CALL = ("context length", "context_length", "maximum context", "too long
                 "content management policy", "input length", "prompt is too large")  # fmt: skip
 
 
+LONGEST_NAME = 200
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """A chat completion."""
@@ -43,7 +46,7 @@ class Answer:
     text: str
     served_model: str | None
     finish_reason: str | None
-    tokens_in: int | None
+    tokens_in: int | None  # as the server claims: whole, from 0 on
     tokens_out: int | None
     logprobs: tuple[float, ...] | None
 
@@ -56,6 +59,7 @@ class Trouble:
     reason: str
     status: int | None = None
     pause_s: float | None = None  # by Retry-After
+    free: bool = False  # the server has written nothing that it could charge for
 
 
 class _Part(BaseModel):
@@ -68,29 +72,18 @@ class _Message(BaseModel):
     refusal: str | None = None
 
 
-class _Token(BaseModel):
-    logprob: float
-
-
-class _Logprobs(BaseModel):
-    content: list[_Token] | None = None
-
-
 class _Choice(BaseModel):
     message: _Message
-    finish_reason: str | None = None
-    logprobs: _Logprobs | None = None
-
-
-class _Usage(BaseModel):
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
+    finish_reason: Any = None
+    logprobs: Any = None
 
 
 class _Completion(BaseModel):
+    """A reply is one whatever is said beside it: what is not of the right type there is taken for missing."""
+
     choices: list[_Choice]
-    model: str | None = None
-    usage: _Usage | None = None
+    model: Any = None
+    usage: Any = None
 
 
 def last_format(form: Form) -> int:
@@ -119,14 +112,14 @@ def read(response: httpx.Response, secret: str | None) -> Answer | Trouble:
     reason = blotted(f"HTTP {status}: {_message(body)}", secret)
     pause_s = retry_after_s(response.headers.get("retry-after"))
     if status == 429:
-        return Trouble("busy", reason, status, pause_s)
+        return Trouble("busy", reason, status, pause_s, free=True)
     if status in (502, 503, 504):
         return Trouble("unreachable", reason, status, pause_s)
     if status in (408, 409) or status >= 500:
         return Trouble("fault", reason, status, pause_s)
     if status == 413 or (status in (400, 422) and any(words in reason.lower() for words in OF_THIS_CALL)):
-        return Trouble("call", reason, status)
-    return Trouble("refused", reason, status)
+        return Trouble("call", reason, status, free=True)
+    return Trouble("refused", reason, status, free=True)
 
 
 def blotted(text: str, secret: str | None) -> str:
@@ -137,25 +130,59 @@ def blotted(text: str, secret: str | None) -> str:
 def _answer(body: bytes) -> Answer | Trouble:
     """Strictly UTF-8, whatever charset the header claims: JSON is nothing else, and mojibake must not be judged."""
     try:
-        completion = _Completion.model_validate_json(body)
+        completion = _completion(body)
         choice = completion.choices[0]
-    except (ValidationError, IndexError):
+    except (ValueError, IndexError, RecursionError):
         what = _message(body) if body.strip() else "an empty body"
         return Trouble("fault", f"HTTP 200 without a chat completion: {what}", 200)
-    message, usage = choice.message, completion.usage or _Usage()
+    message, usage = choice.message, completion.usage if isinstance(completion.usage, dict) else {}
     content = message.content
     if isinstance(content, list):
         content = "".join(part.text or "" for part in content if part.type == "text")
     refused = not content and message.refusal
-    logprobs = choice.logprobs.content if choice.logprobs else None
     return Answer(
         text=_storable(message.refusal if refused else content) or "",
-        served_model=_storable(completion.model),
-        finish_reason="refusal" if refused else _storable(choice.finish_reason),
-        tokens_in=usage.prompt_tokens,
-        tokens_out=usage.completion_tokens,
-        logprobs=tuple(token.logprob for token in logprobs) if logprobs else None,
+        served_model=_name(completion.model),
+        finish_reason="refusal" if refused else _name(choice.finish_reason),
+        tokens_in=_count(usage.get("prompt_tokens")),
+        tokens_out=_count(usage.get("completion_tokens")),
+        logprobs=_logprobs(choice.logprobs),
     )
+
+
+def _completion(body: bytes) -> _Completion:
+    try:
+        return _Completion.model_validate_json(body)
+    except ValidationError as error:
+        if error.errors()[0]["type"] != "json_invalid" or b"\\u" not in body:
+            raise
+        # Half an emoji, which only the standard library reads: a question mark stands for it.
+        text = json.dumps(json.loads(body.decode()), ensure_ascii=False)
+        return _Completion.model_validate_json(text.encode("utf-8", "replace"))
+
+
+def _logprobs(given: Any) -> tuple[float, ...] | None:
+    """The tokens' log-probabilities, if they are all numbers."""
+    try:
+        values = [token["logprob"] for token in given["content"]]
+    except (TypeError, KeyError):
+        return None
+    if not values or not all(type(value) is float or (type(value) is int and abs(value) < 1e6) for value in values):
+        return None
+    return tuple(map(float, values))
+
+
+def _count(value: Any) -> int | None:
+    """A number of tokens, if it is one; at most what a database can hold."""
+    is_count = isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return min(value, 2**63 - 1) if is_count else None
+
+
+def _name(given: Any) -> str | None:
+    """A server's word for something, fit to be logged and stored: on one line, not long."""
+    if not isinstance(given, str):
+        return None
+    return "".join(sign if sign.isprintable() else "\ufffd" for sign in given[:LONGEST_NAME])
 
 
 def _storable(text: str | None) -> str | None:

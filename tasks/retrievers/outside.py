@@ -4,6 +4,7 @@ import importlib
 import json
 import math
 import sys
+import threading
 import time
 import weakref
 from collections import Counter
@@ -50,19 +51,33 @@ class Outside:
 def attempt(call: Callable[[], Given], secrets: Sequence[str] = ()) -> tuple[Given | None, str]:
     """What code that is not ours gives for one case, or nothing and why, in words that may be stored.
 
+    Nothing that it raises goes further, be it `sys.exit`. What stops us comes to the main thread; this runs in others.
+
     Args:
         call: what is tried.
         secrets: which may not stand in the words.
     """
     try:
         return call(), ""
-    except Exception as error:  # noqa: BLE001 - it may raise anything, which becomes the status of the case
+    except BaseException as error:  # it may raise anything, which becomes the status of the case
+        if _stops_us(error):
+            raise
         return None, reason(error, secrets)
+
+
+def _stops_us(error: BaseException) -> bool:
+    """Whether it is the person's Ctrl-C or SIGTERM, and not what code that is not ours has raised by itself."""
+    alone = threading.current_thread() is not threading.main_thread()
+    return not (alone or isinstance(error, Exception | SystemExit))
 
 
 def reason(error: BaseException, secrets: Sequence[str] = ()) -> str:
     """An error as it is stored with a case: on one line, not long, without a secret."""
-    words = masked(blotted(str(error), secrets))  # before it is cut: the rest of a secret would not be found
+    try:
+        said = str(error)
+    except BaseException:  # noqa: BLE001 - an error that is not ours may not even have words
+        said = "(it cannot be shown)"
+    words = masked(blotted(said, secrets))  # before it is cut: the rest of a secret would not be found
     return f"{type(error).__name__}: {' '.join(words.split())[:300]}"
 
 
@@ -100,7 +115,9 @@ def from_callable(name: str, setting: str) -> Ask:
         sys.path.insert(0, here)
     try:
         found = getattr(importlib.import_module(module), attribute)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - a module that is not ours may raise anything
+    except BaseException as error:  # a module that is not ours may raise anything
+        if _stops_us(error):
+            raise
         raise InputError(
             f"{setting} {name!r}: module {module!r}: {reason(error)}; expected module:function, importable from here"
         ) from None

@@ -1,12 +1,23 @@
 """The call store: what goes in comes out, once."""
 
+import math
 import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
 from sqlalchemy import Engine, create_engine, text
 
-from db.calls import History, StoredCall, history, spent_usd, store_calls, stored_calls
+from db.calls import (
+    History,
+    StoredCall,
+    booked_usd,
+    draw_usd,
+    give_back_usd,
+    history,
+    store_calls,
+    stored_calls,
+)
 from db.errors import DatabaseUnavailable
 
 
@@ -43,10 +54,23 @@ def test_the_first_reply_stays(engine: Engine):
     assert stored_calls(engine, [first.key]) == [first]
 
 
-def test_what_an_evaluation_spent(engine: Engine):
-    store_calls(engine, [one(evaluation_id="spent", cost_usd=0.25), one(evaluation_id="spent", cost_usd=0.5)])
-    store_calls(engine, [one(evaluation_id="spent", cost_usd=None), one(evaluation_id=None, cost_usd=9)])
-    assert (spent_usd(engine, "spent"), spent_usd(engine, "nothing")) == (0.75, 0)
+def test_money_is_booked_before_it_is_spent_and_never_more_than_the_limit(engine: Engine):
+    assert draw_usd(engine, "drawn", 0.1, 0.5, 1.0) == 0.25  # of what is left, no more than a quarter for a while
+    assert draw_usd(engine, "drawn", 0.5, 0.9, 1.0) == 0.5  # but what is needed
+    assert draw_usd(engine, "drawn", 0.26, 0.26, 1.0) == 0.0
+    assert booked_usd(engine, "drawn") == 0.75
+    give_back_usd(engine, "drawn", 0.5)
+    assert booked_usd(engine, "drawn") == 0.25
+    give_back_usd(engine, "drawn", -2.0)  # spent beyond it
+    assert (booked_usd(engine, "drawn"), draw_usd(engine, "drawn", 1e-9, 1.0, 2.25)) == (2.25, 0.0)
+    assert draw_usd(engine, "unlimited", 0.5, 4.0, math.inf) == 4.0
+    assert booked_usd(engine, "nothing") == 0.0
+
+
+def test_many_at_once_do_not_draw_more_than_there_is(engine: Engine):
+    with ThreadPoolExecutor(8) as pool:
+        drawn = list(pool.map(lambda _: draw_usd(engine, "many", 0.01, 0.01, 0.255), range(60)))
+    assert sum(drawn) == pytest.approx(booked_usd(engine, "many")) == pytest.approx(0.25)
 
 
 def test_history_by_prompt(engine: Engine):
@@ -69,7 +93,7 @@ def test_every_column_is_described(engine: Engine):
 
 def test_an_unreachable_database_is_named():
     away = create_engine("postgresql+psycopg://nobody:geheim@127.0.0.1:1/none")
-    for use in (lambda: stored_calls(away, [b"1"]), lambda: store_calls(away, [one()]), lambda: spent_usd(away, "e")):
+    for use in (lambda: stored_calls(away, [b"1"]), lambda: store_calls(away, [one()]), lambda: booked_usd(away, "e")):
         with pytest.raises(DatabaseUnavailable, match=r"127\.0\.0\.1:1") as raised:
             use()
         assert "geheim" not in str(raised.value)

@@ -33,6 +33,36 @@ async def test_a_nul_in_what_a_server_says_for_itself_is_not_stored(chaos: Chaos
     assert (found.status, found.reason) == ("judge_error", "HTTP 413: too \ufffd long")
 
 
+@pytest.mark.parametrize(
+    "beside",
+    [
+        {"finish_reason": 7},
+        {"logprobs": "x"},
+        {"logprobs": {"content": [{"logprob": True}, None]}},
+        {"logprobs": {"content": [{"logprob": int("9" * 4_000)}]}},
+        {"logprobs": {"content": [{"logprob": -1}] * 100_000}},  # more than it may have written
+    ],
+)
+async def test_what_is_wrong_beside_a_reply_costs_no_more_than_itself(chaos: Chaos, beside):
+    chaos.script = lambda number, request: scores(0.5, **beside)
+    found = await verdict(chaos.url)
+    assert (found.value, found.replies[0].logprobs, len(chaos.requests)) == (0.5, None, 1)
+
+
+async def test_half_an_emoji_in_a_reply_is_a_question_mark(chaos: Chaos):
+    body = rb'{"choices": [{"message": {"content": "{\"reason\": \"\ud83d\", \"score\": 0.5}"}}]}'
+    chaos.script = lambda number, request: http(200, body, JSON)
+    found = await verdict(chaos.url)
+    assert (found.value, found.reason, len(chaos.requests)) == (0.5, "?", 1)
+
+
+async def test_a_models_name_is_short_and_on_one_line(chaos: Chaos, caplog):
+    chaos.script = lambda number, request: scores(0.5, model="\x1b[31m\n" + "x" * 1_000_000)
+    name = (await verdict(chaos.url)).replies[0].served_model
+    assert name == "\ufffd[31m\ufffd" + "x" * 194
+    assert caplog.messages == [f"judge: asked for the model asked, served by {name}"]
+
+
 async def test_a_slow_server_within_the_time_out_is_waited_for(chaos: Chaos):
     chaos.script = lambda number, request: Do(scores(1), after_s=0.3)
     found = await verdict(chaos.url)

@@ -26,7 +26,6 @@ from tasks.models.chat import chat
 from tasks.models.estimate import estimate, missing
 from tasks.models.limits import Patience
 from tasks.models.offline import Offline
-from tasks.models.prices import Budget
 from tasks.prompts import prompts
 from tasks.settings import Price, Role, Settings
 from tasks.verdicts import decided, judged
@@ -226,49 +225,10 @@ async def test_the_budget_is_not_passed_and_nearly_used(chaos: Chaos, engine, ta
     assert len(chaos.requests) == len(bought)
 
 
-def test_a_resumed_process_knows_what_was_spent(chaos: Chaos, engine, tag):
-    limited = settings(chaos.url, price=1.0, budget=0.01, max_tokens=50)
-    asyncio.run(ask(limited, engine, calls(tag, 5), evaluation=tag))  # a loop of its own, as in another process
-
-    async def budget():
-        async with chat("judge", limited, engine, evaluation=tag) as judge:
-            return judge._budget.spent_usd
-
-    assert asyncio.run(budget()) == pytest.approx(5 * 120 / MILLION)
-
-
-async def test_uncounted_tokens_are_taken_for_the_most_they_can_cost(chaos: Chaos, tag):
-    chaos.script = lambda number, request: scores(0.5, tokens=None)
-    async with chat("judge", settings(chaos.url, price=1.0, budget=1.0, max_tokens=50)) as judge:
-        reply = await judge.ask(calls(tag, 1)[0])
-        assert reply.cost_usd is None
-        assert judge._budget.spent_usd > 50 / MILLION
-
-
-async def test_failed_calls_give_their_share_back(chaos: Chaos, tag):
-    chaos.script = lambda number, request: http(500)
-    async with chat("judge", settings(chaos.url, price=1.0, budget=0.01), patience=QUICK) as judge:
-        await judge.complete(calls(tag, 20))
-        assert judge._budget.spent_usd == 0
-
-
 async def test_a_budget_without_a_price_is_refused(chaos: Chaos):
     with pytest.raises(InputError, match="no price for 'asked'"):
         await ask(settings(chaos.url, budget=1.0), None, [])
     assert chaos.requests == []
-
-
-async def test_a_budget_waits_for_what_is_in_flight():
-    budget = Budget(1.0)
-    assert await budget.set_aside(0.9)
-    second = asyncio.create_task(budget.set_aside(0.9))
-    await asyncio.sleep(0)
-    assert not second.done()
-    budget.book(0.9, 0.05)
-    assert await second
-    budget.book(0.9, 0.1)
-    assert not await budget.set_aside(0.9)
-    assert budget.spent_usd == pytest.approx(0.15)
 
 
 async def test_the_estimate_goes_by_history(chaos: Chaos, engine, tag):

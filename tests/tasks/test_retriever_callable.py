@@ -4,6 +4,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -119,16 +120,24 @@ def test_a_module_that_does_not_parse_is_refused(module: str) -> None:
             "RuntimeError: no index at postgresql://bot",
         ),
         ("raise SystemExit(0)", "SystemExit: 0"),
+        ("raise KeyboardInterrupt", "KeyboardInterrupt: "),
+        ("import asyncio; raise asyncio.CancelledError", "CancelledError: "),
     ],
 )
 def test_a_module_that_fails_on_import_is_refused(module: str, code: str, words: str) -> None:
     """With its name, the error and the setting; without the secrets that the error names."""
     name = f"{module}_fails_{words.partition(':')[0]}"
     Path(f"{name}.py").write_text(code, encoding="utf-8")
-    with pytest.raises(InputError) as refused:
-        from_callable(f"{name}:f", "YARUS_SUT")
+    with pytest.raises(InputError) as refused, ThreadPoolExecutor() as pool:  # as in a run, where Ctrl-C cannot come
+        pool.submit(from_callable, f"{name}:f", "YARUS_SUT").result()
     assert f"YARUS_SUT '{name}:f': module '{name}': {words}" in str(refused.value)
     assert "s3cret" not in str(refused.value)
+
+
+def test_a_stop_while_a_module_is_imported_is_no_error_of_the_module(module: str) -> None:
+    Path(f"{module}_stopped.py").write_text("raise KeyboardInterrupt", encoding="utf-8")
+    with pytest.raises(KeyboardInterrupt):  # in the main thread it may be the person's
+        from_callable(f"{module}_stopped:f", "YARUS_SUT")
 
 
 @pytest.mark.parametrize("name", [":answer", ".:answer", "..a:answer"])
