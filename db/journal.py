@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Engine, and_, func, select, update
+from sqlalchemy import Engine, and_, func, select, union, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.engine import RowMapping
 from sqlalchemy.exc import DBAPIError
@@ -15,6 +15,10 @@ from db.errors import InputError
 from db.tables import evaluation, evaluation_batch, evaluation_metric
 
 FINISHED = ("completed", "invalid")
+NEAR = 100
+"""Ids that what was given is compared with."""
+NAMED = 10
+"""Ids in a message."""
 ASIDE = ("again", "anchor", "answers_of", "part_of")
 """What in the resolved parameters marks an evaluation that says nothing new of the system: repeated, judged anew, or an
 arm of a sweep."""
@@ -126,10 +130,17 @@ def find(engine: Engine, name: str) -> RowMapping:
     Raises:
         InputError: none, or several; the nearest are named.
     """
+    of = evaluation.c
+    known = select(of.id, of.started_at)
+    # Apart: each has an index of its own.
+    begins = known.where(of.id.startswith(name, autoescape=True)).limit(NEAR)
+    ends = known.where(func.reverse(of.id).startswith(name[::-1], autoescape=True)).limit(NEAR)
     with engine.connect() as connection:
-        ids = connection.scalars(select(evaluation.c.id).order_by(evaluation.c.started_at.desc())).all()
+        rows = [] if name == "last" else connection.execute(union(known.where(of.id == name), begins, ends)).all()
+        rows = rows or connection.execute(known.order_by(of.started_at.desc()).limit(NEAR)).all()
+        ids = [row.id for row in sorted(rows, key=lambda row: row.started_at, reverse=True)]
         one = the_one(ids, name, none="no evaluation", several="several evaluations")
-        return connection.execute(select(evaluation).where(evaluation.c.id == one)).mappings().one()
+        return connection.execute(select(evaluation).where(of.id == one)).mappings().one()
 
 
 def the_one(ids: Sequence[str], name: str, *, none: str, several: str) -> str:
@@ -149,7 +160,8 @@ def the_one(ids: Sequence[str], name: str, *, none: str, several: str) -> str:
         matching = list(ids[:1])
     if len(matching) != 1:
         near = matching or difflib.get_close_matches(name, ids, n=3) or ids[:3]
-        raise InputError(f"{several if matching else none} {name!r}; there are: {', '.join(near) or 'none yet'}")
+        named = ", ".join([*near[:NAMED], *(["…"] if len(near) > NAMED else [])])
+        raise InputError(f"{several if matching else none} {name!r}; there are: {named or 'none yet'}")
     return matching[0]
 
 
