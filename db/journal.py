@@ -6,8 +6,8 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Engine, and_, func, select, union, update
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import Engine, and_, func, not_, select, text, union, update
+from sqlalchemy.dialects.postgresql import JSONB, array, insert
 from sqlalchemy.engine import RowMapping
 from sqlalchemy.exc import DBAPIError
 
@@ -15,6 +15,19 @@ from db.errors import InputError
 from db.tables import evaluation, evaluation_batch, evaluation_metric
 
 FINISHED = ("completed", "invalid")
+LISTED: tuple[str, ...] = (
+    "id",
+    "tier",
+    "state",
+    "error",
+    "started_at",
+    "finished_at",
+    "source",
+    "sut_label",
+    "n_cases",
+    "coverage",
+)
+LISTED += ("comparability_key", "parquet")
 NEAR = 100
 """Ids that what was given is compared with."""
 NAMED = 10
@@ -22,6 +35,9 @@ NAMED = 10
 ASIDE = ("again", "anchor", "answers_of", "part_of")
 """What in the resolved parameters marks an evaluation that says nothing new of the system: repeated, judged anew, or an
 arm of a sweep."""
+_MARKS = func.jsonb_strip_nulls(func.coalesce(evaluation.c.resolved, text("'{}'::jsonb")), type_=JSONB)
+LIVE = not_(_MARKS.has_any(array(ASIDE)))
+"""Says something new of the system. Written so, PostgreSQL expects what is so: nearly every evaluation does."""
 
 
 @contextmanager
@@ -173,8 +189,9 @@ def of_flow_run(engine: Engine, flow_run_id: str) -> RowMapping | None:
 
 
 def listing(engine: Engine, *, limit: int) -> list[RowMapping]:
-    """The newest evaluations, newest first."""
-    newest = select(evaluation).order_by(evaluation.c.started_at.desc()).limit(limit)
+    """What a list tells of the newest evaluations, newest first."""
+    listed = [evaluation.c[name] for name in LISTED]
+    newest = select(*listed).order_by(evaluation.c.started_at.desc(), evaluation.c.id.desc()).limit(limit)
     with engine.connect() as connection:
         return list(connection.execute(newest).mappings())
 

@@ -8,7 +8,7 @@ from sqlalchemy import Engine, Select, select, true
 from sqlalchemy.engine import RowMapping
 
 from db.errors import InputError, unknown
-from db.journal import ASIDE, FINISHED
+from db.journal import FINISHED, LIVE
 from db.tables import evaluation, evaluation_metric
 from metrics.ewma import HISTORY, LAMBDA, chart
 from metrics.metric import Metric
@@ -149,7 +149,7 @@ def _measured(
         .order_by(of.started_at.desc(), of.id.desc())
     )
     if not anchor:
-        return found.where(*(of.resolved[mark].astext.is_(None) for mark in ASIDE))
+        return found.where(LIVE)
     which = of.resolved["anchor"].astext
     return found.where(which.is_not(None) if anchor is True else which == anchor)
 
