@@ -57,9 +57,12 @@ def find(engine: Engine, kind: Kind, name: str) -> RowMapping:
     Raises:
         InputError: none, or several; the nearest are named.
     """
-    rows = listing(engine, kind)
-    by_id = {row["id"]: row for row in rows}
-    return by_id[journal.the_one(list(by_id), name, none=f"no {kind}", several=f"several analyses ({kind})")]
+    _bury_the_dead(engine)
+    ids = select(analysis.c.id).where(analysis.c.kind == kind).order_by(analysis.c.started_at.desc(), analysis.c.id)
+    with reaching(engine), engine.connect() as connection:
+        known = connection.scalars(ids).all()
+        one = journal.the_one(known, name, none=f"no {kind}", several=f"several analyses ({kind})")
+        return connection.execute(select(analysis).where(analysis.c.id == one)).mappings().one()
 
 
 def listing(engine: Engine, kind: Kind, *, source: str | None = None, limit: int | None = None) -> list[RowMapping]:

@@ -6,8 +6,8 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Engine, and_, func, select, update
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import Engine, and_, func, not_, select, text, union, update
+from sqlalchemy.dialects.postgresql import JSONB, array, insert
 from sqlalchemy.engine import RowMapping
 from sqlalchemy.exc import DBAPIError
 
@@ -15,9 +15,29 @@ from db.errors import InputError
 from db.tables import evaluation, evaluation_batch, evaluation_metric
 
 FINISHED = ("completed", "invalid")
+LISTED: tuple[str, ...] = (
+    "id",
+    "tier",
+    "state",
+    "error",
+    "started_at",
+    "finished_at",
+    "source",
+    "sut_label",
+    "n_cases",
+    "coverage",
+)
+LISTED += ("comparability_key", "parquet")
+NEAR = 100
+"""Ids that what was given is compared with."""
+NAMED = 10
+"""Ids in a message."""
 ASIDE = ("again", "anchor", "answers_of", "part_of")
 """What in the resolved parameters marks an evaluation that says nothing new of the system: repeated, judged anew, or an
 arm of a sweep."""
+_MARKS = func.jsonb_strip_nulls(func.coalesce(evaluation.c.resolved, text("'{}'::jsonb")), type_=JSONB)
+LIVE = not_(_MARKS.has_any(array(ASIDE)))
+"""Says something new of the system. Written so, PostgreSQL expects what is so: nearly every evaluation does."""
 
 
 @contextmanager
@@ -126,10 +146,17 @@ def find(engine: Engine, name: str) -> RowMapping:
     Raises:
         InputError: none, or several; the nearest are named.
     """
+    of = evaluation.c
+    known = select(of.id, of.started_at)
+    # Apart: each has an index of its own.
+    begins = known.where(of.id.startswith(name, autoescape=True)).limit(NEAR)
+    ends = known.where(func.reverse(of.id).startswith(name[::-1], autoescape=True)).limit(NEAR)
     with engine.connect() as connection:
-        ids = connection.scalars(select(evaluation.c.id).order_by(evaluation.c.started_at.desc())).all()
+        rows = [] if name == "last" else connection.execute(union(known.where(of.id == name), begins, ends)).all()
+        rows = rows or connection.execute(known.order_by(of.started_at.desc()).limit(NEAR)).all()
+        ids = [row.id for row in sorted(rows, key=lambda row: row.started_at, reverse=True)]
         one = the_one(ids, name, none="no evaluation", several="several evaluations")
-        return connection.execute(select(evaluation).where(evaluation.c.id == one)).mappings().one()
+        return connection.execute(select(evaluation).where(of.id == one)).mappings().one()
 
 
 def the_one(ids: Sequence[str], name: str, *, none: str, several: str) -> str:
@@ -149,7 +176,8 @@ def the_one(ids: Sequence[str], name: str, *, none: str, several: str) -> str:
         matching = list(ids[:1])
     if len(matching) != 1:
         near = matching or difflib.get_close_matches(name, ids, n=3) or ids[:3]
-        raise InputError(f"{several if matching else none} {name!r}; there are: {', '.join(near) or 'none yet'}")
+        named = ", ".join([*near[:NAMED], *(["…"] if len(near) > NAMED else [])])
+        raise InputError(f"{several if matching else none} {name!r}; there are: {named or 'none yet'}")
     return matching[0]
 
 
@@ -161,8 +189,9 @@ def of_flow_run(engine: Engine, flow_run_id: str) -> RowMapping | None:
 
 
 def listing(engine: Engine, *, limit: int) -> list[RowMapping]:
-    """The newest evaluations, newest first."""
-    newest = select(evaluation).order_by(evaluation.c.started_at.desc()).limit(limit)
+    """What a list tells of the newest evaluations, newest first."""
+    listed = [evaluation.c[name] for name in LISTED]
+    newest = select(*listed).order_by(evaluation.c.started_at.desc(), evaluation.c.id.desc()).limit(limit)
     with engine.connect() as connection:
         return list(connection.execute(newest).mappings())
 

@@ -17,11 +17,13 @@ from db.tables import analysis, call, case_set, case_set_row, embedding, evaluat
 USED_VECTORS = ("embedder_identity", "similarity_embedder")
 """What of the resolved parameters names the embedders whose vectors an evaluation used."""
 ERASED = "cases erased"
+KEPT = ("id", "tier", "source", "state", "started_at", "n_cases", "comparability_key", "resolved", "parquet")
 
 
 def evaluations(engine: Engine, *, source: str | None = None) -> list[RowMapping]:
-    """All evaluations, newest first; of one source where it is named."""
-    wanted = select(evaluation).order_by(evaluation.c.started_at.desc(), evaluation.c.id.desc())
+    """All evaluations, newest first; of one source where it is named. Without what retention does not ask."""
+    kept = [evaluation.c[name] for name in KEPT]
+    wanted = select(*kept).order_by(evaluation.c.started_at.desc(), evaluation.c.id.desc())
     with reaching(engine), engine.connect() as connection:
         return list(connection.execute(wanted.where(evaluation.c.source == source) if source else wanted).mappings())
 

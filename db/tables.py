@@ -22,6 +22,7 @@ from sqlalchemy import (
     Table,
     Text,
     func,
+    text,
 )
 from sqlalchemy.dialects.postgresql import JSONB, TSVECTOR
 
@@ -73,7 +74,19 @@ evaluation = Table(
     Column("tokens_out", BigInteger),
     Column("cost_usd", Numeric(12, 6)),
     Column("parquet", Text, comment="path or URL of the file with one row a case"),
-    Index("evaluation_by_start", "tier", "started_at"),
+    Index("evaluation_by_start", "tier", "source", "started_at"),
+    Index("evaluation_newest", "started_at"),
+    Index("evaluation_by_key", "comparability_key", "started_at"),
+    Index("evaluation_by_flow_run", "flow_run_id"),
+    Index("evaluation_running", "id", postgresql_where=text("state = 'running'")),
+    Index(
+        "evaluation_repeated",
+        "comparability_key",
+        "started_at",
+        postgresql_where=text("resolved ->> 'again' IS NOT NULL"),
+    ),
+    Index("evaluation_begins", "id", postgresql_ops={"id": "text_pattern_ops"}),
+    Index("evaluation_ends", func.reverse(text("id")).label("end"), postgresql_ops={"end": "text_pattern_ops"}),
     comment="one execution of one tier; there from the start in state running",
 )
 
@@ -114,6 +127,7 @@ nightly_verdict = Table(
     Column("baseline", Text, comment="the last good evaluation, which it was compared with"),
     Column("changes", JSONB, nullable=False, comment="headline metrics that are worse: metric, a, b, difference, p"),
     _at("judged_at", "when the night judged it", server_default=func.now(), nullable=False),
+    Index("nightly_verdict_bad", "evaluation_id", postgresql_where=text("verdict NOT IN ('good', 'accepted')")),
     comment="what nights said of their evaluations: an incident lasts from the first bad one to the next good one",
 )
 

@@ -53,8 +53,8 @@ def _make(page: Path, root: Path) -> None:
     from tasks.connect import database
     from tasks.pages import INDEX, index, report
 
-    if page.resolve() in (root, root / INDEX):
-        index(database(), root / INDEX)
+    if page.resolve() == root or (page.resolve().parent == root and INDEX.fullmatch(page.name)):
+        index(database(), root)
     if page.suffix != ".html" or page.parent.resolve() != root or page.exists():
         return
     with suppress(InputError):  # no such evaluation: a page that is not there

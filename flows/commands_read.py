@@ -24,11 +24,13 @@ def runs(limit: int, as_json: bool) -> None:
         print_runs(rows)
         return
     from tasks.files import present
+    from tasks.settings import settings
 
+    root = settings().results_root
     names = ("id", "tier", "state", "source", "n_cases", "coverage", "started_at", "finished_at", "comparability_key")
     kept = [
         {("evaluation_id" if name == "id" else name): row[name] for name in names}
-        | {"parquet": row["parquet"] and present(row["parquet"]), "error": row["error"]}
+        | {"parquet": row["parquet"] and present(row["parquet"], root), "error": row["error"]}
         for row in rows
     ]
     click.echo(document(kept))

@@ -10,7 +10,9 @@ as_json = click.option("--json", "as_json", is_flag=True, help="One JSON documen
 @click.option("--tier", help="Default: the first tier that has a history of the metric.")
 @click.option("--source", help="Default: that of the tier's newest evaluation.")
 @click.option("--stratum", help="Of real users' questions: all, confirmed (default), agreement, contradicted.")
-@click.option("--last", type=click.IntRange(1), help="Show so many evaluations; the band knows those before too.")
+@click.option(
+    "--last", default=365, show_default=True, type=click.IntRange(1, 100_000), help="Show so many; the bands know more."
+)
 @click.option("--anchor", is_flag=True, help="The anchor, whose answers never change: what moves is the judge.")
 @as_json
 def trend(
@@ -18,7 +20,7 @@ def trend(
     tier: str | None,
     source: str | None,
     stratum: str | None,
-    last: int | None,
+    last: int,
     anchor: bool,
     as_json: bool,
 ) -> None:

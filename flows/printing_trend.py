@@ -25,6 +25,7 @@ RU = {
     "none": "Завершённых прогонов с этой метрикой ещё нет; начните: yarus run {tier}",
     "no anchor": "Якоря ещё нет; выберите хороший прогон {tier}: yarus run {tier} --anchor ПРОГОН",
     "nights": "Прогонов: {n}, {first} – {last}",
+    "newest nights": "Последних прогонов: {n}, {first} – {last}; больше: --last",
     "legend": f"{VALUE} прогон  {OUT} вне полосы  {INVALID} недействителен  {BAND} полоса среднего  {BREAK} разрыв",
     "warm up": "Полосы ещё нет: нужно {wanted} сравнимых прогонов до этого, есть {n}.",
     "calm": "Последний прогон внутри полосы {low} – {high} (сглаженное среднее {smoothed}).",
@@ -47,6 +48,7 @@ EN = {
     "none": "No finished evaluation has this metric yet; start one: yarus run {tier}",
     "no anchor": "There is no anchor yet; choose a good evaluation of {tier}: yarus run {tier} --anchor EVALUATION",
     "nights": "Evaluations: {n}, {first} – {last}",
+    "newest nights": "The newest evaluations: {n}, {first} – {last}; for more: --last",
     "legend": f"{VALUE} evaluation  {OUT} out  {INVALID} invalid  {BAND} band of the smoothed mean  {BREAK} break",
     "warm up": "No band yet: it needs {wanted} comparable evaluations before, and there are {n}.",
     "calm": "The newest is within its band, {low} – {high} (smoothed mean {smoothed}).",
@@ -85,7 +87,7 @@ def print_trend(document: dict[str, Any], language: str, *, anchor: bool = False
         return
     nights = document["nights"]
     dates = {"first": _date(nights[0]), "last": _date(nights[-1])}
-    console.print(words["nights"].format(n=len(nights), **dates), style="dim")
+    console.print(words["newest nights" if document["more"] else "nights"].format(n=len(nights), **dates), style="dim")
     for line in plot(nights, width=console.width - MARGIN, name=document["metric"]):
         console.print(line, no_wrap=True, crop=True)
     console.print(words["legend"], style="dim")

@@ -16,6 +16,9 @@ SIGMAS = 3.0
 WARM_UP = 8
 """Nights that must have come before a night that has a band."""
 
+HISTORY = 365
+"""Nights that a band is made of, at most: a longer history tells more of what the system was than of what it is."""
+
 
 class Chart(NamedTuple):
     """A history and the band that each night is held against; NaN where there is none."""
@@ -34,10 +37,10 @@ def chart(values: ArrayLike) -> Chart:
 
     What is watched is the exponentially weighted mean, z = LAMBDA * value + (1 - LAMBDA) * z before, begun at the first
     value: it finds a small shift that lasts within days, and a large one at once. A night's band lies around the median
-    of the nights before, as wide as their between-night deviation (robust: a single bad night does not widen it) lets z
-    wander. The newest 1 / LAMBDA - 1 of them, of which z is mostly made, are left out as soon as there are more than
-    it takes to warm up: otherwise a shift would hide itself. The deviation is estimated from few nights, so the normal
-    quantile of SIGMAS becomes Student's.
+    of the nights before, of the newest HISTORY at most, as wide as their between-night deviation (robust: a single bad
+    night does not widen it) lets z wander. The newest 1 / LAMBDA - 1 of them, of which z is mostly made, are left out
+    as soon as there are more than it takes to warm up: otherwise a shift would hide itself. The deviation is estimated
+    from few nights, so the normal quantile of SIGMAS becomes Student's.
 
     Args:
         values: (n,) one a night, oldest first; NaN where a night has none: it is passed over.
@@ -64,8 +67,9 @@ def chart(values: ArrayLike) -> Chart:
         smoothed[place] = mean
         if number < WARM_UP:
             continue
-        before = nights[: max(WARM_UP, number - round(1 / LAMBDA) + 1)]
-        middle, width = float(np.median(before)), _width(before, number + 1)
+        end = max(WARM_UP, number - round(1 / LAMBDA) + 1)
+        before = nights[max(0, end - HISTORY) : end]
+        middle, width = float(np.median(before)), _width(before, end, number + 1)
         low[place], high[place] = middle - width, middle + width
         beyond = abs(mean - middle) > width + 1e-9 * abs(middle)  # equal nights differ by rounding only
         side[place] = int(np.sign(mean - middle)) if beyond else 0
@@ -101,11 +105,12 @@ def deviation(values: ArrayLike) -> float:
     return float(np.sqrt(given.size * above) / abs(below))
 
 
-def _width(before: Floats, night: int) -> float:
+def _width(before: Floats, end: int, night: int) -> float:
     """Half of a night's band: how far z and the median of the nights before lie apart where nothing happens.
 
     Args:
         before: (n,) the nights that the band is made of.
+        end: number of the newest of them, from 1.
         night: number of the night, from 1; the nights between are in z alone.
     """
     from scipy.special import stdtrit  # here, because it costs 0.1 s to import
@@ -113,6 +118,6 @@ def _width(before: Floats, night: int) -> float:
     n = len(before)
     oldest = (1 - LAMBDA) ** (2 * (night - 1))
     # The variance of z, that of the median, and twice what they share because both are made of the nights before.
-    share = oldest + LAMBDA / (2 - LAMBDA) * (1 - oldest) + (pi / 2 - 2 * (1 - LAMBDA) ** (night - n)) / n
+    share = oldest + LAMBDA / (2 - LAMBDA) * (1 - oldest) + (pi / 2 - 2 * (1 - LAMBDA) ** (night - end)) / n
     quantile = float(stdtrit(n - 1, NORMAL.cdf(SIGMAS)))
     return quantile * deviation(before) * float(np.sqrt(share))

@@ -60,12 +60,16 @@ def place(root: str, tier: str, evaluation_id: str, started_at: datetime) -> str
     return f"{root.rstrip('/')}/tier={tier}/date={date}/{evaluation_id}.parquet"
 
 
-def present(path: str) -> str:
+def present(path: str, root: str | None = None) -> str:
     """Where a file of the results is: as the journal says, or in the same place in YARUS_RESULTS if its folder moved.
 
     What is on an object store does not move with the home.
+
+    Args:
+        path: as the journal has it.
+        root: YARUS_RESULTS, from who asks for many: to read the settings takes longer than to look.
     """
-    root, disk = settings().results_root, LocalFileSystem()
+    root, disk = root or settings().results_root, LocalFileSystem()
     here = "/".join((root.rstrip("/"), *path.split("/")[-3:]))  # tier=…/date=…/ID.parquet, as `place` makes it
     moved = "://" not in path + root and not disk.exists(path) and disk.exists(here)
     return here if moved else path

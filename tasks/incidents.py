@@ -11,7 +11,7 @@ from itertools import takewhile
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import Engine, func, select, update
+from sqlalchemy import Engine, Select, func, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.engine import RowMapping
 
@@ -30,6 +30,10 @@ Verdict = Literal["good", "accepted", "regressed", "invalid", "failed"]
 GOOD = ("good", "accepted")
 FAILED = "failed"
 """Stands for the key of nights that failed, which have none."""
+_NOT_GOOD = text("verdict NOT IN ('good', 'accepted')")
+"""As in the index of bad nights, which are few."""
+READ = 20
+"""Verdicts at once."""
 ALPHA = 0.05
 _FIRST = evaluation.alias()
 _REUSED = func.coalesce(evaluation.c.parameters["anchor"].astext, evaluation.c.parameters["reuse_answers"].astext)
@@ -84,16 +88,14 @@ def _follow(engine: Engine, flow_run_id: str) -> None:
     row = journal.of_flow_run(engine, flow_run_id)
     if row is None or row["state"] in ("cancelled", "running"):
         return
-    before = verdicts(engine, row["tier"], row["source"])
-    said = {known["evaluation_id"]: known["verdict"] for known in before}.get(row["id"])
+    said = _said(engine, row["id"])
     if said and (said != "failed" or row["state"] == "failed"):  # it has been judged, and a retry did not change it
         return
-    answers_of = _answers_of(engine, row["id"])
-    before = [known for known in before if known["answers_of"] == answers_of]
-    was_open = _open(before)
+    place = (row["tier"], row["source"], _answers_of(engine, row["id"]))
+    was_open = _open(_bad(engine, *place))
     key = row["comparability_key"]
     going_on = was_open[key][0]["verdict"] if key in was_open else None
-    judged = judge(engine, row, _of_key(before, key), going_on)
+    judged = judge(engine, row, _last_good(engine, *place, key), going_on)
     if not _keep(engine, row["id"], judged):
         return
     kind = FAILED if judged.verdict == "failed" else key
@@ -105,7 +107,7 @@ def _follow(engine: Engine, flow_run_id: str) -> None:
         _tell("opened", row, judged, row["id"])
 
 
-def judge(engine: Engine, row: RowMapping, same: list[RowMapping], going_on: Verdict | None) -> Judged:
+def judge(engine: Engine, row: RowMapping, baseline: str | None, going_on: Verdict | None) -> Judged:
     """What a night says of an evaluation, given what nights have said of its like.
 
     An incident begins where a loss is shown (paired test, Holm over the tier's headline metrics), and goes on while
@@ -114,10 +116,9 @@ def judge(engine: Engine, row: RowMapping, same: list[RowMapping], going_on: Ver
     Args:
         engine: of our own database.
         row: of the evaluation.
-        same: earlier verdicts on the same tier, source and comparability key, newest first.
-        going_on: the newest of them, where it belongs to an incident that is not over.
+        baseline: the last good one of the same tier, source and comparability key.
+        going_on: the newest verdict on that key, where it belongs to an incident that is not over.
     """
-    baseline = next((known["evaluation_id"] for known in same if known["verdict"] in GOOD), None)
     if row["state"] == "failed":
         return Judged("failed", baseline, [])
     if row["state"] == "invalid":
@@ -137,27 +138,17 @@ def judge(engine: Engine, row: RowMapping, same: list[RowMapping], going_on: Ver
     return Judged("regressed" if changes else "good", baseline, changes)
 
 
-def verdicts(engine: Engine, tier: str, source: str) -> list[RowMapping]:
-    """What nights have said of a tier over a source, newest first, with each evaluation's comparability key."""
-    kept = [evaluation.c[name] for name in ("comparability_key", "tier", "source", "state", "error")]
-    wanted = select(nightly_verdict, ANSWERS_OF, *kept).join(evaluation).order_by(evaluation.c.started_at.desc())
-    with engine.connect() as connection:
-        rows = connection.execute(wanted.where(evaluation.c.tier == tier, evaluation.c.source == source))
-        return list(rows.mappings())
-
-
 def incidents(engine: Engine) -> list[Document]:
     """The incidents that go on: the evaluation that began each, its tier, source, verdict and what is worse now."""
-    kept = (evaluation.c.tier, evaluation.c.source)
+    bad = select(evaluation.c.tier, evaluation.c.source, ANSWERS_OF).join(nightly_verdict).where(_NOT_GOOD)
     with engine.connect() as connection:
-        places = connection.execute(select(*kept).join(nightly_verdict).distinct().order_by(*kept)).all()
-    found = []
-    for tier, source in places:
-        every = verdicts(engine, tier, source)
-        for answers_of in dict.fromkeys(row["answers_of"] for row in every):
-            same = [row for row in every if row["answers_of"] == answers_of]
-            found += [_incident(kind, nights) for kind, nights in _open(same).items() if not _finished_since(nights[0])]
-    return found
+        places = connection.execute(bad.distinct().order_by(*bad.selected_columns)).all()
+    return [
+        _incident(kind, nights)
+        for place in places
+        for kind, nights in _open(_bad(engine, *place)).items()
+        if not _finished_since(nights[0])
+    ]
 
 
 def accept(engine: Engine, name: str) -> Document:
@@ -178,6 +169,37 @@ def accept(engine: Engine, name: str) -> Document:
     return {"evaluation_id": row["id"], "verdict": "accepted"}
 
 
+def _said(engine: Engine, evaluation_id: str) -> str | None:
+    """What a night has said of it before."""
+    said = select(nightly_verdict.c.verdict).where(nightly_verdict.c.evaluation_id == evaluation_id)
+    with engine.connect() as connection:
+        found: str | None = connection.scalar(said)
+    return found
+
+
+def _verdicts(tier: str, source: str, answers_of: str | None) -> Select[Any]:
+    """What nights have said of a tier over a source and of one kind of answers, newest first, with what it was of."""
+    kept = [evaluation.c[name] for name in ("comparability_key", "tier", "source", "state", "error")]
+    wanted = select(nightly_verdict, *kept).join(evaluation).order_by(evaluation.c.started_at.desc())
+    of = wanted.where(evaluation.c.tier == tier, evaluation.c.source == source)
+    return of.where(ANSWERS_OF.is_not_distinct_from(answers_of))
+
+
+def _bad(engine: Engine, tier: str, source: str, answers_of: str | None) -> list[RowMapping]:
+    """The verdicts since the last good one, newest first: no more is read of them."""
+    wanted = _verdicts(tier, source, answers_of).execution_options(yield_per=READ)
+    with engine.connect() as connection, connection.execute(wanted) as rows:
+        return list(takewhile(lambda row: row["verdict"] not in GOOD, rows.mappings()))
+
+
+def _last_good(engine: Engine, tier: str, source: str, answers_of: str | None, key: str | None) -> str | None:
+    """The newest evaluation of a comparability key that a night called good."""
+    of_key = _verdicts(tier, source, answers_of).where(evaluation.c.comparability_key == key)
+    with engine.connect() as connection:
+        found: str | None = connection.scalar(of_key.where(nightly_verdict.c.verdict.in_(GOOD)).limit(1))
+    return found
+
+
 def _answers_of(engine: Engine, evaluation_id: str) -> str | None:
     with engine.connect() as connection:
         found: str | None = connection.scalar(select(ANSWERS_OF).where(evaluation.c.id == evaluation_id))
@@ -189,15 +211,14 @@ def _of_key(rows: list[RowMapping], key: str | None) -> list[RowMapping]:
     return [row for row in rows if row["comparability_key"] == key and row["verdict"] != "failed"]
 
 
-def _open(rows: list[RowMapping]) -> dict[str | None, list[RowMapping]]:
+def _open(bad: list[RowMapping]) -> dict[str | None, list[RowMapping]]:
     """The incidents that go on: comparability key, or FAILED for nights that failed, -> their verdicts, newest first.
 
     A good night ends what was bad before it under any key; one that has been at all ends those that failed before it.
 
     Args:
-        rows: verdicts on one tier, source and kind of answers, newest first.
+        bad: verdicts on one tier, source and kind of answers since the last good one, newest first.
     """
-    bad = list(takewhile(lambda row: row["verdict"] not in GOOD, rows))
     failed = list(takewhile(lambda row: row["verdict"] == "failed", bad))
     keys = dict.fromkeys(row["comparability_key"] for row in bad if row["verdict"] != "failed")
     return {key: _of_key(bad, key) for key in keys} | ({FAILED: failed} if failed else {})

@@ -71,6 +71,7 @@ def _pairs(engine: Engine, comparability_key: str) -> Iterator[tuple[Tier, pa.Ta
     found = (
         select(evaluation.c.tier, first.c.parquet, evaluation.c.parquet)
         .join(first, first.c.id == evaluation.c.resolved["again"].astext)
+        .where(evaluation.c.resolved["again"].astext.is_not(None))  # few among many, and so says an index
         .where(evaluation.c.comparability_key == comparability_key, first.c.comparability_key == comparability_key)
         .where(*(side.c.state == "completed" for side in (evaluation, first)))
         .where(*(side.c.parquet.is_not(None) for side in (evaluation, first)))

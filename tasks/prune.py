@@ -84,9 +84,11 @@ def plan(
     gone = {row["id"] for row in going}
     needed = {row["id"] for row in rows if row["id"] not in gone and row["state"] not in journal.FINISHED}
     stale = sorted((here | elsewhere & {row["id"] for row in rows}) - needed)
-    away = [row for row in going if not in_results(row)]
+    root = settings().results_root
+    away = [row for row in going if not in_results(row, root)]
+    others = {row["id"] for row in away}
     return Plan(
-        [row for row in going if in_results(row)],
+        [row for row in going if row["id"] not in others],
         {why: n for why, n in kept.items() if n},
         away,
         stale,
@@ -117,9 +119,15 @@ def prune(engine: Engine, chosen: Plan, *, dry_run: bool) -> dict[str, Any]:
     return document
 
 
-def in_results(row: RowMapping) -> bool:
-    """Whether the file of an evaluation is in YARUS_RESULTS, and so ours to change; without one, yes."""
-    return row["parquet"] is None or present(row["parquet"]).startswith(f"{settings().results_root.rstrip('/')}/")
+def in_results(row: RowMapping, root: str | None = None) -> bool:
+    """Whether the file of an evaluation is in YARUS_RESULTS, and so ours to change; without one, yes.
+
+    Args:
+        row: of the evaluation.
+        root: YARUS_RESULTS, from who asks for many.
+    """
+    root = root or settings().results_root
+    return row["parquet"] is None or present(row["parquet"], root).startswith(f"{root.rstrip('/')}/")
 
 
 def age(text: str) -> timedelta:

@@ -10,11 +10,9 @@ from sqlalchemy import Engine
 
 from db.errors import InputError
 from tasks.pages.data import Entry, entries, newest
-from tasks.pages.index import render_index
+from tasks.pages.index import INDEX, NAME, page_name, render_index
 from tasks.pages.page import render
 from tasks.settings import Language, settings
-
-INDEX = "index.html"
 
 
 def report(
@@ -48,19 +46,25 @@ def report(
 
 
 def index(engine: Engine, target: Path | None = None, language: Language | None = None) -> Path:
-    """Writes the index over all evaluations and the reports in its folder.
+    """Writes the index over the evaluations and the reports, page by page, and removes pages that there are no more.
 
     Args:
         engine: of our own database.
-        target: the file to write; default: `index.html` in the folder `reports` at home.
+        target: the folder of the reports; default: `reports` at home.
         language: that it opens in; default: the setting.
 
     Returns:
-        The path of the file.
+        The path of the first page.
     """
-    path = target or folder() / INDEX
-    write(path, render_index(engine, path.parent, language or settings().language))
-    return path
+    place = target or folder()
+    written = set()
+    for number, page in enumerate(render_index(engine, place, language or settings().language), 1):
+        write(place / page_name(number), page)
+        written.add(page_name(number))
+    for old in place.glob("index-*.html"):
+        if old.name not in written and INDEX.fullmatch(old.name):
+            old.unlink(missing_ok=True)
+    return place / NAME
 
 
 def folder() -> Path:

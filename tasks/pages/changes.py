@@ -25,6 +25,8 @@ MONTHS = {
     "ru": "января,февраля,марта,апреля,мая,июня,июля,августа,сентября,октября,ноября,декабря",
     "en": "January,February,March,April,May,June,July,August,September,October,November,December",
 }
+NIGHTS = 100
+"""Evaluations of a trend that are drawn, the newest."""
 SIDE = ("answer", "status", "reason", "retrieved")
 """What is shown of both sides of a changed case beside the metrics."""
 
@@ -115,7 +117,7 @@ def trends(engine: Engine, entries: list[Entry]) -> list[Document]:
 
 def _history(engine: Engine, metric: str, tier: str, source: str) -> Document | None:
     try:
-        return trend(engine, metric, tier=tier, source=source)
+        return trend(engine, metric, tier=tier, source=source, last=NIGHTS)
     except InputError:  # the source has never measured it
         return None
 

@@ -61,17 +61,19 @@ def newest(engine: Engine) -> list[str]:
     Raises:
         InputError: there is none.
     """
-    trial = evaluation.c.parameters["limit"].astext.is_not(None)  # of a few questions: no news beside all
-    ended = select(evaluation.c.id, evaluation.c.tier, evaluation.c.source, trial.label("trial")).where(
-        evaluation.c.state != "running", *(evaluation.c.resolved[mark].astext.is_(None) for mark in journal.ASIDE)
-    )
+    of = evaluation.c
+    ended = select(of.id, of.source).where(of.state != "running", journal.LIVE)
+    ended = ended.order_by(of.started_at.desc()).limit(1)
+    whole = of.parameters["limit"].astext.is_(None)  # one of a few questions is no news beside all
     with engine.connect() as connection:
-        rows = connection.execute(ended.order_by(evaluation.c.started_at)).all()
-    if not rows:
-        raise InputError("there is nothing to report yet; run an evaluation first: yarus run tier1, or yarus demo")
-    own = sorted((row for row in rows if row.source == rows[-1].source), key=lambda row: not row.trial)
-    of_tier = {row.tier: row.id for row in own}
-    return [of_tier[tier] for tier in TIERS if tier in of_tier]
+        last = connection.execute(ended).first()
+        if last is None:
+            raise InputError("there is nothing to report yet; run an evaluation first: yarus run tier1, or yarus demo")
+        found = []
+        for tier in TIERS:
+            of_tier = ended.where(of.tier == tier, of.source == last.source)
+            found += [connection.scalar(of_tier.where(whole)) or connection.scalar(of_tier)]
+    return [name for name in found if name is not None]
 
 
 def entries(engine: Engine, evaluation_ids: list[str]) -> list[Entry]:

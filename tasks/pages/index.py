@@ -1,10 +1,12 @@
-"""The index: every evaluation with its main number, and the reports that show it."""
+"""The index: the evaluations with their main numbers, newest first, page by page, and the reports that show them."""
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Engine, select
+from sqlalchemy.engine import RowMapping
 
 from db import journal
 from db.tables import evaluation_metric
@@ -18,45 +20,53 @@ from tasks.report import HEADLINE
 Document = dict[str, Any]
 MOST = 2_000
 """Evaluations listed, the newest."""
+PAGE = 50
+"""Evaluations on a page."""
+REPORTS = 2_000
+"""Reports that are linked, the newest."""
 HEAD = 4_096
 """Bytes of a report in which its evaluations are named."""
+NAME = "index.html"
+INDEX = re.compile(r"index(-\d+)?\.html")
+"""The names of its pages."""
 
 
-def render_index(engine: Engine, folder: Path, language: str) -> str:
-    """The index over the newest evaluations, with links to the reports in a folder."""
+def page_name(number: int) -> str:
+    """The file name of a page of the index, from 1: the first is `index.html`."""
+    return NAME if number == 1 else NAME.replace(".", f"-{number}.")
+
+
+def render_index(engine: Engine, folder: Path, language: str) -> Iterator[str]:
+    """The pages of the index over the newest evaluations, with links to the reports in a folder; at least one."""
     rows = journal.listing(engine, limit=MOST)
     reports = _reports(folder)
-    main = _main_numbers(engine)
-    listed = [
-        {
-            "id": row["id"],
-            "tier": row["tier"],
-            "source": row["source"],
-            "state": row["state"],
-            "started": f"{row['started_at']:%Y-%m-%d %H:%M}",
-            "sut_label": row["sut_label"],
-            "n_cases": row["n_cases"],
-            "metric": HEADLINES[row["tier"]][0],
-            **main.get(row["id"], {"value": "—", "grade": None}),
-            "report": reports.get(row["id"]),
-        }
-        for row in rows
-    ]
-    newest = next((one["report"] for one in listed if one["report"]), None)
-    return rendered(
-        "index.html",
-        language,
-        title=f"{words.WORDS['index title'][language]} · Yarus",
-        evaluations=listed,
-        newest=newest,
-        script=script(("base.js", "index.js")),
-    )
+    linked = (reports[row["id"]] for row in rows if row["id"] in reports)
+    shared: Document = {
+        "title": f"{words.WORDS['index title'][language]} · Yarus",
+        "newest": next(linked, None),
+        "script": script(("base.js", "index.js")),
+        "n": len(rows),
+        "most": MOST,
+        "pages": [page_name(number) for number in range(1, max(1, -(-len(rows) // PAGE)) + 1)],
+    }
+    for number, _ in enumerate(shared["pages"]):
+        shown_rows = rows[number * PAGE : (number + 1) * PAGE]
+        main = _main_numbers(engine, [row["id"] for row in shown_rows])
+        listed = [_listed(row, main.get(row["id"]), reports.get(row["id"])) for row in shown_rows]
+        yield rendered("index.html", language, **shared, evaluations=listed, here=number, first=number * PAGE + 1)
+
+
+def _listed(row: RowMapping, main: Document | None, report: str | None) -> Document:
+    kept = {name: row[name] for name in ("id", "tier", "source", "state", "sut_label", "n_cases")}
+    told = {"started": f"{row['started_at']:%Y-%m-%d %H:%M}", "metric": HEADLINES[row["tier"]][0], "report": report}
+    return kept | told | (main or {"value": "—", "grade": None})
 
 
 def _reports(folder: Path) -> dict[str, str]:
     """Evaluation -> the file name of the newest report that shows it."""
     found: dict[str, str] = {}
-    for path in sorted(folder.glob("*.html"), key=lambda path: path.stat().st_mtime):
+    paths = sorted(folder.glob("*.html"), key=lambda path: path.stat().st_mtime)
+    for path in [path for path in paths if not INDEX.fullmatch(path.name)][-REPORTS:]:
         with path.open("rb") as file:
             head = file.read(HEAD).decode("utf-8", errors="replace")
         named = re.search(r'name="yarus-evaluations" content="([^"]*)"', head)
@@ -64,12 +74,12 @@ def _reports(folder: Path) -> dict[str, str]:
     return found
 
 
-def _main_numbers(engine: Engine) -> dict[str, Document]:
+def _main_numbers(engine: Engine, evaluation_ids: list[str]) -> dict[str, Document]:
     """Evaluation -> its first headline metric."""
     of = evaluation_metric.c
     first = {names[0] for names in HEADLINES.values()}
     found = select(of.evaluation_id, of.metric, of.value, of.grade).where(
-        of.metric.in_(first), of.stratum.in_(["", HEADLINE])
+        of.evaluation_id.in_(evaluation_ids), of.metric.in_(first), of.stratum.in_(["", HEADLINE])
     )
     with engine.connect() as connection:
         rows = connection.execute(found).all()

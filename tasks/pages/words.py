@@ -275,6 +275,11 @@ WORDS: dict[str, Text] = {
     "newest report": {"ru": "Новейший отчёт", "en": "Newest report"},
     "reports": {"ru": "Отчёты", "en": "Reports"},
     "no report": {"ru": "нет отчёта", "en": "no report"},
+    "index pages": {"ru": "Страницы списка", "en": "Pages of the list"},
+    "of": {"ru": "из", "en": "of"},
+    "newest listed": {"ru": "новейших", "en": "newest"},
+    "newer": {"ru": "новее", "en": "newer"},
+    "older": {"ru": "старее", "en": "older"},
     "none yet": {"ru": "Прогонов пока нет: yarus run tier1", "en": "No evaluations yet: yarus run tier1"},
     "make one": {"ru": "Создать отчёт: yarus report {id}", "en": "Make a report: yarus report {id}"},
 }

@@ -8,14 +8,14 @@ from typing import Any
 
 import httpx
 import pytest
-from sqlalchemy import Engine, delete
+from sqlalchemy import Engine, delete, select
 from sqlalchemy.dialects.postgresql import insert
 
 from db.errors import InputError
 from db.tables import evaluation, nightly_verdict
 from deployments.alerts import declared
 from tasks import incidents
-from tasks.incidents import _worse, accept, verdicts
+from tasks.incidents import _worse, accept
 from tests.flows.conftest import state_of, until
 
 SOURCE = "source of incidents"
@@ -60,7 +60,9 @@ def messages(caplog: Any) -> list[str]:
 
 
 def said(engine: Engine) -> list[str]:
-    return [row["verdict"] for row in reversed(verdicts(engine, "tier1", SOURCE))]
+    verdicts = select(nightly_verdict.c.verdict).join(evaluation).where(evaluation.c.source == SOURCE)
+    with engine.connect() as connection:
+        return list(connection.scalars(verdicts.order_by(evaluation.c.started_at)))
 
 
 def test_an_invalid_night_begins_an_incident_and_a_valid_one_ends_it(engine: Engine, caplog: Any) -> None:

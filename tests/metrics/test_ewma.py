@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from metrics.ewma import WARM_UP, chart, deviation
+from metrics.ewma import HISTORY, WARM_UP, chart, deviation
 
 HISTORIES = st.lists(st.floats(-1, 1, width=32), min_size=0, max_size=30)
 
@@ -156,3 +156,13 @@ def test_the_band_follows_from_the_weights_of_the_nights(nights: int, n: int) ->
     found = chart(values)
     half = stats.t.ppf(stats.norm.cdf(3), n - 1) * deviation(values[:n]) * math.sqrt(share)
     assert (found.high[-1] - found.low[-1]) / 2 == pytest.approx(half)
+
+
+def test_a_band_is_made_of_a_year_of_nights_at_most() -> None:
+    values = calm(HISTORY + 40, 8)
+    found = chart(values)
+    values[:30] += 1  # longer ago than the newest band goes back
+    later = chart(values)
+    for ours, theirs in zip(found[:3], later[:3], strict=True):
+        assert ours[-1] == pytest.approx(theirs[-1], rel=1e-12)
+    assert later.low[HISTORY] != found.low[HISTORY]

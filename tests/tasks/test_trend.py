@@ -5,6 +5,7 @@ import pytest
 from sqlalchemy import Engine, event
 
 from db.errors import InputError
+from metrics.ewma import HISTORY
 from tasks.trend import trend
 from tests.histories import source_name, write
 
@@ -147,17 +148,37 @@ def test_a_source_without_a_history_is_told_with_the_nearest(engine: Engine) -> 
         trend(engine, "hit_rate@1", tier="tier1", source=f"{source}x")
 
 
-def test_a_long_history_is_one_query(engine: Engine) -> None:
-    source, asked = source_name(), []
-    write(engine, source, calm(30))
+def test_what_is_read_does_not_grow_with_the_history(engine: Engine) -> None:
+    source, taken = source_name(), []
 
-    def count(connection, cursor, statement, *more: object) -> None:
-        asked.append(statement)
+    def count(connection, cursor, *more: object) -> None:
+        taken.append(cursor.rowcount)
 
-    event.listen(engine, "before_cursor_execute", count)
+    event.listen(engine, "after_cursor_execute", count)
     try:
-        trend(engine, "hit_rate@1", tier="tier1", source=source)
+        for written in (400, 400):
+            write(engine, source, calm(written), first_night=len(taken))
+            taken.clear()
+            nights = trend(engine, "hit_rate@1", tier="tier1", source=source, last=10)["nights"]
     finally:
-        event.remove(engine, "before_cursor_execute", count)
-    assert sum("evaluation_metric" in statement for statement in asked) == 1
-    assert len(asked) <= 3  # and one for the noise floor of its key
+        event.remove(engine, "after_cursor_execute", count)
+    assert len(nights) == 10
+    assert sum(taken) <= 1 + 11 + 10 + HISTORY + 5
+    assert len(taken) == 4  # which line, its newest nights, those of their bands, the noise floor
+
+
+def test_the_bands_are_the_same_however_many_nights_are_shown(engine: Engine) -> None:
+    source = source_name()
+    values = calm(HISTORY + 60, 5)
+    for number in (50, 51, 300):  # nights without a value are passed over, not counted
+        values[number] = None
+    write(engine, source, values[:200])
+    write(engine, source, [0.1] * 3, key="another", first_night=200)
+    write(engine, source, values[200:], first_night=203)
+    many = trend(engine, "hit_rate@1", source=source, last=1_000)
+    few = trend(engine, "hit_rate@1", source=source, last=20)
+    assert (many["more"], few["more"], len(few["nights"])) == (False, True, 20)
+    for one, other in zip(many["nights"][-20:], few["nights"], strict=True):
+        parts = ("smoothed", "band_low", "band_high")
+        assert [one.pop(part) for part in parts] == pytest.approx([other.pop(part) for part in parts], rel=1e-12)
+        assert one == other
