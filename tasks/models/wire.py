@@ -10,6 +10,7 @@ import httpx
 from pydantic import BaseModel, ValidationError
 
 from tasks.models.limits import Kind
+from tasks.models.transport import LONGEST_TEXT
 from tasks.prompts import Form
 
 # Best first; a server that does not know one gets the next.
@@ -147,9 +148,12 @@ def _answer(body: bytes) -> Answer | Trouble:
     if isinstance(content, list):
         content = "".join(part.text or "" for part in content if part.type == "text")
     refused = not content and message.refusal
+    text = (message.refusal if refused else content) or ""
+    if (size := len(text) + len(completion.model or "") + len(choice.finish_reason or "")) > LONGEST_TEXT:
+        return Trouble("call", f"HTTP 200 with a text of {size:,} characters; at most {LONGEST_TEXT:,} are taken", 200)
     logprobs = choice.logprobs.content if choice.logprobs else None
     return Answer(
-        text=_storable(message.refusal if refused else content) or "",
+        text=_storable(text) or "",
         served_model=_storable(completion.model),
         finish_reason="refusal" if refused else _storable(choice.finish_reason),
         tokens_in=usage.prompt_tokens,
@@ -184,6 +188,6 @@ def retry_after_s(header: str | None) -> float | None:
         pass
     try:
         at = parsedate_to_datetime(header)
-    except ValueError:
+        return max(0.0, ((at if at.tzinfo else at.replace(tzinfo=UTC)) - datetime.now(UTC)).total_seconds())
+    except (ValueError, OverflowError):  # a year of eleven digits
         return None
-    return max(0.0, ((at if at.tzinfo else at.replace(tzinfo=UTC)) - datetime.now(UTC)).total_seconds())
