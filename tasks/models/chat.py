@@ -29,7 +29,7 @@ from tasks.models.limits import Breaker, Pace, Patience, Slots
 from tasks.models.offline import Offline
 from tasks.models.prices import Allowed, Budget, allowed, cost_usd, counted, price_of
 from tasks.models.store import CallStore, from_row, row
-from tasks.models.transport import Transport
+from tasks.models.transport import ACCEPTED, Transport
 from tasks.models.wire import Answer, Trouble, blotted, in_format, last_format, read
 from tasks.prompts import Form
 from tasks.settings import Role, Settings
@@ -125,7 +125,7 @@ class Chat:
         self._store = CallStore(engine) if engine else None
         self._mask = partial(mask, key=own_key(), language=settings.language) if settings.mask_calls else None
         self._unsaved = asyncio.Semaphore(max(1, self.role.concurrency // 4))  # replies received and not committed
-        self._headers = httpx.Headers({"content-type": "application/json", "accept": "application/json"})
+        self._headers = httpx.Headers(ACCEPTED | {"content-type": "application/json"})
         if self._secret:
             self._headers["authorization"] = f"Bearer {self._secret}"
         self._transport = Transport(url)
@@ -304,12 +304,11 @@ class Chat:
         timeout_s = min(self.role.timeout_s, self._ends_at - time.monotonic())
         request = httpx.Request("POST", self._url, headers=self._headers, content=content)
         try:
-            async with asyncio.timeout(timeout_s):
-                response = await self._transport.handle_async_request(request)
-        except TimeoutError:
-            if time.monotonic() >= self._ends_at:
-                return Trouble("call", NO_TIME)
-            return Trouble("timeout", f"no reply within {timeout_s:.3g} s")
+            response = await self._transport.exchange(request, timeout_s)
+        except httpx.TimeoutException as error:
+            return Trouble("call", NO_TIME) if time.monotonic() >= self._ends_at else Trouble("timeout", str(error))
+        except httpx.DecodingError as error:
+            return Trouble("fault", str(error))
         except httpx.RequestError as error:
             unsent = isinstance(error, httpx.ConnectError)
             return Trouble("unreachable", blotted(f"{type(error).__name__}: {error}", self._secret), free=unsent)

@@ -10,6 +10,7 @@ import httpx
 from pydantic import BaseModel, ValidationError
 
 from tasks.models.limits import Kind
+from tasks.models.transport import LONGEST_TEXT
 from tasks.prompts import Form
 
 # Best first; a server that does not know one gets the next.
@@ -140,8 +141,13 @@ def _answer(body: bytes) -> Answer | Trouble:
     if isinstance(content, list):
         content = "".join(part.text or "" for part in content if part.type == "text")
     refused = not content and message.refusal
+    text = (message.refusal if refused else content) or ""
+    if len(text) > LONGEST_TEXT:
+        return Trouble(
+            "call", f"HTTP 200 with a text of {len(text):,} characters; at most {LONGEST_TEXT:,} are taken", 200
+        )
     return Answer(
-        text=_storable(message.refusal if refused else content) or "",
+        text=_storable(text) or "",
         served_model=_name(completion.model),
         finish_reason="refusal" if refused else _name(choice.finish_reason),
         tokens_in=_count(usage.get("prompt_tokens")),
@@ -211,6 +217,6 @@ def retry_after_s(header: str | None) -> float | None:
         pass
     try:
         at = parsedate_to_datetime(header)
-    except ValueError:
+        return max(0.0, ((at if at.tzinfo else at.replace(tzinfo=UTC)) - datetime.now(UTC)).total_seconds())
+    except (ValueError, OverflowError):  # a year of eleven digits
         return None
-    return max(0.0, ((at if at.tzinfo else at.replace(tzinfo=UTC)) - datetime.now(UTC)).total_seconds())

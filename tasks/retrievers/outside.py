@@ -6,13 +6,13 @@ import math
 import sys
 import threading
 import time
-import weakref
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
+from reprlib import Repr
 from typing import Any, TypeVar
 
 import httpx
@@ -20,12 +20,17 @@ import jmespath
 
 from db.errors import InputError
 from tasks.models.embedders import Vectors
+from tasks.models.transport import ACCEPTED, LONGEST_TEXT, FromThreads
 from tasks.retrievers.protocol import Ranking
 from tasks.settings import RetrieverService, SystemService, blotted, headers, masked, open_address
 
 Given = TypeVar("Given")
 Found = Sequence[tuple[object, float]]
 Ask = Callable[[str, int], Found]
+SHORT = Repr()
+"""Cuts only what is far longer than the words that are stored, so that no part of a secret is left at their end."""
+SHORT.maxstring = SHORT.maxother = 10_000
+SHORT.maxlist = SHORT.maxtuple = SHORT.maxdict = SHORT.maxset = 1_000
 
 
 class Outside:
@@ -82,22 +87,42 @@ def reason(error: BaseException, secrets: Sequence[str] = ()) -> str:
 
 
 def checked(found: Found, k: int) -> tuple[list[str], list[float]]:
-    """The first k ids and distances, if they are a ranking.
+    """The first k ids and distances, if they are a ranking; what comes after them is not looked at, for it may not end.
 
     Raises:
-        ValueError: these are no pairs, an id comes twice, or the distances do not ascend.
+        ValueError: these are no pairs, an id comes twice, the distances do not ascend, or the ids are too long.
     """
     try:
-        pairs = [(str(chunk), float(distance)) for chunk, distance in found][:k]
-    except (TypeError, ValueError):
-        raise ValueError(f"expected pairs of id and distance, nearest first, not {found}") from None
+        pairs = [(str(chunk), float(distance)) for chunk, distance in islice(found, k)]
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(f"expected pairs of id and distance, nearest first, not {short(found)}") from None
     ids, distances = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+    require_storable(ids, "the ids of the ranking")
     if len(set(ids)) < len(ids):
         raise ValueError(f"id {Counter(ids).most_common(1)[0][0]!r} was returned twice")
     for rank, (near, far) in enumerate(pairwise((-math.inf, *distances))):
         if not near <= far:  # true of NaN too
             raise ValueError(f"distances do not ascend: {near} at rank {rank}, then {far}; return the nearest first")
     return ids, distances
+
+
+def require_storable(texts: Iterable[str], what: str) -> None:
+    """Finds what is too long to be stored with a case.
+
+    Args:
+        texts: counted together.
+        what: they are, for the message.
+
+    Raises:
+        ValueError: they have more than `LONGEST_TEXT` characters.
+    """
+    if (size := sum(map(len, texts))) > LONGEST_TEXT:
+        raise ValueError(f"{what}: {size:,} characters; at most {LONGEST_TEXT:,} are taken. Return less")
+
+
+def short(value: object) -> str:
+    """A value of any size as it is shown in a message: of what has many parts, the first."""
+    return SHORT.repr(value)
 
 
 def from_callable(name: str, setting: str) -> Ask:
@@ -143,9 +168,9 @@ class Service:
             raise InputError(f"{place}__REQUEST: {error}") from None
         sent = headers(service, place)
         self.secrets = tuple(sent.values())
-        limits = httpx.Limits(max_connections=service.concurrency)
-        self._client = httpx.Client(timeout=service.timeout_s, headers=sent, limits=limits)
-        weakref.finalize(self, self._client.close)
+        self._headers, self._timeout_s = httpx.Headers(ACCEPTED), service.timeout_s
+        self._headers.update(sent)
+        self._transport = FromThreads(url)
 
     def reply(self, values: Mapping[str, Any]) -> Any:
         """What it replies, read as JSON.
@@ -155,15 +180,17 @@ class Service:
 
         Raises:
             ValueError: another status than 2xx, or no JSON.
-            httpx.HTTPError: no connection, or it broke.
+            httpx.HTTPError: no connection, or it broke, or the exchange took too long, or the reply is too large.
         """
-        response = self._client.post(self._url, json=filled(self._template, values))
+        request = httpx.Request("POST", self._url, headers=self._headers, json=filled(self._template, values))
+        response = self._transport.exchange(request, self._timeout_s)
+        said = response.content.decode("utf-8", "replace")  # whatever codec the header names
         if not response.is_success:
-            raise ValueError(f"the service answered {response.status_code}: {response.text}")
+            raise ValueError(f"the service answered {response.status_code}: {said}")
         try:
-            return response.json()
-        except ValueError:
-            raise ValueError(f"the reply is no JSON: {response.text}") from None
+            return json.loads(response.content)
+        except (ValueError, RecursionError):
+            raise ValueError(f"the reply is no JSON: {said}") from None
 
 
 @dataclass(frozen=True)

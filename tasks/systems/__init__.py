@@ -12,7 +12,7 @@ from typing import Any, cast
 import jmespath
 
 from db.errors import InputError
-from tasks.retrievers.outside import Service, attempt, from_callable
+from tasks.retrievers.outside import Service, attempt, from_callable, require_storable, short
 from tasks.settings import SystemService
 
 Answer = Mapping[str, Any]
@@ -86,7 +86,7 @@ def checked(found: Answer, elapsed_ms: float) -> Answered:
         elapsed_ms: measured here; the system's own figure comes first.
 
     Raises:
-        ValueError: it is not of that shape; the message says what was found.
+        ValueError: it is not of that shape, or too long; the message says what was found.
     """
     if not isinstance(found, Mapping):
         raise ValueError(f"expected {{'answer', 'urls', 'contexts'}}, got {type(found).__name__}")
@@ -94,13 +94,15 @@ def checked(found: Answer, elapsed_ms: float) -> Answered:
     if answer is None and path == HIDDEN:
         answer = ""
     if not isinstance(answer, str):
-        raise ValueError(f"'answer' is {answer!r}, not a text")
+        raise ValueError(f"'answer' is {short(answer)}, not a text")
     if path is not None and not isinstance(path, str):
-        raise ValueError(f"'path' is {path!r}, not a text")
+        raise ValueError(f"'path' is {short(path)}, not a text")
     if own_ms is not None and not _is_time(own_ms):
-        raise ValueError(f"'latency_ms' is {own_ms!r}, not a number of milliseconds")
+        raise ValueError(f"'latency_ms' is {short(own_ms)}, not a number of milliseconds")
     latency_ms = elapsed_ms if own_ms is None else float(own_ms)
-    return Answered(answer, _texts(found, "urls"), _texts(found, "contexts"), path, latency_ms)
+    urls, contexts = _texts(found, "urls"), _texts(found, "contexts")
+    require_storable((answer, path or "", *(urls or ()), *(contexts or ())), "the answer with its urls and contexts")
+    return Answered(answer, urls, contexts, path, latency_ms)
 
 
 def _is_time(value: Any) -> bool:
@@ -110,7 +112,7 @@ def _is_time(value: Any) -> bool:
 def _texts(found: Answer, name: str) -> list[str] | None:
     value = found.get(name)
     if value is not None and not (isinstance(value, list) and all(isinstance(item, str) for item in value)):
-        raise ValueError(f"{name!r} is {value!r}, not a list of texts")
+        raise ValueError(f"{name!r} is {short(value)}, not a list of texts")
     return value
 
 
