@@ -22,7 +22,7 @@ from sqlalchemy import Engine
 
 from db.calls import spent_usd
 from db.errors import ModelUnavailable
-from tasks.confidential import with_key
+from tasks.confidential import blotted, with_key
 from tasks.dataset.personal import mask, own_key
 from tasks.models.addresses import checked, place_of, remedy
 from tasks.models.calls import Call, Model, Reply, RoleName, body, key, most_tokens
@@ -31,7 +31,7 @@ from tasks.models.offline import Offline
 from tasks.models.prices import Budget, cost_usd, most_usd, price_of
 from tasks.models.store import CallStore, from_row, row
 from tasks.models.transport import Transport
-from tasks.models.wire import Answer, Trouble, blotted, in_format, last_format, read
+from tasks.models.wire import Answer, Trouble, in_format, last_format, read
 from tasks.prompts import Form
 from tasks.settings import Role, Settings
 
@@ -274,7 +274,7 @@ class Chat:
                 return Trouble("call", NO_TIME)
             return Trouble("timeout", f"no reply within {timeout_s:.3g} s")
         except httpx.RequestError as error:
-            return Trouble("unreachable", blotted(f"{type(error).__name__}: {error}", self._secret))
+            return Trouble("unreachable", blotted(f"{type(error).__name__}: {error}", filter(None, [self._secret])))
         return read(response, self._secret)
 
     def _learn(self, outcome: Answer | Trouble, started: float, booked: int) -> None:

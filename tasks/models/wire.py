@@ -9,6 +9,7 @@ from typing import Any, Literal
 import httpx
 from pydantic import BaseModel, ValidationError
 
+from tasks.confidential import SHORTEST_KEY, blotted
 from tasks.models.limits import Kind
 from tasks.prompts import Form
 
@@ -108,15 +109,12 @@ def read(response: httpx.Response, secret: str | None) -> Answer | Trouble:
 
     Args:
         response: with its body read.
-        secret: the key, which some servers repeat in their messages; it is blotted out.
+        secret: the key, which some servers repeat; it is blotted out.
     """
-    body = response.content
-    if secret and len(secret) >= 8:
-        body = body.replace(secret.encode(), b"***")
-    status = response.status_code
+    body, status = response.content, response.status_code
     if status == 200:
-        return _answer(body)
-    reason = blotted(f"HTTP {status}: {_message(body)}", secret)
+        return _answer(body, secret)
+    reason = f"HTTP {status}: {_message(body, secret)}"
     pause_s = retry_after_s(response.headers.get("retry-after"))
     if status == 429:
         return Trouble("busy", reason, status, pause_s)
@@ -129,18 +127,13 @@ def read(response: httpx.Response, secret: str | None) -> Answer | Trouble:
     return Trouble("refused", reason, status)
 
 
-def blotted(text: str, secret: str | None) -> str:
-    """The text without the key."""
-    return text.replace(secret, "***") if secret else text
-
-
-def _answer(body: bytes) -> Answer | Trouble:
+def _answer(body: bytes, secret: str | None) -> Answer | Trouble:
     """Strictly UTF-8, whatever charset the header claims: JSON is nothing else, and mojibake must not be judged."""
     try:
         completion = _Completion.model_validate_json(body)
         choice = completion.choices[0]
     except (ValidationError, IndexError):
-        what = _message(body) if body.strip() else "an empty body"
+        what = _message(body, secret) if body.strip() else "an empty body"
         return Trouble("fault", f"HTTP 200 without a chat completion: {what}", 200)
     message, usage = choice.message, completion.usage or _Usage()
     content = message.content
@@ -149,28 +142,31 @@ def _answer(body: bytes) -> Answer | Trouble:
     refused = not content and message.refusal
     logprobs = choice.logprobs.content if choice.logprobs else None
     return Answer(
-        text=_storable(message.refusal if refused else content) or "",
-        served_model=_storable(completion.model),
-        finish_reason="refusal" if refused else _storable(choice.finish_reason),
+        text=_storable(message.refusal if refused else content, secret) or "",
+        served_model=_storable(completion.model, secret),
+        finish_reason="refusal" if refused else _storable(choice.finish_reason, secret),
         tokens_in=usage.prompt_tokens,
         tokens_out=usage.completion_tokens,
         logprobs=tuple(token.logprob for token in logprobs) if logprobs else None,
     )
 
 
-def _storable(text: str | None) -> str | None:
-    """The text without NUL, which PostgreSQL cannot store."""
-    return text.replace("\0", "\ufffd") if text else text
+def _storable(text: str | None, secret: str | None) -> str | None:
+    """The text without NUL, which PostgreSQL cannot store, and without the key."""
+    if not text:
+        return text
+    return blotted(text.replace("\0", "\ufffd"), [secret] if secret and len(secret) >= SHORTEST_KEY else ())
 
 
-def _message(body: bytes) -> str:
-    """What the server says for itself, in one line of at most 300 characters."""
-    text = body[:4000].decode("utf-8", "replace")
+def _message(body: bytes, secret: str | None) -> str:
+    """What the server says for itself, without the key, in one line of at most 300 characters."""
+    text = body[:100_000].decode("utf-8", "replace")
     try:
         error = json.loads(body).get("error")
         text = str(error.get("message") or error) if isinstance(error, dict) else str(error or text)
     except (ValueError, AttributeError, RecursionError):
         pass
+    text = blotted(text, filter(None, [secret]))  # before it is cut: a part of it would not be found
     return " ".join(text.replace("\0", "\ufffd").split())[:300] or "no message"
 
 

@@ -18,9 +18,10 @@ import httpx
 import jmespath
 
 from db.errors import InputError
+from tasks.confidential import blotted, blotted_within, echoes
 from tasks.models.embedders import Vectors
 from tasks.retrievers.protocol import Ranking
-from tasks.settings import RetrieverService, SystemService, blotted, headers, masked, open_address
+from tasks.settings import RetrieverService, SystemService, headers, masked, open_address
 
 Given = TypeVar("Given")
 Found = Sequence[tuple[object, float]]
@@ -125,7 +126,7 @@ class Service:
         except json.JSONDecodeError as error:
             raise InputError(f"{place}__REQUEST: {error}") from None
         sent = headers(service, place)
-        self.secrets = tuple(sent.values())
+        self.secrets, self.echoes = tuple(sent.values()), echoes(sent)
         limits = httpx.Limits(max_connections=service.concurrency)
         self._client = httpx.Client(timeout=service.timeout_s, headers=sent, limits=limits)
         weakref.finalize(self, self._client.close)
@@ -159,7 +160,7 @@ class Remote:
 
     def __call__(self, question: str, k: int) -> Found:
         """The (id, distance) pairs that it replies; without distances, the order is all there is."""
-        reply = self.service.reply({"$question": question, "$k": k})
+        reply = blotted_within(self.service.reply({"$question": question, "$k": k}), self.service.echoes)
         names, far = self.ids.search(reply), self.distances.search(reply)
         if not isinstance(names, list):
             raise ValueError(
