@@ -136,14 +136,13 @@ def _parts(value: str) -> Iterator[str]:
 
 
 def _encoded(part: str) -> set[str]:
-    """A secret as it is, in JSON, HTML and addresses, and as base64 of any padding."""
+    """A secret as it is, in JSON, HTML and addresses, and as base64 with its padding and without."""
     written = json.dumps(part)[1:-1]
     quoted = {quote(part, safe=""), quote(part), quote_plus(part)}
     quoted |= {re.sub("%..", lambda code: code[0].lower(), one) for one in quoted}
-    codes = (base64.b64encode(part.encode()), base64.urlsafe_b64encode(part.encode()))
-    return {part, written, written.replace("/", "\\/"), html.escape(part), *quoted} | {
-        code.decode().rstrip("=") for code in codes
-    }
+    codes = [code(part.encode()).decode() for code in (base64.b64encode, base64.urlsafe_b64encode)]
+    codes += [code.rstrip("=") for code in codes]
+    return {part, written, written.replace("/", "\\/"), html.escape(part), *quoted, *codes}
 
 
 def keep_logs_clean() -> None:
