@@ -23,8 +23,8 @@ from tasks.settings import settings
 Ways = Mapping[str, Callable[[str], str]]
 TEXTS = (*FREE_TEXTS, "error", "label", "words", "examples", "examples_unserved", "ground_truth_answer")
 """Columns of cases and parts of documents that hold texts of people and models, at any depth."""
-KEPT = 5_000
-"""Texts whose masked form is remembered: a context or a question comes many times."""
+KEPT = 50_000
+"""Texts whose masked form is remembered: the tiers of a report have the same questions, contexts the same chunks."""
 PSEUDONYM = re.compile(
     rf"(\[(?:{'|'.join(word for words in LABELS.values() for word in words.values())}) [0-9a-f]{{6}}\])"
 )

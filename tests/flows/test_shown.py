@@ -17,7 +17,6 @@ from sqlalchemy import Engine
 
 from tasks import shown
 from tests.conftest import CommandLine, here
-from tests.flows.conftest import Command, together
 from tests.judged import texts
 from tests.tasks.conftest import Chaos, http
 
@@ -34,21 +33,26 @@ INSERT INTO question_answer (id, question, answer, confluence_url, score, user_i
      'https://c.example/pages/viewpage.action?pageId=4', 5, {USER}, now() + interval '1 minute');
 UPDATE question_answer SET question = question || ' ' || '{PHONE}' WHERE id < 10;
 """
-NIGHT = """
-import asyncio, json, sys
+NIGHTS = """
+import asyncio, json, os, sys
 from flows.nightly import nightly
 from flows.real_users import real_users
 from tasks.parameters import Nightly, RealUsers
 
-async def night():
-    state = await nightly(Nightly(source="production", tiers=sys.argv[1].split(",")), return_state=True)
-    document = await state.aresult(raise_on_failure=False)
-    if sys.argv[2:]:
-        blind = RealUsers(source="production", retriever=sys.argv[2])
-        document["evaluations"].append(await real_users(blind))
-    return document
+async def night(*tiers, **variables):
+    os.environ.update(variables)
+    state = await nightly(Nightly(source="production", tiers=tiers), return_state=True)
+    for name in variables:
+        del os.environ[name]
+    return await state.aresult(raise_on_failure=False)
 
-print(json.dumps(asyncio.run(night())))
+async def nights():
+    whole = await night("tier3", "real_users", "ux")
+    blind = await real_users(RealUsers(source="production", retriever="blind_retriever:nothing"))
+    broken = await night("tier2", **json.loads(sys.argv[1]))
+    return whole, blind, broken, await night("tier3", YARUS_MASK_SHOWN="false")
+
+print(json.dumps(asyncio.run(nights())))
 """
 PARTS = ("artifacts", "logs", "flow_runs", "task_runs", "events")
 
@@ -92,20 +96,13 @@ def nights(
     began = datetime.now(UTC).isoformat()
     env = prefect_server | {"YARUS_SOURCE_URL": production("shown_production", ROWS)}
     judge = {"YARUS_JUDGE__BASE_URL": echoing.url, "YARUS_JUDGE__MODEL": "echo"}
-    ran = together(
-        yarus,
-        {
-            "whole": Command(("tier1,tier3,real_users,ux", "blind_retriever:nothing"), env, NIGHT),
-            "broken": Command(("tier2",), env | judge, NIGHT),
-            "bare": Command(("tier3",), env | {"YARUS_MASK_SHOWN": "false", "YARUS_SUT_LABEL": "bare"}, NIGHT),
-        },
-    )
-    assert [one.code for one in ran.values()] == [0, 0, 0], ran
-    whole, broken, bare = (json.loads(ran[name].out) for name in ("whole", "broken", "bare"))
+    process = yarus.start(json.dumps(judge), env=env, script=NIGHTS)
+    out, err = process.communicate(timeout=280)
+    assert process.returncode == 0, err
+    whole, blind, broken, bare = json.loads(out)
     assert broken["state"] == "failed" and planted_in(json.dumps(broken)) == [], broken
-    *tiers, blind = whole["evaluations"]
-    evaluations = {one["tier"]: one["evaluation_id"] for one in tiers} | {"blind": blind["evaluation_id"]}
-    evaluations["bare"] = bare["evaluations"][0]["evaluation_id"]
+    evaluations = {one["tier"]: one["evaluation_id"] for one in whole["evaluations"]}
+    evaluations |= {"blind": blind["evaluation_id"], "bare": bare["evaluations"][0]["evaluation_id"]}
 
     def said(kind: str) -> str:
         found, api = [], prefect_server["PREFECT_API_URL"]
