@@ -32,10 +32,12 @@ def compare(a: str, b: str, metrics: tuple[str, ...], slice_name: str | None, fo
     if slice_name is not None:
         found["slices"] = {name: values for name, values in found["slices"].items() if name == slice_name}
         found["small_slices"] = {name: n for name, n in found["small_slices"].items() if name == slice_name}
-    if as_json:
-        click.echo(document(found))
-        return
+    from flows.printing import say_what_stands_there
     from flows.printing_compare import print_comparison
     from tasks.settings import settings
 
-    print_comparison(found, settings().language, slice_name=slice_name)
+    if as_json:
+        click.echo(document(found))
+    else:
+        print_comparison(found, settings().language, slice_name=slice_name)
+    say_what_stands_there(found["b"]["source"])

@@ -16,7 +16,9 @@ def corpus(source: str, evaluation: str | None, points: int | None, limit: int |
     yarus run tier1 --source helpdesk
     yarus corpus --source helpdesk
     """
+    from flows.printing import say_what_stands_there
     from flows.printing_corpus import print_corpus
+    from tasks import shown
     from tasks.connect import database
     from tasks.corpus import POINTS
     from tasks.corpus import corpus as look
@@ -24,7 +26,9 @@ def corpus(source: str, evaluation: str | None, points: int | None, limit: int |
     from tasks.settings import settings
 
     found = look(database(), source, evaluation=evaluation, points=points or POINTS, limit=limit)
+    found = shown.document(found, source)
     if as_json:
         click.echo(document(found))
     else:
         print_corpus(found, settings().language)
+    say_what_stands_there(source)

@@ -58,7 +58,9 @@ def diff(a: str, b: str, as_json: bool) -> None:
     from flows.printing_dataset import print_difference
     from tasks.dataset.freeze import difference
 
-    _tell(difference(a, b), print_difference, as_json=as_json)
+    found = difference(a, b)
+    _tell(found, print_difference, as_json=as_json)
+    _say(found["b"]["source"])
 
 
 @dataset.command()
@@ -139,6 +141,7 @@ def export_annotation(file: Path, source: str, evaluations: tuple[str, ...], lim
     from tasks.dataset.annotation import export
 
     _tell(export(file, source, evaluations, limit=limit), print_exported, as_json=as_json)
+    _say(source, unset=True)
 
 
 @dataset.command("import-annotation")
@@ -176,6 +179,7 @@ def audit(source: str, evaluations: tuple[str, ...], examples: int, as_json: boo
     from tasks.dataset.audit import audit
 
     _tell(audit(source, evaluations, examples=examples), print_audit, as_json=as_json)
+    _say(source, unset=True)
 
 
 def _tell(document: Any, show: Any, *, as_json: bool) -> None:
@@ -187,6 +191,12 @@ def _tell(document: Any, show: Any, *, as_json: bool) -> None:
         click.echo(text(document))
     else:
         show(document, settings().language)
+
+
+def _say(source: str, *, unset: bool = False) -> None:
+    from flows.printing import say_what_stands_there
+
+    say_what_stands_there(source, unset=unset)
 
 
 def _moment(option: str, given: str | None) -> "datetime | None":

@@ -39,6 +39,7 @@ def export(
     if tracking_uri and not is_mlflow:
         raise click.UsageError("--tracking-uri is of --mlflow")
     from db import journal
+    from flows.printing import say_what_stands_there
     from flows.words import WORDS
     from tasks.connect import database
     from tasks.export import export as write
@@ -47,7 +48,8 @@ def export(
     from tasks.settings import settings
 
     engine, words = database(), WORDS[settings().language]
-    done: dict[str, object] = {"evaluation_id": journal.find(engine, evaluation)["id"]}
+    row = journal.find(engine, evaluation)
+    done: dict[str, object] = {"evaluation_id": row["id"]}
     if target is None:
         done |= to_mlflow(engine, evaluation, tracking_uri)
         said = words["logged to mlflow"].format(**done)
@@ -56,3 +58,5 @@ def export(
         done |= {"file": str(target), "rows": n}
         said = words["exported"].format(**done)
     click.echo(document(done) if as_json else said)
+    if target is not None and not metrics:
+        say_what_stands_there(row["source"])

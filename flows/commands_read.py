@@ -17,6 +17,7 @@ def runs(limit: int, as_json: bool) -> None:
     """List evaluations."""
     from db import journal
     from flows.printing import print_runs
+    from tasks import shown
     from tasks.report import as_json as document
 
     rows = journal.listing(_journal(), limit=limit)
@@ -33,7 +34,7 @@ def runs(limit: int, as_json: bool) -> None:
         | {"parquet": row["parquet"] and present(row["parquet"], root), "error": row["error"]}
         for row in rows
     ]
-    click.echo(document(kept))
+    click.echo(document([shown.document(one, one["source"]) for one in kept]))
 
 
 @click.command()
@@ -60,15 +61,20 @@ def show(evaluation: str, as_json: bool) -> None:
 @as_json
 def cases(evaluation: str, where: tuple[str, ...], limit: int, as_json: bool) -> None:
     """Show the cases of an evaluation, for example: yarus cases last --where 'hit_rate@1=0'."""
-    from flows.printing import print_cases
+    from db import journal
+    from flows.printing import print_cases, say_what_stands_there
+    from tasks import shown
     from tasks.report import as_json as document
     from tasks.report import cases_where, finite
 
-    found = cases_where(_journal(), evaluation, where)
+    engine = _journal()
+    found, source = cases_where(engine, evaluation, where), journal.find(engine, evaluation)["source"]
+    first = shown.cases(found.slice(0, limit), source)
     if as_json:
-        click.echo(document(finite(found.slice(0, limit).to_pylist())))
+        click.echo(document(finite(first.to_pylist())))
     else:
-        print_cases(found, limit)
+        print_cases(first, len(found))
+    say_what_stands_there(source)
 
 
 def _journal() -> "Engine":

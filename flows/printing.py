@@ -4,6 +4,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+import click
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -106,11 +107,19 @@ def plain(text: str) -> str:
     return escape("".join(sign if sign in "\n\t" or unicodedata.category(sign)[0] != "C" else "�" for sign in text))
 
 
-def print_cases(cases: "pa.Table", limit: int) -> None:
-    """The first cases, one paragraph each."""
+def say_what_stands_there(source: str, *, unset: bool = False) -> None:
+    """Says on stderr that pseudonyms stand in what was printed, and what decides; see `tasks.shown.has_pseudonyms`."""
+    from tasks.settings import settings
+    from tasks.shown import NOTE, has_pseudonyms
+
+    if has_pseudonyms(source, unset=unset):
+        click.echo(NOTE[settings().language], err=True)
+
+
+def print_cases(cases: "pa.Table", total: int) -> None:
+    """The first cases of so many, one paragraph each."""
     console = _console()
-    shown = cases.slice(0, limit).to_pylist()
-    for case in shown:
+    for case in cases.to_pylist():
         status = case["status"] if case["reason"] is None else f"{case['status']}: {case['reason']}"
         console.print(f"[bold]{plain(case['case_id'])}[/] [dim]{plain(status)}[/]")
         question = " ".join(case["question"].split())
@@ -118,7 +127,7 @@ def print_cases(cases: "pa.Table", limit: int) -> None:
         for name in ("relevant", "retrieved"):
             if case.get(name) is not None:
                 console.print(f"  [dim]{name}[/] {plain(_ids(case[name]))}")
-    console.print(f"{len(shown)} of {len(cases)} cases", style="dim")
+    console.print(f"{len(cases)} of {total} cases", style="dim")
 
 
 def print_load(report: "LoadReport") -> None:

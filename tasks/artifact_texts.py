@@ -11,6 +11,7 @@ from db import journal
 from db.errors import InputError, ResultsUnavailable
 from metrics.table import METRICS, grade_label
 from tasks import files, report
+from tasks import shown as to_people
 from tasks.cases import COLUMNS
 from tasks.compare import compare
 from tasks.guidance import HEADLINES, changed, lead, next_step, says
@@ -126,7 +127,8 @@ def verdict_text(summary: Document, changes: Document, language: str, report_url
     if summary["state"] == "invalid":
         sentences.insert(0, f"**{words['invalid']}**: {summary['error']}.")
     parts = [" ".join(_sentence(text) for text in sentences), f"### {words['worst']}", _worst(summary, words)]
-    return "\n\n".join([*parts, _report(summary["evaluation_id"], report_url, words)])
+    note = [to_people.NOTE[language]] if to_people.has_pseudonyms(summary["source"]) else []
+    return "\n\n".join([*parts, *note, _report(summary["evaluation_id"], report_url, words)])
 
 
 def tier_rows(engine: Engine, night: Document, language: str) -> list[Sequence[str]]:
@@ -204,7 +206,8 @@ def _worst(summary: Document, words: dict[str, str]) -> str:
     worst_first = "ascending" if declared.better == "higher" else "descending"
     best = declared.high if declared.better == "higher" else declared.low
     rows = cases.filter(pc.is_valid(cases[column]))
-    rows = rows.take(pc.sort_indices(rows, sort_keys=[(column, worst_first)])[:WORST]).to_pylist()
+    rows = rows.take(pc.sort_indices(rows, sort_keys=[(column, worst_first)])[:WORST])
+    rows = to_people.cases(rows, summary["source"]).to_pylist()
     found = [
         (
             f"`{re.sub(CODE_ENDS, ' ', row['case_id'])}`",

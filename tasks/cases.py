@@ -41,6 +41,10 @@ STRATA = ("confirmed", "agreement", "contradicted")
 
 TEXTS = pa.list_(pa.string())
 
+FREE_TEXTS: tuple[str, ...] = ("question", "asked", "reason", "reference", "context", "answer", "answers", "judge_raw")
+FREE_TEXTS += ("judge_reasons", "topic", "path", "text")
+"""Columns in which anybody may have written anything, a phone number for example; `group` and `dialog` name users."""
+
 LONG = ("context", "text", "judge_reasons", "logprobs", "answers")
 """Columns of long texts that no metric is computed from."""
 

@@ -18,6 +18,7 @@ from metrics.paired import Compared, compare_numbers
 from metrics.statistics import holm
 from metrics.table import metric
 from metrics.unpaired import compare_independent
+from tasks import shown
 from tasks.compare_cases import Pairs, changed_cases, common, headline, read_cases, require_cases
 from tasks.compare_numbers import numbers
 from tasks.compare_slices import compare_slices
@@ -76,7 +77,7 @@ def compare(engine: Engine, a: str, b: str, *, force: bool = False, only: Sequen
     }
     with threadpool_limits(1):  # threads add up in another order: the same comparison would differ in the last digits
         found = compare_pairs(pairs, after["tier"], declared, only) if paired else compare_sides(sides, declared)
-    return document | found
+    return document | _shown(found, after["source"])
 
 
 def compare_pairs(pairs: Pairs, tier: str, declared: Mapping[str, Metric], only: Sequence[str]) -> Document:
@@ -107,6 +108,16 @@ def compare_sides(sides: Pairs, declared: Mapping[str, Metric]) -> Document:
         "slices": {},
         "small_slices": {},
     }
+
+
+def _shown(found: Document, source: str) -> Document:
+    """The comparison as people may see it: the questions of cases, and the names of slices."""
+    ways = shown.ways(source)
+    slices = {
+        name: {ways.get("group" if name == "group" else "topic", str)(value): said for value, said in values.items()}
+        for name, values in found["slices"].items()
+    }
+    return found | {"cases": shown.document(found["cases"], source), "slices": slices}
 
 
 def _declared(a: RowMapping, b: RowMapping, only: Sequence[str]) -> dict[str, Metric]:

@@ -12,6 +12,7 @@ from tasks.corpus_log import Log
 from tasks.embed import embed
 from tasks.models.embedders import Embedder, Vectors
 from tasks.report import Document
+from tasks.shown import cut
 
 Floats = NDArray[np.float64]
 DIMENSIONS, FITTED, BLOCK, DIGITS = 50, 8_000, 5_000, 4
@@ -93,7 +94,7 @@ def map_of(
             place = row - n
             values = ("chunk", log.corpus.ids[place], log.corpus.texts[place], None, None, int(uses[place]))
         for name, value in zip(columns, values, strict=True):
-            columns[name].append(value if name != "text" else " ".join(str(value).split())[:TEXT])
+            columns[name].append(value if name != "text" else cut(" ".join(str(value).split()), TEXT))
     x, y = (both[kept, axis].round(DIGITS).tolist() for axis in (0, 1))
     shown = float(variance[:2].sum()) if len(variance) else None
     return {"x": x, "y": y, **columns, "n_total": len(both), "explained": shown}

@@ -15,6 +15,7 @@ from metrics.embedding import silhouette
 from tasks.corpus_log import Log, counted
 from tasks.models.offline import COMMON_WORDS, STEM
 from tasks.report import Document
+from tasks.shown import cut, without_personal_data
 
 NUMBERS = (2, 3, 5, 8, 12, 18, 25, 35, 50, 70, 100)
 """Of topics, which are tried."""
@@ -112,7 +113,7 @@ def served(log: Log, vectors: Floats, topics: Codes) -> Document:
     whose page has only to be found.
     """
     texts = [question["question"] for question in log.questions]
-    labels = label_words(texts, topics)
+    labels = label_words([without_personal_data(text) for text in texts], topics)  # a person is no topic
     gains = _gains(log)
     rows = [
         _topic(log, topic, labels.get(topic, []), np.flatnonzero(topics == topic), gains, vectors)
@@ -145,7 +146,7 @@ def _topic(
     unserved = near[gains[near] > 0]
     return {
         "topic": topic,
-        "label": ", ".join(words) or log.questions[near[0]]["question"][:40],
+        "label": ", ".join(words) or cut(log.questions[near[0]]["question"], 40),
         "words": words,
         "n": len(rows),
         "share": len(rows) / len(log.questions),

@@ -10,6 +10,7 @@ from sqlalchemy.engine import RowMapping
 
 from tasks.corpus_log import Log, columns_of
 from tasks.report import Document
+from tasks.shown import cut
 
 SHOWN = 20
 OVER_USED, FEWEST = 3.0, 5
@@ -49,7 +50,7 @@ def utilisation(log: Log, evaluations: list[RowMapping]) -> tuple[Document, Coun
     chunk_uses, page_uses = by_chunk.counts(), by_page.counts()
     texts = dict(zip(log.corpus.ids, log.corpus.texts, strict=True))
     described = [
-        {"id": chunk, "page": log.pages[chunk], "text": " ".join(texts[chunk].split())[:WORDS]}
+        {"id": chunk, "page": log.pages[chunk], "text": cut(" ".join(texts[chunk].split()), WORDS)}
         for chunk in log.corpus.ids
     ]
     document = {

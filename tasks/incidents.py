@@ -19,6 +19,7 @@ from db import journal
 from db.errors import InputError, ResultsUnavailable
 from db.tables import evaluation, nightly_verdict
 from metrics.table import METRICS
+from tasks import shown
 from tasks.compare import compare
 from tasks.connect import database
 from tasks.events import INCIDENT, tell
@@ -231,13 +232,14 @@ def _finished_since(row: RowMapping) -> bool:
 
 def _incident(kind: str | None, nights: list[RowMapping]) -> Document:
     last = nights[0]
-    return {
+    incident = {
         "incident": nights[-1]["evaluation_id"],
         "comparability_key": None if kind == FAILED else kind,
         "nights": len(nights),
         "last": last["evaluation_id"],
         **{name: last[name] for name in ("tier", "source", "verdict", "baseline", "changes", "error")},
     }
+    return dict(shown.document(incident, last["source"]))
 
 
 def _worse(name: str, metric: Document) -> bool:
@@ -261,7 +263,8 @@ def _keep(engine: Engine, evaluation_id: str, judged: Judged) -> bool:
 def _tell(what: str, row: RowMapping, judged: Judged, incident: str) -> None:
     words = TEXTS[settings().language]
     said = "; ".join(words["change"].format(**change) for change in judged.changes)
-    why = "" if judged.verdict in GOOD else words[judged.verdict].format(changes=said, error=row["error"])
+    error = shown.text(row["error"] or "", row["source"])
+    why = "" if judged.verdict in GOOD else words[judged.verdict].format(changes=said, error=error)
     text = words[what].format(tier=row["tier"], source=row["source"], what=why, id=incident)
     log.warning(text)
     first: Document = judged.changes[0] if judged.changes else {}

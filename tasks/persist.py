@@ -16,6 +16,7 @@ from prefect.cache_policies import NO_CACHE
 
 from db import journal
 from db.calls import bought
+from tasks import shown
 from tasks.artifacts import progress, show_results
 from tasks.cases import LONG, declared
 from tasks.connect import database
@@ -70,8 +71,9 @@ async def in_batches(run: Run, steps: Sequence[Step]) -> None:
 async def evaluate_batch(run: Run, batch: int, steps: Sequence[Step]) -> None:
     """Sends one batch of cases through the steps and keeps the result."""
     cases = read_cases(run, batch)
-    for step in steps:
-        cases = await (step(run, cases) if iscoroutinefunction(step) else asyncio.to_thread(step, run, cases))
+    with shown.errors(run.parameters.source):
+        for step in steps:
+            cases = await (step(run, cases) if iscoroutinefunction(step) else asyncio.to_thread(step, run, cases))
     await asyncio.to_thread(keep_batch, run, batch, cases)
 
 

@@ -13,7 +13,7 @@ from sqlalchemy import Engine
 from db import journal
 from db.errors import InputError, unknown
 from metrics.table import METRICS
-from tasks import files
+from tasks import files, shown
 from tasks.cases import SEVERITY, STRATA
 
 Document = dict[str, Any]
@@ -41,7 +41,7 @@ def summary(engine: Engine, evaluation_id: str) -> Document:
         "evaluation_id": row["id"],
         "tier": row["tier"],
         "state": row["state"],
-        "error": row["error"],
+        "error": row["error"] and shown.text(row["error"], row["source"]),
         "parquet": row["parquet"] and files.present(row["parquet"]),
         "comparability_key": row["comparability_key"],
         "source": row["source"],

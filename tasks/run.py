@@ -24,6 +24,7 @@ from db.engine import reaching
 from db.errors import InputError
 from metrics.selftest import self_test
 from metrics.table import Tier
+from tasks import shown
 from tasks.again import as_then
 from tasks.confidential import keep_logs_clean
 from tasks.connect import database
@@ -119,7 +120,7 @@ async def evaluation(tier: Tier, parameters: Parameters, *, flow_run_id: str | N
         state, error = "cancelled", f"stopped; {how}"  # by whatever is no Exception: Ctrl-C, SIGTERM
         _stop_on_sigterm()
         try:
-            with reaching(engine):
+            with shown.errors(run.parameters.source), reaching(engine):
                 yield run
             state = ""
         except Exception as problem:

@@ -1,9 +1,8 @@
 """The configuration, read in one place: environment variables `YARUS_*` and a file `.env`."""
 
-import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -24,8 +23,6 @@ Language = Literal["ru", "en"]
 PREFIX = "YARUS_"
 NOT_REPEATED = "URL|KEY|HEADERS|^YARUS_(RETRIEVER|SUT)$"
 """Settings that may hold a secret: what was given is not repeated."""
-SHORT = 3
-"""Characters; a shorter value is no secret but a word that stands in every text, such as `ru`."""
 
 
 class Role(BaseModel, extra="forbid", allow_inf_nan=False):
@@ -123,6 +120,9 @@ class Settings(BaseSettings):
     budget_usd: float | None = Field(None, gt=0, description="an evaluation stops before it costs more")
     evaluation_timeout_s: float | None = Field(None, gt=0, description="no model is called any more after this time")
     mask_calls: bool = Field(False, description="models get pseudonyms in the place of phones, e-mails, names, ids")
+    mask_shown: bool | None = Field(
+        None, description="people get them too; default: where the source is production, and in sheets for annotators"
+    )
     language: Language = "ru"
     gate_file: Path | None = Field(None, description="every evaluation is judged by this gate when it ends")
     prefect_database_url: SecretStr | None = Field(None, description="PostgreSQL for Prefect; default: SQLite in home")
@@ -285,17 +285,3 @@ def _masked(value: Any) -> Any:
     if isinstance(value, list):
         return [_masked(part) for part in value]
     return masked(value) if isinstance(value, str) else value
-
-
-def blotted(text: str, secrets: Iterable[str]) -> str:
-    """The text without the secrets that we sent, and which some services repeat.
-
-    Args:
-        text: not cut yet, for a part of a secret would not be found.
-        secrets: values of headers; what follows a scheme such as `Bearer` counts alone too.
-    """
-    parts = {part for value in secrets for part in (value, *value.split()[1:]) if len(part) > SHORT}
-    for part in sorted(parts, key=len, reverse=True):
-        for form in (part, json.dumps(part)[1:-1]):
-            text = text.replace(form, "***")
-    return text

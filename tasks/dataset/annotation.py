@@ -23,6 +23,7 @@ from tasks.dataset.reviews import Verdict, apply
 from tasks.dataset.sheets import Cell, Line
 from tasks.labels import Row, graded, reference_of
 from tasks.settings import settings
+from tasks.shown import has_pseudonyms
 
 Document = dict[str, Any]
 LOG = "log"
@@ -154,11 +155,11 @@ def _line(
         "reference": reference_of(row) or "",
         "retrieved": "\n\n".join(_chunks(retrieved or graded(row, "relevant_chunk_ids"), texts)),
     }
-    masked = ("question", "answer", "other_answers", "reference")
-    key = own_key()
-    return [
-        mask(shown[name], key, language) if name in masked else shown.get(name, "") for name in COLUMNS
-    ]  # fmt: skip
+    if has_pseudonyms(where.name, unset=True):
+        key = own_key()
+        texts_of_people = ("question", "answer", "other_answers", "reference")
+        shown |= {name: mask(shown[name], key, language) for name in texts_of_people}
+    return [shown.get(name, "") for name in COLUMNS]
 
 
 def _chunks(ids: Iterable[str], texts: Mapping[str, str]) -> list[str]:

@@ -17,6 +17,7 @@ from tasks.dataset.personal import mask, own_key, pseudonym
 from tasks.labels import Row
 from tasks.prompts import prompts
 from tasks.settings import settings
+from tasks.shown import has_pseudonyms
 
 Document = dict[str, Any]
 NO_RANKINGS = "name evaluations of tier1, tier3 or real_users by --evaluation: their rankings dispute labels"
@@ -46,7 +47,7 @@ def audit(source_name: str, evaluations: Sequence[str] = (), *, examples: int = 
         questions = read_questions(connection, where, all_rows=True)
         corpus = read_corpus(connection, where, vectors=False)
     found = find_all(questions, corpus, rankings, _wording(where))
-    key = own_key()
+    key = own_key() if has_pseudonyms(where.name, unset=True) else None
     document: Document = {"source": where.name, "n_questions": len(questions), "n_chunks": len(corpus.ids)}
     document["evaluations"] = list(rankings)
     for kind in KINDS:
@@ -83,10 +84,11 @@ def find_all(
     }
 
 
-def _finding(places: list[Place] | None, examples: int, key: bytes, language: str) -> Document:
+def _finding(places: list[Place] | None, examples: int, key: bytes | None, language: str) -> Document:
     if places is None:
         return {"count": None, "examples": []}
-    return {"count": len(places), "examples": [_masked(place, key, language) for place in places[:examples]]}
+    shown = places[:examples]
+    return {"count": len(places), "examples": [_masked(place, key, language) for place in shown] if key else shown}
 
 
 def _masked(place: Place, key: bytes, language: str) -> Place:

@@ -8,6 +8,7 @@ from db import case_sets
 from db.case_sets import CaseSet
 from db.errors import InputError
 from db.sources import read_questions, snapshot
+from tasks import shown
 from tasks.connect import database, source
 from tasks.labels import Row, sampled, topic_and_score
 
@@ -77,7 +78,7 @@ def difference(a: str, b: str) -> Document:
     engine = database()
     sets = {"a": case_sets.find(engine, a), "b": case_sets.find(engine, b)}
     changed = case_sets.difference(case_sets.read(engine, a), case_sets.read(engine, b))
-    return {**{key: _document(found) for key, found in sets.items()}, **changed}
+    return {**{key: _document(found) for key, found in sets.items()}, **shown.document(changed, sets["b"].source)}
 
 
 def listing() -> list[Document]:

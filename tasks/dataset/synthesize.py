@@ -20,6 +20,7 @@ from db.errors import InputError
 from db.loading import Row as Loaded
 from db.loading import Rows, fill
 from db.sources import Corpus, Source, loaded, read_corpus, read_questions, snapshot
+from tasks import shown
 from tasks.connect import database, source
 from tasks.dataset.checks import Known
 from tasks.dataset.generator import Pair
@@ -115,7 +116,7 @@ def _keep(parameters: Synthesis, material: Material, made: Made) -> Document:
         "calls": len(made.replies),
         "bought": len(bought),
         "cost_usd": sum(costs) if costs else None,
-        "examples": [_example(plan, pair) for plan, pair in made.accepted[:SHOWN]],
+        "examples": shown.document([_example(*one) for one in made.accepted[:SHOWN]], material.source),
     }
 
 

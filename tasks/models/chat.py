@@ -21,7 +21,7 @@ import httpx
 from sqlalchemy import Engine
 
 from db.errors import ModelUnavailable
-from tasks.confidential import with_key
+from tasks.confidential import blotted, with_key
 from tasks.dataset.personal import mask, own_key
 from tasks.models.addresses import checked, place_of, remedy
 from tasks.models.calls import Call, Model, Reply, RoleName, body, key, most_tokens
@@ -30,7 +30,7 @@ from tasks.models.offline import Offline
 from tasks.models.prices import Allowed, Budget, allowed, cost_usd, counted, price_of
 from tasks.models.store import CallStore, from_row, row
 from tasks.models.transport import ACCEPTED, Transport
-from tasks.models.wire import Answer, Trouble, blotted, in_format, last_format, read
+from tasks.models.wire import Answer, Trouble, in_format, last_format, read
 from tasks.prompts import Form
 from tasks.settings import Role, Settings
 
@@ -311,7 +311,8 @@ class Chat:
             return Trouble("fault", str(error))
         except httpx.RequestError as error:
             unsent = isinstance(error, httpx.ConnectError)
-            return Trouble("unreachable", blotted(f"{type(error).__name__}: {error}", self._secret), free=unsent)
+            words = blotted(f"{type(error).__name__}: {error}", filter(None, [self._secret]))
+            return Trouble("unreachable", words, free=unsent)
         return read(response, self._secret)
 
     def _learn(self, outcome: Answer | Trouble, started: float, booked: int) -> None:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import httpx
 from pydantic import BaseModel, ValidationError
 
+from tasks.confidential import SHORTEST_KEY, blotted
 from tasks.models.limits import Kind
 from tasks.models.transport import LONGEST_TEXT
 from tasks.prompts import Form
@@ -102,15 +103,12 @@ def read(response: httpx.Response, secret: str | None) -> Answer | Trouble:
 
     Args:
         response: with its body read.
-        secret: the key, which some servers repeat in their messages; it is blotted out.
+        secret: the key, which some servers repeat; it is blotted out.
     """
-    body = response.content
-    if secret and len(secret) >= 8:
-        body = body.replace(secret.encode(), b"***")
-    status = response.status_code
+    body, status = response.content, response.status_code
     if status == 200:
-        return _answer(body)
-    reason = blotted(f"HTTP {status}: {_message(body)}", secret)
+        return _answer(body, secret)
+    reason = f"HTTP {status}: {_message(body, secret)}"
     pause_s = retry_after_s(response.headers.get("retry-after"))
     if status == 429:
         return Trouble("busy", reason, status, pause_s, free=True)
@@ -123,18 +121,13 @@ def read(response: httpx.Response, secret: str | None) -> Answer | Trouble:
     return Trouble("refused", reason, status, free=True)
 
 
-def blotted(text: str, secret: str | None) -> str:
-    """The text without the key."""
-    return text.replace(secret, "***") if secret else text
-
-
-def _answer(body: bytes) -> Answer | Trouble:
+def _answer(body: bytes, secret: str | None) -> Answer | Trouble:
     """Strictly UTF-8, whatever charset the header claims: JSON is nothing else, and mojibake must not be judged."""
     try:
         completion = _completion(body)
         choice = completion.choices[0]
     except (ValueError, IndexError, RecursionError):
-        what = _message(body) if body.strip() else "an empty body"
+        what = _message(body, secret) if body.strip() else "an empty body"
         return Trouble("fault", f"HTTP 200 without a chat completion: {what}", 200)
     message, usage = choice.message, completion.usage if isinstance(completion.usage, dict) else {}
     content = message.content
@@ -147,9 +140,9 @@ def _answer(body: bytes) -> Answer | Trouble:
             "call", f"HTTP 200 with a text of {len(text):,} characters; at most {LONGEST_TEXT:,} are taken", 200
         )
     return Answer(
-        text=_storable(text) or "",
-        served_model=_name(completion.model),
-        finish_reason="refusal" if refused else _name(choice.finish_reason),
+        text=_storable(text, secret),
+        served_model=_name(completion.model, secret),
+        finish_reason="refusal" if refused else _name(choice.finish_reason, secret),
         tokens_in=_count(usage.get("prompt_tokens")),
         tokens_out=_count(usage.get("completion_tokens")),
         logprobs=_logprobs(choice.logprobs),
@@ -184,26 +177,28 @@ def _count(value: Any) -> int | None:
     return min(value, 2**63 - 1) if is_count else None
 
 
-def _name(given: Any) -> str | None:
+def _name(given: Any, secret: str | None) -> str | None:
     """A server's word for something, fit to be logged and stored: on one line, not long."""
     if not isinstance(given, str):
         return None
-    return "".join(sign if sign.isprintable() else "\ufffd" for sign in given[:LONGEST_NAME])
+    kept = _storable(given, secret)[:LONGEST_NAME]  # in this order: a part of a key would not be found
+    return "".join(sign if sign.isprintable() else "\ufffd" for sign in kept)
 
 
-def _storable(text: str | None) -> str | None:
-    """The text without NUL, which PostgreSQL cannot store."""
-    return text.replace("\0", "\ufffd") if text else text
+def _storable(text: str, secret: str | None) -> str:
+    """The text without NUL, which PostgreSQL cannot store, and without the key."""
+    return blotted(text.replace("\0", "\ufffd"), [secret] if secret and len(secret) >= SHORTEST_KEY else ())
 
 
-def _message(body: bytes) -> str:
-    """What the server says for itself, in one line of at most 300 characters."""
-    text = body[:4000].decode("utf-8", "replace")
+def _message(body: bytes, secret: str | None) -> str:
+    """What the server says for itself, without the key, in one line of at most 300 characters."""
+    text = body[:100_000].decode("utf-8", "replace")
     try:
         error = json.loads(body).get("error")
         text = str(error.get("message") or error) if isinstance(error, dict) else str(error or text)
     except (ValueError, AttributeError, RecursionError):
         pass
+    text = blotted(text, filter(None, [secret]))  # before it is cut: a part of it would not be found
     return " ".join(text.replace("\0", "\ufffd").split())[:300] or "no message"
 
 

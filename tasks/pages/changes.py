@@ -4,11 +4,13 @@ from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from sqlalchemy import Engine
 
 from db import journal
 from db.errors import InputError, ResultsUnavailable
 from tasks import files
+from tasks import shown as to_people
 from tasks.compare import compare
 from tasks.guidance import HEADLINES
 from tasks.guidance_words import Text
@@ -158,8 +160,10 @@ def _pack(entry: Entry, listed: dict[str, list[str]]) -> str | None:
     after = entry.cases
     if after is None:
         return None
-    before = files.read(entry.comparison["parquet"])
     ids = list(dict.fromkeys(name for names in listed.values() for name in names))
+    before = files.read(entry.comparison["parquet"])
+    before = before.filter(pc.is_in(before["case_id"], pa.array(ids, pa.string())))
+    before = to_people.cases(before, entry.comparison["a"]["source"])
     sides = {"a": _side(before, ids, entry.tier), "b": _side(after, ids, entry.tier)}
     places = {case: place for place, case in enumerate(after["case_id"].to_pylist())}
     kept = after.take(pa.array([places[case] for case in ids], pa.int64()))

@@ -4,7 +4,7 @@ from typing import Any
 
 from sqlalchemy import Engine
 
-from tasks import corpus
+from tasks import corpus, shown
 from tasks.pages import figures
 from tasks.report import Document
 
@@ -16,7 +16,7 @@ LENGTH = 160
 
 def stored(engine: Engine, source: str) -> Document | None:
     """What was last found of a source's corpus, as the template reads it; None where nobody looked."""
-    found = corpus.stored(engine, source)
+    found = shown.document(corpus.stored(engine, source), source)
     if found is None:
         return None
     used = found["utilisation"]

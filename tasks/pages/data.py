@@ -13,6 +13,7 @@ from db.errors import InputError, ResultsUnavailable
 from db.tables import evaluation
 from metrics.table import GRADE_LABELS, METRICS
 from tasks import files
+from tasks import shown as to_people
 from tasks.again import MARKS
 from tasks.cases import MEASURED, SEVERITY
 from tasks.guidance import HEADLINES
@@ -128,9 +129,9 @@ def stand_ins(row: RowMapping) -> bool:
 
 def _cases(row: RowMapping) -> tuple[pa.Table | None, str | None]:
     if row["parquet"] is None:
-        return None, row["error"] or str(row["state"])
+        return None, to_people.text(row["error"] or str(row["state"]), row["source"])
     try:
-        return files.read(row["parquet"]), None
+        return to_people.cases(files.read(row["parquet"]), row["source"]), None
     except (ResultsUnavailable, InputError) as error:
         return None, str(error)[:REASON_LENGTH]
 

@@ -4,6 +4,7 @@ from typing import Any
 
 from sqlalchemy import Engine
 
+from tasks import shown
 from tasks.pages.figures import _figure as framed
 from tasks.pages.over_words import words
 from tasks.report import Document
@@ -26,7 +27,7 @@ def pages(engine: Engine, source: str, figures: Figures) -> list[Document]:
     for key, newest, blocks in (("sweep", sweeps, _sweep), ("robustness", probes, _robustness)):
         documents = [document for document in newest(engine, source=source, limit=5) if document.get("metrics")]
         if documents:
-            found.append(_page(key, blocks(documents[0], figures)))
+            found.append(_page(key, blocks(shown.document(documents[0], source), figures)))
     return found
 
 

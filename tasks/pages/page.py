@@ -12,6 +12,7 @@ from markupsafe import Markup
 from sqlalchemy import Engine
 
 from tasks import guidance
+from tasks import shown as to_people
 from tasks.pages import corpus, words
 from tasks.pages.changes import add_comparisons, changes, comparison, trends
 from tasks.pages.data import Entry, described
@@ -99,6 +100,7 @@ def render(engine: Engine, shown_entries: list[Entry], language: str) -> str:
         trends=histories,
         over=over,
         corpus=described_corpus,
+        pseudonyms=any(to_people.has_pseudonyms(entry.row["source"]) for entry in shown_entries) and to_people.NOTE,
         packs=packs,
         script=script(SCRIPTS),
         data=as_script(

@@ -19,10 +19,11 @@ import httpx
 import jmespath
 
 from db.errors import InputError
+from tasks.confidential import blotted, blotted_within, echoes
 from tasks.models.embedders import Vectors
 from tasks.models.transport import ACCEPTED, LONGEST_TEXT, FromThreads
 from tasks.retrievers.protocol import Ranking
-from tasks.settings import RetrieverService, SystemService, blotted, headers, masked, open_address
+from tasks.settings import RetrieverService, SystemService, headers, masked, open_address
 
 Given = TypeVar("Given")
 Found = Sequence[tuple[object, float]]
@@ -167,7 +168,7 @@ class Service:
         except json.JSONDecodeError as error:
             raise InputError(f"{place}__REQUEST: {error}") from None
         sent = headers(service, place)
-        self.secrets = tuple(sent.values())
+        self.secrets, self.echoes = tuple(sent.values()), echoes(sent)
         self._headers, self._timeout_s = httpx.Headers(ACCEPTED), service.timeout_s
         self._headers.update(sent)
         self._transport = FromThreads(url)
@@ -203,7 +204,7 @@ class Remote:
 
     def __call__(self, question: str, k: int) -> Found:
         """The (id, distance) pairs that it replies; without distances, the order is all there is."""
-        reply = self.service.reply({"$question": question, "$k": k})
+        reply = blotted_within(self.service.reply({"$question": question, "$k": k}), self.service.echoes)
         names, far = self.ids.search(reply), self.distances.search(reply)
         if not isinstance(names, list):
             raise ValueError(

@@ -12,6 +12,7 @@ from typing import Any, cast
 import jmespath
 
 from db.errors import InputError
+from tasks.confidential import blotted_within
 from tasks.retrievers.outside import Service, attempt, from_callable, require_storable, short
 from tasks.settings import SystemService
 
@@ -127,7 +128,7 @@ def _service(url: str, service: SystemService) -> System:
     remote = Service(url, service, place)
 
     def ask(question: str) -> Answer:
-        reply = remote.reply({"$question": question})
+        reply = blotted_within(remote.reply({"$question": question}), remote.echoes)
         return {name: path.search(reply) for name, path in paths.items()}
 
     return System(ask, service.concurrency, remote.secrets)

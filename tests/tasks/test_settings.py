@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from db.errors import InputError
-from tasks.settings import RetrieverService, blotted, headers, masked, settings
+from tasks.confidential import blotted
+from tasks.settings import RetrieverService, headers, masked, settings
 
 SECRET = "s3cret"
 

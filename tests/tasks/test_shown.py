@@ -1,0 +1,100 @@
+"""Pseudonyms in what people are shown: which setting decides, what stays, what a cut text lets through."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tasks import shown
+from tasks.cases import table
+from tasks.dataset.personal import find
+from tasks.shown import _dialog, _group, _masked, cut, without_personal_data
+
+PHONE = "+7 927 123-45-67"
+KEY = b"key"
+
+
+@pytest.mark.parametrize(
+    ("setting", "masked"),
+    [("", ["production"]), ("true", ["production", "mylog"]), ("false", [])],
+)
+def test_the_setting_decides_and_without_it_the_source(
+    at_home: Path, monkeypatch: pytest.MonkeyPatch, setting: str, masked: list[str]
+) -> None:
+    monkeypatch.setenv("YARUS_MASK_SHOWN", setting)
+    assert [source for source in ("production", "mylog") if PHONE not in shown.text(PHONE, source)] == masked
+    assert shown.has_pseudonyms("mylog", unset=True) == (setting != "false")
+
+
+def test_cases_keep_their_types_ids_addresses_and_numbers(at_home: Path) -> None:
+    page = "https://c.example/viewpage.action?pageId=12345678"
+    cases = table(
+        case_id=["production:1234567890", "production:2", "production:3"],
+        question=[f"звоните {PHONE}", None, "?"],
+        answers=[[PHONE, "да"], [], None],
+        judge_raw=[[{"metric": "relevance", "repeat": 0, "reply": f'{{"a": "{PHONE}"}}', "status": "ok"}], None, []],
+        context=[f"{page} {PHONE}", "a\n\nb", None],
+        group=["user 4711", page, None],
+        dialog=["4711@2026-11-20T10:00:00", "chat 4711", None],
+        page=[page] * 3,
+        retrieved=[[page], None, ["1234567890"]],
+        mrr=[1.0, None, 0.5],
+    )  # fmt: skip
+    seen = shown.cases(cases, "production")
+    assert seen.schema == cases.schema
+    rows = seen.to_pylist()
+    assert PHONE not in str(rows) and "4711" not in str(rows)
+    for name in ("case_id", "page", "retrieved", "mrr"):
+        assert seen[name].equals(cases[name]), name
+    assert rows[0]["context"].startswith(f"{page} [телефон ")
+    assert rows[1]["group"] == page and rows[1]["context"] == "a\n\nb"
+    assert [rows[1]["answers"], rows[2]["answers"], rows[2]["judge_raw"]] == [[], None, []]
+    assert shown.cases(cases, "sample") is cases
+
+
+def test_users_and_dialogs_stay_apart_and_together() -> None:
+    users = {_group(f"user {number}", KEY) for number in range(20_000)}
+    assert len(users) == 20_000
+    user = _group("user 4711", KEY).removeprefix("user ")
+    assert _dialog("4711@2026-11-20T10:00:00", KEY) == f"{user}@2026-11-20T10:00:00"
+    assert _dialog("4711", KEY) == user != _dialog("4711", b"another key")
+
+
+@given(st.lists(st.sampled_from([PHONE, "id 1234567", "a@b.ru", "Иванов И. И.", "\n\n", "[номер 123456]", "и"])))
+def test_what_is_masked_is_not_masked_again(parts: list[str]) -> None:
+    once = _masked(" ".join(parts), KEY, "ru")
+    assert _masked(once, KEY, "ru") == once
+
+
+@given(st.integers(0, 60))
+def test_no_cut_lets_half_a_number_through(most: int) -> None:
+    text = f"звоните на {PHONE} или пишите на kto-to@example.ru"
+    short = cut(text, most)
+    assert text.startswith(short) and len(short) <= most
+    assert all(found.text in text and (found.text in short) != (found.start >= len(short)) for found in find(text))
+
+
+def test_a_person_is_no_topic() -> None:
+    assert without_personal_data("Иванов Иван Иванович просит справку") == "  просит справку"
+    assert without_personal_data("без имён") == "без имён"
+
+
+def test_an_error_on_its_way_to_people_has_pseudonyms(at_home: Path) -> None:
+    for source, there in (("production", False), ("sample", True)):
+        with pytest.raises(ValueError, match="звоните") as problem, shown.errors(source):
+            raise ValueError(f"звоните {PHONE}")
+        assert (PHONE in str(problem.value)) is there
+
+
+def test_parts_of_documents_that_are_named_like_texts_are_texts(at_home: Path) -> None:
+    found = {
+        "evaluation_id": "tier1-20261120-030000-4d2f",
+        "error": PHONE,
+        "labels": {"ground_truth_answer": {"before": PHONE, "after": None}},
+        "topics": [{"topic": 1, "examples": [PHONE], "pages": [{"page": "https://c/12345678", "n": 1}]}],
+    }
+    seen = shown.document(found, "production")
+    assert PHONE not in str(seen)
+    assert seen["evaluation_id"] == found["evaluation_id"] and seen["topics"][0]["pages"] == found["topics"][0]["pages"]
+    assert shown.document(found, "sample") is found
