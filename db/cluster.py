@@ -43,8 +43,10 @@ SETTINGS = {
     "jit": "off",  # costs more than it saves on queries of milliseconds
     "wal_level": "minimal",  # no replicas: COPY into a new table is not written twice
     "max_wal_senders": "0",
+    "wal_recycle": "off",  # old segments are removed, not kept with their bytes: what is erased is gone
     "timezone": "UTC",
-    "log_min_error_statement": "panic",  # people's questions stay out of the log
+    "log_min_error_statement": "panic",  # people's questions stay out of the log: neither a statement,
+    "log_error_verbosity": "terse",  # nor the row that broke a rule
     # fsync and synchronous_commit stay on: the journal must be true after a crash.
 }
 

@@ -29,6 +29,7 @@ from pathlib import Path
 from urllib.parse import quote, urlencode
 
 from db import cluster
+from db import home as house
 from db.errors import DatabaseUnavailable, InputError
 
 START_S, STOP_S, KILL_S = 120.0, 30.0, 5.0  # after a crash up to a gigabyte of log is replayed
@@ -126,7 +127,7 @@ os.register_at_fork(after_in_child=_forget_after_fork)
 
 def _join(folder: Path, version: str) -> None:
     """Become a user of the server of `folder`, starting it if needed."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    house.make(folder.parent, folder.parent)
     with _mutex(folder), ExitStack() as undo:
         cluster.make_folder(folder)
         cluster.check_version(folder, version)

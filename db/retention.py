@@ -116,12 +116,13 @@ def analyses_with(engine: Engine, source: str, texts: Collection[str], *, remove
     return _counted(engine, analysis, analysis.c.id.in_(found), remove=remove)
 
 
-def frozen_ids(engine: Engine, source: str, user: str) -> set[str]:
-    """The ids of a user's questions in case sets that were frozen from a source."""
+def frozen_of(engine: Engine, source: str, user: str) -> dict[str, dict[str, Any]]:
+    """A user's questions in case sets that were frozen from a source: id -> the question as it was frozen."""
     of = select(case_set.c.name).where(case_set.c.source == source)
     theirs = case_set_row.c.name.in_(of) & (case_set_row.c.content["user_id"].astext == user)
     with reaching(engine), engine.connect() as connection:
-        return set(connection.scalars(select(case_set_row.c.question_id).where(theirs)))
+        rows = connection.execute(select(case_set_row.c.question_id, case_set_row.c.content).where(theirs))
+        return {row.question_id: row.content for row in rows}
 
 
 def frozen_with(engine: Engine, source: str, question_ids: Collection[str], *, remove: bool) -> int:

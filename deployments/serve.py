@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dotenv import dotenv_values
 
+from db.home import make
 from deployments import pages, server
 from flows.prefect_here import ServerUnavailable, require_compatible
 from tasks.settings import PREFIX, settings
@@ -74,7 +75,8 @@ def serve(*, host: str, port: int, report_port: int, scheduled: bool, ready: Cal
 
 def _prepare(home: Path, host: str, port: int, api: str, reports: str) -> None:
     """Puts into the environment what server, worker and the runs that it starts go by; what the user has set stays."""
-    (home / "prefect").mkdir(parents=True, exist_ok=True)
+    for part in ("prefect", "reports"):
+        make(home / part, home)
     found = settings()
     url = found.prefect_database_url.get_secret_value() if found.prefect_database_url else None
     database = server.database_of(home, url)

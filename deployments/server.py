@@ -16,6 +16,7 @@ from sqlalchemy.engine import make_url
 
 from db.engine import shown
 from db.errors import DatabaseUnavailable, InputError
+from db.home import prefect_database
 from flows.prefect_here import ServerUnavailable
 from tasks.settings import masked
 
@@ -64,7 +65,7 @@ def database_of(home: Path, url: str | None) -> str:
         DatabaseUnavailable: no connection, or it has no extension `pg_trgm` and we may not create it.
     """
     if url is None:
-        return f"sqlite+aiosqlite:///{home.absolute()}/prefect/prefect.db"
+        return f"sqlite+aiosqlite:///{prefect_database(home.absolute())}"
     address = make_url(url)
     _require_trigrams(address.set(drivername="postgresql").render_as_string(hide_password=False), shown(address))
     return address.set(drivername="postgresql+asyncpg").render_as_string(hide_password=False)

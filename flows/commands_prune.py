@@ -1,9 +1,12 @@
 """`yarus prune`: retention, and erasure of one user's questions."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from tasks.erase import Found
 
 AGE = ("older_than", "keep_last", "gates", "with_calls", "everything")
 
@@ -45,10 +48,10 @@ def prune(user: str | None, source: str | None, dry_run: bool, yes: bool, as_jso
     planned = work(dry_run=True)
     if not as_json:
         _say(planned)
-    if dry_run or not _any(planned):
+    if dry_run or (user is None and not _any(planned)):
         _print(planned, as_json=as_json)
         return
-    if not yes:
+    if not yes and _any(planned):
         from flows.words import WORDS
         from tasks.settings import settings
 
@@ -83,28 +86,28 @@ def _of_user(user: str, source: str) -> Any:
     found = find(database(), user, source)
 
     def work(*, dry_run: bool) -> dict[str, Any]:
-        """Prefect's pages first: they are found by what is erased after."""
-        artifacts = _artifacts(found.case_ids, remove=not dry_run)
-        return erase(database(), found, dry_run=dry_run) | {"artifacts": artifacts}
+        """In Prefect first: there it is found by what is erased after."""
+        there = _in_prefect(found, remove=not dry_run)
+        here = erase(database(), found, dry_run=dry_run)
+        return {**here, **there, "beyond": [*there["beyond"], *here["beyond"]]}
 
     return work
 
 
-def _artifacts(case_ids: set[str], *, remove: bool) -> int:
+def _in_prefect(found: "Found", *, remove: bool) -> dict[str, Any]:
     import asyncio
 
-    from flows.prefect_here import prepare_prefect
-    from tasks.erase_artifacts import artifacts_with, is_there
+    from tasks.erase_artifacts import on_another_server
+    from tasks.erase_prefect import in_prefect
 
-    if not (case_ids and is_there()):
-        return 0
-    prepare_prefect()
-    return asyncio.run(artifacts_with(case_ids, remove=remove))
+    artifacts, beyond = (0, []) if found.nothing else asyncio.run(on_another_server(found.case_ids, remove=remove))
+    there = in_prefect(found.looked_for, remove=remove)
+    return {**there, "artifacts": there["artifacts"] + artifacts, "beyond": [*beyond, *there["beyond"]]}
 
 
 def _any(document: dict[str, Any]) -> bool:
     """Whether there is anything to remove."""
-    return any(value for name, value in document.items() if name not in ("user", "source", "kept", "dry_run"))
+    return any(value for name, value in document.items() if name not in ("user", "source", "kept", "beyond", "dry_run"))
 
 
 def _print(document: dict[str, Any], *, as_json: bool) -> None:
@@ -124,10 +127,12 @@ def _say(document: dict[str, Any]) -> None:
     click.echo(words[heading].format(**document))
     for name, value in document.items():
         n = len(value) if isinstance(value, list | dict) else value
-        if name not in ("user", "source", "dry_run", "kept") and n:
+        if name not in ("user", "source", "dry_run", "kept", "beyond") and n:
             click.echo(f"  {words.get(f'{whose} {name}') or words[f'prune {name}']}: {n}")
     for why, n in document.get("kept", {}).items():
         click.echo(f"  {words[f'prune kept {why}']}: {n}")
+    for what in document.get("beyond", ()):
+        click.echo(f"{words['prune beyond']} {what}")
     if document.get("calls") and "user" in document:
         click.echo(words["prune calls of all"])
     if document.get("source") == "production":

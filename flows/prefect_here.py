@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import httpx
 
+from db.home import prefect_database
 from tasks.settings import masked, settings
 
 if TYPE_CHECKING:
@@ -20,9 +21,9 @@ class ServerUnavailable(OSError):
 
 def prepare_prefect() -> None:
     """Keeps Prefect's own database at home, and its words off the screen: what matters is said by us."""
-    folder = settings().home.absolute() / "prefect"
-    folder.mkdir(parents=True, exist_ok=True)
-    os.environ.setdefault("PREFECT_API_DATABASE_CONNECTION_URL", f"sqlite+aiosqlite:///{folder}/prefect.db")
+    home = settings().home.absolute()
+    os.environ.setdefault("PREFECT_API_DATABASE_CONNECTION_URL", f"sqlite+aiosqlite:///{prefect_database(home)}")
+    os.environ.setdefault("PREFECT_LOCAL_STORAGE_PATH", str(home / "prefect" / "storage"))
     os.environ.setdefault("PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS", "180")  # 20 is short on a busy machine
     os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")
     os.environ.setdefault("PREFECT_SERVER_LOGGING_LEVEL", "CRITICAL")

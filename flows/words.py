@@ -91,6 +91,8 @@ RU = {
     "prune case_set_rows": "вопросов в замороженных наборах",
     "prune reports": "страниц отчётов (сделать заново: yarus report)",
     "prune artifacts": "страниц Prefect, где эти вопросы названы",
+    "prune prefect": "событий, записей журнала и значений Prefect",
+    "prune beyond": "Осталось:",
     "prune questions": "вопросов в источнике",
     "prune annotations": "разметок",
     "prune elsewhere": "прогонов не тронуто: их файлы не в YARUS_RESULTS (чужие, если это копия дома; иначе задайте "
@@ -228,6 +230,8 @@ EN = {
     "prune case_set_rows": "questions in frozen case sets",
     "prune reports": "report pages (make them again: yarus report)",
     "prune artifacts": "pages of Prefect that name these questions",
+    "prune prefect": "events, log records and values of Prefect",
+    "prune beyond": "Left:",
     "prune questions": "questions in the source",
     "prune annotations": "annotations",
     "prune elsewhere": "evaluations left alone: their files are not in YARUS_RESULTS (another's, if this home is a "

@@ -4,7 +4,9 @@ import os
 import uuid
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 
+from fsspec.implementations.local import LocalFileSystem
 from sqlalchemy import select, text
 
 from db import tables
@@ -13,19 +15,20 @@ from db.errors import DatabaseUnavailable, InputError
 from db.sources import PRODUCTION, SAMPLE
 from metrics.selftest import self_test
 from tasks.connect import database, source
+from tasks.doctor_home import examine_home
 from tasks.doctor_sources import examine_source
-from tasks.files import store
+from tasks.files import make_folder, store
 from tasks.finding import Finding
 from tasks.models.embedders import embedder
 from tasks.settings import masked, settings
 
 
 def examine() -> list[Finding]:
-    """Checks settings, database, results folder, embedder, metrics, and every source."""
+    """Checks settings, database, who may enter the home, results folder, embedder, metrics, and every source."""
     findings = list(_guarded("settings", _settings))
     if findings[-1].code:  # nothing else can be checked
         return findings
-    for check in (_database, _results, _embedder, _metrics, _sources):
+    for check in (_database, _home, _results, _embedder, _metrics, _sources):
         findings.extend(_guarded(check.__name__.removeprefix("_"), check))
     return findings
 
@@ -67,11 +70,18 @@ def _source(name: str) -> Iterator[Finding]:
     return examine_source(source(name))
 
 
+def _home() -> Iterator[Finding]:
+    return examine_home()
+
+
 def _results() -> Iterator[Finding]:
     root = settings().results_root
     filesystem, folder = store(root)
     probe = f"{folder}/.yarus-{uuid.uuid4().hex}"
-    filesystem.makedirs(folder, exist_ok=True)
+    if isinstance(filesystem, LocalFileSystem):
+        make_folder(Path(folder))
+    else:
+        filesystem.makedirs(folder, exist_ok=True)
     filesystem.pipe_file(probe, b"")
     filesystem.rm_file(probe)
     yield Finding("results", f"{masked(root)} can be written")

@@ -2,8 +2,8 @@
 
 import hashlib
 import shutil
-import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,16 +13,24 @@ import pyarrow.compute as pc
 from sqlalchemy import Engine
 from sqlalchemy.engine import RowMapping
 
-from db import journal, retention
+from db import journal, retention, tables
 from db.errors import InputError, ResultsUnavailable
 from db.sources import Source, read_questions, snapshot
-from tasks import files
+from db.tables import analysis, call, case_set, case_set_row, embedding, evaluation
+from db.wipe import beyond, wipe
+from tasks import erase_files, files
 from tasks.connect import source as source_of
+from tasks.erase_texts import Texts
+from tasks.files import make_folder
 from tasks.prune import in_results, work_folders
 from tasks.run import bury_the_dead
 from tasks.settings import settings
 from tasks.shared_work import clear
 
+WRITTEN = ("question", "answer", "ground_truth_answer")
+"""Columns of the log whose texts may stand elsewhere."""
+WIPED = {table.name for table in (analysis, call, case_set, case_set_row, embedding, evaluation)}
+"""Our tables that rows are deleted from here."""
 EMBEDDED = ("question", "asked", "text", "answer", "reference")
 """Columns of the table of cases whose texts are embedded."""
 
@@ -42,6 +50,16 @@ class Found:
     """Evaluation -> rows of its file that are theirs."""
     evaluations: list[RowMapping] = field(default_factory=list)
     """All of the source."""
+
+    @property
+    def nothing(self) -> bool:
+        """Whether there is nothing of them."""
+        return not (self.question_ids or self.rows)
+
+    @property
+    def looked_for(self) -> Texts:
+        """Their texts, to be found where nobody's row leads to."""
+        return Texts(self.case_ids, self.questions, self.texts - self.questions)
 
     @property
     def case_ids(self) -> set[str]:
@@ -67,9 +85,11 @@ def find(engine: Engine, user: str, name: str) -> Found:
     with snapshot(where) as connection:
         logged = read_questions(connection, where, all_rows=True)
     asked = [row for row in logged if row["user_id"] is not None and str(row["user_id"]) == user]
-    ids = {row["question_id"] for row in asked} | retention.frozen_ids(engine, name, user)
-    texts = {row[column] for row in asked for column in ("question", "answer") if row[column]}
-    found = Found(user, where, set(ids), texts, {row["question"] for row in asked if row["question"]}, {}, rows)
+    frozen = retention.frozen_of(engine, name, user)
+    ids = {row["question_id"] for row in asked} | frozen.keys()
+    said = [*asked, *frozen.values()]
+    texts = {row[column] for row in said for column in WRITTEN if row.get(column)}
+    found = Found(user, where, set(ids), texts, {row["question"] for row in said if row["question"]}, {}, rows)
     for row in rows:
         _search(row, found)
     if found.question_ids > ids:  # what one file knows of the user's ids leads to rows of another
@@ -81,21 +101,24 @@ def find(engine: Engine, user: str, name: str) -> Found:
 def erase(engine: Engine, found: Found, *, dry_run: bool) -> dict[str, Any]:
     """Erases it: the questions themselves last, so that after a kill the same command finds them and goes on.
 
-    Production itself is never written. Metrics stay: they are figures over many.
+    Then the tables are wiped of the bytes that deleted rows leave, also where nothing was found: a command that was
+    killed may have left them. Production itself is never written. Metrics stay: they are figures over many.
 
     Returns:
         `user`, `source`, `evaluations`: id -> rows, and how many `questions`, `annotations`, `case_set_rows`,
         `analyses`, `calls`, `vectors`, `folders`; `reports`: the pages removed; `elsewhere`: evaluation -> its file,
-        which is not in YARUS_RESULTS and keeps the rows (the questions themselves then stay too); `dry_run`.
+        which is not in YARUS_RESULTS and keeps the rows (the questions themselves then stay too); `beyond`: what is
+        left otherwise, in words; `dry_run`.
     """
     name, theirs, remove = found.source.name, set(found.rows), not dry_run
     away = {row["id"]: row["parquet"] for row in found.evaluations if row["id"] in theirs and not in_results(row)}
-    nothing = not (found.question_ids or theirs)
+    nothing, texts = found.nothing, found.looked_for
     paying = set() if nothing else theirs | {row["id"] for row in found.evaluations if row["parquet"] is None}
     hashes = {hashlib.sha256(text.encode("utf-8", "replace")).digest() for text in found.texts}
     places = [] if nothing else [folder for row in found.evaluations for folder in work_folders(row["id"])]
     folders = [folder for folder in places if folder.exists()]
-    reports = list(_reports(theirs))
+    folders += [path for path in ([] if nothing else erase_files.leftovers(found.case_ids)) if path not in folders]
+    reports = [] if nothing else erase_files.pages(texts, theirs)
     document: dict[str, Any] = {
         "user": found.user,
         "source": name,
@@ -109,18 +132,31 @@ def erase(engine: Engine, found: Found, *, dry_run: bool) -> dict[str, Any]:
         "dry_run": dry_run,
     }
     if remove:
-        for folder in folders:
-            shutil.rmtree(folder)
         for row in [] if nothing else found.evaluations:
             clear(row["id"])
-        for path in reports:
-            path.unlink(missing_ok=True)
+            folders += erase_files.halves(_place(row))
+        erase_files.remove([*folders, *reports])
+        erase_files.clean_logs(texts)
         for row in found.evaluations:
             if row["id"] in found.rows and in_results(row):
                 _rewrite(engine, row, found)
     last = set() if away else found.question_ids  # what the rows elsewhere will be found by stays
     document["case_set_rows"] = retention.frozen_with(engine, name, last, remove=remove)
-    return document | retention.questions_of(found.source, last, remove=remove)
+    document |= retention.questions_of(found.source, last, remove=remove)
+    embedded = settings().database_url is None
+    document["beyond"] = [str(path) for path in erase_files.elsewhere(texts)] + ([] if embedded else beyond(engine))
+    if remove:
+        document["beyond"] += _wipe(engine, found.source, embedded=embedded)
+    return document
+
+
+def _wipe(engine: Engine, source: Source, *, embedded: bool) -> list[str]:
+    """Takes the bytes of deleted rows out of our tables, and of the source's; what cannot be wiped, in words."""
+    left = wipe(engine, tables.SCHEMA, sorted(WIPED), embedded=embedded)
+    if source.kind == "loaded":
+        schema = source.tables["question_answer"].schema
+        left += wipe(engine, schema, ("question_answer", tables.ANNOTATION), embedded=embedded)
+    return list(dict.fromkeys(left))
 
 
 def _search(row: RowMapping, found: Found) -> None:
@@ -160,19 +196,28 @@ def _rewrite(engine: Engine, row: RowMapping, found: Found) -> None:
 
     The note counts from the number of cases asked, so that after a kill between the two it is made the same again.
     """
-    with journal.alive(engine, row["id"]), tempfile.TemporaryDirectory(dir=settings().home) as folder:
+    with journal.alive(engine, row["id"]), _working(row["id"]) as folder:
         cases = files.read(row["parquet"])
         left = cases.filter(pc.invert(_mask(cases, found)))
         retention.note_erased(engine, row["id"], (row["n_cases"] or len(cases)) - len(left), found.case_ids)
-        file = Path(folder) / "cases.parquet"
+        file = folder / "cases.parquet"
         files.write_batches([left], file, evaluation_id=row["id"])
         files.publish(file, files.present(row["parquet"]))
 
 
-def _reports(theirs: set[str]) -> Iterator[Path]:
-    """Report pages that tell of one of the evaluations, by name or content; they can be made again."""
-    folder = settings().home.absolute() / "reports"
-    for path in sorted(folder.rglob("*.html")) if theirs and folder.is_dir() else ():
-        text = path.read_text(encoding="utf-8", errors="replace")
-        if any(name in path.name or name in text for name in theirs):
-            yield path
+@contextmanager
+def _working(evaluation_id: str) -> Iterator[Path]:
+    """The working folder of an evaluation while the block lasts; where it is left, any erasure or prune removes it."""
+    folder = work_folders(evaluation_id)[0]
+    make_folder(folder)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder)
+
+
+def _place(row: RowMapping) -> str:
+    """Where the file of an evaluation is, or was to be."""
+    return files.present(
+        row["parquet"] or files.place(settings().results_root, row["tier"], row["id"], row["started_at"])
+    )

@@ -17,6 +17,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from db import journal
 from db.errors import InputError
 from tasks import shown
+from tasks.files import make_folder
 from tasks.report import cases_where, finite, summary
 from tasks.settings import masked
 
@@ -62,7 +63,7 @@ def export(engine: Engine, evaluation_id: str, target: Path, *, metrics: bool = 
         raise InputError(f"{target} is there already; choose another name, or replace it by --overwrite")
     table = metric_rows(engine, evaluation_id) if metrics else cases_where(engine, evaluation_id, ())
     table = shown.cases(table, journal.find(engine, evaluation_id)["source"])
-    target.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(target.parent)
     partial = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         write(table, partial)

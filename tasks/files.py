@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from fsspec import AbstractFileSystem
 from fsspec.implementations.local import LocalFileSystem
 
+from db import home
 from db.errors import InputError, ResultsUnavailable
 from tasks.settings import masked, settings
 
@@ -52,6 +53,11 @@ def write_batches(tables: Iterable[pa.Table], path: Path, *, evaluation_id: str 
         _move(partial, path)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def make_folder(folder: Path) -> None:
+    """Makes a folder if it is not there: private where it lies at home, by the user's umask elsewhere."""
+    home.make(folder, settings().home)
 
 
 def place(root: str, tier: str, evaluation_id: str, started_at: datetime) -> str:
@@ -98,7 +104,7 @@ def publish(path: Path, target: str) -> str:
         filesystem.put_file(str(path), name)
         return target
     final = Path(name)
-    final.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(final.parent)
     partial = final.with_name(f".{final.name}.{os.getpid()}.part")
     try:
         shutil.copyfile(path, partial)

@@ -12,6 +12,7 @@ import pyarrow as pa
 from metrics.table import Tier
 from tasks.again import as_then, first_repeat
 from tasks.connect import database
+from tasks.files import make_folder
 from tasks.generate import configured
 from tasks.judge_judge import CHANGES
 from tasks.load import read_cases
@@ -21,7 +22,7 @@ from tasks.models.calls import Call, RoleName
 from tasks.models.estimate import estimate, missing
 from tasks.parameters import Judge, Parameters, Tier2, Tier3
 from tasks.prompts import prompts
-from tasks.run import Run
+from tasks.run import DRY_RUN, Run
 
 LOADERS = {"tier2": load_ideal, "tier3": load_whole, "judge": load_answered, "judge_pipeline": load_answered}
 """The tiers that call language models, and how they load their cases; the others call none."""
@@ -38,10 +39,10 @@ async def plan(tier: Tier, parameters: Parameters) -> dict[str, Any]:
         tier, cases, and by role: calls, tokens_in, tokens_out, cost_usd, seconds; None where there is no history of the
         model, or no price.
     """
-    run = Run(f"dry-run-{secrets.token_hex(4)}", tier, as_then(database(), parameters)[0])
+    run = Run(f"{DRY_RUN}{secrets.token_hex(4)}", tier, as_then(database(), parameters)[0])
     if tier not in LOADERS:
         return {"tier": tier, "cases": None, "roles": {}}
-    run.work.mkdir(parents=True)
+    make_folder(run.work)
     try:
         run = await LOADERS[tier].fn(run)
         cases = read_cases(run)

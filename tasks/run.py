@@ -28,7 +28,7 @@ from tasks import shown
 from tasks.again import as_then
 from tasks.confidential import keep_logs_clean
 from tasks.connect import database
-from tasks.files import place, remove
+from tasks.files import make_folder, place, remove
 from tasks.gate_rules import policy_set
 from tasks.parameters import TIERS, Embedding, Parameters, Retrieval
 from tasks.settings import masked, settings
@@ -39,6 +39,8 @@ log = logging.getLogger("yarus")
 STEADY: tuple[str, ...] = ("embedder", "embedder_backend", "query_prefix", "passage_prefix", "similarity_embedder")
 STEADY += ("retriever", "retriever_service", "sut", "sut_service", "refusals", "rubrics", "language", "mask_calls")
 STEADY_OF_ROLE = ("base_url", "model", "temperature", "max_tokens", "prompt")
+DRY_RUN = "dry-run-"
+"""What the working folder of an estimate is called, which no evaluation belongs to."""
 TERMINATED_S = 6.0
 """How long after SIGTERM the journal and Prefect's server may take to be told."""
 MEASURING = ("numpy", "scipy", "scikit-learn", "rapidfuzz", "sentence-transformers", "prefect", "pyarrow")
@@ -114,7 +116,7 @@ async def evaluation(tier: Tier, parameters: Parameters, *, flow_run_id: str | N
             journal.reopen(engine, run.id, flow_run_id)
         else:
             journal.open_evaluation(engine, _row(run, flow_run_id))
-        run.work.mkdir(parents=True, exist_ok=True)
+        make_folder(run.work)
         await asyncio.to_thread(fetch, run.id, run.work, batches=True)
         how = f"continue with: yarus run {tier} --resume {run.id}"
         state, error = "cancelled", f"stopped; {how}"  # by whatever is no Exception: Ctrl-C, SIGTERM

@@ -8,7 +8,7 @@ import fnmatch
 from collections.abc import Iterable
 from pathlib import Path
 
-from tasks.files import store
+from tasks.files import make_folder, store
 from tasks.settings import settings
 
 BATCHES = "batch-*.parquet"
@@ -36,7 +36,7 @@ def fetch(evaluation_id: str, folder: Path, *, batches: bool) -> None:
     if root is None:
         return
     filesystem, name = store(root, "YARUS_WORK")
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     for file in _names(root):
         if (folder / file).exists() or (fnmatch.fnmatch(file, BATCHES) and not batches):
             continue

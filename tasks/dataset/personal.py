@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from db.home import make
 from tasks.settings import settings
 
 Kind = Literal["email", "phone", "id", "name"]
@@ -126,7 +127,7 @@ def own_key() -> bytes:
 @cache
 def _key(path: Path) -> bytes:
     if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make(path.parent, path.parent)
         whole = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
         with os.fdopen(os.open(whole, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             file.write(secrets.token_bytes(32))

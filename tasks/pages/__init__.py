@@ -9,6 +9,7 @@ from pathlib import Path
 from sqlalchemy import Engine
 
 from db.errors import InputError
+from tasks.files import make_folder
 from tasks.pages.data import Entry, entries, newest
 from tasks.pages.index import INDEX, NAME, page_name, render_index
 from tasks.pages.page import render
@@ -91,7 +92,7 @@ def write(path: Path, page: str) -> None:
     """
     partial = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}.part")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         partial.write_text(page, encoding="utf-8", errors="replace")
         partial.replace(path)
     except (IsADirectoryError, NotADirectoryError, PermissionError, FileExistsError, FileNotFoundError) as error:
