@@ -47,7 +47,8 @@ def make(folder: Path, home: Path) -> Path:
 def prefect_database(home: Path) -> Path:
     """Where Prefect's SQLite file is; made private before Prefect makes it, and its log takes over the mode."""
     path = make(home / "prefect", home) / "prefect.db"
-    os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
+    with suppress(OSError):  # a folder, for example: who starts the server on it says what is the matter
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
     return path
 
 

@@ -20,7 +20,7 @@ from prefect.exceptions import ObjectNotFound, PrefectHTTPStatusError
 from prefect.settings import PREFECT_API_URL
 
 from db.errors import InputError
-from flows.prefect_here import require_compatible
+from flows.prefect_here import let_in, require_compatible
 from tasks.settings import settings
 
 BLOCK = "yarus-alerts"
@@ -123,6 +123,7 @@ def _require_server() -> None:
             "alerts are sent by a Prefect server that stays: set PREFECT_API_URL to its address, "
             "such as http://127.0.0.1:4200/api of `yarus serve`"
         )
+    let_in()
     require_compatible(url)
 
 

@@ -1,36 +1,24 @@
-"""Prefect's server, which ends with the command that started it, mended in one place.
+"""Prefect's server behind our guard, mended in one place.
 
 With SQLite it begins transactions without a lock and asks for one when it comes to write. If another has written since,
 SQLite refuses at once, whatever the time-out: "database is locked". Asking at the beginning, it waits its turn.
 """
 
-import os
-import signal
-import sys
-import threading
-import time
-
-from fastapi import FastAPI
 from prefect.server.api import server
 from prefect.server.database.configurations import SQLITE_BEGIN_MODE, AioSqliteConfiguration
+from prefect.settings import get_current_settings
 from sqlalchemy import Connection
 
-from deployments.server import STOP_S
+from deployments.guard import Guard
+from tasks.settings import settings
 
 
-def create_app() -> FastAPI:
+def create_app() -> Guard:
     """The application, for uvicorn."""
     AioSqliteConfiguration.begin_sqlite_stmt = _begin  # type: ignore[method-assign,assignment]
-    threading.Thread(target=_end_with_the_command, daemon=True).start()
-    return server.create_app(final=True)
-
-
-def _end_with_the_command() -> None:
-    """Ends the server when the command is gone, even by `kill -9`: its end of the pipe to our input closes then."""
-    sys.stdin.buffer.read()
-    os.kill(os.getpid(), signal.SIGTERM)
-    time.sleep(STOP_S)
-    os.kill(os.getpid(), signal.SIGKILL)  # a browser holds a connection open
+    chosen = get_current_settings().server.api
+    password = chosen.auth_string.get_secret_value() if chosen.auth_string else None
+    return Guard(server.create_app(final=True), chosen.host, settings().serve_names, password)
 
 
 def _begin(configuration: AioSqliteConfiguration, connection: Connection) -> None:

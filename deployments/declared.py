@@ -7,14 +7,13 @@ from typing import Any
 import yaml  # type: ignore[import-untyped]
 from prefect import Flow
 from prefect.client.orchestration import PrefectClient
-from prefect.client.schemas.actions import DeploymentScheduleCreate, WorkPoolCreate
+from prefect.client.schemas.actions import DeploymentScheduleCreate, WorkPoolCreate, WorkPoolUpdate
 from prefect.client.schemas.objects import ConcurrencyOptions
 from prefect.client.schemas.schedules import CronSchedule
 from prefect.exceptions import ObjectAlreadyExists
 from prefect.flows import load_flow_from_entrypoint
 from prefect.utilities.callables import parameter_schema
 from prefect.utilities.templating import apply_values
-from prefect.workers.process import ProcessWorker
 
 FILE = Path(__file__).with_name("prefect.yaml")
 Declared = dict[str, Any]
@@ -44,14 +43,25 @@ async def register(client: PrefectClient, deployments: list[Declared], *, schedu
         deployments: as the file declares them.
         scheduled: whether their schedules are active.
     """
-    for pool in {deployment["work_pool"]["name"] for deployment in deployments}:
+    pools = {deployment["work_pool"]["name"]: deployment["work_pool"]["job_variables"] for deployment in deployments}
+    for pool, variables in pools.items():
+        template = job_template(variables["working_dir"])
         try:
-            template = ProcessWorker.get_default_base_job_template()
             await client.create_work_pool(WorkPoolCreate(name=pool, type="process", base_job_template=template))
-        except ObjectAlreadyExists:
-            pass  # with the settings that its owner has given it
+        except ObjectAlreadyExists:  # its other settings are its owner's
+            await client.update_work_pool(pool, WorkPoolUpdate(base_job_template=template))
     for deployment in deployments:
         await _register(client, deployment, scheduled=scheduled)
+
+
+def job_template(working_dir: str) -> Declared:
+    """What a pool's runs are started by: nothing that a run, or whoever makes one, has a say in.
+
+    Prefect's own template takes a command, an environment and a folder from each run, which is to take a program.
+    An `env` here would be merged with a run's: the variables that ours need, our worker puts in.
+    """
+    nothing = {"type": "object", "properties": {}, "additionalProperties": False}
+    return {"variables": nothing, "job_configuration": {"working_dir": working_dir, "stream_output": True}}
 
 
 async def _register(client: PrefectClient, deployment: Declared, *, scheduled: bool) -> None:
@@ -74,7 +84,7 @@ async def _register(client: PrefectClient, deployment: Declared, *, scheduled: b
         concurrency_limit=limit.get("limit"),
         concurrency_options=ConcurrencyOptions(collision_strategy=strategy) if strategy else None,
         work_pool_name=deployment["work_pool"]["name"],
-        job_variables=deployment["work_pool"].get("job_variables", {}),
+        job_variables={},
         pull_steps=[],
     )
 

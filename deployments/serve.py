@@ -16,7 +16,9 @@ from dotenv import dotenv_values
 
 from db.home import make
 from deployments import pages, server
-from flows.prefect_here import ServerUnavailable, require_compatible
+from flows.prefect_here import let_in, require_compatible
+from tasks import local_server, server_access
+from tasks.local_server import ServerUnavailable
 from tasks.settings import PREFIX, settings
 
 if TYPE_CHECKING:
@@ -52,28 +54,45 @@ def serve(*, host: str, port: int, report_port: int, scheduled: bool, ready: Cal
         ServerUnavailable: a port is taken, or the Prefect server does not answer, is too old, or has ended.
         DatabaseUnavailable: our database or Prefect's cannot be used.
     """
-    given = os.environ.get("PREFECT_API_URL") or dotenv_values(".env").get("PREFECT_API_URL")
+    given = server_access.given("PREFECT_API_URL")
     home = settings().home.absolute()
     server.require_free(host, report_port, "--report-port")
     if not given:
         server.require_free(host, port, "--port")
+    password = server_access.password_for(home, host)
     api = given or f"http://{_reached(host)}:{port}/api"
     reports = f"http://{_seen(host)}:{report_port}"
-    _prepare(home, host, port, api, reports)
+    _prepare(home, host, port, reports)
     if given:
+        let_in()
         require_compatible(given)
+    else:
+        os.environ |= server_access.protection(api, password)
+        server_access.past_proxies(api)
     words = home / "prefect" / "server.log"
-    ui = given.removesuffix("/api") if given else f"http://{_seen(host)}:{port}"
-    with nullcontext() if given else server.running(host, port, words) as process, _stoppable():
+    ui = given.removesuffix("/api") if given else server_access.link(f"http://{_seen(host)}:{port}", password)
+    with _stoppable(), nullcontext() if given else _running(home, host, port, words) as process:
         deployments = _everything_imported()  # while the server starts
         if process:
-            server.wait_until_ready(api, process, words)
-        with pages.served(home / "reports", host, report_port):
-            addresses = Serving(ui, reports, len(deployments), api)
+            local_server.wait_until_ready(api, process, words)
+        with pages.served(home / "reports", host, report_port, password):
+            addresses = Serving(ui, server_access.link(reports, password), len(deployments), api)
             asyncio.run(_work(deployments, process, words, scheduled=scheduled, ready=lambda: ready(addresses)))
 
 
-def _prepare(home: Path, host: str, port: int, api: str, reports: str) -> None:
+@contextmanager
+def _running(home: Path, host: str, port: int, words: Path) -> Iterator["subprocess.Popen[bytes]"]:
+    """The server while the block lasts; other commands of this home find its password meanwhile."""
+    with server.bound(host, port, "--port") as listener:
+        process = local_server.start(listener, words, {})
+    try:
+        with server_access.announced(home, os.environ["PREFECT_API_URL"]):
+            yield process
+    finally:
+        local_server.stop(process)
+
+
+def _prepare(home: Path, host: str, port: int, reports: str) -> None:
     """Puts into the environment what server, worker and the runs that it starts go by; what the user has set stays."""
     for part in ("prefect", "reports"):
         make(home / part, home)
@@ -84,11 +103,10 @@ def _prepare(home: Path, host: str, port: int, api: str, reports: str) -> None:
     for name, value in dotenv_values(".env").items():
         if name.upper().startswith(PREFIX) and value is not None:
             os.environ.setdefault(name.upper(), value)
-    os.environ |= {"PWD": str(Path.cwd()), "YARUS_HOME": str(home), "PREFECT_API_URL": api, "GIT_VERSION": built_from()}
+    os.environ |= {"PWD": str(Path.cwd()), "YARUS_HOME": str(home), "GIT_VERSION": built_from()}
+    os.environ |= {"PREFECT_SERVER_API_HOST": host, "PREFECT_SERVER_API_PORT": str(port)}
     for name, value in {
         "PREFECT_API_DATABASE_CONNECTION_URL": database,
-        "PREFECT_SERVER_API_HOST": host,
-        "PREFECT_SERVER_API_PORT": str(port),
         "PREFECT_UI_API_URL": "/api",  # by whatever name the browser knows this machine
         "PREFECT_LOGGING_SERVER_LEVEL": "WARNING",
         "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "ERROR",

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from abc import ABC
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -12,9 +13,31 @@ from prefect.client.schemas.objects import FlowRun
 from prefect.states import Cancelling
 from prefect.workers.process import ProcessJobConfiguration, ProcessWorker, ProcessWorkerResult
 
+from deployments.declared import declared
+
+
+class Job(ProcessJobConfiguration):
+    """How a run is started: as prefect.yaml says, whatever the server has been told since."""
+
+    def prepare_for_flow_run(self, flow_run: FlowRun, deployment: Any = None, *rest: Any, **named: Any) -> None:
+        """See `ProcessJobConfiguration`.
+
+        Raises:
+            ValueError: the deployment is none of ours, or was changed to do something first.
+        """
+        ours = {found["entrypoint"]: found["work_pool"]["job_variables"] for found in declared()}
+        entrypoint = deployment and deployment.entrypoint
+        if entrypoint not in ours or deployment.pull_steps:
+            raise ValueError(f"{entrypoint!r} is no deployment of prefect.yaml: `yarus serve` runs no other")
+        variables = ours[entrypoint]
+        self.command, self.env, self.working_dir = None, dict(variables["env"]), Path(variables["working_dir"])
+        super().prepare_for_flow_run(flow_run, deployment, *rest, **named)
+
 
 class Worker(ProcessWorker, ABC):  # ABC, though it can be made: otherwise Prefect enters it as a type of worker
     """Knows which flow runs are its own: those are cancelled when it stops, and no other worker's."""
+
+    job_configuration = Job
 
     def __init__(self, work_pool_name: str, **named: Any) -> None:
         super().__init__(work_pool_name, **named)

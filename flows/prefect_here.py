@@ -1,7 +1,8 @@
 """Prefect within a command: where its database is, and its server."""
 
+import atexit
 import os
-import signal
+import socket
 import ssl
 from base64 import b64encode
 from typing import TYPE_CHECKING
@@ -9,35 +10,57 @@ from typing import TYPE_CHECKING
 import httpx
 
 from db.home import prefect_database
+from tasks import local_server, server_access
+from tasks.local_server import SQLITE, ServerUnavailable
 from tasks.settings import masked, settings
 
 if TYPE_CHECKING:
     from prefect.settings import Settings
 
-
-class ServerUnavailable(OSError):
-    """The Prefect server does not answer, or cannot serve us: the message says what to do. Exit code 3."""
+LEAVING_S = 5.0
+"""Longest wait for the server to end after the command that it served."""
 
 
 def prepare_prefect() -> None:
-    """Keeps Prefect's own database at home, and its words off the screen: what matters is said by us."""
+    """Keeps Prefect's own database at home, and its words off the screen: what matters is said by us.
+
+    Where PREFECT_API_URL names the server of this home's `yarus serve`, its password is taken from the home.
+    """
     home = settings().home.absolute()
-    os.environ.setdefault("PREFECT_API_DATABASE_CONNECTION_URL", f"sqlite+aiosqlite:///{prefect_database(home)}")
+    os.environ.setdefault("PREFECT_API_DATABASE_CONNECTION_URL", f"{SQLITE}{prefect_database(home)}")
     os.environ.setdefault("PREFECT_LOCAL_STORAGE_PATH", str(home / "prefect" / "storage"))
-    os.environ.setdefault("PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS", "180")  # 20 is short on a busy machine
     os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")
     os.environ.setdefault("PREFECT_SERVER_LOGGING_LEVEL", "CRITICAL")
+    let_in()
+
+
+def let_in() -> None:
+    """Takes the password of this home's own server from the home, where PREFECT_API_URL names that server."""
+    from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL
+
+    if api := PREFECT_API_URL.value():
+        password = server_access.password_of(settings().home, api) if not PREFECT_API_AUTH_STRING.value() else None
+        _reaching(api, {server_access.OURS: password} if password else {})
+
+
+def _reaching(api: str, variables: dict[str, str]) -> None:
+    """Has Prefect's clients go by these settings, here and in what we start."""
+    from prefect.context import refresh_global_settings_context
+
+    server_access.past_proxies(api)
+    os.environ |= variables
+    refresh_global_settings_context()
 
 
 def start_server() -> None:
-    """Starts the server that Prefect would start by itself, where PREFECT_API_URL names none, to outlive Ctrl-C.
+    """Starts a server where PREFECT_API_URL names none; it ends when this process does, and outlives Ctrl-C.
 
     A terminal sends Ctrl-C to every process of a command, but the server has to hear how the run ended.
 
     Raises:
-        ServerUnavailable: PREFECT_API_URL names one that does not answer or does not go with our Prefect.
+        ServerUnavailable: it cannot start, or PREFECT_API_URL names one that does not answer or does not go with our
+            Prefect.
     """
-    from prefect.server.api.server import SubprocessASGIServer
     from prefect.settings import PREFECT_API_URL, PREFECT_SERVER_ALLOW_EPHEMERAL_MODE
 
     if api := PREFECT_API_URL.value():
@@ -45,11 +68,16 @@ def start_server() -> None:
         return
     if not PREFECT_SERVER_ALLOW_EPHEMERAL_MODE.value():
         return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # which what is started inherits
-    try:
-        SubprocessASGIServer().start()
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    log = settings().home.absolute() / "prefect" / "server.log"
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        api = f"http://127.0.0.1:{listener.getsockname()[1]}/api"
+        variables = server_access.protection(api, server_access.new_password())
+        small = {"PREFECT_UI_ENABLED": "0", "PREFECT__SERVER_EPHEMERAL": "1", "PREFECT_SERVER_API_HOST": "127.0.0.1"}
+        process = local_server.start(listener, log, variables | small)
+    atexit.register(local_server.stop, process, LEAVING_S)
+    _reaching(api, variables)
+    local_server.wait_until_ready(api, process, log)
 
 
 def require_compatible(api: str) -> None:

@@ -127,6 +127,7 @@ class Settings(BaseSettings):
     gate_file: Path | None = Field(None, description="every evaluation is judged by this gate when it ends")
     prefect_database_url: SecretStr | None = Field(None, description="PostgreSQL for Prefect; default: SQLite in home")
     alert_webhook: SecretStr | None = Field(None, description="where `yarus alerts apply` has alerts sent")
+    serve_names: str = Field("", description="further names by which yarus serve is reached, commas between them")
     report_url: str | None = Field(None, description="where the report pages are served; yarus serve sets it")
     min_coverage: float = Field(0.95, ge=0, le=1, description="below this share of measured cases: invalid")
 

@@ -199,9 +199,6 @@ def answers(port: int) -> bool:
 @pytest.fixture(scope="session")
 def prefect_server(home: Path) -> Iterator[dict[str, str]]:
     """A Prefect server for tests of many runs, each of which would start its own; yields the variable that names it."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     folder = home / "prefect-server"
     variables = environment(home) | {
         "PREFECT_HOME": str(folder),
@@ -209,11 +206,14 @@ def prefect_server(home: Path) -> Iterator[dict[str, str]]:
         "DO_NOT_TRACK": "1",
         "PREFECT_LOGGING_SERVER_LEVEL": "CRITICAL",
     }
-    command = [sys.executable, "-m", "uvicorn", "--factory", "deployments.application:create_app"]
-    command += ["--host", "127.0.0.1", "--port", str(port), "--log-level", "critical"]
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    # It ends when its input does; its SQLite waits its turn where Prefect's own answers 503.
-    with subprocess.Popen(command, env=variables, stdin=subprocess.PIPE, cwd=home, **quiet) as server:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port, number = listener.getsockname()[1], listener.fileno()
+        command = [sys.executable, "-m", "deployments.process", str(number)]
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "pass_fds": [number]}
+        # It ends when its input does; its SQLite waits its turn where Prefect's own answers 503.
+        started = subprocess.Popen(command, env=variables, stdin=subprocess.PIPE, cwd=home, **quiet)
+    with started as server:
         try:
             deadline = time.monotonic() + 180  # a busy machine is slow
             while not answers(port):

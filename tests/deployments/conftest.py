@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,25 @@ class Serve:
         )
         self.url = f"http://127.0.0.1:{self.port}"
         self.reports = f"http://127.0.0.1:{self.report_port}"
-        self.client = httpx.Client(base_url=f"{self.url}/api", timeout=60)
+
+    @cached_property
+    def password(self) -> str:
+        """What its links let in by."""
+        return (self.home / "prefect" / "password").read_text(encoding="utf-8")
+
+    @cached_property
+    def client(self) -> httpx.Client:
+        """A client that is let in, as Prefect's own is."""
+        name, _, secret = self.password.partition(":")
+        made = httpx.Client(base_url=f"{self.url}/api", timeout=60, auth=(name, secret))
+        token = made.get("/csrf-token", params={"client": "tests"}).raise_for_status().json()["token"]
+        made.headers.update({"Prefect-Csrf-Token": token, "Prefect-Csrf-Client": "tests"})
+        return made
+
+    def page(self, url: str) -> httpx.Response:
+        """A report page."""
+        name, _, secret = self.password.partition(":")
+        return httpx.get(url, auth=(name, secret), timeout=60)
 
     def said(self, word: str) -> list[str]:
         """What it has printed up to the line with that word."""
@@ -104,6 +123,11 @@ class Serve:
         """All that it has started."""
         return psutil.Process(self.process.pid).children(recursive=True)
 
+    def close(self) -> None:
+        """Closes the client, where there is one."""
+        if "client" in vars(self):
+            self.client.close()
+
     def stop(self) -> str:
         """Stops it as a service manager would; what it said to the end."""
         self.process.terminate()
@@ -139,7 +163,7 @@ def served(own_home: Path) -> Iterator[Serve]:
     finally:
         if serve.process.poll() is None:
             serve.stop()
-        serve.client.close()
+        serve.close()
 
 
 def table_of(artifact: Document) -> list[Document]:

@@ -24,7 +24,7 @@ def port(at_home_for_module: Path, tmp_path_factory: pytest.TempPathFactory) -> 
     (folder / "link.txt").symlink_to(tmp_path / "secret.txt")
     (folder / "out").symlink_to(tmp_path)
     number = free_port()
-    with served(folder, "127.0.0.1", number):
+    with served(folder, "127.0.0.1", number, None):
         yield number
 
 

@@ -13,6 +13,7 @@ from sqlalchemy import Engine, select
 
 from db.tables import evaluation
 from tasks.parameters import FLOWS, TIERS
+from tasks.server_access import link
 from tests.conftest import CommandLine
 from tests.deployments.conftest import PATIENCE_S, Serve, table_of
 
@@ -85,7 +86,7 @@ def test_the_artifacts_say_what_it_came_to(served: Serve, tier1_run: dict[str, A
     [row] = rows_of(journal_of, tier1_run["id"])
     link = re.search(r"\((http://\S+)\)", text)
     assert link is not None
-    page = httpx.get(link[1], timeout=60)
+    page = served.page(link[1])
     assert (page.status_code, row["id"] in page.text) == (200, True)
 
 
@@ -126,7 +127,7 @@ def test_a_night_evaluates_every_tier(served: Serve, night: tuple[dict[str, Any]
         assert f"| {name} |" in text
     report = re.search(r"http://\S+\.html", text)
     assert report is not None
-    assert httpx.get(report[0], timeout=60).status_code == 200
+    assert served.page(report[0]).status_code == 200
 
 
 def test_a_second_night_is_refused_while_one_runs(night: tuple[dict[str, Any], ...]) -> None:
@@ -147,6 +148,8 @@ def test_a_run_from_the_browser(served: Serve, tier1_run: dict[str, Any], tmp_pa
         expect.set_options(timeout=60_000)
         asked: list[str] = []
         page.on("request", lambda request: asked.append(request.url))
+        page.goto(link(served.url, served.password))
+        expect(page).to_have_url(re.compile("/dashboard"))
         page.goto(f"{served.url}/deployments/deployment/{served.deployment('tier1')['id']}/run")
         expect(page.get_by_text("Where the questions come from").first).to_be_visible()
         expect(page.get_by_text("For example: 200").first).to_be_visible()

@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 from db import embedded
-from deployments.server import STOP_S
+from tasks.local_server import STOP_S
 from tests.deployments.conftest import Serve, free_port
 
 
@@ -59,7 +59,7 @@ def serve(own_home: Path, postgresql: str) -> Iterator[Serve]:
         serve.process.kill()
         serve.process.communicate()
         embedded.running(own_home)  # what a killed process has left is stopped by the next user of the home
-        serve.client.close()
+        serve.close()
 
 
 def test_prefects_records_are_kept_in_that_database(serve: Serve, postgresql: str) -> None:
@@ -72,7 +72,7 @@ def test_prefects_records_are_kept_in_that_database(serve: Serve, postgresql: st
 
 
 def test_killed_it_leaves_no_server(serve: Serve) -> None:
-    started = [process for process in serve.processes() if "uvicorn" in " ".join(process.cmdline())]
+    started = [process for process in serve.processes() if "deployments.process" in " ".join(process.cmdline())]
     assert len(started) == 1
     serve.process.kill()
     serve.process.wait()
