@@ -13,6 +13,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, text
 from sqlalchemy.exc import DBAPIError, OperationalError, ProgrammingError
 
 from db.errors import DatabaseUnavailable
+from db.privileged import guard
 
 if TYPE_CHECKING:
     from alembic.config import Config
@@ -64,14 +65,30 @@ def _in_utc(connection: "psycopg.Connection[Any]", record: object) -> None:
 
 @lru_cache
 def read_only(url: str, *, timeout_s: float) -> Engine:
-    """The engine of a production database: every transaction read-only and REPEATABLE READ, long statements ended."""
+    """The engine of a production database: every transaction read-only and REPEATABLE READ, long statements ended.
+
+    A role that rules its server reads no code of others (db/privileged.py).
+    """
     options = f"-c default_transaction_read_only=on -c statement_timeout={int(timeout_s * 1000)}"
-    return create_engine(
+    engine = create_engine(
         url,
         pool_pre_ping=True,
         isolation_level="REPEATABLE READ",
         connect_args={"options": options, "connect_timeout": 10},
     )
+    event.listen(engine, "do_connect", _guarded)
+    return engine
+
+
+def _guarded(dialect: Any, record: object, arguments: Any, options: Any) -> "psycopg.Connection[Any]":
+    """A connection that is guarded before SQLAlchemy asks it anything."""
+    connection: psycopg.Connection[Any] = dialect.connect(*arguments, **options)
+    try:
+        guard(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
 
 
 @contextmanager

@@ -32,7 +32,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.exc import DataError, ProgrammingError
 from sqlalchemy.types import LargeBinary
 
-from db import tables
+from db import privileged, tables
 from db.engine import reaching
 from db.errors import InputError, unknown
 from db.loading import PRODUCTION as PRODUCTION
@@ -96,11 +96,14 @@ def snapshot(source: Source) -> Iterator[Connection]:
 
     Raises:
         DatabaseUnavailable: the database cannot be reached or refuses us.
-        InputError: it cannot do what is asked, because a mapped column is of another kind.
+        InputError: it cannot do what is asked, because a mapped column is of another kind; or what is mapped would run
+            code of others with the rights of a role that rules its server.
     """
     try:
         with reaching(source.engine), source.engine.connect() as connection:
             connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+            if source.kind == "production":
+                privileged.check(connection, source.tables.values(), source.name)
             yield connection
     except (ProgrammingError, DataError) as error:
         raise InputError(

@@ -111,8 +111,8 @@ def _fill(driver: Any, dump: Dump, wanted: dict[Name, str], path: Path, source: 
                     made.add(name)
     except psycopg.Error as error:
         place = f" ({error.diag.context})" if error.diag.context else ""
-        ours = isinstance(error, psycopg.OperationalError) and not (error.sqlstate or "").startswith(TOO_MUCH)
-        raise (DatabaseUnavailable if ours else InputError)(
+        unavailable = isinstance(error, psycopg.OperationalError) and not (error.sqlstate or "").startswith(TOO_MUCH)
+        raise (DatabaseUnavailable if unavailable else InputError)(
             f"{path}: {error.diag.message_primary or error}{place}; nothing was loaded"
         ) from None
 

@@ -13,6 +13,7 @@ from db.engine import read_only
 from db.errors import DatabaseUnavailable, InputError
 from db.sources import Corpus, Source, loaded, read_corpus, read_questions, snapshot
 from db.tables import source_tables
+from tests.dumps import alter
 
 Production = Callable[..., str]
 
@@ -132,7 +133,8 @@ def test_a_view_without_unique_ids_is_refused(production: Production) -> None:
         "CREATE SCHEMA q",
         twice.format("question_answer").replace("twice", "q.twice", 1),
     )
-    source = opened(url, names={"chunk": "twice", "question_answer": "q.twice"})
+    alter(url, "CREATE ROLE twice LOGIN", "GRANT USAGE ON SCHEMA q TO twice", "GRANT SELECT ON twice, q.twice TO twice")
+    source = opened(url.replace("yarus@", "twice@"), names={"chunk": "twice", "question_answer": "q.twice"})
     with pytest.raises(InputError, match=r"id '9' stands 2 times in 'twice'"):
         corpus(source)
     with pytest.raises(InputError, match=r"id '3' stands 2 times in 'q.twice'"):

@@ -1,0 +1,184 @@
+"""Sources that attack who reads them: the owner of the tables, no superuser, lays code in the way of a superuser."""
+
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import psycopg
+import pytest
+from sqlalchemy import Engine
+from sqlalchemy.exc import DBAPIError
+
+from db.engine import read_only
+from db.errors import DatabaseUnavailable, InputError
+from db.importers.postgres import reading
+from db.loading import fill
+from db.sources import Source, read_corpus, read_questions, snapshot
+from db.tables import source_tables
+from tests.dumps import alter
+
+Production = Callable[..., str]
+EVIL = """
+    CREATE FUNCTION program() RETURNS text LANGUAGE plpgsql AS $$ BEGIN
+        EXECUTE 'COPY (SELECT 1) TO PROGRAM ''cat > {marker}'''; RETURN 'x';
+        EXCEPTION WHEN insufficient_privilege THEN RETURN 'x'; END $$;
+    CREATE FUNCTION evil() RETURNS text IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN RETURN public.program(); END $$;
+"""
+ATTACKS = {
+    "view": (
+        "ALTER TABLE chunk RENAME TO c;"
+        "CREATE VIEW chunk AS SELECT id, confluence_url, evil() AS text, embedding FROM c",
+        "chunk in source 'production' is a view",
+    ),
+    "index": ("CREATE INDEX ON chunk ((text || evil()))", "is a table with an index or a partition key that calls"),
+    "operator in an index": (
+        "CREATE FUNCTION o(text, text) RETURNS text IMMUTABLE LANGUAGE sql RETURN evil();"
+        "CREATE OPERATOR public.@@@@ (FUNCTION = o, LEFTARG = text, RIGHTARG = text);"
+        "CREATE INDEX ON chunk ((text || ('a' @@@@ 'b')))",
+        "with an index|could reach operator",
+    ),
+    "statistics": ("CREATE STATISTICS s ON (text || evil()) FROM chunk; ANALYZE chunk", "is a table with statistics"),
+    "partition": (
+        "DROP TABLE chunk; CREATE TABLE chunk (id bigint, confluence_url text, text text, embedding vector) "
+        "PARTITION BY RANGE ((id + length(evil())))",
+        "with an index or a partition key",
+    ),
+    "function": (
+        "CREATE FUNCTION concat(text, text) RETURNS text LANGUAGE sql RETURN evil()",
+        "could reach function public.concat, which another role has made",
+    ),
+    "aggregate's name": (
+        "CREATE FUNCTION count(text) RETURNS text LANGUAGE sql RETURN evil()", "could reach function public.count",
+    ),
+    "cast": (
+        "CREATE TYPE mood AS ENUM ('a'); CREATE FUNCTION c(mood) RETURNS text LANGUAGE sql RETURN evil();"
+        "CREATE CAST (mood AS text) WITH FUNCTION c(mood) AS IMPLICIT; ALTER TABLE chunk ADD m mood DEFAULT 'a';"
+        "ALTER TABLE chunk DROP text; ALTER TABLE chunk RENAME m TO text",
+        "in a database with a cast of another role",
+    ),
+    "path": (
+        "CREATE SCHEMA e; CREATE FUNCTION e.current_schema() RETURNS name LANGUAGE sql RETURN evil()::name;"
+        "ALTER DATABASE {database} SET search_path = e, public, pg_catalog",
+        "could reach",
+    ),
+    "foreign": (
+        "CREATE TABLE p (LIKE chunk) PARTITION BY LIST (id); DROP TABLE chunk; ALTER TABLE p RENAME TO chunk;"
+        "CREATE FOREIGN TABLE f PARTITION OF chunk DEFAULT SERVER {database}_s",
+        "is a foreign table as a part of it",
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture
+def marker() -> Iterator[Path]:
+    """A file that an attack makes; anybody may make it."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o777)
+        yield Path(folder, "was_here")
+
+
+def hostile(production: Production, name: str, *statements: str) -> str:
+    """A database that belongs to an ordinary role, which has run these statements."""
+    url = production(name)
+    with suppress(psycopg.errors.DuplicateObject):
+        alter(url, "CREATE ROLE villain LOGIN", "CREATE ROLE harmless LOGIN")
+    alter(url, f"ALTER DATABASE {name} OWNER TO villain", "GRANT ALL ON SCHEMA public TO villain",
+          "ALTER TABLE chunk OWNER TO villain", "ALTER TABLE question_answer OWNER TO villain",
+          f"CREATE FOREIGN DATA WRAPPER w; CREATE SERVER {name}_s FOREIGN DATA WRAPPER w",
+          f"GRANT USAGE ON FOREIGN SERVER {name}_s TO villain")  # fmt: skip
+    alter(url.replace("yarus@", "villain@"), *statements)
+    alter(url, "GRANT SELECT ON ALL TABLES IN SCHEMA public TO harmless")
+    return url
+
+
+def read(url: str, engine: Engine, name: str) -> None:
+    """Everything that is read of a source: for an evaluation, and to copy it."""
+    there = read_only.__wrapped__(url, timeout_s=20)
+    source = Source("production", "production", "ru", there, source_tables(None))
+    try:
+        with snapshot(source) as connection:
+            read_questions(connection, source)
+            read_corpus(connection, source, vectors=False)
+        with reading(source) as rows:
+            fill(engine, name, rows, language="ru", origin="test")
+    finally:
+        there.dispose()
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_a_superuser_runs_no_code_of_others(engine: Engine, production: Production, marker: Path, attack: str) -> None:
+    name = f"hostile_{list(ATTACKS).index(attack)}"
+    statements, message = ATTACKS[attack]
+    url = hostile(production, name, EVIL.format(marker=marker), statements.format(database=name))
+    marker.unlink(missing_ok=True)
+    with pytest.raises(
+        InputError, match=rf"the role is yarus, a superuser.*{message}.*CREATE ROLE yarus_reader"
+    ) as told:
+        read(url, engine, name)
+    assert not marker.exists(), told.value
+    with suppress(InputError, DatabaseUnavailable, DBAPIError):
+        read(url.replace("yarus@", "harmless@"), engine, name)
+    assert not marker.exists()
+
+
+@pytest.mark.parametrize("attack", ["view", "index"])
+def test_these_are_attacks(engine: Engine, production: Production, marker: Path, attack: str) -> None:
+    """Without the guard the code runs; in an index even where nobody asks for it."""
+    url = hostile(production, f"armed_{attack}", EVIL.format(marker=marker), ATTACKS[attack][0])
+    alter(url, "BEGIN READ ONLY; SELECT text FROM chunk; ROLLBACK")
+    assert marker.exists()
+
+
+def test_a_role_that_may_run_programs_is_as_dangerous(engine: Engine, production: Production, marker: Path) -> None:
+    """And is no superuser: policies of rows hold for it, and run."""
+    url = hostile(
+        production,
+        "programs",
+        EVIL.format(marker=marker),
+        "ALTER TABLE chunk ENABLE ROW LEVEL SECURITY",
+        "CREATE POLICY p ON chunk USING (evil() = 'x')",
+    )
+    alter(
+        url,
+        "CREATE ROLE runner LOGIN IN ROLE pg_execute_server_program",
+        "GRANT SELECT ON ALL TABLES IN SCHEMA public TO runner",
+        "CREATE ROLE disguised LOGIN SUPERUSER",
+        "ALTER ROLE disguised SET role = harmless",
+    )
+    with pytest.raises(DatabaseUnavailable, match="would be affected by row-level security policy"):
+        read(url.replace("yarus@", "runner@"), engine, "programs")
+    villain = url.replace("yarus@", "villain@")
+    alter(villain, "ALTER TABLE chunk RENAME TO c", "CREATE VIEW chunk AS SELECT * FROM c")
+    with pytest.raises(InputError, match="the role is runner, a member of pg_execute_server_program, and chunk in"):
+        read(url.replace("yarus@", "runner@"), engine, "programs")
+    with pytest.raises(InputError, match="the role is disguised, a superuser, and chunk in"):
+        read(url.replace("yarus@", "disguised@"), engine, "programs")
+    assert not marker.exists()
+
+
+def test_the_server_itself_refuses_a_view_that_is_made_in_between(engine: Engine, production: Production) -> None:
+    url = hostile(production, "between")
+    there = read_only.__wrapped__(url, timeout_s=20)
+    with there.connect() as connection:
+        alter(url.replace("yarus@", "villain@"), "CREATE VIEW late AS SELECT 1")
+        with pytest.raises(DBAPIError, match="access to non-system view"):
+            connection.exec_driver_sql("SELECT * FROM late")
+    there.dispose()
+
+
+def test_harmless_databases_are_read_by_a_superuser(engine: Engine, production: Production) -> None:
+    """Code of its own, or of others where nobody passes; a table with partitions; a materialized view."""
+    url = hostile(
+        production, "harmless",
+        "CREATE FUNCTION later(text) RETURNS text IMMUTABLE LANGUAGE sql RETURN 'x'",
+        "ALTER TABLE chunk ADD extra text DEFAULT later('y')",
+        "CREATE TABLE p (LIKE question_answer) PARTITION BY LIST (id); CREATE TABLE p1 PARTITION OF p DEFAULT;"
+        "INSERT INTO p SELECT * FROM question_answer",
+        "DROP TABLE question_answer; ALTER TABLE p RENAME TO question_answer",
+    )  # fmt: skip
+    alter(url, "CREATE FUNCTION round(double precision, integer) RETURNS numeric LANGUAGE sql RETURN 1",
+          "CREATE FUNCTION plain(text) RETURNS text IMMUTABLE LANGUAGE sql RETURN 'x'",
+          "CREATE INDEX ON chunk (plain(text))", "ALTER TABLE chunk RENAME TO c",
+          "CREATE MATERIALIZED VIEW chunk AS SELECT * FROM c")  # fmt: skip
+    read(url, engine, "harmless")
