@@ -160,14 +160,12 @@ def test_a_name_that_was_lead_to_this_machine_gets_nothing(
     logged_in: BrowserContext, served: Serve, tmp_path: Path
 ) -> None:
     before = runs(served)
-    kittens = f"http://{NAME}:{served.port}/kittens"
-    logged_in.route(kittens, lambda route: route.fulfill(body="<!doctype html>", content_type="text/html"))
+    kittens = f"http://{NAME}:{served.port}/kittens"  # our refusal, which has the origin that the attacker's page has
     found = attacked(logged_in, served, kittens, host=NAME, marker=tmp_path / "marker")
     assert found.pop("events") == "unheard"
     assert found.pop("reports") == "unreadable"  # another port is another origin
     assert all(said.startswith("403 ") and "YARUS_SERVE_NAMES" in said for said in found.values()), found
     reports = f"http://{NAME}:{served.report_port}/kittens"
-    logged_in.route(reports, lambda route: route.fulfill(body="<!doctype html>", content_type="text/html"))
     found = attacked(logged_in, served, reports, host=NAME, marker=tmp_path / "marker")
     assert found["reports"].startswith("403 ")
     assert runs(served) == before
