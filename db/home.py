@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from db.errors import InputError
+
 DATABASE = "prefect/prefect.db"
 """Prefect's SQLite file. It holds Secret blocks beside the key that they are encrypted with."""
 PARTS = ("postgres", "postgres.lock", "prefect", "reports", "results", "work", "pseudonyms.key")
@@ -17,6 +19,8 @@ PARTS = ("postgres", "postgres.lock", "prefect", "reports", "results", "work", "
 SECRET = (DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm")
 """What within a part is closed by itself too."""
 OTHERS = 0o077
+LONGEST = 480
+"""Bytes of a home's path: SQLite takes about 512 for the name of a file and of its log."""
 
 
 def make(folder: Path, home: Path) -> Path:
@@ -45,7 +49,17 @@ def make(folder: Path, home: Path) -> Path:
 
 
 def prefect_database(home: Path) -> Path:
-    """Where Prefect's SQLite file is; made private before Prefect makes it, and its log takes over the mode."""
+    """Where Prefect's SQLite file is; made private before Prefect makes it, and its log takes over the mode.
+
+    Raises:
+        InputError: no SQLite file of Prefect's can be there.
+    """
+    if "?" in str(home):
+        raise InputError(
+            f"YARUS_HOME={home}: Prefect takes what follows the ? for options; choose a folder without one"
+        )
+    if len(os.fsencode(home)) > LONGEST:
+        raise InputError(f"YARUS_HOME={home}: SQLite opens no file with so long a path; {LONGEST} bytes are the most")
     path = make(home / "prefect", home) / "prefect.db"
     with suppress(OSError):  # a folder, for example: who starts the server on it says what is the matter
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))

@@ -1,6 +1,6 @@
 """What may be removed from our own tables: old evaluations and stores, and everything of one user."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -108,12 +108,21 @@ def vectors_of(engine: Engine, hashes: Collection[bytes], *, remove: bool) -> in
     return _counted(engine, embedding, embedding.c.text_hash.in_(hashes), remove=remove)
 
 
-def analyses_with(engine: Engine, source: str, texts: Collection[str], *, remove: bool) -> int:
-    """How many documents of analyses of a source have one of the texts in them."""
+def analyses_with(engine: Engine, source: str, told: Callable[[str], bool], *, remove: bool) -> int:
+    """How many analyses of a source have a text in their documents of which that is told."""
     with reaching(engine), engine.connect() as connection:
         rows = connection.execute(select(analysis.c.id, analysis.c.document).where(analysis.c.source == source)).all()
-    found = [row.id for row in rows if any(text in said for said in _strings(row.document) for text in texts)]
+    found = [row.id for row in rows if any(map(told, _strings(row.document)))]
     return _counted(engine, analysis, analysis.c.id.in_(found), remove=remove)
+
+
+def clear_errors(engine: Engine, source: str, told: Callable[[str], bool]) -> None:
+    """Takes away why evaluations of a source failed, where that is told of the reason: it may repeat a question."""
+    this = (evaluation.c.source == source) & evaluation.c.error.is_not(None)
+    with reaching(engine), engine.begin() as connection:
+        for row in connection.execute(select(evaluation.c.id, evaluation.c.error).where(this)).all():
+            if told(row.error):
+                connection.execute(update(evaluation).where(evaluation.c.id == row.id).values(error="erased"))
 
 
 def frozen_of(engine: Engine, source: str, user: str) -> dict[str, dict[str, Any]]:

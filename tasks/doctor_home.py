@@ -22,6 +22,9 @@ SECRETS = re.compile(r"KEY|HEADERS|PASSWORD|TOKEN|SECRET|WEBHOOK|AUTH|_URL", re.
 def examine_home() -> Iterator[Finding]:
     """Looks at modes and owners; what is wrong is named with the command that mends it, and hinders nothing."""
     home = settings().home.absolute()
+    if not home.is_dir():
+        yield Finding("home", f"{home} is not there yet; it is made when it is first needed")
+        return
     found = [*_open(home), *_owner(home), *_links(home)]
     yield from found or [Finding("home", f"{home} is closed to other accounts")]
     yield from _results(home)

@@ -125,7 +125,7 @@ def erase(engine: Engine, found: Found, *, dry_run: bool) -> dict[str, Any]:
         "evaluations": found.rows,
         "calls": 0 if nothing else retention.calls_of(engine, paying, remove=remove),
         "vectors": retention.vectors_of(engine, hashes, remove=remove),
-        "analyses": retention.analyses_with(engine, name, found.questions, remove=remove),
+        "analyses": retention.analyses_with(engine, name, texts.are_in, remove=remove),
         "folders": len(folders),
         "reports": [str(path) for path in reports],
         "elsewhere": away,
@@ -137,6 +137,7 @@ def erase(engine: Engine, found: Found, *, dry_run: bool) -> dict[str, Any]:
             folders += erase_files.halves(_place(row))
         erase_files.remove([*folders, *reports])
         erase_files.clean_logs(texts)
+        retention.clear_errors(engine, name, texts.are_in)
         for row in found.evaluations:
             if row["id"] in found.rows and in_results(row):
                 _rewrite(engine, row, found)

@@ -93,6 +93,7 @@ def kept(place: Path, apart: Engine) -> dict[str, Document]:
     with apart.begin() as connection:
         dead = {"id": work.name, "tier": "tier1", "state": "failed", "source": "logged", "parameters": {}}
         dead |= {"started_at": found["tier0"]["started_at"], "settings": {}, "versions": {}}
+        dead["error"] = f"ValueError: {rows[2]['question']}; continue with: …"
         connection.execute(insert(evaluation).values(dead))
     (place / "reports").mkdir()
     (place / "reports" / "night.html").write_text(f"<h1>{found['tier0']['evaluation_id']}</h1>{MARK}")

@@ -16,14 +16,22 @@ import pytest
 from tests.conftest import CommandLine
 from tests.judged import passages, question
 
+pytestmark = pytest.mark.timeout(900)  # it starts a real server, which takes long on a busy machine
 MARK = "Несмываемая тайна"
 ESCAPED = re.compile(rb"\\+u([0-9a-fA-F]{4})")
 USER = "4711"
 ERASE = ("prune", "--user", USER, "--source", "logged", "--yes", "--json")
 
-# A flow that says a text wherever Prefect keeps one: parameters, names, log, state, result, event, artifact.
-TALKS = """
+# In one process, which starts one server: a source, an evaluation, and a flow that says a text wherever Prefect keeps
+# one: parameters, names, log, state, result, event, artifact.
+FILLS = """
 import sys
+from flows.__main__ import exit_code
+said, chunks, questions = sys.argv[1:]
+for kind, file in (("chunks", chunks), ("questions", questions)):
+    assert exit_code(["load", "table", file, "--into", "logged", "--kind", kind]) == 0
+assert exit_code(["dataset", "freeze", "frozen", "--source", "logged"]) == 0
+assert exit_code(["run", "tier1", "--source", "logged"]) == 0
 from flows.prefect_here import prepare_prefect
 prepare_prefect()
 from prefect import flow, get_run_logger, task
@@ -38,12 +46,12 @@ def repeat(said):
 def talks(said, deep):
     get_run_logger().warning("heard %s", said)
     create_table_artifact([{"question": said}], key="apart", description=said)
-    create_markdown_artifact(said[:30].replace("!", "\\\\!"), key="cut")
+    create_markdown_artifact((said[:45] + "…").replace("-", "\\\\-"), key="cut")
     emit_event("yarus.test", resource={"prefect.resource.id": said}, payload={"a": [said]})
     repeat(said)
     raise ValueError(said)
 
-talks(sys.argv[1], deep={"a": [sys.argv[1], 1]}, return_state=True)
+talks(said, deep={"a": [said, 1]}, return_state=True)
 """
 
 
@@ -77,46 +85,44 @@ def left(home: Path) -> list[str]:
 
 @pytest.fixture(scope="module")
 def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A home, at rest, in which everything that keeps a text has kept one."""
+    """A home at rest, moved aside, in which everything that keeps a text has kept one."""
     home = tmp_path_factory.mktemp("bytes") / "дом"
     rows = [question(i, user_id=USER if i == 2 else "1") for i in range(30)]
     rows[2] |= {
-        "question": f"{MARK}: где её отмыть?!",
+        "question": f"{MARK}: где её отмыть, чем и за сколько дней, не подскажете?!",
         "relevant_chunk_ids": ["c9"],
         "answer": f"{MARK}, нигде её не отмыть",
     }
     rows[2] |= {"ground_truth_answer": f"{MARK} и её верный ответ"}
-    yarus = CommandLine(home)
     home.mkdir()
-    for kind, given in (("chunks", passages(10)), ("questions", rows)):
-        file = home.parent / f"{kind}.jsonl"
-        file.write_text("\n".join(json.dumps(row) for row in given), encoding="utf-8")
-        yarus("load", "table", str(file), "--into", "logged", "--kind", kind)
-    run = yarus("run", "tier1", "--source", "logged", "--json").json
-    yarus("dataset", "freeze", "frozen", "--source", "logged")
-    process = yarus.start(rows[2]["question"], script=TALKS)
-    assert process.communicate(timeout=240) and process.returncode == 0
+    given = {"chunks": passages(10), "questions": rows}
+    files = [home.with_name(f"{kind}.jsonl") for kind in given]
+    for file, lines in zip(files, given.values(), strict=True):
+        file.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    process = CommandLine(home).start(rows[2]["question"], *map(str, files), script=FILLS)
+    out, err = process.communicate(timeout=600)
+    assert process.returncode == 0, out + err
+    [cases] = (home / "results").rglob("*.parquet")
     (home / "reports").mkdir()
     (home / "reports" / "night.html").write_text(rows[2]["question"])
     # What killed commands leave.
-    for folder in (home / "work" / "dry-run-00000000", home / "work" / run["evaluation_id"]):
+    for folder in (home / "work" / "dry-run-00000000", home / "work" / cases.stem):
         folder.mkdir(mode=0o700)
         pq.write_table(pa.table({"case_id": ["logged:2"], "question": [rows[2]["question"]]}), folder / "cases.parquet")
-    Path(run["parquet"]).with_name(f".{Path(run['parquet']).name}.1.part").write_text(MARK)
+    cases.with_name(f".{cases.name}.1.part").write_text(MARK)
     for log in ("postgres/server.log", "prefect/server.log"):
         with (home / log).open("a") as file:
             file.write(f"before\nfailed at {rows[2]['question']!r}\nafter\n")
     (home / "gate.xml").write_text(f"<x>{rows[2]['question']}</x>")
-    return home
+    return home.rename(home.with_name("at rest"))
 
 
 @pytest.fixture
-def home(full: Path, tmp_path: Path) -> Iterator[Path]:
-    """A copy of it."""
-    copy = tmp_path / "дом"
+def home(full: Path) -> Iterator[Path]:
+    """A copy of it where it was made."""
+    copy = full.with_name("дом")
     shutil.copytree(full, copy, symlinks=True)
-    # As root the database belongs to another account.
-    owner = (full / "postgres").stat()
+    owner = (full / "postgres").stat()  # as root the database belongs to another account
     for path in (copy / "postgres", *(copy / "postgres").rglob("*")):
         shutil.chown(path, owner.st_uid, owner.st_gid)
     yield copy
@@ -138,7 +144,7 @@ def test_no_byte_is_left_anywhere_at_home(home: Path) -> None:
     done = yarus(*ERASE).json
     assert left(home) == ["gate.xml"]
     assert done["beyond"] == [str(home / "gate.xml")]
-    assert (done["questions"], done["artifacts"], done["prefect"] > 8) == (1, 3, True)
+    assert (done["questions"], done["case_set_rows"], done["artifacts"], done["prefect"] > 8) == (1, 1, 3, True)
     assert "before\nafter\n" in (home / "prefect" / "server.log").read_text(encoding="utf-8")
     with sqlite3.connect(home / "prefect" / "prefect.db") as connection:
         [(parameters, name)] = connection.execute(
@@ -150,18 +156,13 @@ def test_no_byte_is_left_anywhere_at_home(home: Path) -> None:
         assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
 
 
-@pytest.mark.parametrize(
-    ("module", "function"),
-    [
-        ("tasks.erase_prefect", "wipe"),  # Prefect's rows are gone, their bytes are not
-        ("tasks.erase", "wipe"),  # nobody's row leads to anything any more
-    ],
-)
-def test_a_kill_is_finished_by_the_same_command(home: Path, module: str, function: str) -> None:
+def test_a_kill_is_finished_by_the_same_command(home: Path) -> None:
     yarus = CommandLine(home)
-    process = yarus.start(*ERASE, script=SUICIDE.format(module=module, function=function))
-    process.communicate(timeout=240)
-    assert process.returncode == -signal.SIGKILL
-    assert left(home) != ["gate.xml"]
-    yarus(*ERASE)
+    # Prefect's rows are gone, their bytes are not; then nobody's row leads to anything any more.
+    for module in ("tasks.erase_prefect", "tasks.erase"):
+        process = yarus.start(*ERASE, script=SUICIDE.format(module=module, function="wipe"))
+        process.communicate(timeout=240)
+        assert process.returncode == -signal.SIGKILL
+        assert left(home) != ["gate.xml"]
+    assert yarus(*ERASE).json["questions"] == 0
     assert left(home) == ["gate.xml"]
