@@ -16,6 +16,7 @@ from metrics.statistics import bootstrap_statistic, wilson_interval
 from tasks.again import past_store
 from tasks.cases import with_columns
 from tasks.connect import database
+from tasks.dataset.personal import mask, own_key
 from tasks.generate import configured, totals
 from tasks.judge import with_verdicts
 from tasks.models.calls import Call, Model, Reply
@@ -24,6 +25,7 @@ from tasks.parameters import Judge
 from tasks.prompts import Prompt, prompts
 from tasks.run import Run
 from tasks.score import UNKNOWN, Whole
+from tasks.settings import settings
 from tasks.verdicts import Verdict, judged
 
 METRIC = "faithfulness"
@@ -109,7 +111,10 @@ async def _case(
     prompt, past, more = known[METRIC], past_store(run.id), []
     asked = {f"{METRIC}#{n}": Call(prompt, case, repeat=past + n) for n in range(parameters.repeats)}
     if parameters.probes:
-        changed = {name: change(case["answer"], run.resolved["language"]) for name, change in CHANGES.items()}
+        language, answer = run.resolved["language"], case["answer"]
+        # Pseudonyms come before the change: what stands in another place may no longer be told for a name or a phone.
+        answer = mask(answer, own_key(), language) if settings().mask_calls else answer
+        changed = {name: change(answer, language) for name, change in CHANGES.items()}
         more.append(await model.ask(Call(known["generation"], case)))
         changed["own_model"] = more[0].text.strip() or None
         for name, text in changed.items():

@@ -15,6 +15,7 @@ import pyarrow as pa
 from db.errors import InputError
 from tasks.cases import with_columns
 from tasks.connect import database
+from tasks.dataset.personal import mask, own_key
 from tasks.models.calls import Call
 from tasks.models.chat import chat
 from tasks.parameters import Asking, Parameters, Perturbation
@@ -114,7 +115,10 @@ async def ask_otherwise(run: Run, cases: pa.Table) -> pa.Table:
             if text is None and statuses[number] == "ok":
                 statuses[number], reasons[number] = "not_applicable", "the generator gave no paraphrase"
     else:
-        asked = [change(question, kind, seed=run.parameters.seed) for question in questions]
+        # Pseudonyms come before the change, after which no name has a capital letter and no address its @.
+        key = own_key() if settings().mask_calls else None
+        plain = [question if key is None else mask(question, key, run.resolved["language"]) for question in questions]
+        asked = [change(question, kind, seed=run.parameters.seed) for question in plain]
     shown = [question if text is None else text for question, text in zip(questions, asked, strict=True)]
     kept = [None if text is None else question for question, text in zip(questions, asked, strict=True)]
     return with_columns(cases, question=shown, asked=kept, status=statuses, reason=reasons)

@@ -2,8 +2,10 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Literal, Protocol
 
 from tasks.prompts import Prompt
@@ -11,6 +13,7 @@ from tasks.settings import Role
 
 RoleName = Literal["generator", "judge", "gate"]
 Message = dict[str, str]
+VARIABLE = re.compile(r"(\$(?:\$|\w+|\{\w+\}))")
 TAGS = ("<think>", "</think>"), ("<thinking>", "</thinking>"), ("<reasoning>", "</reasoning>"), ("[THINK]", "[/THINK]")
 
 
@@ -88,9 +91,21 @@ class Model(Protocol):
         """One reply a call, in their order, as many at once as the role allows."""
 
 
+def masked(call: Call, mask: Callable[[str], str]) -> Call:
+    """The call with pseudonyms in all that the model is sent: texts, wording, and its own reply that it gets back."""
+    prompt = replace(call.prompt, template=_outside_variables(call.prompt.template, mask))
+    texts = {name: mask(call.texts[name]) for name in prompt.shape.variables if name in call.texts}
+    return replace(call, prompt=prompt, texts=texts, unread=None if call.unread is None else mask(call.unread))
+
+
 def most_tokens(call: Call, role: Role) -> int:
     """How long the reply may be."""
     return role.max_tokens * (2 if call.doubled else 1)
+
+
+@lru_cache(maxsize=256)  # a prompt is asked with thousands of texts
+def _outside_variables(template: str, mask: Callable[[str], str]) -> str:
+    return "".join(part if part.startswith("$") else mask(part) for part in VARIABLE.split(template))
 
 
 def body(call: Call, role: Role) -> bytes:

@@ -13,7 +13,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from weakref import WeakKeyDictionary
 
@@ -24,7 +24,7 @@ from db.errors import ModelUnavailable
 from tasks.confidential import blotted, with_key
 from tasks.dataset.personal import mask, own_key
 from tasks.models.addresses import checked, place_of, remedy
-from tasks.models.calls import Call, Model, Reply, RoleName, body, key, most_tokens
+from tasks.models.calls import Call, Model, Reply, RoleName, body, key, masked, most_tokens
 from tasks.models.limits import Breaker, Pace, Patience, Slots
 from tasks.models.offline import Offline
 from tasks.models.prices import Allowed, Budget, allowed, cost_usd, counted, price_of
@@ -155,8 +155,7 @@ class Chat:
     async def ask(self, call: Call) -> Reply:
         """See `Model`. From the call store, or bought and stored; equal calls at the same time are bought once."""
         if self._mask is not None:
-            used = (name for name in call.prompt.shape.variables if name in call.texts)
-            call = replace(call, texts={name: self._mask(call.texts[name]) for name in used})
+            call = masked(call, self._mask)
         request = body(call, self.role)
         place = key(self.name, call, request)
         task = self._asking.get(place)
