@@ -114,7 +114,7 @@ def _shown(found: Document, source: str) -> Document:
     """The comparison as people may see it: the questions of cases, and the names of slices."""
     ways = shown.ways(source)
     slices = {
-        name: {ways.get("group" if name == "group" else "topic", str)(value): said for value, said in values.items()}
+        name: {ways.get(name, str)(value): said for value, said in values.items()}
         for name, values in found["slices"].items()
     }
     return found | {"cases": shown.document(found["cases"], source), "slices": slices}

@@ -124,8 +124,8 @@ def _parts(value: str) -> Iterator[str]:
     """A header's value, what follows its scheme, the values of cookies, the password of a Basic authorization."""
     yield value
     scheme, *rest = value.split() or [""]
-    yield from rest
-    yield from (part for part in re.findall(r"=([^;,\s\"]+)", value) if not part.isalpha())
+    yield from (part for part in rest if "=" not in part or part.endswith("="))
+    yield from (part for part in re.findall(r"=([^;,\s\"]+)", value) if not NO_SECRET.fullmatch(part))
     if scheme.lower() == "basic" and rest:
         try:
             pair = base64.b64decode(rest[0], validate=True).decode()

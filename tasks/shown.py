@@ -105,7 +105,10 @@ def errors(source: str) -> Iterator[None]:
     try:
         yield
     except Exception as problem:
-        problem.args = tuple(document(list(problem.args), source, name="error"))
+        told: BaseException | None = problem
+        while told is not None:  # a traceback shows what it came from too
+            told.args = tuple(document(list(told.args), source, name="error"))
+            told = told.__cause__ or told.__context__
         raise
 
 

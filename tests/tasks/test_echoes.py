@@ -57,8 +57,9 @@ def test_a_system_that_repeats_its_headers_is_not_believed_to_mean_them(chaos: C
 
 
 def test_words_and_numbers_of_other_headers_stay(chaos: Chaos) -> None:
-    found = answer(chaos, {"answer": "The wiki says: ru, basic.", "urls": ["https://wiki.example/pages?pageId=4711"]})
-    assert (found.text, found.urls) == ("The wiki says: ru, basic.", ["https://wiki.example/pages?pageId=4711"])
+    page = "https://wiki.example/pages?lang=ru&pageId=4711"
+    found = answer(chaos, {"answer": "The wiki says: ru, basic.", "urls": [page]})
+    assert (found.text, found.urls) == ("The wiki says: ru, basic.", [page])
     kept = {"Accept": "application/json", "X-Tenant": "help-desk", "X-Api-Version": "2026-01", "X-Host": "c.example"}
     assert echoes(kept) == ()
     assert echoes({"X-Some": "hunter2", "X-Access-Key": "letters", "Api-Key": "4711"}) == ("hunter2", "letters", "4711")

@@ -1,5 +1,6 @@
 """Pseudonyms in what people are shown: which setting decides, what stays, what a cut text lets through."""
 
+import traceback
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 
 from tasks import shown
 from tasks.cases import table
+from tasks.compare import _shown
 from tasks.dataset.personal import find
 from tasks.shown import _dialog, _group, _masked, cut, without_personal_data
 
@@ -83,8 +85,11 @@ def test_a_person_is_no_topic() -> None:
 def test_an_error_on_its_way_to_people_has_pseudonyms(at_home: Path) -> None:
     for source, there in (("production", False), ("sample", True)):
         with pytest.raises(ValueError, match="звоните") as problem, shown.errors(source):
-            raise ValueError(f"звоните {PHONE}")
-        assert (PHONE in str(problem.value)) is there
+            try:
+                raise KeyError(PHONE)
+            except KeyError as cause:
+                raise ValueError(f"звоните {PHONE}") from cause
+        assert (PHONE in "".join(traceback.format_exception(problem.value))) is there
 
 
 def test_parts_of_documents_that_are_named_like_texts_are_texts(at_home: Path) -> None:
@@ -98,3 +103,14 @@ def test_parts_of_documents_that_are_named_like_texts_are_texts(at_home: Path) -
     assert PHONE not in str(seen)
     assert seen["evaluation_id"] == found["evaluation_id"] and seen["topics"][0]["pages"] == found["topics"][0]["pages"]
     assert shown.document(found, "sample") is found
+
+
+def test_slices_of_a_comparison_are_named_by_no_user(at_home: Path) -> None:
+    page = "https://c.example/viewpage.action?pageId=12345678"
+    slices = {"group": {"user 4711": {"n": 5}}, "page": {page: {"n": 5}}, "topic": {f"Иван Петров {PHONE}": {"n": 5}}}
+    found = {"cases": {"broke": [{"case_id": "production:1", "question": PHONE}]}, "slices": slices}
+    seen = _shown(found, "production")
+    assert "4711" not in str(seen) and PHONE not in str(seen) and "Петров" not in str(seen)
+    assert seen["slices"]["page"] == slices["page"] and list(map(len, seen["slices"].values())) == [1, 1, 1]
+    assert seen["cases"]["broke"][0]["case_id"] == "production:1"
+    assert _shown(found, "sample") == found
