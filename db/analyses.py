@@ -20,7 +20,7 @@ Kind = Literal["sweep", "robustness", "corpus"]
 
 def keep(engine: Engine, analysis_id: str, document: Mapping[str, Any], state: str) -> None:
     """Writes what has been found so far, and the state; `running` has no end."""
-    ended = None if state == "running" else datetime.now(UTC)
+    ended = None if state == "running" else journal.now_after(analysis)
     values = {"document": dict(document), "state": state, "finished_at": ended}
     with reaching(engine), engine.begin() as connection:
         connection.execute(update(analysis).where(analysis.c.id == analysis_id).values(**values))
@@ -95,4 +95,4 @@ def _bury_the_dead(engine: Engine) -> None:
 def _end(engine: Engine, analysis_id: str, state: str) -> None:
     with reaching(engine), engine.begin() as connection:
         ended = update(analysis).where(analysis.c.id == analysis_id, analysis.c.state == "running")
-        connection.execute(ended.values(state=state, finished_at=datetime.now(UTC)))
+        connection.execute(ended.values(state=state, finished_at=journal.now_after(analysis)))

@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Engine, and_, func, not_, select, text, union, update
+from sqlalchemy import ColumnElement, Engine, Table, and_, func, not_, select, text, union, update
 from sqlalchemy.dialects.postgresql import JSONB, array, insert
 from sqlalchemy.engine import RowMapping
 from sqlalchemy.exc import DBAPIError
@@ -108,7 +108,9 @@ def close(
     """
     statement = update(evaluation).where(evaluation.c.id == evaluation_id, evaluation.c.state == "running")
     with engine.begin() as connection:
-        changed = connection.execute(statement.values(state=state, finished_at=datetime.now(UTC), **values)).rowcount
+        changed = connection.execute(
+            statement.values(state=state, finished_at=now_after(evaluation), **values)
+        ).rowcount
         if changed and metrics:
             rows = [{"evaluation_id": evaluation_id, **row} for row in metrics]
             connection.execute(insert(evaluation_metric), rows)
@@ -132,7 +134,7 @@ def bury_the_dead(engine: Engine, clear: Callable[[str, str, datetime], None]) -
             if connection.scalar(select(func.pg_try_advisory_xact_lock(*_lock(evaluation_id)))):
                 dead = and_(evaluation.c.id == evaluation_id, evaluation.c.state == "running")
                 error = f"its process died; continue with: yarus run {tier} --resume {evaluation_id}"
-                values = {"state": "failed", "error": error, "finished_at": datetime.now(UTC)}
+                values = {"state": "failed", "error": error, "finished_at": now_after(evaluation)}
                 # It may have finished since it was listed: only what is still running has died.
                 if connection.execute(update(evaluation).where(dead).values(**values)).rowcount:
                     clear(tier, evaluation_id, started_at)
@@ -227,6 +229,11 @@ def previous(engine: Engine, evaluation_id: str) -> str | None:
     )
     with engine.connect() as connection:
         return connection.scalar(earlier)
+
+
+def now_after(table: Table) -> ColumnElement[datetime]:
+    """This moment, or when the row's work started: the clock may have been set back meanwhile."""
+    return func.greatest(table.c.started_at, datetime.now(UTC))
 
 
 def _lock(evaluation_id: str) -> tuple[Any, Any]:

@@ -109,7 +109,7 @@ def read(response: httpx.Response, secret: str | None) -> Answer | Trouble:
     if status == 200:
         return _answer(body, secret)
     reason = f"HTTP {status}: {_message(body, secret)}"
-    pause_s = retry_after_s(response.headers.get("retry-after"))
+    pause_s = retry_after_s(response.headers.get("retry-after"), response.headers.get("date"))
     if status == 429:
         return Trouble("busy", reason, status, pause_s, free=True)
     if status in (502, 503, 504):
@@ -202,16 +202,25 @@ def _message(body: bytes, secret: str | None) -> str:
     return " ".join(text.replace("\0", "\ufffd").split())[:300] or "no message"
 
 
-def retry_after_s(header: str | None) -> float | None:
-    """Seconds to wait by a Retry-After header: a number or a date; None where there is none or it is unreadable."""
+def retry_after_s(header: str | None, date: str | None = None) -> float | None:
+    """Seconds to wait by a Retry-After header: a number or a date; None where there is none or it is unreadable.
+
+    Args:
+        header: its value.
+        date: when the server sent it, by its own clock, which ours need not agree with.
+    """
     if header is None:
         return None
     try:
         return max(0.0, float(header))
     except ValueError:
-        pass
+        at, now = _at(header), _at(date or "") or datetime.now(UTC)
+        return None if at is None else max(0.0, (at - now).total_seconds())
+
+
+def _at(header: str) -> datetime | None:
     try:
         at = parsedate_to_datetime(header)
-        return max(0.0, ((at if at.tzinfo else at.replace(tzinfo=UTC)) - datetime.now(UTC)).total_seconds())
     except (ValueError, OverflowError):  # a year of eleven digits
         return None
+    return at if at.tzinfo else at.replace(tzinfo=UTC)

@@ -12,6 +12,7 @@ from db.calls import (
     History,
     StoredCall,
     booked_usd,
+    bought,
     draw_usd,
     give_back_usd,
     history,
@@ -71,6 +72,11 @@ def test_many_at_once_do_not_draw_more_than_there_is(engine: Engine):
     with ThreadPoolExecutor(8) as pool:
         drawn = list(pool.map(lambda _: draw_usd(engine, "many", 0.01, 0.01, 0.255), range(60)))
     assert sum(drawn) == pytest.approx(booked_usd(engine, "many")) == pytest.approx(0.25)
+
+
+def test_a_sum_that_the_journal_cannot_hold_is_not_known(engine: Engine):
+    store_calls(engine, [one(evaluation_id="dear", tokens_in=10**12, cost_usd=600_000.0) for _ in range(2)])
+    assert bought(engine, "dear") == {"tokens_in": 2 * 10**12, "tokens_out": 40, "cost_usd": None}
 
 
 def test_history_by_prompt(engine: Engine):

@@ -12,6 +12,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Engine, create_engine, inspect, text
 
 from db import engine as connections
+from db.calls import booked_usd
 from db.tables import OURS, SCHEMA
 
 
@@ -64,6 +65,23 @@ def test_an_older_database_is_brought_up_step_by_step(fresh: Engine) -> None:
     connections._migrate(fresh)
     with fresh.connect() as connection:
         assert differences(connection) == []
+
+
+def test_what_was_spent_before_money_was_booked_counts(fresh: Engine) -> None:
+    config = connections._alembic()
+    with fresh.begin() as connection:
+        connection.execute(text(f"CREATE SCHEMA {SCHEMA}; CREATE EXTENSION vector"))
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0006")
+        connection.execute(
+            text(
+                "INSERT INTO yarus.call (key, role, model, prompt, evaluation_id, reply, latency_ms, cost_usd) "
+                "SELECT n::text::bytea, 'judge', 'm', 'p', of, '', 1, cost FROM (VALUES "
+                "(1, 'a', 0.5), (2, 'a', 0.25), (3, 'a', NULL), (4, 'b', -1650), (5, NULL, 9)) AS t (n, of, cost)"
+            )
+        )
+    connections._migrate(fresh)
+    assert (booked_usd(fresh, "a"), booked_usd(fresh, "b")) == (0.75, 0)
 
 
 def test_the_files_are_one_line_of_descent_named_by_their_revision() -> None:

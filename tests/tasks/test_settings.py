@@ -78,6 +78,19 @@ def test_a_file_env_is_read_and_the_environment_wins(
         ("YARUS_JUDGE__TEMPERATURE", "9", ("YARUS_JUDGE__TEMPERATURE", "'9'")),
         ("YARUS_DATABASE_URL", f"mysql://u:{SECRET}@h/d", ("YARUS_DATABASE_URL", "'mysql' is not supported")),
         ("YARUS_SOURCE_URL", f"u:{SECRET}@h", ("YARUS_SOURCE_URL", "postgresql://user:password@host")),
+        ("YARUS_BUDGET_USD", "inf", ("YARUS_BUDGET_USD", "a finite number")),
+        ("YARUS_JUDGE__TIMEOUT_S", "nan", ("YARUS_JUDGE__TIMEOUT_S", "a finite number")),
+        ("YARUS_SOURCE_TIMEOUT_S", "1e308", ("YARUS_SOURCE_TIMEOUT_S", "or less")),
+        ("YARUS_JUDGE__MAX_TOKENS", "1" + "0" * 12, ("YARUS_JUDGE__MAX_TOKENS", "1e+09 or less")),
+        ("YARUS_JUDGE__CONCURRENCY", "1" + "0" * 30, ("YARUS_JUDGE__CONCURRENCY", "10000 or less")),
+        *(
+            (
+                "YARUS_PRICES",
+                f'{{"m": {{"input": {price}, "output": 1, "as_of": "2026-11-01"}}}}',
+                ("M__INPUT", "expected"),
+            )
+            for price in ("-1", "NaN", "Infinity", "1e400", "1e7")
+        ),
     ],
 )
 def test_a_mistake_names_the_variable_and_the_way_out(
