@@ -1,4 +1,4 @@
-"""Prefect's server, which ends with the command that started it, mended in one place.
+"""Prefect's server, which ends with the command that started it, mended in two places; for webhooks see there.
 
 With SQLite it begins transactions without a lock and asks for one when it comes to write. If another has written since,
 SQLite refuses at once, whatever the time-out: "database is locked". Asking at the beginning, it waits its turn.
@@ -15,12 +15,14 @@ from prefect.server.api import server
 from prefect.server.database.configurations import SQLITE_BEGIN_MODE, AioSqliteConfiguration
 from sqlalchemy import Connection
 
+from deployments import webhooks
 from deployments.server import STOP_S
 
 
 def create_app() -> FastAPI:
     """The application, for uvicorn."""
     AioSqliteConfiguration.begin_sqlite_stmt = _begin  # type: ignore[method-assign,assignment]
+    webhooks.bound()
     threading.Thread(target=_end_with_the_command, daemon=True).start()
     return server.create_app(final=True)
 
