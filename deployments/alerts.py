@@ -92,9 +92,10 @@ async def test() -> Document:
         emit_event("yarus.incident.test", resource={"prefect.resource.id": "yarus.incident.test"}, payload=payload)
         answer = await _answer(client, begun)
     status = answer.get("status_code")
-    if status is None or status >= 400:
+    if status is None or not httpx.codes.is_success(status):
+        moved = "; redirects are not followed: give the address that it leads to" if status and status < 400 else ""
         raise InputError(
-            f"the receiver of alerts answered {status or answer.get('reason')}: "
+            f"the receiver of alerts answered {status or answer.get('reason')}{moved}: "
             "check --webhook, --header and --body of `yarus alerts apply`"
         )
     return {"status_code": status}

@@ -7,15 +7,25 @@ from typing import Any
 from db.errors import InputError
 from db.importers.lines import UNREADABLE
 
+LARGEST_BYTES = 256 << 20
+"""Of a file that is read at once: as Python's values, JSON takes several times as much memory."""
+
 
 def read_text(path: Path) -> str:
     """The text of a UTF-8 file, with a byte-order mark or without.
 
     Raises:
-        InputError: not there, not readable, or not UTF-8 (the byte is named).
+        InputError: not there, not readable, too large, or not UTF-8 (the byte is named).
     """
     try:
-        return path.read_bytes().decode("utf-8-sig")
+        with path.open("rb") as file:
+            content = file.read(LARGEST_BYTES + 1)
+        if len(content) > LARGEST_BYTES:
+            raise InputError(
+                f"{path}: more than {LARGEST_BYTES:,} bytes, the most that is read at once; nothing was loaded. Split "
+                "it, or load a table line by line: yarus load table FILE.jsonl"
+            )
+        return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(
             f"{path}: not UTF-8 at byte {error.start}; nothing was loaded. Convert it first, "

@@ -3,6 +3,7 @@
 import codecs
 import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ from db.errors import InputError
 from db.staging import Rejected
 
 UTF8 = "utf-8-sig"
+LONGEST_LINE = 20_000_000
+"""Characters: a row with two texts of the length of a book. What has no line ends would be read into memory whole."""
 UNREADABLE = "a number with thousands of digits, or nested too deeply to be read"
 """What valid JSON can have that Python does not read."""
 
@@ -22,12 +25,19 @@ def lines(path: Path, encoding: str = UTF8) -> Iterator[str]:
         encoding: Python's name of it; the default is UTF-8 with a byte-order mark or without.
 
     Raises:
-        InputError: not there, not readable, no such encoding, or not in that encoding (the byte and line are named).
+        InputError: not there, not readable, no such encoding, not in that encoding (the byte and line are named), or
+            a line is too long.
     """
     try:
         codecs.lookup(encoding)
         with path.open(encoding=encoding, newline="") as file:
-            yield from file
+            for number, line in enumerate(iter(partial(file.readline, LONGEST_LINE + 1), ""), start=1):
+                if len(line) > LONGEST_LINE:
+                    raise InputError(
+                        f"{path}: line {number} has more than {LONGEST_LINE:,} characters, the most that is read at "
+                        "once; nothing was loaded. Write one row a line, and split longer texts"
+                    )
+                yield line
     except LookupError:
         raise InputError(f"no encoding {encoding!r}; common ones: utf-8, cp1251, koi8-r, utf-16") from None
     except UnicodeError:

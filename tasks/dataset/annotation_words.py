@@ -27,6 +27,11 @@ RU = {
     "unread": "{path}: не прочитать: {why}",
     "empty": "{path}: пусто; нужна таблица, какую пишет export-annotation",
     "workbook": "{path}: это не книга Excel; сохраните таблицу как .xlsx или .csv",
+    "large": "{path}: в распакованном виде {size} байт, а читается не больше {most}; оставьте в файле одну таблицу без "
+    "рисунков или разделите её",
+    "cells": "{path}, строка {number}: здесь больше {most} ячеек, считая пустые; удалите пустые строки и столбцы или "
+    "разделите таблицу",
+    "tags": "{path}: {tags} элементов разметки, а читается не больше {most}; сохраните таблицу как .csv",
     "quotes": "{path}, строка {number}: дальше не прочитать, кавычка пропущена или лишняя; ничего не загружено",
     "encoding": "{path}: не UTF-8, не UTF-16 и не Windows-1251; сохраните как CSV UTF-8 или как .xlsx",
     "FileNotFoundError": "такого файла или папки нет",
@@ -55,6 +60,11 @@ EN = {
     "unread": "{path}: cannot be read: {why}",
     "empty": "{path}: empty; expected a table as export-annotation writes it",
     "workbook": "{path}: no workbook; save it as .xlsx or .csv",
+    "large": "{path}: {size} bytes once unpacked, and no more than {most} are read; leave nothing but the table in the "
+    "file, without pictures, or split it",
+    "cells": "{path}, row {number}: more than {most} cells up to here, empty ones too; delete empty rows and columns, "
+    "or split the table",
+    "tags": "{path}: {tags} elements of markup, and no more than {most} are read; save the table as .csv",
     "quotes": "{path}, row {number}: cannot be read from here, a quotation mark is missing or too many; nothing was "
     "imported",
     "encoding": "{path}: neither UTF-8, UTF-16 nor Windows-1251; save it as CSV UTF-8, or as .xlsx",

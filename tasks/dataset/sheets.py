@@ -4,11 +4,13 @@ import csv
 import io
 import zipfile
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from db.errors import InputError
 from tasks.dataset.annotation_words import unusable, wrong
 from tasks.utf8 import encodable
 
@@ -16,6 +18,12 @@ DANGEROUS = ("=", "+", "-", "@", "\t", "\r")
 """A cell that begins so is a formula to a spreadsheet; a quote in front of it makes it a text."""
 LONGEST = 32_000
 """Characters of a cell; Excel's limit is 32,767."""
+LARGEST_BYTES = 64 << 20
+"""Of a table, unpacked: more than people fill in by hand, and the most whose XML fits into memory."""
+MOST_CELLS = 500_000
+"""Of a table, empty ones between filled ones too; a row without any counts as one."""
+TAGS = 8
+"""Of XML that a cell of a workbook needs; a workbook whose cells are smaller holds more in memory than in the file."""
 DELIMITERS = (";", ",", "\t")
 
 
@@ -55,16 +63,26 @@ def read(path: Path) -> tuple[list[str], list[Line]]:
     CSV may be UTF-8 or UTF-16 (with or without a mark), or Windows-1251, with semicolons, commas or tabs.
 
     Raises:
-        InputError: the file is not there, cannot be read, or has no header.
+        InputError: the file is not there, cannot be read, is larger than people's tables are, or has no header.
     """
     try:
         lines = _read_xlsx(path) if path.suffix.lower() == ".xlsx" else _read_csv(path)
+        filled = [(number, cells) for number, cells in _counted(lines, path) if any(cell.text for cell in cells)]
     except OSError as error:
         raise unusable("unread", path, error) from None
-    filled = [(number, cells) for number, cells in lines if any(cell.text for cell in cells)]
     if not filled:
         raise wrong("empty", path=path)
     return [cell.text for cell in filled[0][1]], filled[1:]
+
+
+def _counted(lines: Iterable[Line], path: Path) -> Iterator[Line]:
+    """The lines, until they have too many cells: a row of a few bytes can name a place far down or right."""
+    seen = 0
+    for number, cells in lines:
+        seen += max(1, len(cells))
+        if seen > MOST_CELLS:
+            raise wrong("cells", path=path, number=number, most=f"{MOST_CELLS:,}")
+        yield number, cells
 
 
 def _safe(text: str) -> str:
@@ -101,27 +119,48 @@ def _write_xlsx(path: Path, header: Sequence[str], rows: Sequence[Sequence[str]]
     book.save(path)
 
 
-def _read_xlsx(path: Path) -> list[Line]:
+def _read_xlsx(path: Path) -> Iterator[Line]:
     from openpyxl.utils.exceptions import InvalidFileException
 
     damaged = (InvalidFileException, zipfile.BadZipFile, zlib.error, EOFError, LookupError, ValueError, TypeError)
     try:
-        return _rows_of_first_sheet(path)
-    except (*damaged, SyntaxError):  # what parsers of XML raise for a file that is cut off
+        _require_modest(path)
+        yield from _rows_of_first_sheet(path)
+    except InputError:
+        raise
+    except (*damaged, SyntaxError, RuntimeError):  # parsers of XML: cut off, nested too deeply; zipfile: a password
         raise wrong("workbook", path=path) from None
 
 
-def _rows_of_first_sheet(path: Path) -> list[Line]:
+def _require_modest(path: Path) -> None:
+    """Counts before anything is built of it; what an archive says of its sizes holds, for no more is read of it."""
+    with zipfile.ZipFile(path) as book:
+        size = sum(part.file_size for part in book.infolist())
+        if size > LARGEST_BYTES:
+            raise _too_large(path, size)
+        tags = 0
+        for part in book.infolist():
+            with book.open(part) as file:
+                tags += sum(block.count(b"<") for block in iter(partial(file.read, 1 << 20), b""))
+    if tags > TAGS * MOST_CELLS:
+        raise wrong("tags", path=path, tags=f"{tags:,}", most=f"{TAGS * MOST_CELLS:,}")
+
+
+def _too_large(path: Path, size: int) -> InputError:
+    return wrong("large", path=path, size=f"{size:,}", most=f"{LARGEST_BYTES:,}")
+
+
+def _rows_of_first_sheet(path: Path) -> Iterator[Line]:
     from openpyxl import load_workbook
 
-    book = load_workbook(path, read_only=True, data_only=True)
+    book = load_workbook(path, read_only=True, data_only=True, keep_links=False)
     try:
         if not book.worksheets:
-            return []
+            return
         sheet = book.worksheets[0]
         sheet.reset_dimensions()  # what a file says of its size may be out of date, and would cut off rows
-        rows = sheet.iter_rows(values_only=True)
-        return [(number, [_cell(value) for value in row]) for number, row in enumerate(rows, start=1)]
+        for number, row in enumerate(sheet.iter_rows(values_only=True), start=1):
+            yield number, [_cell(value) for value in row]
     finally:
         book.close()
 
@@ -138,18 +177,21 @@ def _cell(value: Any) -> Cell:
     return Cell(_unsafe(str(value).strip()))
 
 
-def _read_csv(path: Path) -> list[Line]:
-    text = _decoded(path.read_bytes(), path)
+def _read_csv(path: Path) -> Iterator[Line]:
+    with path.open("rb") as file:
+        content = file.read(LARGEST_BYTES + 1)
+    if len(content) > LARGEST_BYTES:
+        raise _too_large(path, path.stat().st_size)
+    text = _decoded(content, path)
     first = text.lstrip("\n").partition("\n")[0]
     delimiter = max(DELIMITERS, key=first.count)
-    lines: list[Line] = []
+    number = 0
     try:
         # Rows are counted, not lines: a cell may have several, and a spreadsheet shows it as one row all the same.
         for number, row in enumerate(csv.reader(io.StringIO(text), delimiter=delimiter, strict=True), start=1):
-            lines.append((number, [Cell(_unsafe(cell.strip())) for cell in row]))
+            yield number, [Cell(_unsafe(cell.strip())) for cell in row]
     except csv.Error:
-        raise wrong("quotes", path=path, number=len(lines) + 1) from None
-    return lines
+        raise wrong("quotes", path=path, number=number + 1) from None
 
 
 def _decoded(content: bytes, path: Path) -> str:
