@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Literal
 
 import numpy as np
@@ -26,6 +27,7 @@ from sqlalchemy import (
     cast,
     func,
     inspect,
+    literal_column,
     select,
 )
 from sqlalchemy.dialects.postgresql import JSONB
@@ -40,7 +42,8 @@ from db.loading import SCHEMA_PREFIX, checked_name
 
 SAMPLE = "sample"
 LARGEST = 2**31 - 1
-
+EARLIEST, LATEST = datetime(1, 1, 2, tzinfo=UTC), datetime(9999, 12, 30, tzinfo=UTC)
+"""Between these a time is one in every time zone."""
 
 QUESTION = ("id", "question", "answer", "confluence_url", "score", "user_id", "created_at")
 CHUNK = ("id", "confluence_url", "text")
@@ -203,6 +206,12 @@ def whole(number: Column[Any]) -> ColumnElement[Any]:
     return case((number.between(-LARGEST, LARGEST) & (func.trunc(number) == number), cast(number, Integer)))
 
 
+def moment(time: ColumnElement[Any]) -> ColumnElement[Any]:
+    """A point in time, or NULL where it is infinite, before Christ or beyond what Python can say: when is not known."""
+    first, last = (literal_column(f"TIMESTAMPTZ '{bound.isoformat()}'", time.type) for bound in (EARLIEST, LATEST))
+    return case((time.between(first, last), time))
+
+
 def _matrix(ids: list[str], packed: list[bytes | None], source: Source) -> NDArray[np.float32] | None:
     """Vectors from pgvector's wire format: two 16-bit numbers, the first the dimension, then big-endian float32."""
     sizes: dict[int, str] = {}
@@ -272,11 +281,14 @@ def _check(connection: Connection, source: Source, ours: str, wanted: Iterable[s
 
 
 def _converted(column: Column[Any], theirs: object) -> ColumnElement[Any]:
-    """The column's value in our type; a day begins at midnight UTC, a time without a zone is left without."""
+    """The column's value in our type; a day begins at midnight UTC, a time without a zone is left without.
+
+    What is no value of our type is NULL, as if it were not known.
+    """
     if isinstance(column.type, Text):
         return cast(column, Text)
     if isinstance(column.type, Integer):
         return whole(column)
     if isinstance(column.type, DateTime) and isinstance(theirs, Date):
-        return func.timezone("UTC", cast(column, DateTime), type_=column.type)
-    return column
+        return moment(func.timezone("UTC", cast(column, DateTime), type_=column.type))
+    return moment(column) if isinstance(column.type, DateTime) else column

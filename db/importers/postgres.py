@@ -36,7 +36,7 @@ from db import tables
 from db.engine import reaching
 from db.errors import DatabaseUnavailable, InputError, unknown
 from db.loading import SCHEMA_PREFIX, Stream
-from db.sources import Source, has_annotations, snapshot, whole
+from db.sources import Source, has_annotations, moment, snapshot, whole
 from db.staging import Packed
 
 OPTIONAL = ("embedding", "review")
@@ -163,13 +163,13 @@ def _converted(column: Column[Any], theirs: str, setting: str) -> ColumnElement[
         return func.to_jsonb(column)
     if isinstance(kind, Integer) and theirs in NUMBERS - INTEGERS:
         return whole(column)
-    return cast(column, type(kind) if not isinstance(kind, DateTime) else kind)
+    return moment(cast(column, kind)) if isinstance(kind, DateTime) else cast(column, type(kind))
 
 
 def _fractions(
     connection: Connection, table: Table, columns: dict[str, Any], only: ColumnElement[bool] | None
 ) -> Iterator[str]:
-    """For every column whose numbers may not be whole, how many are not and so are loaded as NULL."""
+    """For every column whose numbers may not be whole or whose times may be none, how many are loaded as NULL."""
     key, identity = next(iter(columns.items()))
     for name, value in columns.items():
         if not isinstance(value, Case):
@@ -177,8 +177,9 @@ def _fractions(
         lost = select(func.count(), func.min(identity)).where(table.c[name].is_not(None), value.is_(None))
         count, first = connection.execute(lost if only is None else lost.where(only)).one()
         if count:
+            none = "points in time" if isinstance(table.c[name].type, DateTime) else "whole numbers"
             yield (
-                f"{table.fullname}: {count:,} values of {table.c[name].name!r} are no whole numbers ({key} {first!r} "
+                f"{table.fullname}: {count:,} values of {table.c[name].name!r} are no {none} ({key} {first!r} "
                 "first), loaded as NULL; a view can say what they mean"
             )
 

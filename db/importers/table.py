@@ -212,9 +212,25 @@ def _parquet_rows(path: Path, file: pq.ParquetFile) -> Iterator[Read]:
     number = 0
     with _reading_parquet(path), file:
         for batch in file.iter_batches(batch_size=1_000):
-            for cells in batch.to_pylist():
+            for cells in _cells(batch):
                 number += 1
                 yield f"{path.name}: row {number}", cells
+
+
+def _cells(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
+    """The rows; for a value that Python cannot say there are bytes, so that its row is refused and no other."""
+    try:
+        yield from batch.to_pylist()
+    except (OverflowError, ValueError, LookupError):  # beyond the year 9999, or in no time zone that is known
+        for number in range(len(batch)):
+            yield {name: _cell(batch[name][number]) for name in batch.schema.names}
+
+
+def _cell(value: "pa.Scalar[Any]") -> Any:
+    try:
+        return value.as_py()
+    except (OverflowError, ValueError, LookupError):
+        return f"{value.type} out of range".encode()  # which no column takes
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 import json
 import math
-import sys
+import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime
 from typing import Any
@@ -11,10 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from db.importers.lines import UNREADABLE
+from db.sources import EARLIEST, LATEST
 
 YES = {"true", "t", "yes", "y", "1", "да"}
 NO = {"false", "f", "no", "n", "0", "нет"}
 LARGEST = 2**31 - 1
+LARGEST_GRADE = 1e6  # more than anybody grades; squares and sums of it are numbers still
+DIGITS = re.compile(r"\d{9,}")
 MAX_DIMENSIONS = 16_000  # pgvector's limit
 
 
@@ -52,17 +55,23 @@ def _whole(value: Any) -> int:
 
 
 def _moment(value: Any) -> datetime:
-    """A point in time; where it names no zone, it is UTC."""
+    """A point in time; where it names no zone, it is UTC.
+
+    A number is none: nobody knows its unit, and Python reads some as a day of long ago (`1712101300123`).
+    """
     if isinstance(value, str):
         try:
-            value = datetime.fromisoformat(value.strip())
+            value = None if DIGITS.fullmatch(value.strip()) else datetime.fromisoformat(value.strip())
         except ValueError:
             value = None
     elif isinstance(value, date) and not isinstance(value, datetime):
         value = datetime(value.year, value.month, value.day)
     if not isinstance(value, datetime):
         raise BadValue("no date; write it like 2026-03-05T10:30:00+03:00")
-    return value if value.tzinfo else value.replace(tzinfo=UTC)
+    moment: datetime = value if value.tzinfo else value.replace(tzinfo=UTC)
+    if not EARLIEST <= moment <= LATEST:
+        raise BadValue(f"no date from {EARLIEST:%Y-%m-%d} to {LATEST:%Y-%m-%d} in UTC; leave it empty")
+    return moment
 
 
 def _yes_no(value: Any) -> bool:
@@ -80,7 +89,7 @@ def _labels(value: Any) -> list[str] | dict[str, float]:
         value = dict(value)  # a map of Parquet
     if isinstance(value, dict):
         grades = {str(name): grade for name, grade in value.items() if grade is not None}
-        if all(isinstance(grade, int | float) and abs(grade) <= sys.float_info.max for grade in grades.values()):
+        if all(isinstance(grade, int | float) and abs(grade) <= LARGEST_GRADE for grade in grades.values()):
             return grades
     elif isinstance(value, list) and all(isinstance(name, str | int) for name in value):
         return list(dict.fromkeys(str(name) for name in value if name != ""))

@@ -1,7 +1,6 @@
 """Systems under test that are not ours: a service that answers over HTTP, or a Python callable."""
 
 import asyncio
-import math
 import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
@@ -18,6 +17,7 @@ from tasks.settings import SystemService
 
 Answer = Mapping[str, Any]
 Ask = Callable[[str], Answer]
+LONGEST_MS = 24 * 3_600_000
 HIDDEN = "hidden"
 """What `path` says when the system's gate kept the answer from the user."""
 PARTS = ("answer", "urls", "contexts", "path", "latency_ms")
@@ -99,7 +99,7 @@ def checked(found: Answer, elapsed_ms: float) -> Answered:
     if path is not None and not isinstance(path, str):
         raise ValueError(f"'path' is {short(path)}, not a text")
     if own_ms is not None and not _is_time(own_ms):
-        raise ValueError(f"'latency_ms' is {short(own_ms)}, not a number of milliseconds")
+        raise ValueError(f"'latency_ms' is {short(own_ms)}, not a number of milliseconds from 0 to a day")
     latency_ms = elapsed_ms if own_ms is None else float(own_ms)
     urls, contexts = _texts(found, "urls"), _texts(found, "contexts")
     require_storable((answer, path or "", *(urls or ()), *(contexts or ())), "the answer with its urls and contexts")
@@ -107,7 +107,8 @@ def checked(found: Answer, elapsed_ms: float) -> Answered:
 
 
 def _is_time(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf
+    """Whether it can be how long an answer took: more than a day is another unit, or no measurement."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= LONGEST_MS
 
 
 def _texts(found: Answer, name: str) -> list[str] | None:

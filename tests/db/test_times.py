@@ -1,0 +1,96 @@
+"""Times that Python cannot say, wherever they come from: refused by their row, or unknown, and never an exception."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from sqlalchemy import Engine, create_engine, text
+from sqlalchemy.pool import NullPool
+
+from db.engine import read_only
+from db.importers import postgres, table
+from db.loading import fill
+from db.sources import EARLIEST, LATEST, Source, loaded, read_questions, snapshot
+from db.tables import source_tables
+
+TABLES = """
+CREATE TABLE question_answer (id bigint PRIMARY KEY, question text, answer text, confluence_url text, score int,
+                              user_id text, created_at {kind});
+CREATE TABLE chunk (id bigint PRIMARY KEY, confluence_url text, text text);
+INSERT INTO chunk VALUES (1, NULL, 'a text');
+"""
+ODD = ["infinity", "-infinity", "4713-01-01 00:00:00 BC", "20000-01-01", "0001-01-01", "9999-12-31"]
+KINDS = ["timestamp", "timestamptz", "date"]
+
+
+@pytest.fixture(params=KINDS)
+def production(request: pytest.FixtureRequest, engine: Engine) -> Iterator[Source]:
+    """A database whose questions have odd times of that type, and one that is none such."""
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        connection.execute(text(f"CREATE DATABASE times_{request.param}"))
+    url = engine.url.set(database=f"times_{request.param}")
+    owner = create_engine(url, poolclass=NullPool)
+    row = f"INSERT INTO question_answer VALUES (:number, 'what?', '', '', 1, '', CAST(:moment AS {request.param}))"
+    with owner.begin() as connection:
+        connection.exec_driver_sql(TABLES.format(kind=request.param))
+        for number, moment in enumerate([*ODD, "2026-03-05"]):
+            connection.execute(text(row), {"number": number, "moment": moment})
+    reading = read_only(url.render_as_string(hide_password=False), timeout_s=60)
+    yield Source("production", "production", "en", reading, source_tables(None))
+    reading.dispose()
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        connection.execute(text(f"DROP DATABASE times_{request.param} WITH (FORCE)"))
+
+
+def test_production_s_odd_times_are_unknown(production: Source) -> None:
+    for zone in ("UTC", "Pacific/Kiritimati", "Etc/GMT+12"):
+        with snapshot(production) as connection:
+            connection.exec_driver_sql(f"SET LOCAL timezone = '{zone}'")
+            times = [row["created_at"] for row in read_questions(connection, production)]
+        assert times[: len(ODD)] == [None] * len(ODD)
+        assert times[-1] is not None
+
+
+def test_what_is_copied_from_there_is_told(engine: Engine, production: Source) -> None:
+    with postgres.reading(production) as rows:
+        report = fill(engine, "times_copied", rows, language="en", origin="test")
+    told = f"{len(ODD)} values of 'created_at' are no points in time (id '0' first), loaded as NULL"
+    assert any(told in problem for problem in report.problems)
+    with snapshot(loaded(engine, "times_copied")) as connection:
+        times = [row["created_at"] for row in read_questions(connection, loaded(engine, "times_copied"))]
+    assert [time is None for time in times] == [True] * len(ODD) + [False]
+
+
+def test_a_table_s_odd_times_are_refused_by_their_row_and_the_rest_is_read(engine: Engine, tmp_path: Path) -> None:
+    path = tmp_path / "odd.csv"
+    odd = ["0001-01-01T00:00:00+14:00", "9999-12-31T23:00:00-12:00", "1712101300123"]
+    good = ["0001-01-02T00:00:00Z", "9999-12-29T00:00:00-12:00", "2026-03-05", ""]
+    path.write_text("question,created_at\n" + "".join(f"q{n},{at}\n" for n, at in enumerate([*odd, *good])))
+    report = fill(engine, "times_csv", table.read(path), language="en", origin="test")
+    assert (report.questions.added, report.questions.skipped) == (len(good), len(odd))
+    for number, at in enumerate(odd, 2):
+        assert any(f"odd.csv:{number}: skipped, created_at = '{at}': no date" in said for said in report.problems)
+    with snapshot(loaded(engine, "times_csv")) as connection:
+        times = {row["created_at"] for row in read_questions(connection, loaded(engine, "times_csv"))}
+    assert times == {EARLIEST, datetime(2026, 3, 5, tzinfo=UTC), datetime(9999, 12, 29, 12, tzinfo=UTC), None}
+    assert max(time for time in times if time) <= LATEST - timedelta(hours=12)
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        pa.array([-(2**62), 0], pa.timestamp("us", "UTC")),
+        pa.array([2**30, 0], pa.date32()),
+        pa.array([2**62, 0], pa.timestamp("ms")),
+    ],
+    ids=lambda times: str(times.type),
+)
+def test_a_parquet_s_odd_times_are_refused_by_their_row(engine: Engine, tmp_path: Path, times: pa.Array) -> None:
+    path = tmp_path / "odd.parquet"
+    pq.write_table(pa.table({"id": ["1", "2"], "question": ["what?", "who?"], "created_at": times}), path)
+    report = fill(engine, "times_parquet", table.read(path), language="en", origin="test")
+    assert report.questions.skipped == 1
+    assert "odd.parquet: row 1: skipped, created_at" in report.problems[0]
