@@ -11,6 +11,7 @@ from sqlalchemy import Connection, Table, Text, cast, func, inspect, select, tex
 from db import tables
 from db.errors import InputError
 from db.fulltext import CONFIGURATIONS
+from db.privileged import privilege
 from db.sources import Corpus, Source, has_annotations, snapshot
 from db.urls import canonical_url
 from tasks.connect import database
@@ -211,13 +212,16 @@ TITLES = (
 
 
 def _rights(name: str, connection: Connection, there: Iterable[Table]) -> Finding:
-    """Whether the role could write, which Yarus never does."""
+    """Whether the role could write, which Yarus never does, or rules its server."""
     wanted = "INSERT, UPDATE, DELETE, TRUNCATE"
     able = [
         table.name
         for table in there
         if connection.scalar(select(func.has_table_privilege(_quoted(connection, table), wanted)))
     ]
+    if (role := privilege(connection)) is not None:
+        way_out = "views and code of others are refused to it; a role that may only SELECT is safer: docs/operators.md"
+        return Finding(f"{name}: rights", f"the role is {role}", way_out)
     if able:
         way_out = "every transaction is read-only anyway; a role that may only SELECT is safer"
         return Finding(f"{name}: rights", f"the role may write to {', '.join(able)}", way_out)

@@ -55,7 +55,7 @@ def test_a_sound_source(examined: Callable[..., dict[str, list[Finding]]]) -> No
     assert found["addresses"][0].found == "5 addresses of 3 pages: pageId 6, empty or None 1, preview= 1"
     assert found["labels"] == [Finding("source production: labels", "all 3 name what is in the corpus")]
     assert found["text search"][0].found == "configuration russian"
-    assert found["rights"][0].found == "the role may write to question_answer, chunk"
+    assert found["rights"][0].found == "the role is yarus, a superuser"
     assert "only SELECT" in found["rights"][0].way_out
     assert max(of.code for some in found.values() for of in some) == 0
 
