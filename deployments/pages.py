@@ -107,7 +107,8 @@ def _make(page: Path, root: Path) -> None:
     """Writes the index anew, and an evaluation's report when it is first asked for: no run has to wait for it."""
     from db import journal
     from tasks.connect import database
-    from tasks.pages import INDEX, index, report
+    from tasks.pages import index, report
+    from tasks.pages.index import INDEX
 
     if page.resolve() == root or (page.resolve().parent == root and INDEX.fullmatch(page.name)):
         index(database(), root)
