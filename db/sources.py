@@ -31,7 +31,7 @@ from sqlalchemy import (
     select,
 )
 from sqlalchemy.dialects.postgresql import JSONB
-from sqlalchemy.exc import DataError, ProgrammingError
+from sqlalchemy.exc import DataError, InternalError, ProgrammingError
 from sqlalchemy.types import LargeBinary
 
 from db import privileged, tables
@@ -108,7 +108,7 @@ def snapshot(source: Source) -> Iterator[Connection]:
             if source.kind == "production":
                 privileged.check(connection, source.tables.values(), source.name)
             yield connection
-    except (ProgrammingError, DataError) as error:
+    except (ProgrammingError, DataError, InternalError) as error:
         raise InputError(
             f"source {source.name!r}: its database refuses the query: {' '.join(str(error.orig).split())}. Check what "
             "the tables and columns are mapped to (YARUS_SOURCE_TABLES__…, YARUS_SOURCE_COLUMNS__…)"

@@ -205,7 +205,7 @@ def _blocks(connection: Connection, source: Source, query: str) -> Iterator[byte
     try:
         with driver.cursor() as cursor, cursor.copy(f"COPY ({query}) TO STDOUT (FORMAT BINARY)") as copy:
             yield from copy
-    except (psycopg.DataError, psycopg.ProgrammingError) as error:
+    except (psycopg.DataError, psycopg.ProgrammingError, psycopg.InternalError) as error:
         refused = isinstance(error, psycopg.errors.InsufficientPrivilege)
         raise (DatabaseUnavailable if refused else InputError)(
             f"source {source.name!r}: {' '.join(str(error).split())}; nothing was loaded. Check the role's rights and "

@@ -241,3 +241,5 @@ def _reading_parquet(path: Path) -> Iterator[None]:
         raise InputError(f"{path}: there is no such file") from None
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"{path}: not a whole Parquet file ({error}); nothing was loaded") from None
+    except (OverflowError, UnicodeDecodeError, LookupError) as error:  # a year above 9999, a damaged text, no such zone
+        raise InputError(f"{path}: a value that cannot be read ({error}); nothing was loaded") from None

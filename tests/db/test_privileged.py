@@ -182,3 +182,39 @@ def test_harmless_databases_are_read_by_a_superuser(engine: Engine, production: 
           "CREATE INDEX ON chunk (plain(text))", "ALTER TABLE chunk RENAME TO c",
           "CREATE MATERIALIZED VIEW chunk AS SELECT * FROM c")  # fmt: skip
     read(url, engine, "harmless")
+
+
+EFFECTS = {
+    "writes": ("INSERT INTO seen VALUES (1)", "cannot execute INSERT in a read-only transaction"),
+    "counts": ("PERFORM nextval('counter')", r"cannot execute nextval\(\) in a read-only transaction"),
+    "makes the transaction writable": (
+        "PERFORM set_config('transaction_read_only', 'off', false); INSERT INTO seen VALUES (1)", "read-write mode",
+    ),
+    "makes a table": ("CREATE TEMP TABLE t (x int)", "cannot execute CREATE TABLE in a read-only transaction"),
+    "sleeps": ("PERFORM pg_sleep(600)", "statement timeout"),
+    "never ends": ("LOOP END LOOP", "statement timeout"),
+    "reads files": ("PERFORM pg_read_file('/etc/passwd')", "permission denied"),
+    "becomes another": ("SET ROLE villain", "permission denied"),
+}  # fmt: skip
+
+
+def test_a_view_with_side_effects_can_only_fail(engine: Engine, production: Production) -> None:
+    """For a role that may only SELECT; both where it is evaluated and where it is copied."""
+    url = hostile(production, "effects", "CREATE TABLE seen (x int); CREATE SEQUENCE counter",
+                  "CREATE FUNCTION effect() RETURNS text LANGUAGE plpgsql AS $$ BEGIN RETURN ''; END $$",
+                  "ALTER TABLE chunk RENAME TO c",
+                  "CREATE VIEW chunk AS SELECT id, confluence_url, text || effect() AS text, embedding FROM c",
+                  "GRANT ALL ON seen, counter TO harmless")  # fmt: skip
+    for statement, message in EFFECTS.values():
+        alter(url, f"CREATE OR REPLACE FUNCTION effect() RETURNS text LANGUAGE plpgsql AS "
+              f"$$ BEGIN {statement}; RETURN ''; END $$")  # fmt: skip
+        there = read_only.__wrapped__(url.replace("yarus@", "harmless@"), timeout_s=1)
+        source = Source("production", "production", "ru", there, source_tables(None))
+        with pytest.raises((InputError, DatabaseUnavailable), match=message), snapshot(source) as connection:
+            read_corpus(connection, source, vectors=False)
+        with pytest.raises((InputError, DatabaseUnavailable), match=message), reading(source) as rows:
+            fill(engine, "effects", rows, language="ru", origin="test")
+        there.dispose()
+    with psycopg.connect(url.replace("+psycopg", "")) as connection:
+        found = connection.execute("SELECT count(*), (SELECT is_called FROM counter) FROM seen").fetchone()
+    assert found == (0, False)

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 from sqlalchemy import create_engine, text
-from sqlalchemy.exc import InternalError
 
 from db.engine import read_only
 from db.errors import DatabaseUnavailable, InputError
@@ -213,7 +212,7 @@ def test_another_table_of_the_name_annotation_is_not_ours(production: Production
 
 def test_nothing_can_be_written_and_long_statements_end(plain: str) -> None:
     source = opened(plain)
-    with pytest.raises(InternalError, match="read-only transaction"), snapshot(source) as connection:
+    with pytest.raises(InputError, match="read-only transaction"), snapshot(source) as connection:
         connection.execute(text("DELETE FROM chunk"))
     slow = Source("production", "production", "ru", read_only(plain, timeout_s=0.05), source.tables)
     with pytest.raises(DatabaseUnavailable, match="statement timeout"), snapshot(slow) as connection:
