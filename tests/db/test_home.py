@@ -115,7 +115,7 @@ def test_links(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["what?", "очень длинно" * 10])
 def test_a_name_that_prefects_database_cannot_have(tmp_path: Path, name: str) -> None:
     home = tmp_path / name / name / name
-    with pytest.raises(InputError, match="YARUS_HOME=.*(options|480 bytes)"):
+    with pytest.raises(InputError, match=r"YARUS_HOME=.*(options|480 bytes)"):
         prefect_database(home)
 
 
