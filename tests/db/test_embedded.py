@@ -46,6 +46,7 @@ def idle(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("SHOW server_encoding", "UTF8"),
         ("SHOW listen_addresses", ""),
         ("SHOW jit", "off"),
+        ("SHOW wal_recycle", "off"),
         ("SHOW fsync", "on"),
         ("SHOW synchronous_commit", "on"),
         ("SELECT lower('ЁЛКА Й')", "ёлка й"),
@@ -76,8 +77,12 @@ def test_address_is_complete_for_any_client(home: Path, monkeypatch: pytest.Monk
 def test_log_keeps_no_questions(home: Path) -> None:
     with pytest.raises(Exception, match="no_such_table"):
         query(running(home), "SELECT 'секретный вопрос' FROM no_such_table")
+    with pytest.raises(Exception, match="once_pkey"):  # the row that breaks a rule is told to us, and to no file
+        query(running(home), "CREATE TABLE once (said text PRIMARY KEY); "
+              "INSERT INTO once VALUES ('секретный вопрос'), ('секретный вопрос')")  # fmt: skip
     log = (home / "postgres" / "server.log").read_text(encoding="utf-8")
     assert "no_such_table" in log
+    assert "once_pkey" in log
     assert "секретный" not in log
 
 

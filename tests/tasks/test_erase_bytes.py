@@ -19,6 +19,8 @@ from tests.judged import passages, question
 pytestmark = pytest.mark.timeout(900)  # it starts a real server, which takes long on a busy machine
 MARK = "Несмываемая тайна"
 ESCAPED = re.compile(rb"\\+u([0-9a-fA-F]{4})")
+CODED = re.compile(rb"[A-Za-z0-9+/]{40,}={0,2}")
+"""Base64: Prefect keeps results of tasks in it."""
 USER = "4711"
 ERASE = ("prune", "--user", USER, "--source", "logged", "--yes", "--json")
 
@@ -73,7 +75,8 @@ def left(home: Path) -> list[str]:
             return str(pq.ParquetFile(path).read().to_pylist()).encode()
         found = path.read_bytes()
         if "storage" in path.parts:
-            found = base64.b64decode(found)
+            coded = CODED.findall(re.sub(rb"\\n|\s", b"", found))
+            found += b"".join(base64.b64decode(part[: len(part) // 4 * 4]) for part in coded)
         return ESCAPED.sub(lambda code: chr(int(code[1], 16)).encode("utf-8", "replace"), found)
 
     return [
