@@ -42,8 +42,10 @@ PAPERS = _words(
     r"no\.", "number", f"номер{LETTERS}",
 )  # fmt: skip
 NUMBER = r"[a-zа-я]{0,3}-?\d{2,4}[ /-]?\d{3,8}(?:-\d{1,6})?"  # 12 digits in a row are a person's INN
-SERIES = r"сери[яиейю]{1,2}[\s:]{0,3}"
-PASSPORT = rf"(?:{SERIES})?(?P<id>\d\d[ -]?\d\d[\s,;]{{0,3}}(?:(?:номер|ном\.|№|n)[\s:.]{{0,3}})?\d{{6}})(?!\d)"
+SERIES = r"сери[яиейю]{1,2}(?:\sпаспорта)?[\s:]{0,3}"
+PASSPORT = (
+    rf"(?:{SERIES})?(?P<id>\d\d[ -]?\d\d[\s,;]{{0,3}}(?:(?:номер(?:\sпаспорта)?|ном\.|№|n)[\s:.]{{0,3}})?\d{{6}})(?!\d)"
+)
 BORN = _words("дата рожд", "день рожд", "родил", "рожд", "birth", "born", r"dob(?!\w)", r"д\.\s?р\.", "д/р", "др:")
 HOSTS = r"(?:e?mail|gmail|yandex|ya|bk|inbox|list|rambler|icloud|outlook|hotmail|яндекс|мейл|мэйл|гмейл)"
 AT_WORD = r"(?:at|dog|sobaka|собак[ау]|собачка|гав)"
@@ -182,7 +184,7 @@ NUMBERS = (
 BORN_THEN = (_pattern("id", rf"(?<![\d.])(?P<id>{DATE})\s{{0,2}}(?:г\.\s?р\.|г/р|(?:года?|г\.)?\s{{0,2}}рожд)"),)
 FLATS = (_pattern("address", rf"(?:(?:г\.|город)\s?[а-я][\w-]{{2,20}},?\s{{1,2}})?{STREET}[^\n]{{2,60}}?{FLAT}"),)
 OTHERS = (
-    _pattern("id", rf"{LOGIN}\s{{0,2}}[:=-]?\s{{0,2}}(?P<id>[a-z](?=[a-z.]{{0,31}}[_\d])[\w.]{{3,31}}\w)"),
+    _pattern("id", rf"{LOGIN}\s{{0,2}}[:=-]?\s{{0,2}}(?P<id>[a-z](?=[a-z]{{0,31}}[_\d.][a-z\d])[\w.]{{3,31}}\w)"),
     _pattern("id", r"(?:парол[ьяею]|password|pwd)\s{0,2}[:=]\s{0,2}(?P<id>(?=\S{0,31}[\da-z])[^\s,;]{4,64})"),
     _pattern(
         "address",
@@ -206,7 +208,7 @@ GROUPS: tuple[tuple[Callable[[str], object], tuple[Pattern, ...]], ...] = (
 """Patterns with what a text must have for any of them to fit: most texts are done with a few short looks."""
 SPELLED: dict[Kind, re.Pattern[str]] = {
     "email": re.compile(rf"%40|(?<=[\W]){AT_WORD}(?=\W)|(?:sobaka|собак[ау]|собачка)|(?<=\W){DOT_WORD}(?=\W)"),
-    "id": re.compile(r"номер|ном\.|сери[яиейю]{1,2}"),
+    "id": re.compile(r"паспорта|номер|ном\.|сери[яиейю]{1,2}"),
     "address": re.compile(r"^(?:https?://|www\.|m\.)"),
 }
 """Words of a finding that another spelling of the same has not."""
