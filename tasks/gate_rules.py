@@ -82,7 +82,7 @@ def read_policy(path: Path | None = None) -> Policy:
     path = path or FILE
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:  # TOML and UTF-8 errors are ValueErrors that name the line
+    except (OSError, ValueError, RecursionError) as error:  # TOML and UTF-8 errors are ValueErrors that name the line
         raise InputError(f"gate file {path}: {error}") from None
     _known_keys(content, ("baseline", "rule"), f"{path}:")
     rules = content.get("rule")

@@ -119,7 +119,7 @@ class Chat:
         self._format = 0  # the best response format that the server may understand
         self._understood = False
         self._served: set[str | None] = {self.model}
-        self._unsure = False  # some calls cost more than is known
+        self._unsure = False  # it has been said that costs are not known
         self._refusal = ""  # why no further call is sent
         self._asking: dict[bytes, asyncio.Task[Reply]] = {}
         self._store = CallStore(engine) if engine else None

@@ -18,6 +18,8 @@ TEMPLATE_TOKENS = 1_024
 AHEAD = 32
 """Calls that money is drawn for at once: so seldom that it takes no time, so few that a kill costs little."""
 
+ROUNDING = 1e-9
+
 
 def price_of(model: str, settings: Settings) -> Price | None:
     """The price of a model by the table in the settings.
@@ -120,7 +122,9 @@ class Budget:
                 self._drawn += unused  # as it is booked
 
     def _short_usd(self, most_usd: float) -> float:
-        return self.spent_usd + self._set_aside + most_usd - self._drawn if most_usd else 0.0
+        """What is missing for a call; sums of floats that should be equal need not be."""
+        short = self.spent_usd + self._set_aside + most_usd - self._drawn
+        return short if most_usd and short > ROUNDING * (most_usd + self._drawn) else 0.0
 
     async def _draw(self, most_usd: float) -> None:
         """Draws what is missing for a call, and for some more of its kind."""

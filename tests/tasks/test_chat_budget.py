@@ -259,6 +259,18 @@ async def test_a_budget_waits_for_what_is_in_flight():
     assert budget.spent_usd == pytest.approx(0.15)
 
 
+@pytest.mark.parametrize("limit", [1e-12, 0.1, 1e308])
+async def test_budgets_of_any_size_come_to_an_end(engine, tag, limit):
+    """Thirds, so that sums that should be equal are not."""
+    budget = Budget(limit, engine, f"{tag} {limit}")
+    for _ in range(3):
+        assert await budget.set_aside(limit / 3)
+        budget.book(limit / 3, limit / 3)
+    assert not await budget.set_aside(limit / 1_000)
+    await budget.settle()
+    assert booked_usd(engine, f"{tag} {limit}") == pytest.approx(limit)
+
+
 async def test_of_many_that_wait_all_are_answered(engine, tag):
     budget = Budget(1.0, engine, tag)
 

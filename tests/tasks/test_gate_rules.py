@@ -107,6 +107,7 @@ def test_a_wrong_rule_is_told_with_its_place(tmp_path: Path, rule: str, said: st
         ('baseline = "x"\n[[rule]]\nmetric = "mrr"', "expected [baseline] with lines like"),
         ("[baseline]\ntier1 = 5\n[[rule]]\nmetric = 'mrr'", "expected [baseline] with lines like"),
         ("[[rule]\n", "line 1"),
+        pytest.param("a = " + "[" * 100_000, "recursion", id="nested"),
     ],
 )
 def test_a_wrong_file_is_told_with_its_name(tmp_path: Path, text: str, said: str) -> None:
