@@ -29,6 +29,12 @@ def nothing(question, k): return []
 def none(question, k): return None
 def bare(question, k): return ["first", "second"]
 def generator(question, k): yield from [("a", 0), ("b", 0)]
+def endless(question, k):
+    number = 0
+    while True:
+        yield (str(number), number)
+        number += 1
+def huge(question, k): return [("x" * 4_000_001, 0)]
 def wrong_arguments(question): return []
 number = 5
 """
@@ -53,6 +59,12 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         ("few", ["a"], None),
         ("nothing", [], None),
         ("generator", ["a", "b"], None),
+        ("endless", ["0", "1", "2"], None),
+        (
+            "huge",
+            [],
+            "ValueError: the ids of the ranking: 4,000,001 characters; at most 4,000,000 are taken. Return less",
+        ),
         ("raises", [], "RuntimeError: index corrupt at postgresql://bot:***@db/x"),
         ("twice", [], "ValueError: id 'a' was returned twice"),
         ("unsorted", [], "ValueError: distances do not ascend: 0.2 at rank 1, then 0.1; return the nearest first"),
