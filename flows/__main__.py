@@ -3,6 +3,7 @@
 import signal
 import sys
 from collections.abc import Sequence
+from io import StringIO
 
 import click
 
@@ -74,7 +75,9 @@ def exit_code(arguments: Sequence[str]) -> int:
     except SystemExit as ended:
         return int(ended.code or 0)
     except click.ClickException as error:
-        error.show()
+        said = StringIO()
+        error.show(file=said)
+        click.echo(_harmless(said.getvalue()), err=True, nl=False)
         return error.exit_code
     except InputError as error:
         _say(f"yarus: {error}")
@@ -94,7 +97,13 @@ def exit_code(arguments: Sequence[str]) -> int:
 def _say(message: str) -> None:
     from tasks.settings import masked  # here, because the help needs no settings
 
-    click.echo(masked(message), err=True)
+    click.echo(_harmless(masked(message)), err=True)
+
+
+def _harmless(message: str) -> str:
+    from tasks.utf8 import harmless
+
+    return harmless(message)
 
 
 if __name__ == "__main__":

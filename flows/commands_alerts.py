@@ -65,6 +65,7 @@ def list_(as_json: bool) -> None:
     from tasks.connect import database
     from tasks.incidents import incidents
     from tasks.report import as_json as document
+    from tasks.utf8 import harmless
 
     found = incidents(database())
     if as_json:
@@ -72,7 +73,8 @@ def list_(as_json: bool) -> None:
         return
     words = _words()
     for incident in found:
-        click.echo(words["alerts incident"].format(**incident | {"verdict": words[f"alerts {incident['verdict']}"]}))
+        told = incident | {"verdict": words[f"alerts {incident['verdict']}"]}
+        click.echo(harmless(words["alerts incident"].format(**told)))
     if not found:
         click.echo(words["alerts none"])
 

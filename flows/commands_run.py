@@ -77,6 +77,7 @@ def _finish(summary: dict[str, Any], *, as_json: bool) -> None:
     from tasks.ending import passed
     from tasks.report import as_json as document
     from tasks.settings import settings
+    from tasks.utf8 import harmless
 
     language = settings().language
     if as_json:
@@ -92,7 +93,7 @@ def _finish(summary: dict[str, Any], *, as_json: bool) -> None:
         print_overview(summary, language)
     for gated in () if as_json else summary.get("evaluations", [summary]):
         if gated.get("gate"):
-            click.echo(gate_text(gated, language))
+            click.echo(harmless(gate_text(gated, language)))
     if not as_json and "report" in summary:
         from flows.words import WORDS
 

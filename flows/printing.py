@@ -1,6 +1,5 @@
 """Results for people, on stdout."""
 
-import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,7 @@ from metrics.table import METRICS, grade_label
 from tasks.cases import MEASURED
 from tasks.guidance import HEADLINES
 from tasks.report import HEADLINE
+from tasks.utf8 import harmless
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -97,14 +97,14 @@ def print_runs(rows: Iterable[RowMapping]) -> None:
         coverage = "" if row["coverage"] is None else f"{row['coverage']:.1%}"
         started = f"{row['started_at']:%Y-%m-%d %H:%M}"
         state = _coloured(row["state"], row["state"])
-        table.add_row(row["id"], state, row["source"], str(row["n_cases"] or ""), coverage, started)
+        table.add_row(row["id"], state, plain(row["source"]), str(row["n_cases"] or ""), coverage, started)
     console = _console()
     console.print(table if table.row_count else "no evaluations yet; start one: yarus run tier1")
 
 
 def plain(text: str) -> str:
     """A text of anybody's as it can be printed: no markup, and no character that a terminal obeys."""
-    return escape("".join(sign if sign in "\n\t" or unicodedata.category(sign)[0] != "C" else "�" for sign in text))
+    return escape(harmless(text))
 
 
 def say_what_stands_there(source: str, *, unset: bool = False) -> None:

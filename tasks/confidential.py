@@ -16,6 +16,7 @@ from pydantic import SecretStr
 from db.engine import CONFIDENTIAL
 from db.errors import InputError
 from tasks.settings import PREFIX, Settings, masked, settings
+from tasks.utf8 import harmless
 
 BLOCK = "block:"
 """What a key begins with that names a Secret block of Prefect instead of being the key."""
@@ -66,7 +67,7 @@ async def _fetch(name: str, place: str) -> str:
 
 
 class Confidential(logging.Filter):
-    """Takes passwords and keys out of what is logged, tracebacks too, before anything sends it anywhere."""
+    """Takes passwords, keys and what a terminal obeys out of what is logged, tracebacks too, before it is sent."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """See `logging.Filter`; every record passes."""
@@ -157,7 +158,7 @@ def keep_logs_clean() -> None:
 
 
 def _cleared(text: str) -> str:
-    return blotted(masked(text), _secrets())
+    return harmless(blotted(masked(text), _secrets()))
 
 
 def _secrets() -> list[str]:

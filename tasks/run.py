@@ -33,6 +33,7 @@ from tasks.gate_rules import policy_set
 from tasks.parameters import TIERS, Embedding, Parameters, Retrieval
 from tasks.settings import masked, settings
 from tasks.shared_work import fetch
+from tasks.utf8 import harmless
 from tasks.watch import STOPPED, leave_within
 
 log = logging.getLogger("yarus")
@@ -126,7 +127,8 @@ async def evaluation(tier: Tier, parameters: Parameters, *, flow_run_id: str | N
                 yield run
             state = ""
         except Exception as problem:
-            state, error = "failed", masked(f"{type(problem).__name__}: {problem}; {how}")
+            # Whatever stands in it: the database must take it, or nobody learns why.
+            state, error = "failed", harmless(masked(f"{type(problem).__name__}: {problem}; {how}"))
             raise
         finally:
             if state:

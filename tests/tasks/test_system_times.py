@@ -1,0 +1,18 @@
+"""What a system under test says of its own time: a figure that can be one, or the question was not answered."""
+
+import math
+
+import pytest
+
+from tasks.systems import LONGEST_MS, checked
+
+
+@pytest.mark.parametrize("own", [1e308, LONGEST_MS + 1, 10**400, math.inf, math.nan, -1, True, "12"])
+def test_what_is_no_time(own: object) -> None:
+    with pytest.raises(ValueError, match="not a number of milliseconds from 0 to a day"):
+        checked({"answer": "yes", "latency_ms": own}, 5.0)
+
+
+@pytest.mark.parametrize(("own", "kept"), [(None, 5.0), (0, 0.0), (12.5, 12.5), (LONGEST_MS, float(LONGEST_MS))])
+def test_what_is_one(own: object, kept: float) -> None:
+    assert checked({"answer": "yes", "latency_ms": own}, 5.0).latency_ms == kept
