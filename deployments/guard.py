@@ -21,8 +21,11 @@ PAGE = Path(__file__).with_name("enter.html").read_text(encoding="utf-8")
 LONGEST = 1000
 """Bytes of a password."""
 A_YEAR_S = 365 * 24 * 3600
-FRAMED = {"X-Frame-Options": "SAMEORIGIN", "X-Content-Type-Options": "nosniff"}
-"""No page of others shows ours as a part of its own, for people to click on."""
+CONFINED = {
+    "X-Frame-Options": "SAMEORIGIN",  # no page of others shows ours as a part of its own, for people to click on
+    "X-Content-Type-Options": "nosniff",
+    "Content-Security-Policy": "connect-src 'self'",  # Prefect's UI would tell its makers that it was opened
+}
 
 
 def names(host: str, further: str) -> frozenset[str]:
@@ -130,11 +133,11 @@ class Guard:
         elif scope["type"] == "http" and scope["path"] == ENTER:
             await (await self._entered(Request(scope, receive)))(scope, receive, send)
         else:
-            await self._application(scope, receive, _unframed(send) if scope["type"] == "http" else send)
+            await self._application(scope, receive, _confined(send) if scope["type"] == "http" else send)
 
     async def _entered(self, request: Request) -> Response:
         if request.method != "POST":
-            return HTMLResponse(PAGE, headers=FRAMED)
+            return HTMLResponse(PAGE, headers=CONFINED)
         length = request.headers.get("content-length", "")
         if length.isdecimal() and int(length) <= LONGEST and self._lock.opened_by(await request.body()):
             return Response(status_code=204, headers={"Set-Cookie": self._lock.cookie})
@@ -145,10 +148,10 @@ async def _closed(scope: Scope, receive: Receive, send: Send) -> None:
     await send({"type": "websocket.close", "code": 1008})
 
 
-def _unframed(send: Send) -> Send:
+def _confined(send: Send) -> Send:
     async def with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
-            MutableHeaders(scope=message).update(FRAMED)
+            MutableHeaders(scope=message).update(CONFINED)
         await send(message)
 
     return with_headers

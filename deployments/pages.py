@@ -14,7 +14,7 @@ from typing import BinaryIO
 from urllib.parse import urlsplit
 
 from db.errors import DatabaseUnavailable, InputError
-from deployments.guard import FRAMED, LONGEST, PAGE, Lock, names, refusal
+from deployments.guard import CONFINED, LONGEST, PAGE, Lock, names, refusal
 from tasks.server_access import ENTER
 from tasks.settings import masked, settings
 
@@ -95,7 +95,7 @@ class Pages(SimpleHTTPRequestHandler):
     def end_headers(self) -> None:
         """A report is made anew under the same name: nobody keeps an old one."""
         self.send_header("Cache-Control", "no-cache")
-        for name, value in FRAMED.items():
+        for name, value in CONFINED.items():
             self.send_header(name, value)
         super().end_headers()
 
