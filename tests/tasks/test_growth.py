@@ -3,14 +3,15 @@
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, event, insert, text
+from sqlalchemy import Engine, delete, event, insert, text
 
 from db import journal
-from db.tables import nightly_verdict
+from db.tables import evaluation, nightly_verdict
 from tasks import incidents
 from tasks.artifact_texts import changes_since
 from tasks.noise import floors
@@ -20,7 +21,7 @@ from tasks.pages.index import MOST, PAGE
 from tasks.report import summary
 from tasks.run import bury_the_dead
 from tasks.trend import trend
-from tests.histories import source_name, write
+from tests.histories import START, source_name, write
 
 READ: dict[str, Callable[[Engine, str, str], Any]] = {
     "runs": lambda engine, source, name: journal.listing(engine, limit=20),
@@ -38,6 +39,14 @@ READ: dict[str, Callable[[Engine, str, str], Any]] = {
     "a night": lambda engine, source, name: incidents._bad(engine, "tier1", source, None),
 }
 """What commands ask of the journal: of an evaluation of a source, the newest of all."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def forgotten(engine: Engine) -> Iterator[None]:
+    """What is newer here than everything of other tests goes afterwards."""
+    yield
+    with engine.begin() as connection:
+        connection.execute(delete(evaluation).where(evaluation.c.started_at > START + timedelta(days=19_000)))
 
 
 @contextmanager
