@@ -68,7 +68,9 @@ class Transport:
                     request.method,
                     self._url,
                     data=content if len(content) <= LARGE else io.BytesIO(content),
-                    headers=request.headers,
+                    headers=[
+                        (name.decode(), value.decode()) for name, value in request.headers.raw
+                    ],  # as they are written
                     allow_redirects=False,
                     proxy=self._proxy,
                 ) as response,

@@ -122,8 +122,12 @@ def with_usage(usage: object) -> bytes:
 
 
 def dumped(usage: object) -> bytes:
+    limit = sys.get_int_max_str_digits()
     sys.set_int_max_str_digits(0)
-    return json.dumps(usage).encode()
+    try:
+        return json.dumps(usage).encode()
+    finally:
+        sys.set_int_max_str_digits(limit)
 
 
 UNKNOWN = {
