@@ -171,7 +171,7 @@ def test_a_charset_that_a_server_names_decides_nothing(charset: str, chaos: Chao
 
 
 def test_a_reply_of_a_judge_that_is_too_long_is_no_verdict(chaos: Chaos) -> None:
-    chaos.script = lambda number, request: chat_says("9" * (LONGEST_TEXT - 11))
+    chaos.script = lambda number, request: chat_says("9" * (LONGEST_TEXT + 1))
     assert (
         judged(chaos.url, 30)
         == "judge_error: HTTP 200 with a text of 4,000,001 characters; at most 4,000,000 are taken"
