@@ -11,7 +11,6 @@ from io import BytesIO
 from pathlib import Path
 from socketserver import TCPServer
 from typing import BinaryIO
-from urllib.parse import urlsplit
 
 from db.errors import DatabaseUnavailable, InputError
 from deployments.guard import CONFINED, LONGEST, PAGE, Lock, names, refusal
@@ -69,7 +68,7 @@ class Pages(SimpleHTTPRequestHandler):
         """The file that the address names; None where it can name none, or is outside of the folder, or hidden."""
         try:
             asked = Path(self.translate_path(self.path))
-            hidden = any(part.startswith(".") for part in Path(urlsplit(self.path).path).parts)
+            hidden = any(part.startswith(".") for part in asked.relative_to(self.directory).parts)
             asked.stat(follow_symlinks=False)
         except FileNotFoundError:
             pass  # it may be made yet

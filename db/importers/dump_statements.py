@@ -122,9 +122,14 @@ class Dump:
         columns = None
         if token == b"(":
             columns, token = self._list(words), next(words, b"")
-        if [token.upper(), *(word.upper() for word in islice(words, 2))] != [b"FROM", b"STDIN"]:
+        way = [token.upper(), *(word.upper() for word in islice(words, 2))]
+        if way[0] != b"FROM":
             return
         table = self._wanted_table(name)
+        if way != [b"FROM", b"STDIN"]:
+            if table is not None:
+                raise self._text.unreadable(f"rows of {'.'.join(name)} by another COPY than pg_dump writes")
+            return
         given = () if table is None else columns or tuple(self._known(name))
         for block in self._text.data():
             if table is not None:

@@ -189,6 +189,8 @@ def test_names_are_only_names(engine: Engine, production: Production, tmp_path: 
         ("CREATE TABLE public.chunk (" + ",".join(f"c{n} text" for n in range(2_000)) + ");\nCOPY public.chunk FROM "
          "stdin;\nx\n\\.\n", "at most 1600 columns"),
         ("CREATE TABLE public.chunk (id text);\nINSERT INTO public.chunk VALUES (now());\n", "of something else than"),
+        ("CREATE TABLE public.chunk (id text);\nCOPY public.chunk FROM PROGRAM 'id';\n", "by another COPY"),
+        ("CREATE TABLE public.chunk (id text);\nCOPY public.chunk FROM stdin CSV;\n1\n\\.\n", "by another COPY"),
         ("CREATE TABLE public.chunk (id text);\nINSERT INTO public.chunk VALUES ('a' || 'b');\n", "something else"),
         ("CREATE TABLE public.chunk (id text);\nINSERT INTO public.chunk VALUES (E'\\x41');\n", "something else"),
         ("CREATE TABLE public.chunk (id text);\nINSERT INTO public.chunk VALUES ('a', 'b');\n", "2 values for 1 col"),

@@ -59,6 +59,8 @@ def test_the_first_page_is_the_index_of_all_evaluations(port: int) -> None:
         "/link.txt",
         "/out/secret.txt",
         "/.hidden.html",
+        "/%2ehidden.html",
+        "/%2Ehidden.html?x",
         "/nothing.html",
         "/tier1-20000101-000000-0000.html",
     ],

@@ -75,14 +75,15 @@ def test_an_address_that_names_nothing_is_not_found(
     assert capfd.readouterr().err == ""
 
 
+# Those that are too long are so by little: where a server closes with much unread, its answer may be lost on the way.
 @pytest.mark.parametrize(
     ("request_", "status"),
     [
         (b"GET http://[ HTTP/1.1\r\nHost: localhost\r\n\r\n", b"401"),
         (b"GET http://[ HTTP/1.1\r\nHost: localhost\r\nAuthorization: %s\r\n\r\n" % BASIC, b"404"),
-        (b"GET /%s HTTP/1.1\r\n\r\n" % (b"a" * 70_000), b"414"),
-        (b"GET / HTTP/1.1\r\nHost: localhost\r\n" + b"X: y\r\n" * 10_000 + b"\r\n", b"431"),
-        (b"GET / HTTP/1.1\r\nX: " + b"y" * 70_000 + b"\r\n\r\n", b"431"),
+        (b"GET /%s HTTP/1.1\r\n\r\n" % (b"a" * 65_540), b"414"),
+        (b"GET / HTTP/1.1\r\nHost: localhost\r\n" + b"X: y\r\n" * 110 + b"\r\n", b"431"),
+        (b"GET / HTTP/1.1\r\nX: " + b"y" * 65_540 + b"\r\n\r\n", b"431"),
         (b"GET / HTTP/9.9\r\n\r\n", b"505"),
         (b"GET\r\n\r\n", b"400"),
         (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\r\n\r\n", b"400"),
