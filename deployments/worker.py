@@ -1,6 +1,7 @@
 """The worker of `yarus serve`: Prefect's, which runs every flow run in a process of its own, and can be stopped."""
 
 import asyncio
+import tempfile
 import time
 from abc import ABC
 from pathlib import Path
@@ -14,6 +15,7 @@ from prefect.states import Cancelling
 from prefect.workers.process import ProcessJobConfiguration, ProcessWorker, ProcessWorkerResult
 
 from deployments.declared import declared
+from tasks.settings import settings
 
 
 class Job(ProcessJobConfiguration):
@@ -42,6 +44,15 @@ class Worker(ProcessWorker, ABC):  # ABC, though it can be made: otherwise Prefe
     def __init__(self, work_pool_name: str, **named: Any) -> None:
         super().__init__(work_pool_name, **named)
         self.own: set[UUID] = set()
+
+    async def __aenter__(self) -> "Worker":
+        """See `ProcessWorker`. Prefect's folder below /tmp belongs to whoever served first, and keeps others out."""
+        shared, tempfile.tempdir = tempfile.tempdir, str(settings().home.absolute() / "prefect")
+        try:
+            await super().__aenter__()
+        finally:
+            tempfile.tempdir = shared
+        return self
 
     async def run(
         self, flow_run: FlowRun, configuration: ProcessJobConfiguration, task_status: Any = None

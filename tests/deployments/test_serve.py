@@ -48,6 +48,10 @@ def test_it_says_where_everything_is(served: Serve) -> None:
     assert httpx.get(served.url, follow_redirects=True).status_code == 200
 
 
+def test_it_needs_no_folder_that_another_account_may_have_made(served: Serve) -> None:
+    assert len(list((served.home / "prefect" / "runner_storage").iterdir())) == 1
+
+
 def test_every_flow_is_deployed_with_all_that_the_ui_shows(served: Serve) -> None:
     deployed = {found["name"]: found for found in served.post("/deployments/filter")}
     assert set(deployed) == set(FLOWS)
