@@ -3,6 +3,7 @@
 import glob
 import os
 import shutil
+import uuid
 from collections.abc import Container, Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -95,6 +96,29 @@ def store(target: str, setting: str = "YARUS_RESULTS") -> tuple[AbstractFileSyst
             "expected a folder, or a URL such as s3://bucket/folder with the package for it installed"
         ) from None
     return filesystem, name
+
+
+def require_writable(root: str) -> None:
+    """Finds out before anything is computed or paid for that results cannot be written: an empty file comes and goes.
+
+    Raises:
+        ResultsUnavailable: they cannot.
+        InputError: it is in a store that cannot be opened.
+    """
+    filesystem, folder = store(root)
+    probe = f"{folder}/.yarus-{uuid.uuid4().hex}"
+    try:
+        if isinstance(filesystem, LocalFileSystem):
+            make_folder(Path(folder))
+        else:
+            filesystem.makedirs(folder, exist_ok=True)
+        filesystem.pipe_file(probe, b"")
+        filesystem.rm_file(probe)
+    except OSError as error:
+        raise ResultsUnavailable(
+            f"results cannot be written to {masked(root)}: {error.strerror or masked(str(error))}; "
+            "make room or rights there, or set YARUS_RESULTS to another place"
+        ) from error
 
 
 def publish(path: Path, target: str) -> str:
