@@ -17,7 +17,10 @@ class ModelUnavailable(RuntimeError):
 
 
 class ResultsUnavailable(OSError):
-    """The file of an evaluation is gone, damaged or another one's: the message says what to do. Exit code 3."""
+    """The file of an evaluation is gone, damaged, another one's, or has no place: the message says what to do.
+
+    Exit code 3.
+    """
 
 
 def unknown(what: str, given: str, known: Iterable[str], hint: str = "") -> InputError:

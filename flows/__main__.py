@@ -61,6 +61,11 @@ def main() -> None:
     """Runs the command line; exit codes: 0 done, 1 invalid, 2 wrong usage or settings, 3 something outside failed."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # a stop from outside is a stop: as Ctrl-C
     code = exit_code(sys.argv[1:])
+    for number in (
+        signal.SIGINT,
+        signal.SIGTERM,
+    ):  # what is left is to end our servers: a second Ctrl-C would keep them
+        signal.signal(number, signal.SIG_IGN)
     if "prefect" in sys.modules:
         from tasks.watch import ENDING_S, GRACE_S, STOPPED, leave_within
 

@@ -23,7 +23,7 @@ from tasks.again import anchored, as_then
 from tasks.bad_values import bad_value
 from tasks.connect import database, source
 from tasks.dataset.freeze import frozen
-from tasks.files import store
+from tasks.files import require_writable
 from tasks.gate_rules import policy_set
 from tasks.parameters import FLOWS, TIERS, Nightly, Parameters, Retrieval, Sweep, Tier3
 from tasks.retrievers import retriever_kind
@@ -112,19 +112,20 @@ def check(chosen: Parameters) -> None:
     """Finds what cannot work before Prefect is started, which takes seconds.
 
     Raises:
-        InputError: no such source, retriever, place for results or evaluation to resume, a secret in an address, or a
+        InputError: no such source, retriever, store for results or evaluation to resume, a secret in an address, or a
             mistake in the file of YARUS_GATE_FILE.
         DatabaseUnavailable: the database cannot be reached.
+        ResultsUnavailable: results cannot be written.
     """
     policy_set()
+    configuration = settings()
+    require_writable(configuration.results_root)
     if chosen.resume:
         if isinstance(chosen, Sweep):
             analyses.find(database(), "sweep", chosen.resume)
         else:
             journal.find(database(), chosen.resume)
         return
-    configuration = settings()
-    store(configuration.results_root)
     if chosen.runner == "dask":
         from tasks.scale import require_dask
 

@@ -1,12 +1,9 @@
 """What an evaluation needs, checked one by one, each with what to do where it fails."""
 
 import os
-import uuid
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
 
-from fsspec.implementations.local import LocalFileSystem
 from sqlalchemy import select, text
 
 from db import tables
@@ -17,7 +14,7 @@ from metrics.selftest import self_test
 from tasks.connect import database, source
 from tasks.doctor_home import examine_home
 from tasks.doctor_sources import examine_source
-from tasks.files import make_folder, store
+from tasks.files import require_writable
 from tasks.finding import Finding
 from tasks.models.embedders import embedder
 from tasks.settings import masked, settings
@@ -76,14 +73,7 @@ def _home() -> Iterator[Finding]:
 
 def _results() -> Iterator[Finding]:
     root = settings().results_root
-    filesystem, folder = store(root)
-    probe = f"{folder}/.yarus-{uuid.uuid4().hex}"
-    if isinstance(filesystem, LocalFileSystem):
-        make_folder(Path(folder))
-    else:
-        filesystem.makedirs(folder, exist_ok=True)
-    filesystem.pipe_file(probe, b"")
-    filesystem.rm_file(probe)
+    require_writable(root)
     yield Finding("results", f"{masked(root)} can be written")
 
 

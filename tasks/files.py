@@ -3,6 +3,7 @@
 import glob
 import os
 import shutil
+import uuid
 from collections.abc import Container, Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,9 +17,11 @@ from fsspec.implementations.local import LocalFileSystem
 
 from db import home
 from db.errors import InputError, ResultsUnavailable
+from tasks.cases import COLUMNS, LONG
 from tasks.settings import masked, settings
 
 pa.set_memory_pool(pa.system_memory_pool())  # Arrow's own gives nothing back: 60 MB more for 100,000 cases
+EVERY_CASE = ("case_id", "status", "reason")
 EVALUATION = b"yarus.evaluation"
 """Key in a file's own metadata: the id of the evaluation whose cases it holds."""
 
@@ -97,6 +100,29 @@ def store(target: str, setting: str = "YARUS_RESULTS") -> tuple[AbstractFileSyst
     return filesystem, name
 
 
+def require_writable(root: str) -> None:
+    """Finds out before anything is computed or paid for that results cannot be written: an empty file comes and goes.
+
+    Raises:
+        ResultsUnavailable: they cannot.
+        InputError: it is in a store that cannot be opened.
+    """
+    filesystem, folder = store(root)
+    probe = f"{folder}/.yarus-{uuid.uuid4().hex}"
+    try:
+        if isinstance(filesystem, LocalFileSystem):
+            make_folder(Path(folder))
+        else:
+            filesystem.makedirs(folder, exist_ok=True)
+        filesystem.pipe_file(probe, b"")
+        filesystem.rm_file(probe)
+    except OSError as error:
+        raise ResultsUnavailable(
+            f"results cannot be written to {masked(root)}: {error.strerror or masked(str(error))}; "
+            "make room or rights there, or set YARUS_RESULTS to another place"
+        ) from error
+
+
 def publish(path: Path, target: str) -> str:
     """Puts a finished file in its place, whole or not at all; returns its path or URL there."""
     filesystem, name = store(target)
@@ -138,14 +164,35 @@ def read(path: str, columns: Sequence[str] | None = None, *, without: Container[
     evaluation_id = Path(name).stem
     place, way_out = f"evaluation {evaluation_id}: its file {masked(path)}", "put its own file back, or evaluate anew"
     try:
+        if isinstance(filesystem, LocalFileSystem) and Path(name).is_fifo():
+            raise OSError("it is a pipe, which may never say anything")
         with filesystem.open(name, "rb") as file:
-            table = parquet(file, columns, without=without)
+            table = _as_declared(parquet(file, columns, without=without), columns, without)
     except (OSError, pa.ArrowException) as error:
         why = error.strerror if isinstance(error, OSError) and error.strerror else error
         raise ResultsUnavailable(f"{place} cannot be read: {why}; {way_out}") from error
     whose = (table.schema.metadata or {}).get(EVALUATION, evaluation_id.encode()).decode()
     if whose != evaluation_id:
         raise ResultsUnavailable(f"{place} holds the cases of evaluation {whose}; {way_out}")
+    return table
+
+
+def _as_declared(table: pa.Table, columns: Sequence[str] | None, without: Container[str]) -> pa.Table:
+    """The table in the types that are declared; what shares long texts stays as it is.
+
+    Raises:
+        ArrowInvalid: a value is of another type, or what every case has is not there.
+    """
+    for name in EVERY_CASE:
+        if name in (columns or EVERY_CASE) and name not in without and name not in table.column_names:
+            raise pa.ArrowInvalid(f"it has no column {name!r}, so these are no cases")
+    for place, field in enumerate(table.schema):
+        known = field.name in COLUMNS and field.name not in LONG
+        if known and field.type != (wanted := COLUMNS[field.name].type):
+            try:
+                table = table.set_column(place, field.with_type(wanted), table[field.name].cast(wanted))
+            except pa.ArrowException as error:
+                raise pa.ArrowInvalid(f"column {field.name!r} is {field.type}, not {wanted}") from error
     return table
 
 

@@ -16,7 +16,8 @@ import pytest
 from db.errors import InputError, ResultsUnavailable
 from tasks.files import place, present, publish, read, remove, write_batches, write_whole
 
-TABLE = pa.table({"n": [1, 2, 3], "text": ["ёж", None, ""]})
+NONE = pa.nulls(3, pa.string())
+TABLE = pa.table({"case_id": ["1", "2", "3"], "status": NONE, "reason": NONE, "n": [1, 2, 3], "text": ["ёж", None, ""]})
 KILLED = """
 import os, signal, sys, pyarrow as pa
 from pathlib import Path
