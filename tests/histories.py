@@ -82,6 +82,7 @@ def with_cases(
         "case_id": [f"{source}:{number}" for number in range(n)],
         "question": [f"Вопрос {number}?" for number in range(n)],
         "status": ["ok"] * n,
+        "reason": [None] * n,
         "group": [None] * n,
     }
     cases = table(**(given | dict(columns)))
