@@ -74,7 +74,8 @@ def start_server() -> None:
         api = f"http://127.0.0.1:{listener.getsockname()[1]}/api"
         variables = server_access.protection(api, server_access.new_password())
         small = {"PREFECT_UI_ENABLED": "0", "PREFECT__SERVER_EPHEMERAL": "1", "PREFECT_SERVER_API_HOST": "127.0.0.1"}
-        process = local_server.start(listener, log, variables | small)
+        told = dict.fromkeys(("PREFECT_SERVER_LOGGING_LEVEL", "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL"), "ERROR")
+        process = local_server.start(listener, log, variables | small | told)
     atexit.register(local_server.stop, process, LEAVING_S)
     _reaching(api, variables)
     local_server.wait_until_ready(api, process, log)

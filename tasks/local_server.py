@@ -2,6 +2,7 @@
 
 import http.client
 import os
+import re
 import socket
 import sqlite3
 import subprocess
@@ -91,12 +92,10 @@ def wait_until_ready(api: str, process: "subprocess.Popen[bytes]", log: Path) ->
 
 
 def _last_words(log: Path) -> str:
-    """The last line that is more than a link or a remark of uvicorn."""
-    lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-40:]
-    said = [
-        line for line in lines if line.strip() and not line.startswith(("(Background", "ERROR:    Application", " "))
-    ]
-    return masked(said[-1].strip()) if said else ""
+    """The last error that the log names, or else its last line."""
+    lines = [line for line in log.read_text(encoding="utf-8", errors="replace").splitlines()[-40:] if line.strip()]
+    errors = [line for line in lines if re.match(r"[\w.]+(Error|Exception|Exit)\b", line)]
+    return masked((errors or lines or [""])[-1].strip())
 
 
 def _answers(api: str) -> bool:
