@@ -15,17 +15,7 @@ from tasks.settings import masked
 
 
 def require_free(host: str, port: int, option: str) -> None:
-    """Finds a taken port before anything is started.
-
-    Args:
-        host: where to listen.
-        port: on what.
-        option: of the command line that chooses another.
-
-    Raises:
-        InputError: there is no such host here.
-        ServerUnavailable: something listens there already.
-    """
+    """Finds a taken port before anything is started; see `bound`."""
     bound(host, port, option).close()
 
 
