@@ -1,6 +1,5 @@
 """The command line: `yarus` or `python -m flows`."""
 
-import signal
 import sys
 from collections.abc import Sequence
 from io import StringIO
@@ -8,6 +7,7 @@ from io import StringIO
 import click
 
 from db.errors import DatabaseUnavailable, InputError, ModelUnavailable
+from flows import stopping
 from flows.commands_alerts import alerts
 from flows.commands_compare import compare
 from flows.commands_corpus import corpus
@@ -22,6 +22,7 @@ from flows.commands_run import demo, doctor, run
 from flows.commands_serve import serve
 from flows.commands_sweep import robustness, sweep
 from flows.commands_trend import trend
+from flows.stopping import STOPPED
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -59,15 +60,11 @@ for _command in (
 
 def main() -> None:
     """Runs the command line; exit codes: 0 done, 1 invalid, 2 wrong usage or settings, 3 something outside failed."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a stop from outside is a stop: as Ctrl-C
+    stopping.listen()
     code = exit_code(sys.argv[1:])
-    for number in (
-        signal.SIGINT,
-        signal.SIGTERM,
-    ):  # what is left is to end our servers: a second Ctrl-C would keep them
-        signal.signal(number, signal.SIG_IGN)
+    stopping.no_more()
     if "prefect" in sys.modules:
-        from tasks.watch import ENDING_S, GRACE_S, STOPPED, leave_within
+        from tasks.watch import ENDING_S, GRACE_S, leave_within
 
         leave_within(GRACE_S if code == STOPPED else ENDING_S, code)
     sys.exit(code)
@@ -79,24 +76,28 @@ def exit_code(arguments: Sequence[str]) -> int:
         return cli.main(arguments, standalone_mode=False) or 0
     except SystemExit as ended:
         return int(ended.code or 0)
-    except click.ClickException as error:
+    except (click.Abort, KeyboardInterrupt):
+        return STOPPED
+    except Exception as error:  # noqa: BLE001 - every way to fail ends in words and a code
+        return STOPPED if stopping.asked() else _failed(error)
+
+
+def _failed(error: Exception) -> int:
+    if isinstance(error, click.ClickException):
         said = StringIO()
         error.show(file=said)
         click.echo(_harmless(said.getvalue()), err=True, nl=False)
         return error.exit_code
-    except InputError as error:
+    if isinstance(error, InputError):
         _say(f"yarus: {error}")
         return 2
-    except (DatabaseUnavailable, ModelUnavailable, OSError) as error:
+    if isinstance(error, DatabaseUnavailable | ModelUnavailable | OSError):
         _say(f"yarus: {error}")
         return 3
-    except (click.Abort, KeyboardInterrupt):
-        return 130
-    except Exception:  # noqa: BLE001 - a mistake of ours; Python's own exit code 1 would say that the result is invalid
-        import traceback
+    import traceback
 
-        _say(traceback.format_exc())
-        return 3
+    _say("".join(traceback.format_exception(error)))
+    return 3  # a mistake of ours; Python's own exit code 1 would say that the result is invalid
 
 
 def _say(message: str) -> None:

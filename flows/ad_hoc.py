@@ -18,6 +18,7 @@ from rich.status import Status
 from db import analyses, journal
 from db.errors import InputError, unknown
 from db.sources import verify
+from flows import stopping
 from flows.prefect_here import prepare_prefect, start_server
 from tasks.again import anchored, as_then
 from tasks.bad_values import bad_value
@@ -92,7 +93,7 @@ def _in_prefect(work: Callable[[], Coroutine[Any, Any, Summary]]) -> Summary:
 
     try:
         with _stdout_kept():
-            return asyncio.run(work())
+            return stopping.run(work)
     except (TerminationSignal, asyncio.CancelledError):  # SIGTERM, in Prefect's words and in ours: a stop like Ctrl-C
         raise KeyboardInterrupt from None
 

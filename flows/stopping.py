@@ -1,0 +1,60 @@
+"""Ctrl-C and SIGTERM: they end a command in its own words, whatever library is at work when they come."""
+
+import asyncio
+import signal
+from collections.abc import Callable, Coroutine
+from types import FrameType
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+STOPPED = 130
+_asked: list[int] = []
+
+
+def listen() -> None:
+    """Takes both signals as Python takes Ctrl-C, and remembers them: see `asked`."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _stop)
+
+
+def asked() -> bool:
+    """Whether a stop was asked for: a library may make an error of its own of the KeyboardInterrupt, without a cause,
+    as pydantic does where a model holds a model.
+    """
+    return bool(_asked)
+
+
+def no_more() -> None:
+    """Hears no further signal: what is left is to end our servers, which a second Ctrl-C would keep."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+
+
+def run(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """`asyncio.run`, which cancels the work at the first Ctrl-C: it does so in place of Python's own handler only.
+
+    Raises:
+        KeyboardInterrupt, CancelledError: the work was stopped, whatever error it made of that.
+    """
+
+    async def stoppable() -> T:
+        try:
+            return await work()
+        except Exception:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise asyncio.CancelledError from None
+            raise
+
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return asyncio.run(stoppable())
+    finally:
+        for number, handler in before.items():  # a loop that ends leaves the system's own for what it has handled
+            signal.signal(number, handler)
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    _asked.append(number)
+    raise KeyboardInterrupt

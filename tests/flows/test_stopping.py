@@ -1,0 +1,83 @@
+"""A stop that a library dresses up as an error of its own is a stop, not a mistake of ours."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable, Iterator
+from typing import Any, NoReturn
+
+import click
+import pytest
+from pydantic import BaseModel, model_serializer
+
+from flows import __main__, stopping
+
+
+class Inner(BaseModel):
+    @model_serializer
+    def interrupted(self) -> dict[str, Any]:
+        os.kill(os.getpid(), signal.SIGTERM)
+        return {}
+
+
+class Outer(BaseModel):
+    inner: Inner = Inner()
+
+    @model_serializer(mode="wrap")
+    def passed_on(self, handler: Callable[["Outer"], Any]) -> Any:
+        return handler(self)
+
+
+@pytest.fixture
+def listening() -> Iterator[None]:
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    stopping.listen()
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+    stopping._asked.clear()
+
+
+def serialise() -> None:
+    Outer().model_dump()
+
+
+async def interrupted_once() -> NoReturn:
+    os.kill(os.getpid(), signal.SIGINT)
+    try:
+        await asyncio.sleep(60)
+    except asyncio.CancelledError:
+        raise RuntimeError("the connection was closed") from None
+    raise AssertionError("nobody stopped it")
+
+
+def interrupt() -> None:
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def fail() -> None:
+    raise RuntimeError("by itself")
+
+
+@pytest.mark.parametrize(
+    ("work", "code"), [(serialise, 130), (interrupt, 130), (fail, 3)], ids=["dressed up", "plain", "none"]
+)
+def test_a_stop_ends_a_command(
+    listening: None, monkeypatch: pytest.MonkeyPatch, work: Callable[[], None], code: int
+) -> None:
+    monkeypatch.setattr(__main__, "cli", click.Command("work", callback=work))
+    assert __main__.exit_code([]) == code
+
+
+def test_a_cancelled_coroutine_that_fails_was_stopped(listening: None) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        stopping.run(interrupted_once)
+    assert signal.getsignal(signal.SIGINT) is signal.getsignal(signal.SIGTERM)
+
+
+def test_a_coroutine_that_fails_by_itself_failed(listening: None) -> None:
+    async def fails() -> NoReturn:
+        raise RuntimeError("by itself")
+
+    with pytest.raises(RuntimeError, match="by itself"):
+        stopping.run(fails)
