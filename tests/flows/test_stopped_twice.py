@@ -7,6 +7,7 @@ from collections.abc import Callable
 import psutil
 import pytest
 
+from tasks.local_server import STOP_S
 from tests.conftest import CommandLine
 from tests.flows.conftest import until
 from tests.flows.test_orphans import answers, listens, servers
@@ -42,4 +43,5 @@ def test_stopped_again_and_again(
         out, err = command.communicate()
     assert (command.returncode, out) == (130, ""), err
     assert "Traceback" not in err
-    assert not server.is_running()
+    _, alive = psutil.wait_procs([server], timeout=4 * STOP_S)
+    assert alive == []
