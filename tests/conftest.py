@@ -22,6 +22,7 @@ from db import embedded
 from db.engine import _own, own
 
 os.environ.setdefault("PREFECT_LOGGING_TO_API_WHEN_MISSING_FLOW", "ignore")  # steps run without a flow in tests
+os.environ.setdefault("PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS", "180")  # a busy machine is slow
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell lets what it starts in the background ignore it
 # The same examples in every run, and no deadline: a busy machine is no failure.
 hypothesis_settings.register_profile("yarus", deadline=None, derandomize=True, database=None)
