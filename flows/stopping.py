@@ -3,6 +3,7 @@
 import asyncio
 import signal
 from collections.abc import Callable, Coroutine
+from functools import partial
 from types import FrameType
 from typing import Any, TypeVar
 
@@ -14,7 +15,7 @@ _asked: list[int] = []
 def listen() -> None:
     """Takes both signals as Python takes Ctrl-C, and remembers them: see `asked`."""
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _stop)
+        signal.signal(number, partial(_note, signal.default_int_handler))
 
 
 def asked() -> bool:
@@ -31,30 +32,21 @@ def no_more() -> None:
 
 
 def run(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """`asyncio.run`, which cancels the work at the first Ctrl-C: it does so in place of Python's own handler only.
+    """`asyncio.run`, which cancels the work at the first Ctrl-C: it does so in place of Python's own handler only."""
 
-    Raises:
-        KeyboardInterrupt, CancelledError: the work was stopped, whatever error it made of that.
-    """
-
-    async def stoppable() -> T:
-        try:
-            return await work()
-        except Exception:
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():
-                raise asyncio.CancelledError from None
-            raise
+    async def heard() -> T:
+        signal.signal(signal.SIGINT, partial(_note, signal.getsignal(signal.SIGINT)))
+        return await work()
 
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        return asyncio.run(stoppable())
+        return asyncio.run(heard())
     finally:
         for number, handler in before.items():  # a loop that ends leaves the system's own for what it has handled
             signal.signal(number, handler)
 
 
-def _stop(number: int, frame: FrameType | None) -> None:
+def _note(passed_on: Any, number: int, frame: FrameType | None) -> None:
     _asked.append(number)
-    raise KeyboardInterrupt
+    passed_on(number, frame)

@@ -55,12 +55,36 @@ def interrupt() -> None:
     os.kill(os.getpid(), signal.SIGINT)
 
 
+def wait() -> None:
+    stopping.run(interrupted_once)
+
+
 def fail() -> None:
     raise RuntimeError("by itself")
 
 
+def fail_together() -> None:
+    """A task group, as anyio's, cancels its host where a member fails: that is no stop."""
+
+    async def member() -> NoReturn:
+        raise RuntimeError("by itself")
+
+    async def host() -> None:
+        task = asyncio.current_task()
+        assert task
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(member())
+        except ExceptionGroup as failed:
+            task.cancel()
+            raise failed.exceptions[0] from None
+
+    stopping.run(host)
+
+
 @pytest.mark.parametrize(
-    ("work", "code"), [(serialise, 130), (interrupt, 130), (fail, 3)], ids=["dressed up", "plain", "none"]
+    ("work", "code"),
+    [(serialise, 130), (interrupt, 130), (wait, 130), (fail, 3), (fail_together, 3)],
 )
 def test_a_stop_ends_a_command(
     listening: None, monkeypatch: pytest.MonkeyPatch, work: Callable[[], None], code: int
@@ -69,15 +93,10 @@ def test_a_stop_ends_a_command(
     assert __main__.exit_code([]) == code
 
 
-def test_a_cancelled_coroutine_that_fails_was_stopped(listening: None) -> None:
-    with pytest.raises(KeyboardInterrupt):
-        stopping.run(interrupted_once)
-    assert signal.getsignal(signal.SIGINT) is signal.getsignal(signal.SIGTERM)
+def test_what_heard_a_signal_before_hears_it_again(listening: None) -> None:
+    async def served() -> None:
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, int)
 
-
-def test_a_coroutine_that_fails_by_itself_failed(listening: None) -> None:
-    async def fails() -> NoReturn:
-        raise RuntimeError("by itself")
-
-    with pytest.raises(RuntimeError, match="by itself"):
-        stopping.run(fails)
+    before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    stopping.run(served)
+    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
