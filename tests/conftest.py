@@ -1,6 +1,5 @@
 """What all tests share: the real text that stands beside the project, one home, and the command line on it."""
 
-import gc
 import json
 import os
 import signal
@@ -138,8 +137,6 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder.mkdir()
     embedded.running(folder)
     yield folder
-    for engine in [found for found in gc.get_objects() if type(found) is Engine]:
-        engine.dispose()  # one that was used after the fixture below had closed it would leave a connection
     _own.cache_clear()
     embedded.release(folder)
 

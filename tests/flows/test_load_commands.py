@@ -13,6 +13,7 @@ from sqlalchemy.pool import NullPool
 
 from db.errors import DatabaseUnavailable, InputError
 from flows.__main__ import cli
+from tasks.connect import database
 from tests.dumps import dump
 
 KEYS = ["source", "questions", "chunks", "labels", "problems"]
@@ -187,3 +188,4 @@ def test_a_dump(at_home: Path, engine: Engine, helpdesk: str, tmp_path: Path, mo
     path.write_bytes(b"PGDMP")
     with pytest.raises(InputError, match=r"help.dump: cannot be read: .*nothing was loaded"):
         loaded("postgres", str(path))
+    database().dispose()  # that address's engine, which is not the fixture's
