@@ -1,0 +1,39 @@
+"""Prefect's servers that start at the same moment on one database that is not there yet."""
+
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from tasks.local_server import SQLITE, start, stop, wait_until_ready
+from tests.conftest import environment
+from tests.flows.conftest import until
+
+Started = tuple[str, "subprocess.Popen[bytes]", Path]
+
+
+@contextmanager
+def starting(home: Path, name: str) -> Iterator[Started]:
+    """A server that is not ready yet: its API's address, its process, its log."""
+    log = home / f"{name}.log"
+    database = {"PREFECT_API_DATABASE_CONNECTION_URL": f"{SQLITE}{home / 'prefect.db'}"}
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        api = f"http://127.0.0.1:{listener.getsockname()[1]}/api"
+        process = start(listener, log, environment(home) | database | {"PREFECT_UI_ENABLED": "0"})
+    try:
+        yield api, process, log
+    finally:
+        stop(process)
+
+
+def test_each_gets_ready_and_one_that_is_killed_holds_up_none(tmp_path: Path) -> None:
+    """Both would make the tables, and one fail; whoever comes first may be killed in the middle."""
+    database = tmp_path / "prefect.db"
+    with ExitStack() as stack:
+        (_, killed, _), *others = (stack.enter_context(starting(tmp_path, name)) for name in ("a", "b", "c"))
+        until("table", lambda: database.exists() and database.stat().st_size)
+        killed.kill()
+        for api, process, log in others:
+            wait_until_ready(api, process, log)
