@@ -23,6 +23,10 @@ class ResultsUnavailable(OSError):
     """
 
 
+class SourceChanged(OSError):
+    """A source was loaded anew while an evaluation was still reading it: the message says what to do. Exit code 3."""
+
+
 def unknown(what: str, given: str, known: Iterable[str], hint: str = "") -> InputError:
     """The error for a name that is not among the known ones: it names the nearest, or all."""
     names = sorted(known)

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Literal
 
@@ -36,7 +36,7 @@ from sqlalchemy.types import LargeBinary
 
 from db import privileged, tables
 from db.engine import reaching
-from db.errors import InputError, unknown
+from db.errors import InputError, SourceChanged, unknown
 from db.loading import PRODUCTION as PRODUCTION
 from db.loading import SCHEMA_PREFIX, checked_name
 
@@ -65,6 +65,8 @@ class Source:
     language: str
     engine: Engine
     tables: dict[str, Table]
+    loaded_at: datetime | None = None
+    """When a loaded source's rows were last changed, as `registered` found it."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,36 @@ def loaded(engine: Engine, name: str) -> Source:
     if name not in languages:
         raise unknown("source", name, languages, f"Fill one with: yarus load squad FILE --into {name}")
     return Source(name, "loaded", languages[name], engine, tables.source_tables(SCHEMA_PREFIX + name))
+
+
+def registered(connection: Connection, source: Source) -> Source:
+    """A loaded source with the language and the time of the rows that this transaction sees; another as it is.
+
+    Raises:
+        InputError: it is no longer there.
+    """
+    if source.kind != "loaded":
+        return source
+    known = tables.source.c
+    row = connection.execute(select(known.language, known.loaded_at).where(known.name == source.name)).one_or_none()
+    if row is None:
+        raise InputError(
+            f"source {source.name!r} was removed meanwhile; fill it anew: yarus load … --into {source.name}"
+        )
+    return replace(source, language=row.language, loaded_at=row.loaded_at)
+
+
+def require_unchanged(connection: Connection, source: Source, loaded_at: datetime) -> None:
+    """That what this transaction has read so far is of the load that the evaluation began with.
+
+    Raises:
+        SourceChanged: the source was loaded anew.
+    """
+    if registered(connection, source).loaded_at != loaded_at:
+        raise SourceChanged(
+            f"source {source.name!r} was loaded anew while its vectors were searched: the rankings would be of two "
+            "loads; run the tier anew"
+        )
 
 
 @contextmanager

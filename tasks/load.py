@@ -19,7 +19,7 @@ from prefect.cache_policies import NO_CACHE
 
 from db import journal
 from db.errors import InputError
-from db.sources import Corpus, Source, read_corpus, read_questions, snapshot
+from db.sources import Corpus, Source, read_corpus, read_questions, registered, snapshot
 from tasks.again import MARKS
 from tasks.cases import declared, table
 from tasks.connect import database, source
@@ -207,6 +207,7 @@ def read_source(run: Run, *, vectors: bool) -> tuple[Source, list[Row], Corpus]:
         return where, questions, corpus if vectors else replace(corpus, vectors=None)
     where = source(name)
     with snapshot(where) as connection:
+        where = registered(connection, where)
         questions = frozen_questions(cases, where.name) if cases else read_questions(connection, where)
         corpus = read_corpus(connection, where, vectors=vectors)
     for what, rows in (("questions", questions), ("chunks", corpus.ids)):
@@ -274,6 +275,8 @@ def keep_loaded(
     resolved = {"batch_size": max(100, -(-len(cases) // 50)), "language": where.language, "notes": notes} | resolved
     if run.parameters.cases and resolved.get("texts") != "chunks":  # chunks are the corpus, which is never frozen
         resolved["cases"] = frozen(run.parameters.cases, where.name).identity
+    if where.loaded_at and resolved.get("retriever") == "pgvector":  # which may go on reading the source
+        resolved["source_loaded_at"] = where.loaded_at.isoformat()
     resolved |= {mark: name for mark in MARKS if (name := getattr(run.parameters, mark, None))}
     resolved |= {"part_of": part} if (part := _PART_OF.get()) else {}
     columns = {"id": corpus.ids, "url": corpus.urls, "text": corpus.texts}

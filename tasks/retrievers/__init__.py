@@ -2,11 +2,14 @@
 
 import re
 from collections.abc import Callable
+from datetime import datetime
 from typing import NamedTuple
+
+from sqlalchemy import Connection
 
 from db.errors import unknown
 from db.fulltext import CONFIGURATIONS, index_corpus
-from db.sources import Corpus
+from db.sources import Corpus, require_unchanged
 from db.tables import chunk_vector
 from db.vectors import corpus_name, index_vectors
 from tasks.connect import database, source
@@ -42,7 +45,12 @@ def _pgvector(run: Run, corpus: Corpus) -> Retriever:
     questions, chunks = embedders(run.resolved["embedder"], settings())
     if run.resolved["vectors"] == "stored":
         where = source(run.parameters.source)
-        chunk = where.tables["chunk"].c
+        chunk, loaded_at = where.tables["chunk"].c, run.resolved.get("source_loaded_at")
+
+        def check(connection: Connection) -> None:
+            if loaded_at:
+                require_unchanged(connection, where, datetime.fromisoformat(loaded_at))
+
         return Pgvector(
             where.engine,
             questions,
@@ -50,6 +58,7 @@ def _pgvector(run: Run, corpus: Corpus) -> Retriever:
             vector=chunk.embedding,
             tie=chunk.id,
             where=chunk.embedding.is_not(None) & chunk.text.is_not(None),
+            check=check,
         )
     name = corpus_name(chunks.identity, corpus.ids, corpus.texts)
     index_vectors(database(), name, corpus.ids, _chunk_vectors(run, corpus, chunks))

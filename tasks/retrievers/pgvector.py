@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,8 +32,13 @@ class Pgvector:
         vector: Column[Any],
         tie: Column[Any],
         where: ColumnElement[bool],
+        check: Callable[[Connection], None] = lambda connection: None,
     ) -> None:
-        """Takes the columns of one table: the chunk's id, its vector, what decides ties, and which rows are meant."""
+        """Takes the columns of one table: the chunk's id, its vector, what decides ties, and which rows are meant.
+
+        The check raises where the table is no longer what it was; it is asked after the last question of a batch.
+        """
+        self._check = check
         self._engine, self._questions = engine, questions
         self._id, self._vector, self._tie, self._where = cast(chunk_id, Text), vector, tie, where
 
@@ -43,10 +48,12 @@ class Pgvector:
             raise ValueError("the pgvector retriever needs the vectors of the questions")
         with reaching(self._engine), self._engine.connect() as connection:
             connection.execute(DEEP)
-            return [
+            rankings = [
                 self._timed(connection, question, vector, k) if number < timed else self._nearest(connection, vector, k)
                 for number, (question, vector) in enumerate(zip(questions, vectors, strict=True))
             ]
+            self._check(connection)
+            return rankings
 
     def _timed(self, connection: Connection, question: str, vector: NDArray[np.float32], k: int) -> Ranking:
         """What one user would wait: embedding the question, and the search."""
