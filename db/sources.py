@@ -120,8 +120,8 @@ def require_unchanged(connection: Connection, source: Source, loaded_at: datetim
     """
     if registered(connection, source).loaded_at != loaded_at:
         raise SourceChanged(
-            f"source {source.name!r} was loaded anew while its vectors were searched: the rankings would be of two "
-            "loads; run the tier anew"
+            f"source {source.name!r} was loaded anew while its vectors were searched: the rankings would be "
+            "of two loads"
         )
 
 

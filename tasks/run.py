@@ -21,7 +21,7 @@ from sqlalchemy.engine import RowMapping
 
 from db import journal
 from db.engine import reaching
-from db.errors import InputError
+from db.errors import InputError, SourceChanged
 from metrics.selftest import self_test
 from metrics.table import Tier
 from tasks import shown
@@ -127,13 +127,26 @@ async def evaluation(tier: Tier, parameters: Parameters, *, flow_run_id: str | N
                 yield run
             state = ""
         except Exception as problem:
+            if isinstance(problem, SourceChanged):  # what was begun can no longer be finished
+                how = f"run it anew: yarus run {tier} --source {run.parameters.source}"
             # Whatever stands in it: the database must take it, or nobody learns why.
             state, error = "failed", harmless(masked(f"{type(problem).__name__}: {problem}; {how}"))
             raise
         finally:
             if state:
-                log.warning("%s; %s", state, how)
-                journal.close(engine, run.id, state, error=error)
+                _end_early(engine, run, state, error, how)
+
+
+def _end_early(engine: Engine, run: Run, state: str, error: str, how: str) -> None:
+    """Writes how it ended into the journal, and says so; a stop may come when the last word is written already."""
+    ended = True
+    try:
+        ended = journal.close(engine, run.id, state, error=error)
+    finally:  # also where the journal cannot be reached
+        if ended:
+            log.warning("%s; %s", state, how)
+        else:
+            log.warning("%s, but it was finished already: yarus show %s", state, run.id)
 
 
 def _unfinished(engine: Engine, flow_run_id: str | None) -> str | None:
