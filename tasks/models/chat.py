@@ -12,7 +12,7 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from weakref import WeakKeyDictionary
@@ -255,7 +255,8 @@ class Chat:
             latency_ms = (time.monotonic() - started) * 1000
             self._learn(outcome, started, booked)
             if self._store and isinstance(outcome, Answer):
-                await self._unsaved.acquire()  # in the slot: a kill loses little beside what is in flight
+                with suppress(asyncio.CancelledError):  # what was received is stored, whoever gives it up
+                    await self._unsaved.acquire()  # in the slot: a kill loses little beside what is in flight
             return outcome, level, latency_ms
         except asyncio.CancelledError:
             self._breaker.abandoned()
