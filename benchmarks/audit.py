@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import Row
-from db import embedded
+from db.embedded import server as embedded
 from db.engine import own
 from db.importers import sample
-from db.loading import Row as Loaded
-from db.loading import Rows, fill
+from db.loading.fill import Row as Loaded
+from db.loading.fill import Rows, fill
 
 QUESTIONS = 100_000
 LIMIT_S, LIMIT_GB = 120, 2

@@ -19,12 +19,12 @@ import httpx
 from sqlalchemy import Engine
 
 from benchmarks import Row
-from db import embedded
+from db.embedded import server as embedded
 from db.engine import own
+from tasks.config.settings import Role, Settings
 from tasks.models.calls import Call, body
 from tasks.models.chat import chat
 from tasks.prompts import prompts
-from tasks.settings import Role, Settings
 
 CALLS = 2_000
 DELAY_S = 0.05

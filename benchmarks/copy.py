@@ -14,10 +14,10 @@ from sqlalchemy import create_engine, text
 from sqlalchemy.pool import NullPool
 
 from benchmarks import Row
-from db.embedded import release
+from db.embedded.server import release
 from db.engine import own, read_only
 from db.importers.postgres import reading
-from db.loading import LoadReport, fill
+from db.loading.fill import LoadReport, fill
 from db.sources import Source
 from db.tables import source_tables
 

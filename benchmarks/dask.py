@@ -20,10 +20,10 @@ import pyarrow as pa
 
 from benchmarks import Row
 from benchmarks.judged import chunks, questions, yarus
-from db import embedded
-from tasks.cases import with_columns
-from tasks.run import Run
-from tasks.score_texts import score_texts
+from db.embedded import server as embedded
+from tasks.cases.table import with_columns
+from tasks.evaluation.run import Run
+from tasks.steps.score_texts import score_texts
 
 ROUNDS, REPEATS = 3, 6
 TARGET = 0.6
@@ -71,10 +71,10 @@ async def batches() -> float:
     from prefect.runtime import flow_run  # isort: skip
 
     from benchmarks.dask import long_answers  # by name, as workers find it, not as a part of __main__
-    from tasks.load_answers import load_ideal
-    from tasks.parameters import Tier2
-    from tasks.persist import in_batches
-    from tasks.run import evaluation
+    from tasks.config.parameters import Tier2
+    from tasks.evaluation.batches import in_batches
+    from tasks.evaluation.lifecycle import evaluation
+    from tasks.loading.answer_cases import load_ideal
 
     @flow
     async def measured(parameters: Tier2) -> float:

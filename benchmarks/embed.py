@@ -14,8 +14,8 @@ import numpy as np
 
 from benchmarks import Row, medians
 from db.engine import own
-from tasks.embed import embed
 from tasks.models.embedders import Transformer, Vectors
+from tasks.models.embedding_cache import embed
 
 XQUAD = Path(__file__).parents[2] / "shared" / "data" / "xquad" / "xquad.en.json"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from sqlalchemy import Engine
 
-from db import embedded
+from db.embedded import server as embedded
 from db.engine import own
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from benchmarks import Row
 from benchmarks.chat import DELAY_S, serving
-from db import embedded
+from db.embedded import server as embedded
 
 CASES, METRICS, CONCURRENCY = 1_000, 3, 32
 TARGET = 1.25

@@ -8,10 +8,10 @@ import time
 from pathlib import Path
 
 from benchmarks import Row
-from db import embedded
+from db.embedded import server as embedded
 from db.engine import own
-from db.loading import Row as Loaded
-from db.loading import Rows, fill
+from db.loading.fill import Row as Loaded
+from db.loading.fill import Rows, fill
 
 CHUNKS = QUESTIONS = 50_000
 XQUAD = Path(__file__).parents[2] / "shared" / "data" / "xquad" / "xquad.ru.json"
@@ -20,7 +20,7 @@ WORDS = ("студент", "заявление", "стипендия", "прик
 # What every flow pays: the imports of an evaluation, and Prefect's own server, database and start.
 EMPTY = """
 import asyncio, flows
-from flows.prefect_here import prepare_prefect, start_server
+from tasks.orchestration.local_server import prepare_prefect, start_server
 prepare_prefect()
 start_server()
 import flows.tier1

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from benchmarks import Row
 from benchmarks.home import temporary_home
-from db.loading import Row as Loaded
-from db.loading import Rows, fill
+from db.loading.fill import Row as Loaded
+from db.loading.fill import Rows, fill
 
 CASES, CHUNKS = 100_000, 1_000
 LIMIT_MB = 600

@@ -24,8 +24,8 @@ def run() -> Iterator[Row]:
     import numpy as np
     from sqlalchemy import create_engine
 
-    from tasks.corpus_map import reduced, unit
-    from tasks.corpus_topics import cluster, label_words
+    from tasks.corpus.projection import reduced, unit
+    from tasks.corpus.topics import cluster, label_words
     from tasks.models.embedders import embedder
 
     questions, chunks = texts(QUESTIONS, 7, 1), texts(CHUNKS, 60, 2)

@@ -16,13 +16,13 @@ from playwright.sync_api import sync_playwright
 from sqlalchemy import Engine, insert
 
 from benchmarks import Row
-from db import embedded
+from db.embedded import server as embedded
 from db.engine import own
 from db.tables import evaluation, evaluation_metric
 from metrics.table import metrics_of
-from tasks.cases import table
-from tasks.pages import report
-from tasks.score import summarise
+from tasks.cases.table import table
+from tasks.report.write import report
+from tasks.results.aggregate import summarise
 
 N = 10_000
 SECONDS, MEGABYTES, OPENED_SECONDS = 5.0, 15.0, 2.0

@@ -20,7 +20,7 @@ from sacrebleu.metrics.chrf import CHRF
 
 from benchmarks import Row, medians
 from metrics import text
-from metrics.rouge import ROUGE_VARIANTS
+from metrics.text.rouge import ROUGE_VARIANTS
 
 XQUAD = Path(__file__).parents[2] / "shared" / "data" / "xquad" / "xquad.ru.json"
 PAIRS = 2_000

@@ -11,7 +11,7 @@ from benchmarks import Row
 from benchmarks.home import temporary_home
 from db.tables import evaluation, evaluation_metric
 from metrics.table import metrics_of
-from tasks.trend import trend
+from tasks.comparison.trend import trend
 
 NIGHTS = 1_000
 LIMIT_S = 1.0

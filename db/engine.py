@@ -43,7 +43,7 @@ def own(home: Path, url: str | None) -> Engine:
 @lru_cache
 def _own(home: Path, url: str | None) -> Engine:
     if url is None:
-        from db.embedded import running
+        from db.embedded.server import running
 
         url = running(home)
     engine = create_engine(url, pool_pre_ping=True, connect_args={"connect_timeout": 10})

@@ -37,8 +37,8 @@ from sqlalchemy.types import LargeBinary
 from db import privileged, tables
 from db.engine import reaching
 from db.errors import InputError, SourceChanged, unknown
-from db.loading import PRODUCTION as PRODUCTION
-from db.loading import SCHEMA_PREFIX, checked_name
+from db.loading.fill import PRODUCTION as PRODUCTION
+from db.loading.fill import SCHEMA_PREFIX, checked_name
 
 SAMPLE = "sample"
 LARGEST = 2**31 - 1

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 
-from tasks.local_server import STOP_S, file_of
+from tasks.orchestration.server_process import STOP_S, file_of
 
 POLL_S = 0.1
 
@@ -38,7 +38,7 @@ def main() -> None:
                     os.close(lock)
 
     listener = socket.socket(fileno=int(sys.argv[1]))
-    application = "deployments.application:create_app"
+    application = "deployments.server_app:create_app"
     config = uvicorn.Config(application, factory=True, log_level="warning", timeout_keep_alive=60, lifespan="on")
     server = OneByOne(config)
     server.run(sockets=[listener])

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from dotenv import dotenv_values
 
 from db.home import make
-from deployments import pages, server
-from flows.prefect_here import let_in, require_compatible
-from tasks import local_server, server_access
-from tasks.local_server import ServerUnavailable
-from tasks.settings import PREFIX, settings
+from deployments import report_server, server
+from tasks.config.settings import PREFIX, settings
+from tasks.orchestration import server_access, server_process
+from tasks.orchestration.local_server import let_in, require_compatible
+from tasks.orchestration.server_process import ServerUnavailable
 
 if TYPE_CHECKING:
-    from deployments.declared import Declared
+    from deployments.registration import Declared
     from deployments.worker import Worker
 
 log = logging.getLogger("yarus")
@@ -74,8 +74,8 @@ def serve(*, host: str, port: int, report_port: int, scheduled: bool, ready: Cal
     with _stoppable(), nullcontext() if given else _running(home, host, port, words) as process:
         deployments = _everything_imported()  # while the server starts
         if process:
-            local_server.wait_until_ready(api, process, words)
-        with pages.served(home / "reports", host, report_port, password):
+            server_process.wait_until_ready(api, process, words)
+        with report_server.served(home / "reports", host, report_port, password):
             addresses = Serving(ui, server_access.link(reports, password), len(deployments), api)
             asyncio.run(_work(deployments, process, words, scheduled=scheduled, ready=lambda: ready(addresses)))
 
@@ -84,12 +84,12 @@ def serve(*, host: str, port: int, report_port: int, scheduled: bool, ready: Cal
 def _running(home: Path, host: str, port: int, words: Path) -> Iterator["subprocess.Popen[bytes]"]:
     """The server while the block lasts; other commands of this home find its password meanwhile."""
     with server.bound(host, port, "--port") as listener:
-        process = local_server.start(listener, words, {})
+        process = server_process.start(listener, words, {})
     try:
         with server_access.announced(home, os.environ["PREFECT_API_URL"]):
             yield process
     finally:
-        local_server.stop(process)
+        server_process.stop(process)
 
 
 def _prepare(home: Path, host: str, port: int, reports: str) -> None:
@@ -130,8 +130,8 @@ def built_from() -> str:
 
 def _everything_imported() -> list["Declared"]:
     """The deployments, their flows imported: what cannot run is found here. Our database is started, too."""
-    from deployments.declared import declared, flow_of
-    from tasks.connect import database
+    from deployments.registration import declared, flow_of
+    from tasks.config.connections import database
 
     database()
     deployments = declared()
@@ -150,7 +150,7 @@ async def _work(
 ) -> None:
     from prefect.client.orchestration import get_client
 
-    from deployments.declared import register
+    from deployments.registration import register
 
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -10,8 +10,8 @@ from sqlalchemy.engine import make_url
 from db.engine import shown
 from db.errors import DatabaseUnavailable, InputError
 from db.home import prefect_database
-from tasks.local_server import SQLITE, ServerUnavailable
-from tasks.settings import masked
+from tasks.config.redaction import masked
+from tasks.orchestration.server_process import SQLITE, ServerUnavailable
 
 
 def require_free(host: str, port: int, option: str) -> None:

@@ -8,20 +8,19 @@ import click
 
 from db.errors import DatabaseUnavailable, InputError, ModelUnavailable
 from flows import stopping
-from flows.commands_alerts import alerts
-from flows.commands_compare import compare
-from flows.commands_corpus import corpus
-from flows.commands_dataset import dataset
-from flows.commands_export import export
-from flows.commands_gate import gate
-from flows.commands_load import load
-from flows.commands_prune import prune
-from flows.commands_read import cases, runs, show
-from flows.commands_report import report
-from flows.commands_run import demo, doctor, run
-from flows.commands_serve import serve
-from flows.commands_sweep import robustness, sweep
-from flows.commands_trend import trend
+from flows.cli.alerts import alerts
+from flows.cli.compare import compare, trend
+from flows.cli.corpus import corpus
+from flows.cli.dataset import dataset
+from flows.cli.evaluations import cases, runs, show
+from flows.cli.export import export
+from flows.cli.gate import gate
+from flows.cli.load import load
+from flows.cli.prune import prune
+from flows.cli.report import report
+from flows.cli.run import demo, doctor, run
+from flows.cli.serve import serve
+from flows.cli.sweep import robustness, sweep
 from flows.stopping import STOPPED
 
 
@@ -64,7 +63,7 @@ def main() -> None:
     code = exit_code(sys.argv[1:])
     stopping.no_more()
     if "prefect" in sys.modules:
-        from tasks.watch import ENDING_S, GRACE_S, leave_within
+        from tasks.evaluation.process_exit import ENDING_S, GRACE_S, leave_within
 
         leave_within(GRACE_S if code == STOPPED else ENDING_S, code)
     sys.exit(code)
@@ -101,13 +100,13 @@ def _failed(error: Exception) -> int:
 
 
 def _say(message: str) -> None:
-    from tasks.settings import masked  # here, because the help needs no settings
+    from tasks.config.redaction import masked  # here, because the help needs no settings
 
     click.echo(_harmless(masked(message)), err=True)
 
 
 def _harmless(message: str) -> str:
-    from tasks.utf8 import harmless
+    from tasks.config.utf8 import harmless
 
     return harmless(message)
 

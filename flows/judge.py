@@ -3,12 +3,13 @@
 from prefect import flow
 from prefect.runtime import flow_run
 
-from tasks.ending import Ended, ended
-from tasks.judge_judge import judge_again, measure_judge
-from tasks.load_log import load_answered
-from tasks.parameters import Judge
-from tasks.persist import finish, in_batches
-from tasks.run import evaluation
+from tasks.config.parameters import Judge
+from tasks.evaluation.batches import in_batches
+from tasks.evaluation.finish import finish
+from tasks.evaluation.lifecycle import evaluation
+from tasks.loading.logged_cases import load_answered
+from tasks.orchestration.flow_states import Ended, ended
+from tasks.steps.judge_quality import judge_again, measure_judge
 
 
 @flow(name="judge", flow_run_name="judge {parameters.source}")

@@ -3,12 +3,13 @@
 from prefect import flow
 from prefect.runtime import flow_run
 
-from tasks.ending import Ended, ended
-from tasks.judge_gate import decide, measure_gate
-from tasks.load_log import load_answered
-from tasks.parameters import JudgePipeline
-from tasks.persist import finish, in_batches
-from tasks.run import evaluation
+from tasks.config.parameters import JudgePipeline
+from tasks.evaluation.batches import in_batches
+from tasks.evaluation.finish import finish
+from tasks.evaluation.lifecycle import evaluation
+from tasks.loading.logged_cases import load_answered
+from tasks.orchestration.flow_states import Ended, ended
+from tasks.steps.production_judge import decide, measure_gate
 
 
 @flow(name="judge_pipeline", flow_run_name="judge_pipeline {parameters.source}")

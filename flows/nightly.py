@@ -7,17 +7,17 @@ from uuid import UUID
 from prefect import flow
 from prefect.runtime import flow_run
 
-from tasks.again import anchored
-from tasks.artifacts import report_of, show_night
-from tasks.connect import database
-from tasks.corpus import describe_corpus
-from tasks.ending import Ended, ended, judged
-from tasks.gate_rules import policy_set
-from tasks.incidents import follow
-from tasks.load import sources_shared
-from tasks.parameters import TIERS, Nightly
-from tasks.report import summary, together
-from tasks.retried import begun_by, completed, going_on
+from tasks.comparison.gate_rules import policy_set
+from tasks.config.connections import database
+from tasks.config.parameters import TIERS, Nightly
+from tasks.corpus.analytics import describe_corpus
+from tasks.evaluation.repeats import anchored
+from tasks.loading.source import sources_shared
+from tasks.orchestration.artifacts import report_of, show_night
+from tasks.orchestration.flow_states import Ended, ended, judged
+from tasks.orchestration.incidents import follow
+from tasks.orchestration.nightly_retry import begun_by, completed, going_on
+from tasks.results.summary import summary, together
 
 
 @flow(name="nightly", flow_run_name="nightly {parameters.source}")

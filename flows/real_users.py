@@ -3,13 +3,15 @@
 from prefect import flow
 from prefect.runtime import flow_run
 
-from tasks.ending import Ended, ended
-from tasks.load import load_log
-from tasks.parameters import RealUsers
-from tasks.persist import finish, in_batches
-from tasks.retrieve import index, retrieve
-from tasks.run import evaluation
-from tasks.score import score_rankings
+from tasks.config.parameters import RealUsers
+from tasks.evaluation.batches import in_batches
+from tasks.evaluation.finish import finish
+from tasks.evaluation.lifecycle import evaluation
+from tasks.loading.retrieval_cases import load_log
+from tasks.orchestration.flow_states import Ended, ended
+from tasks.steps.index import index
+from tasks.steps.retrieve import retrieve
+from tasks.steps.score_rankings import score_rankings
 
 
 @flow(name="real_users", flow_run_name="real_users {parameters.source}")

@@ -8,11 +8,11 @@ from prefect.cache_policies import NO_CACHE
 
 from db import analyses
 from flows.sweep import evaluated, incomplete
-from tasks.arms import outcome
-from tasks.connect import database
-from tasks.load import sources_shared
-from tasks.parameters import Robustness
-from tasks.robustness import arms, combined
+from tasks.config.connections import database
+from tasks.config.parameters import Robustness
+from tasks.experiments.arms import outcome
+from tasks.experiments.robustness import arms, combined
+from tasks.loading.source import sources_shared
 
 
 @flow(name="robustness", flow_run_name="robustness {parameters.source}")

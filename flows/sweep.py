@@ -9,12 +9,12 @@ from prefect.artifacts import acreate_table_artifact
 from prefect.cache_policies import NO_CACHE
 from prefect.states import Completed
 
-from tasks.arms import Arm, outcome
-from tasks.load import sources_shared
-from tasks.parameters import Sweep
-from tasks.sharing import rankings_shared
-from tasks.sweep_view import rows
-from tasks.sweeping import Sweeping, sweeping
+from tasks.config.parameters import Sweep
+from tasks.experiments.arms import Arm, outcome
+from tasks.experiments.sweep_run import Sweeping, sweeping
+from tasks.experiments.sweep_table import rows
+from tasks.loading.source import sources_shared
+from tasks.retrievers.shared_rankings import rankings_shared
 
 
 @flow(name="sweep", flow_run_name="sweep {parameters.source}")

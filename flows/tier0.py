@@ -3,12 +3,12 @@
 from prefect import flow
 from prefect.runtime import flow_run
 
-from tasks.clusters import embed_texts, measure_clusters
-from tasks.ending import Ended, ended
-from tasks.load import load_texts
-from tasks.parameters import Tier0
-from tasks.persist import finish
-from tasks.run import evaluation
+from tasks.config.parameters import Tier0
+from tasks.evaluation.finish import finish
+from tasks.evaluation.lifecycle import evaluation
+from tasks.loading.retrieval_cases import load_texts
+from tasks.orchestration.flow_states import Ended, ended
+from tasks.steps.embedding_clusters import embed_texts, measure_clusters
 
 
 @flow(name="tier0", flow_run_name="tier0 {parameters.source}")

@@ -3,14 +3,16 @@
 from prefect import flow
 from prefect.runtime import flow_run
 
-from tasks.ending import Ended, ended
-from tasks.load import load
-from tasks.parameters import Tier1
-from tasks.persist import finish, in_batches
-from tasks.perturb import as_meant, ask_otherwise
-from tasks.retrieve import index, retrieve
-from tasks.run import evaluation
-from tasks.score import score_rankings
+from tasks.config.parameters import Tier1
+from tasks.evaluation.batches import in_batches
+from tasks.evaluation.finish import finish
+from tasks.evaluation.lifecycle import evaluation
+from tasks.loading.retrieval_cases import load
+from tasks.orchestration.flow_states import Ended, ended
+from tasks.steps.index import index
+from tasks.steps.perturb import as_meant, ask_otherwise
+from tasks.steps.retrieve import retrieve
+from tasks.steps.score_rankings import score_rankings
 
 
 @flow(name="tier1", flow_run_name="tier1 {parameters.source}")

@@ -3,14 +3,15 @@
 from prefect import flow
 from prefect.runtime import flow_run
 
-from tasks.answer import answer_ideal
-from tasks.ending import Ended, ended
-from tasks.judge import judge
-from tasks.load_answers import load_ideal
-from tasks.parameters import Tier2
-from tasks.persist import finish, in_batches
-from tasks.run import evaluation
-from tasks.score_texts import score_repeats, score_texts
+from tasks.config.parameters import Tier2
+from tasks.evaluation.batches import in_batches
+from tasks.evaluation.finish import finish
+from tasks.evaluation.lifecycle import evaluation
+from tasks.loading.answer_cases import load_ideal
+from tasks.orchestration.flow_states import Ended, ended
+from tasks.steps.answer import answer_ideal
+from tasks.steps.judge import judge
+from tasks.steps.score_texts import score_repeats, score_texts
 
 
 @flow(name="tier2", flow_run_name="tier2 {parameters.source}")

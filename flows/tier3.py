@@ -3,18 +3,19 @@
 from prefect import flow
 from prefect.runtime import flow_run
 
-from tasks.answer import answer
-from tasks.ending import Ended, ended
-from tasks.failures import find_failures
-from tasks.judge import judge
-from tasks.load_answers import load_whole
-from tasks.parameters import Tier3
-from tasks.persist import finish, in_batches
-from tasks.perturb import as_meant, ask_otherwise
-from tasks.retrieve import index
-from tasks.run import evaluation
-from tasks.score import score_rankings
-from tasks.score_texts import score_similarity, score_texts
+from tasks.config.parameters import Tier3
+from tasks.evaluation.batches import in_batches
+from tasks.evaluation.finish import finish
+from tasks.evaluation.lifecycle import evaluation
+from tasks.loading.answer_cases import load_whole
+from tasks.orchestration.flow_states import Ended, ended
+from tasks.steps.answer import answer
+from tasks.steps.find_failures import find_failures
+from tasks.steps.index import index
+from tasks.steps.judge import judge
+from tasks.steps.perturb import as_meant, ask_otherwise
+from tasks.steps.score_rankings import score_rankings
+from tasks.steps.score_texts import score_similarity, score_texts
 
 
 @flow(name="tier3", flow_run_name="tier3 {parameters.source}")

@@ -3,12 +3,12 @@
 from prefect import flow
 from prefect.runtime import flow_run
 
-from tasks.ending import Ended, ended
-from tasks.experience import measure_experience
-from tasks.load_log import load_dialogs
-from tasks.parameters import Ux
-from tasks.persist import finish
-from tasks.run import evaluation
+from tasks.config.parameters import Ux
+from tasks.evaluation.finish import finish
+from tasks.evaluation.lifecycle import evaluation
+from tasks.loading.logged_cases import load_dialogs
+from tasks.orchestration.flow_states import Ended, ended
+from tasks.steps.user_experience import measure_experience
 
 
 @flow(name="ux", flow_run_name="ux {parameters.source}")

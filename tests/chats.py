@@ -2,12 +2,12 @@
 
 from pydantic import SecretStr
 
+from tasks.config.settings import Role, Settings
 from tasks.models.calls import Call
 from tasks.models.chat import chat
-from tasks.models.limits import Patience
+from tasks.models.rate_limits import Patience
+from tasks.models.verdicts import judged
 from tasks.prompts import prompts
-from tasks.settings import Role, Settings
-from tasks.verdicts import judged
 
 KEY = "sk-проверка".encode("ascii", "ignore").decode() + "secret-0123456789abcdef"
 QUICK = Patience(

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import settings as hypothesis_settings
 from sqlalchemy import Engine, create_engine, text
 
-from db import embedded
+from db.embedded import server as embedded
 from db.engine import _own, own
 
 os.environ.setdefault("PREFECT_LOGGING_TO_API_WHEN_MISSING_FLOW", "ignore")  # steps run without a flow in tests

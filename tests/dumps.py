@@ -8,10 +8,10 @@ from typing import Any
 import psycopg
 from sqlalchemy import Engine, text
 
-from db.cluster import programs
+from db.embedded.cluster import programs
 from db.importers.dump import unpacked
 from db.importers.postgres import reading
-from db.loading import LoadReport, fill
+from db.loading.fill import LoadReport, fill
 from db.sources import Source
 from db.tables import source_tables
 

@@ -11,8 +11,8 @@ from sqlalchemy import Engine, insert
 
 from db.tables import evaluation, evaluation_metric
 from metrics.table import metrics_of
-from tasks.cases import table
-from tasks.score import strata, summarise
+from tasks.cases.table import table
+from tasks.results.aggregate import strata, summarise
 
 START = datetime(2026, 1, 1, 3, tzinfo=UTC)
 

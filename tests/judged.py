@@ -20,8 +20,8 @@ from click.testing import CliRunner
 from prefect import Task
 
 from flows.__main__ import cli
-from tasks import persist
-from tasks.parameters import TIERS
+from tasks.config.parameters import TIERS
+from tasks.evaluation import finish
 from tests.tasks.conftest import says, scores
 
 Document = dict[str, Any]
@@ -34,7 +34,7 @@ def evaluate(tier: str, **parameters: Any) -> Document:
     """The summary of an evaluation by the flow's own steps, in their order."""
     module = import_module(f"flows.{tier}")
     with pytest.MonkeyPatch.context() as patch:
-        for place in (module, persist):
+        for place in (module, finish):
             for name, value in list(vars(place).items()):
                 if isinstance(value, Task):
                     patch.setattr(place, name, value.fn)

@@ -4,13 +4,16 @@ import asyncio
 import secrets
 from typing import Any
 
-from tasks import load
-from tasks.clusters import embed_texts, measure_clusters
-from tasks.parameters import RealUsers, Tier0, Tier1
-from tasks.persist import evaluate_batch, finish
-from tasks.retrieve import index, retrieve
-from tasks.run import Run, evaluation
-from tasks.score import score_rankings
+from tasks.config.parameters import RealUsers, Tier0, Tier1
+from tasks.evaluation.batch import evaluate_batch
+from tasks.evaluation.finish import finish
+from tasks.evaluation.lifecycle import evaluation
+from tasks.evaluation.run import Run
+from tasks.loading import retrieval_cases
+from tasks.steps.embedding_clusters import embed_texts, measure_clusters
+from tasks.steps.index import index
+from tasks.steps.retrieve import retrieve
+from tasks.steps.score_rankings import score_rankings
 
 Document = dict[str, Any]
 
@@ -21,7 +24,7 @@ def opened(**parameters: Any) -> Run:
     run.work.mkdir(parents=True)
 
     async def steps() -> Run:
-        return await index.fn(await load.load.fn(run))
+        return await index.fn(await retrieval_cases.load.fn(run))
 
     return asyncio.run(steps())
 
@@ -31,7 +34,7 @@ def tier0(**parameters: Any) -> Document:
 
     async def steps() -> Document:
         async with evaluation("tier0", Tier0.model_validate(parameters), flow_run_id=None) as run:
-            run = await embed_texts.fn(await load.load_texts.fn(run))
+            run = await embed_texts.fn(await retrieval_cases.load_texts.fn(run))
             whole = await measure_clusters.fn(run)
             return await finish.fn(run, lambda cases, seed: whole)
 
@@ -43,7 +46,7 @@ def real_users(**parameters: Any) -> Document:
 
     async def steps() -> Document:
         async with evaluation("real_users", RealUsers.model_validate(parameters), flow_run_id=None) as run:
-            run = await index.fn(await load.load_log.fn(run))
+            run = await index.fn(await retrieval_cases.load_log.fn(run))
             for batch in range(run.n_batches):
                 await evaluate_batch.fn(run, batch, (retrieve, score_rankings))
             return await finish.fn(run)

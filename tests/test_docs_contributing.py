@@ -13,10 +13,11 @@ from sqlalchemy import Engine
 
 import metrics
 from metrics.table import METRICS
-from tasks import cases, parameters
-from tasks.cases import Column
-from tasks.parameters import TIERS
-from tasks.retrievers import RETRIEVERS, Kind
+from tasks.cases import table
+from tasks.cases.table import Column
+from tasks.config import parameters
+from tasks.config.parameters import TIERS
+from tasks.retrievers.registry import RETRIEVERS, Kind
 from tests.judged import evaluate, load, question, rows_of
 
 PAGE = (Path(__file__).parents[1] / "docs" / "contributing.md").read_text(encoding="utf-8")
@@ -40,11 +41,11 @@ def taken_over(monkeypatch: pytest.MonkeyPatch, at_home: Path, engine: Engine) -
     monkeypatch.setattr(metrics, "style", made("metrics/style.py", monkeypatch), raising=False)
     (row,) = made("metrics/table_style.py", monkeypatch).STYLE
     monkeypatch.setitem(METRICS, row.name, row)
-    monkeypatch.setitem(cases.COLUMNS, row.column, Column(cases.pa.float64(), row.measures))
+    monkeypatch.setitem(table.COLUMNS, row.column, Column(table.pa.float64(), row.measures))
     overlap = made("tasks/retrievers/overlap.py", monkeypatch).Overlap
     monkeypatch.setitem(RETRIEVERS, "overlap", Kind(lambda run, corpus: overlap(corpus), uses_vectors=False))
     namespace: dict[str, Any] = dict(vars(parameters))
-    exec(BLOCKS["tasks/parameters.py"], namespace)  # noqa: S102
+    exec(BLOCKS["tasks/config/parameters.py"], namespace)  # noqa: S102
     monkeypatch.setattr(parameters, "Style", namespace["Style"], raising=False)
     monkeypatch.setitem(TIERS, "style", namespace["Style"])  # type: ignore[misc]
     for path in ("tasks/style.py", "flows/style.py"):

@@ -12,10 +12,10 @@ from sqlalchemy.exc import DBAPIError
 from db.sources import read_corpus, read_questions, snapshot
 from db.views import VIEWS
 from flows.__main__ import cli
-from tasks.connect import source
-from tasks.gate_rules import read_policy
-from tasks.parameters import FLOWS
-from tasks.settings import Settings
+from tasks.comparison.gate_rules import read_policy
+from tasks.config.connections import source
+from tasks.config.parameters import FLOWS
+from tasks.config.settings import Settings
 from tests.pages import PAGES, ROOT, blocks, inline, words
 
 COMMANDS = [

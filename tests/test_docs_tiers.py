@@ -7,10 +7,10 @@ from typing import get_args
 import pytest
 
 from metrics.table import METRICS
-from tasks.cases import COLUMNS, SEVERITY
-from tasks.failures import FAILURES
-from tasks.parameters import FLOWS, Perturbation, Tier2, Tier3
-from tasks.settings import Role, Settings, SystemService
+from tasks.cases.table import COLUMNS, SEVERITY
+from tasks.config.parameters import FLOWS, Perturbation, Tier2, Tier3
+from tasks.config.settings import Role, Settings, SystemService
+from tasks.results.failures import FAILURES
 
 PAGE = (Path(__file__).parents[1] / "docs" / "tiers.md").read_text(encoding="utf-8")
 NESTED = {"SUT_SERVICE": SystemService, "JUDGE": Role, "GATE": Role, "GENERATOR": Role}

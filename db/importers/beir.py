@@ -7,8 +7,8 @@ from typing import Any
 
 from db.errors import InputError, unknown
 from db.importers.lines import json_lines, lines, text_or_rejected
-from db.loading import Stream
-from db.staging import Rejected, Row
+from db.loading.fill import Stream
+from db.loading.staging import Rejected, Row
 
 DEFAULT_SPLIT = "test"
 Labels = dict[str, dict[str, tuple[str, float]]]

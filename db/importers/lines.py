@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from db.errors import InputError
-from db.staging import Rejected
+from db.loading.staging import Rejected
 
 UTF8 = "utf-8-sig"
 LONGEST_LINE = 20_000_000

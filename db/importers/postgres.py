@@ -35,9 +35,9 @@ from sqlalchemy.exc import ArgumentError
 from db import tables
 from db.engine import reaching
 from db.errors import DatabaseUnavailable, InputError, unknown
-from db.loading import SCHEMA_PREFIX, Stream
+from db.loading.fill import SCHEMA_PREFIX, Stream
+from db.loading.staging import Packed
 from db.sources import Source, has_annotations, moment, snapshot, whole
-from db.staging import Packed
 
 OPTIONAL = ("embedding", "review")
 DIALECT = postgresql.dialect(paramstyle="named")  # type: ignore[no-untyped-call]  # leaves % in names as it is

@@ -4,7 +4,7 @@ import hashlib
 from pathlib import Path
 
 from db.importers.files import read_jsonl
-from db.loading import Row, Rows
+from db.loading.fill import Row, Rows
 
 FOLDER = Path(__file__).parents[1] / "sample"
 

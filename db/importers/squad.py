@@ -6,7 +6,7 @@ from typing import Any
 
 from db.errors import InputError
 from db.importers.files import read_json
-from db.loading import Row, Rows
+from db.loading.fill import Row, Rows
 
 
 def read(path: Path) -> Rows:

@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 from db.errors import InputError, unknown
 from db.importers.lines import UTF8, json_lines, lines
 from db.importers.values import KINDS, BadValue, parse
-from db.loading import Stream
-from db.staging import Rejected, Row
+from db.loading.fill import Stream
+from db.loading.staging import Rejected, Row
 from db.tables import ANNOTATION, source_tables
 
 if TYPE_CHECKING:

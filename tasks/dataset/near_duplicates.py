@@ -11,7 +11,6 @@ Reference: Broder 1997, On the resemblance and containment of documents.
 """
 
 import re
-import unicodedata
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
@@ -20,7 +19,7 @@ from numpy.typing import NDArray
 from rapidfuzz import fuzz
 from rapidfuzz.process import cpdist
 
-from tasks.models.offline import COMMON
+from tasks.cases.text import COMMON
 
 SIMILAR = 0.8
 ALIKE = 0.7
@@ -30,18 +29,12 @@ GRAM = 3
 CROWD = 30
 """A bucket with more texts than this is a common phrase: each is compared with as many that follow by their letters."""
 BLOCK = 20_000
-WORD = re.compile(r"\w+")
 DIGITS = re.compile(r"\d+")
 DENIALS = {"не", "нет", "ни", "без", "not", "no", "without"}
 ASKING = {"где", "как", "когда", "кто", "куда", "откуда", "почему", "зачем", "сколько"}
 ASKING |= {"where", "how", "when", "who", "whom", "why", "which", "what"}
 IDLE = COMMON - DENIALS
 """Words that change nothing when they are left out."""
-
-
-def normalised(text: str) -> str:
-    """The words of a text in lower case, ё as е: what makes two texts the same question."""
-    return " ".join(WORD.findall(unicodedata.normalize("NFC", text).casefold().replace("ё", "е")))
 
 
 def near_duplicates(texts: Sequence[str], *, similar: float = SIMILAR) -> list[tuple[int, int, float]]:

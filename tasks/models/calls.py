@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Literal, Protocol
 
+from tasks.config.settings import Role
 from tasks.prompts import Prompt
-from tasks.settings import Role
 
 RoleName = Literal["generator", "judge", "gate"]
 Message = dict[str, str]

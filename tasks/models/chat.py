@@ -21,18 +21,18 @@ import httpx
 from sqlalchemy import Engine
 
 from db.errors import ModelUnavailable
-from tasks.confidential import blotted, with_key
-from tasks.dataset.personal import mask, own_key
-from tasks.models.addresses import checked, place_of, remedy
+from tasks.config.secrets import blotted, with_key
+from tasks.config.settings import Role, Settings
+from tasks.models.call_store import CallStore, from_row, row
 from tasks.models.calls import Call, Model, Reply, RoleName, body, key, masked, most_tokens
-from tasks.models.limits import Breaker, Pace, Patience, Slots
-from tasks.models.offline import Offline
+from tasks.models.endpoints import checked, place_of, remedy
 from tasks.models.prices import Allowed, Budget, allowed, cost_usd, counted, price_of
-from tasks.models.store import CallStore, from_row, row
+from tasks.models.protocol import Answer, Trouble, in_format, last_format, read
+from tasks.models.rate_limits import Breaker, Pace, Patience, Slots
+from tasks.models.stand_ins import Offline
 from tasks.models.transport import ACCEPTED, Transport
-from tasks.models.wire import Answer, Trouble, in_format, last_format, read
+from tasks.personal_data.masking import mask, own_key
 from tasks.prompts import Form
-from tasks.settings import Role, Settings
 
 log = logging.getLogger("yarus")
 PATIENCE = Patience()

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from db.errors import InputError
-from tasks.settings import Settings
-from tasks.utf8 import encodable
+from tasks.config.settings import Settings, settings
+from tasks.config.utf8 import encodable
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -238,3 +238,8 @@ def _digest(folder: Path, weights: set[str]) -> str:
         with path.open("rb") as file:
             digest.update(hashlib.file_digest(file, "sha256").digest())
     return digest.hexdigest()[:12]
+
+
+def measuring_embedder() -> str:
+    """The name of the embedder that measures, which may be another than the retriever's."""
+    return settings().similarity_embedder or settings().embedder

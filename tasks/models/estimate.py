@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 from sqlalchemy import Engine
 
-from db.calls import history, stored_calls
+from db.stores.calls import history, stored_calls
+from tasks.config.settings import Role, Settings
 from tasks.models.calls import Call, RoleName, body, key
 from tasks.models.prices import cost_usd
-from tasks.settings import Role, Settings
 
 
 @dataclass(frozen=True, slots=True)

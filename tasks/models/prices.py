@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from sqlalchemy import Engine
 
-from db.calls import draw_usd, give_back_usd
 from db.errors import DatabaseUnavailable, InputError
-from tasks.models.store import patiently
-from tasks.settings import Price, Settings
+from db.stores.calls import draw_usd, give_back_usd
+from tasks.config.settings import Price, Settings
+from tasks.models.call_store import patiently
 
 MILLION = 1_000_000
 TEMPLATE_TOKENS = 1_024

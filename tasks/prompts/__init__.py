@@ -13,8 +13,8 @@ from typing import Literal
 
 from db.errors import InputError, unknown
 from metrics.metric import RUBRIC
+from tasks.config.settings import Language, Settings
 from tasks.prompts.rubrics import Rubric, read_rubric
-from tasks.settings import Language, Settings
 
 Form = Literal["score", "word", "text"]
 FOLDER = Path(__file__).parent

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from sqlalchemy import Engine
 
-from db.fulltext import search
+from db.stores.fulltext import search
 from tasks.models.embedders import Vectors
 from tasks.retrievers.protocol import Ranking
 

@@ -12,7 +12,9 @@ from sqlalchemy import create_engine, text
 from sqlalchemy.pool import NullPool
 
 ROOT = Path(__file__).parents[2]
-USE = "import sys, pathlib; from db.embedded import running; print(running(pathlib.Path(sys.argv[1])), flush=True)"
+USE = (
+    "import sys, pathlib; from db.embedded.server import running; print(running(pathlib.Path(sys.argv[1])), flush=True)"
+)
 HOLD = f"{USE}; sys.stdin.read()"
 
 on_linux = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="looks for processes in /proc")

@@ -8,7 +8,7 @@ from sqlalchemy import Engine, text
 
 from db.errors import InputError
 from db.importers import beir
-from db.loading import Counts, LoadReport, fill
+from db.loading.fill import Counts, LoadReport, fill
 
 CORPUS = [
     {"_id": "d1", "title": "Билет", "text": "Выдают в деканате."},

@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import Engine, create_engine, text
 
-from db.calls import (
+from db.errors import DatabaseUnavailable
+from db.stores.calls import (
     History,
     StoredCall,
     booked_usd,
@@ -19,7 +20,6 @@ from db.calls import (
     store_calls,
     stored_calls,
 )
-from db.errors import DatabaseUnavailable
 
 
 def one(**changes: object) -> StoredCall:

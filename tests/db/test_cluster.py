@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from sqlalchemy import make_url
 
-from db import cluster
-from db.embedded import release, running
+from db.embedded import cluster
+from db.embedded.server import release, running
 from db.errors import DatabaseUnavailable
 from tests.db.conftest import ROOT, USE, User, is_stopped, on_linux, postmasters, query
 
@@ -46,7 +46,7 @@ def user_options(uid: int) -> dict[str, Any]:
     options = {"user": uid, "group": uid, "extra_groups": [], "env": {**os.environ, "PYTHONPATH": str(packages)}}
     for python in (sys.executable, "/usr/bin/python3"):
         with suppress(OSError):
-            works = "import sys; assert sys.version_info >= (3, 11); import db.cluster as c; c.programs('18')"
+            works = "import sys; assert sys.version_info >= (3, 11); import db.embedded.cluster as c; c.programs('18')"
             if subprocess.run([python, "-c", works], cwd=ROOT, check=False, **options).returncode == 0:
                 return {"command": (python,), **options}
     pytest.skip("no Python that an ordinary user may run")

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import Engine
 
 from db.errors import InputError
-from db.loading import Counts
+from db.loading.fill import Counts
 from tests.dumps import alter, dump, load, rows
 
 Production = Callable[..., str]

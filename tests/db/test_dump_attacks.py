@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, make_url, text
 
-from db.cluster import programs
+from db.embedded.cluster import programs
 from db.errors import DatabaseUnavailable, InputError
 from db.importers.dump import unpacked
 from db.importers.postgres import reading
-from db.loading import Counts
+from db.loading.fill import Counts
 from db.sources import Source
 from db.tables import source_tables
 from tests.dumps import alter, dump, load, rows

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import make_url
 
-from db import cluster
-from db.embedded import release, running
+from db.embedded import cluster
+from db.embedded.server import release, running
 from db.errors import DatabaseUnavailable, InputError
 from tests.db.conftest import HOLD, USE, User, is_stopped, on_linux, parent, postmasters, query
 

@@ -5,7 +5,7 @@ import threading
 import pytest
 from sqlalchemy import Engine, func, select
 
-from db.fulltext import CONFIGURATIONS, index_corpus, search
+from db.stores.fulltext import CONFIGURATIONS, index_corpus, search
 from db.tables import fulltext
 
 TEXTS = [

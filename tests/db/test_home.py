@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from db.embedded import release, running
+from db.embedded.server import release, running
 from db.errors import InputError
 from db.home import PARTS, make, open_parts, prefect_database
 from tests.conftest import CommandLine, environment

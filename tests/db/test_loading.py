@@ -8,7 +8,7 @@ from sqlalchemy import Engine, text
 
 from db import tables
 from db.errors import InputError
-from db.loading import Counts, Row, Rows, checked_name, fill
+from db.loading.fill import Counts, Row, Rows, checked_name, fill
 from db.sources import loaded, read_corpus, read_questions, snapshot
 
 

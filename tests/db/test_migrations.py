@@ -12,7 +12,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Engine, create_engine, inspect, text
 
 from db import engine as connections
-from db.calls import booked_usd
+from db.stores.calls import booked_usd
 from db.tables import OURS, SCHEMA
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from db.errors import InputError
 from db.importers import table
-from db.staging import Rejected
+from db.loading.staging import Rejected
 
 
 def read(path: Path, columns: dict[str, Any], **options: Any) -> list[Any]:

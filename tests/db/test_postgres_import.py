@@ -10,7 +10,7 @@ from sqlalchemy.pool import NullPool
 from db.engine import read_only
 from db.errors import DatabaseUnavailable, InputError
 from db.importers.postgres import checked_url, newest, reading
-from db.loading import Counts, LoadReport, fill
+from db.loading.fill import Counts, LoadReport, fill
 from db.sources import Source
 from db.tables import source_tables
 

@@ -13,7 +13,7 @@ from sqlalchemy.exc import DBAPIError
 from db.engine import read_only
 from db.errors import DatabaseUnavailable, InputError
 from db.importers.postgres import reading
-from db.loading import fill
+from db.loading.fill import fill
 from db.sources import Source, read_corpus, read_questions, snapshot
 from db.tables import source_tables
 from tests.dumps import alter

@@ -11,7 +11,7 @@ from sqlalchemy import Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import ProgrammingError
 from sqlalchemy.pool import NullPool
 
-from db import embedded
+from db.embedded import server as embedded
 from db.engine import read_only
 from db.sources import Source, snapshot
 from db.tables import source_tables

@@ -14,7 +14,7 @@ from sqlalchemy import Engine, text
 from db.errors import InputError
 from db.importers import table
 from db.importers.values import BadValue, parse
-from db.loading import Counts, LoadReport, fill
+from db.loading.fill import Counts, LoadReport, fill
 
 ROWS = [
     {

@@ -12,7 +12,7 @@ from sqlalchemy.pool import NullPool
 
 from db.engine import read_only
 from db.importers import postgres, table
-from db.loading import fill
+from db.loading.fill import fill
 from db.sources import EARLIEST, LATEST, Source, loaded, read_questions, snapshot
 from db.tables import source_tables
 

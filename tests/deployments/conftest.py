@@ -15,7 +15,7 @@ import psutil
 import pytest
 from sqlalchemy import Engine
 
-from db import embedded
+from db.embedded import server as embedded
 from db.engine import own
 from tests.conftest import environment
 

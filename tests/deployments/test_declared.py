@@ -13,7 +13,7 @@ from prefect.client.schemas.objects import FlowRun
 from prefect.exceptions import PrefectHTTPStatusError
 from prefect.workers.process import ProcessWorker
 
-from deployments.declared import declared, job_template, register
+from deployments.registration import declared, job_template, register
 from deployments.worker import Job
 
 TAKEN = {"command": "touch marker", "env": {"PYTHONPATH": "/tmp"}, "working_dir": "/tmp", "name": "x"}  # noqa: S108

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, BrowserContext, expect, sync_playwright
 
-from tasks.server_access import link
+from tasks.orchestration.server_access import link
 from tests.browser import PATIENCE_MS, executable
 from tests.conftest import CommandLine
 from tests.deployments.conftest import Serve

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from deployments.pages import served
+from deployments.report_server import served
 from tests.deployments.conftest import free_port
 
 

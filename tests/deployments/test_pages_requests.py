@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from deployments.pages import served
+from deployments.report_server import served
 from tests.deployments.conftest import free_port
 
 PASSWORD = "yarus:s3cret"

@@ -13,8 +13,8 @@ import yaml
 from prefect import Flow
 from prefect.server.schemas.schedules import CronSchedule
 
-from deployments.declared import declared, flow_of
-from tasks.parameters import FLOWS
+from deployments.registration import declared, flow_of
+from tasks.config.parameters import FLOWS
 
 FILE = Path(__file__).parents[2] / "deployments" / "prefect.yaml"
 DEPLOYMENTS: list[dict[str, Any]] = yaml.safe_load(FILE.read_text(encoding="utf-8"))["deployments"]

@@ -13,9 +13,9 @@ import pytest
 from sqlalchemy import Engine, select
 
 from db.tables import evaluation
-from tasks.local_server import STOP_S
-from tasks.parameters import FLOWS, TIERS
-from tasks.server_access import link
+from tasks.config.parameters import FLOWS, TIERS
+from tasks.orchestration.server_access import link
+from tasks.orchestration.server_process import STOP_S
 from tests.conftest import CommandLine
 from tests.deployments.conftest import PATIENCE_S, Serve, table_of
 

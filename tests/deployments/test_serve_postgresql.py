@@ -12,8 +12,8 @@ import psutil
 import psycopg
 import pytest
 
-from db import embedded
-from tasks.local_server import STOP_S
+from db.embedded import server as embedded
+from tasks.orchestration.server_process import STOP_S
 from tests.deployments.conftest import Serve, free_port
 
 

@@ -14,8 +14,8 @@ from sqlalchemy import Engine
 
 from db.errors import DatabaseUnavailable, InputError
 from deployments.server import database_of, require_free
-from flows.prefect_here import require_compatible
-from tasks.local_server import ServerUnavailable
+from tasks.orchestration.local_server import require_compatible
+from tasks.orchestration.server_process import ServerUnavailable
 from tests.conftest import CommandLine, Ran
 from tests.deployments.conftest import free_port
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from tasks.local_server import SQLITE, start, stop, wait_until_ready
+from tasks.orchestration.server_process import SQLITE, start, stop, wait_until_ready
 from tests.conftest import environment
 from tests.flows.conftest import until
 

@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 import httpx
 import pytest
 
-from flows.ad_hoc import _recorded
+from flows.cli.runner import _recorded
 
 PAGE = 200
 """Task runs that a Prefect server gives at once."""
@@ -56,7 +56,7 @@ def test_what_is_not_recorded_is_said(
     name: str,
     state: str,
 ) -> None:
-    monkeypatch.setattr("flows.ad_hoc.RECORDING_TRIES", 2)
+    monkeypatch.setattr("flows.cli.runner.RECORDING_TRIES", 2)
     api = prefect_server["PREFECT_API_URL"]
     (said,) = waited(api, asyncio.run(flow_runs(api, [[name]], state)), caplog)
     assert "has not recorded all task runs" in said

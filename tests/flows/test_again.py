@@ -12,11 +12,11 @@ from sqlalchemy import Engine
 
 from db import journal
 from db.errors import InputError
-from tasks.again import as_then
-from tasks.compare import compare
-from tasks.noise import floors, noise
-from tasks.parameters import Tier2, Tier3
-from tasks.trend import trend
+from tasks.comparison.compare import compare
+from tasks.comparison.noise_floor import floors, noise
+from tasks.comparison.trend import trend
+from tasks.config.parameters import Tier2, Tier3
+from tasks.evaluation.repeats import as_then
 from tests.conftest import CommandLine, here
 from tests.histories import source_name, with_cases
 from tests.judged import evaluate, load, question, roles, rows_of, use, value

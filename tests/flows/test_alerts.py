@@ -39,10 +39,10 @@ import asyncio, json, sys
 from pathlib import Path
 import flows
 from flows.nightly import nightly
-from tasks.connect import database
-from tasks.incidents import incidents
-from tasks.parameters import Nightly
-from tasks.settings import settings
+from tasks.config.connections import database
+from tasks.orchestration.incidents import incidents
+from tasks.config.parameters import Nightly
+from tasks.config.settings import settings
 ill, done = Path("ill"), []
 for night in sys.argv[1:]:
     ill.touch() if night == "bad" else ill.unlink(missing_ok=True)

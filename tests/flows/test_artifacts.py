@@ -10,12 +10,13 @@ import pyarrow as pa
 import pytest
 from sqlalchemy import Engine
 
-from tasks.artifact_texts import changes_since, metric_rows, night_text, tier_rows, verdict_text
-from tasks.confidential import keep_logs_clean
-from tasks.load import keep_loaded
-from tasks.parameters import TIERS
-from tasks.report import summary, together
-from tasks.run import Run
+from tasks.config.parameters import TIERS
+from tasks.config.secrets import keep_logs_clean
+from tasks.evaluation.run import Run
+from tasks.evaluation.work_folder import keep_loaded
+from tasks.loading.source import read_source, sources_shared
+from tasks.orchestration.artifact_tables import changes_since, metric_rows, night_text, tier_rows, verdict_text
+from tasks.results.summary import summary, together
 from tests.conftest import CommandLine
 from tests.judged import evaluate
 
@@ -27,7 +28,7 @@ ENDINGS = """
 import asyncio, json, sys
 from pathlib import Path
 from prefect import flow
-from tasks.ending import ended, passed
+from tasks.orchestration.flow_states import ended, passed
 
 @flow
 async def end(document):
@@ -144,10 +145,10 @@ def test_a_night_over_ten_thousand_cases_stays_under_600_task_runs(
 ) -> None:
     """load, index, batches, finish of every tier; tier0 and ux have one batch and a step of their own."""
     from db.sources import Corpus
-    from tasks import load
-    from tasks.connect import source
+    from tasks.config.connections import source
+    from tasks.loading import retrieval_cases
 
-    monkeypatch.setattr(load.journal, "describe", lambda *_, **__: None)
+    monkeypatch.setattr(retrieval_cases.journal, "describe", lambda *_, **__: None)
     run = Run("tier1-of-ten-thousand", "tier1", TIERS["tier1"]())
     run.work.mkdir(parents=True)
     cases = pa.table({"case_id": [f"s:{i}" for i in range(10_000)], "question": ["?"] * 10_000})
@@ -160,8 +161,8 @@ BLOCKS = """
 import asyncio, json
 from prefect.blocks.system import Secret
 from db.errors import InputError
-from tasks.confidential import with_key
-from tasks.settings import settings
+from tasks.config.secrets import with_key
+from tasks.config.settings import settings
 
 async def use():
     await Secret(value="s3cret-of-the-judge").save("judge-key", overwrite=True)
@@ -204,7 +205,7 @@ def test_no_secret_is_logged(at_home: Path, caplog: pytest.LogCaptureFixture, mo
 
 
 def test_a_night_reads_its_source_once(at_home: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tasks import load
+    from tasks.loading import retrieval_cases
 
     reads: list[bool] = []
 
@@ -212,21 +213,21 @@ def test_a_night_reads_its_source_once(at_home: Path, engine: Engine, monkeypatc
         reads.append(vectors)
         return original(*arguments, vectors=vectors)
 
-    original = load.read_corpus
-    monkeypatch.setattr(load, "read_corpus", read_corpus)
+    original = retrieval_cases.read_corpus
+    monkeypatch.setattr(retrieval_cases, "read_corpus", read_corpus)
     run = Run("tier1-reads", "tier1", TIERS["tier1"]())
-    with load.sources_shared():
-        with_vectors = load.read_source(run, vectors=True)
-        without = load.read_source(run, vectors=False)
+    with sources_shared():
+        with_vectors = read_source(run, vectors=True)
+        without = read_source(run, vectors=False)
         assert reads == [True]
         assert without[2].vectors is None
         assert without[1] is with_vectors[1]
-    load.read_source(run, vectors=False)
+    read_source(run, vectors=False)
     assert reads == [True, False]
 
 
 def test_outside_of_a_flow_nothing_is_shown(engine: Engine, night: dict[str, Document]) -> None:
-    from tasks.artifacts import show_night, show_results
+    from tasks.orchestration.artifacts import show_night, show_results
 
     run = Run("tier1-alone", "tier1", TIERS["tier1"](), {"batch_size": 100}, 10)
     asyncio.run(show_results(run, summary(engine, night["tier1"]["evaluation_id"])))

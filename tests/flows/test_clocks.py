@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from db import analyses, journal
-from tasks.connect import database
-from tasks.models.wire import retry_after_s
+from tasks.config.connections import database
+from tasks.models.protocol import retry_after_s
 from tests.conftest import here
 from tests.judged import evaluate, load, question, rows_of
 

@@ -14,7 +14,7 @@ from db.errors import DatabaseUnavailable, InputError
 from db.sources import loaded
 from flows.__main__ import cli
 from tasks.models.embedders import Lexical
-from tasks.report import as_json
+from tasks.results.summary import as_json
 from tests.conftest import CommandLine, Ran, environment, here
 from tests.flows.conftest import Command, together
 from tests.judged import evaluate
@@ -275,7 +275,7 @@ def test_no_secret_is_kept(in_production: dict[str, Ran], engine: Engine) -> Non
 def test_a_condition_that_is_none(
     at_home: Path, engine: Engine, by_fulltext: dict[str, Any], condition: str, words: tuple[str, ...]
 ) -> None:
-    from tasks.report import cases_where
+    from tasks.results.queries import cases_where
 
     with pytest.raises(InputError) as error:
         cases_where(engine, by_fulltext["evaluation_id"], [condition])
@@ -304,7 +304,7 @@ def test_conditions_choose_cases(
     conditions: list[str],
     meets: Callable[[dict[str, Any]], bool],
 ) -> None:
-    from tasks.report import cases_where
+    from tasks.results.queries import cases_where
 
     name = by_fulltext["evaluation_id"]
     wanted = [case["case_id"] for case in cases_where(engine, name, []).to_pylist() if meets(case)]

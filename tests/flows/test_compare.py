@@ -10,9 +10,9 @@ from click.testing import CliRunner, Result
 from sqlalchemy import Engine
 
 from flows.__main__ import cli
-from tasks.compare import compare
-from tasks.compare_numbers import NOT_COMPARED
-from tasks.parameters import TIERS
+from tasks.comparison.compare import compare
+from tasks.comparison.totals import NOT_COMPARED
+from tasks.config.parameters import TIERS
 from tests.conftest import here
 from tests.judged import evaluate
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from sqlalchemy import Engine
 
-from tasks.corpus import corpus, stored
+from tasks.corpus.analytics import corpus, stored
 from tests.conftest import CommandLine, here
 from tests.judged import rows_of
 

@@ -11,10 +11,10 @@ from openpyxl import load_workbook
 
 from db.errors import InputError
 from flows.__main__ import cli
-from flows.words_dataset import EN, RU
-from tasks.dataset.audit import KINDS
-from tasks.dataset.columns import YES_NO
-from tasks.dataset.generator import KINDS as MADE
+from tasks.dataset.annotation.columns import YES_NO
+from tasks.dataset.audit.audit import KINDS
+from tasks.dataset.synthesis.generator import KINDS as MADE
+from tasks.texts.dataset import EN, RU
 from tests.conftest import CommandLine, here
 from tests.judged import load, question
 

@@ -13,9 +13,9 @@ from sqlalchemy.dialects.postgresql import insert
 
 from db.errors import InputError
 from db.tables import evaluation, nightly_verdict
-from deployments.alerts import declared
-from tasks import incidents
-from tasks.incidents import _worse, accept
+from deployments.automations import declared
+from tasks.orchestration import incidents
+from tasks.orchestration.incidents import _worse, accept
 from tests.flows.conftest import state_of, until
 
 SOURCE = "source of incidents"

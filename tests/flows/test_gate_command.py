@@ -15,13 +15,15 @@ from sqlalchemy import Engine
 
 from db.errors import InputError
 from flows.__main__ import cli
-from flows.printing_gate import OURS, junit
-from tasks.load import load
-from tasks.parameters import Tier1
-from tasks.persist import evaluate_batch, finish
-from tasks.retrieve import index, retrieve
-from tasks.run import evaluation
-from tasks.score import score_rankings
+from flows.terminal.gate import OURS, junit
+from tasks.config.parameters import Tier1
+from tasks.evaluation.batch import evaluate_batch
+from tasks.evaluation.finish import finish
+from tasks.evaluation.lifecycle import evaluation
+from tasks.loading.retrieval_cases import load
+from tasks.steps.index import index
+from tasks.steps.retrieve import retrieve
+from tasks.steps.score_rankings import score_rankings
 from tests.conftest import CommandLine, environment
 from tests.histories import source_name, with_cases
 from tests.judged import rows_of

@@ -14,7 +14,7 @@ from sqlalchemy import Engine
 
 from db import journal
 from db.errors import ModelUnavailable
-from flows.printing import print_summary
+from flows.terminal.summary import print_summary
 from tests.conftest import CommandLine
 from tests.judged import cases_of, evaluate, load, metric_of, question, roles, rows_of, steady, texts, use, value
 from tests.tasks.conftest import Chaos, http, says, scores

@@ -36,7 +36,7 @@ main()
 KILLED_AT = {
     "before anything is known of them": {"module": "db.journal", "function": "describe"},
     "the third batch is half written": {
-        "module": "tasks.files",
+        "module": "tasks.results.parquet_files",
         "function": "_move",
         "when": "'batch-0002' in str(arguments[1])",
     },
@@ -46,7 +46,7 @@ KILLED_AT = {
         "when": "arguments[2] == 1",
     },
     "the file is half published": {
-        "module": "tasks.files",
+        "module": "tasks.results.parquet_files",
         "function": "_move",
         "when": "'tier=' in str(arguments[1])",
     },

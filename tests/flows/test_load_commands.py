@@ -13,7 +13,7 @@ from sqlalchemy.pool import NullPool
 
 from db.errors import DatabaseUnavailable, InputError
 from flows.__main__ import cli
-from tasks.connect import database
+from tasks.config.connections import database
 from tests.dumps import dump
 
 KEYS = ["source", "questions", "chunks", "labels", "problems"]

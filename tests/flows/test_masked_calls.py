@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from tasks.dataset.parameters import Synthesis
-from tasks.dataset.personal import find
-from tasks.dataset.synthesize import gather, write
+from tasks.config.settings import settings
+from tasks.dataset.synthesis.parameters import Synthesis
+from tasks.dataset.synthesis.synthesize import gather, write
 from tasks.models.calls import Call
 from tasks.models.chat import chat
+from tasks.personal_data.masking import find
 from tasks.prompts import FOLDER, prompts
-from tasks.settings import settings
 from tests.judged import evaluate, load, passages, question, roles, rows_of, steady, use
 from tests.tasks.conftest import Chaos, says, scores
 

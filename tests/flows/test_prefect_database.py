@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tasks.local_server import ServerUnavailable, require_sound
+from tasks.orchestration.server_process import ServerUnavailable, require_sound
 from tests.conftest import CommandLine
 from tests.flows.conftest import free_port
 

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from sqlalchemy import Engine
 
-from db.loading import Row, Rows, fill
+from db.loading.fill import Row, Rows, fill
 from db.urls import canonical_url
 from tests.conftest import CommandLine, Ran
 from tests.runs import real_users

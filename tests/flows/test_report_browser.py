@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 from sqlalchemy import Engine
 
-from tasks.pages import report
+from tasks.report.write import report
 from tests.browser import PATIENCE_MS, chromium, page_of
 from tests.histories import source_name, with_cases
 

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from sqlalchemy import Engine
 
-from tasks import shown
+from tasks.cases import pseudonyms
 from tests.conftest import CommandLine, here
 from tests.judged import texts
 from tests.tasks.conftest import Chaos, http
@@ -37,7 +37,7 @@ NIGHTS = """
 import asyncio, json, os, sys
 from flows.nightly import nightly
 from flows.real_users import real_users
-from tasks.parameters import Nightly, RealUsers
+from tasks.config.parameters import Nightly, RealUsers
 
 async def night(*tiers, **variables):
     os.environ.update(variables)
@@ -130,7 +130,7 @@ def test_prefect_is_told_no_personal_data(nights: Nights, kind: str) -> None:
     assert [secret for secret in PLANTED if secret in told] == []
     if kind == "artifacts":
         assert planted_in("".join(shown_as_it_is)), "false shows them as they are"
-        assert shown.NOTE["ru"] in told and shown.NOTE["ru"] not in "".join(shown_as_it_is)
+        assert pseudonyms.NOTE["ru"] in told and pseudonyms.NOTE["ru"] not in "".join(shown_as_it_is)
 
 
 def test_an_incident_and_what_failed_tell_no_personal_data(nights: Nights, at_home: Path) -> None:
@@ -146,14 +146,14 @@ def test_the_report_shows_pseudonyms_and_says_so(nights: Nights, at_home: Path, 
     page = packs(Path(nights.report).read_text(encoding="utf-8"))
     assert planted_in(page) == []
     assert "столовая" in page and "[телефон " in page and 'data-page="corpus"' in page
-    assert all(text in page for text in shown.NOTE.values())
+    assert all(text in page for text in pseudonyms.NOTE.values())
     both = (nights.evaluations["real_users"], nights.evaluations["blind"])
     for setting, there in (("", []), ("true", []), ("false", list(PLANTED))):
         here("report", *both, "--out", str(tmp_path / "r.html"), env=nights.env | {"YARUS_MASK_SHOWN": setting})
         page = packs((tmp_path / "r.html").read_text(encoding="utf-8"))
         assert 'data-pack="pair-' in page
         assert planted_in(page) == there
-        assert (shown.NOTE["en"] in page) == (setting != "false")
+        assert (pseudonyms.NOTE["en"] in page) == (setting != "false")
 
 
 COMMANDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
@@ -182,7 +182,7 @@ def test_a_command_shows_pseudonyms_unless_they_are_off(nights: Nights, at_home:
     assert (masked.code, plain.code) == (0, 0), masked.err
     assert planted_in(masked.out) == []
     assert set(planted_in(plain.out)) >= set(bare)
-    assert shown.NOTE["ru"] in masked.err and "YARUS_MASK_SHOWN" not in plain.err
+    assert pseudonyms.NOTE["ru"] in masked.err and "YARUS_MASK_SHOWN" not in plain.err
     assert "viewpage.action?pageId=4" in masked.out or "viewpage.action?pageId=4" not in plain.out
 
 
@@ -203,7 +203,7 @@ def test_exports_have_pseudonyms_and_the_same_figures(nights: Nights, at_home: P
         assert [planted_in(text) for text in texts_of] == [there, there, there]
     masked, bare = (pq.read_table(tmp_path / f"{setting}cases.parquet") for setting in ("", "false"))
     assert masked.schema == bare.schema
-    same = [one for one in bare.column_names if one not in (*shown.TEXTS, "group", "dialog")]
+    same = [one for one in bare.column_names if one not in (*pseudonyms.TEXTS, "group", "dialog")]
     assert masked.select(same).to_pylist() == bare.select(same).to_pylist()
     users = [len(set(table["group"].to_pylist())) for table in (masked, bare)]
     assert users[0] == users[1] > 1, "users stay apart"
@@ -217,7 +217,7 @@ def test_sheets_and_the_gate_have_pseudonyms(nights: Nights, at_home: Path, tmp_
         rows = openpyxl.load_workbook(sheet).active.iter_rows(values_only=True)
         people = [str(row[3:7]) for row in rows]  # the corpus beside them is published
         assert planted_in("".join(people)) == there
-        assert (shown.NOTE["ru"] in ran.err) == (setting == "")
+        assert (pseudonyms.NOTE["ru"] in ran.err) == (setting == "")
     here("gate", nights.evaluations["tier3"], "--junit", str(junit), env=nights.env)
     assert planted_in(junit.read_text(encoding="utf-8")) == []
 

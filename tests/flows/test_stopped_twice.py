@@ -7,7 +7,7 @@ from collections.abc import Callable
 import psutil
 import pytest
 
-from tasks.local_server import STOP_S
+from tasks.orchestration.server_process import STOP_S
 from tests.conftest import CommandLine
 from tests.flows.conftest import until
 from tests.flows.test_orphans import answers, listens, servers

@@ -12,9 +12,9 @@ import pytest
 from sqlalchemy import Engine
 from statsmodels.stats.multitest import multipletests
 
-from tasks.arms import HEADLINE
-from tasks.pages.over import pages
-from tasks.sweep import sweeps
+from tasks.experiments.arms import HEADLINE
+from tasks.experiments.sweep import sweeps
+from tasks.report.experiment_pages import pages
 from tests.conftest import CommandLine, Ran, here
 from tests.judged import chance, metric_of, passages, question, texts
 from tests.tasks.conftest import JSON, Chaos, http, says, scores

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import Engine
 
 from flows.__main__ import exit_code
-from tasks.confidential import keep_logs_clean
+from tasks.config.secrets import keep_logs_clean
 from tests.histories import source_name, with_cases
 
 EVIL = "\x1b[2J\x1b]0;owned\x07\u202etxt\u2066\x9b31m\ud83d\x00"

@@ -14,7 +14,7 @@ from sklearn.metrics import silhouette_samples
 from sklearn.neighbors import NearestNeighbors
 from sqlalchemy import Engine, text
 
-from db.loading import Row, Rows, fill
+from db.loading.fill import Row, Rows, fill
 from tasks.models.embedders import embedder
 from tests.conftest import CommandLine, Ran
 from tests.runs import tier0

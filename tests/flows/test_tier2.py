@@ -16,9 +16,9 @@ from sqlalchemy import Engine
 
 from db import journal
 from db.errors import InputError, ModelUnavailable
-from metrics.tokenizers import tokenize
-from tasks.models.offline import f1
-from tasks.models.offline import words as stems
+from metrics.text.tokenizers import tokenize
+from tasks.cases.text import words as stems
+from tasks.models.stand_ins import f1
 from tests.conftest import CommandLine
 from tests.judged import (
     cases_of,

@@ -13,10 +13,10 @@ import pytest
 from sklearn.metrics.pairwise import paired_cosine_distances
 
 from db.errors import InputError
-from tasks.failures import failure_of
+from tasks.config.settings import SystemService
 from tasks.models.embedders import embedder
-from tasks.settings import SystemService
-from tasks.systems import checked, system
+from tasks.steps.find_failures import failure_of
+from tasks.systems.sut import checked, system
 from tests.conftest import CommandLine
 from tests.judged import PAGE, evaluate, load, metric_of, question, roles, rows_of, steady, texts, use, value
 from tests.tasks.conftest import JSON, Chaos, Do, http, scores

@@ -10,7 +10,7 @@ from sqlalchemy import Engine
 
 from db.errors import InputError
 from flows.__main__ import cli
-from flows.printing_trend import BREAK, OURS, OUT, plot
+from flows.terminal.trend import BREAK, OURS, OUT, plot
 from tests.histories import source_name, write
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from metrics.ewma import HISTORY, WARM_UP, chart, deviation
+from metrics.statistics.ewma import HISTORY, WARM_UP, chart, deviation
 
 HISTORIES = st.lists(st.floats(-1, 1, width=32), min_size=0, max_size=30)
 

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.proportion import proportion_confint
 
-from metrics.intervals import group_codes
 from metrics.statistics import (
     Interval,
     bootstrap_interval,
@@ -21,6 +20,7 @@ from metrics.statistics import (
     share_interval,
     wilson_interval,
 )
+from metrics.statistics.intervals import group_codes
 
 NAN = math.nan
 

@@ -5,8 +5,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from metrics.ngrams import encode_tokens, shared_ngrams
-from metrics.tokenizers import END
+from metrics.text.ngrams import encode_tokens, shared_ngrams
+from metrics.text.tokenizers import END
 
 
 def ngrams(tokens: list[str], n: int) -> Counter[tuple[str, ...]]:

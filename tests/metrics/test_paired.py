@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from metrics.draws import resamples, swaps
-from metrics.intervals import interval_of_draws
-from metrics.paired import Compared, Number, compare_numbers
 from metrics.statistics import compare_paired
+from metrics.statistics.draws import resamples, swaps
+from metrics.statistics.intervals import interval_of_draws
+from metrics.statistics.paired import Compared, Number, compare_numbers
 
 NAN = math.nan
 GENERATOR = np.random.default_rng(7)

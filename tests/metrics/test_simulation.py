@@ -6,8 +6,8 @@ Every figure is seeded; the bounds are the required ones, and the comments say w
 import numpy as np
 import pytest
 
-from metrics.paired import Compared, Number, compare_numbers
 from metrics.statistics import holm, mcnemar_exact, newcombe_paired_interval
+from metrics.statistics.paired import Compared, Number, compare_numbers
 
 N, PAIRS = 200, 1_000
 DRAWS = 600

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metrics.text import bleu, chrf, rouge, rouge1, rouge2, rouge_all, rougeL, string_similarity, tokenize, wer
-from metrics.text_cases import CHARACTER_BLOCK, read_cases
+from metrics.text.cases import CHARACTER_BLOCK, read_cases
 
 WORDS = st.lists(
     st.sampled_from(["да", "нет", "мир", "мира", "Мир", "ёж", "еж", "1,5", "—", "東京", "ที่", "🎉"]), max_size=10

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 from sacrebleu.tokenizers.tokenizer_char import TokenizerChar
 
-from metrics.tokenizers import END, get_tokenizer, normalise, tokenize
+from metrics.text.tokenizers import END, get_tokenizer, normalise, tokenize
 
 NO_WORDS = [[], ["", ""], ["...", "— ?!"], [" \t\n\u00a0", "🎉❤\ufe0f"]]
 # Signs that the rules of 13a are about, with a letter, digits (one not ASCII) and white space between them.

@@ -8,9 +8,9 @@ import pytest
 from scipy import stats
 from statsmodels.stats.proportion import confint_proportions_2indep
 
-from metrics.draws import resamples
-from metrics.paired import Compared, Number
-from metrics.unpaired import compare_independent
+from metrics.statistics.draws import resamples
+from metrics.statistics.paired import Compared, Number
+from metrics.statistics.unpaired import compare_independent
 
 GENERATOR = np.random.default_rng(7)
 BEFORE = GENERATOR.random(120)

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from tasks.bad_values import bad_value
-from tasks.dataset.parameters import Synthesis
-from tasks.parameters import FLOWS
+from tasks.config.parameters import FLOWS
+from tasks.config.validation import bad_value
+from tasks.dataset.synthesis.parameters import Synthesis
 
 REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("tier1", {"k": "5"}, "tier1: k = '5': expected 10 or more"),

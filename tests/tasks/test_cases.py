@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from metrics.table import METRICS
-from tasks.cases import CANNOT_BE_MEASURED, COLUMNS, MEASURED, Status, table, with_columns
+from tasks.cases.table import CANNOT_BE_MEASURED, COLUMNS, MEASURED, Status, table, with_columns
 
 
 def test_columns_have_their_declared_types() -> None:

@@ -13,13 +13,13 @@ from datetime import date
 import pytest
 from sqlalchemy import Engine
 
-from db.calls import booked_usd, bought
+from db.stores.calls import booked_usd, bought
+from tasks.config.settings import Price, Role, Settings
 from tasks.models.calls import Call, body
 from tasks.models.chat import chat
-from tasks.models.limits import Patience
 from tasks.models.prices import TEMPLATE_TOKENS, Budget
+from tasks.models.rate_limits import Patience
 from tasks.prompts import prompts
-from tasks.settings import Price, Role, Settings
 from tests.tasks.conftest import JSON, Chaos, Do, http, says, scores
 
 QUICK = Patience(attempts=2, first_s=0.01, unreached_s=0.3, wrong_s=0.3, busy_s=0.05, probe_s=0.02)

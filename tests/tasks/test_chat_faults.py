@@ -17,8 +17,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from db.errors import ModelUnavailable
 from tasks.models.chat import chat
-from tasks.models.limits import Patience
-from tasks.verdicts import judged
+from tasks.models.rate_limits import Patience
+from tasks.models.verdicts import judged
 from tests.chats import KEY, QUICK, call, settings, verdict
 from tests.tasks.conftest import JSON, Chaos, Do, http, says, scores
 

@@ -9,7 +9,7 @@ from email.utils import format_datetime
 import pytest
 
 from tasks.models.chat import chat
-from tasks.verdicts import judged
+from tasks.models.verdicts import judged
 from tests.chats import QUICK, call, settings
 from tests.tasks.conftest import Chaos, Do, http, scores
 

@@ -17,11 +17,11 @@ import pytest
 from pydantic import SecretStr
 
 from db.errors import ModelUnavailable
+from tasks.config.settings import Role, Settings
 from tasks.models.calls import Call
 from tasks.models.chat import chat
+from tasks.models.verdicts import decided, judged
 from tasks.prompts import prompts
-from tasks.settings import Role, Settings
-from tasks.verdicts import decided, judged
 
 PROGRAM = Path(sys.prefix) / "litellm" / "bin" / "litellm"
 MOCKS = {"generator": "до 25 июля", "judge": '{"reason": "есть в контексте", "score": 0.75}', "gate": "Да, показывать."}

@@ -5,7 +5,7 @@ import gzip
 import pytest
 
 from tasks.models.chat import chat
-from tasks.verdicts import decided, judged
+from tasks.models.verdicts import decided, judged
 from tests.chats import QUICK, call, settings, verdict
 from tests.tasks.conftest import JSON, Chaos, Do, http, says, scores
 

@@ -16,19 +16,19 @@ import pytest
 from pydantic import SecretStr
 from sqlalchemy import Engine, text
 
-from db import embedded
+from db.embedded import server as embedded
 from db.engine import own
 from db.errors import DatabaseUnavailable, InputError
-from tasks.models import store
-from tasks.models.addresses import checked
+from tasks.config.settings import Price, Role, Settings
+from tasks.models import call_store
 from tasks.models.calls import Call
 from tasks.models.chat import chat
+from tasks.models.endpoints import checked
 from tasks.models.estimate import estimate, missing
-from tasks.models.limits import Patience
-from tasks.models.offline import Offline
+from tasks.models.rate_limits import Patience
+from tasks.models.stand_ins import Offline
+from tasks.models.verdicts import decided, judged
 from tasks.prompts import prompts
-from tasks.settings import Price, Role, Settings
-from tasks.verdicts import decided, judged
 from tests.tasks.conftest import Chaos, Do, http, says, scores
 
 QUICK = Patience(attempts=2, first_s=0.01, unreached_s=0.3, wrong_s=0.3, busy_s=0.3, probe_s=0.02)
@@ -124,7 +124,7 @@ from db.engine import own
 from tasks.models.calls import Call
 from tasks.models.chat import chat
 from tasks.prompts import prompts
-from tasks.settings import Role, Settings
+from tasks.config.settings import Role, Settings
 
 async def main(home, url, tag):
     role = Role(base_url=url, model="asked", concurrency=8)
@@ -177,7 +177,7 @@ async def test_the_database_gone_for_a_moment_costs_nothing(chaos: Chaos, tmp_pa
 
 
 async def test_the_database_gone_for_good_is_said(chaos: Chaos, tmp_path, tag, monkeypatch):
-    monkeypatch.setattr(store, "WAITS_S", (0.05, 0.1))
+    monkeypatch.setattr(call_store, "WAITS_S", (0.05, 0.1))
     alone = own(tmp_path, None)
     embedded.release(tmp_path)
     with pytest.raises(DatabaseUnavailable):

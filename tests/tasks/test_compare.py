@@ -14,12 +14,12 @@ from statsmodels.stats.multitest import multipletests
 
 from db import journal
 from db.errors import InputError, ResultsUnavailable
-from tasks.cases import table
-from tasks.compare import compare
-from tasks.compare_cases import Pairs
-from tasks.compare_slices import kind_of, labels_of
-from tasks.files import read, write_batches, write_whole
-from tasks.report import as_json
+from tasks.cases.table import table
+from tasks.comparison.common_cases import Pairs
+from tasks.comparison.compare import compare
+from tasks.comparison.slices import kind_of, labels_of
+from tasks.results.parquet_files import read, write_batches, write_whole
+from tasks.results.summary import as_json
 
 NUMBERS = count()
 Plant = Callable[..., str]

@@ -12,10 +12,10 @@ from sklearn.decomposition import PCA
 from sqlalchemy import Engine
 
 from db.errors import InputError
-from tasks.corpus import corpus
-from tasks.corpus_map import reduced, unit
-from tasks.corpus_profile import abbreviations, growth, quantiles, scripts, seasons
-from tasks.corpus_topics import cluster, label_words
+from tasks.corpus.analytics import corpus
+from tasks.corpus.profile import abbreviations, growth, quantiles, scripts, seasons
+from tasks.corpus.projection import reduced, unit
+from tasks.corpus.topics import cluster, label_words
 from tasks.models.embedders import embedder
 from tests.judged import evaluate, load, passages, question, rows_of
 

@@ -16,14 +16,14 @@ from openpyxl import Workbook, load_workbook
 from sqlalchemy import Engine, text
 
 from db.errors import InputError
-from db.loading import lock
+from db.loading.fill import lock
 from db.sources import loaded, read_questions, snapshot
-from tasks.dataset import sheets
-from tasks.dataset.annotation import export, import_
-from tasks.dataset.annotation_words import EN, RU
-from tasks.dataset.columns import COLUMNS
-from tasks.dataset.priority import priority
-from tasks.dataset.reviews import _labels, _majority, _merged, agreement
+from tasks.dataset.annotation import spreadsheets
+from tasks.dataset.annotation.columns import COLUMNS
+from tasks.dataset.annotation.priority import priority
+from tasks.dataset.annotation.reviews import _labels, _majority, _merged, agreement
+from tasks.dataset.annotation.round_trip import export, import_
+from tasks.texts.annotation import EN, RU
 from tests.judged import evaluate, load, question
 from tests.judged import rows_of as rows_of_file
 
@@ -75,7 +75,7 @@ def rows_of(engine: Engine, name: str, *, all_rows: bool = True) -> dict[str, di
 def test_the_round_trip(engine: Engine, source: str, tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"out{suffix}"
     assert export(path, source)["questions"] == 10
-    header, lines = sheets.read(path)
+    header, lines = spreadsheets.read(path)
     assert header == HEADER and len(lines) == 10
     empty = import_(path, "анна")
     assert (empty["labelled"], empty["empty"]) == (0, 10)
@@ -83,7 +83,7 @@ def test_the_round_trip(engine: Engine, source: str, tmp_path: Path, suffix: str
     cells = [[cell.text for cell in row] + [""] * (len(HEADER) - len(row)) for _, row in lines]
     cells[0][at["question_ok"]] = "нет"
     cells[1][at["relevant"]], cells[1][at["show"]] = "c3; c4", "Да"
-    sheets.write(path, header, cells)
+    spreadsheets.write(path, header, cells)
     document = import_(path, "анна")
     assert (document["labelled"], document["rejected"], document["half_filled"]) == (2, 1, 2)
     rows = rows_of(engine, source)
@@ -202,7 +202,7 @@ def test_every_name_that_is_exported_is_taken_back(odd: str, filled: Make, tmp_p
     for unit in ("chunk", "page"):
         ran = evaluate("tier1", source=odd, unit=unit)
         export(tmp_path / "out.csv", odd, [ran["evaluation_id"]])
-        _, lines = sheets.read(tmp_path / "out.csv")
+        _, lines = spreadsheets.read(tmp_path / "out.csv")
         shown = [cells[list(COLUMNS).index("retrieved")].text.split("\n\n") for _, cells in lines]
         names = {chunk.partition(" О том")[0] for of in shown for chunk in of if chunk}
         assert len(names) > 3
@@ -357,7 +357,7 @@ def test_nothing_is_a_formula(at_home: Path, tmp_path: Path) -> None:
             ]
         assert not [one for one in texts if one.startswith(("=", "+", "-", "@"))]
         assert import_(path, "a")["rows"] == 2
-        _, lines = sheets.read(path)
+        _, lines = spreadsheets.read(path)
         assert {cells[0].text for _, cells in lines} == {"=1+1", "-2"}
 
 
@@ -378,7 +378,7 @@ def test_what_teaches_most_comes_first(source: str, tmp_path: Path) -> None:
                                            for i in range(10)])  # fmt: skip
     ran = evaluate("tier1", source=name)
     document = export(tmp_path / "out.csv", name, [ran["evaluation_id"]], limit=3)
-    _, lines = sheets.read(tmp_path / "out.csv")
+    _, lines = spreadsheets.read(tmp_path / "out.csv")
     at = {column: place for place, column in enumerate(COLUMNS)}
     assert document["questions"] == 3
     assert [cells[0].text for _, cells in lines] == ["4", "8", "0"]
@@ -401,7 +401,7 @@ def test_that_nothing_is_relevant_is_a_label(engine: Engine, source: str, filled
     none = "no chunk is labelled relevant"
     assert reasons == dict.fromkeys("567", none) | {"8": f"{none}: it is annotated that the corpus has no answer"}
     export(out, source, [ran["evaluation_id"]])
-    asked = {cells[0].text: cells[list(COLUMNS).index("why")].text for _, cells in sheets.read(out)[1]}
+    asked = {cells[0].text: cells[list(COLUMNS).index("why")].text for _, cells in spreadsheets.read(out)[1]}
     assert {name for name, why in asked.items() if "нет разметки" in why} == {"5", "6", "7"}
 
 

@@ -8,9 +8,10 @@ from sqlalchemy import Engine
 
 from db.errors import InputError
 from db.sources import Corpus
-from tasks.dataset import defects
-from tasks.dataset.audit import KINDS, audit, find_all
-from tasks.dataset.near_duplicates import CROWD, alike, near_duplicates, normalised
+from tasks.cases.text import normalised
+from tasks.dataset.audit import defects
+from tasks.dataset.audit.audit import KINDS, audit, find_all
+from tasks.dataset.near_duplicates import CROWD, alike, near_duplicates
 from tests.judged import evaluate, load, question
 
 PAGE = "https://wiki.example/pages/viewpage.action?pageId={}"

@@ -11,8 +11,8 @@ import pytest
 from sqlalchemy import Engine
 
 from db.errors import InputError
-from db.loading import fill
-from tasks.dataset.foreign import read
+from db.importers.test_sets import read
+from db.loading.fill import fill
 from tests.judged import evaluate, value
 
 CONTEXTS = ["Стипендию назначают приказом.", "Её платят раз в месяц."]

@@ -10,7 +10,7 @@ from sqlalchemy import Engine, text
 
 from db import case_sets, journal
 from db.errors import InputError
-from tasks.dataset.freeze import difference, freeze, frozen, listing, split
+from tasks.cases.frozen_sets import difference, freeze, frozen, listing, split
 from tests.judged import evaluate, load, question, value
 
 MONTHS = [f"2026-{month:02d}-15T12:00:00+00:00" for month in range(1, 11)]

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.dataset.personal import _key, find, mask, own_key
+from tasks.config.settings import settings
 from tasks.models.calls import Call
 from tasks.models.chat import chat
+from tasks.personal_data.masking import _key, find, mask, own_key
 from tasks.prompts import prompts
-from tasks.settings import settings
 from tests.judged import roles, texts, use
 from tests.tasks.conftest import Chaos, scores
 

@@ -15,12 +15,12 @@ import pytest
 from sqlalchemy import Engine, text
 
 from db.importers import sample
-from db.loading import Row, Rows, fill
+from db.loading.fill import Row, Rows, fill
 from db.sources import loaded, read_corpus, read_questions, snapshot
-from tasks.dataset.audit import audit, find_all
-from tasks.load import read_cases
-from tasks.retrieve import retrieve
-from tasks.run import Run
+from tasks.dataset.audit.audit import audit, find_all
+from tasks.evaluation.run import Run
+from tasks.evaluation.work_folder import read_cases
+from tasks.steps.retrieve import retrieve
 from tests.runs import opened
 
 N = 100

@@ -7,7 +7,7 @@ from itertools import chain
 import pytest
 
 from db.importers import sample
-from tasks.dataset.personal import find, mask, pseudonym
+from tasks.personal_data.masking import find, mask, pseudonym
 from tests.planted import Planted, planted
 
 LEAST = {"phone": 0.98, "email": 0.98, "id": 0.98, "handle": 0.98, "address": 0.98, "name": 0.88}

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from db.errors import InputError
-from tasks.dataset import sheets
+from tasks.dataset.annotation import spreadsheets
 
 SHEET = "xl/worksheets/sheet1.xml"
 
 
 def rewritten(path: Path, part: str, change: Callable[[bytes], bytes]) -> Path:
     """A workbook of a header and three rows, one part of it changed."""
-    sheets.write(path, ["id", "question"], [[str(i), f"Вопрос {i}?"] for i in range(3)])
+    spreadsheets.write(path, ["id", "question"], [[str(i), f"Вопрос {i}?"] for i in range(3)])
     with zipfile.ZipFile(path) as book:
         parts = {name: book.read(name) for name in book.namelist()}
     with zipfile.ZipFile(path, "w") as book:
@@ -33,7 +33,7 @@ def test_rows_and_columns_beyond_the_size_that_a_file_names(tmp_path: Path, size
         assert n == 1
         return changed
 
-    header, lines = sheets.read(rewritten(tmp_path / "a.xlsx", SHEET, stale))
+    header, lines = spreadsheets.read(rewritten(tmp_path / "a.xlsx", SHEET, stale))
     assert header == ["id", "question"]
     assert [(number, [cell.text for cell in cells]) for number, cells in lines] == [
         (i + 2, [str(i), f"Вопрос {i}?"]) for i in range(3)
@@ -43,26 +43,26 @@ def test_rows_and_columns_beyond_the_size_that_a_file_names(tmp_path: Path, size
 def test_rows_that_a_file_leaves_out_are_counted(tmp_path: Path) -> None:
     """A problem is named with the row that a spreadsheet shows."""
     without = rewritten(tmp_path / "a.xlsx", SHEET, lambda content: re.sub(rb'<row r="3".*?</row>', b"", content))
-    assert [number for number, _ in sheets.read(without)[1]] == [2, 4]
+    assert [number for number, _ in spreadsheets.read(without)[1]] == [2, 4]
 
 
 @pytest.mark.parametrize("part", [SHEET, "xl/workbook.xml", "xl/styles.xml", "[Content_Types].xml"])
 def test_a_cut_off_part_is_an_unreadable_workbook(tmp_path: Path, at_home: Path, part: str) -> None:
     path = rewritten(tmp_path / "a.xlsx", part, lambda content: content[: len(content) * 2 // 3])
     with pytest.raises(InputError, match=r"a\.xlsx"):
-        sheets.read(path)
+        spreadsheets.read(path)
 
 
 def test_a_damaged_archive_is_an_unreadable_workbook(tmp_path: Path, at_home: Path) -> None:
     path = tmp_path / "a.xlsx"
-    sheets.write(path, ["id", "question"], [[str(i), f"Вопрос {i}?"] for i in range(300)])
+    spreadsheets.write(path, ["id", "question"], [[str(i), f"Вопрос {i}?"] for i in range(300)])
     with zipfile.ZipFile(path) as book:
         begins = book.getinfo(SHEET).header_offset
     content = bytearray(path.read_bytes())
     content[begins + 200 : begins + 260] = bytes(60)
     path.write_bytes(content)
     with pytest.raises(InputError, match=r"a\.xlsx"):
-        sheets.read(path)
+        spreadsheets.read(path)
 
 
 HEAD = b'<worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"><sheetData>'
@@ -79,7 +79,7 @@ def test_a_workbook_that_unpacks_to_more_than_people_write_is_refused(tmp_path: 
     content, limit = BOMBS[bomb]
     path = rewritten(tmp_path / "a.xlsx", SHEET, lambda _: content)
     with pytest.raises(InputError, match=rf"a\.xlsx.*{limit}"):
-        sheets.read(path)
+        spreadsheets.read(path)
 
 
 def test_a_workbook_of_many_small_cells_takes_no_memory(tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_a_workbook_of_many_small_cells_takes_no_memory(tmp_path: Path) -> None:
     script = f"""
 from pathlib import Path
 from db.errors import InputError
-from tasks.dataset import sheets
+from tasks.dataset.annotation import spreadsheets as sheets
 from tests.memory import peak_kb
 try:
     sheets.read(Path({str(path)!r}))
@@ -105,9 +105,9 @@ except InputError:
 def test_a_text_table_larger_than_people_write_is_refused(tmp_path: Path, at_home: Path) -> None:
     path = tmp_path / "a.csv"
     with path.open("wb") as file:
-        file.truncate(sheets.LARGEST_BYTES + 1)
+        file.truncate(spreadsheets.LARGEST_BYTES + 1)
     with pytest.raises(InputError, match=r"a\.csv.*67,108,865"):
-        sheets.read(path)
-    path.write_bytes(b"id;question\n" + b";" * sheets.MOST_CELLS)
+        spreadsheets.read(path)
+    path.write_bytes(b"id;question\n" + b";" * spreadsheets.MOST_CELLS)
     with pytest.raises(InputError, match=r"a\.csv.*2.*500,000"):
-        sheets.read(path)
+        spreadsheets.read(path)

@@ -10,13 +10,13 @@ import pytest
 from sqlalchemy import Engine
 
 from db.errors import InputError
-from db.loading import Row, Rows, fill
+from db.loading.fill import Row, Rows, fill
 from db.sources import loaded, read_questions, snapshot
-from tasks.dataset.checks import Known, copied, longest_run, wrong_language
-from tasks.dataset.generator import read_pair
-from tasks.dataset.parameters import Synthesis
-from tasks.dataset.sampling import TRIES, plans, quotas
-from tasks.dataset.synthesize import gather, keep, write
+from tasks.dataset.synthesis.checks import Known, copied, longest_run, wrong_language
+from tasks.dataset.synthesis.generator import read_pair
+from tasks.dataset.synthesis.parameters import Synthesis
+from tasks.dataset.synthesis.passages import TRIES, plans, quotas
+from tasks.dataset.synthesis.synthesize import gather, keep, write
 from tasks.models.calls import Reply
 from tests.judged import chance, load, metric_of, roles, texts, use
 from tests.tasks.conftest import Chaos, says, scores

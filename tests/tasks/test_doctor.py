@@ -8,12 +8,11 @@ import pytest
 from pgvector.psycopg import register_vector
 from sqlalchemy import Engine, create_engine, event, text
 
-from db.loading import Row, Rows, fill
-from tasks.connect import source
-from tasks.doctor import examine
-from tasks.doctor_sources import examine_source, url_forms
-from tasks.finding import Finding
+from db.loading.fill import Row, Rows, fill
+from tasks.config.connections import source
 from tasks.models.embedders import embedder
+from tasks.operations.doctor import examine
+from tasks.operations.doctor_sources import Finding, examine_source, url_forms
 from tests.conftest import CommandLine
 
 Production = Callable[..., str]

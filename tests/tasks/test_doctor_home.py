@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tasks.doctor_home import examine_home
-from tasks.finding import Finding
+from tasks.operations.doctor_home import examine_home
+from tasks.operations.doctor_sources import Finding
 
 
 @pytest.fixture

@@ -10,13 +10,13 @@ from urllib.parse import quote
 import pytest
 from sqlalchemy import Engine, text
 
-from tasks.confidential import _forms, blotted, echoes
+from tasks.config.secrets import _forms, blotted, echoes
+from tasks.config.settings import RetrieverService, SystemService, settings
 from tasks.models.calls import Call
 from tasks.models.chat import chat
 from tasks.prompts import prompts
-from tasks.retrievers.outside import Outside, from_service
-from tasks.settings import RetrieverService, SystemService, settings
-from tasks.systems import Answered, system
+from tasks.retrievers.external import Outside, from_service
+from tasks.systems.sut import Answered, system
 from tests.judged import roles, use
 from tests.tasks.conftest import JSON, Chaos, http, says
 
@@ -110,7 +110,7 @@ async def test_a_key_is_out_of_an_error_before_the_error_is_cut(
 
 
 def test_a_short_key_that_only_fills_the_place_is_a_word_of_a_reply() -> None:
-    from tasks.models.wire import _storable
+    from tasks.models.protocol import _storable
 
     assert _storable("there is none; EMPTY\0", "EMPTY") == "there is none; EMPTY\ufffd"
 

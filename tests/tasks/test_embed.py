@@ -10,9 +10,9 @@ import pytest
 from sqlalchemy import Engine
 
 from db.engine import own
-from db.stores import stored_vectors
-from tasks import embed as embedding
-from tasks.embed import embed
+from db.stores.embeddings import stored_vectors
+from tasks.models import embedding_cache as embedding
+from tasks.models.embedding_cache import embed
 
 
 class Counting:

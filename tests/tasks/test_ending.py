@@ -10,9 +10,9 @@ import flows.ux
 from db import journal
 from db.errors import InputError
 from db.tables import evaluation
-from tasks.artifact_texts import gate_text, night_text
-from tasks.ending import judged, passed
-from tasks.report import summary, together
+from tasks.orchestration.artifact_tables import gate_text, night_text
+from tasks.orchestration.flow_states import judged, passed
+from tasks.results.summary import summary, together
 from tests.conftest import here
 from tests.histories import source_name, with_cases
 from tests.judged import evaluate

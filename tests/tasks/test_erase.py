@@ -15,13 +15,13 @@ from sqlalchemy import Engine, insert, inspect, select, text
 
 from db import journal
 from db.errors import InputError
-from db.stores import store_vectors
+from db.stores.embeddings import store_vectors
 from db.tables import analysis, call, evaluation
-from tasks import erase as erasing
-from tasks.connect import database
-from tasks.dataset.freeze import freeze
-from tasks.erase import erase, find
-from tasks.files import EVALUATION
+from tasks.cases.frozen_sets import freeze
+from tasks.config.connections import database
+from tasks.operations import erase as erasing
+from tasks.operations.erase import erase, find
+from tasks.results.parquet_files import EVALUATION
 from tests.conftest import CommandLine
 from tests.judged import load, question
 from tests.runs import real_users, tier0

@@ -34,7 +34,7 @@ for kind, file in (("chunks", chunks), ("questions", questions)):
     assert exit_code(["load", "table", file, "--into", "logged", "--kind", kind]) == 0
 assert exit_code(["dataset", "freeze", "frozen", "--source", "logged"]) == 0
 assert exit_code(["run", "tier1", "--source", "logged"]) == 0
-from flows.prefect_here import prepare_prefect
+from tasks.orchestration.local_server import prepare_prefect
 prepare_prefect()
 from prefect import flow, get_run_logger, task
 from prefect.artifacts import create_markdown_artifact, create_table_artifact
@@ -162,7 +162,7 @@ def test_no_byte_is_left_anywhere_at_home(home: Path) -> None:
 def test_a_kill_is_finished_by_the_same_command(home: Path) -> None:
     yarus = CommandLine(home)
     # Prefect's rows are gone, their bytes are not; then nobody's row leads to anything any more.
-    for module in ("tasks.erase_prefect", "tasks.erase"):
+    for module in ("tasks.operations.erase_prefect", "tasks.operations.erase"):
         process = yarus.start(*ERASE, script=SUICIDE.format(module=module, function="wipe"))
         process.communicate(timeout=240)
         assert process.returncode == -signal.SIGKILL

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from db.errors import InputError, ModelUnavailable
+from tasks.config.settings import RetrieverService, SystemService
+from tasks.models.protocol import retry_after_s
 from tasks.models.transport import LARGEST_BYTES, LONGEST_TEXT
-from tasks.models.wire import retry_after_s
-from tasks.retrievers.outside import Outside, from_service
-from tasks.settings import RetrieverService, SystemService
-from tasks.systems import system
+from tasks.retrievers.external import Outside, from_service
+from tasks.systems.sut import system
 from tests.chats import verdict
 from tests.memory import peak_kb
 from tests.strangers import CHUNKED, FLOODS, OK, dripping, says, stranger, whole

@@ -16,10 +16,11 @@ import pytest
 from sqlalchemy import Engine
 
 from db.errors import InputError, ResultsUnavailable
-from tasks import export as exports
-from tasks.cases import table
-from tasks.export import _csv, _jsonl, export, mlflow_name
-from tasks.report import as_json, finite
+from tasks.cases.table import table
+from tasks.results import export as exports
+from tasks.results.export import _csv, _jsonl, export
+from tasks.results.mlflow_export import mlflow_name, to_mlflow
+from tasks.results.summary import as_json, finite
 from tests.conftest import CommandLine, environment, here
 from tests.judged import cases_of, load, question
 from tests.runs import real_users
@@ -177,7 +178,7 @@ def test_without_mlflow_it_says_how_to_get_it(
 ) -> None:
     monkeypatch.setitem(sys.modules, "mlflow", None)  # what Python does where a package is not there
     with pytest.raises(InputError, match=r"pip install 'yarus\[mlflow\]'"):
-        exports.to_mlflow(engine, evaluated["evaluation_id"], None)
+        to_mlflow(engine, evaluated["evaluation_id"], None)
 
 
 @pytest.mark.parametrize(

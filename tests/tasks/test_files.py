@@ -14,14 +14,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from db.errors import InputError, ResultsUnavailable
-from tasks.files import place, present, publish, read, remove, write_batches, write_whole
+from tasks.results.parquet_files import place, present, publish, read, remove, write_batches, write_whole
 
 NONE = pa.nulls(3, pa.string())
 TABLE = pa.table({"case_id": ["1", "2", "3"], "status": NONE, "reason": NONE, "n": [1, 2, 3], "text": ["ёж", None, ""]})
 KILLED = """
 import os, signal, sys, pyarrow as pa
 from pathlib import Path
-from tasks import files
+from tasks.results import parquet_files as files
 
 def tables():
     for number in range(100):

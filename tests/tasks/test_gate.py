@@ -8,9 +8,9 @@ import pytest
 from sqlalchemy import Engine
 
 from db.errors import InputError, ResultsUnavailable
-from metrics.paired import Compared, Number, compare_numbers
-from tasks.gate import gate, regressions
-from tasks.gate_rules import Policy, Rule, read_policy
+from metrics.statistics.paired import Compared, Number, compare_numbers
+from tasks.comparison.gate import gate, regressions
+from tasks.comparison.gate_rules import Policy, Rule, read_policy
 from tests.histories import source_name, with_cases, write
 
 N = 200

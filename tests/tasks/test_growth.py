@@ -12,15 +12,15 @@ from sqlalchemy import Engine, delete, event, insert, text
 
 from db import journal
 from db.tables import evaluation, nightly_verdict
-from tasks import incidents
-from tasks.artifact_texts import changes_since
-from tasks.noise import floors
-from tasks.pages import index
-from tasks.pages.data import newest
-from tasks.pages.index import MOST, PAGE
-from tasks.report import summary
-from tasks.run import bury_the_dead
-from tasks.trend import trend
+from tasks.comparison.noise_floor import floors
+from tasks.comparison.trend import trend
+from tasks.evaluation.lifecycle import bury_the_dead
+from tasks.orchestration import incidents
+from tasks.orchestration.artifact_tables import changes_since
+from tasks.report.entries import newest
+from tasks.report.index import MOST, PAGE
+from tasks.report.write import index
+from tasks.results.summary import summary
 from tests.histories import START, source_name, write
 
 READ: dict[str, Callable[[Engine, str, str], Any]] = {

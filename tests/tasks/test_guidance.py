@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 from metrics.table import GOALS, METRICS
-from tasks.guidance import HEADLINES, changed, goals, lead, next_step, says, weakest
-from tasks.guidance_words import LABELS, SENTENCES, STAGES, TIER_NAMES
-from tasks.parameters import TIERS
+from metrics.table.headlines import HEADLINES
+from tasks.config.parameters import TIERS
+from tasks.results.guidance import changed, goals, lead, next_step, says, weakest
+from tasks.texts.guidance import LABELS, SENTENCES, STAGES, TIER_NAMES
 
 Document = dict[str, Any]
 
@@ -156,7 +157,7 @@ def test_goals_name_the_metrics_that_answer_them() -> None:
 
 
 def test_every_tier_headline_and_failure_has_its_words() -> None:
-    from tasks.failures import FAILURES
+    from tasks.results.failures import FAILURES
 
     assert set(HEADLINES) == set(TIER_NAMES) == set(TIERS)
     assert {name for names in HEADLINES.values() for name in names} == set(LABELS)

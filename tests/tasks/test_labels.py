@@ -7,17 +7,8 @@ import pytest
 
 from db.errors import InputError
 from db.sources import Corpus
-from tasks.labels import (
-    annotated_cases,
-    default_unit,
-    logged_cases,
-    merged,
-    page_and_stratum,
-    sampled,
-    stratum,
-    topic_and_score,
-    topics,
-)
+from tasks.cases.labels import annotated_cases, default_unit, logged_cases, merged, stratum, topics
+from tasks.cases.sampling import page_and_stratum, sampled, topic_and_score
 
 PAGE = "https://wiki.example/pages/viewpage.action?pageId="
 CORPUS = Corpus(["11", "12", "21", "31"], [f"{PAGE}1", f"{PAGE}1", f"{PAGE}2", None], ["a", "b", "c", "d"], None)

@@ -10,11 +10,11 @@ import pytest
 from sqlalchemy import Engine
 
 from db.errors import SourceChanged
-from db.loading import Rows, fill
+from db.loading.fill import Rows, fill
+from db.loading.staging import Row
 from db.sources import loaded, registered, snapshot
-from db.staging import Row
 from tasks.models.embedders import embedder
-from tasks.retrieve import rank
+from tasks.steps.retrieve import rank
 from tests.judged import passages, question
 from tests.runs import opened
 

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from db.errors import ResultsUnavailable
-from tasks.files import read
+from tasks.results.parquet_files import read
 
 CASES = {"case_id": ["s:1"], "status": ["ok"], "reason": [None], "question": ["где?"], "mrr": [0.5]}
 

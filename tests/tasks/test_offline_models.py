@@ -2,11 +2,12 @@
 
 import pytest
 
+from tasks.cases.text import words
+from tasks.config.settings import Settings
 from tasks.models.calls import Call
-from tasks.models.offline import Offline, extract, words
+from tasks.models.stand_ins import Offline, extract
+from tasks.models.verdicts import read_score, read_yes_no
 from tasks.prompts import prompts
-from tasks.settings import Settings
-from tasks.verdicts import read_score, read_yes_no
 
 PROMPTS = prompts(Settings(_env_file=None))
 CONTEXT = "Общежитие дают иногородним. Заявление подают до 25 июля! Оплата 900 рублей."

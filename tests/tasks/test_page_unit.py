@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from db.loading import Row, Rows, fill
-from tasks.load import read_cases
-from tasks.retrieve import by_page, rank, retrieve, unknown_ids
+from db.loading.fill import Row, Rows, fill
+from tasks.evaluation.finish import unknown_ids
+from tasks.evaluation.work_folder import read_cases
 from tasks.retrievers.protocol import Ranking
-from tasks.score import score_rankings
+from tasks.steps.retrieve import by_page, rank, retrieve
+from tasks.steps.score_rankings import score_rankings
 from tests.runs import opened
 
 PAGE = "https://wiki.example/pages/viewpage.action?pageId="

@@ -17,14 +17,16 @@ from sqlalchemy import Engine, update
 from db import journal, tables
 from db.errors import InputError
 from metrics.table import METRICS
-from tasks.cases import table
-from tasks.pages import figures, index, report
-from tasks.pages.cases import column, pack
-from tasks.pages.hints import PARTS, russian
-from tasks.pages.numbers import bar, difference_bar, shown
-from tasks.pages.packing import as_script, packed
-from tasks.pages.page import SCRIPTS, TEMPLATES, source
-from tasks.pages.words import SCRIPT, WORDS
+from tasks.cases.table import table
+from tasks.report import figures
+from tasks.report.bars import bar, difference_bar
+from tasks.report.case_list import column, pack
+from tasks.report.embedded_data import as_script, packed
+from tasks.report.metric_hints import PARTS, russian
+from tasks.report.render import SCRIPTS, TEMPLATES, source
+from tasks.report.write import index, report
+from tasks.results.numbers import shown
+from tasks.texts.report import SCRIPT, WORDS
 from tests.histories import source_name, with_cases, write
 
 
@@ -146,7 +148,7 @@ def test_a_trend_is_broken_where_nights_do_not_compare() -> None:
 @pytest.mark.parametrize("part", list(PARTS))
 def test_every_metric_has_its_hints_in_russian(part: str) -> None:
     english = [name for name, metric in METRICS.items() if russian(part, name) == getattr(metric, part)]
-    assert english == [], "add them to tasks/pages/hints_ru.py"
+    assert english == [], "add them to tasks/texts/metric_hints_ru.py"
 
 
 def test_every_word_of_the_pages_is_there() -> None:

@@ -10,8 +10,8 @@ from rapidfuzz.distance import DamerauLevenshtein
 
 from db.errors import InputError
 from metrics.metric import Tier
-from tasks.parameters import TIERS
-from tasks.perturb import TO_CYRILLIC, TO_LATIN, change, perturbed, typos, wrong_layout
+from tasks.cases.perturbations import TO_CYRILLIC, TO_LATIN, change, perturbed, typos, wrong_layout
+from tasks.config.parameters import TIERS
 from tests.judged import cases_of, evaluate, load, question, roles, rows_of, texts, use
 from tests.tasks.conftest import Chaos, Do, says
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from db.errors import InputError
+from tasks.config.settings import Role, Settings
 from tasks.prompts import FOLDER, SHAPES, prompts
-from tasks.settings import Role, Settings
 
 TEXTS = {"question": "В чём вопрос?", "context": "Контекст.", "reference": "Эталон.", "answer": "Ответ."}
 BOTH = {language: prompts(Settings(_env_file=None, language=language)) for language in ("ru", "en")}

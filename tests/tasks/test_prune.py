@@ -15,9 +15,9 @@ from db import journal, retention
 from db.engine import own
 from db.errors import InputError
 from db.tables import call, embedding, evaluation, nightly_verdict
-from tasks import prune as pruning
-from tasks.prune import age, plan, prune
-from tasks.run import Run
+from tasks.evaluation.run import Run
+from tasks.operations import prune as pruning
+from tasks.operations.prune import age, plan, prune
 from tests.conftest import CommandLine, here
 
 Make = Callable[..., str]

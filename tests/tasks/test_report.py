@@ -3,8 +3,8 @@
 import pytest
 
 from db.errors import InputError
-from tasks.cases import table
-from tasks.report import _mask
+from tasks.cases.table import table
+from tasks.results.queries import _mask
 
 REPLIES = [
     [{"metric": "faithfulness", "repeat": 0, "reply": "Оценка «0.5»", "status": "ok"}],

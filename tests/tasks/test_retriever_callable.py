@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from db.errors import InputError
-from tasks.retrievers.outside import Outside, checked, from_callable
+from tasks.retrievers.external import Outside, checked
+from tasks.systems.external import from_callable
 
 MODULE = """
 import {name}_helper  # beside it, in the current folder

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from db.errors import InputError
-from tasks.retrievers.outside import Outside, from_service
+from tasks.config.settings import RetrieverService, SystemService
+from tasks.retrievers.external import Outside, from_service
 from tasks.retrievers.protocol import Ranking
-from tasks.settings import RetrieverService, SystemService
-from tasks.systems import system
+from tasks.systems.sut import system
 from tests.tasks.conftest import Chaos, Do, http
 
 

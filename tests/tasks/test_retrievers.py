@@ -11,14 +11,14 @@ from pgvector.psycopg import register_vector
 from sqlalchemy import Engine, create_engine, event, text
 
 from db.errors import InputError
-from db.vectors import index_vectors
-from tasks.load import read_cases
+from db.stores.vectors import index_vectors
+from tasks.evaluation.work_folder import read_cases
 from tasks.models.embedders import Vectors, embedder
-from tasks.retrieve import rank
-from tasks.retrievers import retriever_kind
 from tasks.retrievers.dense import Dense, unit_vectors
 from tasks.retrievers.hybrid import fuse
 from tasks.retrievers.protocol import Ranking
+from tasks.retrievers.registry import retriever_kind
+from tasks.steps.retrieve import rank
 from tests.runs import opened
 
 Rankings = dict[str, list[Ranking]]

@@ -10,8 +10,8 @@ from sqlalchemy import Engine, delete
 from db import journal
 from db.errors import SourceChanged
 from db.tables import evaluation as table
-from tasks.parameters import Tier1
-from tasks.run import evaluation
+from tasks.config.parameters import Tier1
+from tasks.evaluation.lifecycle import evaluation
 
 LABEL = "ended early"
 

@@ -7,10 +7,11 @@ import pyarrow as pa
 import pytest
 
 from metrics.table import grade, metrics_of
-from tasks.cases import table
-from tasks.parameters import Tier1
-from tasks.run import Run
-from tasks.score import Value, coverage, score_rankings, summarise
+from tasks.cases.table import table
+from tasks.config.parameters import Tier1
+from tasks.evaluation.run import Run
+from tasks.results.aggregate import Value, coverage, summarise
+from tasks.steps.score_rankings import score_rankings
 
 RUN = replace(Run("tier1-x", "tier1", Tier1()), resolved={"k": 10, "gain": "binary"})
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from db.errors import InputError
-from tasks.server_access import announced, kept, link, password_for, password_of, past_proxies
+from tasks.orchestration.server_access import announced, kept, link, password_for, password_of, past_proxies
 
 EVERYWHERE = "0.0.0.0"  # noqa: S104
 API = "http://127.0.0.1:4200/api"
@@ -102,7 +102,7 @@ def test_a_server_that_was_killed_is_told_no_password(tmp_path: Path) -> None:
     killed = f"""
 import os
 from pathlib import Path
-from tasks.server_access import announced
+from tasks.orchestration.server_access import announced
 with announced(Path({str(tmp_path)!r}), {API!r}):
     os._exit(9)
 """

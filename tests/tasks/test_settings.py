@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from db.errors import InputError
-from tasks.confidential import blotted
-from tasks.settings import RetrieverService, headers, masked, settings
+from tasks.config.redaction import masked
+from tasks.config.secrets import blotted
+from tasks.config.settings import RetrieverService, headers, settings
 
 SECRET = "s3cret"
 

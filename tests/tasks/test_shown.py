@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks import shown
-from tasks.cases import table
-from tasks.compare import _shown
-from tasks.dataset.personal import find
-from tasks.shown import _dialog, _group, _masked, cut, without_personal_data
+from tasks.cases import pseudonyms
+from tasks.cases.pseudonyms import _dialog, _group, _masked, cut, without_personal_data
+from tasks.cases.table import table
+from tasks.comparison.compare import _shown
+from tasks.personal_data.masking import find
 
 PHONE = "+7 927 123-45-67"
 KEY = b"key"
@@ -25,8 +25,8 @@ def test_the_setting_decides_and_without_it_the_source(
     at_home: Path, monkeypatch: pytest.MonkeyPatch, setting: str, masked: list[str]
 ) -> None:
     monkeypatch.setenv("YARUS_MASK_SHOWN", setting)
-    assert [source for source in ("production", "mylog") if PHONE not in shown.text(PHONE, source)] == masked
-    assert shown.has_pseudonyms("mylog", unset=True) == (setting != "false")
+    assert [source for source in ("production", "mylog") if PHONE not in pseudonyms.text(PHONE, source)] == masked
+    assert pseudonyms.has_pseudonyms("mylog", unset=True) == (setting != "false")
 
 
 def test_cases_keep_their_types_ids_addresses_and_numbers(at_home: Path) -> None:
@@ -43,7 +43,7 @@ def test_cases_keep_their_types_ids_addresses_and_numbers(at_home: Path) -> None
         retrieved=[[page], None, ["1234567890"]],
         mrr=[1.0, None, 0.5],
     )  # fmt: skip
-    seen = shown.cases(cases, "production")
+    seen = pseudonyms.cases(cases, "production")
     assert seen.schema == cases.schema
     rows = seen.to_pylist()
     assert PHONE not in str(rows) and "4711" not in str(rows)
@@ -52,7 +52,7 @@ def test_cases_keep_their_types_ids_addresses_and_numbers(at_home: Path) -> None
     assert rows[0]["context"].startswith(f"{page} [телефон ")
     assert rows[1]["group"] == page and rows[1]["context"] == "a\n\nb"
     assert [rows[1]["answers"], rows[2]["answers"], rows[2]["judge_raw"]] == [[], None, []]
-    assert shown.cases(cases, "sample") is cases
+    assert pseudonyms.cases(cases, "sample") is cases
 
 
 def test_users_and_dialogs_stay_apart_and_together() -> None:
@@ -84,7 +84,7 @@ def test_a_person_is_no_topic() -> None:
 
 def test_an_error_on_its_way_to_people_has_pseudonyms(at_home: Path) -> None:
     for source, there in (("production", False), ("sample", True)):
-        with pytest.raises(ValueError, match="звоните") as problem, shown.errors(source):
+        with pytest.raises(ValueError, match="звоните") as problem, pseudonyms.errors(source):
             try:
                 raise KeyError(PHONE)
             except KeyError as cause:
@@ -99,10 +99,10 @@ def test_parts_of_documents_that_are_named_like_texts_are_texts(at_home: Path) -
         "labels": {"ground_truth_answer": {"before": PHONE, "after": None}},
         "topics": [{"topic": 1, "examples": [PHONE], "pages": [{"page": "https://c/12345678", "n": 1}]}],
     }
-    seen = shown.document(found, "production")
+    seen = pseudonyms.document(found, "production")
     assert PHONE not in str(seen)
     assert seen["evaluation_id"] == found["evaluation_id"] and seen["topics"][0]["pages"] == found["topics"][0]["pages"]
-    assert shown.document(found, "sample") is found
+    assert pseudonyms.document(found, "sample") is found
 
 
 def test_slices_of_a_comparison_are_named_by_no_user(at_home: Path) -> None:

@@ -8,11 +8,11 @@ from sqlalchemy import Engine
 
 from db import analyses
 from db.errors import InputError
-from tasks.parameters import Robustness, Sweep, Tier3
+from tasks.config.parameters import Robustness, Sweep, Tier3
+from tasks.experiments.robustness import arms as probe_arms
+from tasks.experiments.sweep import MOST_ARMS, _with_front, arms, combined
 from tasks.retrievers.protocol import Ranking
-from tasks.robustness import arms as probe_arms
-from tasks.sharing import rankings_shared, shared
-from tasks.sweep import MOST_ARMS, _with_front, arms, combined
+from tasks.retrievers.shared_rankings import rankings_shared, shared
 
 
 @pytest.fixture(autouse=True)

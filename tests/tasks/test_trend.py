@@ -5,8 +5,8 @@ import pytest
 from sqlalchemy import Engine, event
 
 from db.errors import InputError
-from metrics.ewma import HISTORY
-from tasks.trend import trend
+from metrics.statistics.ewma import HISTORY
+from tasks.comparison.trend import trend
 from tests.histories import source_name, write
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tasks.models.calls import Reply
-from tasks.verdicts import read_score, read_yes_no
+from tasks.models.verdicts import read_score, read_yes_no
 
 GOOD = '{"reason": "совпадает", "score": 0.5}'
 

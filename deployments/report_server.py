@@ -1,0 +1,151 @@
+"""The report pages of a home, over HTTP: files of one folder, read only."""
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from http import HTTPStatus
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from io import BytesIO
+from pathlib import Path
+from socketserver import TCPServer
+from typing import BinaryIO
+
+from db.errors import DatabaseUnavailable, InputError
+from deployments.guard import CONFINED, LONGEST, PAGE, Lock, names, refusal
+from tasks.config.redaction import masked
+from tasks.config.settings import settings
+from tasks.orchestration.server_access import ENTER
+
+
+class Pages(SimpleHTTPRequestHandler):
+    """Answers GET and HEAD with a file of the folder; nothing outside of it, whatever the address or a link says."""
+
+    server: "Server"
+    server_version = "Yarus"
+    sys_version = ""
+    timeout = 60
+    """Seconds that a connection may say nothing."""
+
+    def send_head(self) -> BytesIO | BinaryIO | None:
+        """The file behind the address, its headers sent."""
+        if why := self._refused():
+            self.send_error(HTTPStatus.FORBIDDEN, explain=why)
+            return None
+        if self.path == ENTER:
+            return self._text(PAGE)
+        if not self.server.lock.open(self.headers.get("Cookie"), self.headers.get("Authorization")):
+            self._ask()
+            return None
+        root = Path(self.directory).resolve()
+        asked = self._asked(root)
+        if asked is None:
+            self.send_error(HTTPStatus.NOT_FOUND)
+            return None
+        try:
+            _make(asked, root)
+        except (DatabaseUnavailable, OSError) as error:
+            self.send_error(HTTPStatus.SERVICE_UNAVAILABLE, explain=masked(str(error)))
+            return None
+        return super().send_head()
+
+    def do_POST(self) -> None:
+        """Takes the password from the page that a link leads to, and gives a cookie for it."""
+        length = self.headers.get("Content-Length", "")
+        if self.path != ENTER or not (length.isdecimal() and int(length) <= LONGEST):
+            self.send_error(HTTPStatus.NOT_IMPLEMENTED, "Unsupported method ('POST')")
+        elif self._refused() or not self.server.lock.opened_by(self.rfile.read(int(length))):
+            self.send_error(HTTPStatus.FORBIDDEN)
+        else:
+            self.send_response(HTTPStatus.NO_CONTENT)
+            self.send_header("Set-Cookie", self.server.lock.cookie)
+            self.end_headers()
+
+    def _refused(self) -> str | None:
+        return refusal(self.headers.get("Host"), self.headers.get("Origin"), self.server.names, self.server.further)
+
+    def _asked(self, root: Path) -> Path | None:
+        """The file that the address names; None where it can name none, or is outside of the folder, or hidden."""
+        try:
+            asked = Path(self.translate_path(self.path))
+            hidden = any(part.startswith(".") for part in asked.relative_to(self.directory).parts)
+            asked.stat(follow_symlinks=False)
+        except FileNotFoundError:
+            pass  # it may be made yet
+        except (OSError, ValueError):  # too long, a part of it a file, a NUL, half of a character
+            return None
+        return None if hidden or not asked.resolve().is_relative_to(root) else asked
+
+    def _ask(self) -> None:
+        """Asks for the password, in the browser's own way."""
+        self.send_response(HTTPStatus.UNAUTHORIZED)
+        self.send_header("WWW-Authenticate", 'Basic realm="Yarus", charset="UTF-8"')
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def _text(self, page: str) -> BytesIO:
+        text = page.encode()
+        self.send_response(HTTPStatus.OK)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        return BytesIO(text)
+
+    def end_headers(self) -> None:
+        """A report is made anew under the same name: nobody keeps an old one."""
+        self.send_header("Cache-Control", "no-cache")
+        for name, value in CONFINED.items():
+            self.send_header(name, value)
+        super().end_headers()
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name that the library gives it
+        """Says nothing: who looked at what is nobody's business."""
+
+
+def _make(page: Path, root: Path) -> None:
+    """Writes the index anew, and an evaluation's report when it is first asked for: no run has to wait for it."""
+    from db import journal
+    from tasks.config.connections import database
+    from tasks.report.index import INDEX
+    from tasks.report.write import index, report
+
+    if page.resolve() == root or (page.resolve().parent == root and INDEX.fullmatch(page.name)):
+        index(database(), root)
+    if page.suffix != ".html" or page.parent.resolve() != root or page.exists():
+        return
+    with suppress(InputError):  # no such evaluation: a page that is not there
+        row = journal.find(database(), page.stem)
+        if row["id"] == page.stem and row["state"] in journal.FINISHED:
+            report(database(), [row["id"]], page)
+
+
+class Server(ThreadingHTTPServer):
+    """Listens where it is told, by either protocol; asks no name server who it is."""
+
+    daemon_threads = True
+
+    def __init__(self, host: str, port: int, folder: Path, password: str | None) -> None:
+        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self.further = settings().serve_names
+        self.names, self.lock = names(host, self.further), Lock(password)
+        super().__init__((host, port), partial(Pages, directory=str(folder)))
+
+    def server_bind(self) -> None:
+        """As the library, without the look-up of our own name."""
+        TCPServer.server_bind(self)
+        self.server_name, self.server_port = str(self.server_address[0]), self.server_address[1]
+
+
+@contextmanager
+def served(folder: Path, host: str, port: int, password: str | None) -> Iterator[None]:
+    """Serves the pages while the block lasts, to those who have the password; None lets everybody in."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with Server(host, port, folder, password) as server:
+        thread = threading.Thread(target=server.serve_forever, name="reports", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            server.shutdown()
+            thread.join()

@@ -1,0 +1,85 @@
+"""`yarus compare`: did it get better?"""
+
+import click
+
+from flows.cli.options import _journal, as_json
+
+as_json = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+
+
+@click.command()
+@click.argument("metric")
+@click.option("--tier", help="Default: the first tier that has a history of the metric.")
+@click.option("--source", help="Default: that of the tier's newest evaluation.")
+@click.option("--stratum", help="Of real users' questions: all, confirmed (default), agreement, contradicted.")
+@click.option(
+    "--last", default=365, show_default=True, type=click.IntRange(1, 100_000), help="Show so many; the bands know more."
+)
+@click.option("--anchor", is_flag=True, help="The anchor, whose answers never change: what moves is the judge.")
+@as_json
+def trend(
+    metric: str,
+    tier: str | None,
+    source: str | None,
+    stratum: str | None,
+    last: int,
+    anchor: bool,
+    as_json: bool,
+) -> None:
+    """Show how a metric went over comparable evaluations, and since when it is out of its band.
+
+    As a page: the trends of `yarus report`.
+
+    \b
+    yarus trend hit_rate@1
+    yarus trend avg_e2e_score --tier tier3 --source production --last 30
+    """
+    from flows.cli.options import _journal
+    from flows.terminal.trend import print_trend
+    from tasks.comparison.trend import trend as history
+    from tasks.config.settings import settings
+    from tasks.results.summary import as_json as document
+
+    found = history(_journal(), metric, tier=tier, source=source, stratum=stratum, last=last, anchor=anchor)
+    if as_json:
+        click.echo(document(found))
+    else:
+        print_trend(found, settings().language, anchor=anchor)
+
+
+@click.command()
+@click.argument("a")
+@click.argument("b")
+@click.option("--metric", "metrics", multiple=True, metavar="METRIC", help="Compare only this metric; repeatable.")
+@click.option("--slice", "slice_name", metavar="NAME", help="Show all of: topic page group length type answerable.")
+@click.option("--force", is_flag=True, help="Show what is not comparable all the same, marked as such.")
+@as_json
+def compare(a: str, b: str, metrics: tuple[str, ...], slice_name: str | None, force: bool, as_json: bool) -> None:
+    """Compare evaluation A (before) with B (after), case by case.
+
+    Each is an id, the beginning or end of it, or 'last'; A may be 'previous', the one before B with the same key:
+
+    \b
+    yarus compare previous last
+    yarus compare previous last --metric mrr --slice type
+    """
+    from db.errors import unknown
+    from tasks.comparison.compare import compare as compared
+    from tasks.comparison.slices import SLICES
+    from tasks.results.summary import as_json as document
+
+    if slice_name is not None and slice_name not in SLICES:
+        raise unknown("slice", slice_name, SLICES)
+    found = compared(_journal(), a, b, force=force, only=metrics)
+    if slice_name is not None:
+        found["slices"] = {name: values for name, values in found["slices"].items() if name == slice_name}
+        found["small_slices"] = {name: n for name, n in found["small_slices"].items() if name == slice_name}
+    from flows.terminal.comparison import print_comparison
+    from flows.terminal.summary import say_what_stands_there
+    from tasks.config.settings import settings
+
+    if as_json:
+        click.echo(document(found))
+    else:
+        print_comparison(found, settings().language, slice_name=slice_name)
+    say_what_stands_there(found["b"]["source"])

@@ -1,0 +1,34 @@
+"""`yarus corpus`: what of the corpus is used, what people ask about, what to write next."""
+
+import click
+
+
+@click.command()
+@click.option("--source", default="sample", show_default=True, help="The source whose corpus and log are looked at.")
+@click.option("--evaluation", help="Whose rankings and outcomes count; default: the newest of the source.")
+@click.option("--points", type=click.IntRange(1), help="Most points of the map in --json; default: 50,000.")
+@click.option("--limit", type=click.IntRange(1), help="Only so many questions, the newest; default: all.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+def corpus(source: str, evaluation: str | None, points: int | None, limit: int | None, as_json: bool) -> None:
+    """Look at a corpus: chunks that are never found, topics and how well each is served, what to write next.
+
+    \b
+    yarus run tier1 --source helpdesk
+    yarus corpus --source helpdesk
+    """
+    from flows.terminal.corpus import print_corpus
+    from flows.terminal.summary import say_what_stands_there
+    from tasks.cases import pseudonyms
+    from tasks.config.connections import database
+    from tasks.config.settings import settings
+    from tasks.corpus.analytics import POINTS
+    from tasks.corpus.analytics import corpus as look
+    from tasks.results.summary import as_json as document
+
+    found = look(database(), source, evaluation=evaluation, points=points or POINTS, limit=limit)
+    found = pseudonyms.document(found, source)
+    if as_json:
+        click.echo(document(found))
+    else:
+        print_corpus(found, settings().language)
+    say_what_stands_there(source)

@@ -1,0 +1,209 @@
+"""`yarus dataset`: freezes case sets, has questions labelled, brings sets in, looks for what is wrong with labels."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+as_json = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+source = click.option("--source", default="sample", show_default=True, help="A loaded source, or production.")
+evaluations = click.option(
+    "--evaluation", "evaluations", multiple=True, metavar="E", help="Evaluation of the source to go by; repeatable."
+)
+
+
+@click.group()
+def dataset() -> None:
+    """Build, freeze, label and check the cases that evaluations use."""
+
+
+@dataset.command()
+@click.argument("name")
+@source
+@click.option("--limit", type=click.IntRange(1), help="At most so many, every topic keeping its share.")
+@click.option("--seed", default=0, show_default=True, help="Of the sample.")
+@click.option("--since", metavar="DATE", help="Only what was asked then or later.")
+@click.option("--until", metavar="DATE", help="Only what was asked before.")
+@as_json
+def freeze(
+    name: str, source: str, limit: int | None, seed: int, since: str | None, until: str | None, as_json: bool
+) -> None:
+    """Freeze a source's questions and labels under NAME; evaluate them by --cases NAME."""
+    from flows.terminal.dataset import print_set
+    from tasks.cases.frozen_sets import freeze
+
+    begin, end = _moment("--since", since), _moment("--until", until)
+    _tell(freeze(name, source, limit=limit, seed=seed, since=begin, until=end), print_set, as_json=as_json)
+
+
+@dataset.command("list")
+@as_json
+def list_(as_json: bool) -> None:
+    """List frozen case sets."""
+    from flows.terminal.dataset import print_sets
+    from tasks.cases.frozen_sets import listing
+
+    _tell(listing(), print_sets, as_json=as_json)
+
+
+@dataset.command()
+@click.argument("a")
+@click.argument("b")
+@as_json
+def diff(a: str, b: str, as_json: bool) -> None:
+    """What changed from the frozen set A to B: added, removed, reworded, relabelled."""
+    from flows.terminal.dataset import print_difference
+    from tasks.cases.frozen_sets import difference
+
+    found = difference(a, b)
+    _tell(found, print_difference, as_json=as_json)
+    _say(found["b"]["source"])
+
+
+@dataset.command()
+@click.argument("name")
+@click.option("--at", required=True, metavar="DATE", help="The first moment of the second half.")
+@click.option("--into", required=True, nargs=2, metavar="A B", help="Names of the two halves.")
+@as_json
+def split(name: str, at: str, into: tuple[str, str], as_json: bool) -> None:
+    """Split a frozen set in time: what was asked before DATE, and the rest."""
+    from flows.terminal.dataset import print_split
+    from tasks.cases.frozen_sets import split
+
+    moment = _moment("--at", at)
+    if moment is None:
+        raise click.UsageError("--at: a date is needed")
+    _tell(split(name, moment, into), print_split, as_json=as_json)
+
+
+@dataset.command("import")
+@click.argument("kind", type=click.Choice(["ragas", "langfuse"]))
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--into", "name", required=True, metavar="NAME", help="The source to fill.")
+@click.option("--language", type=click.Choice(["ru", "en"]), help="Of the texts; default: YARUS_LANGUAGE.")
+@as_json
+def import_(kind: Literal["ragas", "langfuse"], file: Path, name: str, language: str | None, as_json: bool) -> None:
+    """Fill a source with a test set that ragas or Langfuse has exported (.json, .jsonl, .csv, .parquet)."""
+    from db.importers.test_sets import read
+    from flows.cli.load import _checked, _fill
+
+    checked = _checked(name, file.stem)
+    _fill(read(file, kind), checked, language, origin=f"{kind} {file.name}", as_json=as_json)
+
+
+@dataset.command()
+@source
+@click.option("--into", required=True, metavar="NAME", help="The source that gets the questions.")
+@click.option("--n", default=100, show_default=True, type=click.IntRange(1), help="How many are wanted.")
+@click.option("--kinds", metavar="A,B", help="single, multi (two chunks), unanswerable; default: all, in equal shares.")
+@click.option("--seed", default=0, show_default=True, help="Of the sample of chunks.")
+@as_json
+def synthesize(as_json: bool, **given: Any) -> None:
+    """Have questions with answers written from a source's chunks by the generator, and keep those that pass checks.
+
+    Started again with the same options it buys nothing twice; YARUS_BUDGET_USD ends it in time.
+    """
+    from pydantic import ValidationError
+
+    from flows.cli.runner import run_other
+    from flows.terminal.dataset import print_synthesis
+    from tasks.config.validation import bad_value
+    from tasks.dataset.synthesis.parameters import Synthesis, check
+
+    try:
+        chosen = Synthesis.model_validate({name: value for name, value in given.items() if value is not None})
+    except ValidationError as error:
+        raise bad_value(error, "synthesize") from None
+    check(chosen)
+
+    async def work() -> dict[str, Any]:
+        from flows.synthesize import synthesize
+
+        return await synthesize(chosen)
+
+    found = run_other(work, quiet=as_json)
+    _tell(found, print_synthesis, as_json=as_json)
+    raise SystemExit(0 if found["state"] == "completed" else 1)
+
+
+@dataset.command("export-annotation")
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@source
+@evaluations
+@click.option("--limit", type=click.IntRange(1), help="At most so many questions, the most instructive ones.")
+@as_json
+def export_annotation(file: Path, source: str, evaluations: tuple[str, ...], limit: int | None, as_json: bool) -> None:
+    """Write questions into FILE (.csv or .xlsx) for people to label, those first that teach most."""
+    from flows.terminal.dataset import print_exported
+    from tasks.dataset.annotation.round_trip import export
+
+    _tell(export(file, source, evaluations, limit=limit), print_exported, as_json=as_json)
+    _say(source, unset=True)
+
+
+@dataset.command("import-annotation")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--annotator", required=True, metavar="NAME", help="Whose labels they are.")
+@click.option("--into", metavar="SOURCE", help="The source that gets them; default: the one that the file names.")
+@as_json
+def import_annotation(file: Path, annotator: str, into: str | None, as_json: bool) -> None:
+    """Take over a filled FILE: all of it, or nothing if a row is wrong."""
+    from flows.terminal.dataset import print_imported
+    from tasks.dataset.annotation.round_trip import import_
+
+    _tell(import_(file, annotator, into), print_imported, as_json=as_json)
+
+
+@dataset.command()
+@source
+@as_json
+def agreement(source: str, as_json: bool) -> None:
+    """How far annotators agree: kappa with an interval for every two of them."""
+    from flows.terminal.dataset import print_agreement
+    from tasks.dataset.annotation.reviews import agreement
+
+    _tell(agreement(source), print_agreement, as_json=as_json)
+
+
+@dataset.command()
+@source
+@evaluations
+@click.option("--examples", default=10, show_default=True, type=click.IntRange(0), help="How many of each to name.")
+@as_json
+def audit(source: str, evaluations: tuple[str, ...], examples: int, as_json: bool) -> None:
+    """Look for what is wrong with a source's questions and labels: stale, repeated, contradicting, personal …"""
+    from flows.terminal.dataset import print_audit
+    from tasks.dataset.audit.audit import audit
+
+    _tell(audit(source, evaluations, examples=examples), print_audit, as_json=as_json)
+    _say(source, unset=True)
+
+
+def _tell(document: Any, show: Any, *, as_json: bool) -> None:
+    """The document for programs, or a table in the language of the settings."""
+    from tasks.config.settings import settings
+    from tasks.results.summary import as_json as text
+
+    if as_json:
+        click.echo(text(document))
+    else:
+        show(document, settings().language)
+
+
+def _say(source: str, *, unset: bool = False) -> None:
+    from flows.terminal.summary import say_what_stands_there
+
+    say_what_stands_there(source, unset=unset)
+
+
+def _moment(option: str, given: str | None) -> "datetime | None":
+    from db.importers.values import BadValue, parse
+
+    try:
+        moment: datetime | None = parse("created_at", given)
+    except BadValue as error:
+        raise click.UsageError(f"{option} {given!r}: {error}") from None
+    return moment

@@ -1,0 +1,62 @@
+"""`yarus export`: an evaluation for other programs."""
+
+from pathlib import Path
+
+import click
+
+
+@click.command()
+@click.argument("evaluation")
+@click.option("--to", "target", type=click.Path(path_type=Path), help="The file: .csv, .jsonl or .parquet.")
+@click.option("--metrics", is_flag=True, help="A row a metric, instead of a row a case.")
+@click.option("--overwrite", is_flag=True, help="Replace a file that is there.")
+@click.option("--mlflow", "is_mlflow", is_flag=True, help="Log it as a run of MLflow tracking.")
+@click.option("--tracking-uri", help="Of MLflow, for example sqlite:///mlflow.db; default: MLFLOW_TRACKING_URI.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+def export(
+    evaluation: str,
+    target: Path | None,
+    metrics: bool,
+    overwrite: bool,
+    is_mlflow: bool,
+    tracking_uri: str | None,
+    as_json: bool,
+) -> None:
+    """Write the cases or metrics of an evaluation to a file, or log it to MLflow.
+
+    \b
+    yarus export last --to cases.csv
+    yarus export last --to metrics.parquet --metrics
+    yarus export last --mlflow --tracking-uri sqlite:///mlflow.db
+
+    In CSV a list is JSON, and a text that begins with = + - @ or a tab gets an apostrophe before it, so that no
+    spreadsheet runs it as a formula; the other formats hold it as it is.
+    """
+    if (target is None) != is_mlflow:
+        raise click.UsageError("expected either --to FILE.csv (.jsonl, .parquet) or --mlflow")
+    if is_mlflow and (metrics or overwrite):
+        raise click.UsageError("--metrics and --overwrite are of --to FILE; MLflow gets the metrics")
+    if tracking_uri and not is_mlflow:
+        raise click.UsageError("--tracking-uri is of --mlflow")
+    from db import journal
+    from flows.terminal.summary import say_what_stands_there
+    from tasks.config.connections import database
+    from tasks.config.settings import settings
+    from tasks.results.export import export as write
+    from tasks.results.mlflow_export import to_mlflow
+    from tasks.results.summary import as_json as document
+    from tasks.texts.terminal import WORDS
+
+    engine, words = database(), WORDS[settings().language]
+    row = journal.find(engine, evaluation)
+    done: dict[str, object] = {"evaluation_id": row["id"]}
+    if target is None:
+        done |= to_mlflow(engine, evaluation, tracking_uri)
+        said = words["logged to mlflow"].format(**done)
+    else:
+        n = write(engine, evaluation, target, metrics=metrics, overwrite=overwrite)
+        done |= {"file": str(target), "rows": n}
+        said = words["exported"].format(**done)
+    click.echo(document(done) if as_json else said)
+    if target is not None and not metrics:
+        say_what_stands_there(row["source"])

@@ -1,0 +1,50 @@
+"""`yarus gate`: pass or fail, so that a script can stop on a regression."""
+
+from pathlib import Path
+
+import click
+
+as_json = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+
+
+@click.command()
+@click.argument("evaluation")
+@click.option("--baseline", metavar="EVALUATION", help="Compare with this one, whatever the file pins.")
+@click.option("--file", type=click.Path(path_type=Path), help="The rules; default: gate.toml where it is there.")
+@click.option("--junit", type=click.Path(path_type=Path, dir_okay=False), help="Write JUnit XML to this file too.")
+@click.option("--strict", is_flag=True, help="Exit code 1 also where a rule is inconclusive.")
+@as_json
+def gate(
+    evaluation: str, baseline: str | None, file: Path | None, junit: Path | None, strict: bool, as_json: bool
+) -> None:
+    """Judge an evaluation by floors and against a baseline: pass, fail, inconclusive or invalid.
+
+    The exit code is 1 where it failed or is invalid, else 0: what is inconclusive (too few cases to tell) stops nothing
+    without --strict. Without a file, no headline metric of the tier may be worse than in the evaluation before.
+
+    \b
+    yarus gate last && deploy
+    yarus gate last --baseline tier1-20260601-030000-4f2a --junit gate.xml
+    """
+    from db.errors import InputError
+    from flows.cli.options import _journal
+    from flows.terminal.gate import junit as as_junit
+    from flows.terminal.gate import print_gate
+    from tasks.comparison.gate import gate as judge
+    from tasks.comparison.gate_rules import read_policy
+    from tasks.config.settings import settings
+    from tasks.results.summary import as_json as document
+
+    policy = read_policy(file)
+    if junit is not None and not junit.absolute().parent.is_dir():
+        raise InputError(f"--junit {junit}: there is no folder {junit.absolute().parent}")
+    found = judge(_journal(), evaluation, policy, baseline=baseline)
+    language = settings().language
+    if junit is not None:
+        junit.write_bytes(as_junit(found, language, strict=strict))
+    if as_json:
+        click.echo(document(found))
+    else:
+        print_gate(found, language, strict=strict)
+    stops = ("fail", "invalid", "inconclusive") if strict else ("fail", "invalid")
+    raise SystemExit(1 if found["verdict"] in stops else 0)

@@ -1,0 +1,197 @@
+"""`yarus load`: fills a named source."""
+
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from sqlalchemy.engine import URL
+
+    from db.loading.fill import Rows, Stream
+    from db.sources import Source
+
+into = click.option("--into", "name", metavar="NAME", help="The source to fill; default: the name of what is loaded.")
+language = click.option("--language", type=click.Choice(["ru", "en"]), help="Of the texts; default: YARUS_LANGUAGE.")
+as_json = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+
+
+@click.group()
+def load() -> None:
+    """Fill a named source with questions, chunks and labels.
+
+    Loading again adds what is new and updates what changed; nothing is loaded of a file that cannot be read whole.
+    """
+
+
+@load.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@into
+@language
+@as_json
+def squad(file: Path, name: str | None, language: str | None, as_json: bool) -> None:
+    """A SQuAD 1.1 or 2.0 file (also XQuAD, SberQuAD): the paragraph is the chunk, the article the page."""
+    from db.importers import squad
+
+    name = _checked(name, file.stem)
+    _fill(squad.read(file), name, language, origin=file.name, as_json=as_json)
+
+
+@load.command()
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.option("--split", help="Of the judgements in DIR/qrels; default: test, or the only one there.")
+@into
+@language
+@as_json
+def beir(folder: Path, split: str | None, name: str | None, language: str | None, as_json: bool) -> None:
+    """A BEIR data set: corpus.jsonl, queries.jsonl and graded judgements in qrels/SPLIT.tsv."""
+    from db.importers import beir
+
+    name = _checked(name, folder.resolve().name)
+    _fill(beir.read(folder, split), name, language, origin=folder.resolve().name, as_json=as_json)
+
+
+@load.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--kind", type=click.Choice(["questions", "chunks"]), default="questions", help="What a row is.")
+@click.option("--map", "pairs", multiple=True, metavar="OURS=THEIRS", help="A column of ours and its name in the file.")
+@click.option("--encoding", default="utf-8-sig", show_default="UTF-8", help="Of a text file, for example cp1251.")
+@into
+@language
+@as_json
+def table(
+    file: Path,
+    kind: Literal["questions", "chunks"],
+    pairs: tuple[str, ...],
+    encoding: str,
+    name: str | None,
+    language: str | None,
+    as_json: bool,
+) -> None:
+    """A table with one question or chunk a row: .csv (parted by , ; or tabs), .jsonl or .parquet.
+
+    Columns are known by our names (docs/sources.md) or by --map. A row without an id gets the hash of its content.
+    """
+    from db.importers import table
+
+    name = _checked(name, file.stem)
+    rows = table.read(file, kind, dict(map(_pair, pairs)), encoding)
+    _fill(rows, name, language, origin=file.name, as_json=as_json)
+
+
+@load.command()
+@click.argument("address", metavar="URL|DUMP")
+@click.option("--since", metavar="DATE", help="Only log rows created then or later; chunks and labels come always.")
+@click.option("--incremental", is_flag=True, help="Only log rows newer than those that the source already has.")
+@into
+@language
+@as_json
+def postgres(
+    address: str, since: str | None, incremental: bool, name: str | None, language: str | None, as_json: bool
+) -> None:
+    """A PostgreSQL database (postgresql://…), copied in one read-only snapshot, or a dump made by pg_dump.
+
+    YARUS_SOURCE_TABLES__… and YARUS_SOURCE_COLUMNS__… say what its tables and columns are called there.
+    """
+    from db.importers.dump import unpacked
+    from db.importers.postgres import checked_url, newest, reading
+    from tasks.config.connections import database
+
+    if since and incremental:
+        raise click.UsageError("--since and --incremental exclude each other")
+    dump = Path(address)
+    is_dump = "://" not in address and dump.exists()
+    url = None if is_dump else checked_url(address)
+    shown = _without_secrets(url) if url else None
+    name = _checked(name, dump.stem if shown is None else shown.database or shown.host or "postgres")
+    begin = newest(database(), name) if incremental else _moment(since)
+    source = _source(url, name, language)
+    opened = nullcontext(source) if url else unpacked(dump, source)
+    with opened as there, reading(there, begin) as rows:
+        _fill(rows, name, language, origin=dump.name if shown is None else str(shown), as_json=as_json)
+
+
+def _fill(rows: "Rows | Stream", name: str, language: str | None, *, origin: str, as_json: bool) -> None:
+    from dataclasses import asdict
+
+    from db.engine import reaching
+    from db.loading.fill import fill
+    from flows.terminal.summary import print_load
+    from tasks.config.connections import database
+    from tasks.config.settings import settings
+    from tasks.results.summary import as_json as document
+
+    engine = database()
+    with reaching(engine):
+        report = fill(engine, name, rows, language=language or settings().language, origin=origin)
+    if as_json:
+        click.echo(document(asdict(report)))
+    else:
+        print_load(report)
+
+
+def _checked(name: str | None, origin: str) -> str:
+    """The name of the source to fill: as given, or made of what is loaded.
+
+    Raises:
+        InputError: it cannot be the name of a source, or is the bundled sample's.
+    """
+    import re
+
+    from db.errors import InputError
+    from db.loading.fill import checked_name
+    from db.sources import SAMPLE
+
+    if name == SAMPLE:
+        raise InputError(
+            f"source {SAMPLE!r} is the bundled one, which Yarus loads itself; choose another name by --into"
+        )
+    if name is not None:
+        return checked_name(name)
+    made = re.sub(r"[^a-z0-9]+", "_", origin.lower()).strip("_")
+    if not made or not made[0].isalpha() or made == SAMPLE:
+        raise InputError(
+            f"no source can be named after {origin!r}; name it by --into NAME, for example --into helpdesk"
+        )
+    return checked_name(made[:40].rstrip("_"))
+
+
+def _pair(text: str) -> tuple[str, str]:
+    ours, sign, theirs = text.partition("=")
+    if not (ours.strip() and sign and theirs.strip()):
+        raise click.UsageError(f"--map {text!r}: expected OURS=THEIRS, for example question=Вопрос")
+    return ours.strip(), theirs.strip()
+
+
+def _moment(since: str | None) -> "datetime | None":
+    from db.importers.values import BadValue, parse
+
+    try:
+        moment: datetime | None = parse("created_at", since)
+    except BadValue as error:
+        raise click.UsageError(f"--since {since!r}: {error}") from None
+    return moment
+
+
+def _source(url: str | None, name: str, language: str | None) -> "Source":
+    """Another server's tables under the names that the settings map, opened read-only; or a dump's, by our database."""
+    from db import tables
+    from db.engine import read_only
+    from db.sources import Source
+    from tasks.config.connections import database
+    from tasks.config.settings import settings
+
+    configuration = settings()
+    named = tables.source_tables(None, names=configuration.source_tables, columns=configuration.source_columns)
+    engine = read_only(url, timeout_s=configuration.source_timeout_s) if url else database()
+    return Source(name, "production" if url else "loaded", language or configuration.language, engine, named)
+
+
+def _without_secrets(url: str) -> "URL":
+    from sqlalchemy.engine import URL, make_url
+
+    whole = make_url(url)
+    return URL.create("postgresql", whole.username, host=whole.host, port=whole.port, database=whole.database)

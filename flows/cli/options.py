@@ -1,0 +1,20 @@
+"""--json and other shared options"""
+
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+as_json = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+
+
+def _journal() -> "Engine":
+    """Our database, its journal telling the truth about evaluations that were killed."""
+    from tasks.config.connections import database
+    from tasks.evaluation.lifecycle import bury_the_dead
+
+    engine = database()
+    bury_the_dead(engine)
+    return engine

@@ -1,0 +1,139 @@
+"""`yarus prune`: retention, and erasure of one user's questions."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from tasks.operations.erase import Found
+
+AGE = ("older_than", "keep_last", "gates", "with_calls", "everything")
+
+
+@click.command()
+@click.option("--older-than", metavar="AGE", help="Evaluations begun earlier than 90d, 12w or 36h ago.")
+@click.option("--keep-last", type=click.IntRange(1), metavar="N", help="Of every tier and source the newest N stay.")
+@click.option(
+    "--gate", "gates", multiple=True, type=click.Path(path_type=Path), help="A gate file: its baselines stay."
+)
+@click.option("--calls", "with_calls", is_flag=True, help="Also models' replies as old, and vectors nobody uses.")
+@click.option("--all", "everything", is_flag=True, help="Also the last completed one of a comparability key.")
+@click.option("--user", metavar="USER_ID", help="Erase the questions of this user of --source everywhere.")
+@click.option("--source", help="Where --user asked: a loaded source, or production, which is itself never written.")
+@click.option("--dry-run", is_flag=True, help="Only say what would go.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout; needs --yes or --dry-run.")
+def prune(user: str | None, source: str | None, dry_run: bool, yes: bool, as_json: bool, **by_age: Any) -> None:
+    """Remove what is old, or everything that is kept of one user's questions.
+
+    \b
+    yarus prune --older-than 90d --keep-last 7 --dry-run
+    yarus prune --user 4711 --source production
+
+    What runs stays, and so do baselines pinned in a gate file and the last completed evaluation of a comparability key.
+    """
+    given = [name for name in AGE if by_age[name]]
+    if (user is None) != (source is None):
+        raise click.UsageError("--user and --source belong together: whose questions, and where they asked them")
+    if user is not None and given:
+        raise click.UsageError("--user erases whatever its age; leave out the options of age")
+    if user is None and not (by_age["older_than"] or by_age["keep_last"]):
+        raise click.UsageError("expected --older-than AGE, --keep-last N, or --user USER_ID with --source NAME")
+    if by_age["with_calls"] and not by_age["older_than"]:
+        raise click.UsageError("--calls needs --older-than: replies go by their age")
+    if as_json and not (yes or dry_run):
+        raise click.UsageError("--json asks nothing: add --yes or --dry-run")
+    work = _by_age(**by_age) if user is None else _of_user(user, str(source))
+    planned = work(dry_run=True)
+    if not as_json:
+        _say(planned)
+    if dry_run or (user is None and not _any(planned)):
+        _print(planned, as_json=as_json)
+        return
+    if not yes and _any(planned):
+        from tasks.config.settings import settings
+        from tasks.texts.terminal import WORDS
+
+        click.confirm(WORDS[settings().language]["prune sure"], abort=True)
+    done = work(dry_run=False)
+    _print(done, as_json=as_json)
+    if not as_json:
+        _say(done)
+    raise SystemExit(1 if done["elsewhere"] else 0)
+
+
+def _by_age(*, older_than: str | None, keep_last: int | None, everything: bool, **rest: Any) -> Any:
+    from functools import partial
+
+    from tasks.config.connections import database
+    from tasks.evaluation.lifecycle import bury_the_dead
+    from tasks.operations.prune import age, plan
+    from tasks.operations.prune import prune as work
+
+    before = age(older_than) if older_than else None
+    engine = database()
+    bury_the_dead(engine)
+    return partial(
+        work, engine, plan(engine, older_than=before, keep_last=keep_last or 0, everything=everything, **rest)
+    )
+
+
+def _of_user(user: str, source: str) -> Any:
+    from tasks.config.connections import database
+    from tasks.operations.erase import erase, find
+
+    found = find(database(), user, source)
+
+    def work(*, dry_run: bool) -> dict[str, Any]:
+        """In Prefect first: there it is found by what is erased after."""
+        there = _in_prefect(found, remove=not dry_run)
+        here = erase(database(), found, dry_run=dry_run)
+        return {**here, **there, "beyond": [*there["beyond"], *here["beyond"]]}
+
+    return work
+
+
+def _in_prefect(found: "Found", *, remove: bool) -> dict[str, Any]:
+    import asyncio
+
+    from tasks.operations.erase_artifacts import on_another_server
+    from tasks.operations.erase_prefect import in_prefect
+
+    artifacts, beyond = (0, []) if found.nothing else asyncio.run(on_another_server(found.case_ids, remove=remove))
+    there = in_prefect(found.looked_for, remove=remove)
+    return {**there, "artifacts": there["artifacts"] + artifacts, "beyond": [*beyond, *there["beyond"]]}
+
+
+def _any(document: dict[str, Any]) -> bool:
+    """Whether there is anything to remove."""
+    return any(value for name, value in document.items() if name not in ("user", "source", "kept", "beyond", "dry_run"))
+
+
+def _print(document: dict[str, Any], *, as_json: bool) -> None:
+    from tasks.results.summary import as_json as text
+
+    if as_json:
+        click.echo(text(document))
+
+
+def _say(document: dict[str, Any]) -> None:
+    from tasks.config.settings import settings
+    from tasks.texts.terminal import WORDS
+
+    words = WORDS[settings().language]
+    whose = "prune user" if "user" in document else "prune age"
+    heading = f"{whose} {'planned' if document['dry_run'] else 'done'}" if _any(document) else f"{whose} nothing"
+    click.echo(words[heading].format(**document))
+    for name, value in document.items():
+        n = len(value) if isinstance(value, list | dict) else value
+        if name not in ("user", "source", "dry_run", "kept", "beyond") and n:
+            click.echo(f"  {words.get(f'{whose} {name}') or words[f'prune {name}']}: {n}")
+    for why, n in document.get("kept", {}).items():
+        click.echo(f"  {words[f'prune kept {why}']}: {n}")
+    for what in document.get("beyond", ()):
+        click.echo(f"{words['prune beyond']} {what}")
+    if document.get("calls") and "user" in document:
+        click.echo(words["prune calls of all"])
+    if document.get("source") == "production":
+        click.echo(words["prune production"])

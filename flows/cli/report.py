@@ -1,0 +1,30 @@
+"""`yarus report`: the pages that people look at."""
+
+from pathlib import Path
+
+import click
+
+as_json = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+
+
+@click.command()
+@click.argument("evaluations", nargs=-1, metavar="[EVALUATION ...]")
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="The file to write; default: at home.")
+@click.option("--language", type=click.Choice(["ru", "en"]), help="That it opens in; default: YARUS_LANGUAGE.")
+@as_json
+def report(evaluations: tuple[str, ...], out: Path | None, language: str | None, as_json: bool) -> None:
+    """Write a self-contained HTML report and print its path.
+
+    Without evaluations: the newest one of every tier. Two of one tier are compared: yarus report ID ID.
+    """
+    from tasks.config.connections import database
+    from tasks.config.settings import Language
+    from tasks.evaluation.lifecycle import bury_the_dead
+    from tasks.report.write import report as write
+    from tasks.results.summary import as_json as document
+
+    engine = database()
+    bury_the_dead(engine)
+    chosen: Language | None = "en" if language == "en" else "ru" if language == "ru" else None
+    path = write(engine, evaluations, out, chosen)
+    click.echo(document({"report": str(path)}) if as_json else path)

@@ -1,0 +1,101 @@
+"""`yarus run`, `demo` and `doctor`: evaluations from the command line."""
+
+from typing import Any
+
+import click
+
+as_json = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+
+
+@click.command(context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
+@click.argument("tier")
+@click.option("--source", help="Where the questions come from; default: the bundled sample.")
+@click.option("--limit", type=int, help="Evaluate a seeded random sample of this many questions.")
+@click.option("--set", "pairs", multiple=True, metavar="PARAMETER=VALUE", help="Any parameter of the tier.")
+@click.option("--resume", metavar="EVALUATION", help="Finish an evaluation that was stopped or killed.")
+@click.option("--dry-run", is_flag=True, help="Only say what calls, tokens, money and time it would take.")
+@as_json
+@click.pass_context
+def run(
+    context: click.Context, /, tier: str, pairs: tuple[str, ...], dry_run: bool, as_json: bool, **given: Any
+) -> None:
+    """Evaluate one tier; its other parameters follow as --parameter VALUE.
+
+    \b
+    yarus run tier1 --source xquad_ru --retriever fulltext
+    yarus run tier1 --set embedder=intfloat/multilingual-e5-small
+    """
+    from flows.cli.runner import estimate, parameters, run_flow
+
+    chosen = {name: value for name, value in given.items() if value is not None}
+    checked = parameters(tier, chosen, pairs, context.args)
+    if dry_run:
+        _plan(estimate(tier, checked), as_json=as_json)
+    else:
+        _finish(run_flow(tier, checked, quiet=as_json), as_json=as_json)
+
+
+@click.command()
+@as_json
+def demo(as_json: bool) -> None:
+    """Evaluate the bundled sample with the embedded database: no key, no network, nothing to set up."""
+    from flows.cli.runner import parameters, run_flow
+
+    click.echo("Yarus demo: every tier on the bundled sample of a university help desk, offline", err=True)
+    _finish(run_flow("nightly", parameters("nightly", {}, (), ()), quiet=as_json), as_json=as_json)
+
+
+@click.command()
+@as_json
+def doctor(as_json: bool) -> None:
+    """Check settings, database, sources, embedder and metrics, and say what to fix."""
+    from flows.terminal.summary import print_findings
+    from tasks.operations.doctor import examine
+    from tasks.results.summary import as_json as document
+
+    findings = examine()
+    if as_json:
+        click.echo(document([finding._asdict() for finding in findings]))
+    else:
+        print_findings(findings)
+    raise SystemExit(max((finding.code for finding in findings), default=0))
+
+
+def _plan(plans: dict[str, Any], *, as_json: bool) -> None:
+    from flows.terminal.summary import print_plans
+    from tasks.results.summary import as_json as document
+
+    if as_json:
+        click.echo(document(plans))
+    else:
+        print_plans(plans)
+
+
+def _finish(summary: dict[str, Any], *, as_json: bool) -> None:
+    from flows.terminal.summary import print_overview, print_summary
+    from tasks.config.settings import settings
+    from tasks.config.utf8 import harmless
+    from tasks.orchestration.artifact_tables import gate_text
+    from tasks.orchestration.flow_states import passed
+    from tasks.results.summary import as_json as document
+
+    language = settings().language
+    if as_json:
+        click.echo(document(summary))
+    for evaluation in () if as_json else summary.get("evaluations", [summary]):
+        if evaluation.get("metrics"):
+            print_summary(evaluation, language)
+    if not as_json and ("sweep_id" in summary or "robustness_id" in summary):
+        from flows.terminal.experiments import print_robustness, print_sweep
+
+        (print_sweep if "sweep_id" in summary else print_robustness)(summary, language)
+    elif not as_json and "evaluations" in summary:
+        print_overview(summary, language)
+    for gated in () if as_json else summary.get("evaluations", [summary]):
+        if gated.get("gate"):
+            click.echo(harmless(gate_text(gated, language)))
+    if not as_json and "report" in summary:
+        from tasks.texts.terminal import WORDS
+
+        click.echo(WORDS[language]["report"].format(path=summary["report"]))
+    raise SystemExit(0 if passed(summary) else 1)

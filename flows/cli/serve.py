@@ -1,0 +1,32 @@
+"""`yarus serve`: Prefect's server and UI, the deployments with their schedules, and the report pages."""
+
+import click
+
+PORT = click.IntRange(1, 65_535)
+
+
+@click.command()
+@click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen; 0.0.0.0: all networks.")
+@click.option("--port", default=4200, show_default=True, type=PORT, help="Of Prefect's UI and API.")
+@click.option("--report-port", default=4280, show_default=True, type=PORT, help="Of the report pages.")
+@click.option("--schedule/--no-schedule", default=True, show_default=True, help="Whether schedules are active.")
+def serve(host: str, port: int, report_port: int, schedule: bool) -> None:
+    """Serve the Prefect UI, every deployment with its schedule, and the report pages, until Ctrl-C.
+
+    The addresses that it prints log a browser in; who has them may do everything.
+    With PREFECT_API_URL set that server is used, and none is started.
+    """
+    from deployments.serve import Serving
+    from deployments.serve import serve as serve_until_stopped
+    from tasks.config.settings import settings
+    from tasks.texts.terminal import WORDS
+
+    words = WORDS[settings().language]
+
+    def ready(serving: Serving) -> None:
+        for key in ("serving ui", "serving reports", "serving deployments", "serving stop"):
+            click.echo(words[key].format(**serving._asdict()))
+
+    click.echo(words["serving starts"], err=True)
+    serve_until_stopped(host=host, port=port, report_port=report_port, scheduled=schedule, ready=ready)
+    click.echo(words["serving stopped"], err=True)

@@ -1,0 +1,66 @@
+"""`yarus sweep` and `yarus robustness`: many evaluations of the same questions, side by side."""
+
+from typing import Any
+
+import click
+
+as_json = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+source = click.option("--source", help="Where the questions come from; default: the bundled sample.")
+limit = click.option("--limit", type=int, help="A seeded random sample of this many questions.")
+
+
+@click.command()
+@source
+@click.option("--tier", help="What every arm evaluates: tier3 (default), tier1 or tier2.")
+@click.option("--generators", metavar="A,B", help="Models at YARUS_GENERATOR__BASE_URL.")
+@click.option("--judges", metavar="A,B", help="Models at YARUS_JUDGE__BASE_URL; also compared with the log's scores.")
+@click.option("--embedders", metavar="A,B", help="What turns texts into vectors.")
+@click.option("--retrievers", metavar="A,B", help="dense, fulltext, hybrid, pgvector, a URL or module:function.")
+@click.option("--k", metavar="1,3", help="Depths of the rankings.")
+@limit
+@click.option("--resume", metavar="SWEEP", help="Make the arms that are missing in a sweep that was stopped.")
+@as_json
+def sweep(as_json: bool, **given: Any) -> None:
+    """Compare models, retrievers and depths: every combination on the same questions, then one table.
+
+    \b
+    yarus sweep --retrievers dense,fulltext --k 1,3
+    yarus sweep --tier tier2 --generators small,large --judges strict,mild
+    """
+    from flows.cli.runner import parameters
+    from flows.terminal.experiments import print_sweep
+    from tasks.config.parameters import Sweep
+    from tasks.experiments.sweep import arms
+
+    chosen = parameters("sweep", {name: value for name, value in given.items() if value is not None}, (), ())
+    if isinstance(chosen, Sweep) and not chosen.resume:
+        arms(chosen)  # what cannot be swept is said before anything is started
+    _run("sweep", chosen, print_sweep, as_json=as_json)
+
+
+@click.command()
+@source
+@click.option("--kinds", metavar="A,B", help="typos, yo (е for ё), lower, layout, paraphrase; default: all.")
+@click.option("--tiers", metavar="A,B", help="tier1: change of rank; tier3: change of answer; default: both.")
+@limit
+@as_json
+def robustness(as_json: bool, **given: Any) -> None:
+    """Ask the same questions otherwise, with typing errors for example: are they still found and answered?"""
+    from flows.cli.runner import parameters
+    from flows.terminal.experiments import print_robustness
+
+    chosen = parameters("robustness", {name: value for name, value in given.items() if value is not None}, (), ())
+    _run("robustness", chosen, print_robustness, as_json=as_json)
+
+
+def _run(name: str, chosen: Any, show: Any, *, as_json: bool) -> None:
+    from flows.cli.runner import run_flow
+    from tasks.config.settings import settings
+    from tasks.results.summary import as_json as document
+
+    found = run_flow(name, chosen, quiet=as_json)
+    if as_json:
+        click.echo(document(found))
+    else:
+        show(found, settings().language)
+    raise SystemExit(0 if found["state"] == "completed" else 1)

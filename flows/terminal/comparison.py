@@ -1,0 +1,216 @@
+"""A comparison for people: what changed, where, and a verdict in words."""
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from flows.terminal.summary import SYSTEM, WIDTH, plain
+from metrics.table import METRICS
+from metrics.table.headlines import HEADLINES
+from tasks.texts.comparison import COMPARE_WORDS
+from tasks.texts.terminal import WORDS
+
+Document = dict[str, Any]
+COLOURS = {"improved": "green", "regressed": "red", "changed": "cyan", "no difference shown": "dim"}
+SHOWN_CASES, SHOWN_SLICES = 3, 5
+
+
+def print_comparison(document: Document, language: str, *, slice_name: str | None = None) -> None:
+    """Metrics with intervals and verdicts, cases that broke, slices; at the end the verdict in words.
+
+    Args:
+        document: as `tasks.comparison.compare.compare` gives it.
+        language: ru or en.
+        slice_name: show all of this slice, and by all metrics; else the largest, by the tier's first metric.
+    """
+    words = WORDS[language] | COMPARE_WORDS[language]
+    console = Console(highlight=False)
+    console = console if console.is_terminal else Console(highlight=False, width=WIDTH + 10)
+    console.print(f"\n[bold]{words['title']}: {words[document['b']['tier']]}[/] · {plain(document['b']['source'])}")
+    for side, name in (("a", "before"), ("b", "after")):
+        console.print(f"{words[name]}: {plain(_side(document[side], words))}", soft_wrap=True)
+    one, other = (document[side]["system"] for side in ("a", "b"))
+    for name in (name for name in SYSTEM if one.get(name) != other.get(name)):
+        console.print(f"  {name}: {plain(str(one.get(name)))} | {plain(str(other.get(name)))}")
+    if not document["comparable"]:
+        console.print(words["not comparable"], style="bold yellow")
+        for part in document["differs"]:
+            console.print(f"  {plain(part['part'])}: {plain(str(part['a']))} | {plain(str(part['b']))}")
+    console.print(words["common"].format(n=document["n_common"]) if document["paired"] else words["unpaired"])
+    console.print(_metrics(document, words))
+    _print_margins(console, document, words)
+    _print_reasons(console, document, words)
+    _print_noise(console, document, words)
+    _print_cases(console, document["cases"], words)
+    _print_slices(console, document, words, slice_name)
+    console.print(" ".join(verdict(document, language)), style="bold")
+
+
+def verdict(document: Document, language: str) -> Iterator[str]:
+    """One or two sentences: what is shown to have changed, and what this many cases could have shown.
+
+    Args:
+        document: as `tasks.comparison.compare.compare` gives it.
+        language: ru or en.
+    """
+    words = COMPARE_WORDS[language]
+    found = {name: one for name, one in document["metrics"].items() if one["reason"] is None}
+    if not found:
+        yield words["said unmeasured"]
+        return
+    better, worse = (
+        ", ".join(
+            f"{name} ({_signed(name, one['difference'])})" for name, one in found.items() if one["verdict"] == kind
+        )
+        for kind in ("improved", "regressed")
+    )
+    if better and worse:
+        yield words["said both"].format(better=better, worse=worse)
+    elif better or worse:
+        yield words["said improved" if better else "said regressed"].format(names=better or worse)
+    else:
+        yield words["said nothing"]
+    yield _reach(_main(document, found), found, words)
+
+
+def _main(document: Document, found: Document) -> str:
+    """The metric that the verdict ends with: the tier's first that was compared."""
+    return next((name for name in HEADLINES[document["b"]["tier"]] if name in found), next(iter(found)))
+
+
+def _reach(name: str, found: Document, words: dict[str, str]) -> str:
+    """What this many cases could have shown."""
+    one = found[name]
+    figures = {
+        key: "" if one[key] is None else _number(name, abs(one[key])) for key in ("margin", "smallest_detectable")
+    }
+    far = _number(name, max(abs(one["ci_low"]), abs(one["ci_high"])))
+    said = {"metric": name, "n": one["n"], "margin": figures["margin"], "far": far}
+    said["detectable"] = figures["smallest_detectable"]
+    if one["smallest_detectable"] is None:
+        return words["nothing moved" if one["ci_low"] == 0 == one["ci_high"] else "too few"].format(**said)
+    kinds = {"no difference shown": "excluded", "inconclusive": "not excluded"}
+    return words[kinds.get(one["verdict"], "found")].format(**said)
+
+
+def _metrics(document: Document, words: dict[str, str]) -> Table:
+    headers = ("difference", "interval", "p", "detectable", "pairs", "verdict")
+    table = Table(words["metric"], "A", "B", *(words[name] for name in headers), box=None)
+    for column in table.columns[1:7]:
+        column.justify = "right"
+    main = HEADLINES[document["b"]["tier"]]
+    for name, one in document["metrics"].items():
+        if one["reason"] is not None:
+            continue
+        p = one["p"] if one["p_holm"] is None else one["p_holm"]
+        colour = COLOURS.get(one["verdict"], "yellow")
+        table.add_row(
+            f"[bold]{name}[/]" if name in main else name,
+            _number(name, one["a"]),
+            _number(name, one["b"]),
+            _signed(name, one["difference"]),
+            f"{_signed(name, one['ci_low'])} … {_signed(name, one['ci_high'])}",
+            f"{p:.4f}" if p >= 0.0001 else "<0.0001",
+            "" if one["smallest_detectable"] is None else _number(name, one["smallest_detectable"]),
+            str(one["n"]),
+            f"[{colour}]{words[one['verdict']]}[/]",
+        )
+    return table
+
+
+def _print_margins(console: Console, document: Document, words: dict[str, str]) -> None:
+    """What the verdict of the headline metrics rests on, or of all where few were asked for."""
+    found = {name: one["margin"] for name, one in document["metrics"].items() if one["margin"] is not None}
+    headlines = HEADLINES[document["b"]["tier"]]
+    named = {name: margin for name, margin in found.items() if name in headlines or len(found) <= len(headlines)}
+    if named:
+        said = ", ".join(f"{name} ±{_number(name, margin)}" for name, margin in named.items())
+        console.print(words["margins"].format(margins=said), style="dim", soft_wrap=True)
+
+
+def _print_reasons(console: Console, document: Document, words: dict[str, str]) -> None:
+    """Why metrics were not compared, one line a reason."""
+    by_reason: dict[str, list[str]] = {}
+    for name, one in document["metrics"].items():
+        if one["reason"] is not None:
+            by_reason.setdefault(one["reason"], []).append(name)
+    for reason, names in by_reason.items():
+        console.print(f"{words['not compared']}: {', '.join(names)} ({plain(reason)})", style="dim")
+
+
+def _print_noise(console: Console, document: Document, words: dict[str, str]) -> None:
+    """How far the headline metrics move when nothing has changed, where an evaluation was repeated."""
+    bands = {name: document["noise"][name] for name in HEADLINES[document["b"]["tier"]] if name in document["noise"]}
+    if bands:
+        said = ", ".join(f"{name} ±{_number(name, band)}" for name, band in bands.items())
+        console.print(words["noise"].format(bands=said), style="dim", soft_wrap=True)
+
+
+def _print_cases(console: Console, cases: Document, words: dict[str, str]) -> None:
+    for kind, colour in (("broke", "red"), ("fixed", "green")):
+        for metric in dict.fromkeys(entry["metric"] for entry in cases[kind]):
+            own = [entry for entry in cases[kind] if entry["metric"] == metric]
+            console.print(f"[{colour}]{words[kind].format(metric=metric, n=len(own))}[/]")
+            for entry in own[:SHOWN_CASES]:
+                figures = f"{_number(metric, entry['before'])} → {_number(metric, entry['after'])}"
+                console.print(f"  {plain(entry['case_id'])}  {figures}  {plain(_short(entry['question']))}")
+    if cases["changed_status"]:
+        console.print(words["changed status"].format(n=len(cases["changed_status"])))
+        for entry in cases["changed_status"][:SHOWN_CASES]:
+            figures = f"{words[entry['before']]} → {words[entry['after']]}"
+            console.print(f"  {plain(entry['case_id'])}  {figures}  {plain(_short(entry['question']))}")
+
+
+def _print_slices(console: Console, document: Document, words: dict[str, str], only: str | None) -> None:
+    shown = {name: values for name, values in document["slices"].items() if only in (None, name)}
+    if not shown:
+        return
+    headers = (words[name] for name in ("cases", "metric", "difference", "interval"))
+    table = Table(words["slice"], "", *headers, "p", words["pairs"], box=None)
+    cut = False
+    for name, values in shown.items():
+        cut = cut or (only is None and len(values) > SHOWN_SLICES)
+        for value, own in islice(values.items(), None if only else SHOWN_SLICES):
+            metrics = [metric for metric in own if metric != "n"]
+            for metric in metrics if only else metrics[:1]:
+                one = own[metric]
+                interval = f"{_signed(metric, one['ci_low'])} … {_signed(metric, one['ci_high'])}"
+                figures = (metric, _signed(metric, one["difference"]), interval, f"{one['p']:.4f}", str(one["n"]))
+                table.add_row(words[name], plain(words.get(value, _end(value))), str(own["n"]), *figures)
+    console.print("", table)
+    small = [document["small_slices"][name] for name in shown]
+    if values := sum(part["values"] for part in small):
+        console.print(words["small"].format(values=values, cases=sum(part["cases"] for part in small)), style="dim")
+    if cut:
+        console.print(words["larger"], style="dim")
+    console.print(words["exploring"], style="dim")
+
+
+def _side(side: Document, words: dict[str, str]) -> str:
+    parts = [side["evaluation_id"], side["started_at"][:16].replace("T", " "), side["sut_label"], words[side["state"]]]
+    return " · ".join(part for part in parts if part)
+
+
+def _number(name: str, value: float) -> str:
+    unit = METRICS[name].unit
+    digits = 0 if unit == "count" else 2 if unit in ("ms", "percent") else 3
+    return f"{value:,.{digits}f}"
+
+
+def _signed(name: str, value: float) -> str:
+    text = _number(name, value)
+    return text if float(text.replace(",", "")) <= 0 else f"+{text}"
+
+
+def _short(text: str | None) -> str:
+    """One line of it, without control characters."""
+    line = " ".join("".join(c if c.isprintable() else " " for c in (text or "—")[:200]).split())
+    return line if len(line) <= 70 else f"{line[:69]}…"
+
+
+def _end(text: str) -> str:
+    """One line of it; of an address its end, which tells pages apart."""
+    return f"…{text[-40:]}" if text.startswith("http") and len(text) > 41 else _short(text)

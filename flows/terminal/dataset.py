@@ -1,0 +1,128 @@
+"""What `yarus dataset` finds, for people, on stdout."""
+
+from typing import Any
+
+from rich.table import Table
+
+from flows.terminal.summary import _console, plain
+from tasks.texts.dataset import WORDS
+
+Document = dict[str, Any]
+SHOWN = 10
+
+
+def print_set(document: Document, language: str) -> None:
+    """One frozen set, and how to evaluate it."""
+    words = WORDS[language]
+    console = _console()
+    console.print(words["frozen"].format(**document))
+    console.print(words["evaluate"].format(**document), soft_wrap=True)
+
+
+def print_sets(documents: list[Document], language: str) -> None:
+    """All frozen sets."""
+    words = WORDS[language]
+    table = Table(*(words[name] for name in ("set", "source", "n cases", "hash", "rule", "frozen at")), box=None)
+    for one in documents:
+        rule = ", ".join(f"{name} {value}" for name, value in one["rule"].items())
+        cells = (one["name"], one["source"], str(one["n_cases"]), one["sha256"][:12], rule, one["frozen_at"][:16])
+        table.add_row(*map(plain, cells))
+    _console().print(table if documents else words["no sets"])
+
+
+def print_difference(document: Document, language: str) -> None:
+    """What changed from one set to another."""
+    words = WORDS[language]
+    console = _console()
+    for kind in ("added", "removed", "reworded"):
+        console.print(f"{words[kind]}: {len(document[kind])} {plain(_some(document[kind]))}")
+    console.print(f"{words['relabelled']}: {len(document['relabelled'])}")
+    for row in document["relabelled"][:SHOWN]:
+        changes = "; ".join(f"{name}: {v['before']!r} -> {v['after']!r}" for name, v in row["labels"].items())
+        console.print(f"  {plain(row['question_id'])}  {plain(changes)}", soft_wrap=True)
+
+
+def print_split(document: Document, language: str) -> None:
+    """Both halves, and what is in neither."""
+    words = WORDS[language]
+    for half in document["sets"]:
+        print_set(half, language)
+    if document["without_time"]:
+        _console().print(words["without time"].format(n=document["without_time"]))
+
+
+def print_audit(document: Document, language: str) -> None:
+    """What looks wrong, with examples."""
+    words = WORDS[language]
+    console = _console()
+    console.print(words["audited"].format(**document), style="bold")
+    for kind in (name for name in document if isinstance(document[name], dict)):
+        finding = document[kind]
+        count = words["not looked for"] if finding["count"] is None else str(finding["count"])
+        console.print(f"{words[kind]}: {count}", style="bold" if finding["count"] else "")
+        if finding.get("reason"):
+            console.print(f"  {words['no rankings']}", style="dim", soft_wrap=True)
+        for place in finding["examples"]:
+            rest = {name: value for name, value in place.items() if name not in ("question_id", "question")}
+            more = ", ".join(f"{words[f'place {name}']} {_told(value, words)}" for name, value in rest.items())
+            console.print(f"  {plain(place['question_id'])}  {plain(place['question'])}  [dim]{plain(more)}[/]")
+
+
+def print_synthesis(document: Document, language: str) -> None:
+    """What was made, why the rest was not, and what to do with it."""
+    words = WORDS[language]
+    console = _console()
+    console.print(words["synthesized"].format(**document), style="bold")
+    kinds = ", ".join(f"{words[f'kind {kind}']} {n}" for kind, n in document["kinds"].items())
+    console.print(f"{words['kinds']}: {kinds}")
+    if document["rejected"]:
+        why = ", ".join(f"{words[f'rejected {name}']} {n}" for name, n in document["rejected"].items())
+        console.print(f"{words['rejected']}: {why}", soft_wrap=True)
+    console.print(words["made by"].format(**document), style="dim", soft_wrap=True)
+    for pair in document["examples"]:
+        console.print(f"  {plain(pair['question'])}  [dim]{plain(pair['answer'])}[/]")
+    if document["into"]:
+        console.print(words["evaluate made"].format(**document))
+
+
+def print_exported(document: Document, language: str) -> None:
+    """Where the file is and what to do with it."""
+    words = WORDS[language]
+    console = _console()
+    console.print(words["exported"].format(**document), soft_wrap=True)
+    console.print(words["then import"].format(**document), soft_wrap=True)
+
+
+def print_imported(document: Document, language: str) -> None:
+    """What the file brought."""
+    words = WORDS[language]
+    _console().print(words["imported"].format(**document), soft_wrap=True)
+    _console().print(words["verdicts"].format(**document), soft_wrap=True)
+
+
+def print_agreement(document: Document, language: str) -> None:
+    """Kappa of every two annotators, by field."""
+    words = WORDS[language]
+    console = _console()
+    console.print(", ".join(f"{plain(name)}: {n}" for name, n in document["annotators"].items()))
+    if not document["pairs"]:
+        console.print(words["one annotator"])
+        return
+    table = Table(*(words[name] for name in ("annotators", "field", "n", "same", "kappa", "interval")), box=None)
+    for pair in document["pairs"]:
+        numbers = ["—" if pair[name] is None else f"{pair[name]:.3f}" for name in ("agreement", "kappa")]
+        interval = "" if pair["ci_low"] is None else f"{pair['ci_low']:.3f} – {pair['ci_high']:.3f}"
+        who = f"{pair['a']} / {pair['b']}"
+        table.add_row(plain(who), words[f"field {pair['field']}"], str(pair["n"]), *numbers, interval)
+    console.print(table)
+
+
+def _told(value: Any, words: dict[str, str]) -> str:
+    """A part of a place: a code in words, a list by its members, anything else as it is."""
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "—"
+    return words.get(f"code {value}", str(value))
+
+
+def _some(ids: list[str]) -> str:
+    return ", ".join(ids[:SHOWN]) + (" …" if len(ids) > SHOWN else "")

@@ -1,0 +1,162 @@
+"""A gate's verdict: in words for people, as JUnit XML for what runs it."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+from xml.etree import ElementTree
+
+from rich.console import Console
+from rich.markup import escape
+
+from flows.terminal.summary import WIDTH
+from tasks.comparison.gate import NO_BASELINE, NOT_COMPARED, NOTHING_IN_COMMON, NOTHING_MEASURED
+from tasks.comparison.gate_rules import measure
+from tasks.texts.terminal import WORDS
+
+NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+COLOURS = {"pass": "green", "fail": "red", "inconclusive": "yellow", "invalid": "red"}
+RU = {
+    "pass": "пройдено",
+    "fail": "не пройдено",
+    "inconclusive": "неясно",
+    "invalid": "прогон недействителен",
+    "baseline": "Сравнение с {baseline}",
+    "own rules": "Файла gate.toml нет: главные метрики уровня не должны стать хуже, чем в предыдущем прогоне.",
+    "no regression": "{metric}: не хуже",
+    "margin": "{metric}: хуже не более чем на {bound}",
+    "floor": "{metric}: не ниже {bound}",
+    "ceiling": "{metric}: не выше {bound}",
+    "value": "{value} (95 %: {low} – {high})",
+    "value alone": "{value}",
+    "difference": "{baseline} → {value}, разница {difference} (95 %: {low} … {high}), p {p}",
+    "detectable": "заметна была бы разница от {detectable}",
+    "needs": "чтобы решить, нужно ещё примерно {needs} вопросов",
+    "strict": "Неясное не останавливает (код 0); с --strict останавливает (код 1).",
+    NO_BASELINE: "нет более раннего сравнимого прогона",
+    NOTHING_IN_COMMON: "нет общих вопросов с тем, с чем сравнивать",
+    NOT_COMPARED: "по вопросам не сравнивается",
+    NOTHING_MEASURED: "ничего не измерено",
+}
+EN = {
+    "pass": "pass",
+    "fail": "fail",
+    "inconclusive": "inconclusive",
+    "invalid": "invalid evaluation",
+    "baseline": "Compared with {baseline}",
+    "own rules": "There is no gate.toml: no headline metric of the tier may be worse than in the evaluation before.",
+    "no regression": "{metric}: no worse",
+    "margin": "{metric}: worse by {bound} at most",
+    "floor": "{metric}: at least {bound}",
+    "ceiling": "{metric}: at most {bound}",
+    "value": "{value} (95 %: {low} – {high})",
+    "value alone": "{value}",
+    "difference": "{baseline} → {value}, difference {difference} (95 %: {low} to {high}), p {p}",
+    "detectable": "a difference from {detectable} on would have been seen",
+    "needs": "needs about {needs} more cases",
+    "strict": "What is inconclusive does not stop (exit code 0); with --strict it does (exit code 1).",
+    NO_BASELINE: NO_BASELINE,
+    NOTHING_IN_COMMON: NOTHING_IN_COMMON,
+    NOT_COMPARED: NOT_COMPARED,
+    NOTHING_MEASURED: NOTHING_MEASURED,
+}
+OURS = {"ru": RU, "en": EN}
+Document = dict[str, Any]
+
+
+def print_gate(document: Document, language: str, *, strict: bool = False) -> None:
+    """The document of `tasks.comparison.gate.gate`; whether what is inconclusive stops."""
+    words = OURS[language]
+    console = Console(highlight=False)
+    console = console if console.is_terminal else Console(highlight=False, width=WIDTH)
+    what = (WORDS[language][document["tier"]], document["source"], document["evaluation_id"])
+    console.print(f"\n[bold]{escape(' · '.join(what))}[/] · {_coloured(document['verdict'], words)}", soft_wrap=True)
+    if document["file"] is None:
+        console.print(words["own rules"], style="dim", soft_wrap=True)
+    if document["baseline"]:
+        console.print(escape(words["baseline"].format(baseline=document["baseline"])), style="dim", soft_wrap=True)
+    if document["verdict"] == "invalid":
+        console.print(escape(document["error"] or ""), style="yellow", soft_wrap=True)
+    for rule in document["rules"]:
+        console.print(f"{_coloured(rule['verdict'], words)}  {escape(_named(rule, words))}", soft_wrap=True)
+        if said := _said(rule, words):
+            console.print(f"    {escape(said)}", style="dim", soft_wrap=True)
+    if document["verdict"] == "inconclusive" and not strict:
+        console.print(words["strict"], soft_wrap=True)
+
+
+def junit(document: Document, language: str, *, strict: bool) -> bytes:
+    """The verdict as JUnit XML, one test case a rule: `fail` is a failure, `invalid` an error, inconclusive is skipped.
+
+    Args:
+        document: of `tasks.comparison.gate.gate`.
+        language: of the words.
+        strict: inconclusive is a failure too.
+    """
+    words = OURS[language]
+    kinds = {"fail": "failure", "invalid": "error", "inconclusive": "failure" if strict else "skipped"}
+    found = [kinds.get(rule["verdict"]) for rule in document["rules"]]
+    counts = {"tests": len(found), "failures": found.count("failure"), "errors": found.count("error")}
+    counts["skipped"] = found.count("skipped")
+    suite = ElementTree.Element("testsuite", name=_clean(f"yarus gate {document['evaluation_id']}"))
+    for name, count in counts.items():
+        suite.set(name, str(count))
+    for rule, kind in zip(document["rules"], found, strict=True):
+        case = ElementTree.SubElement(
+            suite,
+            "testcase",
+            classname=_clean(f"{document['source']}.{document['tier']}"),
+            name=_clean(_named(rule, words)),
+        )
+        said = _clean(_said(rule, words) or document["error"] or "")
+        if kind:
+            ElementTree.SubElement(case, kind, message=_clean(words[rule["verdict"]])).text = said
+        else:
+            ElementTree.SubElement(case, "system-out").text = said
+    tree: bytes = ElementTree.tostring(suite, encoding="utf-8", xml_declaration=True)
+    return tree
+
+
+def _named(rule: Document, words: dict[str, str]) -> str:
+    kind = "margin" if rule["rule"] == "no regression" and rule["bound"] is not None else rule["rule"]
+    metric = rule["metric"] + (f" [{rule['stratum']}]" if rule["stratum"] else "")
+    return words[kind].format(metric=metric, bound=None if rule["bound"] is None else f"{rule['bound']:g}")
+
+
+def _said(rule: Document, words: dict[str, str]) -> str:
+    """What the verdict rests on."""
+    return "; ".join(_parts(rule, words))
+
+
+def _parts(rule: Document, words: dict[str, str]) -> Iterator[str]:
+    shown = {name: _number(rule["metric"], rule[name]) for name in ("value", "baseline")}
+    shown |= {"low": _number(rule["metric"], rule["ci_low"]), "high": _number(rule["metric"], rule["ci_high"])}
+    if rule["difference"] is not None:
+        p = rule["p"] if rule["p_holm"] is None else rule["p_holm"]
+        signed = {"low": "ci_low", "high": "ci_high", "difference": "difference"}
+        shown |= {name: _number(rule["metric"], rule[part], sign="+") for name, part in signed.items()}
+        yield words["difference"].format(**shown, p="—" if p is None else f"{p:.3g}")
+    elif rule["value"] is not None:
+        yield words["value alone" if rule["ci_low"] is None else "value"].format(**shown)
+    if rule["reason"]:
+        yield words.get(str(rule["reason"]), str(rule["reason"]))
+    if rule["verdict"] == "pass" and rule["smallest_detectable"] is not None:
+        yield words["detectable"].format(detectable=_number(rule["metric"], rule["smallest_detectable"]))
+    if rule["needs"] is not None:
+        yield words["needs"].format(needs=f"{rule['needs']:,}".replace(",", " "))
+
+
+def _number(name: str, value: float | None, *, sign: str = "") -> str:
+    if value is None:
+        return "—"
+    unit = measure(name).unit
+    places = {"count": 0, "ms": 1, "percent": 1, "USD": 6}.get(unit, 3)
+    return f"{value:{sign}.{places}f}"
+
+
+def _coloured(verdict: str, words: dict[str, str]) -> str:
+    return f"[{COLOURS[verdict]}]{words[verdict]}[/]"
+
+
+def _clean(text: str) -> str:
+    """The text with what XML 1.0 does not allow replaced."""
+    return NO_XML.sub("\ufffd", text)

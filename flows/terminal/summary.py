@@ -1,0 +1,251 @@
+"""Results for people, on stdout."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from sqlalchemy.engine import RowMapping
+
+from metrics.table import METRICS, grade_label
+from metrics.table.headlines import HEADLINES
+from tasks.cases.table import MEASURED
+from tasks.config.utf8 import harmless
+from tasks.results.summary import HEADLINE
+from tasks.texts.terminal import WORDS
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from db.loading.fill import LoadReport
+    from tasks.operations.doctor_sources import Finding
+
+COLOURS = {"excellent": "green", "strong": "green", "good": "cyan", "reasonable": "cyan", "attention": "yellow"}
+COLOURS |= {"weak": "yellow", "absent": "yellow", "completed": "green", "running": "cyan"}
+WIDTH = 110
+LONGEST = 300
+"""Of a question: characters that are printed."""
+SYSTEM: tuple[str, ...] = ("sut", "retriever", "embedder_identity", "vectors", "index_recall", "generator")
+SYSTEM += ("texts", "unit", "k", "similarity_embedder")
+NEXT = {"tier0": "next texts", "tier1": "next rankings", "real_users": "next rankings"}
+NEXT |= {"tier2": "next answers", "tier3": "next answers", "judge": "next judge"}
+NEXT |= {"judge_pipeline": "next gate", "ux": "next cache"}
+
+
+def print_summary(summary: dict[str, Any], language: str) -> None:
+    """An evaluation: its metrics with grades, what could not be measured and why, where the files are."""
+    words = WORDS[language]
+    console = _console()
+    state = _coloured(words[summary["state"]], summary["state"])
+    console.print(f"\n[bold]{words[summary['tier']]}[/] · {plain(summary['source'])} · {state}")
+    if summary["cases"]:
+        console.print(f"{words['case set']}: {plain(summary['cases']['name'])} · {summary['cases']['sha256'][:12]}")
+    if _system(summary["system"]):
+        console.print(f"{words['system']}: {plain(_system(summary['system']))}", style="dim")
+    if summary["metrics"]:
+        if "strata" in summary:
+            console.print(_strata(summary["strata"], words))
+            console.print(words["headline"].format(stratum=words[HEADLINE]), style="bold")
+        console.print(_metrics(summary["metrics"], words, language))
+    _print_statuses(console, summary, words)
+    for line in _readings(summary, words):
+        console.print(plain(line), soft_wrap=True)
+    for note in summary["notes"]:
+        console.print(plain(words[note["note"]].format(**note)))
+    if summary["error"]:
+        console.print(plain(summary["error"]), style="yellow")
+    if summary["parquet"]:
+        console.print(f"{words['key']}: {summary['comparability_key']}")
+        console.print(f"{words['file']}: {plain(summary['parquet'])}", soft_wrap=True)
+        console.print(words[NEXT[summary["tier"]]].format(id=summary["evaluation_id"]), soft_wrap=True)
+
+
+def print_overview(night: dict[str, Any], language: str) -> None:
+    """All tiers of a night on one page: what each is judged by."""
+    words = WORDS[language]
+    table = Table(title=words["overview"], box=None, title_justify="left", title_style="bold")
+    for name in ("tier", "metric", "value", "interval", "measured", "grade"):
+        table.add_column(words[name])
+    for summary in night["evaluations"]:
+        tier = words[summary["tier"]]
+        if summary["state"] not in ("completed", "invalid"):
+            table.add_row(tier, _coloured(words[summary["state"]], summary["state"]), plain(summary["error"] or ""))
+        for name in HEADLINES[summary["tier"]] if summary.get("metrics") else ():
+            table.add_row(tier, *_cells(name, summary["metrics"][name], words, language))
+            tier = ""
+    _console().print("", table)
+
+
+def print_plans(plans: dict[str, Any]) -> None:
+    """What the calls of each tier would take."""
+    table = Table("tier", "cases", "role", "calls", "tokens in", "tokens out", "USD", "seconds", box=None)
+    for plan in plans["plans"]:
+        for role, taken in plan["roles"].items():
+            figures = [taken[name] for name in ("calls", "tokens_in", "tokens_out", "cost_usd", "seconds")]
+            table.add_row(plan["tier"], str(plan["cases"]), role, *("?" if n is None else f"{n:,.6g}" for n in figures))
+        if not plan["roles"]:
+            table.add_row(plan["tier"], "", "calls no language model")
+    _console().print(table, "? = no earlier call of this model and prompt to go by, or no price (YARUS_PRICES)")
+
+
+def print_runs(rows: Iterable[RowMapping]) -> None:
+    """The list of evaluations."""
+    table = Table("id", "state", "source", "cases", "coverage", "started", box=None)
+    for row in rows:
+        coverage = "" if row["coverage"] is None else f"{row['coverage']:.1%}"
+        started = f"{row['started_at']:%Y-%m-%d %H:%M}"
+        state = _coloured(row["state"], row["state"])
+        table.add_row(row["id"], state, plain(row["source"]), str(row["n_cases"] or ""), coverage, started)
+    console = _console()
+    console.print(table if table.row_count else "no evaluations yet; start one: yarus run tier1")
+
+
+def plain(text: str) -> str:
+    """A text of anybody's as it can be printed: no markup, and no character that a terminal obeys."""
+    return escape(harmless(text))
+
+
+def say_what_stands_there(source: str, *, unset: bool = False) -> None:
+    """Says on stderr that pseudonyms stand in what was printed, and what decides; see `tasks.cases.pseudonyms.has_pseudonyms`."""
+    from tasks.cases.pseudonyms import NOTE, has_pseudonyms
+    from tasks.config.settings import settings
+
+    if has_pseudonyms(source, unset=unset):
+        click.echo(NOTE[settings().language], err=True)
+
+
+def print_cases(cases: "pa.Table", total: int) -> None:
+    """The first cases of so many, one paragraph each."""
+    console = _console()
+    for case in cases.to_pylist():
+        status = case["status"] if case["reason"] is None else f"{case['status']}: {case['reason']}"
+        console.print(f"[bold]{plain(case['case_id'])}[/] [dim]{plain(status)}[/]")
+        question = " ".join(case["question"].split())
+        console.print(f"  {plain(question if len(question) <= LONGEST else question[:LONGEST] + '…')}")
+        for name in ("relevant", "retrieved"):
+            if case.get(name) is not None:
+                console.print(f"  [dim]{name}[/] {plain(_ids(case[name]))}")
+    console.print(f"{len(cases)} of {total} cases", style="dim")
+
+
+def print_load(report: "LoadReport") -> None:
+    """What a load did."""
+    console = _console()
+    table = Table(plain(report.source), "read", "added", "updated", "skipped", box=None)
+    for name, counts in (("questions", report.questions), ("chunks", report.chunks)):
+        table.add_row(name, *(f"{n}" for n in (counts.read, counts.added, counts.updated, counts.skipped)))
+    console.print(table)
+    for problem in report.problems:
+        console.print(plain(problem), style="yellow")
+    console.print(f"evaluate it: yarus run tier1 --source {report.source}")
+
+
+def print_findings(findings: "Sequence[Finding]") -> None:
+    """What the doctor found."""
+    console = _console()
+    for finding in findings:
+        mark = "[green]ok[/]     " if finding.code == 0 else "[yellow]problem[/]"
+        console.print(f"{mark} {plain(finding.what)}: {plain(finding.found)}", soft_wrap=True)
+        if finding.way_out:
+            console.print(f"        {plain(finding.way_out)}", soft_wrap=True)
+
+
+def _metrics(metrics: dict[str, Any], words: dict[str, str], language: str) -> Table:
+    table = Table(words["metric"], *(words[name] for name in ("value", "interval", "measured", "grade")), box=None)
+    for column in table.columns[1:4]:
+        column.justify = "right"
+    for name, metric in metrics.items():
+        table.add_row(*_cells(name, metric, words, language))
+    return table
+
+
+def _cells(name: str, metric: dict[str, Any], words: dict[str, str], language: str) -> tuple[str, ...]:
+    """A row of a table of metrics."""
+    counted = f"{metric['n_scored']} / {metric['n_total']}"
+    if metric["value"] is None:
+        return name, f"[yellow]{words['not measured']}[/]", "", counted, plain(metric["reason"] or "")
+    grade = _coloured(grade_label(metric["grade"], language), metric["grade"]) if metric["grade"] else ""
+    return name, _number(name, metric["value"]), _interval(name, metric), counted, grade
+
+
+def _strata(strata: dict[str, Any], words: dict[str, str]) -> Table:
+    """The goal's metrics side by side."""
+    shown = ("hit_rate@1", "mrr", "ndcg@10")
+    table = Table(words["stratum"], *shown, words["measured"], box=None)
+    for name, metrics in strata.items():
+        values = [metrics[metric] for metric in shown]
+        numbers = ("—" if metric["value"] is None else f"{metric['value']:.3f}" for metric in values)
+        table.add_row(words[name], *numbers, f"{values[0]['n_scored']} / {values[0]['n_total']}")
+    return table
+
+
+def _print_statuses(console: Console, summary: dict[str, Any], words: dict[str, str]) -> None:
+    unmeasured = {status: count for status, count in summary["statuses"].items() if status not in MEASURED}
+    total = summary["n_cases"]
+    if unmeasured:
+        why = ", ".join(f"{words[status]} {count}" for status, count in unmeasured.items())
+        console.print(f"{words['unmeasured'].format(n=sum(unmeasured.values()), total=total)}: {why}.")
+    elif summary["statuses"]:
+        console.print(words["all measured"].format(total=total))
+    if refused := summary["statuses"].get("sut_refusal"):
+        console.print(words["refused"].format(n=refused))
+    if summary["coverage"] is not None:
+        console.print(f"{words['coverage']}: {summary['coverage']:.1%}")
+
+
+def _readings(summary: dict[str, Any], words: dict[str, str]) -> Iterator[str]:
+    """What figures mean that are easily misread: a judge's agreement with itself, its biases, where answers fail."""
+    metrics = summary["metrics"]
+    if any(summary.get("failures", {}).get("counts", {}).values()):
+        found = summary["failures"]
+        most_first = sorted(found["counts"].items(), key=lambda item: -item[1])
+        counts = ", ".join(words[f"failed in {name}"].format(n=n) for name, n in most_first if n)
+        yield words["failures"].format(counts=counts, first=", ".join(found["fix_first"]))
+    if summary["tier"] != "judge" or not metrics or metrics["consistency_score"]["value"] is None:
+        return
+    kappa = metrics["weighted_kappa"]
+    by_chance = kappa["ci_low"] is None or kappa["ci_low"] <= 0
+    said = "judge of one score" if kappa["value"] is None else "judge by chance" if by_chance else "judge beyond chance"
+    observed, expected = (metrics[name]["value"] for name in ("consistency_score", "consistency_score_expected"))
+    yield words[said].format(observed=observed, expected=expected, kappa=kappa["value"])
+    for name in (name for name in metrics if name.startswith("bias_")):
+        value, low, high = (metrics[name][part] for part in ("value", "ci_low", "ci_high"))
+        if low is not None and (low > 0 or high < 0):
+            yield words["judge is moved"].format(what=words[name], value=value, low=low, high=high)
+
+
+def _number(name: str, value: float) -> str:
+    declared = METRICS.get(name)
+    if declared is not None and declared.unit == "count":
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if declared is not None and declared.unit in ("ms", "percent") else f"{value:.3f}"
+
+
+def _interval(name: str, metric: dict[str, Any]) -> str:
+    if metric["ci_low"] is None:
+        return ""
+    return f"{_number(name, metric['ci_low'])} – {_number(name, metric['ci_high'])}"
+
+
+def _system(system: dict[str, Any]) -> str:
+    shown = {name.removesuffix("_identity"): str(system[name]).split("|")[0] for name in SYSTEM if name in system}
+    if "judge" in system:
+        shown["judge"] = system["judge"]["model"]
+    return ", ".join(f"{name} {value}" for name, value in shown.items())
+
+
+def _ids(ids: list[str]) -> str:
+    return ", ".join(ids[:10]) + (" …" if len(ids) > 10 else "") if ids else "—"
+
+
+def _coloured(text: str, key: str) -> str:
+    colour = COLOURS.get(key, "yellow")
+    return f"[{colour}]{text}[/]"
+
+
+def _console() -> Console:
+    """A terminal's own width; a fixed one where the output goes into a file or a pipe."""
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=WIDTH)

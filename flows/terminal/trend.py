@@ -1,0 +1,212 @@
+"""A history for people: a small plot, and in words what broke, what changed and what left its band."""
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.text import Text
+
+from flows.terminal.summary import WIDTH
+from metrics.statistics.ewma import WARM_UP
+from metrics.table import metric
+from tasks.texts.terminal import WORDS
+
+HEIGHT = 9
+MARGIN = 14
+"""Columns left of the plot, for the axis."""
+SHOWN = 6
+"""Breaks and new versions that are told in words, the newest."""
+BAND, VALUE, OUT, INVALID, BREAK = "░", "●", "◆", "×", "┊"
+RU = {
+    "history": "{metric} · {tier} · {source}",
+    "anchor": "Якорь {anchor}: ответы не меняются, меняется только судья.",
+    "none": "Завершённых прогонов с этой метрикой ещё нет; начните: yarus run {tier}",
+    "no anchor": "Якоря ещё нет; выберите хороший прогон {tier}: yarus run {tier} --anchor ПРОГОН",
+    "nights": "Прогонов: {n}, {first} – {last}",
+    "newest nights": "Последних прогонов: {n}, {first} – {last}; больше: --last",
+    "legend": f"{VALUE} прогон  {OUT} вне полосы  {INVALID} недействителен  {BAND} полоса среднего  {BREAK} разрыв",
+    "warm up": "Полосы ещё нет: нужно {wanted} сравнимых прогонов до этого, есть {n}.",
+    "calm": "Последний прогон внутри полосы {low} – {high} (сглаженное среднее {smoothed}).",
+    "invalid": "Последний прогон недействителен и в полосу не входит.",
+    "unmeasured": "В последнем прогоне метрика не измерена.",
+    "out": "Вне полосы с {date} ({id}), {side}: {smoothed} при полосе {low} – {high}; сейчас {now}.",
+    "below": "ниже",
+    "above": "выше",
+    "still": "всё ещё вне её",
+    "back": "снова внутри",
+    "break": "Разрыв {date}: прогон {id} несравним с предыдущим; чем именно: yarus compare {before} {id}",
+    "label": "Версия системы с {date}: {before} → {after}",
+    "no label": "без имени",
+    "more": "Более ранних разрывов и версий: {n} (все: --json)",
+    "noise": "Сам по себе показатель меняется на ±{band} (повторов: {pairs}).",
+}
+EN = {
+    "history": "{metric} · {tier} · {source}",
+    "anchor": "Anchor {anchor}: its answers never change, so that what moves is the judge.",
+    "none": "No finished evaluation has this metric yet; start one: yarus run {tier}",
+    "no anchor": "There is no anchor yet; choose a good evaluation of {tier}: yarus run {tier} --anchor EVALUATION",
+    "nights": "Evaluations: {n}, {first} – {last}",
+    "newest nights": "The newest evaluations: {n}, {first} – {last}; for more: --last",
+    "legend": f"{VALUE} evaluation  {OUT} out  {INVALID} invalid  {BAND} band of the smoothed mean  {BREAK} break",
+    "warm up": "No band yet: it needs {wanted} comparable evaluations before, and there are {n}.",
+    "calm": "The newest is within its band, {low} – {high} (smoothed mean {smoothed}).",
+    "invalid": "The newest is invalid and stands outside the chart.",
+    "unmeasured": "The newest has no value.",
+    "out": "Out of the band since {date} ({id}), {side}: {smoothed} where the band was {low} – {high}; now {now}.",
+    "below": "below it",
+    "above": "above it",
+    "still": "still out",
+    "back": "back within",
+    "break": "Break on {date}: {id} is not comparable with the one before; what differs: yarus compare {before} {id}",
+    "label": "System since {date}: {before} → {after}",
+    "no label": "no label",
+    "more": "Earlier breaks and versions: {n} (all: --json)",
+    "noise": "By itself it moves by ±{band} (repeated evaluations: {pairs}).",
+}
+OURS = {"ru": RU, "en": EN}
+Night = dict[str, Any]
+
+
+def print_trend(document: dict[str, Any], language: str, *, anchor: bool = False) -> None:
+    """The document of `tasks.comparison.trend.trend`; whether the anchor was asked for."""
+    words = OURS[language]
+    console = Console(highlight=False)
+    console = console if console.is_terminal else Console(highlight=False, width=WIDTH)
+    names = {
+        "metric": document["metric"],
+        "tier": WORDS[language][document["tier"]],
+        "source": document["source"] or "—",
+    }
+    names["metric"] += f" ({WORDS[language][document['stratum']]})" if document["stratum"] else ""
+    console.print(f"\n[bold]{escape(words['history'].format(**names))}[/]")
+    if not document["nights"]:
+        said = words["no anchor" if anchor else "none"].format(tier=document["tier"])
+        console.print(escape(said), soft_wrap=True)
+        return
+    nights = document["nights"]
+    dates = {"first": _date(nights[0]), "last": _date(nights[-1])}
+    console.print(words["newest nights" if document["more"] else "nights"].format(n=len(nights), **dates), style="dim")
+    for line in plot(nights, width=console.width - MARGIN, name=document["metric"]):
+        console.print(line, no_wrap=True, crop=True)
+    console.print(words["legend"], style="dim")
+    for sentence in sentences(document, words):
+        console.print(escape(sentence), soft_wrap=True)
+
+
+def plot(nights: Sequence[Night], *, width: int, name: str, height: int = HEIGHT) -> Iterator[Text]:
+    """The newest nights that fit, one a column, as lines of characters.
+
+    Args:
+        nights: of the document, oldest first.
+        width: columns of the plot itself.
+        name: the metric, which decides how its numbers are written.
+        height: lines of the plot.
+    """
+    columns = _columns(nights)[-max(1, width) :]
+    shown = [night for night in columns if night is not None]
+    figures = [night[part] for night in shown for part in ("value", "band_low", "band_high")]
+    known: list[float] = [figure for figure in figures if figure is not None]
+    if not known:
+        return
+    low, high = min(known), max(known)
+    if high - low < 1e-9 * max(1.0, abs(high)):
+        low, high = low - 0.05 * max(1.0, abs(low)), high + 0.05 * max(1.0, abs(high))
+
+    def row_of(figure: float) -> int:
+        return round((figure - low) / (high - low) * (height - 1))
+
+    for row in range(height - 1, -1, -1):
+        at = low + (high - low) * row / (height - 1)
+        label = _number(name, at) if row in (0, (height - 1) // 2, height - 1) else ""
+        line = Text(f"{label:>{MARGIN - 4}} ┤ ")
+        for night in columns:
+            line.append(*_cell(night, row, row_of))
+        yield line
+    first, last = _date(shown[0]), _date(shown[-1])
+    yield Text(" " * (MARGIN - 2) + f"{first}{last:>{max(len(columns) - len(first), len(last) + 1)}}", style="dim")
+
+
+def sentences(document: dict[str, Any], words: dict[str, str]) -> Iterator[str]:
+    """What the history says: the newest night, the first one out of the band, breaks, versions, noise."""
+    nights, name = document["nights"], document["metric"]
+    if not nights[-1]["out"]:
+        yield _newest(nights, name, words)
+    first = next((night for night in nights if night["evaluation_id"] == document["first_out"]), None)
+    if first is not None:
+        band = {part: _number(name, first[part]) for part in ("band_low", "band_high", "smoothed")}
+        yield words["out"].format(
+            date=_date(first),
+            id=first["evaluation_id"],
+            side=words[first["side"]],
+            smoothed=band["smoothed"],
+            low=band["band_low"],
+            high=band["band_high"],
+            now=words["still" if nights[-1]["out"] else "back"],
+        )
+    changes = [line for pair in pairwise(nights) for line in _changes(*pair, words)]
+    yield from changes[-SHOWN:]
+    if len(changes) > SHOWN:
+        yield words["more"].format(n=len(changes) - SHOWN)
+    if document["anchor"]:
+        yield words["anchor"].format(anchor=document["anchor"])
+    if document["noise"] is not None:
+        yield words["noise"].format(band=_number(name, document["noise"]["band"]), pairs=document["noise"]["pairs"])
+
+
+def _changes(before: Night, night: Night, words: dict[str, str]) -> Iterator[str]:
+    """What changed from one night to the next beside the value."""
+    if night["break"]:
+        yield words["break"].format(date=_date(night), id=night["evaluation_id"], before=before["evaluation_id"])
+    if night["sut_label"] != before["sut_label"]:
+        old, new = (one["sut_label"] or words["no label"] for one in (before, night))
+        yield words["label"].format(date=_date(night), before=old, after=new)
+
+
+def _newest(nights: Sequence[Night], name: str, words: dict[str, str]) -> str:
+    newest = nights[-1]
+    if newest["state"] != "completed":
+        return words["invalid"]
+    if newest["value"] is None:
+        return words["unmeasured"]
+    if newest["band_low"] is None:
+        line = [
+            n for n in nights if n["comparability_key"] == newest["comparability_key"] and n["state"] == "completed"
+        ]
+        measured = [night for night in line[:-1] if night["value"] is not None]
+        return words["warm up"].format(wanted=WARM_UP, n=len(measured))
+    figures = {part: _number(name, newest[f"band_{part}"]) for part in ("low", "high")}
+    return words["calm"].format(**figures, smoothed=_number(name, newest["smoothed"]))
+
+
+def _columns(nights: Sequence[Night]) -> list[Night | None]:
+    """One a night, and an empty one before each break."""
+    columns: list[Night | None] = []
+    for night in nights:
+        if night["break"]:
+            columns.append(None)
+        columns.append(night)
+    return columns
+
+
+def _cell(night: Night | None, row: int, row_of: Any) -> tuple[str, str]:
+    """A character and its style."""
+    if night is None:
+        return BREAK, "dim"
+    if night["value"] is not None and row_of(night["value"]) == row:
+        if night["state"] != "completed":
+            return INVALID, "yellow"
+        return (OUT, "bold red") if night["out"] else (VALUE, "cyan")
+    if night["band_low"] is not None and row_of(night["band_low"]) <= row <= row_of(night["band_high"]):
+        return BAND, "dim"
+    return " ", ""
+
+
+def _date(night: Night) -> str:
+    return str(night["started_at"])[:10]
+
+
+def _number(name: str, value: float) -> str:
+    unit = metric(name).unit
+    return f"{value:,.0f}" if unit == "count" else f"{value:.1f}" if unit in ("ms", "percent") else f"{value:.3f}"

@@ -1,0 +1,41 @@
+"""Numbers about the numbers: intervals around one evaluation's values, and the comparison of two evaluations."""
+
+from metrics.statistics.comparison import (
+    Comparison,
+    Verdict,
+    compare_paired,
+    holm,
+    mcnemar_exact,
+    newcombe_paired_interval,
+    permutation_p,
+)
+from metrics.statistics.intervals import (
+    Interval,
+    bootstrap_interval,
+    bootstrap_statistic,
+    bootstrap_totals,
+    missingness_bounds,
+    quantile_interval,
+    share_interval,
+    wilson_interval,
+)
+from metrics.statistics.power import smallest_detectable_difference
+
+__all__ = [
+    "Comparison",
+    "Interval",
+    "Verdict",
+    "bootstrap_interval",
+    "bootstrap_statistic",
+    "bootstrap_totals",
+    "compare_paired",
+    "holm",
+    "mcnemar_exact",
+    "missingness_bounds",
+    "newcombe_paired_interval",
+    "permutation_p",
+    "quantile_interval",
+    "share_interval",
+    "smallest_detectable_difference",
+    "wilson_interval",
+]

@@ -1,0 +1,93 @@
+"""The one table of all metrics: every stored name, its range, direction, source, thresholds and how to read it.
+
+The rows stand by family in `table_embedding`, `table_retrieval`, `table_generation`, `table_judge` and `table_ux`.
+"""
+
+import math
+from difflib import get_close_matches
+
+from metrics.metric import GOALS, GRADE_LABELS, LADDERS, RUBRIC, Goal, Grade, Metric, Tier
+from metrics.table.embedding import EMBEDDING
+from metrics.table.generation import GENERATION, rubric_metric
+from metrics.table.judge import GATE, JUDGE
+from metrics.table.retrieval import RETRIEVAL
+from metrics.table.ux import UX
+
+__all__ = [
+    "GOALS",
+    "GRADE_LABELS",
+    "METRICS",
+    "Goal",
+    "Grade",
+    "Metric",
+    "Tier",
+    "grade",
+    "grade_label",
+    "metric",
+    "metrics_of",
+]
+
+METRICS: dict[str, Metric] = {row.name: row for row in (*EMBEDDING, *RETRIEVAL, *GENERATION, *JUDGE, *GATE, *UX)}
+
+
+def metric(name: str) -> Metric:
+    """The row of a stored name.
+
+    Args:
+        name: exactly as stored, e.g. "ndcg@10", or "avg_rubric_politeness" for a rubric of the user's own.
+
+    Raises:
+        ValueError: no such metric; names the nearest: `no metric 'NDCG'; did you mean 'ndcg@10'?`
+    """
+    if name in METRICS:
+        return METRICS[name]
+    if name.startswith(f"avg_{RUBRIC}"):
+        return rubric_metric(name)
+    wanted = name.lower()
+    names = {known.lower(): known for known in METRICS}
+    near = [known for known in names if wanted and wanted in known]
+    # Of several that fit, the one that people set goals for: of ndcg@5 and ndcg@10 the latter.
+    near.sort(key=lambda known: (known != wanted, METRICS[names[known]].thresholds is None))
+    near += get_close_matches(wanted, names, cutoff=0.5)
+    hint = f"did you mean {names[near[0]]!r}?" if near else f"there are: {', '.join(METRICS)}"
+    raise ValueError(f"no metric {name!r}; {hint}")
+
+
+def metrics_of(tier: Tier) -> tuple[Metric, ...]:
+    """The metrics of a tier, in the order in which they are shown."""
+    return tuple(row for row in METRICS.values() if tier in row.tiers)
+
+
+def grade(name: str, value: float | None) -> Grade | None:
+    """The grade of a value: "excellent", "good" or "attention" ("strong" to "absent" for the silhouette).
+
+    A value on the lowest bound has passed it, on a higher one not: 0.5 and 0.8 are both good where 0.5 to 0.8 is.
+
+    Args:
+        name: a metric of the table.
+        value: the stored value; None or NaN where it was not measured.
+
+    Returns:
+        The grade; None without a value or for a metric without thresholds.
+
+    Raises:
+        ValueError: no such metric.
+    """
+    bounds = metric(name).thresholds
+    value = value if value is None else round(value, 9)  # the mean of three times 0.7 is a little less than 0.7
+    if bounds is None or value is None or math.isnan(value):
+        return None
+    passed = (value >= bounds[0]) + sum(value > bound for bound in bounds[1:])
+    return LADDERS[len(bounds)][passed]
+
+
+def grade_label(grade: Grade, language: str = "ru") -> str:
+    """The grade as people read it, e.g. «Отлично».
+
+    Raises:
+        ValueError: a language other than ru and en.
+    """
+    labels = GRADE_LABELS[grade]
+    if language not in labels:
+        raise ValueError(f"no grade labels in {language!r}; there are: {', '.join(labels)}")
+    return labels[language]

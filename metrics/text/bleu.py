@@ -1,0 +1,164 @@
+"""BLEU, of sentences and of a corpus: first counts of each case, which add up over cases, then the score of counts."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from metrics.checks import check_at_least
+from metrics.text.cases import Cases, FloatArray, IntArray, References, Text, read_cases
+from metrics.text.ngrams import encode_tokens, shared_ngrams
+from metrics.text.signature import write_signature
+from metrics.text.tokenizers import Tokenizer, get_tokenizer
+
+
+def bleu(
+    hypotheses: Sequence[Text],
+    references: References,
+    *,
+    max_ngram: int = 4,
+    smoothing: bool = True,
+    tokenizer: str = "words",
+    fold_yo: bool = False,
+) -> FloatArray:
+    """Sentence BLEU: the geometric mean of the shares of n-grams found in the reference, times a penalty for brevity.
+
+    Equal to sacreBLEU's sentence score with `effective_order` and, smoothed, `add-k` with k = 1 (divided by 100).
+
+    Args:
+        hypotheses: n texts.
+        references: n texts, or sequences of several each: an n-gram then counts as often as in the reference that has
+            most of it, and the reference nearest in length decides on brevity.
+        max_ngram: the longest n-gram, at least 1.
+        smoothing: add 1 to both counts of every order above the first, so that one order without a match is not the
+            end; orders longer than the text then count as 1. Without it they are left out.
+        tokenizer: `words`, `13a`, `whitespace` or `char`.
+        fold_yo: read «ё» as «е».
+
+    Returns:
+        n values from 0 to 1, higher is better; NaN where undefined.
+
+    Raises:
+        ValueError: different lengths, an unknown tokenizer, max_ngram below 1.
+        TypeError: something that is no text.
+
+    Reference:
+        Papineni et al., BLEU: a Method for Automatic Evaluation of Machine Translation, ACL 2002; smoothing: Lin and
+        Och, ORANGE, COLING 2004.
+    """
+    counts = bleu_counts(hypotheses, references, max_ngram=max_ngram, tokenizer=tokenizer, fold_yo=fold_yo)
+    return score_bleu(counts, smoothing=smoothing)
+
+
+def corpus_bleu(
+    hypotheses: Sequence[Text],
+    references: References,
+    *,
+    max_ngram: int = 4,
+    smoothing: bool = True,
+    tokenizer: str = "words",
+    fold_yo: bool = False,
+) -> tuple[float, str]:
+    """BLEU of all cases as one text: counts and lengths are added up before the score is taken.
+
+    Equal to sacreBLEU's corpus score with `effective_order` and, smoothed, `add-k` with k = 1 (divided by 100). Without
+    smoothing it is also sacreBLEU's default score wherever every order has a match.
+
+    Args:
+        hypotheses: n texts; cases that cannot be measured are left out.
+        references: n texts, or sequences of several each.
+        max_ngram: the longest n-gram, at least 1.
+        smoothing: as in `bleu`, on the sums.
+        tokenizer: `words`, `13a`, `whitespace` or `char`.
+        fold_yo: read «ё» as «е».
+
+    Returns:
+        The value from 0 to 1 (NaN where no case could be measured) and the signature that makes it reproducible.
+
+    Raises:
+        ValueError: different lengths, an unknown tokenizer, max_ngram below 1.
+        TypeError: something that is no text.
+
+    Reference:
+        Papineni et al. 2002; Post, A Call for Clarity in Reporting BLEU Scores, WMT 2018.
+    """
+    counts = bleu_counts(hypotheses, references, max_ngram=max_ngram, tokenizer=tokenizer, fold_yo=fold_yo)
+    value = float(score_bleu(counts.sum(axis=0, keepdims=True), smoothing=smoothing)[0])
+    parameters = {"max_ngram": max_ngram, "smoothing": smoothing, "tokenizer": tokenizer, "fold_yo": fold_yo}
+    return value, write_signature("corpus_bleu", parameters)
+
+
+def bleu_counts(
+    hypotheses: Sequence[Text],
+    references: References,
+    *,
+    max_ngram: int = 4,
+    tokenizer: str = "words",
+    fold_yo: bool = False,
+) -> IntArray:
+    """The counts that BLEU is made of. They add up: a bootstrap of corpus BLEU resamples their rows.
+
+    Args:
+        hypotheses: n texts.
+        references: n texts, or sequences of several each.
+        max_ngram: N, the longest n-gram, at least 1.
+        tokenizer: `words`, `13a`, `whitespace` or `char`.
+        fold_yo: read «ё» as «е».
+
+    Returns:
+        (n, 2 + 2 N): tokens of the hypothesis and of its nearest reference, N counts of n-grams found, N counts of
+        n-grams there are. All 0 for a case that cannot be measured.
+
+    Raises:
+        ValueError: different lengths, an unknown tokenizer, max_ngram below 1.
+        TypeError: something that is no text.
+    """
+    check_at_least("max_ngram", max_ngram, 1)
+    tokenize = get_tokenizer(tokenizer)
+    cases = read_cases(hypotheses, references, fold_yo=fold_yo, several=True)
+    counts = np.zeros((cases.n, 2 + 2 * max_ngram), dtype=np.int64)
+    for block in cases.blocks():
+        counts[block.index] = _count(block, max_ngram, tokenize)
+    return counts
+
+
+def score_bleu(counts: IntArray, *, smoothing: bool = True) -> FloatArray:
+    """BLEU of counts as `bleu_counts` gives them, or of sums of them: a corpus, or a resample of one.
+
+    Args:
+        counts: (m, 2 + 2 N).
+        smoothing: as in `bleu`.
+
+    Returns:
+        m scores from 0 to 1; NaN where the counts have no reference.
+    """
+    orders = (counts.shape[1] - 2) // 2
+    length, reference_length = counts[:, 0], counts[:, 1]
+    found, totals = counts[:, 2 : 2 + orders].astype(float), counts[:, 2 + orders :].astype(float)
+    if smoothing:
+        found[:, 1:] += 1
+        totals[:, 1:] += 1
+    effective, matched = totals > 0, found > 0
+    logs = np.log(np.divide(found, totals, out=np.ones_like(found), where=effective & matched))
+    mean_log = logs.sum(axis=1) / np.maximum(effective.sum(axis=1), 1)
+    brevity = np.minimum(0, (length - reference_length) / np.maximum(length, 1))
+    defeated = ~matched[:, 0] | (effective & ~matched).any(axis=1)
+    scores = np.where(defeated, 0.0, np.exp(mean_log + brevity))
+    return np.where(reference_length > 0, scores, np.nan)
+
+
+def _count(cases: Cases, max_ngram: int, tokenize: Tokenizer) -> IntArray:
+    m = len(cases.hypotheses)
+    texts = encode_tokens(tokenize(cases.hypotheses + cases.references))
+    lengths = texts.lengths[:m]
+    nearest = _nearest_length(lengths, texts.lengths[m:], cases.owner)
+    shared = shared_ngrams(texts, cases.owner, order=max_ngram)
+    totals = np.maximum(lengths[:, None] - np.arange(max_ngram), 0)
+    counts = np.column_stack([lengths, nearest, shared, totals])
+    return np.where(nearest[:, None] > 0, counts, 0)
+
+
+def _nearest_length(lengths: IntArray, reference_lengths: IntArray, owner: IntArray) -> IntArray:
+    """The length of the reference nearest in length, the shorter of two; 0 only where no reference has a token."""
+    distance = np.abs(reference_lengths - lengths[owner])
+    order = np.lexsort((reference_lengths, distance, reference_lengths == 0, owner))
+    return reference_lengths[order[np.searchsorted(owner, np.arange(len(lengths)))]]

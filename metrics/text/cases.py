@@ -1,0 +1,154 @@
+"""What every text metric reads first: hypotheses and references, checked, normalised, and cut into blocks."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from metrics.text.tokenizers import normalise
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+Text = str | None
+References = Sequence[Text | Sequence[Text]]
+
+# Characters worked on at once: a block's arrays stay in the processor's cache, and memory does not grow with the batch.
+# Where characters are the tokens, arrays are longer and blocks shorter.
+WORD_BLOCK, CHARACTER_BLOCK = 65_536, 32_768
+
+
+@dataclass(frozen=True)
+class Cases:
+    """The cases that can be measured: with a hypothesis, maybe empty, and at least one reference that is not empty."""
+
+    n: int  # cases asked for
+    index: IntArray  # (m,) which of them these are, ascending
+    hypotheses: list[str]  # m texts
+    references: list[str]  # m texts or more, in order of case
+    owner: IntArray  # for each reference the position in `hypotheses` of the one it belongs to
+
+    def blocks(self, characters: int = WORD_BLOCK) -> Iterator["Cases"]:
+        """The same cases in order, in parts of about so many characters; a longer case ends its part."""
+        sizes = np.fromiter(map(len, self.hypotheses), np.int64, len(self.hypotheses))
+        np.add.at(sizes, self.owner, np.fromiter(map(len, self.references), np.int64, len(self.references)))
+        block = (np.cumsum(sizes) - sizes) // characters
+        _, starts = np.unique(block, return_index=True)
+        for start, stop in pairwise([*starts.tolist(), len(block)]):
+            yield self._part(start, stop)
+
+    def _part(self, start: int, stop: int) -> "Cases":
+        first, last = np.searchsorted(self.owner, (start, stop))
+        index, owner = self.index[start:stop], self.owner[first:last] - start
+        return Cases(self.n, index, self.hypotheses[start:stop], self.references[first:last], owner)
+
+    def paired(self) -> list[str]:
+        """A hypothesis for each reference."""
+        if len(self.references) == len(self.hypotheses):
+            return self.hypotheses
+        return [self.hypotheses[position] for position in self.owner]
+
+    def best(self, values: FloatArray) -> IntArray:
+        """For each hypothesis the position of the reference with the highest value; the first of equals, NaN last."""
+        if len(self.references) == len(self.hypotheses):
+            return np.arange(len(values))
+        order = np.lexsort((-np.nan_to_num(values, nan=-1.0), self.owner))
+        return order[np.searchsorted(self.owner, np.arange(len(self.hypotheses)))]
+
+    def spread(self, values: FloatArray) -> FloatArray:
+        """One value for each case asked for: NaN where a case could not be measured."""
+        column = np.full(self.n, np.nan)
+        column[self.index] = values
+        return column
+
+
+def read_cases(
+    hypotheses: Sequence[Text],
+    references: References,
+    *,
+    fold_yo: bool,
+    several: bool = False,
+) -> Cases:
+    """Check and normalise what a metric was given.
+
+    Args:
+        hypotheses: n texts, None where there is none.
+        references: n texts or, if `several`, sequences of texts; None and empty ones count as missing.
+        fold_yo: read «ё» as «е».
+        several: whether the metric is defined for several references of one case.
+
+    Returns:
+        The cases that can be measured.
+
+    Raises:
+        ValueError: the two differ in length.
+        TypeError: a text instead of a sequence of texts; an element that is neither a text nor None; several references
+            for a metric that takes one.
+    """
+    given, expected = _column(hypotheses, "hypotheses"), _column(references, "references")
+    if len(given) != len(expected):
+        raise ValueError(
+            f"{len(given)} hypotheses but {len(expected)} references: each hypothesis needs one entry in references"
+        )
+    _check_texts(given, "hypotheses")
+    choices = _choices(expected, several=several)
+    index = [case for case, hypothesis in enumerate(given) if hypothesis is not None and choices[case]]
+    return Cases(
+        n=len(given),
+        index=np.array(index, dtype=np.int64),
+        hypotheses=normalise([given[case] for case in index], fold_yo=fold_yo),
+        references=normalise([text for case in index for text in choices[case]], fold_yo=fold_yo),
+        owner=np.repeat(np.arange(len(index)), [len(choices[case]) for case in index]),
+    )
+
+
+def share(
+    part: FloatArray | IntArray, whole: FloatArray | IntArray, *, where: NDArray[np.bool_], otherwise: float = np.nan
+) -> FloatArray:
+    """part / whole element by element, and `otherwise` where it is not defined."""
+    return np.divide(part, whole, out=np.full(np.shape(part), otherwise, dtype=np.float64), where=where)
+
+
+def _column(values: Sequence[Any], name: str) -> list[Any]:
+    if isinstance(values, str | bytes) or not hasattr(values, "__iter__"):
+        raise TypeError(
+            f"{name} must be a sequence of texts, one a case, not {_shown(values)}; give [text] for a single case"
+        )
+    return list(values)
+
+
+def _check_texts(texts: list[Any], where: str) -> None:
+    if {str, type(None)}.issuperset(map(type, texts)):
+        return
+    for position, text in enumerate(texts):
+        if text is not None and not isinstance(text, str):
+            raise _no_text(text, f"{where}[{position}]")
+
+
+def _choices(references: list[Any], *, several: bool) -> list[Sequence[str]]:
+    """The references of each case that are there: none, one or more."""
+    if {str, type(None)}.issuperset(map(type, references)):
+        return [(text,) if text else () for text in references]
+    return [_present(entry, position, several=several) for position, entry in enumerate(references)]
+
+
+def _present(entry: Any, position: int, *, several: bool) -> Sequence[str]:
+    if entry is None or isinstance(entry, str):
+        return (entry,) if entry else ()
+    if not isinstance(entry, list | tuple | np.ndarray):
+        raise _no_text(entry, f"references[{position}]")
+    if not several:
+        raise TypeError(f"references[{position}] is {_shown(entry)}: this metric is defined for one reference a case")
+    _check_texts(list(entry), f"references[{position}]")
+    return [text for text in entry if text]
+
+
+def _no_text(value: object, place: str) -> TypeError:
+    return TypeError(f"{place} is {_shown(value)}, not a text; a missing text is None")
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return f"{text if len(text) <= 60 else text[:57] + '...'} ({type(value).__name__})"

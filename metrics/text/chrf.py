@@ -1,0 +1,84 @@
+"""chrF: shared runs of characters, which a wrong word ending or a typo costs little."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from metrics.checks import check_at_least
+from metrics.text.cases import CHARACTER_BLOCK, Cases, FloatArray, IntArray, References, Text, read_cases, share
+from metrics.text.ngrams import Encoded, encode_characters, encode_tokens, shared_ngrams
+from metrics.text.tokenizers import chrf_words
+
+
+def chrf(
+    hypotheses: Sequence[Text],
+    references: References,
+    *,
+    char_order: int = 6,
+    word_order: int = 0,
+    beta: float = 2.0,
+    whitespace: bool = False,
+    fold_yo: bool = False,
+) -> FloatArray:
+    """chrF: the F score of the mean precision and the mean recall over character n-grams of all orders.
+
+    Equal to sacreBLEU's sentence score (divided by 100), except where that says 0 for a reference without a character.
+    Upper and lower case differ, punctuation counts. With `word_order=2` it is chrF++.
+
+    Args:
+        hypotheses: n texts.
+        references: n texts, or sequences of several each: the best one counts.
+        char_order: the longest character n-gram, at least 1.
+        word_order: the longest word n-gram, 0 for none.
+        beta: how many times recall counts as much as precision, 0 or more.
+        whitespace: count white space as characters.
+        fold_yo: read «ё» as «е».
+
+    Returns:
+        n values from 0 to 1, higher is better; NaN where undefined, also where the reference is white space only (and
+        that is not counted).
+
+    Raises:
+        ValueError: different lengths, char_order below 1, word_order or beta below 0.
+        TypeError: something that is no text.
+
+    Reference:
+        Popović, chrF: character n-gram F-score for automatic MT evaluation, WMT 2015; chrF++: words helping character
+        n-grams, WMT 2017.
+    """
+    check_at_least("char_order", char_order, 1)
+    check_at_least("word_order", word_order, 0)
+    check_at_least("beta", beta, 0)
+    cases = read_cases(hypotheses, references, fold_yo=fold_yo, several=True)
+    scores = np.full(cases.n, np.nan)
+    for block in cases.blocks(CHARACTER_BLOCK):
+        values = _scores(block, char_order, word_order, beta, whitespace)
+        scores[block.index] = values[block.best(values)]
+    return scores
+
+
+def _scores(cases: Cases, char_order: int, word_order: int, beta: float, whitespace: bool) -> FloatArray:
+    """One value for each reference."""
+    texts = cases.paired() + cases.references
+    words = [text.split() for text in texts]
+    characters = encode_characters(texts if whitespace else ["".join(parts) for parts in words])
+    counts = _count(characters, char_order)
+    if word_order:
+        of_words = _count(encode_tokens(chrf_words(words)), word_order)
+        counts = tuple(np.hstack(pair) for pair in zip(counts, of_words, strict=True))
+    shared, there, wanted = counts
+    both = (there > 0) & (wanted > 0)
+    orders = np.maximum(both.sum(axis=1), 1)
+    precision = share(shared, there, where=both, otherwise=0).sum(axis=1) / orders
+    recall = share(shared, wanted, where=both, otherwise=0).sum(axis=1) / orders
+    weighted = beta**2 * precision + recall
+    score = share((1 + beta**2) * precision * recall, weighted, where=weighted > 0, otherwise=0)
+    return np.where(wanted[:, 0] > 0, score, np.nan)
+
+
+def _count(texts: Encoded, order: int) -> tuple[IntArray, ...]:
+    """(pairs, order) each: n-grams shared, of the hypothesis, of the reference, for texts h1 h2 … r1 r2 …"""
+    pairs = len(texts.lengths) // 2
+    shared = shared_ngrams(texts, np.arange(pairs), order=order)
+    totals = texts.lengths[:, None] - np.arange(order)  # below 1 where a text is too short
+    return shared, totals[:pairs], totals[pairs:]

@@ -1,0 +1,131 @@
+"""Versions of case sets: freezing a source's questions with their labels, what changed between two, splits in time."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from db import case_sets
+from db.case_sets import CaseSet
+from db.errors import InputError
+from db.sources import read_questions, snapshot
+from tasks.cases import pseudonyms
+from tasks.cases.labels import Row
+from tasks.cases.sampling import sampled, topic_and_score
+from tasks.config.connections import database, source
+
+Document = dict[str, Any]
+
+
+def freeze(
+    name: str,
+    source_name: str,
+    *,
+    limit: int | None = None,
+    seed: int = 0,
+    since: datetime | None = None,
+    until: datetime | None = None,
+) -> Document:
+    """Keeps questions of a source with their labels as they are now; a production log is copied too.
+
+    Args:
+        name: of the set.
+        source_name: where its questions are from.
+        limit: at most so many, in a seeded sample in which every topic keeps its share.
+        seed: of the sample.
+        since: only questions asked then or later.
+        until: only questions asked before.
+
+    Raises:
+        InputError: no such source, no question left, or the name stands for another content.
+    """
+    where = source(source_name)
+    with snapshot(where) as connection:
+        rows = read_questions(connection, where)
+    rows = [row for row in rows if _within(row["created_at"], since, until)]
+    kept = sampled(list(map(topic_and_score, rows)), limit, seed)
+    rule: Document = {"since": since and since.isoformat(), "until": until and until.isoformat(), "limit": limit}
+    rule = {key: value for key, value in rule.items() if value is not None} | ({"seed": seed} if limit else {})
+    return _document(case_sets.keep(database(), name, where.name, [rows[number] for number in kept], rule))
+
+
+def split(name: str, at: datetime, into: tuple[str, str]) -> Document:
+    """Two sets of one: what was asked before a moment, and the rest; questions without a time are in neither.
+
+    Both are frozen, or none.
+
+    Raises:
+        InputError: no such set, a half would be empty, or its name stands for another content.
+    """
+    engine = database()
+    whole, rows = case_sets.find(engine, name), case_sets.read(engine, name)
+    timed = [row for row in rows if row["created_at"] is not None]
+    halves = [row for row in timed if not _within(row["created_at"], at, None)], _since(timed, at)
+    for half, what in zip(halves, ("before", "since"), strict=True):
+        if not half:
+            raise InputError(f"case set {name!r}: no question was asked {what} {at.isoformat()}; choose another --at")
+    if into[0] == into[1]:
+        raise InputError(f"--into {into[0]} {into[1]}: the two halves need two names")
+    rules = ({"of": name, "until": at.isoformat()}, {"of": name, "since": at.isoformat()})
+    made = case_sets.keep_all(engine, whole.source, list(zip(into, halves, rules, strict=True)))
+    return {"of": name, "without_time": len(rows) - len(timed), "sets": [_document(one) for one in made]}
+
+
+def difference(a: str, b: str) -> Document:
+    """What changed from one set to another; see `db.case_sets.difference`.
+
+    Raises:
+        InputError: one of them is not there.
+    """
+    engine = database()
+    sets = {"a": case_sets.find(engine, a), "b": case_sets.find(engine, b)}
+    changed = case_sets.difference(case_sets.read(engine, a), case_sets.read(engine, b))
+    return {**{key: _document(found) for key, found in sets.items()}, **pseudonyms.document(changed, sets["b"].source)}
+
+
+def listing() -> list[Document]:
+    """All sets, newest first."""
+    return [dict(row) | {"frozen_at": row["frozen_at"].isoformat()} for row in case_sets.listing(database())]
+
+
+def frozen(name: str, source_name: str) -> CaseSet:
+    """The set that an evaluation of that source names.
+
+    Raises:
+        InputError: there is none, or it is of another source, whose ids mean nothing here.
+    """
+    found = case_sets.find(database(), name)
+    if found.source != source_name:
+        raise InputError(
+            f"case set {name!r} was frozen from source {found.source!r}, not {source_name!r}; "
+            f"evaluate it there: --source {found.source} --cases {name}"
+        )
+    return found
+
+
+def frozen_questions(name: str, source_name: str) -> list[Row]:
+    """The questions of the set with their labels; errors as `frozen`."""
+    return case_sets.read(database(), frozen(name, source_name).name)
+
+
+def _document(kept: CaseSet) -> Document:
+    return {
+        "name": kept.name,
+        "sha256": kept.sha256,
+        "source": kept.source,
+        "n_cases": kept.n_cases,
+        "rule": kept.rule,
+    }
+
+
+def _since(rows: Sequence[Row], at: datetime) -> list[Row]:
+    return [row for row in rows if _within(row["created_at"], at, None)]
+
+
+def _within(moment: datetime | None, since: datetime | None, until: datetime | None) -> bool:
+    """Whether a moment is in a stretch of time; one without a zone is in UTC; an unknown one is in no stretch."""
+    if since is None and until is None:
+        return True
+    if moment is None:
+        return False
+    known = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return (since is None or known >= since) and (until is None or known < until)

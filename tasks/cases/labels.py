@@ -1,0 +1,239 @@
+"""What is relevant for a question, from its annotation or else from the log; and which questions are evaluated."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from db.errors import InputError
+from db.sources import Corpus
+from db.urls import canonical_url
+from tasks.cases.table import table, with_columns
+
+Row = dict[str, Any]
+Labels = dict[str, float]
+Unit = Literal["chunk", "page"]
+Note = dict[str, Any]
+GOOD, BAD = 5, 1
+AT_ONCE = 5_000
+"""Cases made from rows at a time: as Python objects they take several times the memory of a table."""
+
+
+def annotated_cases(source: str, questions: Sequence[Row], corpus: Corpus, unit: Unit) -> tuple[pa.Table, list[Note]]:
+    """Tier 1's cases: labels from annotations; where there is none, the page that the bot showed.
+
+    Args:
+        source: its name, for the case ids.
+        questions: rows of `question_answer` with their annotation, if they have one.
+        corpus: the chunks, to tell labels that name nothing.
+        unit: `chunk` or `page`.
+
+    Returns:
+        The table of cases, and a note for every fallback used and every label left out.
+    """
+    pages = pages_of(corpus)
+    labels = [_labels(question, unit, pages) for question in questions]
+    fallbacks = sum(
+        bool(of) and not _annotated(question, unit, pages) for of, question in zip(labels, questions, strict=True)
+    )
+    notes: list[Note] = [{"note": "page from the log", "n": fallbacks}] if fallbacks else []
+    cases, stale = _cases(source, questions, labels, unit, pages)
+    return cases, notes + stale
+
+
+def merged(questions: Sequence[Row]) -> list[list[Row]]:
+    """Duplicate questions together: those that differ in case and white space only, in order of first appearance."""
+    groups: dict[str, list[Row]] = {}
+    for question in questions:
+        groups.setdefault(" ".join(question["question"].casefold().split()), []).append(question)
+    return list(groups.values())
+
+
+def logged_cases(source: str, groups: Sequence[list[Row]], corpus: Corpus) -> tuple[pa.Table, list[Note]]:
+    """The real users' cases: the page that the bot showed is the label, duplicate questions are one case.
+
+    Args:
+        source: its name, for the case ids.
+        groups: duplicate questions together, as `merged` returns them; the pages of all count.
+        corpus: the chunks, to tell labels that name nothing.
+
+    Returns:
+        The table of cases with their stratum, and notes.
+    """
+    firsts = [rows[0] for rows in groups]
+    cases, notes = _cases(source, firsts, [_shown_page(rows) for rows in groups], "page", pages_of(corpus))
+    if (repeated := sum(map(len, groups)) - len(groups)) > 0:
+        notes.append({"note": "duplicates merged", "n": repeated})
+    return with_columns(cases, stratum=[stratum(row["score"] for row in rows) for rows in groups]), notes
+
+
+def topics(questions: Sequence[Row]) -> tuple[list[str | None], list[Note]]:
+    """The cluster of every question: its annotated topic; where it has no annotation, the page that the bot showed."""
+    named = [question.get("cluster") for question in questions]
+    shown = [
+        name if name is not None or row.get("origin") else next(iter(_shown_page([row])), None)
+        for name, row in zip(named, questions, strict=True)
+    ]
+    fallbacks = named.count(None) - shown.count(None)
+    return shown, [{"note": "topic from the log", "n": fallbacks}] if fallbacks else []
+
+
+def stratum(scores: Iterable[int | None]) -> str:
+    """What users said of the answer: `confirmed` (5 only), `contradicted` (1 only), else `agreement`.
+
+    Scores 2 to 4 say nothing clear and count as none; 5 and 1 for the same question contradict each other.
+    """
+    said = {score for score in scores if score in (GOOD, BAD)}
+    return "agreement" if len(said) != 1 else "confirmed" if said == {GOOD} else "contradicted"
+
+
+def pages_of(corpus: Corpus) -> dict[str, str | None]:
+    """The page of every chunk."""
+    return dict(zip(corpus.ids, map(canonical_url, corpus.urls), strict=True))
+
+
+def default_unit(questions: Sequence[Row]) -> Unit:
+    """`chunk` where chunks are labelled, else `page`."""
+    return "chunk" if any(question.get("relevant_chunk_ids") for question in questions) else "page"
+
+
+def _cases(
+    source: str, questions: Sequence[Row], labels: Sequence[Labels], unit: Unit, pages: dict[str, str | None]
+) -> tuple[pa.Table, list[Note]]:
+    there = set(pages) if unit == "chunk" else set(pages.values())
+
+    def some(rows: slice) -> pa.Table:
+        known = [{name: grade for name, grade in of.items() if name in there} for of in labels[rows]]
+        return _labelled(source, questions[rows], labels[rows], known, unit, pages)
+
+    starts = range(0, max(len(questions), 1), AT_ONCE)
+    cases = pa.concat_tables([some(slice(start, start + AT_ONCE)) for start in starts])
+    if pc.all(pc.equal(pc.list_flatten(cases["grades"]), 1.0), min_count=0).as_py():
+        cases = with_columns(cases, grades=[None] * len(cases))
+    stale = sum(map(len, labels)) - len(pc.list_flatten(cases["relevant"]))
+    return cases, [{"note": "stale labels", "n": stale}] if stale else []
+
+
+def _labelled(
+    source: str,
+    questions: Sequence[Row],
+    labels: Sequence[Labels],
+    kept: Sequence[Labels],
+    unit: Unit,
+    pages: dict[str, str | None],
+) -> pa.Table:
+    """Cases with all of their labels and those kept, which the corpus has."""
+    states = [_state(*of, unit) for of in zip(labels, kept, questions, strict=True)]
+    ids = [question["question_id"] for question in questions]
+    return table(
+        case_id=[f"{source}:{question_id}" for question_id in ids],
+        question_id=ids,
+        question=[question["question"] for question in questions],
+        status=[status for status, _ in states],
+        reason=[reason for _, reason in states],
+        group=[_group(question, known, unit, pages) for question, known in zip(questions, kept, strict=True)],
+        topic=[question.get("cluster") for question in questions],
+        page=[_page(known, unit, pages) for known in kept],
+        labelled=[[f"{name}={grade:g}" for name, grade in of.items()] for of in labels],
+        relevant=[list(known) for known in kept],
+        grades=[list(known.values()) for known in kept],
+    )
+
+
+def _shown_page(rows: Iterable[Row]) -> Labels:
+    """The pages that the bot showed for a question, or for its duplicates."""
+    shown = (canonical_url(row["confluence_url"]) for row in rows)
+    return {page: 1.0 for page in shown if page is not None}
+
+
+def _labels(question: Row, unit: Unit, pages: dict[str, str | None]) -> Labels:
+    """Id -> grade of what is relevant, of the unit: as annotated, else for pages the one that the bot showed."""
+    annotated = _annotated(question, unit, pages)
+    return annotated if annotated or unit == "chunk" or question.get("origin") else _shown_page([question])
+
+
+def _annotated(question: Row, unit: Unit, pages: dict[str, str | None]) -> Labels:
+    """Id -> grade, above 0, of what the annotation names as relevant; of the unit."""
+    chunks = graded(question, "relevant_chunk_ids")
+    if unit == "chunk":
+        return {chunk: grade for chunk, grade in chunks.items() if grade > 0}
+    named = [(canonical_url(url), grade) for url, grade in graded(question, "relevant_urls").items()]
+    named += [(pages.get(chunk, chunk), grade) for chunk, grade in chunks.items()]  # one that is gone stays, as stale
+    labels: Labels = {}
+    for page, grade in named:  # a page is as relevant as its most relevant chunk
+        if page is not None and grade > 0:
+            labels[page] = max(grade, labels.get(page, 0))
+    return labels
+
+
+def graded(question: Mapping[str, Any], column: str) -> Labels:
+    """The labels in a column of an annotation: a list of ids has grade 1 each, an object gives the grade of each.
+
+    Raises:
+        InputError: the column holds something else.
+    """
+    labels = question.get(column) or []
+    try:
+        if isinstance(labels, dict):
+            return {name: float(grade) for name, grade in labels.items()}
+        if isinstance(labels, list):
+            return {str(name): 1.0 for name in labels}
+    except (TypeError, ValueError):
+        pass
+    raise InputError(
+        f"annotation.{column} of question {question['question_id']}: expected a list of ids, or an object of id and "
+        f"grade, not {labels!r}"
+    )
+
+
+def _state(labels: Labels, known: Labels, question: Row, unit: Unit) -> tuple[str, str | None]:
+    if known:
+        return "ok", None
+    if labels:
+        return "stale_label", f"the {unit} that is labelled relevant is not in the corpus: {', '.join(labels)}"
+    said = ": it is annotated that the corpus has no answer" if question.get("answerable") is False else ""
+    return "unlabelled", f"no {unit} is labelled relevant{said}"
+
+
+def _group(question: Row, known: Labels, unit: Unit, pages: dict[str, str | None]) -> str | None:
+    """Questions of one user, or about one page, are not independent."""
+    if question["user_id"] is not None:
+        return f"user {question['user_id']}"
+    return _page(known, unit, pages)
+
+
+def _page(known: Labels, unit: Unit, pages: dict[str, str | None]) -> str | None:
+    """The page of the first that is relevant."""
+    name = next(iter(known), None)
+    return pages.get(name) if name is not None and unit == "chunk" else name
+
+
+def reference_of(question: Row) -> str | None:
+    """The ground-truth answer: the annotation's, else what the bot said and a user rated good."""
+    if question.get("origin"):
+        return question.get("ground_truth_answer") or None
+    return (question["answer"] or None) if question["score"] == GOOD else None
+
+
+def answerable(question: Row) -> bool | None:
+    """Whether the corpus has the answer: as annotated, else known only where there is a reference."""
+    said: bool | None = question.get("answerable")
+    return said if said is not None else (True if reference_of(question) else None)
+
+
+def shown_rightly(question: Row) -> bool | None:
+    """Whether the answer should have been shown: as annotated, else by the user's score."""
+    if question.get("origin"):
+        said: bool | None = question.get("ground_truth_show")
+        return said
+    return {GOOD: True, BAD: False}.get(question["score"] or 0)
+
+
+def ideal_context(question: Row, corpus: Corpus, pages: dict[str, str | None]) -> list[str]:
+    """Ids of the chunks that answer the question: those labelled, or where only pages are, all of theirs in order."""
+    chunks = [chunk for chunk in _labels(question, "chunk", pages) if chunk in pages]
+    if chunks:
+        return chunks
+    wanted = _labels(question, "page", pages)
+    return [chunk for chunk in corpus.ids if pages[chunk] in wanted]

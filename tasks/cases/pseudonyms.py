@@ -1,0 +1,152 @@
+"""What people are shown of other people's texts: with pseudonyms in the place of personal data, or as they are.
+
+One setting decides, YARUS_MASK_SHOWN; without it pseudonyms stand where the source is `production`. Results, our tables
+and everything that is computed from them keep the texts as they are, so that figures are the same; what goes into a
+page, a terminal, a document for programs, an export, an artifact or a message goes through here first.
+"""
+
+import hashlib
+import hmac
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import lru_cache, partial
+from typing import Any
+
+import pyarrow as pa
+
+from db.sources import PRODUCTION
+from tasks.cases.table import FREE_TEXTS
+from tasks.config.settings import settings
+from tasks.personal_data.masking import LABELS, find, mask, own_key
+
+Ways = Mapping[str, Callable[[str], str]]
+TEXTS = (*FREE_TEXTS, "error", "label", "words", "examples", "examples_unserved", "ground_truth_answer")
+"""Columns of cases and parts of documents that hold texts of people and models, at any depth."""
+KEPT = 50_000
+"""Texts whose masked form is remembered: the tiers of a report have the same questions, contexts the same chunks."""
+PSEUDONYM = re.compile(
+    rf"(\[(?:{'|'.join(word for words in LABELS.values() for word in words.values())}) [0-9a-f]{{6}}\])"
+)
+DIALOG = re.compile(r"(.+)(@\d{4}-\d\d-\d\dT[\d:]+)", re.DOTALL)
+"""Of one user, by the time of its first question, as tasks/cases/dialogs.py names it."""
+USER = "user "
+NOTE = {
+    "ru": "Вместо телефонов, почты, имён, номеров документов и пользователей стоят псевдонимы "
+    "(YARUS_MASK_SHOWN=false показывает всё как есть).",
+    "en": "Pseudonyms stand in the place of phones, e-mails, names, and numbers of papers and users "
+    "(YARUS_MASK_SHOWN=false shows everything as it is).",
+}
+
+
+def has_pseudonyms(source: str, *, unset: bool = False) -> bool:
+    """Whether texts of that source are shown with pseudonyms.
+
+    Args:
+        source: its name.
+        unset: what holds for other sources than production where YARUS_MASK_SHOWN is not set.
+    """
+    chosen = settings().mask_shown
+    return (unset or source == PRODUCTION) if chosen is None else chosen
+
+
+def ways(source: str) -> Ways:
+    """Name of a column, or of a part of a document -> what is shown for a text of it; nothing: all as it is."""
+    if not has_pseudonyms(source):
+        return {}
+    key = own_key()
+    text = partial(_masked, key=key, language=settings().language)
+    return dict.fromkeys(TEXTS, text) | {"group": partial(_group, key=key), "dialog": partial(_dialog, key=key)}
+
+
+def cases(table: pa.Table, source: str) -> pa.Table:
+    """The cases as people may see them; ids, addresses and numbers are the same, and so are the types."""
+    for name, show in ways(source).items():
+        if name in table.column_names:
+            place = table.column_names.index(name)
+            table = table.set_column(place, table.schema.field(name), _column(table[name], show))
+    return table
+
+
+def document(found: Any, source: str, *, name: str = "") -> Any:
+    """A document as people may see it: its parts that are named like a text are one, with all that is below them.
+
+    Args:
+        found: lists and mappings of anything.
+        source: whose it is.
+        name: of the part that it is itself.
+    """
+    by_name = ways(source)
+    return _part(found, by_name, by_name.get(name)) if by_name else found
+
+
+def text(said: str, source: str) -> str:
+    """One text or message as people may see it."""
+    return ways(source).get("error", str)(said)
+
+
+def cut(said: str, most: int) -> str:
+    """The beginning of a text, of at most so many characters, that tears no personal data: half of it is not found."""
+    if len(said) <= most:
+        return said
+    return said[: min([most, *(found.start for found in find(said) if found.start < most < found.end)])]
+
+
+def without_personal_data(said: str) -> str:
+    """The text with nothing in the place of personal data."""
+    for found in reversed(find(said)):
+        said = f"{said[: found.start]} {said[found.end :]}"
+    return said
+
+
+@contextmanager
+def errors(source: str) -> Iterator[None]:
+    """Errors that leave the block go to logs, Prefect and people: a server may have repeated a question in them."""
+    try:
+        yield
+    except Exception as problem:
+        told: BaseException | None = problem
+        while told is not None:  # a traceback shows what it came from too
+            told.args = tuple(document(list(told.args), source, name="error"))
+            told = told.__cause__ or told.__context__
+        raise
+
+
+def _column(values: pa.ChunkedArray, show: Callable[[str], str]) -> pa.ChunkedArray:
+    parts = [pa.array(_part(chunk.to_pylist(), {}, show), type=values.type) for chunk in values.chunks]
+    return pa.chunked_array(parts, type=values.type)
+
+
+def _part(value: Any, by_name: Ways, show: Callable[[str], str] | None) -> Any:
+    if isinstance(value, str):
+        return show(value) if show else value
+    if isinstance(value, dict):
+        return {name: _part(part, by_name, by_name.get(name, show)) for name, part in value.items()}
+    return [_part(part, by_name, show) for part in value] if isinstance(value, list | tuple) else value
+
+
+def _masked(said: str, key: bytes, language: str) -> str:
+    """Paragraph by paragraph, for a context is made of the same chunks many times."""
+    return "\n\n".join(_paragraph(part, key, language) for part in said.split("\n\n"))
+
+
+@lru_cache(KEPT)
+def _paragraph(said: str, key: bytes, language: str) -> str:
+    """What is a pseudonym already stays: models are sent them, and repeat them."""
+    parts = PSEUDONYM.split(said)
+    return "".join(part if number % 2 else mask(part, key, language) for number, part in enumerate(parts))
+
+
+def _group(name: str, key: bytes) -> str:
+    """A user; a page or a topic is nobody."""
+    return USER + _code(name.removeprefix(USER), key) if name.startswith(USER) else name
+
+
+def _dialog(name: str, key: bytes) -> str:
+    of_user = DIALOG.fullmatch(name)
+    return _code(of_user[1], key) + of_user[2] if of_user else _code(name, key)
+
+
+def _code(name: str, key: bytes) -> str:
+    """Long enough that users stay as many as they are."""
+    return hmac.new(key, f"user|{name}".encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()[:12]

@@ -1,0 +1,175 @@
+"""The table of cases: one row a question, which every step of a tier adds columns to. Its columns are declared here."""
+
+from typing import Any, Literal, NamedTuple
+
+import pyarrow as pa
+
+from metrics.metric import RUBRIC
+from metrics.table import METRICS
+from tasks.config.utf8 import encodable
+
+Status = Literal[
+    "ok",
+    "sut_error",
+    "sut_refusal",
+    "judge_error",
+    "parse_error",
+    "unlabelled",
+    "stale_label",
+    "not_applicable",
+    "skipped_budget",
+]
+CANNOT_BE_MEASURED = ("unlabelled", "stale_label", "not_applicable")
+"""Statuses of cases that no evaluation could have scored: they are left out of the coverage."""
+
+SEVERITY: tuple[Status, ...] = (
+    "unlabelled",
+    "stale_label",
+    "not_applicable",
+    "sut_error",
+    "judge_error",
+    "parse_error",
+    "skipped_budget",
+    "sut_refusal",
+    "ok",
+)
+"""Worst first: a case has the worst of its statuses; what could never be measured is worse than what failed."""
+
+MEASURED = ("ok", "sut_refusal")
+STRATA = ("confirmed", "agreement", "contradicted")
+"""Of the real users' cases, by what users said of the answer."""
+
+TEXTS = pa.list_(pa.string())
+
+FREE_TEXTS: tuple[str, ...] = ("question", "asked", "reason", "reference", "context", "answer", "answers", "judge_raw")
+FREE_TEXTS += ("judge_reasons", "topic", "path", "text")
+"""Columns in which anybody may have written anything, a phone number for example; `group` and `dialog` name users."""
+
+LONG = ("context", "text", "judge_reasons", "logprobs", "answers")
+"""Columns of long texts that no metric is computed from."""
+
+
+class Column(NamedTuple):
+    """A column of the table of cases."""
+
+    type: pa.DataType
+    meaning: str
+
+
+COLUMNS: dict[str, Column] = {
+    "case_id": Column(pa.string(), "the source and the row's own id; relabelling keeps it"),
+    "question_id": Column(pa.string(), "id in question_answer"),
+    "question": Column(pa.string(), "as the user wrote it"),
+    "asked": Column(pa.string(), "what the system was asked instead, where the evaluation changes the question"),
+    "status": Column(pa.string(), "ok, or why the case could not be measured"),
+    "reason": Column(pa.string(), "the status in words; NULL when ok"),
+    "group": Column(pa.string(), "cases of one group are not independent: the page, user or dialog they share"),
+    "labelled": Column(TEXTS, "every label, id=grade, whether its chunk or page is in the corpus or not"),
+    "relevant": Column(TEXTS, "ids labelled relevant, of the evaluation's unit"),
+    "grades": Column(pa.list_(pa.float64()), "grade of each, NULL where the labels have none"),
+    "retrieved": Column(TEXTS, "ranking: ids of the evaluation's unit, best first; NULL when the retriever failed"),
+    "distances": Column(pa.list_(pa.float64()), "distance of each, smaller is nearer"),
+    "reference": Column(pa.string(), "ground-truth answer"),
+    "answerable": Column(pa.bool_(), "whether the corpus has the answer; NULL where nobody said"),
+    "context": Column(pa.string(), "what the generator was given, or what the answer is judged against"),
+    "truncated": Column(pa.bool_(), "the context was cut to the limit"),
+    "answer": Column(pa.string(), "what the system under test answered; NULL when it failed"),
+    "answers": Column(TEXTS, "all answers, where they were repeated"),
+    "logprobs": Column(pa.list_(pa.float64()), "natural logarithms of the tokens' probabilities"),
+    "judge_raw": Column(
+        pa.list_(
+            pa.struct(
+                [("metric", pa.string()), ("repeat", pa.int64()), ("reply", pa.string()), ("status", pa.string())]
+            )
+        ),
+        "every reply of a judge, as received",
+    ),
+    "judge_reasons": Column(pa.list_(pa.string()), "what the judge said for its scores, or why there is none"),
+    "tokens_in": Column(pa.int64(), "read by the models for this case"),
+    "tokens_out": Column(pa.int64(), "written by the models for this case"),
+    "cost_usd": Column(pa.float64(), "of the calls bought for this case; NULL without prices"),
+    "shown": Column(pa.bool_(), "whether the answer should have been shown"),
+    "decision": Column(pa.bool_(), "whether the gate shows the answer"),
+    "human_score": Column(pa.float64(), "what the user said of the answer: 1 good, 0 bad"),
+    "faithfulness_again": Column(pa.float64(), "the judge's second score for the same answer"),
+    "page": Column(pa.string(), "the page that the answer came from, or the first that is labelled relevant"),
+    "topic": Column(pa.string(), "what the question is about, as annotated; nothing is measured by it"),
+    "score": Column(pa.int64(), "the user's, 5 good, 1 bad"),
+    "asked_at": Column(pa.timestamp("us", tz="UTC"), "when the question was asked"),
+    "dialog": Column(pa.string(), "the conversation that the question belongs to"),
+    "turn": Column(pa.int64(), "the question's place in it, from 1"),
+    "nearest_earlier": Column(pa.string(), "case id of the nearest earlier question that was rated good"),
+    "nearest_similarity": Column(pa.float64(), "its cosine"),
+    "path": Column(pa.string(), "what the system under test says that it did, such as cache or hidden"),
+    "failure": Column(pa.string(), "where the case failed first: retrieval, label, gate, refusal, generation"),
+    "stratum": Column(pa.string(), "what users said of the answer: confirmed, agreement, contradicted"),
+    "text": Column(pa.string(), "the text that was embedded"),
+    "cluster": Column(pa.string(), "the text's page or topic"),
+    "latency_ms": Column(pa.float64(), "of the system under test; NULL where it was not timed alone"),
+}
+COLUMNS |= {
+    metric.column: Column(pa.float64(), metric.measures)
+    for metric in METRICS.values()
+    if metric.column is not None and metric.column not in COLUMNS
+}
+
+
+def declared(name: str) -> Column:
+    """The declaration of a column; a rubric of the user's own declares its own.
+
+    Raises:
+        KeyError: nobody has declared it.
+    """
+    if name.startswith(RUBRIC):
+        return Column(pa.float64(), "the judge's score by the user's own rubric, 0..1")
+    if name not in COLUMNS:
+        raise KeyError(f"column {name!r} is not declared in tasks/cases/table.py")
+    return COLUMNS[name]
+
+
+def table(**columns: Any) -> pa.Table:
+    """A table of cases with these columns."""
+    return with_columns(None, **columns)
+
+
+def with_columns(cases: pa.Table | None, **columns: Any) -> pa.Table:
+    """The cases with columns added or replaced, in the types that are declared for them.
+
+    Args:
+        cases: n rows; None to begin with.
+        columns: name -> n values; NaN in a list or array of numbers becomes NULL.
+
+    Raises:
+        KeyError: a column that is not declared.
+        ValueError: values that do not fit the column's type, or are not n.
+    """
+    for name, values in columns.items():
+        kind = declared(name).type
+        array = _array(values, kind)
+        field = pa.field(name, kind)
+        if cases is None:
+            cases = pa.table([array], schema=pa.schema([field]))
+        elif len(array) != len(cases):
+            raise ValueError(f"column {name!r} has {len(array)} values for {len(cases)} cases")
+        elif name in cases.column_names:
+            cases = cases.set_column(cases.column_names.index(name), field, array)
+        else:
+            cases = cases.append_column(field, array)
+    if cases is None:
+        raise ValueError("a table of cases needs a column")
+    return cases
+
+
+def _array(values: Any, kind: pa.DataType) -> pa.Array:
+    try:
+        return pa.array(values, type=kind, from_pandas=True)
+    except UnicodeEncodeError:  # half an emoji in what somebody replied
+        return pa.array(_all_encodable(values), type=kind, from_pandas=True)
+
+
+def _all_encodable(value: Any) -> Any:
+    if isinstance(value, str):
+        return encodable(value)
+    if isinstance(value, dict):
+        return {name: _all_encodable(part) for name, part in value.items()}
+    return [_all_encodable(part) for part in value] if isinstance(value, list | tuple) else value

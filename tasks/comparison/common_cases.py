@@ -1,0 +1,112 @@
+"""The cases of two evaluations side by side: which they have in common, and which broke or were fixed."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from sqlalchemy.engine import RowMapping
+
+from db.errors import InputError
+from metrics.metric import Metric
+from tasks.cases.table import COLUMNS, LONG
+from tasks.comparison.totals import column_of, needs
+from tasks.results import parquet_files
+from tasks.results.summary import HEADLINE, Document
+
+FELL = 0.25
+"""A change of one case's value that is larger counts as broken or fixed; of yes/no, any does."""
+
+OF_EVERY_CASE = ("case_id", "question", "status", "group", "stratum", "cluster", "topic", "page", "answerable")
+"""What cases are paired, sliced and named by."""
+
+
+class Pairs(NamedTuple):
+    """The common cases of two evaluations, in the same order."""
+
+    a: pa.Table
+    b: pa.Table
+
+
+def require_cases(row: RowMapping) -> None:
+    """Checks that an evaluation came so far as to have cases.
+
+    Raises:
+        InputError: it did not; its state and error are said.
+    """
+    if row["parquet"] is None:
+        why = f": {row['error']}" if row["error"] else ""
+        raise InputError(f"evaluation {row['id']} is {row['state']} and has no cases to compare{why}")
+
+
+def read_cases(row: RowMapping, metrics: Iterable[Metric] | None = None) -> pa.Table:
+    """The cases of an evaluation.
+
+    Args:
+        row: of the evaluation.
+        metrics: only the columns that these are compared and sliced by; None: all but long texts.
+
+    Raises:
+        ResultsUnavailable: its file is gone, damaged or another one's.
+    """
+    needed = {*OF_EVERY_CASE, *(name for metric in metrics or () for name in needs(metric))}
+    return parquet_files.read(
+        row["parquet"], without=LONG if metrics is None else [n for n in COLUMNS if n not in needed]
+    )
+
+
+def headline(cases: pa.Table) -> pa.Table:
+    """The cases that an evaluation is judged by: those of its headline stratum, where it has strata."""
+    return cases.filter(pc.equal(cases["stratum"], HEADLINE)) if "stratum" in cases.column_names else cases
+
+
+def common(a: pa.Table, b: pa.Table) -> Pairs:
+    """The cases that both have, in the order of the first."""
+    if a["case_id"].equals(b["case_id"]):
+        return Pairs(a, b)
+    places = pc.index_in(a["case_id"], value_set=b["case_id"].combine_chunks())
+    return Pairs(a.filter(pc.is_valid(places)), b.take(places.drop_null()))
+
+
+def changed_cases(pairs: Pairs, metrics: list[Metric]) -> Document:
+    """The cases that broke, were fixed, or changed their status.
+
+    Args:
+        pairs: the common cases.
+        metrics: those by whose values cases are looked at; one that no single case has is passed over.
+
+    Returns:
+        `broke` and `fixed`, an entry a case and metric, the largest changes first; `changed_status`.
+    """
+    entries = [entry for metric in metrics for entry in _moved(pairs, metric)]
+    return {
+        "broke": [entry for gain, entry in entries if gain < 0],
+        "fixed": [entry for gain, entry in entries if gain > 0],
+        "changed_status": _changed_status(pairs),
+    }
+
+
+def _moved(pairs: Pairs, metric: Metric) -> list[tuple[float, Document]]:
+    """(gain, entry) of the cases whose value of a metric went up or down by much."""
+    if metric.column is None or metric.better == "neither":
+        return []
+    if not all(metric.column in side.column_names for side in pairs):
+        return []
+    before, after = (column_of(side, metric.column) for side in pairs)
+    gains: NDArray[np.float64] = (after - before) * (1 if metric.better == "higher" else -1)
+    rows = np.flatnonzero(np.abs(np.nan_to_num(gains)) > FELL)
+    ordered = rows[np.argsort(-np.abs(gains[rows]), kind="stable")]
+    named = pairs.a.select(("case_id", "question")).take(pa.array(ordered)).to_pylist()
+    return [
+        (float(gains[row]), case | {"metric": metric.name, "before": before[row].item(), "after": after[row].item()})
+        for row, case in zip(ordered, named, strict=True)
+    ]
+
+
+def _changed_status(pairs: Pairs) -> list[Document]:
+    changed = pairs.a.select(("case_id", "question")).append_column("before", pairs.a["status"])
+    changed = changed.append_column("after", pairs.b["status"])
+    entries: list[Document] = changed.filter(pc.not_equal(changed["before"], changed["after"])).to_pylist()
+    return entries

@@ -1,0 +1,128 @@
+"""Where a difference comes from: the same comparison within topics, pages, lengths and kinds of questions."""
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from metrics.statistics.paired import Number, compare_numbers
+from tasks.comparison.common_cases import Pairs
+from tasks.results.summary import Document
+
+FEWEST = 5
+"""Pairs below which a slice is only counted."""
+DRAWS = 1_000
+SLICES = ("topic", "page", "group", "length", "type", "stratum", "answerable")
+WORD = re.compile(r"\w+")
+YES_NO = re.compile(
+    r"\bли\b|^\W*(можно|нужно|надо|обязательно|правда|есть|могу|может|будет|is|are|am|was|were|do|does|did|can|could|"
+    r"may|must|should|has|have|had|will|would)\b",
+    re.IGNORECASE,
+)
+KINDS = {
+    "who": r"кто|кого|кому|кем|ком|чей|чья|чьё|чьи|who|whom|whose",
+    "when": r"когда|во сколько|в какое время|до какого|с какого|when|what time",
+    "where": r"где|куда|откуда|where",
+    "how": r"как|каким образом|сколько|how",
+}
+"""Words that tell the kind of a question, Russian and English; the first in the question decides."""
+WORDS_OF_KIND = re.compile("|".join(rf"(?P<{kind}>\b(?:{words})\b)" for kind, words in KINDS.items()), re.IGNORECASE)
+
+
+def kind_of(question: str | None) -> str | None:
+    """who, when, where, how, yes-no or other, by the question's words; None without a question."""
+    if not question:
+        return None
+    if YES_NO.search(question):
+        return "yes-no"
+    found = WORDS_OF_KIND.search(question)
+    return "other" if found is None or found.lastgroup is None else found.lastgroup
+
+
+def labels_of(pairs: Pairs) -> dict[str, list[str | None]]:
+    """The slice that each case is in, by kind of slice; None where it is in none."""
+    questions = pairs.a["question"].to_pylist()
+    labels: dict[str, list[Any]] = {
+        "topic": _column(pairs, "cluster" if "cluster" in pairs.a.column_names else "topic"),
+        "page": _column(pairs, "page"),
+        "group": _column(pairs, "group"),
+        "length": _lengths(questions),
+        "type": [kind_of(question) for question in questions],
+        "stratum": _column(pairs, "stratum"),
+        "answerable": [None if can is None else "yes" if can else "no" for can in _column(pairs, "answerable")],
+    }
+    if labels["group"] in (labels["topic"], labels["page"]):
+        del labels["group"]
+    if labels.get("page") == labels["topic"]:
+        del labels["page"]
+    return {name: labels[name] for name in SLICES if len(set(labels.get(name, [])) - {None}) > 1}
+
+
+def compare_slices(
+    pairs: Pairs, numbers: Mapping[str, Number], *, groups: Sequence[str | None], seed: int
+) -> tuple[Document, Document]:
+    """The comparison within every slice.
+
+    Args:
+        pairs: the common cases.
+        numbers: the metrics to compare, over these cases.
+        groups: of the cases, None for one that stands alone.
+        seed: of the draws.
+
+    Returns:
+        {slice: {value: {"n", metric: {difference, ci_low, ci_high, p, n}}}} of the values with at least five pairs, the
+        largest first; and {slice: {"values", "cases"}} of the smaller ones, which are only counted. The p values are
+        not adjusted for their number: they say where to look.
+    """
+    shown: Document = {}
+    small: Document = {}
+    for name, labels in labels_of(pairs).items():
+        sizes = Counter(label for label in labels if label is not None)
+        large = [label for label, size in sizes.most_common() if size >= FEWEST]
+        rows = {label: [] for label in large}  # type: dict[str, list[int]]
+        for row, label in enumerate(labels):
+            if label in rows:
+                rows[label].append(row)
+        found = {label: _within(np.array(own), numbers, groups, seed) for label, own in rows.items()}
+        shown[name] = {label: document for label, document in found.items() if len(document) > 1}
+        left = {label: size for label, size in sizes.items() if label not in shown[name]}
+        small[name] = {"values": len(left), "cases": sum(left.values())}
+    return {name: values for name, values in shown.items() if values}, small
+
+
+def _within(rows: Any, numbers: Mapping[str, Number], groups: Sequence[str | None], seed: int) -> Document:
+    own = {name: replace(number, a=number.a[rows], b=number.b[rows]) for name, number in numbers.items()}
+    compared = compare_numbers(own, seed=seed, groups=[groups[row] for row in rows], count=DRAWS)
+    document: Document = {"n": len(rows)}
+    for name, one in compared.items():
+        found = one.comparison
+        if found.n >= FEWEST and not np.isnan(found.p):
+            document[name] = {
+                "difference": found.difference,
+                "ci_low": found.interval.low,
+                "ci_high": found.interval.high,
+                "p": found.p,
+                "n": found.n,
+            }
+    return document
+
+
+def _column(pairs: Pairs, name: str) -> list[Any]:
+    """Of the side before; nothing where it is not there."""
+    return pairs.a[name].to_pylist() if name in pairs.a.column_names else [None] * len(pairs.a)
+
+
+def _lengths(questions: list[str | None]) -> list[str | None]:
+    """Terciles of the number of words."""
+    words = [None if not question else len(WORD.findall(question)) for question in questions]
+    known = [count for count in words if count is not None]
+    if not known:
+        return [None] * len(questions)
+    short, medium = np.quantile(known, [1 / 3, 2 / 3])
+    return [
+        None if count is None else "short" if count <= short else "medium" if count <= medium else "long"
+        for count in words
+    ]

@@ -1,0 +1,204 @@
+"""The history of a metric: comparable evaluations joined, breaks shown, and the first night out of the band named."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from sqlalchemy import Engine, Select, select, true
+from sqlalchemy.engine import RowMapping
+
+from db.errors import InputError, unknown
+from db.journal import FINISHED, LIVE
+from db.tables import evaluation, evaluation_metric
+from metrics.metric import Metric
+from metrics.statistics.ewma import HISTORY, LAMBDA, chart
+from metrics.table import metric as declared
+from tasks.cases.table import STRATA
+from tasks.comparison.noise_floor import floors
+from tasks.config.parameters import TIERS
+from tasks.results.summary import HEADLINE, Document
+
+LAST = HISTORY
+"""Nights that are shown where nobody asks for more."""
+SIDES = {-1: "below", 0: None, 1: "above"}
+
+
+def trend(
+    engine: Engine,
+    metric: str,
+    *,
+    tier: str | None = None,
+    source: str | None = None,
+    stratum: str | None = None,
+    last: int = LAST,
+    anchor: bool = False,
+) -> Document:
+    """The history of a metric, oldest night first.
+
+    Evaluations are joined where their comparability keys are equal, also past others in between; a night whose key
+    differs from the one before it is a break. The band is that of `metrics.statistics.ewma.chart`, over completed evaluations of
+    one key. Repeated evaluations and those of stored answers are no nights of the system: they are left out, and those
+    of the newest anchor are a history of their own.
+
+    Args:
+        engine: of our own database.
+        metric: its stored name.
+        tier: default: the first in the order of the tiers that has a history of it.
+        source: default: that of the tier's newest evaluation.
+        stratum: of real users' cases; default: the confirmed ones.
+        last: how many nights to show, the newest; the bands know those before too.
+        anchor: show the anchor, whose answers never change: what moves is the judge.
+
+    Returns:
+        metric, tier, source, stratum, anchor (id or None), better, nights (evaluation_id, started_at, value, ci_low,
+        ci_high, n_scored, n_total, sut_label, comparability_key, state, break, smoothed, band_low, band_high, out,
+        side), more (whether there are nights before those), first_out (the first shown night out of the band that is
+        comparable with the newest, or None), its side (below, above), and noise (band, pairs, n; None without a
+        repeated evaluation).
+
+    Raises:
+        InputError: no such metric, tier, source or stratum; the nearest is named.
+    """
+    known = _metric(metric)
+    _check(known, tier, stratum)
+    line = _line(engine, known, stratum, tier, source, anchor=anchor)
+    measured = _measured(metric, stratum, line.tier, line.source, anchor=line.anchor or anchor)
+    rows, before = _history(engine, measured, last)
+    shown = _nights(rows, before)[-last:]
+    out = [night for night in shown if night["out"] and night["comparability_key"] == shown[-1]["comparability_key"]]
+    return {
+        "metric": metric,
+        "tier": line.tier,
+        "source": line.source,
+        "stratum": rows[-1]["stratum"] if rows else stratum,
+        "anchor": line.anchor,
+        "better": known.better,
+        "nights": shown,
+        "more": len(rows) > last,
+        "first_out": out[0]["evaluation_id"] if out else None,
+        "side": out[0]["side"] if out else None,
+        "noise": _noise(engine, metric, rows),
+    }
+
+
+def _metric(name: str) -> Metric:
+    try:
+        return declared(name)
+    except ValueError as error:
+        raise InputError(str(error)) from None
+
+
+def _check(metric: Metric, tier: str | None, stratum: str | None) -> None:
+    if tier is not None and tier not in TIERS:
+        raise unknown("tier", tier, TIERS)
+    if tier is not None and tier not in metric.tiers:
+        raise InputError(f"{tier} has no metric {metric.name!r}; it is measured by: {', '.join(metric.tiers)}")
+    if stratum is not None and stratum not in ("all", *STRATA):
+        raise unknown("stratum", stratum, ("all", *STRATA))
+    if stratum is not None and (tier or "real_users") != "real_users":
+        raise InputError(f"{tier} has no strata, only real_users has; leave out --stratum {stratum}")
+
+
+class Line(NamedTuple):
+    """The evaluations that are joined: of one tier and source, or of one anchor."""
+
+    tier: str
+    source: str | None
+    anchor: str | None
+
+
+def _line(
+    engine: Engine, metric: Metric, stratum: str | None, tier: str | None, source: str | None, *, anchor: bool
+) -> Line:
+    """The line that is asked for: that of the newest evaluation which has the metric.
+
+    Raises:
+        InputError: the source has no history of it.
+    """
+    first = tier or metric.tiers[0]
+    for one in (tier,) if tier else (None,) if anchor else metric.tiers:
+        newest = _measured(metric.name, stratum, one, source, anchor=anchor).limit(1)
+        with engine.connect() as connection:
+            if row := connection.execute(newest).mappings().first():
+                return Line(row["tier"], row["source"], row["anchor"])
+    if source is not None:
+        of_tier = select(_measured(metric.name, stratum, tier, None, anchor=anchor).order_by(None).subquery().c.source)
+        with engine.connect() as connection:
+            sources = set(connection.scalars(of_tier.distinct()))
+        if sources:
+            raise unknown(f"source with a history of {metric.name}{f' in {tier}' if tier else ''}:", source, sources)
+    return Line(first, source, None)
+
+
+def _measured(
+    metric: str, stratum: str | None, tier: str | None, source: str | None, *, anchor: bool | str
+) -> Select[Any]:
+    """The finished evaluations that have the metric, newest first: those of the system, or of anchors, or of one."""
+    of = evaluation.c
+    measured = ("stratum", "value", "ci_low", "ci_high", "n_scored", "n_total")
+    found = (
+        select(
+            *(of[name] for name in ("id", "tier", "source", "state", "started_at", "sut_label", "comparability_key")),
+            of.resolved["anchor"].astext.label("anchor"),
+            *(evaluation_metric.c[name] for name in measured),
+        )
+        .join(evaluation_metric, evaluation_metric.c.evaluation_id == of.id)
+        .where(evaluation_metric.c.metric == metric, of.state.in_(FINISHED))
+        .where(evaluation_metric.c.stratum.in_([stratum] if stratum else ["", HEADLINE]))
+        .where(*(column == asked for column, asked in ((of.tier, tier), (of.source, source)) if asked is not None))
+        .order_by(of.started_at.desc(), of.id.desc())
+    )
+    if not anchor:
+        return found.where(LIVE)
+    which = of.resolved["anchor"].astext
+    return found.where(which.is_not(None) if anchor is True else which == anchor)
+
+
+def _history(engine: Engine, measured: Select[Any], last: int) -> tuple[list[RowMapping], list[RowMapping]]:
+    """The newest nights, with one more than are shown, and what their bands are made of; both oldest first.
+
+    Whatever the length of the history: nights that no shown band knows are not read.
+    """
+    shown = measured.limit(last + 1)
+    keys = select(shown.subquery().c.comparability_key).distinct().subquery()
+    of = measured.selected_columns
+    calm = measured.where(of.comparability_key == keys.c.comparability_key, of.state == "completed")
+    before = calm.where(of.value.is_not(None)).limit(last + HISTORY + round(1 / LAMBDA)).lateral()
+    with engine.connect() as connection:
+        nights = connection.execute(shown).mappings().all()
+        known = connection.execute(select(before).select_from(keys.join(before, true()))).mappings().all()
+    return list(reversed(nights)), sorted(known, key=lambda row: (row["started_at"], row["id"]))
+
+
+def _nights(rows: Sequence[RowMapping], known: Sequence[RowMapping]) -> list[Document]:
+    bands: dict[str, Document] = {}
+    lines: dict[str, list[RowMapping]] = {}
+    for row in known:
+        lines.setdefault(row["comparability_key"], []).append(row)
+    for line in lines.values():
+        for row, smoothed, low, high, side in zip(line, *chart([row["value"] for row in line]), strict=True):
+            band = {"smoothed": _number(smoothed), "band_low": _number(low), "band_high": _number(high)}
+            bands[row["id"]] = band | {"out": bool(side), "side": SIDES[int(side)]}
+    none = {"smoothed": None, "band_low": None, "band_high": None, "out": False, "side": None}
+    before = [None, *(row["comparability_key"] for row in rows)]
+    return [
+        {
+            "evaluation_id": row["id"],
+            "started_at": row["started_at"].isoformat(),
+            **{name: row[name] for name in ("value", "ci_low", "ci_high", "n_scored", "n_total")},
+            **{name: row[name] for name in ("sut_label", "comparability_key", "state")},
+            "break": last is not None and last != row["comparability_key"],
+            **bands.get(row["id"], none),
+        }
+        for row, last in zip(rows, before, strict=False)
+    ]
+
+
+def _noise(engine: Engine, metric: str, rows: Sequence[RowMapping]) -> dict[str, Any] | None:
+    key = rows[-1]["comparability_key"] if rows else None
+    found = floors(engine, key).get(metric) if key else None
+    return found._asdict() if found else None
+
+
+def _number(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)

@@ -1,0 +1,52 @@
+"""Names become connections here: tasks pass names to each other, never engines."""
+
+from pathlib import Path
+
+from sqlalchemy import Engine, select
+
+from db import tables
+from db.engine import own, reaching, read_only
+from db.errors import InputError
+from db.importers import sample
+from db.loading.fill import fill
+from db.sources import PRODUCTION, SAMPLE, Source, loaded
+from tasks.config.settings import settings
+
+
+def database() -> Engine:
+    """The engine of our own tables; starts the embedded PostgreSQL where no other is set."""
+    configuration = settings()
+    url = configuration.database_url
+    return own(Path(configuration.home), url.get_secret_value() if url else None)
+
+
+def source(name: str) -> Source:
+    """The source of that name; the bundled sample is loaded when it is first asked for.
+
+    Raises:
+        InputError: there is none of that name, or no `YARUS_SOURCE_URL` for `production`.
+    """
+    if name == PRODUCTION:
+        return _production()
+    if name == SAMPLE:
+        _load_sample()
+    return loaded(database(), name)
+
+
+def _production() -> Source:
+    configuration = settings()
+    if configuration.source_url is None:
+        raise InputError("source 'production' needs YARUS_SOURCE_URL=postgresql://user:password@host:5432/database")
+    engine = read_only(configuration.source_url.get_secret_value(), timeout_s=configuration.source_timeout_s)
+    named = tables.source_tables(None, names=configuration.source_tables, columns=configuration.source_columns)
+    return Source(PRODUCTION, "production", configuration.language, engine, named)
+
+
+def _load_sample() -> None:
+    """Loads the bundled sample, or the newer one of a newer Yarus."""
+    engine = database()
+    origin = f"bundled sample {sample.digest()}"
+    with reaching(engine), engine.connect() as connection:
+        known = connection.scalar(select(tables.source.c.origin).where(tables.source.c.name == SAMPLE))
+    if known != origin:
+        fill(engine, SAMPLE, sample.read(), language="ru", origin=origin)

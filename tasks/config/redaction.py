@@ -1,0 +1,22 @@
+"""passwords and keys out of texts that are shown or stored"""
+
+import re
+from typing import Any
+
+from db.engine import CONFIDENTIAL
+
+
+def masked(text: str) -> str:
+    """The text with the passwords and secret options of all URLs in it replaced, for messages."""
+    text = re.sub(r"(://[^\s:/@]*:)[^\s/]+@", r"\1***@", text)
+    text = re.sub(r"(https?://)[^\s:/@?#]+@", r"\1***@", text)  # a token instead of a user name
+    return re.sub(rf"([?&]{CONFIDENTIAL}=)[^\s&#'\"]*[^\s&#'\":;,.)]", r"\1***", text, flags=re.IGNORECASE)
+
+
+def _masked(value: Any) -> Any:
+    """The value with all texts in it masked."""
+    if isinstance(value, dict):
+        return {name: _masked(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_masked(part) for part in value]
+    return masked(value) if isinstance(value, str) else value

@@ -1,0 +1,273 @@
+"""The configuration, read in one place: environment variables `YARUS_*` and a file `.env`."""
+
+import os
+import re
+from collections.abc import Mapping
+from datetime import date
+from pathlib import Path
+from typing import Any, Literal, get_args
+from urllib.parse import parse_qsl, urlsplit
+
+from dotenv import dotenv_values
+from pydantic import BaseModel, Field, SecretStr, ValidationError, ValidationInfo, field_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError
+
+from db import tables
+from db.engine import CONFIDENTIAL, shown
+from db.errors import InputError, unknown
+from tasks.config.redaction import _masked, masked
+from tasks.config.validation import allowed
+
+Language = Literal["ru", "en"]
+PREFIX = "YARUS_"
+NOT_REPEATED = "URL|KEY|HEADERS|^YARUS_(RETRIEVER|SUT)$"
+"""Settings that may hold a secret: what was given is not repeated."""
+
+
+class Role(BaseModel, extra="forbid", allow_inf_nan=False):
+    """A language model in one role. Without `base_url` the role is served by its offline stand-in."""
+
+    base_url: str | None = Field(None, description="address of an OpenAI-compatible API, up to /v1")
+    model: str | None = Field(None, description="the model that is asked for")
+    api_key: SecretStr | None = Field(None, description="sent as a bearer token; never logged or stored")
+    temperature: float = Field(0.0, ge=0, le=2)
+    max_tokens: int = Field(512, ge=1, le=1_000_000_000)
+    concurrency: int = Field(8, ge=1, le=10_000, description="calls in flight at once")
+    rpm: int | None = Field(None, ge=1, description="requests a minute")
+    tpm: int | None = Field(None, ge=1, description="tokens a minute")
+    timeout_s: float = Field(60.0, gt=0, description="longest wait for one reply")
+    prompt: Path | None = Field(None, description="a prompt file of your own")
+
+
+class Price(BaseModel, extra="forbid", allow_inf_nan=False):
+    """What a model costs, and since when that is known."""
+
+    input: float = Field(ge=0, le=1_000_000, description="USD for a million tokens read")
+    output: float = Field(ge=0, le=1_000_000, description="USD for a million tokens written")
+    as_of: date = Field(description="the day on which the provider's list said so")
+
+
+class RetrieverService(BaseModel, extra="forbid", allow_inf_nan=False):
+    """How to ask a retriever that is an HTTP service."""
+
+    request: str = Field('{"question": "$question", "k": "$k"}', description="JSON sent by POST")
+    ids: str = Field("results[].id", description="JMESPath of the ids in the reply, best first")
+    distances: str = Field("results[].distance", description="JMESPath of their distances; without, the order counts")
+    headers: dict[str, SecretStr] = Field({}, description="sent along; never logged or stored")
+    timeout_s: float = Field(30.0, gt=0)
+    concurrency: int = Field(8, ge=1)
+
+
+class SystemService(BaseModel, extra="forbid", allow_inf_nan=False):
+    """How to ask a question-answering system that is an HTTP service."""
+
+    request: str = Field('{"question": "$question"}', description="JSON sent by POST")
+    answer: str = Field("answer", description="JMESPath of the answer's text in the reply")
+    urls: str = Field("urls", description="JMESPath of the pages that it used, best first")
+    contexts: str = Field("contexts", description="JMESPath of the texts that it used")
+    path: str = Field(
+        "path", description="JMESPath of what its production path did: 'hidden' if a gate kept the answer"
+    )
+    latency_ms: str = Field("latency_ms", description="JMESPath of the time that it took by its own measure")
+    headers: dict[str, SecretStr] = Field({}, description="sent along; never logged or stored")
+    timeout_s: float = Field(60.0, gt=0)
+    concurrency: int = Field(8, ge=1)
+
+
+class Settings(BaseSettings):
+    """Everything that can be set from outside; what changes from one evaluation to the next is a flow parameter."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX,
+        env_nested_delimiter="__",
+        env_file=".env",
+        env_ignore_empty=True,
+        extra="ignore",
+        allow_inf_nan=False,
+    )
+
+    home: Path = Field(Path(".yarus"), description="embedded database, results and caches")
+    database_url: SecretStr | None = Field(None, description="PostgreSQL for our own tables; default: embedded")
+    source_url: SecretStr | None = Field(None, description="production database, opened read-only")
+    source_tables: dict[str, str] = Field({}, description="our table name -> theirs, with or without a schema")
+    source_columns: dict[str, dict[str, str]] = Field({}, description="our table -> our column -> theirs")
+    source_timeout_s: float = Field(
+        60.0, gt=0, le=2_000_000, description="longest statement on the production database"
+    )
+    results: str | None = Field(None, description="Parquet root: folder or fsspec URL; default: results in home")
+    work: str | None = Field(None, description="what is half done: folder or fsspec URL; default: work in home")
+    dask_address: str | None = Field(None, description="scheduler of a Dask cluster; default: one of this machine's")
+    embedder: str = Field("lexical", description="the retriever's: lexical, or a sentence-transformers name or path")
+    embedder_backend: Literal["torch", "bfloat16", "onnx"] = Field("torch", description="what computes the embedder")
+    query_prefix: str = Field("", description="put before a question when it is embedded, for example 'query: '")
+    passage_prefix: str = Field("", description="put before a chunk when it is embedded, for example 'passage: '")
+    similarity_embedder: str | None = Field(None, description="the measuring embedder; default: the retriever's")
+    retriever: str = "dense"
+    retriever_service: RetrieverService = RetrieverService()
+    sut: str = "local"
+    sut_service: SystemService = SystemService()
+    refusals: list[str] = Field(
+        ["ответ не найден", "не удалось найти ответ", "не нашёл ответа", "answer not found", "no answer found"],
+        description="an answer that has one of these in its first sentence is a refusal",
+    )
+    sut_label: str | None = Field(None, description="version of the system under test, shown on every evaluation")
+    generator: Role = Role()
+    judge: Role = Role()
+    gate: Role = Role()
+    rubrics: Path | None = Field(None, description="folder of judged metrics of your own, one text file each")
+    prices: dict[str, Price] = Field({}, description="model -> its price, as JSON")
+    budget_usd: float | None = Field(None, gt=0, description="an evaluation stops before it costs more")
+    evaluation_timeout_s: float | None = Field(None, gt=0, description="no model is called any more after this time")
+    mask_calls: bool = Field(False, description="models get pseudonyms in the place of phones, e-mails, names, ids")
+    mask_shown: bool | None = Field(
+        None, description="people get them too; default: where the source is production, and in sheets for annotators"
+    )
+    language: Language = "ru"
+    gate_file: Path | None = Field(None, description="every evaluation is judged by this gate when it ends")
+    prefect_database_url: SecretStr | None = Field(None, description="PostgreSQL for Prefect; default: SQLite in home")
+    alert_webhook: SecretStr | None = Field(None, description="where `yarus alerts apply` has alerts sent")
+    serve_names: str = Field("", description="further names by which yarus serve is reached, commas between them")
+    report_url: str | None = Field(None, description="where the report pages are served; yarus serve sets it")
+    min_coverage: float = Field(0.95, ge=0, le=1, description="below this share of measured cases: invalid")
+
+    @field_validator("home")
+    @classmethod
+    def _of_the_user(cls, value: Path) -> Path:
+        try:
+            return value.expanduser()
+        except RuntimeError as error:
+            raise ValueError(f"{error} Give the whole path") from error
+
+    @field_validator("retriever", "sut")
+    @classmethod
+    def _nothing_secret(cls, value: str, info: ValidationInfo) -> str:
+        return open_address(value, f"{PREFIX}{str(info.field_name).upper()}_SERVICE")
+
+    @field_validator("database_url", "source_url", "prefect_database_url")
+    @classmethod
+    def _postgresql_only(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is None:
+            return None
+        try:
+            url = make_url(value.get_secret_value())
+        except ArgumentError as error:
+            raise ValueError("not a database URL; expected postgresql://user:password@host:5432/database") from error
+        if url.get_backend_name() not in {"postgresql", "postgres"}:
+            raise ValueError(f"{url.get_backend_name()!r} is not supported; expected postgresql://…")
+        if isinstance(password := url.query.get("password"), str):  # where no message would mask it
+            url = url.difference_update_query(["password"]).set(password=password)
+        return SecretStr(url.set(drivername="postgresql+psycopg").render_as_string(hide_password=False))
+
+    @property
+    def results_root(self) -> str:
+        """Where Parquet goes: a folder or an fsspec URL."""
+        if self.results and "://" in self.results:
+            return self.results
+        return str((Path(self.results).expanduser() if self.results else self.home / "results").absolute())
+
+    def public(self) -> dict[str, object]:
+        """The settings without secrets, as they are stored with an evaluation."""
+        secret_addresses = {"database_url", "source_url", "prefect_database_url", "alert_webhook"}
+        values = self.model_dump(mode="json", exclude=secret_addresses, exclude_none=True)
+        for name in ("database_url", "source_url"):
+            secret: SecretStr | None = getattr(self, name)
+            if secret is not None:
+                values[name] = shown(make_url(secret.get_secret_value()))
+        return {name: _masked(value) for name, value in values.items()}
+
+
+def settings() -> Settings:
+    """The settings as the environment has them now.
+
+    Raises:
+        InputError: a value is out of its range, or a variable that begins with `YARUS_` names no setting.
+    """
+    given = {**dotenv_values(".env"), **os.environ}
+    variables = {name.upper(): value or "" for name, value in given.items() if name.upper().startswith(PREFIX)}
+    for name in sorted(variables):
+        _known_or_error(name)
+    try:
+        found = Settings()
+    except SettingsError as error:
+        raise _no_json(error, variables) from None
+    except ValidationError as error:
+        raise _wrong(error.errors()[0]) from None
+    if found.source_tables or found.source_columns:  # their names are checked where the tables are made
+        tables.source_tables(None, names=found.source_tables, columns=found.source_columns)
+    return found
+
+
+def _known_or_error(variable: str) -> None:
+    names = {PREFIX + name.upper() for name in Settings.model_fields}
+    if variable.split("__")[0] not in names:
+        raise unknown("setting", variable, names)
+
+
+def _no_json(error: SettingsError, variables: Mapping[str, str]) -> InputError:
+    named = re.search(r'field "(\w+)"', str(error))
+    place = PREFIX + (named[1].upper() if named else "")
+    if place not in variables and f"{place}__HEADERS" in variables:  # of the parts only the headers are JSON
+        place += "__HEADERS"
+    return InputError(f"{place}: expected JSON; or set its parts one by one: {place}__NAME=VALUE")
+
+
+def _wrong(first: Mapping[str, Any]) -> InputError:
+    """What pydantic found, in our words; what was given is repeated only where it can be no secret."""
+    *within, last = (str(part) for part in first["loc"])
+    place = PREFIX + "__".join((*within, last)).upper()
+    if first["type"] == "extra_forbidden":
+        annotation = Settings.model_fields[within[0]].annotation
+        model = next(kind for kind in (annotation, *get_args(annotation)) if hasattr(kind, "model_fields"))
+        return unknown(
+            "setting", place, (place.removesuffix(last.upper()) + name.upper() for name in model.model_fields)
+        )
+    plain = isinstance(first["input"], str | int | float) and not first["type"].endswith(("model_type", "dict_type"))
+    given = f" (given: {first['input']!r})" if plain and not re.search(NOT_REPEATED, place) else ""
+    return InputError(f"{place}: {allowed(first)}{given}")
+
+
+def open_address(url: str, place: str) -> str:
+    """The address of a service as it was given, for it holds nothing that may not be stored.
+
+    Args:
+        url: an http(s) URL; anything else passes.
+        place: what the settings of the service begin with, such as `YARUS_SUT_SERVICE`.
+
+    Raises:
+        InputError: it has a user name, a password or a secret in its query; they are not repeated.
+    """
+    if not re.match(r"https?://", url, re.IGNORECASE):
+        return url
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:
+        raise InputError(
+            f"{place.removesuffix('_SERVICE')}: {error}; expected an address like https://host/path"
+        ) from None
+    secret = [name for name, _ in parse_qsl(parts.query) if re.fullmatch(CONFIDENTIAL, name, re.IGNORECASE)]
+    if "@" in parts.netloc or secret:
+        what = f"the option {secret[0]!r}" if secret else "a user name or password"
+        raise InputError(
+            f"the address {masked(url)!r} is stored with results and has {what}: put secrets into {place}__HEADERS"
+        )
+    return url
+
+
+def headers(service: RetrieverService | SystemService, place: str) -> dict[str, str]:
+    """The headers of a service as they are sent.
+
+    Raises:
+        InputError: a name or a value has characters that no header has; the value is not repeated.
+    """
+    sent = {name.strip(): value.get_secret_value().strip() for name, value in service.headers.items()}
+    for name, value in sent.items():
+        if not re.fullmatch(r"[\w!#$%&'*+.^`|~-]+", name, re.ASCII):
+            raise InputError(f"{place}__HEADERS: {name!r} is no name of a header")
+        if not (value.isascii() and value.isprintable()):
+            raise InputError(
+                f"{place}__HEADERS: the value of {name!r} has characters that no header has (it is not shown here); "
+                "give it in printable ASCII"
+            )
+    return sent

@@ -1,0 +1,195 @@
+"""What annotators have said, kept by annotator, and what follows for the labels; how far annotators agree.
+
+A question's `annotation.review` is {"annotators": {NAME: verdict}, "rejected": true or false}. A verdict has what was
+filled in, whose answer `answer_ok` is about (`answer_of`), and when each was said (`at`; one time for all in reviews of
+older versions). Labels follow the majority of those who said anything; where they are even, who spoke last. A question
+most of them found unfit is rejected, and no evaluation uses it until it is found fit again.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from sqlalchemy import select
+
+from db import tables
+from db.engine import reaching
+from db.errors import InputError
+from db.loading.fill import Row as Loaded
+from db.loading.fill import Rows, fill_within, lock
+from db.sources import Source, read_questions, snapshot
+from metrics.agreement import weighted_kappa
+from metrics.statistics import bootstrap_interval, bootstrap_statistic
+from tasks.cases.labels import GOOD, Row, shown_rightly
+from tasks.config.connections import database, source
+from tasks.dataset.annotation.chunk_references import Relevant
+from tasks.dataset.annotation.columns import VERDICTS, YES_NO
+
+Verdict = dict[str, Any]
+Document = dict[str, Any]
+
+
+def apply(where: Source, verdicts: Mapping[str, Verdict], annotator: str) -> int:
+    """Stores an annotator's verdicts and what follows from all annotators' for the labels, whole or not at all.
+
+    Args:
+        where: a loaded source.
+        verdicts: by question; what is not filled in stays as the annotator has said before.
+        annotator: whose they are.
+
+    Returns:
+        How many of the questions are rejected now.
+    """
+    engine = database()
+    with reaching(engine), engine.begin() as connection:
+        lock(connection, where.name)  # before the reviews are read: what another import stores meanwhile would be lost
+        at = datetime.now(UTC).isoformat()
+        rows = [
+            _reviewed(row, annotator, verdicts[row["question_id"]], at)
+            for row in read_questions(connection, where, all_rows=True)
+            if row["question_id"] in verdicts
+        ]
+        of = tables.source.c
+        language, origin = connection.execute(select(of.language, of.origin).where(of.name == where.name)).one()
+        fill_within(connection, where.name, Rows(annotations=rows), language=language, origin=origin)
+    return sum(row.values["review"]["rejected"] for row in rows)
+
+
+def agreement(source_name: str, *, seed: int = 0) -> Document:
+    """How far every two annotators of a source agree, on the questions that both have labelled.
+
+    Returns:
+        source, annotators (name -> questions labelled), pairs: a, b, field, n, agreement (share of equal verdicts; for
+        `relevant` the mean Jaccard index of both sets), kappa with a 95 % interval (None for `relevant`), and why there
+        is none.
+
+    Raises:
+        InputError: no such source, or nobody has labelled anything.
+    """
+    where = source(source_name)
+    with snapshot(where) as connection:
+        rows = read_questions(connection, where, all_rows=True)
+    said = [(row.get("review") or {}).get("annotators", {}) for row in rows]
+    counts = Counter(name for of in said for name in of)
+    if not counts:
+        raise InputError(f"source {where.name!r}: nobody has labelled it; yarus dataset import-annotation FILE …")
+    pairs = [
+        {"a": a, "b": b, "field": field, **_agreement(said, a, b, field, seed)}
+        for a, b in combinations(sorted(counts), 2)
+        for field in (*YES_NO, "relevant")
+    ]
+    return {"source": where.name, "annotators": dict(sorted(counts.items())), "pairs": pairs}
+
+
+def _agreement(said: Sequence[Mapping[str, Verdict]], a: str, b: str, field: str, seed: int) -> Document:
+    both = [(of[a][field], of[b][field]) for of in said if _comparable(of.get(a, {}), of.get(b, {}), field)]
+    if field == "relevant":
+        return _overlap([(_flat(one), _flat(other)) for one, other in both], seed)
+    one, two = (np.array([float(pair[side]) for pair in both]) for side in (0, 1))
+    shared = float(np.mean(one == two)) if both else None
+    kappa = weighted_kappa(one, two)  # of two categories the quadratic weights are Cohen's plain kappa
+    low, high = bootstrap_statistic(lambda rows: weighted_kappa(one[rows], two[rows]), len(both), seed=seed)
+    reason = None if kappa == kappa else "both always say the same" if both else "no question in common"
+    return {"n": len(both), "agreement": shared, "kappa": _number(kappa), "ci_low": _number(low),
+            "ci_high": _number(high), "reason": reason}  # fmt: skip
+
+
+def _comparable(one: Verdict, other: Verdict, field: str) -> bool:
+    """Both have said something of the same: verdicts on the answers of two systems are not one question."""
+    if field not in one or field not in other:
+        return False
+    return field != "answer_ok" or one.get("answer_of") == other.get("answer_of")
+
+
+def _overlap(both: Sequence[tuple[set[tuple[str, str]], set[tuple[str, str]]]], seed: int) -> Document:
+    shares = np.array([len(one & two) / len(one | two) if one | two else 1.0 for one, two in both])
+    low, high = bootstrap_interval(shares, seed=seed)
+    mean = float(shares.mean()) if both else None
+    reason = "the mean overlap of two sets; kappa needs a yes or no" if both else "no question in common"
+    return {"n": len(both), "agreement": mean, "kappa": None, "ci_low": _number(low), "ci_high": _number(high),
+            "reason": reason}  # fmt: skip
+
+
+def _reviewed(row: Row, annotator: str, verdict: Verdict, at: str) -> Loaded:
+    """The annotation of a question after an annotator's verdict."""
+    review = dict(row.get("review") or {})
+    before = review.get("annotators", {})
+    said = {**before, annotator: _merged(before.get(annotator, {}), verdict, at)}
+    review |= {"annotators": said, "rejected": _majority(said, "question_ok") is False}
+    return Loaded(f"question {row['question_id']}", _labels(row, said) | {"review": review})
+
+
+def _merged(before: Verdict, verdict: Verdict, at: str) -> Verdict:
+    """What an annotator has said, each with its own time: who adds a note does not speak again of the rest."""
+    times = {field: _said_at(before, field) for field in VERDICTS if field in before}
+    return {**before, **verdict, "at": times | {field: at for field in VERDICTS if field in verdict}}
+
+
+def _said_at(verdict: Verdict, field: str) -> str:
+    at: str | dict[str, str] = verdict["at"]
+    return at if isinstance(at, str) else at[field]
+
+
+def _labels(row: Row, said: Mapping[str, Verdict]) -> Row:
+    """The annotation that follows; a label that nobody spoke of stays, also one that was only the log's."""
+    own = bool(row.get("origin"))
+    labels = {
+        "question_id": row["question_id"],
+        "ground_truth_answer": _answer(row, said, own=own),
+        "relevant_chunk_ids": row.get("relevant_chunk_ids"),
+        "relevant_urls": row.get("relevant_urls") if own or not row["confluence_url"] else [row["confluence_url"]],
+        "ground_truth_show": shown_rightly(row),
+        "answerable": row.get("answerable"),
+        "origin": row.get("origin") or "manual",
+    }
+    if (relevant := _majority(said, "relevant")) is not None:
+        apart = _apart(relevant)
+        labels |= {"relevant_chunk_ids": apart["chunks"], "relevant_urls": apart["pages"]}
+        labels |= {"answerable": any(apart.values())}
+    if (show := _majority(said, "show")) is not None:
+        labels["ground_truth_show"] = show
+    return labels
+
+
+def _answer(row: Row, said: Mapping[str, Verdict], *, own: bool) -> str | None:
+    """The reference: as it was, or the bot's own answer where the annotators, who were shown it, say so."""
+    logged: str | None = row["answer"]
+    before = row.get("ground_truth_answer") if own else (logged if row["score"] == GOOD else None)
+    of_log = {name: verdict for name, verdict in said.items() if verdict.get("answer_of") == "log"}
+    verdict = _majority(of_log, "answer_ok")
+    if verdict is True:
+        return before or logged
+    return None if verdict is False and before == logged else before
+
+
+def _majority(said: Mapping[str, Verdict], field: str) -> Any:
+    """What most annotators say; where they are even, what was said last; None where nobody spoke."""
+    verdicts = [verdict for verdict in said.values() if field in verdict]
+    spoken = [verdict[field] for verdict in sorted(verdicts, key=lambda verdict: _said_at(verdict, field))]
+    counts = Counter(_content(value) for value in spoken)
+    most = [value for value in spoken if counts[_content(value)] == max(counts.values())]
+    return most[-1] if most else None
+
+
+def _content(value: Any) -> str:
+    """Equal for equal verdicts; the order in which chunks are named says nothing."""
+    return repr(sorted(_flat(value)) if isinstance(value, list | dict) else value)
+
+
+def _apart(relevant: Any) -> Relevant:
+    """Chunks and pages; older versions have stored one list, in which what looked like an address was a page."""
+    if isinstance(relevant, dict):
+        return relevant
+    pages = [name for name in relevant if "://" in name]
+    return {"chunks": [name for name in relevant if name not in pages], "pages": pages}
+
+
+def _flat(relevant: Any) -> set[tuple[str, str]]:
+    return {(kind, name) for kind, names in _apart(relevant).items() for name in names}
+
+
+def _number(value: float) -> float | None:
+    return float(value) if value == value else None

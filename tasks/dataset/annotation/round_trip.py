@@ -1,0 +1,240 @@
+"""The way to people's labels and back: questions go out as a table with empty columns, and come back filled in."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from db import journal
+from db.errors import InputError
+from db.sources import Source, read_corpus, read_questions, snapshot
+from tasks.cases.labels import Row, graded, reference_of
+from tasks.cases.pseudonyms import has_pseudonyms
+from tasks.config.connections import database, source
+from tasks.config.settings import settings
+from tasks.dataset.annotation import spreadsheets
+from tasks.dataset.annotation.chunk_references import Known, named
+from tasks.dataset.annotation.chunk_references import known as can_be_named
+from tasks.dataset.annotation.columns import (
+    COLUMNS,
+    NEEDED,
+    REASONS,
+    VERDICTS,
+    YES_NO,
+    heading,
+    headings,
+    positions,
+    yes_no,
+)
+from tasks.dataset.annotation.columns import NONE as NO_CHUNK
+from tasks.dataset.annotation.priority import Case, priority
+from tasks.dataset.annotation.reviews import Verdict, apply
+from tasks.dataset.annotation.spreadsheets import Cell, Line
+from tasks.personal_data.masking import mask, own_key
+from tasks.results import parquet_files
+from tasks.texts.annotation import said, wrong
+
+Document = dict[str, Any]
+LOG = "log"
+"""Whose the answer is, where it is the one that the bot has given."""
+CUT = 400
+"""Characters of a retrieved chunk that an annotator is shown."""
+MOST_PROBLEMS = 20
+
+
+def export(path: Path, source_name: str, evaluations: Sequence[str] = (), *, limit: int | None = None) -> Document:
+    """Writes the questions of a source for people to label, those first that a label would teach most about.
+
+    Args:
+        path: a .csv or .xlsx.
+        source_name: a loaded source, or `production`.
+        evaluations: whose answers and rankings are shown, and decide the order; the first that has an answer counts.
+        limit: at most so many questions.
+
+    Raises:
+        InputError: no such source or evaluation, one of another source, or a file that cannot be written.
+    """
+    where = source(source_name)
+    cases = _cases_of(evaluations, where.name)
+    with snapshot(where) as connection:
+        questions = read_questions(connection, where)
+        corpus = read_corpus(connection, where, vectors=False)
+    worth = {
+        row["question_id"]: priority(
+            [case for _, case in cases.get(row["question_id"], ())], answerable=row.get("answerable")
+        )
+        for row in questions
+    }
+    questions.sort(key=lambda row: -sum(worth[row["question_id"]].values()))
+    chosen, texts, language = questions[:limit], dict(zip(corpus.ids, corpus.texts, strict=True)), settings().language
+    rows = [
+        _line(where, row, cases.get(row["question_id"], ()), worth[row["question_id"]], texts, language)
+        for row in chosen
+    ]
+    spreadsheets.write(path, headings(language), rows)
+    reasons = {name: sum(name in worth[row["question_id"]] for row in chosen) for name in ("disagreement", "failure")}
+    return {
+        "file": str(path),
+        "source": where.name,
+        "questions": len(rows),
+        "evaluations": list(evaluations),
+        **reasons,
+    }
+
+
+def import_(path: Path, annotator: str, into: str | None = None) -> Document:
+    """Takes over what people have filled in; nothing where any row of the file is wrong.
+
+    Args:
+        path: a .csv or .xlsx that `export` has written, filled in and saved by a spreadsheet.
+        annotator: whose labels they are.
+        into: the source that gets them; default: the one that the file names.
+
+    Returns:
+        source, annotator, rows, labelled, half_filled, empty, rejected, and how many of each verdict.
+
+    Raises:
+        InputError: with up to 20 problems, each with its row and column.
+    """
+    if not re.fullmatch(r"[\w .@-]{1,60}", annotator.strip()):
+        raise wrong("annotator", given=annotator)
+    header, lines = spreadsheets.read(path)
+    at = positions(header)
+    if missing := [repr(heading(name, settings().language)) for name in NEEDED if name not in at]:
+        raise wrong("columns", path=path, names=", ".join(missing))
+    where = source(into or _named(path, lines, at))
+    if where.kind == "production":
+        raise wrong("production")
+    with snapshot(where) as connection:
+        known = {row["question_id"]: row for row in read_questions(connection, where, all_rows=True)}
+        corpus = read_corpus(connection, where, vectors=False)
+    problems: list[str] = []
+    verdicts = _verdicts(lines, at, known, can_be_named(corpus), problems)
+    if problems:
+        more = [said("more", n=len(problems) - MOST_PROBLEMS)] if len(problems) > MOST_PROBLEMS else []
+        raise InputError("\n  ".join((said("nothing", path=path), *problems[:MOST_PROBLEMS], *more)))
+    rejected = apply(where, verdicts, annotator.strip())
+    filled = [set(verdict) & set(VERDICTS) for verdict in verdicts.values()]
+    return {
+        "source": where.name,
+        "annotator": annotator.strip(),
+        "rows": len(lines),
+        "labelled": len(verdicts),
+        "half_filled": sum(not {*YES_NO, "relevant"} <= of for of in filled),
+        "empty": len(lines) - len(verdicts),
+        "rejected": rejected,
+        **{name: sum(name in of for of in filled) for name in VERDICTS},
+    }
+
+
+def _cases_of(evaluations: Sequence[str], source_name: str) -> dict[str, list[tuple[str, Case]]]:
+    """Question -> its rows in the evaluations, with their ids."""
+    found: dict[str, list[tuple[str, Case]]] = defaultdict(list)
+    for name in evaluations:
+        row = journal.find(database(), name)
+        if row["source"] != source_name:
+            raise wrong("other source", name=name, theirs=row["source"], ours=source_name)
+        if row["parquet"] is None:
+            raise wrong("no file", name=name, state=row["state"])
+        for case in parquet_files.read(row["parquet"]).to_pylist():
+            if case["question_id"] is not None:
+                found[case["question_id"]].append((row["id"], case))
+    return found
+
+
+def _line(
+    where: Source,
+    row: Row,
+    cases: Sequence[tuple[str, Case]],
+    worth: Mapping[str, float],
+    texts: Mapping[str, str],
+    language: str,
+) -> list[str]:
+    answers = [(name, case["answer"]) for name, case in cases if case.get("answer")]
+    answers = answers or ([(LOG, row["answer"])] if row["answer"] else [])
+    retrieved = next((case["retrieved"] for _, case in cases if case.get("retrieved")), None)
+    shown = {
+        "question_id": row["question_id"],
+        "source": where.name,
+        "why": ", ".join(f"{getattr(REASONS[name], language)} {value:g}" for name, value in worth.items()),
+        "question": row["question"],
+        "answer": answers[0][1] if answers else "",
+        "answer_of": answers[0][0] if answers else "",
+        "other_answers": "\n\n".join(f"{name}: {answer}" for name, answer in answers[1:]),
+        "reference": reference_of(row) or "",
+        "retrieved": "\n\n".join(_chunks(retrieved or graded(row, "relevant_chunk_ids"), texts)),
+    }
+    if has_pseudonyms(where.name, unset=True):
+        key = own_key()
+        texts_of_people = ("question", "answer", "other_answers", "reference")
+        shown |= {name: mask(shown[name], key, language) for name in texts_of_people}
+    return [shown.get(name, "") for name in COLUMNS]
+
+
+def _chunks(ids: Iterable[str], texts: Mapping[str, str]) -> list[str]:
+    """Each with its id, so that a label can name it; a page is its address alone."""
+    cut = {name: f"{texts[name][:CUT]}…" if len(texts[name]) > CUT else texts[name] for name in ids if name in texts}
+    return [f"[{name}] {cut[name]}" if name in cut else f"[{name}]" for name in ids]
+
+
+def _named(path: Path, lines: Sequence[Line], at: Mapping[str, int]) -> str:
+    names = sorted({_get(cells, at, "source").text for _, cells in lines} - {""})
+    if len(names) != 1:
+        raise wrong("sources", path=path, names=", ".join(names) or "—")
+    return names[0]
+
+
+def _verdicts(
+    lines: Sequence[Line],
+    at: Mapping[str, int],
+    known: Mapping[str, Row],
+    corpus: Known,
+    problems: list[str],
+) -> dict[str, Verdict]:
+    """The verdicts by question, without rows in which nothing is filled; what is wrong goes into `problems`."""
+    found: dict[str, Verdict] = {}
+    rows: dict[str, int] = {}
+    for number, cells in lines:
+        verdict = {}
+        question = _get(cells, at, "question_id")
+        for name in VERDICTS:
+            try:
+                verdict[name] = _read(name, _get(cells, at, name), corpus)
+            except ValueError as error:
+                problems.append(f"{said('row', number=number)}, {heading(name, settings().language)}: {error}")
+        verdict = {name: value for name, value in verdict.items() if value is not None}
+        if question.text not in known:
+            problems.append(f"{said('row', number=number)}: {_no_question(question)}")
+        elif verdict and question.text in found:
+            twice = said("twice", given=question.text, other=rows[question.text])
+            problems.append(f"{said('row', number=number)}: {twice}")
+        elif verdict:
+            about = {"answer_of": _get(cells, at, "answer_of").text} if "answer_ok" in verdict else {}
+            found[question.text] = verdict | about
+            rows[question.text] = number
+    return found
+
+
+def _no_question(cell: Cell) -> str:
+    if cell.is_date:
+        return said("date for id", given=cell.text)
+    return said("question", given=cell.text) if cell.text else said("no id")
+
+
+def _read(name: str, cell: Cell, corpus: Known) -> Any:
+    if name in YES_NO:
+        return yes_no(cell)
+    if name == "notes":
+        return cell.text.replace("\0", "") or None
+    if cell.is_date:
+        raise ValueError(said("date for ids", given=cell.text))
+    if not cell.text:
+        return None
+    none = cell.text not in corpus.names and cell.text.strip(" .").casefold() in NO_CHUNK
+    return named("" if none else cell.text, corpus)
+
+
+def _get(cells: Sequence[Cell], at: Mapping[str, int], name: str) -> Cell:
+    position = at.get(name, len(cells))
+    return cells[position] if position < len(cells) else Cell("")

@@ -1,0 +1,208 @@
+"""Tables that people fill in: CSV and XLSX as Excel writes and reads them, every cell a text."""
+
+import csv
+import io
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import date, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from db.errors import InputError
+from tasks.config.utf8 import encodable
+from tasks.texts.annotation import unusable, wrong
+
+DANGEROUS = ("=", "+", "-", "@", "\t", "\r")
+"""A cell that begins so is a formula to a spreadsheet; a quote in front of it makes it a text."""
+LONGEST = 32_000
+"""Characters of a cell; Excel's limit is 32,767."""
+LARGEST_BYTES = 64 << 20
+"""Of a table, unpacked: more than people fill in by hand, and the most whose XML fits into memory."""
+MOST_CELLS = 500_000
+"""Of a table, empty ones between filled ones too; a row without any counts as one."""
+TAGS = 8
+"""Of XML that a cell of a workbook needs; a workbook whose cells are smaller holds more in memory than in the file."""
+DELIMITERS = (";", ",", "\t")
+
+
+class Cell(NamedTuple):
+    """What a cell of a filled table holds: its text, or that a spreadsheet has made a date of it."""
+
+    text: str
+    is_date: bool = False
+
+
+Line = tuple[int, list[Cell]]
+"""The number of a row as a spreadsheet shows it, and its cells."""
+
+
+def write(path: Path, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Writes a table; nothing in it is taken for a formula.
+
+    Raises:
+        InputError: the file is neither .csv nor .xlsx, or cannot be written.
+    """
+    lines = [[_safe(text) for text in row] for row in rows]
+    try:
+        if path.suffix.lower() == ".csv":
+            with path.open("w", encoding="utf-8-sig", newline="") as file:
+                csv.writer(file, delimiter=";").writerows([header, *lines])
+        elif path.suffix.lower() == ".xlsx":
+            _write_xlsx(path, header, lines)
+        else:
+            raise wrong("suffix", path=path)
+    except OSError as error:
+        raise unusable("unwritten", path, error) from None
+
+
+def read(path: Path) -> tuple[list[str], list[Line]]:
+    """The header and the rows of a table that somebody has filled in and saved again, but for rows without any text.
+
+    CSV may be UTF-8 or UTF-16 (with or without a mark), or Windows-1251, with semicolons, commas or tabs.
+
+    Raises:
+        InputError: the file is not there, cannot be read, is larger than people's tables are, or has no header.
+    """
+    try:
+        lines = _read_xlsx(path) if path.suffix.lower() == ".xlsx" else _read_csv(path)
+        filled = [(number, cells) for number, cells in _counted(lines, path) if any(cell.text for cell in cells)]
+    except OSError as error:
+        raise unusable("unread", path, error) from None
+    if not filled:
+        raise wrong("empty", path=path)
+    return [cell.text for cell in filled[0][1]], filled[1:]
+
+
+def _counted(lines: Iterable[Line], path: Path) -> Iterator[Line]:
+    """The lines, until they have too many cells: a row of a few bytes can name a place far down or right."""
+    seen = 0
+    for number, cells in lines:
+        seen += max(1, len(cells))
+        if seen > MOST_CELLS:
+            raise wrong("cells", path=path, number=number, most=f"{MOST_CELLS:,}")
+        yield number, cells
+
+
+def _safe(text: str) -> str:
+    from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
+
+    plain: str = ILLEGAL_CHARACTERS_RE.sub("\N{REPLACEMENT CHARACTER}", text)[:LONGEST]
+    plain = encodable(plain)
+    return f"'{plain}" if plain.startswith(DANGEROUS) else plain
+
+
+def _unsafe(text: str) -> str:
+    """The cell's text as it was before `_safe`."""
+    return text[1:] if text.startswith("'") and text[1:].startswith(DANGEROUS) else text
+
+
+def _write_xlsx(path: Path, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    from openpyxl import Workbook
+    from openpyxl.styles import Alignment, Font
+    from openpyxl.utils import get_column_letter
+
+    book = Workbook()
+    sheet = book.active
+    for number, line in enumerate([header, *rows], start=1):
+        for column, text in enumerate(line, start=1):
+            cell = sheet.cell(number, column)
+            cell.value, cell.data_type = text, "s"
+            cell.number_format = "@"  # a text: an id like 1-2 does not become a date when it is edited
+            cell.alignment = Alignment(wrap_text=True, vertical="top")
+            cell.font = Font(bold=number == 1)
+    sheet.freeze_panes = "B2"
+    for column in range(1, len(header) + 1):
+        longest = max((len(row[column - 1]) for row in rows), default=0)
+        sheet.column_dimensions[get_column_letter(column)].width = min(60, max(14, longest // 2))
+    book.save(path)
+
+
+def _read_xlsx(path: Path) -> Iterator[Line]:
+    from openpyxl.utils.exceptions import InvalidFileException
+
+    damaged = (InvalidFileException, zipfile.BadZipFile, zlib.error, EOFError, LookupError, ValueError, TypeError)
+    try:
+        _require_modest(path)
+        yield from _rows_of_first_sheet(path)
+    except InputError:
+        raise
+    except (*damaged, SyntaxError, RuntimeError):  # parsers of XML: cut off, nested too deeply; zipfile: a password
+        raise wrong("workbook", path=path) from None
+
+
+def _require_modest(path: Path) -> None:
+    """Counts before anything is built of it; what an archive says of its sizes holds, for no more is read of it."""
+    with zipfile.ZipFile(path) as book:
+        size = sum(part.file_size for part in book.infolist())
+        if size > LARGEST_BYTES:
+            raise _too_large(path, size)
+        tags = 0
+        for part in book.infolist():
+            with book.open(part) as file:
+                tags += sum(block.count(b"<") for block in iter(partial(file.read, 1 << 20), b""))
+    if tags > TAGS * MOST_CELLS:
+        raise wrong("tags", path=path, tags=f"{tags:,}", most=f"{TAGS * MOST_CELLS:,}")
+
+
+def _too_large(path: Path, size: int) -> InputError:
+    return wrong("large", path=path, size=f"{size:,}", most=f"{LARGEST_BYTES:,}")
+
+
+def _rows_of_first_sheet(path: Path) -> Iterator[Line]:
+    from openpyxl import load_workbook
+
+    book = load_workbook(path, read_only=True, data_only=True, keep_links=False)
+    try:
+        if not book.worksheets:
+            return
+        sheet = book.worksheets[0]
+        sheet.reset_dimensions()  # what a file says of its size may be out of date, and would cut off rows
+        for number, row in enumerate(sheet.iter_rows(values_only=True), start=1):
+            yield number, [_cell(value) for value in row]
+    finally:
+        book.close()
+
+
+def _cell(value: Any) -> Cell:
+    if value is None:
+        return Cell("")
+    if isinstance(value, bool):
+        return Cell("1" if value else "0")
+    if isinstance(value, datetime | date):
+        return Cell(str(value), is_date=True)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)  # 1001.0 was the id 1001
+    return Cell(_unsafe(str(value).strip()))
+
+
+def _read_csv(path: Path) -> Iterator[Line]:
+    with path.open("rb") as file:
+        content = file.read(LARGEST_BYTES + 1)
+    if len(content) > LARGEST_BYTES:
+        raise _too_large(path, path.stat().st_size)
+    text = _decoded(content, path)
+    first = text.lstrip("\n").partition("\n")[0]
+    delimiter = max(DELIMITERS, key=first.count)
+    number = 0
+    try:
+        # Rows are counted, not lines: a cell may have several, and a spreadsheet shows it as one row all the same.
+        for number, row in enumerate(csv.reader(io.StringIO(text), delimiter=delimiter, strict=True), start=1):
+            yield number, [Cell(_unsafe(cell.strip())) for cell in row]
+    except csv.Error:
+        raise wrong("quotes", path=path, number=number + 1) from None
+
+
+def _decoded(content: bytes, path: Path) -> str:
+    """By its byte-order mark; else UTF-16 where every second byte is 0 or 4, UTF-8 where it is valid, Windows-1251."""
+    marked = content.startswith((b"\xff\xfe", b"\xfe\xff"))
+    sample = content[:4000]
+    high = {name: sample[at::2] for name, at in (("utf-16-le", 1), ("utf-16-be", 0))}
+    guessed = [name for name, half in high.items() if half and sum(byte in (0, 4) for byte in half) > 0.8 * len(half)]
+    for encoding in ("utf-16",) if marked else (*guessed, "utf-8-sig", "cp1251"):
+        try:
+            return content.decode(encoding)
+        except UnicodeDecodeError:
+            continue
+    raise wrong("encoding", path=path)

@@ -1,0 +1,162 @@
+"""Making cases: questions and answers from the chunks of a source, written by the generator into another source.
+
+Every reply goes through the call store: an interrupted synthesis that is started again with the same parameters buys
+nothing twice and comes to the same questions.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from prefect import task
+from prefect.cache_policies import NO_CACHE
+from sqlalchemy import select
+
+from db import tables
+from db.engine import reaching
+from db.errors import InputError
+from db.loading.fill import Row as Loaded
+from db.loading.fill import Rows, fill
+from db.sources import Corpus, Source, loaded, read_corpus, read_questions, snapshot
+from tasks.cases import pseudonyms
+from tasks.config.connections import database, source
+from tasks.config.settings import settings
+from tasks.dataset.synthesis.checks import Known
+from tasks.dataset.synthesis.generator import Pair
+from tasks.dataset.synthesis.parameters import ORIGIN, Synthesis, check
+from tasks.dataset.synthesis.passages import Plan, plans, quotas, usable
+from tasks.dataset.synthesis.pipeline import Made, Makers, Material, rounds
+from tasks.models.chat import chat
+
+Document = dict[str, Any]
+SHOWN = 5
+
+
+@task(task_run_name="read {parameters.source}", cache_policy=NO_CACHE)
+async def gather(parameters: Synthesis) -> Material:
+    """The chunks and questions of the source.
+
+    Raises:
+        InputError: no such source, nothing to ask about in it, or the receiving source is somebody else's.
+    """
+    return await asyncio.to_thread(_gather, parameters)
+
+
+@task(task_run_name="write {parameters.n} questions", cache_policy=NO_CACHE)
+async def write(parameters: Synthesis, material: Material) -> Made:
+    """Has questions made and checked, round by round, until there are enough or all chunks have been tried."""
+    configuration = settings().model_copy(update={"language": material.language})
+    bill = "synthesize-" + hashlib.sha256(parameters.model_dump_json().encode()).hexdigest()[:12]
+    known = Known([row["question"] for row in material.questions] + material.taken)
+    made, engine = Made(), database()
+    async with (
+        chat("generator", configuration, engine, evaluation=bill) as generator,
+        chat("judge", configuration, engine, evaluation=bill) as judge,
+    ):
+        made.generator, made.judge = generator.describe(), judge.describe()
+        makers = Makers(configuration, material, generator, judge)
+        for kind, wanted in quotas(parameters.kinds, parameters.n).items():
+            waiting = plans(kind, wanted, material.corpus, material.questions, parameters.seed)
+            if wanted and not waiting:
+                made.rejected["no_page_with_two_chunks"] += wanted
+            await rounds(makers, waiting, wanted, known, made)
+    return made
+
+
+@task(task_run_name="keep {parameters.into}", cache_policy=NO_CACHE)
+async def keep(parameters: Synthesis, material: Material, made: Made) -> Document:
+    """Writes the questions with their annotations, and the same chunks, into the source; says what was made."""
+    return await asyncio.to_thread(_keep, parameters, material, made)
+
+
+def _gather(parameters: Synthesis) -> Material:
+    check(parameters)
+    where = source(parameters.source)
+    with snapshot(where) as connection:
+        questions = read_questions(connection, where)
+        corpus = read_corpus(connection, where, vectors=True)
+    if not usable(corpus):
+        raise InputError(f"source {where.name!r} has no chunk of a sentence or more; load some: yarus load …")
+    return Material(where.name, where.language, questions, corpus, _taken(parameters, where))
+
+
+def _taken(parameters: Synthesis, where: Source) -> list[str]:
+    """What is in the receiving source from other parameters; the same ones come to the same questions again."""
+    with reaching(database()), database().connect() as connection:
+        there = connection.scalar(select(tables.source.c.name).where(tables.source.c.name == parameters.into))
+    if there is None:
+        return []
+    into = loaded(database(), parameters.into)
+    with snapshot(into) as connection:
+        rows = read_questions(connection, into, all_rows=True)
+    ours = _asked_by(parameters)
+    return [row["question"] for row in rows if (row.get("review") or {}).get("asked_by") != ours]
+
+
+def _keep(parameters: Synthesis, material: Material, made: Made) -> Document:
+    rows = [_rows(parameters, material, plan, pair) for plan, pair in made.accepted]
+    if rows:
+        given = Rows([one for one, _ in rows], list(_chunks(material.corpus)), [label for _, label in rows])
+        origin = ORIGIN.format(material.source) + made.generator
+        fill(database(), parameters.into, given, language=material.language, origin=origin)
+    bought = [reply for reply in made.replies if not reply.from_store and reply.tokens_in != 0]  # a stand-in's are 0
+    costs = [reply.cost_usd for reply in bought if reply.cost_usd is not None]
+    return {
+        "state": "completed" if rows else "invalid",
+        "source": material.source,
+        "into": parameters.into if rows else None,
+        "asked": parameters.n,
+        "accepted": len(rows),
+        "kinds": {kind: sum(plan.kind == kind for plan, _ in made.accepted) for kind in parameters.kinds},
+        "rejected": dict(sorted((+made.rejected).items())),
+        "generator": made.generator,
+        "judge": made.judge,
+        "calls": len(made.replies),
+        "bought": len(bought),
+        "cost_usd": sum(costs) if costs else None,
+        "examples": pseudonyms.document([_example(*one) for one in made.accepted[:SHOWN]], material.source),
+    }
+
+
+def _rows(parameters: Synthesis, material: Material, plan: Plan, pair: Pair) -> tuple[Loaded, Loaded]:
+    """The question and its annotation."""
+    chunks = [material.corpus.ids[place] for place in plan.chunks]
+    urls = list(dict.fromkeys(url for place in plan.chunks if (url := material.corpus.urls[place])))
+    said = f"{plan.kind}|{chunks}|{pair.question}"
+    name = "syn-" + hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    can = plan.kind != "unanswerable"
+    question = {
+        "id": name, "question": pair.question, "answer": None, "confluence_url": urls[0] if can and urls else None,
+        "score": None, "user_id": None, "created_at": None,
+    }  # fmt: skip
+    label = {
+        "question_id": name,
+        "ground_truth_answer": pair.answer if can else None,
+        "relevant_chunk_ids": chunks if can else [],
+        "relevant_urls": urls if can else [],
+        "ground_truth_show": None,
+        "answerable": can,
+        "cluster": urls[0] if urls else None,
+        "origin": "synthetic",
+        "review": {"kind": plan.kind, "made_from": chunks, "asked_by": _asked_by(parameters)},
+    }
+    return Loaded(name, question), Loaded(name, label)
+
+
+def _example(plan: Plan, pair: Pair) -> dict[str, str]:
+    return {"kind": plan.kind, "question": pair.question, "answer": pair.answer}
+
+
+def _asked_by(parameters: Synthesis) -> str:
+    return f"n {parameters.n}, kinds {','.join(parameters.kinds)}, seed {parameters.seed}"
+
+
+def _chunks(corpus: Corpus) -> Iterable[Loaded]:
+    """The same chunks, with their vectors where there are any."""
+    for place, name in enumerate(corpus.ids):
+        row = {"id": name, "confluence_url": corpus.urls[place], "text": corpus.texts[place]}
+        if corpus.vectors is not None:
+            row["embedding"] = None if np.isnan(corpus.vectors[place]).any() else corpus.vectors[place]
+        yield Loaded(f"chunk {name}", row)

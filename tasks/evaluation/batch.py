@@ -1,0 +1,54 @@
+"""one batch through the steps"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from inspect import iscoroutinefunction
+from pathlib import Path
+
+import pyarrow as pa
+from prefect import task
+from prefect.cache_policies import NO_CACHE
+
+from db import journal
+from tasks.cases import pseudonyms
+from tasks.cases.table import declared
+from tasks.config.connections import database
+from tasks.evaluation.run import Run
+from tasks.evaluation.work_folder import read_cases
+from tasks.evaluation.work_store import give
+from tasks.results.parquet_files import parquet, write_whole
+
+Step = Callable[[Run, pa.Table], pa.Table | Awaitable[pa.Table]]
+
+
+@task(task_run_name="batch {batch}", cache_policy=NO_CACHE)
+async def evaluate_batch(run: Run, batch: int, steps: Sequence[Step]) -> None:
+    """Sends one batch of cases through the steps and keeps the result."""
+    cases = read_cases(run, batch)
+    with pseudonyms.errors(run.parameters.source):
+        for step in steps:
+            cases = await (step(run, cases) if iscoroutinefunction(step) else asyncio.to_thread(step, run, cases))
+    await asyncio.to_thread(keep_batch, run, batch, cases)
+
+
+def keep_batch(run: Run, batch: int, cases: pa.Table) -> None:
+    """Writes the file of a finished batch, then its line in the journal.
+
+    Raises:
+        KeyError: a column is not declared.
+    """
+    for name in cases.column_names:
+        declared(name)
+    file = _batch_file(run, batch)
+    write_whole(cases, file)
+    give(run.id, [file])
+    journal.batch_done(database(), run.id, batch)
+
+
+def _batches(run: Run) -> Iterator[pa.Table]:
+    for batch in range(run.n_batches):
+        yield parquet(_batch_file(run, batch))
+
+
+def _batch_file(run: Run, batch: int) -> Path:
+    return run.work / f"batch-{batch:04d}.parquet"

@@ -1,0 +1,50 @@
+"""all batches: here or on Dask"""
+
+import asyncio
+from collections.abc import Sequence
+
+from db import journal
+from tasks.config.connections import database
+from tasks.evaluation.batch import Step, _batch_file, evaluate_batch
+from tasks.evaluation.finish import log
+from tasks.evaluation.progress import progress
+from tasks.evaluation.run import Run
+from tasks.evaluation.work_store import fetch, give
+
+IN_FLIGHT = 2
+"""Batches at once: one computes while another waits for the disk or the database."""
+
+
+async def in_batches(run: Run, steps: Sequence[Step]) -> None:
+    """Sends the cases through the steps, batch by batch; a batch that was finished before is not done again."""
+    await asyncio.to_thread(_exchange, run)
+    done = await asyncio.to_thread(journal.batches_done, database(), run.id)
+    gate = asyncio.Semaphore(IN_FLIGHT)
+
+    waiting = [batch for batch in range(run.n_batches) if batch not in done or not _batch_file(run, batch).exists()]
+
+    async def one(batch: int) -> None:
+        async with gate:
+            await evaluate_batch(run, batch, steps)
+            log.info("batch %d of %d is done", batch + 1, run.n_batches)
+            await advance()
+
+    try:
+        async with progress(run, run.n_batches - len(waiting)) as advance:
+            if run.parameters.runner == "dask":
+                from tasks.evaluation.dask import (
+                    on_dask,  # here, because Dask may not be installed, and scale needs this module
+                )
+
+                return await on_dask(run, waiting, steps, advance)
+            async with asyncio.TaskGroup() as group:
+                for batch in waiting:
+                    group.create_task(one(batch))
+    except BaseExceptionGroup as failed:  # the first batch that failed ended the others
+        raise failed.exceptions[0] from None
+
+
+def _exchange(run: Run) -> None:
+    """Gives others what the batches are computed from, and gets the batches that they have done."""
+    give(run.id, (file for file in run.work.iterdir() if not file.name.startswith(".")))
+    fetch(run.id, run.work, batches=True)

@@ -1,0 +1,69 @@
+"""what must be equal to resume or to compare"""
+
+from typing import Any
+
+from sqlalchemy.engine import RowMapping
+
+from db.errors import InputError
+from tasks.config.settings import settings
+from tasks.evaluation.run import Run
+from tasks.results.aggregate import measured_by
+
+STEADY: tuple[str, ...] = ("embedder", "embedder_backend", "query_prefix", "passage_prefix", "similarity_embedder")
+
+
+STEADY += ("retriever", "retriever_service", "sut", "sut_service", "refusals", "rubrics", "language", "mask_calls")
+
+
+STEADY_OF_ROLE = ("base_url", "model", "temperature", "max_tokens", "prompt")
+
+
+def same_settings(row: RowMapping) -> None:
+    """Makes sure that what is measured is the same as when the evaluation was begun.
+
+    Raises:
+        InputError: a setting that changes it was changed.
+    """
+    before, now = (steady(given) for given in (row["settings"], settings().public()))
+    for name in sorted(before.keys() | now.keys()):
+        if before.get(name) != now.get(name):
+            variable = f"YARUS_{name.upper().replace('.', '__')}"
+            raise InputError(
+                f"evaluation {row['id']} was begun with {variable}={before.get(name)!r}, now it is {now.get(name)!r}; "
+                "set it as it was, or run it anew"
+            )
+
+
+def steady(public: dict[str, Any]) -> dict[str, Any]:
+    """Those of an evaluation's settings that must stay while it lasts, because they change what it measures."""
+    flat = {name: public[name] for name in STEADY if name in public}
+    for role in ("generator", "judge", "gate"):
+        flat |= {f"{role}.{name}": value for name, value in public.get(role, {}).items() if name in STEADY_OF_ROLE}
+    return flat
+
+
+MEASURING = ("unit", "k", "texts", "perturbation", "judge", "similarity_embedder")
+"""What of the resolved parameters measures; the others belong to the system under test."""
+
+
+def comparability(run: Run, case_set_hash: str) -> dict[str, Any]:
+    """Everything that must be equal for two evaluations' metrics to be compared.
+
+    The system under test and its corpus are what is compared, so they are not in it.
+    """
+    rolling = run.parameters.source == "production"
+    rule = {"limit": run.parameters.limit, "seed": run.parameters.seed} if run.parameters.limit else {}
+    by_content = {"source": run.parameters.source, **rule} if rolling else {"sha256": case_set_hash}
+    return {
+        "tier": run.tier,
+        "cases": run.resolved["cases"] | rule if "cases" in run.resolved else by_content,
+        "metrics": [metric.signature_with(**_options(run)) for metric in measured_by(run.tier, run.resolved)],
+        "labels": "annotation, else the log" if run.tier != "real_users" else "the log",
+        **{name: run.resolved[name] for name in MEASURING if name in run.resolved},
+    }
+
+
+def _options(run: Run) -> dict[str, Any]:
+    """What stands in the metrics' signatures and is chosen by the evaluation."""
+    named = {"depth": "k", "gain": "gain", "distance": "distance"}
+    return {option: run.resolved[name] for option, name in named.items() if name in run.resolved}

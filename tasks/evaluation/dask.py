@@ -1,0 +1,136 @@
+"""More than one machine: the batches of an evaluation computed by the workers of a Dask cluster, through Prefect."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from prefect import task
+from prefect.cache_policies import NO_CACHE
+from prefect.client.orchestration import get_client
+from prefect.settings import PREFECT_API_URL, temporary_settings
+from threadpoolctl import threadpool_limits
+
+from db import journal
+from db.errors import InputError
+from tasks.config.connections import database
+from tasks.config.settings import settings
+from tasks.evaluation.batch import Step, evaluate_batch
+from tasks.evaluation.comparability import same_settings
+from tasks.evaluation.run import Run
+from tasks.evaluation.work_store import fetch
+
+if TYPE_CHECKING:
+    from prefect_dask.task_runners import DaskTaskRunner
+
+SCHEMES = ("tcp", "tls", "ucx", "ws", "wss")
+HERE = ("127.0.0.1", "localhost", "::1")
+
+
+def require_dask() -> None:
+    """Finds what is missing for it before anything is started.
+
+    Raises:
+        InputError: the package is not installed, the address is none, or its workers could not reach our database.
+    """
+    if find_spec("prefect_dask") is None:
+        raise InputError("--runner dask: the package prefect-dask is not installed: pip install 'yarus[dask]'")
+    configuration = settings()
+    address = configuration.dask_address
+    if address is None:
+        return
+    try:
+        parts = urlsplit(address)
+        valid = parts.scheme in SCHEMES and bool(parts.hostname) and parts.port is not None
+    except ValueError:
+        valid = False
+    if not valid:
+        raise InputError(f"YARUS_DASK_ADDRESS={address!r}: expected the scheduler's address, such as tcp://host:8786")
+    if configuration.database_url is None and parts.hostname not in HERE:
+        raise InputError(
+            f"YARUS_DASK_ADDRESS={address!r} is another machine, whose workers cannot reach the embedded database: "
+            "set YARUS_DATABASE_URL to a PostgreSQL server that all machines reach, here and for the workers"
+        )
+
+
+async def on_dask(
+    run: Run, batches: Sequence[int], steps: Sequence[Step], advance: Callable[[], Awaitable[None]]
+) -> None:
+    """Has the batches computed by Dask's workers; one that dies loses nothing, for its batches go to the others.
+
+    Args:
+        run: with its cases loaded.
+        batches: the numbers of those that are not done.
+        steps: of the tier.
+        advance: called after every batch.
+    """
+    async with _runner() as runner, asyncio.TaskGroup() as group:
+        for batch in batches:
+            group.create_task(_one(runner, {"run": run, "batch": batch, "steps": steps}, advance))
+
+
+@task(task_run_name="batch {batch}", cache_policy=NO_CACHE)
+async def batch_on_worker(run: Run, batch: int, steps: Sequence[Step]) -> None:
+    """One batch, in the process of a worker: with one thread, for there are as many workers as there are processors."""
+    await asyncio.to_thread(_prepare, run)
+    with threadpool_limits(1):
+        await evaluate_batch.fn(run, batch, steps)
+
+
+def _prepare(run: Run) -> None:
+    """Makes sure that the worker works on the same evaluation, and has what it needs.
+
+    Raises:
+        InputError: its settings name another database, or differ from those that the evaluation was begun with.
+    """
+    try:
+        row = journal.find(database(), run.id)
+    except InputError:
+        raise InputError(
+            f"a Dask worker's database has no evaluation {run.id}: start the workers with the same "
+            "YARUS_DATABASE_URL, or on one machine with the same YARUS_HOME"
+        ) from None
+    same_settings(row)
+    if not (run.work / "cases.parquet").exists():
+        fetch(run.id, run.work, batches=False)
+    if not (run.work / "cases.parquet").exists():
+        raise InputError(
+            f"a Dask worker does not see {run.work}: set YARUS_WORK, here and for the workers, to a folder or a URL "
+            "that all of them reach"
+        )
+
+
+@asynccontextmanager
+async def _runner() -> AsyncIterator["DaskTaskRunner"]:
+    """A started runner whose workers report to the same Prefect server as we, even to one that lives in this run."""
+    from prefect_dask.task_runners import DaskTaskRunner
+
+    address = settings().dask_address
+    own = {"n_workers": os.cpu_count() or 1, "threads_per_worker": 1, "dashboard_address": None}
+    runner = DaskTaskRunner(address=address) if address else DaskTaskRunner(cluster_kwargs=own)
+    async with get_client() as client:
+        api = str(client.api_url)
+    with temporary_settings({PREFECT_API_URL: api}):
+        await asyncio.to_thread(runner.__enter__)
+        try:
+            await asyncio.to_thread(lambda: runner.client)
+            yield runner
+        finally:
+            await asyncio.to_thread(runner.__exit__, None, None, None)
+
+
+async def _one(runner: "DaskTaskRunner", parameters: dict[str, Any], advance: Callable[[], Awaitable[None]]) -> None:
+    loop = asyncio.get_running_loop()
+    done = asyncio.Event()
+    future = await asyncio.to_thread(runner.submit, batch_on_worker, parameters)
+
+    def wake(_: Any) -> None:
+        loop.call_soon_threadsafe(done.set)
+
+    future.add_done_callback(wake)
+    await done.wait()
+    await asyncio.to_thread(future.result)
+    await advance()

@@ -1,0 +1,121 @@
+"""The last steps: batches on disk as they finish, then one Parquet file, then the metrics in SQL."""
+
+import asyncio
+import hashlib
+import json
+import logging
+import shutil
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from prefect import task
+from prefect.cache_policies import NO_CACHE
+
+from db import journal
+from db.stores.calls import bought
+from tasks.cases.labels import Note, pages_of
+from tasks.cases.table import LONG
+from tasks.config.connections import database
+from tasks.config.settings import settings
+from tasks.evaluation.batch import _batches
+from tasks.evaluation.comparability import _options, comparability
+from tasks.evaluation.run import Run
+from tasks.evaluation.work_folder import read_stored_corpus
+from tasks.evaluation.work_store import clear, fetch
+from tasks.orchestration.artifacts import show_results
+from tasks.results.aggregate import coverage, measured_by, statuses, strata, summarise
+from tasks.results.failures import failures
+from tasks.results.parquet_files import parquet, place, publish, remove, write_batches
+from tasks.results.set_metrics import Whole
+from tasks.results.summary import summary
+
+log = logging.getLogger("yarus")
+Measure = Callable[[pa.Table, int], Mapping[str, Whole]]
+"""Metrics over a set of cases, from the cases and a seed."""
+
+
+def _nothing_more(cases: pa.Table, seed: int) -> dict[str, Whole]:
+    return {}
+
+
+@task(task_run_name="finish", cache_policy=NO_CACHE)
+async def finish(run: Run, measure: Measure = _nothing_more) -> dict[str, Any]:
+    """Writes the file, then metrics and final state in one transaction; returns the summary of the evaluation.
+
+    Args:
+        run: with all of its batches done.
+        measure: computes the tier's metrics that need all cases at once.
+    """
+    done = await asyncio.to_thread(_finish, run, measure)
+    await show_results(run, done)
+    return done
+
+
+def _finish(run: Run, measure: Measure) -> dict[str, Any]:
+    engine = database()
+    fetch(run.id, run.work, batches=True)  # those that workers elsewhere have done
+    file = run.work / f"{run.id}.parquet"
+    write_batches(_batches(run), file, evaluation_id=run.id)
+    # All at once, so without texts that no metric is made of; only where the judge is judged do its replies count.
+    unread = ("question", "labelled", "distances", *(() if run.tier == "judge" else ("judge_raw",)))
+    cases = parquet(file, without=(*LONG, *unread))
+    row = journal.find(engine, run.id)
+    parts = comparability(run, row["case_set_hash"])
+    key = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
+    counts = statuses(cases)
+    share = coverage(counts)
+    seed = run.parameters.seed
+    declared_metrics = measured_by(run.tier, run.resolved)
+    metrics = [
+        value.row(stratum)
+        for stratum, rows in strata(cases).items()
+        for value in summarise(declared_metrics, rows, seed=seed, options=_options(run), whole=measure(rows, seed))
+    ]
+    path = publish(file, place(settings().results_root, run.tier, run.id, row["started_at"]))
+    valid = share is not None and share >= settings().min_coverage
+    closed = journal.close(
+        engine,
+        run.id,
+        "completed" if valid else "invalid",
+        metrics,
+        error=None if valid else _why_invalid(share),
+        comparability_key=key,
+        comparability=parts,
+        statuses=counts,
+        coverage=share,
+        parquet=path,
+        **bought(engine, run.id),
+        resolved=row["resolved"] | _found_out(run, cases, row["resolved"]["notes"]),
+    )
+    if closed:
+        shutil.rmtree(run.work, ignore_errors=True)
+        clear(run.id)
+    elif journal.find(engine, run.id)["state"] not in journal.FINISHED:  # stopped: a file without metrics is none
+        remove(path)
+    return summary(engine, run.id)
+
+
+def _found_out(run: Run, cases: pa.Table, notes: list[dict[str, Any]]) -> dict[str, Any]:
+    """What only the whole table of cases tells, beside the metrics."""
+    found: dict[str, Any] = {"notes": [*notes, *unknown_ids(run, cases)]}
+    return found | ({"failures": failures(cases)} if "failure" in cases.column_names else {})
+
+
+def _why_invalid(share: float | None) -> str:
+    wanted = settings().min_coverage
+    if share is None:
+        return "no case could be measured: none has a label that names something in the corpus"
+    return f"only {share:.1%} of the cases that could be measured were; {wanted:.0%} are needed (YARUS_MIN_COVERAGE)"
+
+
+def unknown_ids(run: Run, cases: pa.Table) -> list[Note]:
+    """A note on what was retrieved but is not in the corpus: by a service with another one, or since it changed."""
+    if "retrieved" not in cases.column_names:
+        return []
+    pages = pages_of(read_stored_corpus(run))
+    there = pages.keys() if run.resolved["unit"] == "chunk" else set(pages.values()) - {None}
+    retrieved = pc.list_flatten(cases["retrieved"])
+    unknown = len(retrieved) - pc.sum(pc.is_in(retrieved, value_set=pa.array(there, pa.string())), min_count=0).as_py()
+    return [{"note": "unknown ids", "n": unknown}] if unknown else []

@@ -1,0 +1,61 @@
+"""which models and prompts decide the numbers"""
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from db.errors import InputError
+from tasks.config.parameters import Parameters
+from tasks.config.settings import Role, Settings, settings
+from tasks.evaluation.run import Run
+from tasks.models.stand_ins import GENERATOR, JUDGE
+from tasks.prompts import prompts
+
+
+def configured(run: Run) -> Settings:
+    """The settings, in the language of the source, with the models that the evaluation's parameters name."""
+    return with_models(run.parameters).model_copy(update={"language": run.resolved["language"]})
+
+
+def with_models(parameters: Parameters) -> Settings:
+    """The settings, with the models that the parameters name in the place of the roles' own.
+
+    Raises:
+        InputError: a model is named for a role that no server is set for.
+    """
+    configuration = settings()
+    named = {role: getattr(parameters, f"{role}_model", None) for role in ("generator", "judge")}
+    roles: dict[str, Role] = {name: getattr(configuration, name) for name, model in named.items() if model}
+    for name, role in roles.items():
+        if role.base_url is None:
+            raise InputError(
+                f"{name}_model {named[name]!r} needs a server that has it: set YARUS_{name.upper()}__BASE_URL"
+            )
+    models = {name: role.model_copy(update={"model": named[name]}) for name, role in roles.items()}
+    return configuration.model_copy(update=models)
+
+
+def generator_identity(parameters: Parameters) -> str:
+    """The generator, as every result names it."""
+    role = with_models(parameters).generator
+    return GENERATOR if role.base_url is None else str(role.model)
+
+
+IDEAL = ("faithfulness", "answer_relevance", "answer_correctness")
+
+
+WHOLE = ("e2e_score", "faithfulness")
+
+
+def judge_identity(
+    parameters: Parameters, language: str, metrics: Sequence[str], *, name: Literal["judge", "gate"] = "judge"
+) -> dict[str, Any]:
+    """What decides a judge's verdicts: the model that is asked for, its parameters, and the wording of its prompts."""
+    configuration = with_models(parameters).model_copy(update={"language": language})
+    role: Role = getattr(configuration, name)
+    known = prompts(configuration)
+    wording = {metric: known[metric].digest for metric in metrics}
+    if role.base_url is None:
+        return {"model": JUDGE, "prompts": wording}
+    masked = {"mask_calls": True} if configuration.mask_calls else {}
+    asked = {"model": role.model, "temperature": role.temperature, "max_tokens": role.max_tokens}
+    return {**asked, "prompts": wording, **masked}

@@ -1,0 +1,162 @@
+"""opens, resumes, closes an evaluation"""
+
+import asyncio
+import logging
+import secrets
+import signal
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import Engine
+
+from db import journal
+from db.engine import reaching
+from db.errors import InputError, SourceChanged
+from metrics.selftest import self_test
+from metrics.table import Tier
+from tasks.cases import pseudonyms
+from tasks.comparison.gate_rules import policy_set
+from tasks.config.connections import database
+from tasks.config.parameters import TIERS, Parameters
+from tasks.config.redaction import masked
+from tasks.config.secrets import keep_logs_clean
+from tasks.config.settings import settings
+from tasks.config.utf8 import harmless
+from tasks.evaluation.comparability import same_settings
+from tasks.evaluation.process_exit import STOPPED, leave_within
+from tasks.evaluation.provenance import _commit, versions
+from tasks.evaluation.repeats import as_then
+from tasks.evaluation.run import Run
+from tasks.evaluation.work_store import fetch
+from tasks.results.parquet_files import make_folder, place, remove
+
+log = logging.getLogger("yarus")
+
+
+TERMINATED_S = 6.0
+"""How long after SIGTERM the journal and Prefect's server may take to be told."""
+
+
+@asynccontextmanager
+async def evaluation(tier: Tier, parameters: Parameters, *, flow_run_id: str | None) -> AsyncIterator[Run]:
+    """Opens or resumes an evaluation; whatever ends it early is written into the journal.
+
+    Prefect's retry of a flow run goes on with the evaluation that the run had begun.
+
+    Raises:
+        InputError: there is nothing to resume under that name, or the gate that it is to pass cannot be used.
+        RuntimeError: the metrics do not compute what they should.
+    """
+    keep_logs_clean()
+    if problems := self_test():
+        raise RuntimeError(
+            f"the self-test of the metrics failed, no number can be trusted: {problems[0]}; reinstall Yarus"
+        )
+    policy_set()  # a mistake in it is found now, not when everything has been paid for
+    engine = await asyncio.to_thread(database)
+    bury_the_dead(engine)
+    begun = parameters.resume or _unfinished(engine, flow_run_id)
+    run = _resumed(engine, tier, begun) if begun else _new(engine, tier, parameters)
+    # The lock comes before the row: an evaluation in state running without it would be taken for dead.
+    with reaching(engine), journal.alive(engine, run.id):
+        if begun:
+            journal.reopen(engine, run.id, flow_run_id)
+        else:
+            journal.open_evaluation(engine, _row(run, flow_run_id))
+        make_folder(run.work)
+        await asyncio.to_thread(fetch, run.id, run.work, batches=True)
+        how = f"continue with: yarus run {tier} --resume {run.id}"
+        state, error = "cancelled", f"stopped; {how}"  # by whatever is no Exception: Ctrl-C, SIGTERM
+        _stop_on_sigterm()
+        try:
+            with pseudonyms.errors(run.parameters.source), reaching(engine):
+                yield run
+            state = ""
+        except Exception as problem:
+            if isinstance(problem, SourceChanged):  # what was begun can no longer be finished
+                how = f"run it anew: yarus run {tier} --source {run.parameters.source}"
+            # Whatever stands in it: the database must take it, or nobody learns why.
+            state, error = "failed", harmless(masked(f"{type(problem).__name__}: {problem}; {how}"))
+            raise
+        finally:
+            if state:
+                _end_early(engine, run, state, error, how)
+
+
+def _end_early(engine: Engine, run: Run, state: str, error: str, how: str) -> None:
+    """Writes how it ended into the journal, and says so; a stop may come when the last word is written already."""
+    ended = True
+    try:
+        ended = journal.close(engine, run.id, state, error=error)
+    finally:  # also where the journal cannot be reached
+        if ended:
+            log.warning("%s; %s", state, how)
+        else:
+            log.warning("%s, but it was finished already: yarus show %s", state, run.id)
+
+
+def _unfinished(engine: Engine, flow_run_id: str | None) -> str | None:
+    """The evaluation that this flow run has begun before and not finished: Prefect retries the run."""
+    row = journal.of_flow_run(engine, flow_run_id) if flow_run_id else None
+    return row["id"] if row is not None and row["state"] not in journal.FINISHED else None
+
+
+def _stop_on_sigterm() -> None:
+    """Makes SIGTERM cancel the running task, at an await: Prefect's handler raises wherever the program is, which code
+    that catches everything may swallow. Only the main thread can be told so. Then the process ends, whatever a thread
+    waits for: Prefect would give it half a minute.
+    """
+    task = asyncio.current_task()
+
+    def stop() -> None:
+        if task is not None:
+            task.cancel()
+            leave_within(TERMINATED_S, STOPPED)
+
+    if threading.current_thread() is threading.main_thread():
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop)
+
+
+def bury_the_dead(engine: Engine) -> None:
+    """Marks evaluations whose process died as failed, and removes files that they left without metrics."""
+
+    def clear(tier: str, evaluation_id: str, started_at: datetime) -> None:
+        remove(place(settings().results_root, tier, evaluation_id, started_at))
+
+    for dead in journal.bury_the_dead(engine, clear):
+        log.warning("evaluation %s had died; it can be resumed", dead)
+
+
+def _new(engine: Engine, tier: Tier, parameters: Parameters) -> Run:
+    parameters, repeated = as_then(engine, parameters)
+    if repeated is not None:
+        same_settings(repeated)
+    return Run(f"{tier}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}", tier, parameters)
+
+
+def _row(run: Run, flow_run_id: str | None) -> dict[str, Any]:
+    """What the journal says of an evaluation from its start."""
+    configuration = settings()
+    return {
+        "id": run.id,
+        "tier": run.tier,
+        "source": run.parameters.source,
+        "parameters": run.parameters.model_dump(mode="json"),
+        "settings": configuration.public(),
+        "versions": versions(),
+        "sut_label": configuration.sut_label,
+        "flow_run_id": flow_run_id,
+        **_commit(),
+    }
+
+
+def _resumed(engine: Engine, tier: Tier, name: str) -> Run:
+    row = journal.find(engine, name)
+    if row["tier"] != tier:
+        raise InputError(f"evaluation {row['id']} is of {row['tier']}, not {tier}: yarus run {row['tier']} --resume …")
+    same_settings(row)
+    parameters = TIERS[tier].model_validate(row["parameters"])
+    return Run(row["id"], tier, parameters, row["resolved"] or {}, row["n_cases"] or 0)

@@ -1,0 +1,82 @@
+"""progress in the Prefect UI"""
+
+import asyncio
+import re
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+from uuid import UUID
+
+import httpx
+from prefect.artifacts import acreate_progress_artifact, aupdate_progress_artifact
+from prefect.client.orchestration import PrefectClient
+from prefect.context import FlowRunContext
+from prefect.exceptions import PrefectException
+
+from tasks.evaluation.run import Run
+from tasks.orchestration.artifacts import log
+
+LONG = 4
+"""Batches; a shorter evaluation is over before anybody has looked at its progress."""
+
+
+EVERY_S = 1.0
+
+
+PATIENCE_S = 10.0
+
+
+@asynccontextmanager
+async def progress(run: Run, done: int) -> AsyncIterator[Callable[[], Awaitable[None]]]:
+    """Puts the size into the flow run's name, and shows how far a long evaluation is.
+
+    Args:
+        run: with its cases loaded.
+        done: batches that an earlier try has finished.
+
+    Yields:
+        What to call after every batch.
+    """
+    shown: UUID | None = None
+    if run.n_batches > LONG:
+        await show_size(run)
+        key = _key(run.tier, run.parameters.source, "progress")
+        shown = await _told(acreate_progress_artifact(progress=_percent(done, run), key=key))
+    said = time.monotonic()
+
+    async def advance() -> None:
+        nonlocal done, said
+        done += 1
+        if shown is not None and (time.monotonic() - said >= EVERY_S or done == run.n_batches):
+            said = time.monotonic()
+            await _told(aupdate_progress_artifact(shown, progress=_percent(done, run)))
+
+    yield advance
+
+
+async def show_size(run: Run) -> None:
+    """Names the flow run by tier, source and number of cases, which is known only now."""
+    context = FlowRunContext.get()
+    if context is not None and context.flow_run is not None and isinstance(context.client, PrefectClient):
+        name = f"{run.tier} {run.parameters.source} · {run.n_cases}"
+        await _told(context.client.update_flow_run(context.flow_run.id, name=name))
+
+
+async def _told(request: Awaitable[Any]) -> Any:
+    """What Prefect's server answered; None where it did not, for the record is ours."""
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            return await request
+    except (httpx.HTTPError, PrefectException, TimeoutError) as error:
+        log.warning("Prefect's server could not be shown the results (%s); they are whole", type(error).__name__)
+        return None
+
+
+def _percent(done: int, run: Run) -> float:
+    return 100.0 * done / run.n_batches
+
+
+def _key(*parts: str) -> str:
+    """A key as Prefect allows it: small letters, digits and dashes."""
+    return re.sub(r"[^a-z0-9]+", "-", "-".join(parts).lower()).strip("-")

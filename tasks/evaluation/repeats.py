@@ -1,0 +1,99 @@
+"""The same once more: an evaluation repeated to see the noise, and an anchor judged again to see the judge drift."""
+
+import hashlib
+from collections.abc import Iterator
+from typing import Any
+
+from sqlalchemy import Engine
+from sqlalchemy.engine import RowMapping
+
+from db import journal
+from db.errors import InputError
+from metrics.table import Tier
+from tasks.config.parameters import TIERS, Answering, Nightly, Parameters
+
+MARKS = ("again", "anchor")
+"""The parameters that ask for it, which stand in what they came to as well: two of `db.journal.ASIDE`."""
+FROM_BELOW = 16
+"""Repeats that one evaluation may ask of a call."""
+
+
+def as_then(engine: Engine, parameters: Parameters) -> tuple[Parameters, RowMapping | None]:
+    """The parameters of an evaluation that repeats another one, or judges its answers again: those of the other one.
+
+    Args:
+        engine: of our own database.
+        parameters: as given; without `again` and `anchor` they stay as they are.
+
+    Returns:
+        The parameters, and the evaluation that is repeated: its settings must hold too. None where none is.
+
+    Raises:
+        InputError: no such evaluation, not finished, of another tier, or a parameter that contradicts it.
+    """
+    asked = _asked(parameters)
+    if asked is None:
+        return parameters, None
+    mark, name = asked
+    row = _finished(engine, mark, name)
+    if TIERS[row["tier"]] is not type(parameters):
+        raise InputError(f"--{mark} {name}: it is of {row['tier']}: yarus run {row['tier']} --{mark} {name}")
+    then = TIERS[row["tier"]].model_validate(row["parameters"])
+    _refuse_others(mark, parameters, then)
+    now: dict[str, Any] = {mark: row["id"], "resume": None}
+    if mark == "anchor":
+        now |= {"reuse_answers": row["id"], "again": None}
+    return then.model_copy(update=now), row if mark == "again" else None
+
+
+def anchored(engine: Engine, parameters: Nightly) -> Iterator[tuple[Tier, Parameters]]:
+    """The night's evaluation of the anchor; none without one.
+
+    Raises:
+        InputError: no such evaluation, not finished, or of a tier that judges no answers of a system.
+    """
+    if parameters.anchor is None:
+        return
+    row = _finished(engine, "anchor", parameters.anchor)
+    if not issubclass(TIERS[row["tier"]], Answering):
+        raise InputError(f"--anchor {parameters.anchor}: it is of {row['tier']}; name one of tier2 or tier3")
+    yield row["tier"], TIERS[row["tier"]].model_validate({"anchor": row["id"]})
+
+
+def first_repeat(evaluation_id: str, parameters: Parameters) -> int:
+    """What the repeats of its calls are counted from: 0, or where it asks anew, beyond everything in the store."""
+    return past_store(evaluation_id) if _asked(parameters) else 0
+
+
+def past_store(evaluation_id: str) -> int:
+    """A number that no other evaluation's repeats begin at: what it asks is not in the store yet, unless it resumes."""
+    return int.from_bytes(hashlib.sha256(evaluation_id.encode()).digest()[:5]) * FROM_BELOW
+
+
+def _asked(parameters: Parameters) -> tuple[str, str] | None:
+    """Which of the two is asked for, and the evaluation that it names; the anchor where the repeated one has one."""
+    given = [(mark, name) for mark in MARKS if (name := getattr(parameters, mark, None))]
+    return given[0] if given else None
+
+
+def _finished(engine: Engine, mark: str, name: str) -> RowMapping:
+    try:
+        row = journal.find(engine, name)
+    except InputError as error:
+        raise InputError(f"--{mark} {name}: {error}") from None
+    if row["state"] != "completed" or row["parquet"] is None:
+        raise InputError(
+            f"--{mark} {name}: {row['id']} is {row['state']}; name a completed evaluation that has its file"
+        )
+    return row
+
+
+def _refuse_others(mark: str, given: Parameters, then: Parameters) -> None:
+    """Nothing may be given that the other evaluation did not have: the pair would not be one."""
+    for name, field in type(given).model_fields.items():
+        value = getattr(given, name)
+        if name not in MARKS and value != field.default and value != getattr(then, name):
+            raise InputError(
+                f"--{mark} takes the parameters of that evaluation, whose {name} is {getattr(then, name)!r}; "
+                f"leave out --{name.replace('_', '-')} {value}"
+            )

@@ -1,0 +1,117 @@
+"""cases and corpus of a running evaluation"""
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from contextvars import ContextVar
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from db import journal
+from db.sources import Corpus, Source
+from tasks.cases.frozen_sets import frozen
+from tasks.cases.labels import Note
+from tasks.cases.table import declared
+from tasks.config.connections import database
+from tasks.evaluation.repeats import MARKS
+from tasks.evaluation.run import Run
+from tasks.loading.retrieval_cases import log
+from tasks.results.parquet_files import parquet
+
+
+def case_set_hash(*tables: pa.Table) -> str:
+    """SHA-256 of the questions and their labels, whatever their order: equal for equal content.
+
+    Args:
+        tables: the cases, and what else they are measured against.
+    """
+    lines = sorted(digest for cases in tables for digest in _digests(cases))
+    return hashlib.sha256(b"".join(lines)).hexdigest()
+
+
+def _digests(cases: pa.Table) -> Iterator[bytes]:
+    content: tuple[str, ...] = (
+        "case_id",
+        "question",
+        "text",
+        "labelled",
+        "cluster",
+        "stratum",
+        "reference",
+        "answerable",
+    )
+    content += ("answer", "shown", "human_score")
+    if "asked_at" in cases.column_names:  # the log in time, whose measures rest on these
+        content += ("score", "asked_at", "dialog", "turn", "page")
+    named = [name for name in content if name in cases.column_names]
+    rows = (row for some in cases.select(named).to_batches(10_000) for row in some.to_pylist())
+    for row in rows:
+        text = json.dumps(row, ensure_ascii=False, sort_keys=True, default=str)
+        yield hashlib.sha256(text.encode(errors="surrogatepass")).digest()
+
+
+def read_cases(run: Run, batch: int | None = None) -> pa.Table:
+    """The cases as they were loaded; all, or those of a batch."""
+    cases = parquet(run.work / "cases.parquet", group=batch)
+    return cases.cast(pa.schema([(name, declared(name).type) for name in cases.column_names]))
+
+
+def read_stored_corpus(run: Run) -> Corpus:
+    """The corpus as it was loaded."""
+    stored = parquet(run.work / "corpus.parquet")
+    vectors = run.work / "stored.npy"
+    ids, urls, texts = (stored[name].to_pylist() for name in ("id", "url", "text"))
+    return Corpus(ids, urls, texts, np.load(vectors, mmap_mode="r") if vectors.exists() else None)
+
+
+def loaded(run: Run) -> bool:
+    """Whether an earlier try of this evaluation has loaded what it works on."""
+    return bool(run.resolved) and (run.work / "cases.parquet").exists()
+
+
+_PART_OF: ContextVar[str | None] = ContextVar("the sweep whose arms these evaluations are", default=None)
+
+
+def keep_loaded(
+    run: Run,
+    where: Source,
+    cases: pa.Table,
+    corpus: Corpus,
+    notes: list[Note],
+    *,
+    beside: Sequence[pa.Table] = (),
+    **resolved: Any,
+) -> Run:
+    """Writes cases and corpus into the working folder, and into the journal what they are.
+
+    Args:
+        run: of which.
+        where: the source.
+        cases: as loaded.
+        corpus: what is searched.
+        notes: on what was met.
+        beside: what else the cases are measured against, so that it belongs to the case set.
+        resolved: what the parameters came to.
+    """
+    resolved = {"batch_size": max(100, -(-len(cases) // 50)), "language": where.language, "notes": notes} | resolved
+    if run.parameters.cases and resolved.get("texts") != "chunks":  # chunks are the corpus, which is never frozen
+        resolved["cases"] = frozen(run.parameters.cases, where.name).identity
+    if where.loaded_at and resolved.get("retriever") == "pgvector":  # which may go on reading the source
+        resolved["source_loaded_at"] = where.loaded_at.isoformat()
+    resolved |= {mark: name for mark in MARKS if (name := getattr(run.parameters, mark, None))}
+    resolved |= {"part_of": part} if (part := _PART_OF.get()) else {}
+    columns = {"id": corpus.ids, "url": corpus.urls, "text": corpus.texts}
+    schema = pa.schema([(name, pa.string()) for name in columns])
+    pq.write_table(pa.table(columns, schema=schema), run.work / "corpus.parquet")
+    if corpus.vectors is not None:
+        np.save(run.work / "stored.npy", corpus.vectors)
+    pq.write_table(cases, run.work / "cases.parquet", row_group_size=resolved["batch_size"])  # a batch is a group
+    run = replace(run, resolved=resolved, n_cases=len(cases))
+    digest = case_set_hash(cases, *beside)
+    journal.describe(database(), run.id, n_cases=len(cases), case_set_hash=digest, resolved=resolved)
+    log.info("%s: %d cases, %d chunks", where.name, len(cases), len(corpus.ids))
+    return run

@@ -1,0 +1,132 @@
+"""Evaluations side by side: an arm is an ordinary evaluation with what sets it apart from the others."""
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from metrics.metric import Metric, Tier
+from metrics.statistics import Comparison, compare_paired, holm
+from metrics.table import METRICS
+from tasks.config.parameters import Parameters
+from tasks.config.redaction import masked
+from tasks.results import parquet_files
+from tasks.results.summary import Document
+
+HEADLINE: dict[Tier, tuple[str, ...]] = {
+    "tier1": ("hit_rate@1", "mrr", "ndcg@10"),
+    "tier2": ("avg_answer_correctness", "avg_faithfulness", "avg_answer_relevance"),
+    "tier3": ("avg_e2e_score", "avg_semantic_similarity", "avg_faithfulness"),
+    "judge": ("human_weighted_kappa", "human_spearman", "consistency_score"),
+}
+"""What arms of a tier are compared by; the first is the quality that cost and latency are weighed against."""
+SHARED = {"source", "limit", "seed", "cases", "runner"}
+"""Parameters that every arm is given as they are."""
+FINISHED = ("completed", "invalid")
+KEPT = ("value", "reason", "ci_low", "ci_high", "n_scored", "n_total")
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """One evaluation to make."""
+
+    name: str
+    axes: dict[str, Any]
+    """What sets it apart: axis -> value."""
+    tier: Tier
+    parameters: Parameters
+
+
+def outcome(arm: Arm, result: Any) -> Document:
+    """What is kept of an arm's evaluation: its summary in short, or why there is none.
+
+    Args:
+        arm: what was evaluated.
+        result: the summary of the evaluation, or what ended it.
+    """
+    said: Document = result if isinstance(result, dict) else {}
+    error = said.get("error") if said else f"{type(result).__name__}: {result}"
+    metrics = said.get("metrics") or {}
+    return {
+        "arm": arm.name,
+        **arm.axes,
+        "tier": arm.tier,
+        "state": said.get("state", "failed"),
+        "error": masked(str(error)) if error else None,
+        **{name: said.get(name) for name in ("evaluation_id", "flow_run_id", "parquet", "n_cases", "coverage")},
+        "judge_model": (said.get("system") or {}).get("judge", {}).get("model") or arm.axes.get("judge_model"),
+        "metrics": {
+            name: {part: metrics[name][part] for part in KEPT} for name in HEADLINE[arm.tier] if name in metrics
+        },
+    }
+
+
+def worst(outcomes: Sequence[Document]) -> str:
+    """The worst of the arms' states."""
+    states = [said["state"] for said in outcomes]
+    return next((state for state in ("failed", "cancelled", "invalid") if state in states), "completed")
+
+
+def cases_of(said: Document) -> pa.Table | None:
+    """The cases of an arm; None where its evaluation has no file."""
+    return parquet_files.read(said["parquet"]) if said["parquet"] else None
+
+
+def values(cases: pa.Table, metric: Metric) -> NDArray[np.float64]:
+    """The metric's column, NaN where it was not measured."""
+    if metric.column not in cases.column_names:
+        return np.full(len(cases), np.nan)
+    return np.asarray(cases[metric.column].to_numpy(), dtype=np.float64)
+
+
+def on_common(one: pa.Table, other: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """The cases that both have, in one order."""
+    place = {case: row for row, case in enumerate(other["case_id"].to_pylist())}
+    ids = one["case_id"].to_pylist()
+    kept = [row for row, case in enumerate(ids) if case in place]
+    rows = pa.array(kept, pa.int64()), pa.array([place[ids[row]] for row in kept], pa.int64())
+    return one.take(rows[0]), other.take(rows[1])
+
+
+def compared(one: pa.Table, other: pa.Table, metric: Metric, *, seed: int) -> Comparison:
+    """The difference other - one of a metric, over tables of the same cases in one order."""
+    groups: list[Hashable] = one["group"].to_pylist()
+    first, second = values(one, metric), values(other, metric)
+    return compare_paired(first, second, seed=seed, better=metric.better, groups=groups)
+
+
+def adjusted(comparisons: Mapping[Any, Comparison]) -> dict[Any, Document]:
+    """The comparisons as documents, with Holm's p over all of them and the verdict under it."""
+    strict = holm([comparison.p for comparison in comparisons.values()])
+    return {
+        key: _document(comparison, float(p)) for (key, comparison), p in zip(comparisons.items(), strict, strict=True)
+    }
+
+
+def named(metric: str) -> Metric:
+    """The row of a metric."""
+    return METRICS[metric]
+
+
+def number(value: float | None) -> float | None:
+    """The value; None for NaN."""
+    return None if value is None or math.isnan(value) else float(value)
+
+
+def _document(comparison: Comparison, p_holm: float) -> Document:
+    verdict = comparison.verdict if math.isnan(p_holm) else comparison.adjusted(p_holm).verdict
+    return {
+        "difference": number(comparison.difference),
+        "ci_low": number(comparison.interval.low),
+        "ci_high": number(comparison.interval.high),
+        "p": number(comparison.p),
+        "p_holm": number(p_holm),
+        "verdict": verdict,
+        "n": comparison.n,
+        "n_missing": comparison.n_missing,
+        "reason": None,
+    }

@@ -1,0 +1,223 @@
+"""A sweep: every combination of models, retrievers and depths as an arm, and what they say side by side."""
+
+from collections.abc import Sequence
+from itertools import combinations, product
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pydantic import ValidationError
+from sqlalchemy import Engine
+
+from db import analyses
+from db.errors import InputError
+from db.stores.calls import stored_calls
+from metrics.pareto import pareto_front
+from metrics.table import Tier
+from tasks.config.connections import database, source
+from tasks.config.parameters import TIERS, Judge, Parameters, Sweep
+from tasks.config.settings import settings
+from tasks.config.validation import bad_value
+from tasks.evaluation.identity import with_models
+from tasks.experiments.arms import (
+    FINISHED,
+    HEADLINE,
+    SHARED,
+    Arm,
+    adjusted,
+    cases_of,
+    compared,
+    named,
+    number,
+    on_common,
+    worst,
+)
+from tasks.models.calls import Call, body, key
+from tasks.models.prices import cost_usd
+from tasks.prompts import prompts
+from tasks.results.summary import Document
+from tasks.retrievers.registry import retriever_kind
+
+RETRIEVING = {"retriever": "retrievers", "embedder": "embedders", "k": "k"}
+MODELS = {"generator_model": "generators", "judge_model": "judges"}
+AXES: dict[Tier, dict[str, str]] = {"tier1": RETRIEVING, "tier2": MODELS, "tier3": RETRIEVING | MODELS}
+"""Parameter of the tier -> list in the sweep; arms that retrieve alike come after each other."""
+MOST_ARMS = 50
+NOT_COMPARED: Document = dict.fromkeys(("difference", "ci_low", "ci_high", "p", "p_holm", "verdict"))
+NOT_COMPARED |= {"n": 0, "n_missing": 0}
+ANSWERS = 1_000
+"""Cost is told for so many."""
+
+
+def arms(parameters: Sweep) -> list[Arm]:
+    """The evaluations of a sweep: every combination, those that come to the same once; then every judge by itself.
+
+    Raises:
+        InputError: a list that the tier has no use for, a value that it cannot have, a model without a server.
+    """
+    axes = AXES[parameters.tier]
+    _check(parameters, axes)
+    chosen = {axis: getattr(parameters, name) or [None] for axis, name in axes.items()}
+    told = [axis for axis, options in chosen.items() if len(options) > 1]
+    made: dict[tuple[Any, ...], Arm] = {}
+    for options in product(*chosen.values()):
+        values = _needed(dict(zip(chosen, options, strict=True)))
+        name = ", ".join(f"{axis.removesuffix('_model')} {values[axis]}" for axis in told if values[axis] is not None)
+        shared = parameters.model_dump(include=SHARED)
+        given = _validated(
+            parameters.tier, shared | {axis: value for axis, value in values.items() if value is not None}
+        )
+        made.setdefault(tuple(values.values()), Arm(name or "—", values, parameters.tier, given))
+    if len(made) > MOST_ARMS:
+        raise InputError(f"sweep: {len(made)} arms are too many, {MOST_ARMS} at most; sweep fewer lists at once")
+    return list(made.values()) + _judges(parameters)
+
+
+def combined(parameters: Sweep, outcomes: Sequence[Document]) -> Document:
+    """What the arms come to: the table with cost, latency and Pareto front, every pair, the judges beside people."""
+    judging = [said for said in outcomes if said["tier"] == "judge"]
+    compared_arms = [said for said in outcomes if said["tier"] != "judge"]
+    tables = {said["arm"]: cases_of(said) for said in compared_arms if said["state"] in FINISHED}
+    rows = [said | _taken(parameters, said, tables.get(said["arm"])) for said in compared_arms]
+    return {
+        "state": worst(outcomes),
+        "source": parameters.source,
+        "tier": parameters.tier,
+        "parameters": parameters.model_dump(mode="json"),
+        "metrics": list(HEADLINE[parameters.tier]),
+        "arms": _with_front(rows),
+        "pairs": _pairs(rows, tables, parameters),
+        "judges": judging,
+        "evaluations": [{name: said[name] for name in ("evaluation_id", "flow_run_id", "state")} for said in outcomes],
+    }
+
+
+def sweeps(engine: Engine, *, source: str | None = None, limit: int | None = None) -> list[Document]:
+    """The stored sweeps, newest first, as `yarus sweep --json` printed them."""
+    rows = analyses.listing(engine, "sweep", source=source, limit=limit)
+    return [stored(row) for row in rows]
+
+
+def stored(row: Any) -> Document:
+    """A stored sweep as `yarus sweep --json` prints it."""
+    told = {"sweep_id": row["id"], "state": row["state"], "started_at": row["started_at"].isoformat()}
+    nothing: Document = {"source": row["source"], "metrics": [], "arms": [], "pairs": [], "judges": []}
+    return nothing | dict(row["document"] or {}) | told
+
+
+def _check(parameters: Sweep, axes: dict[str, str]) -> None:
+    known = {name for lists in AXES.values() for name in lists.values()}
+    for name in sorted(known - set(axes.values())):
+        if getattr(parameters, name):
+            raise InputError(f"sweep: {parameters.tier} has no use for --{name}; leave it out or give --tier tier3")
+    theirs = [name for name in ("generators", "embedders", "retrievers", "k") if getattr(parameters, name)]
+    if parameters.tier == "tier3" and settings().sut != "local" and theirs:
+        raise InputError(f"sweep: the system under test is not ours (YARUS_SUT), so it decides its {theirs[0]} itself")
+    for retriever in parameters.retrievers:
+        retriever_kind(retriever)
+
+
+def _needed(values: dict[str, Any]) -> dict[str, Any]:
+    """The values without an embedder for a retriever that has none."""
+    retriever = values.get("retriever")
+    if values.get("embedder") and not retriever_kind(retriever or settings().retriever).uses_vectors:
+        return values | {"embedder": None}
+    return values
+
+
+def _validated(tier: Tier, values: dict[str, Any]) -> Parameters:
+    try:
+        given = TIERS[tier].model_validate(values)
+    except ValidationError as error:
+        raise bad_value(error, f"sweep of {tier}") from None
+    with_models(given)
+    return given
+
+
+def _judges(parameters: Sweep) -> list[Arm]:
+    """Every judge that is swept on the logged answers, whose users said what they think of them."""
+    shared = parameters.model_dump(include=SHARED)
+    return [
+        Arm(f"judge {model}", {"judge_model": model}, "judge", Judge(**shared, judge_model=model, probes=False))
+        for model in parameters.judges
+    ]
+
+
+def _taken(parameters: Sweep, said: Document, cases: pa.Table | None) -> Document:
+    """What the arm took: the system's cost and time an answer, and what was paid for its calls by this sweep."""
+    if cases is None:
+        return {"cost_usd": None, "latency_ms_p50": None, "latency_ms_p95": None, "spent_usd": None}
+    latencies = [value for value in cases["latency_ms"].to_pylist() if value is not None]
+    p50, p95 = np.quantile(latencies, [0.5, 0.95]) if latencies else (None, None)
+    paid = cases["cost_usd"].to_pylist() if "cost_usd" in cases.column_names else []
+    known = [value for value in paid if value is not None]
+    return {
+        "cost_usd": _cost_usd(parameters, said, cases),
+        "latency_ms_p50": number(p50),
+        "latency_ms_p95": number(p95),
+        "spent_usd": sum(known) if known else None,
+    }
+
+
+def _cost_usd(parameters: Sweep, said: Document, cases: pa.Table) -> float | None:
+    """What a thousand answers of the arm's generator cost, whoever paid for them; None without a price.
+
+    The calls are looked up in the call store, because an arm that shares them has not bought them.
+    """
+    if parameters.tier == "tier1" or settings().sut != "local":
+        return None
+    values = {"source": parameters.source, "generator_model": said.get("generator_model")}
+    configuration = with_models(TIERS[parameters.tier].model_validate(values))
+    role = configuration.generator
+    if role.base_url is None:
+        return 0.0
+    prompt = prompts(configuration.model_copy(update={"language": source(parameters.source).language}))["generation"]
+    asked = [row for row in cases.select(["question", "context", "answer"]).to_pylist() if row["answer"] is not None]
+    calls = [Call(prompt, {"question": row["question"], "context": row["context"] or ""}) for row in asked]
+    found = stored_calls(database(), [key("generator", call, body(call, role)) for call in calls])
+    price = configuration.prices.get(role.model or "")
+    costs = [cost_usd(price, call.tokens_in, call.tokens_out) for call in found if call is not None]
+    known = [cost for cost in costs if cost is not None]
+    return ANSWERS * sum(known) / len(known) if known else None
+
+
+def _with_front(rows: list[Document]) -> list[Document]:
+    """The arms with `pareto`: nobody is better, cheaper and faster at once. Scores of other judges do not compete.
+
+    Nor does an invalid arm: failing at the hard questions would make it the best.
+    """
+    front: set[str] = set()
+    valid = [row for row in rows if row["state"] == "completed"]
+    for judge in {row["judge_model"] for row in valid}:
+        some = [row for row in valid if row["judge_model"] == judge]
+        values = [[_quality(row), row["cost_usd"], row["latency_ms_p50"]] for row in some]
+        on_it = pareto_front(np.array(values, dtype=np.float64), better=("higher", "lower", "lower"))
+        front |= {row["arm"] for row, on in zip(some, on_it, strict=True) if on}
+    return [row | {"pareto": row["arm"] in front} for row in rows]
+
+
+def _quality(row: Document) -> float | None:
+    first = row["metrics"].get(HEADLINE[row["tier"]][0])
+    return first["value"] if first else None
+
+
+def _pairs(rows: list[Document], tables: dict[str, pa.Table | None], parameters: Sweep) -> list[Document]:
+    """Every two arms by every headline metric on their common cases; Holm's p over all of them."""
+    comparisons, untold = {}, {}
+    for a, b in combinations(rows, 2):
+        both = tables.get(a["arm"]), tables.get(b["arm"])
+        if both[0] is None or both[1] is None:
+            continue
+        one, other = on_common(both[0], both[1])
+        for name in HEADLINE[parameters.tier]:
+            metric, place = named(name), (a["arm"], b["arm"], name)
+            if metric.kind == "judged" and a["judge_model"] != b["judge_model"]:
+                untold[place] = "judged by different judges"
+            elif not len(one):
+                untold[place] = "no case in common"
+            else:
+                comparisons[place] = compared(one, other, metric, seed=parameters.seed)
+    said = adjusted(comparisons) | {place: NOT_COMPARED | {"reason": why} for place, why in untold.items()}
+    order = {row["arm"]: position for position, row in enumerate(rows)}
+    places = sorted(said, key=lambda place: (order[place[0]], order[place[1]]))
+    return [{"a": place[0], "b": place[1], "metric": place[2], **said[place]} for place in places]

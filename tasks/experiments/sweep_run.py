@@ -1,0 +1,66 @@
+"""A sweep on its way: which arms are done, from its row in the database, so that it can be resumed."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from db import analyses
+from tasks.config.connections import database
+from tasks.config.parameters import Sweep
+from tasks.experiments.arms import FINISHED, Arm
+from tasks.experiments.sweep import arms, combined
+from tasks.results.summary import Document
+
+log = logging.getLogger("yarus")
+
+
+@dataclass
+class Sweeping:
+    """A sweep whose lock is held."""
+
+    id: str
+    parameters: Sweep
+    planned: list[Arm]
+    done: dict[str, Document] = field(default_factory=dict)
+
+    def waiting(self) -> list[Arm]:
+        """The arms that have no evaluation that finished."""
+        return [arm for arm in self.planned if self.done.get(arm.name, {}).get("state") not in FINISHED]
+
+    def keep(self, said: Document) -> None:
+        """Writes the outcome of an arm."""
+        self.done[said["arm"]] = said
+        analyses.keep(database(), self.id, {"outcomes": list(self.done.values())}, "running")
+
+    def finish(self) -> Document:
+        """Writes what all arms come to; returns the sweep as it is printed."""
+        outcomes = [self.done[arm.name] for arm in self.planned]
+        document = combined(self.parameters, outcomes) | {"sweep_id": self.id, "outcomes": outcomes}
+        analyses.keep(database(), self.id, document, document["state"])
+        return document
+
+
+@contextmanager
+def sweeping(parameters: Sweep) -> Iterator[Sweeping]:
+    """Opens a sweep, or one that did not finish with the arms that it has.
+
+    Raises:
+        InputError: parameters that make no sweep; nothing to resume under that id; another process is at it.
+    """
+    engine = database()
+    done: dict[str, Document] = {}
+    if parameters.resume:
+        row = analyses.find(engine, "sweep", parameters.resume)
+        parameters = Sweep.model_validate(row["parameters"] | {"resume": row["id"]})
+        done = {said["arm"]: said for said in (row["document"] or {}).get("outcomes", [])}
+    planned = arms(parameters)
+    kept = parameters.model_dump(mode="json", exclude={"resume"})
+    with analyses.analysing(engine, "sweep", parameters.source, kept, resume=parameters.resume) as sweep_id:
+        whole = False
+        try:
+            yield Sweeping(sweep_id, parameters, planned, done)
+            whole = True
+        finally:
+            if not whole:
+                log.warning("the other arms: yarus sweep --resume %s", sweep_id)

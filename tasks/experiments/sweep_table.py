@@ -1,0 +1,77 @@
+"""A sweep for people: its rows as texts, and its plot."""
+
+from typing import Any
+
+from tasks.results.summary import Document
+
+COLOURS = {True: "@c:accent", False: "@c:muted"}
+"""Colours of the report's theme: on the front, or not."""
+
+
+def rows(document: Document) -> list[dict[str, Any]]:
+    """One row an arm: its headline metrics with intervals, cost, latency, whether it is on the Pareto front."""
+    return [
+        {
+            "arm": arm["arm"],
+            "state": arm["state"],
+            **{name: interval(arm["metrics"].get(name)) for name in document["metrics"]},
+            "USD / 1000": figure_of(arm["cost_usd"]),
+            "USD": figure_of(arm["spent_usd"]),
+            "p50 ms": figure_of(arm["latency_ms_p50"]),
+            "p95 ms": figure_of(arm["latency_ms_p95"]),
+            "Pareto": "*" if arm["pareto"] else "",
+            "error": arm["error"] or "",
+        }
+        for arm in document["arms"]
+    ]
+
+
+def interval(metric: Document | None) -> str:
+    """A value with its interval; a dash where it was not measured."""
+    if metric is None or metric["value"] is None:
+        return "—"
+    if metric["ci_low"] is None:
+        return f"{metric['value']:.3f}"
+    return f"{metric['value']:.3f} ({metric['ci_low']:.3f} – {metric['ci_high']:.3f})"
+
+
+def figure_of(value: float | None) -> str:
+    """Money or time in four digits; nothing where it is not known."""
+    return "" if value is None else f"{value:.4g}"
+
+
+def front(arms: list[Document], axis: str, quality: str) -> dict[str, Any]:
+    """Quality against cost or latency, the Pareto front marked, as a Plotly trace.
+
+    Args:
+        arms: of a sweep.
+        axis: `cost_usd` or `latency_ms_p50`.
+        quality: a headline metric of the sweep.
+
+    Returns:
+        The trace of the arms of which both are known.
+    """
+    metrics = [(arm, arm["metrics"].get(quality)) for arm in arms if arm[axis] is not None]
+    known = [(arm, metric) for arm, metric in metrics if metric and metric["value"] is not None]
+    return {
+        "type": "scatter",
+        "mode": "markers+text",
+        "x": [arm[axis] for arm, _ in known],
+        "y": [metric["value"] for _, metric in known],
+        "text": [arm["arm"] for arm, _ in known],
+        "textposition": "top right",
+        "cliponaxis": False,
+        "marker": {"color": [COLOURS[arm["pareto"]] for arm, _ in known], "size": 10},
+        "error_y": {
+            "type": "data",
+            "symmetric": False,
+            "color": "@c:muted",
+            "thickness": 1,
+            "array": [_reach(metric["ci_high"], metric["value"]) for _, metric in known],
+            "arrayminus": [_reach(metric["value"], metric["ci_low"]) for _, metric in known],
+        },
+    }
+
+
+def _reach(high: float | None, low: float | None) -> float:
+    return 0.0 if high is None or low is None else high - low

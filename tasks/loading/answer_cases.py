@@ -1,0 +1,188 @@
+"""The first step of the tiers that judge answers: questions with references, and the context to answer from."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+from prefect import task
+from prefect.cache_policies import NO_CACHE
+
+from db.errors import InputError
+from db.sources import Corpus
+from tasks.cases.context import fit
+from tasks.cases.labels import (
+    Note,
+    Row,
+    annotated_cases,
+    answerable,
+    default_unit,
+    ideal_context,
+    pages_of,
+    reference_of,
+)
+from tasks.cases.perturbations import perturbed
+from tasks.cases.sampling import topic_and_score
+from tasks.cases.table import with_columns
+from tasks.config.parameters import Answering, Parameters, Tier2, Tier3
+from tasks.config.settings import settings
+from tasks.evaluation.identity import IDEAL, WHOLE, generator_identity, judge_identity
+from tasks.evaluation.run import Run
+from tasks.evaluation.work_folder import keep_loaded, loaded
+from tasks.loading.source import read_source, sample, unchanged, wants_vectors
+from tasks.models.embedders import measuring_embedder
+from tasks.prompts import rubrics
+from tasks.steps.reuse_answers import keep_answers
+from tasks.systems.sut import system
+
+
+@task(task_run_name="load {run.parameters.source}", cache_policy=NO_CACHE)
+async def load_ideal(run: Run) -> Run:
+    """Tier 2's cases: every question with the full text of its relevant chunks.
+
+    Raises:
+        InputError: the source has no questions or no chunks, or what it needs is missing there.
+    """
+    return await asyncio.to_thread(_load_ideal, run)
+
+
+@task(task_run_name="load {run.parameters.source}", cache_policy=NO_CACHE)
+async def load_whole(run: Run) -> Run:
+    """Tier 3's cases: every question with its reference and its relevant chunks or pages; errors as `load_ideal`."""
+    return await asyncio.to_thread(_load_whole, run)
+
+
+def _load_ideal(run: Run) -> Run:
+    if loaded(run):
+        return _resumed(run, IDEAL)
+    parameters = run.parameters
+    if not isinstance(parameters, Tier2):
+        raise TypeError(f"{run.tier} has no ideal context")
+    made_with = _reused(run, parameters)
+    where, questions, corpus = read_source(run, vectors=False)
+    chosen = [questions[number] for number in sample(run, map(topic_and_score, questions))]
+    unit = default_unit(questions)
+    cases, notes = annotated_cases(where.name, chosen, corpus, unit)
+    cases = _with_context(_with_references(cases, chosen), chosen, corpus, parameters.context_tokens)
+    resolved: dict[str, Any] = {"unit": unit, "generator": generator_identity(parameters)}
+    resolved |= _measuring(parameters, where.language, IDEAL) | made_with
+    notes += [*_reference_notes(chosen), *_cut_notes(cases), *_reuse_notes(made_with)]
+    return keep_loaded(run, where, cases, corpus, notes, **resolved)
+
+
+def _load_whole(run: Run) -> Run:
+    if loaded(run):
+        return _resumed(run, WHOLE)
+    parameters = run.parameters
+    if not isinstance(parameters, Tier3):
+        raise TypeError(f"{run.tier} is not end to end")
+    made_with = _reused(run, parameters)
+    sut = made_with.get("sut") or _system(parameters)
+    where, questions, corpus = read_source(run, vectors=sut == "local" and wants_vectors(run))
+    chosen = [questions[number] for number in sample(run, map(topic_and_score, questions))]
+    resolved: dict[str, Any] = {
+        "sut": sut,
+        "unit": default_unit(questions) if sut == "local" else "page",
+        "k": parameters.k,
+        "context_tokens": parameters.context_tokens,
+    }
+    resolved |= {"unit": parameters.unit} if parameters.unit != "auto" else {}
+    if sut == "local":
+        resolved |= {"retriever": parameters.retriever or settings().retriever}
+        resolved |= {"generator": generator_identity(parameters)}
+    resolved |= _measuring(parameters, where.language, WHOLE) | perturbed(parameters) | made_with
+    cases, notes = annotated_cases(where.name, chosen, corpus, resolved["unit"])
+    cases = _answer_states(_with_references(cases, chosen))
+    resolved |= {"gain": "linear" if cases["grades"].null_count < len(cases) else "binary"}
+    notes += [*_reference_notes(chosen), *_reuse_notes(made_with)]
+    return keep_loaded(run, where, cases, corpus, notes, **resolved)
+
+
+def _resumed(run: Run, metrics: Sequence[str]) -> Run:
+    generates = "generator" in run.resolved and "answers_of" not in run.resolved
+    ours = {"generator": generator_identity(run.parameters)} if generates else {}
+    return unchanged(run, **ours, **_measuring(run.parameters, run.resolved["language"], metrics))
+
+
+def _system(parameters: Tier3) -> str:
+    """The system under test; what cannot work is found before anything is asked."""
+    configuration = settings()
+    sut = parameters.sut or configuration.sut
+    if sut != "local":
+        system(sut, configuration.sut_service)
+        if parameters.unit == "chunk":
+            raise InputError("unit 'chunk' needs the system 'local': another one names pages; leave out --unit")
+    return sut
+
+
+def _reused(run: Run, parameters: Answering) -> dict[str, Any]:
+    """What the answers were made with that are scored again; nothing where new ones are asked for."""
+    if parameters.reuse_answers and not parameters.anchor and perturbed(parameters):  # an anchor's own is refused below
+        raise InputError("answers to the questions as they are cannot be reused: leave out --perturbation")
+    return keep_answers(run, parameters.reuse_answers) if parameters.reuse_answers else {}
+
+
+def _reuse_notes(made_with: dict[str, Any]) -> list[Note]:
+    return [{"note": "answers reused", "evaluation": made_with["answers_of"]}] if made_with else []
+
+
+def _measuring(parameters: Parameters, language: str, metrics: Sequence[str]) -> dict[str, Any]:
+    return {
+        "judge": judge_identity(parameters, language, (*metrics, *rubrics(settings()))),
+        "similarity_embedder": measuring_embedder(),
+    }
+
+
+def _with_references(cases: pa.Table, questions: list[Row]) -> pa.Table:
+    return with_columns(
+        cases,
+        reference=[reference_of(question) for question in questions],
+        answerable=[answerable(question) for question in questions],
+    )
+
+
+def _with_context(cases: pa.Table, questions: list[Row], corpus: Corpus, tokens: int) -> pa.Table:
+    """Adds `context` and `truncated`; a question that has chunks by its page's label can be measured too."""
+    pages = pages_of(corpus)
+    texts = dict(zip(corpus.ids, corpus.texts, strict=True))
+    known: dict[tuple[str, ...], tuple[int, bool]] = {}
+    contexts: list[str] = []  # each once: questions about one passage share its text
+    numbers: list[int | None] = []
+    truncated: list[bool | None] = []
+    statuses, reasons = cases["status"].to_pylist(), cases["reason"].to_pylist()
+    for number, question in enumerate(questions):
+        chunks = tuple(ideal_context(question, corpus, pages))
+        if chunks and chunks not in known:
+            context, cut = fit([texts[chunk] for chunk in chunks], tokens)
+            known[chunks] = len(contexts), cut
+            contexts.append(context)
+        context_number, was_cut = known[chunks] if chunks else (None, None)
+        numbers.append(context_number)
+        truncated.append(was_cut)
+        if chunks:
+            statuses[number], reasons[number] = "ok", None
+        elif answerable(question) is False:
+            statuses[number], reasons[number] = "not_applicable", "the corpus has no answer: there is no ideal context"
+    shared = pa.DictionaryArray.from_arrays(pa.array(numbers, pa.int32()), pa.array(contexts, pa.string()))
+    return with_columns(cases, status=statuses, reason=reasons, truncated=truncated).append_column("context", shared)
+
+
+def _answer_states(cases: pa.Table) -> pa.Table:
+    """End to end a question counts if it has a reference, or is known to have none: then a refusal is right."""
+    known = zip(cases["reference"].to_pylist(), cases["answerable"].to_pylist(), strict=True)
+    measurable = [reference is not None or can is False for reference, can in known]
+    return with_columns(
+        cases,
+        status=["ok" if can else "unlabelled" for can in measurable],
+        reason=[None if can else "no reference answer" for can in measurable],
+    )
+
+
+def _cut_notes(cases: pa.Table) -> list[Note]:
+    cut = cases["truncated"].to_pylist().count(True)
+    return [{"note": "contexts cut", "n": cut}] if cut else []
+
+
+def _reference_notes(questions: list[Row]) -> list[Note]:
+    n = sum(not question.get("origin") and reference_of(question) is not None for question in questions)
+    return [{"note": "reference from the log", "n": n}] if n else []

@@ -1,0 +1,149 @@
+"""The first step of the tiers that judge the log: what the bot said, and what it said it from."""
+
+import asyncio
+from typing import Any
+
+import pyarrow.parquet as pq
+from prefect import task
+from prefect.cache_policies import NO_CACHE
+
+from db.errors import InputError
+from db.sources import Corpus
+from db.urls import canonical_url
+from tasks.cases.context import fit
+from tasks.cases.dialogs import by_time, places, sampled_whole
+from tasks.cases.labels import GOOD, Note, Row, pages_of, shown_rightly
+from tasks.cases.sampling import topic_and_score
+from tasks.cases.table import table
+from tasks.config.parameters import Judging
+from tasks.evaluation.identity import judge_identity
+from tasks.evaluation.run import Run
+from tasks.evaluation.work_folder import keep_loaded, loaded
+from tasks.loading.source import read_source, sample, unchanged
+from tasks.models.embedders import measuring_embedder
+
+
+@task(task_run_name="load {run.parameters.source}", cache_policy=NO_CACHE)
+async def load_answered(run: Run) -> Run:
+    """Cases of the tiers `judge` and `judge_pipeline`: logged answers with the text of the page that they came from.
+
+    Raises:
+        InputError: the source has no questions or no chunks, or what it needs is missing there.
+    """
+    return await asyncio.to_thread(_load_answered, run)
+
+
+@task(task_run_name="load {run.parameters.source}", cache_policy=NO_CACHE)
+async def load_dialogs(run: Run) -> Run:
+    """Cases of the tier `ux`, whole dialogs where it is a sample, and beside them what the log could answer them from.
+
+    Raises:
+        InputError: as `load_answered`, or nothing in the log has a time or an order.
+    """
+    return await asyncio.to_thread(_load_dialogs, run)
+
+
+def _load_answered(run: Run) -> Run:
+    if loaded(run):
+        return unchanged(run, judge=_identity_of_judge(run, run.resolved["language"]))
+    parameters = run.parameters
+    if not isinstance(parameters, Judging):
+        raise TypeError(f"{run.tier} judges no logged answers")
+    where, questions, corpus = read_source(run, vectors=False)
+    chosen = [questions[number] for number in sample(run, map(topic_and_score, questions))]
+    contexts = _contexts(chosen, corpus, parameters.context_tokens)
+    shown = [shown_rightly(question) for question in chosen]
+    states = [_state(run.tier, *row) for row in zip(chosen, contexts, shown, strict=True)]
+    cases = table(
+        **_identity(where.name, chosen),
+        status=["ok" if reason is None else status for status, reason in states],
+        reason=[reason for _, reason in states],
+        context=[text for text, _ in contexts],
+        truncated=[cut for _, cut in contexts],
+        answer=[question["answer"] for question in chosen],
+        shown=shown,
+        human_score=[{5: 1.0, 1: 0.0}.get(question["score"] or 0) for question in chosen],
+    )
+    return keep_loaded(run, where, cases, corpus, [], judge=_identity_of_judge(run, where.language))
+
+
+def _identity_of_judge(run: Run, language: str) -> dict[str, Any]:
+    if run.tier == "judge_pipeline":
+        return judge_identity(run.parameters, language, ["gate"], name="gate")
+    return judge_identity(run.parameters, language, ["faithfulness"])
+
+
+def _load_dialogs(run: Run) -> Run:
+    if loaded(run) and (run.work / "log.parquet").exists():  # an older version kept none
+        return unchanged(run, similarity_embedder=measuring_embedder())
+    where, questions, corpus = read_source(run, vectors=False)
+    log = by_time(questions)
+    found = places(log)
+    timed = [question["created_at"] is not None for question in log]
+    if not any(timed) and not any(place.turn == 2 for place in found):
+        raise InputError(
+            f"source {where.name!r}: no question has created_at, so none is earlier than another, and no dialog of two "
+            "is annotated (dialog_id with turn): nothing can be measured"
+        )
+    chosen = sampled_whole(log, found, run.parameters.limit, run.parameters.seed)
+    cached = {row for row, question in enumerate(log) if question["score"] == GOOD and timed[row]}
+    seen = [log[row] for row in sorted(cached.union(chosen))]
+    kept = table(**_identity(where.name, seen), **_asked(seen))
+    pq.write_table(kept, run.work / "log.parquet")
+    rows = [log[row] for row in chosen]
+    alone = [not timed[row] and found[row].dialog is None for row in chosen]
+    cases = table(
+        **_identity(where.name, rows),
+        status=["not_applicable" if some else "ok" for some in alone],
+        reason=["the question has no time, and no place in a dialog" if some else None for some in alone],
+        **_asked(rows),
+        dialog=[found[row].dialog for row in chosen],
+        turn=[found[row].turn for row in chosen],
+    )
+    timeless = sum(not timed[row] for row in chosen)
+    notes: list[Note] = [{"note": "no time", "n": timeless}] if timeless else []
+    resolved = {"batch_size": max(1, len(cases)), "similarity_embedder": measuring_embedder()}
+    return keep_loaded(run, where, cases, corpus, notes, beside=[kept], **resolved)
+
+
+def _asked(questions: list[Row]) -> dict[str, list[Any]]:
+    """What a cache knows of the questions."""
+    return {
+        "page": [canonical_url(question["confluence_url"]) for question in questions],
+        "score": [question["score"] for question in questions],
+        "asked_at": [question["created_at"] for question in questions],
+    }
+
+
+def _identity(source: str, questions: list[Row]) -> dict[str, list[Any]]:
+    return {
+        "case_id": [f"{source}:{question['question_id']}" for question in questions],
+        "question_id": [question["question_id"] for question in questions],
+        "question": [question["question"] for question in questions],
+        "group": [None if q["user_id"] is None else f"user {q['user_id']}" for q in questions],
+    }
+
+
+def _contexts(questions: list[Row], corpus: Corpus, tokens: int) -> list[tuple[str | None, bool | None]]:
+    """The text of the page that each answer came from."""
+    by_page: dict[str | None, list[str]] = {}
+    for chunk, page in pages_of(corpus).items():
+        by_page.setdefault(page, []).append(chunk)
+    texts = dict(zip(corpus.ids, corpus.texts, strict=True))
+    pages = [canonical_url(question["confluence_url"]) for question in questions]
+    return [
+        fit([texts[chunk] for chunk in by_page[page]], tokens) if page in by_page and page else (None, None)
+        for page in pages
+    ]
+
+
+def _state(
+    tier: str, question: Row, context: tuple[str | None, bool | None], shown: bool | None
+) -> tuple[str, str | None]:
+    if not (question["answer"] or "").strip():
+        return "not_applicable", "the bot gave no answer"
+    if context[0] is None:
+        return "stale_label", "the page of the answer is not named, or not in the corpus"
+    if tier == "judge_pipeline" and shown is None:
+        return "unlabelled", "nobody said whether the answer should be shown"
+    return "ok", None

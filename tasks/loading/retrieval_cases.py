@@ -1,0 +1,116 @@
+"""The first step: questions with their labels, and the corpus, from one snapshot of the source."""
+
+import asyncio
+import logging
+from typing import Any
+
+import pyarrow as pa
+from prefect import task
+from prefect.cache_policies import NO_CACHE
+
+from db.errors import InputError
+from db.sources import Corpus
+from tasks.cases.labels import Note, annotated_cases, default_unit, logged_cases, merged, pages_of, topics
+from tasks.cases.perturbations import perturbed
+from tasks.cases.sampling import page_and_stratum, topic_and_score
+from tasks.cases.table import table
+from tasks.config.parameters import Tier0, Tier1
+from tasks.config.settings import settings
+from tasks.evaluation.run import Run
+from tasks.evaluation.work_folder import keep_loaded, loaded
+from tasks.loading.source import read_source, sample, wants_vectors
+
+log = logging.getLogger("yarus")
+
+
+@task(task_run_name="load {run.parameters.source}", cache_policy=NO_CACHE)
+async def load(run: Run) -> Run:
+    """Tier 1's cases and the corpus; a resumed evaluation keeps those that it began with.
+
+    Raises:
+        InputError: the source has no questions or no chunks, or what it needs is missing there.
+    """
+    return await asyncio.to_thread(_load, run)
+
+
+@task(task_run_name="load the log of {run.parameters.source}", cache_policy=NO_CACHE)
+async def load_log(run: Run) -> Run:
+    """The real users' cases and the corpus; errors as `load`."""
+    return await asyncio.to_thread(_load_log, run)
+
+
+@task(task_run_name="load the texts of {run.parameters.source}", cache_policy=NO_CACHE)
+async def load_texts(run: Run) -> Run:
+    """Tier 0's cases: chunks by page, or questions by topic; errors as `load`."""
+    return await asyncio.to_thread(_load_texts, run)
+
+
+def _load(run: Run) -> Run:
+    if loaded(run):
+        return run
+    where, questions, corpus = read_source(run, vectors=wants_vectors(run))
+    parameters = run.retrieval
+    unit = default_unit(questions)
+    if isinstance(parameters, Tier1) and parameters.unit != "auto":
+        unit = parameters.unit
+    kept = sample(run, map(topic_and_score, questions))
+    cases, notes = annotated_cases(where.name, [questions[number] for number in kept], corpus, unit)
+    return keep_loaded(run, where, cases, corpus, notes, unit=unit, **_retrieval(run, cases))
+
+
+def _load_log(run: Run) -> Run:
+    if loaded(run):
+        return run
+    where, questions, corpus = read_source(run, vectors=wants_vectors(run))
+    groups = merged(questions)
+    kept = sample(run, map(page_and_stratum, groups))
+    cases, notes = logged_cases(where.name, [groups[number] for number in kept], corpus)
+    return keep_loaded(run, where, cases, corpus, notes, unit="page", **_retrieval(run, cases))
+
+
+def _load_texts(run: Run) -> Run:
+    if loaded(run):
+        return run
+    parameters = run.parameters
+    if not isinstance(parameters, Tier0):
+        raise TypeError(f"{run.tier} has no texts to load")
+    chunks = parameters.texts == "chunks"
+    if not chunks and parameters.vectors == "stored":
+        raise InputError("tier0: the vectors of questions are always computed; leave out --vectors stored")
+    where, questions, corpus = read_source(run, vectors=chunks and parameters.vectors != "computed")
+    notes: list[Note] = []
+    if chunks:
+        ids, texts, clusters = corpus.ids, corpus.texts, list(pages_of(corpus).values())
+    else:
+        ids = [question["question_id"] for question in questions]
+        texts = [question["question"] for question in questions]
+        clusters, notes = topics(questions)
+    cases = table(
+        case_id=[f"{where.name}:{parameters.texts}:{text_id}" for text_id in ids],
+        question_id=[None if chunks else text_id for text_id in ids],
+        question=[None if chunks else text for text in texts],
+        status=["ok" if cluster is not None else "unlabelled" for cluster in clusters],
+        reason=[None if cluster is not None else "the text has no cluster" for cluster in clusters],
+        group=clusters,
+        text=texts,
+        cluster=clusters,
+    )
+    kept = sample(run, map(str, clusters))
+    cases = cases.take(kept)
+    if chunks:  # the corpus and its vectors are then what is measured, row by row
+        corpus = Corpus(
+            ids=[corpus.ids[row] for row in kept],
+            urls=[corpus.urls[row] for row in kept],
+            texts=[corpus.texts[row] for row in kept],
+            vectors=corpus.vectors[kept] if corpus.vectors is not None else None,
+        )
+    return keep_loaded(
+        run, where, cases, corpus, notes, batch_size=len(cases), texts=parameters.texts, distance=parameters.distance
+    )
+
+
+def _retrieval(run: Run, cases: pa.Table) -> dict[str, Any]:
+    graded = cases["grades"].null_count < len(cases)
+    retriever = run.retrieval.retriever or settings().retriever
+    resolved = {"retriever": retriever, "k": run.retrieval.k, "gain": "linear" if graded else "binary"}
+    return resolved | perturbed(run.parameters)

@@ -1,0 +1,91 @@
+"""one snapshot of questions and corpus"""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import replace
+from typing import Any
+
+from db.errors import InputError
+from db.sources import Corpus, Source, read_corpus, read_questions, registered, snapshot
+from tasks.cases.frozen_sets import frozen_questions
+from tasks.cases.labels import Row
+from tasks.cases.sampling import sampled
+from tasks.config.connections import source
+from tasks.config.settings import settings
+from tasks.evaluation.run import Run
+from tasks.evaluation.work_folder import _PART_OF
+from tasks.retrievers.registry import retriever_kind
+
+
+def wants_vectors(run: Run) -> bool:
+    """Whether the source's own vectors are to be read."""
+    parameters = run.retrieval
+    kind = retriever_kind(parameters.retriever or settings().retriever)
+    return kind.uses_vectors and parameters.vectors != "computed"
+
+
+def read_source(run: Run, *, vectors: bool) -> tuple[Source, list[Row], Corpus]:
+    """Questions and chunks from one snapshot; the questions of a frozen case set as they were frozen.
+
+    Raises:
+        InputError: there are none of either, what is needed is missing, or the frozen case set is of another source.
+    """
+    name, cases, read = run.parameters.source, run.parameters.cases, _READ.get()
+    if read is not None and (known := read.get((name, cases, True)) or read.get((name, cases, vectors))):
+        where, questions, corpus = known
+        return where, questions, corpus if vectors else replace(corpus, vectors=None)
+    where = source(name)
+    with snapshot(where) as connection:
+        where = registered(connection, where)
+        questions = frozen_questions(cases, where.name) if cases else read_questions(connection, where)
+        corpus = read_corpus(connection, where, vectors=vectors)
+    for what, rows in (("questions", questions), ("chunks", corpus.ids)):
+        if not rows:
+            raise InputError(f"source {where.name!r} has no {what}; load some: yarus load … --into {where.name}")
+    if read is not None:
+        read[name, cases, vectors] = where, questions, corpus
+    return where, questions, corpus
+
+
+@contextmanager
+def sources_shared(part_of: str | None = None) -> Iterator[None]:
+    """While it lasts, a source is read once: all evaluations of a night see the same questions and the same corpus.
+
+    Args:
+        part_of: the sweep or the probes whose arms the evaluations are; they stay out of histories.
+    """
+    read, part = _READ.set({}), _PART_OF.set(part_of)
+    try:
+        yield
+    finally:
+        _READ.reset(read)
+        _PART_OF.reset(part)
+
+
+Read = dict[tuple[str, str | None, bool], tuple[Source, list[Row], Corpus]]
+"""What was read: by source, frozen case set, and whether with vectors."""
+
+
+_READ: ContextVar[Read | None] = ContextVar("sources of this night", default=None)
+
+
+def sample(run: Run, strata: Iterable[str]) -> list[int]:
+    """The numbers of the cases that are evaluated: all, or a seeded sample in which every stratum keeps its share."""
+    return sampled(list(strata), run.parameters.limit, run.parameters.seed)
+
+
+def unchanged(run: Run, **now: Any) -> Run:
+    """The evaluation that is resumed, if it is still measured, and its system still served, as it began.
+
+    Raises:
+        InputError: a setting was changed meanwhile, so that half of the cases would be another evaluation's.
+    """
+    for name, value in now.items():
+        began = run.resolved.get(name)
+        if began != value:
+            raise InputError(
+                f"evaluation {run.id} began with {name} {began!r}, the settings now say {value!r}: "
+                "set it as it was to resume, or run the tier anew"
+            )
+    return run

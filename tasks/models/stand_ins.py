@@ -1,0 +1,156 @@
+"""Stand-ins for language models, so that everything runs with no key: deterministic, by words alone, and named so.
+
+Words are lower-cased, «ё» written as «е», cut to their first 5 letters (a crude stem: Russian endings differ), without
+the language's commonest words. With A, C, Q, R the sets of words of answer, context, question and reference:
+
+    faithfulness        |A & C| / |A|
+    answer_relevance    |A & Q| / |Q|
+    answer_correctness  2 |A & R| / (|A| + |R|)
+    e2e_score           |A & R| / |R|
+    answerability       |C & Q| / |Q|
+    gate                yes if |A & C| / |A| >= 0.5 and the answer is not a refusal
+
+A text without words has nothing in common with anything: 0. The generator returns the sentence of the context that has
+most of the question's words, the first among equals, and «ответ не найден» where none has any.
+Asked for a question of its own, it takes a sentence of the passage (which one: by a hash of what it is given), asks
+what is known about its first words of content, and answers with the sentence; of several passages it takes a sentence
+each; where no answer is wanted, it asks about one of the words what no passage knows.
+These say how far texts share words; they know no meaning, and no figure of theirs is a judgement of quality.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterable
+
+from tasks.cases.text import WORD, words
+from tasks.models.calls import Call, Reply, RoleName
+
+JUDGE = "lexical (no language model)"
+GENERATOR = "extractive (no language model)"
+SENTENCE = re.compile(r"(?<=[.!?…])\s+|\n+")
+CYRILLIC = re.compile("[а-яё]", re.IGNORECASE)
+REFUSALS = ("ответ не найден", "answer not found")
+PARTED = "\n\n* * *\n\n"
+"""Stands between several passages."""
+ABOUT = {"ru": "Что известно про {}?", "en": "What is known about {}?"}
+FOREIGN = {
+    "ru": ("Сколько стоит {} на Марсе?", "Какого цвета {} у динозавров?", "Кто потерял {} в Антарктиде?"),
+    "en": ("How much is {} worth on Mars?", "Which colour had {} among dinosaurs?", "Who lost {} in Antarctica?"),
+}
+TOPIC = 4  # words of content that a question is made of
+SHOWN = 0.5  # share of the answer's words from which on the gate lets it pass
+
+
+class Offline:
+    """The stand-in of a role."""
+
+    def __init__(self, name: RoleName) -> None:
+        self.name = name
+
+    def describe(self) -> str:
+        """See `Model`."""
+        return GENERATOR if self.name == "generator" else JUDGE
+
+    async def ask(self, call: Call) -> Reply:
+        """See `Model`. A rubric needs a language model: `not_applicable`."""
+        text = _reply(call)
+        if text is None:
+            return Reply(
+                "not_applicable", f"{call.prompt.name} needs a language model", requested_model=self.describe()
+            )
+        return Reply(
+            "ok", raw=text, requested_model=self.describe(), served_model=self.describe(), finish_reason="stop",
+            tokens_in=0, tokens_out=0, cost_usd=0.0, latency_ms=0.0,
+        )  # fmt: skip
+
+    async def complete(self, calls: Iterable[Call]) -> list[Reply]:
+        """See `Model`."""
+        return [await self.ask(call) for call in calls]
+
+
+def extract(question: str, context: str) -> str:
+    """The sentence of the context that has most of the question's words, or that there is none."""
+    asked = words(question)
+    sentences = [sentence.strip() for sentence in SENTENCE.split(context) if sentence.strip()]
+    best = max(sentences, key=lambda sentence: len(asked & words(sentence)), default="")
+    return best if asked & words(best) else REFUSALS[0 if CYRILLIC.search(question) else 1]
+
+
+def precision(answer: set[str], other: set[str]) -> float:
+    """Share of the answer's words that the other text has; 0..1."""
+    return len(answer & other) / len(answer) if answer else 0.0
+
+
+def recall(answer: set[str], other: set[str]) -> float:
+    """Share of the other text's words that the answer has; 0..1."""
+    return precision(other, answer)
+
+
+def f1(answer: set[str], other: set[str]) -> float:
+    """Harmonic mean of both; 0..1."""
+    return 2 * len(answer & other) / (len(answer) + len(other)) if answer or other else 0.0
+
+
+FORMULAS: dict[str, tuple[Callable[[set[str], set[str]], float], str]] = {
+    "faithfulness": (precision, "context"),
+    "answer_relevance": (recall, "question"),
+    "answer_correctness": (f1, "reference"),
+    "e2e_score": (recall, "reference"),
+    "gate": (precision, "context"),
+}
+
+
+def invented(kind: str, context: str, examples: str) -> dict[str, str]:
+    """A question and its answer, taken from the words of the passages.
+
+    Args:
+        kind: `single`, `multi` or `unanswerable`.
+        context: the passages.
+        examples: of other questions; they only change which sentence is taken.
+    """
+    chance = int.from_bytes(hashlib.sha256(f"{examples}\0{context}".encode("utf-8", "surrogatepass")).digest()[:8])
+    language = "ru" if CYRILLIC.search(context) else "en"
+    parts = context.split(PARTED) if kind == "multi" else [context]
+    sentences = [_sentence(part, chance) for part in parts]
+    others = [set().union(*(words(other) for other in parts if other is not part)) for part in parts]
+    topics = [_topic(*pair, most=TOPIC // len(parts)) for pair in zip(sentences, others, strict=True)]
+    if kind == "unanswerable":
+        question = FOREIGN[language][chance % 3].format((topics[0] or ["…"])[chance % max(1, len(topics[0]))])
+        return {"question": question, "answer": REFUSALS[0 if language == "ru" else 1]}
+    topic = ", ".join(word for of in topics for word in of)
+    return {"question": ABOUT[language].format(topic), "answer": " ".join(sentences)}
+
+
+def _sentence(text: str, chance: int) -> str:
+    """One with words of content enough, if there is any."""
+    sentences = [sentence.strip() for sentence in SENTENCE.split(text) if sentence.strip()]
+    rich = [sentence for sentence in sentences if len(_topic(sentence, set(), most=TOPIC)) == TOPIC]
+    known = rich or sentences or [text]
+    return known[chance % len(known)]
+
+
+def _topic(sentence: str, others: set[str], *, most: int) -> list[str]:
+    """The first words of content of a sentence that the other passages do not have."""
+    said = (word for word in WORD.findall(sentence) if len(word) > 3 and word.isalpha())
+    own = [word.lower() for word in said if words(word) and not words(word) & others]
+    return list(dict.fromkeys(own))[:most]
+
+
+def _reply(call: Call) -> str | None:
+    name, texts = call.prompt.name, call.texts
+    if name.startswith("synthesis_"):
+        return json.dumps(invented(name.removeprefix("synthesis_"), texts["context"], texts["examples"]))
+    if name == "answerability":
+        share = recall(words(texts["context"]), words(texts["question"]))
+        return json.dumps({"reason": "recall of the question's words", "score": round(share, 6)})
+    if name == "generation":
+        return extract(texts["question"], texts["context"])
+    if name not in FORMULAS:
+        return None
+    formula, other = FORMULAS[name]
+    share = formula(words(texts["answer"]), words(texts[other]))
+    if name == "gate":
+        refused = texts["answer"].strip(" .!").casefold() in REFUSALS
+        return "Yes" if share >= SHOWN and not refused else "No"
+    return json.dumps({"reason": f"{formula.__name__} of words against the {other}", "score": round(share, 6)})

@@ -1,0 +1,94 @@
+"""What an evaluation needs, checked one by one, each with what to do where it fails."""
+
+import os
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from sqlalchemy import select, text
+
+from db import tables
+from db.engine import reaching, shown
+from db.errors import DatabaseUnavailable, InputError
+from db.sources import PRODUCTION, SAMPLE
+from metrics.selftest import self_test
+from tasks.config.connections import database, source
+from tasks.config.redaction import masked
+from tasks.config.settings import settings
+from tasks.models.embedders import embedder
+from tasks.operations.doctor_home import examine_home
+from tasks.operations.doctor_sources import Finding, examine_source
+from tasks.results.parquet_files import require_writable
+
+
+def examine() -> list[Finding]:
+    """Checks settings, database, who may enter the home, results folder, embedder, metrics, and every source."""
+    findings = list(_guarded("settings", _settings))
+    if findings[-1].code:  # nothing else can be checked
+        return findings
+    for check in (_database, _home, _results, _embedder, _metrics, _sources):
+        findings.extend(_guarded(check.__name__.removeprefix("_"), check))
+    return findings
+
+
+def _guarded(what: str, check: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
+    try:
+        yield from check()
+    except InputError as error:
+        yield Finding(what, masked(str(error)), code=2)
+    except (DatabaseUnavailable, OSError) as error:
+        yield Finding(what, masked(str(error)), code=3)
+
+
+def _settings() -> Iterator[Finding]:
+    configuration = settings()
+    yield Finding("settings", f"home {configuration.home.absolute()}, language {configuration.language}")
+
+
+def _database() -> Iterator[Finding]:
+    engine = database()
+    with reaching(engine), engine.connect() as connection:
+        version = connection.scalar(text("SHOW server_version"))
+        vector = connection.scalar(text("SELECT extversion FROM pg_extension WHERE extname = 'vector'"))
+    kind = "embedded" if settings().database_url is None else shown(engine.url)
+    yield Finding("database", f"PostgreSQL {version}, pgvector {vector}, {kind}")
+
+
+def _sources() -> Iterator[Finding]:
+    source(SAMPLE)
+    with database().connect() as connection:
+        names = list(connection.scalars(select(tables.source.c.name).order_by(tables.source.c.name)))
+    if settings().source_url is not None:
+        names.append(PRODUCTION)
+    for name in names:  # one that cannot be read does not hide the others
+        yield from _guarded(f"source {name}", partial(_source, name))
+
+
+def _source(name: str) -> Iterator[Finding]:
+    return examine_source(source(name))
+
+
+def _home() -> Iterator[Finding]:
+    return examine_home()
+
+
+def _results() -> Iterator[Finding]:
+    root = settings().results_root
+    require_writable(root)
+    yield Finding("results", f"{masked(root)} can be written")
+
+
+def _embedder() -> Iterator[Finding]:
+    name = settings().embedder
+    model = embedder(name)
+    vectors = model.encode(["Как получить студенческий билет?"])
+    yield Finding("embedder", f"{model.identity.split('|')[0]}, {vectors.shape[1]} dimensions")
+    if api := os.environ.get("PREFECT_API_URL"):
+        yield Finding("prefect", f"server {masked(api)}")
+
+
+def _metrics() -> Iterator[Finding]:
+    problems = self_test()
+    if not problems:
+        yield Finding("metrics", "the self-test agrees with the published values")
+    for problem in problems:
+        yield Finding("metrics", str(problem), "Reinstall Yarus; do not trust its numbers until this is gone", code=3)

@@ -1,0 +1,91 @@
+"""What an evaluation would ask of language models, before any call is sent."""
+
+import secrets
+import shutil
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+import pyarrow as pa
+
+from metrics.table import Tier
+from tasks.config.connections import database
+from tasks.config.parameters import Judge, Parameters, Tier2, Tier3
+from tasks.evaluation.identity import configured
+from tasks.evaluation.repeats import as_then, first_repeat
+from tasks.evaluation.run import DRY_RUN, Run
+from tasks.evaluation.work_folder import read_cases
+from tasks.loading.answer_cases import load_ideal, load_whole
+from tasks.loading.logged_cases import load_answered
+from tasks.models.calls import Call, RoleName
+from tasks.models.estimate import estimate, missing
+from tasks.prompts import prompts
+from tasks.results.parquet_files import make_folder
+from tasks.steps.judge_quality import CHANGES
+
+LOADERS = {"tier2": load_ideal, "tier3": load_whole, "judge": load_answered, "judge_pipeline": load_answered}
+"""The tiers that call language models, and how they load their cases; the others call none."""
+Planned = Mapping[RoleName, Mapping[str, int]]
+
+
+async def plan(tier: Tier, parameters: Parameters) -> dict[str, Any]:
+    """Loads the cases as the evaluation would, and counts the calls that are not in the store.
+
+    Calls about answers that are not there yet cannot be looked up: they are counted as if none were stored, and no
+    refusal were among them.
+
+    Returns:
+        tier, cases, and by role: calls, tokens_in, tokens_out, cost_usd, seconds; None where there is no history of the
+        model, or no price.
+    """
+    run = Run(f"{DRY_RUN}{secrets.token_hex(4)}", tier, as_then(database(), parameters)[0])
+    if tier not in LOADERS:
+        return {"tier": tier, "cases": None, "roles": {}}
+    make_folder(run.work)
+    try:
+        run = await LOADERS[tier].fn(run)
+        cases = read_cases(run)
+    finally:
+        shutil.rmtree(run.work, ignore_errors=True)
+    configuration, engine = configured(run), database()
+    planned = _planned(run, cases)
+    roles = {name: asdict(estimate(name, configuration, engine, calls)) for name, calls in planned.items()}
+    return {"tier": tier, "cases": len(cases), "roles": roles}
+
+
+def _planned(run: Run, cases: pa.Table) -> Planned:
+    """Calls by role and prompt."""
+    parameters = run.parameters
+    rows = [row for row in cases.to_pylist() if row["status"] == "ok"]
+    if isinstance(parameters, Tier2):
+        return {"generator": {"generation": _unbought(run, rows, parameters.repeats)}, "judge": _judged(run, rows)}
+    if isinstance(parameters, Tier3):
+        local = run.resolved["sut"] == "local"
+        return {**({"generator": {"generation": len(rows)}} if local else {}), "judge": _judged(run, rows)}
+    if isinstance(parameters, Judge):
+        probes = (len(CHANGES) + 1) if parameters.probes else 0
+        asked = Counter({"faithfulness": len(rows) * (parameters.repeats + probes)})
+        return {"judge": asked | ({"generation": len(rows)} if parameters.probes else {})}
+    return {"gate": {"gate": len(rows)}}
+
+
+def _judged(run: Run, rows: list[dict[str, Any]]) -> dict[str, int]:
+    """Calls of the judge by prompt: an answer is judged against a reference only where there is one."""
+    referenced = sum(bool(row.get("reference")) for row in rows)
+    known = prompts(configured(run))
+    return {
+        name: referenced if "reference" in known[name].shape.variables else len(rows)
+        for name in run.resolved["judge"]["prompts"]
+    }
+
+
+def _unbought(run: Run, rows: list[dict[str, Any]], repeats: int) -> int:
+    configuration = configured(run)
+    if configuration.generator.base_url is None:
+        return 0
+    prompt = prompts(configuration)["generation"]
+    texts = [{"question": row["question"], "context": row["context"] or ""} for row in rows]
+    first = first_repeat(run.id, run.parameters)
+    calls = [Call(prompt, text, first + repeat) for text in texts for repeat in range(repeats)]
+    return len(missing("generator", configuration, database(), calls))

@@ -1,0 +1,200 @@
+"""The tables and texts of Prefect's artifacts, from the summary of an evaluation; Markdown that says what it means."""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow.compute as pc
+from sqlalchemy import Engine
+
+from db import journal
+from db.errors import InputError, ResultsUnavailable
+from metrics.table import METRICS, grade_label
+from metrics.table.headlines import HEADLINES
+from tasks.cases import pseudonyms as to_people
+from tasks.cases.table import COLUMNS
+from tasks.comparison.compare import compare
+from tasks.results import parquet_files
+from tasks.results import summary as report
+from tasks.results.guidance import changed, lead, next_step, says
+from tasks.texts.artifacts import WORDS
+from tasks.texts.guidance import TIER_NAMES
+
+Document = dict[str, Any]
+MINUS = "\N{MINUS SIGN}"
+WORST = 10
+CODE_ENDS = r"[`|\r\n]"
+"""What would end code in a cell, or the cell."""
+LONGEST = 160
+"""Characters of a question or answer in a table."""
+LONGEST_REASON = 1_000
+WORST_BY: dict[str, str] = {tier: METRICS[names[0]].column or "" for tier, names in HEADLINES.items()}
+WORST_BY |= {"tier1": "ndcg@10", "real_users": "ndcg@10", "judge": "mean_abs_difference", "ux": "cache_wrong_hit_rate"}
+"""The column that tells the worst cases of a tier."""
+
+
+def changes_since(engine: Engine, summary: Document) -> Document:
+    """What changed since the newest evaluation that this one can be compared with.
+
+    Returns:
+        since: its day by language, or None; metrics: name -> difference, and verdict for those that the tier is
+        judged by, which alone are compared case by case, for that takes time.
+    """
+    nothing: Document = {"since": None, "metrics": {}}
+    before = journal.previous(engine, summary["evaluation_id"])
+    if before is None or summary["state"] != "completed":
+        return nothing
+    old = report.summary(engine, before)
+    then = {name: metric["value"] for name, metric in old["metrics"].items() if metric["value"] is not None}
+    now = {name: metric["value"] for name, metric in summary["metrics"].items() if metric["value"] is not None}
+    plain = {name: {"difference": now[name] - then[name], "verdict": None} for name in now.keys() & then.keys()}
+    judged_by = [name for name in HEADLINES[summary["tier"]] if name in plain]
+    try:
+        found = compare(engine, before, summary["evaluation_id"], only=judged_by) if judged_by else {"metrics": {}}
+    except (InputError, ResultsUnavailable):  # the one before lost its file, or they have no case in common
+        return nothing
+    day = old["started_at"][:10]
+    return {"since": {"ru": day, "en": day}, "metrics": plain | found["metrics"]}
+
+
+def metric_rows(summary: Document, changes: Document, language: str) -> list[dict[str, str]]:
+    """The table of metrics: one row each, in words."""
+    words = WORDS[language]
+    return [
+        {
+            words["metric"]: name,
+            words["value"]: shown(name, metric["value"]),
+            words["interval"]: _interval(name, metric),
+            words["grade"]: grade_label(metric["grade"], language) if metric["grade"] else "",
+            words["change"]: _change(name, changes["metrics"].get(name), words),
+            words["measured"]: f"{metric['n_scored']} / {metric['n_total']}",
+        }
+        for name, metric in summary["metrics"].items()
+    ]
+
+
+def verdict_text(summary: Document, changes: Document, language: str, report_url: str | None) -> str:
+    """Three sentences (what the numbers say, what changed, what to do next), the worst cases, where the report is."""
+    words = WORDS[language]
+    compared = [
+        {"tier": summary["tier"], "metric": name, **changes["metrics"][name]}
+        for name in HEADLINES[summary["tier"]]
+        if name in changes["metrics"]
+    ]
+    sentences = [said[language] for said in (says(summary), changed(compared, changes["since"]), next_step(summary)[0])]
+    if summary["state"] == "invalid":
+        sentences.insert(0, f"**{words['invalid']}**: {summary['error']}.")
+    parts = [" ".join(_sentence(text) for text in sentences), f"### {words['worst']}", _worst(summary, words)]
+    note = [to_people.NOTE[language]] if to_people.has_pseudonyms(summary["source"]) else []
+    return "\n\n".join([*parts, *note, _report(summary["evaluation_id"], report_url, words)])
+
+
+def tier_rows(engine: Engine, night: Document, language: str) -> list[Sequence[str]]:
+    """The rows of a night's table: each tier's headline metrics."""
+    words = WORDS[language]
+    rows: list[Sequence[str]] = []
+    for summary in night["evaluations"]:
+        tier = TIER_NAMES[summary["tier"]][language]
+        if not summary.get("metrics"):
+            rows.append((tier, f"**{words.get(summary['state'], summary['state'])}**", _plain(summary["error"] or "")))
+            continue
+        changes = changes_since(engine, summary)["metrics"]
+        for name in HEADLINES[summary["tier"]]:
+            metric = summary["metrics"][name]
+            label = grade_label(metric["grade"], language) if metric["grade"] else ""
+            change = _change(name, changes.get(name), words)
+            rows.append((tier, name, shown(name, metric["value"]), _interval(name, metric), label, change))
+            tier = ""
+    return rows
+
+
+def night_text(night: Document, rows: Sequence[Sequence[str]], language: str, address: str) -> str:
+    """The weakest tier in a sentence, every tier's headline metrics, its gate, and where the report is."""
+    words = WORDS[language]
+    measured = [summary for summary in night["evaluations"] if summary.get("metrics")]
+    names = [words[name] for name in ("tier", "metric", "value", "interval", "grade", "change")]
+    gates = [gate_markdown(summary, language) for summary in measured if "gate" in summary]
+    parts = [_sentence(lead(measured)[language]), _table(names, rows), *gates, f"{words['report']}: {address}"]
+    return "\n\n".join(parts)
+
+
+def gate_text(summary: Document, language: str) -> str:
+    """What the gate says of an evaluation: which rules failed, and why something could not be judged."""
+    words, gate = WORDS[language], summary["gate"]
+    why = "; ".join([*gate["failed"], *filter(None, [gate.get("reason")])])
+    said = f"{summary['evaluation_id']}: {words['gate']} {gate['file']}: {words[gate['verdict']]}"
+    return f"{said}: {why}" if why else said
+
+
+def gate_markdown(summary: Document, language: str) -> str:
+    """The same as a paragraph of an artifact."""
+    return _plain(gate_text(summary, language), LONGEST_REASON)
+
+
+def shown(name: str, value: float | None) -> str:
+    """A value of a metric as people read it; a dash where it was not measured."""
+    if value is None:
+        return "—"
+    unit = METRICS[name].unit if name in METRICS else ""
+    return f"{value:,.{ {'count': 0, 'percent': 1, 'ms': 1}.get(unit, 3) }f}"
+
+
+def _interval(name: str, metric: Document) -> str:
+    if metric["ci_low"] is None:
+        return ""
+    return f"{shown(name, metric['ci_low'])} – {shown(name, metric['ci_high'])}"
+
+
+def _change(name: str, found: Document | None, words: dict[str, str]) -> str:
+    if found is None or found["difference"] is None:
+        return ""
+    verdict = found["verdict"]
+    sign = MINUS if found["difference"] < 0 else "+"
+    return sign + shown(name, abs(found["difference"])) + (f" ({words.get(verdict, verdict)})" if verdict else "")
+
+
+def _worst(summary: Document, words: dict[str, str]) -> str:
+    """The measured cases that are furthest from the best value."""
+    column = WORST_BY[summary["tier"]]
+    declared = next((metric for metric in METRICS.values() if metric.column == column), None)
+    wanted = ("case_id", "question", "text", column)
+    cases = parquet_files.read(summary["parquet"], without=[name for name in COLUMNS if name not in wanted])
+    if declared is None or column not in cases.column_names:
+        return words["none"]
+    worst_first = "ascending" if declared.better == "higher" else "descending"
+    best = declared.high if declared.better == "higher" else declared.low
+    rows = cases.filter(pc.is_valid(cases[column]))
+    rows = rows.take(pc.sort_indices(rows, sort_keys=[(column, worst_first)])[:WORST])
+    rows = to_people.cases(rows, summary["source"]).to_pylist()
+    found = [
+        (
+            f"`{re.sub(CODE_ENDS, ' ', row['case_id'])}`",
+            _plain(row.get("question") or row.get("text") or ""),
+            shown(declared.name, row[column]),
+        )
+        for row in rows
+        if row[column] != best
+    ]
+    return _table(["id", words["case"], column], found) if found else words["none"]
+
+
+def _report(evaluation_id: str, report_url: str | None, words: dict[str, str]) -> str:
+    if report_url is None:
+        return f"{words['report']}: `yarus report {evaluation_id}`"
+    return f"[{words['report']}]({report_url.rstrip('/')}/{evaluation_id}.html)"
+
+
+def _table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [names, ["---"] * len(names), *([*row, *[""] * (len(names) - len(row))] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith((".", "!", "?")) else f"{text}."
+
+
+def _plain(text: str, longest: int = LONGEST) -> str:
+    """A user's text in one cell: no markup, no line breaks, not too long."""
+    short = " ".join(text.split())
+    short = short if len(short) <= longest else f"{short[: longest - 1]}…"
+    return re.sub(r"([\\`*_\[\]<>|#!~])", r"\\\1", short)

@@ -1,0 +1,98 @@
+"""What Prefect's UI shows of an evaluation: its name with its size, its progress, its metrics, and what they say.
+
+Nothing here may harm an evaluation: where there is no flow run there is nothing to show, and a server that does not
+answer is passed over.
+"""
+
+import asyncio
+import logging
+from pathlib import Path
+from typing import Any
+
+from prefect.artifacts import (
+    acreate_markdown_artifact,
+    acreate_table_artifact,
+)
+from prefect.context import FlowRunContext
+
+from db.errors import InputError
+from tasks.config.connections import database
+from tasks.config.settings import settings
+from tasks.evaluation.progress import LONG, _key, _told, show_size
+from tasks.evaluation.run import Run
+from tasks.orchestration.artifact_tables import (
+    changes_since,
+    gate_markdown,
+    metric_rows,
+    night_text,
+    tier_rows,
+    verdict_text,
+)
+from tasks.orchestration.events import tell_finished
+
+log = logging.getLogger("yarus")
+Document = dict[str, Any]
+
+
+async def show_results(run: Run, summary: Document) -> None:
+    """Shows the metrics as a table, and the verdict with the worst cases as a text.
+
+    Args:
+        run: a finished evaluation.
+        summary: of it.
+    """
+    if FlowRunContext.get() is None:
+        return
+    if run.n_batches <= LONG:
+        await show_size(run)
+    language, tier, source = settings().language, summary["tier"], summary["source"]
+    changes = await asyncio.to_thread(changes_since, database(), summary)
+    tell_finished(summary, changes)
+    table = metric_rows(summary, changes, language)
+    text = await asyncio.to_thread(verdict_text, summary, changes, language, settings().report_url)
+    name = summary["evaluation_id"]
+    await _told(acreate_table_artifact(table, key=_key(tier, source, "metrics"), description=name))
+    await _told(acreate_markdown_artifact(text, key=_key(tier, source, "verdict"), description=name))
+
+
+async def show_gate(summary: Document) -> None:
+    """Shows what the gate of YARUS_GATE_FILE says of an evaluation, where it has a rule for its tier."""
+    if "gate" in summary and FlowRunContext.get() is not None:
+        text, name = gate_markdown(summary, settings().language), summary["evaluation_id"]
+        key = _key(summary["tier"], summary["source"], "gate")
+        await _told(acreate_markdown_artifact(text, key=key, description=name))
+
+
+async def report_of(night: Document) -> Path | None:
+    """Writes the report of a night; None where nothing was measured, or it cannot be written: the night is whole."""
+    from tasks.report.write import report
+
+    names = [summary["evaluation_id"] for summary in night["evaluations"] if summary.get("metrics")]
+    try:
+        return await asyncio.to_thread(report, database(), names) if names else None
+    except (InputError, OSError) as error:
+        log.warning("the report of the night could not be written: %s", error)
+        return None
+
+
+async def show_night(night: Document, source: str, page: Path | None) -> None:
+    """Shows what every tier of a night came to, in one text.
+
+    Args:
+        night: the state and the summaries.
+        source: where the questions came from.
+        page: its report.
+    """
+    if FlowRunContext.get() is not None:
+        language = settings().language
+        rows = await asyncio.to_thread(tier_rows, database(), night, language)
+        text = night_text(night, rows, language, _address(page))
+        await _told(acreate_markdown_artifact(text, key=_key("nightly", source, "summary"), description=source))
+
+
+def _address(page: Path | None) -> str:
+    """Where the report is: served, or a file."""
+    served = settings().report_url
+    if page is None:
+        return "—"
+    return f"{served.rstrip('/')}/{page.name}" if served else str(page)

@@ -1,0 +1,60 @@
+"""What Prefect is told of evaluations as events, for automations to act on: finished, regressed, invalid, incidents."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from prefect.events import emit_event
+from prefect.runtime import flow_run
+from prefect.utilities.urls import url_for
+
+from tasks.config.redaction import masked
+from tasks.config.settings import settings
+
+Document = dict[str, Any]
+EVALUATION, INCIDENT = "yarus.evaluation", "yarus.incident"
+
+
+def tell_finished(summary: Document, changes: Document) -> None:
+    """Emits `yarus.evaluation.finished`, and `.regressed` or `.invalid` where it is.
+
+    Args:
+        summary: of the evaluation.
+        changes: since the newest evaluation that it can be compared with, as `changes_since` gives them.
+    """
+    worse = [
+        {"metric": name, "difference": change["difference"], "p": change.get("p_holm")}
+        for name, change in changes["metrics"].items()
+        if change["verdict"] == "regressed"
+    ]
+    verdict = "invalid" if summary["state"] == "invalid" else "regressed" if worse else "good"
+    payload = {"verdict": verdict, "since": changes["since"], "changes": worse, "error": summary["error"]}
+    payload |= {name: summary[name] for name in ("tier", "source", "state", "sut_label", "coverage")}
+    payload["metrics"] = {name: metric["value"] for name, metric in summary["metrics"].items()}
+    for name in ("finished", *([verdict] if verdict != "good" else [])):
+        tell(f"{EVALUATION}.{name}", summary["evaluation_id"], payload, flow_run_id=summary["flow_run_id"])
+
+
+def tell(event: str, name: str, payload: Mapping[str, Any], *, flow_run_id: str | None) -> None:
+    """Emits an event, if a flow runs; Prefect logs what it cannot send, and nothing fails.
+
+    Args:
+        event: `yarus.evaluation.…` or `yarus.incident.…`.
+        name: of the evaluation or incident.
+        payload: what automations can use; `link` is added to it.
+        flow_run_id: of the evaluation's flow run.
+    """
+    running = flow_run.get_id()
+    if running is None:
+        return
+    run_id = flow_run_id or running
+    emit_event(
+        event,
+        resource={"prefect.resource.id": f"{event.rpartition('.')[0]}.{name}", "prefect.resource.name": name},
+        related=[{"prefect.resource.id": f"prefect.flow-run.{run_id}", "prefect.resource.role": "flow-run"}],
+        payload={**payload, "evaluation_id": payload.get("evaluation_id", name), "link": link(run_id)},
+    )
+
+
+def link(flow_run_id: str) -> str:
+    """Where a person looks next: the report pages where they are served, else the flow run in Prefect's UI."""
+    return masked(settings().report_url or url_for("flow-run", obj_id=flow_run_id) or "")

@@ -1,0 +1,112 @@
+"""How a flow run ends in Prefect: `Completed`, `Invalid`, `GateFailed` or `Failed`, with the summary in any case."""
+
+import asyncio
+import logging
+from typing import Any
+
+from prefect.client.schemas.objects import State
+from prefect.states import Completed, Failed
+
+from db.engine import reaching
+from db.errors import InputError, ResultsUnavailable
+from tasks.comparison.gate import WORST_FIRST, applies, gate
+from tasks.comparison.gate_rules import Policy, Rule, policy_set
+from tasks.config.connections import database
+from tasks.config.redaction import masked
+from tasks.config.settings import settings
+from tasks.orchestration.artifacts import show_gate
+
+log = logging.getLogger("yarus")
+Document = dict[str, Any]
+Ended = Document | State[Any]
+
+
+async def ended(document: Document) -> Ended:
+    """What a flow returns for its run to bear the name of what it came to, after the gate of YARUS_GATE_FILE.
+
+    An invalid evaluation has done its work, so whoever called the flow gets its summary; a gate that was not passed
+    and a night with a failure are failures, whose summary is in the data of the state.
+
+    Args:
+        document: the summary of an evaluation or of a night.
+    """
+    if "tier" in document:
+        document = await asyncio.to_thread(judged, document)
+        await show_gate(document)
+    if document["state"] == "failed":
+        return Failed(message=_why(document), data=document)
+    if broken := list(_broken(document)):
+        return Failed(name="GateFailed", message="; ".join(broken), data=document)
+    if document["state"] == "invalid":
+        return Completed(name="Invalid", message=_why(document), data=document)
+    return document
+
+
+def passed(document: Document) -> bool:
+    """Whether an evaluation or a night is what was hoped for: whole, valid, and through its gate."""
+    return document["state"] == "completed" and not any(_broken(document))
+
+
+def judged(summary: Document) -> Document:
+    """The summary of an evaluation with the gate's verdict, where one is set, and it has a rule for the tier.
+
+    The evaluation is whole, whatever becomes of its gate: what cannot be judged is inconclusive and says why.
+
+    Args:
+        summary: of a finished evaluation.
+
+    Returns:
+        With `gate`: verdict (the worst of its rules'), file, failed (rules), and where something could not be judged
+        the reason.
+    """
+    try:
+        policy = policy_set()
+        rules = [rule for rule in policy.rules if applies(rule, summary["tier"])] if policy else []
+        # Apart: a baseline that does not compare says nothing of a floor. Holm's method is over the comparisons alone.
+        alone, compared = ([rule for rule in rules if (rule.kind == "no regression") == kind] for kind in (False, True))
+        parts = [_part(summary, policy, part) for part in (alone, compared) if policy and part]
+    except InputError as error:  # the file was changed while the evaluation ran
+        parts = [_not_judged(summary, str(settings().gate_file), error)]
+    if not parts:
+        return summary
+    worst = next(verdict for verdict in WORST_FIRST if verdict in [part["verdict"] for part in parts])
+    found = parts[0] | {"verdict": worst, "failed": [rule for part in parts for rule in part["failed"]]}
+    reasons = "; ".join(part["reason"] for part in parts if "reason" in part)
+    return summary | {"gate": found | ({"reason": reasons} if reasons else {})}
+
+
+def _part(summary: Document, policy: Policy, rules: list[Rule]) -> Document:
+    """The gate's verdict by some of its rules."""
+    engine = database()
+    try:
+        with reaching(engine):
+            found = gate(engine, summary["evaluation_id"], policy._replace(rules=tuple(rules)))
+    except (InputError, ResultsUnavailable) as error:
+        return _not_judged(summary, policy.file, error)
+    failed = [f"{rule['metric']}: {rule['rule']}" for rule in found["rules"] if rule["verdict"] == "fail"]
+    return {"verdict": found["verdict"], "file": found["file"], "failed": failed}
+
+
+def _not_judged(summary: Document, file: str | None, error: Exception) -> Document:
+    log.warning("%s: the gate could not be judged: %s", summary["evaluation_id"], error)
+    verdict = "invalid" if summary["state"] == "invalid" else "inconclusive"
+    return {"verdict": verdict, "file": file, "failed": [], "reason": masked(str(error))}
+
+
+def _broken(document: Document) -> list[str]:
+    """The gates that were not passed, in words."""
+    return [
+        f"{part['tier']}: {', '.join(part['gate']['failed'])} ({part['gate']['file']})"
+        for part in document.get("evaluations", [document])
+        if part.get("gate", {}).get("verdict") == "fail"
+    ]
+
+
+def _why(document: Document) -> str:
+    if "evaluations" not in document:
+        return str(document["error"])
+    return "; ".join(
+        f"{part['tier']}: {part['state']}, {part['error']}"
+        for part in document["evaluations"]
+        if part["state"] != "completed"
+    )

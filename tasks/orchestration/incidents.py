@@ -1,0 +1,265 @@
+"""Incidents: what went bad in a night and is bad until a night in which it is not. One alert each way, not one a night.
+
+Every evaluation of a night gets a verdict against the last good one of its tier, source and comparability key. An
+incident begins with the first bad verdict on a key and ends with the next good one on any, so nothing has to be opened
+or closed.
+"""
+
+import asyncio
+import logging
+from itertools import takewhile
+from typing import Any, Literal, NamedTuple
+from uuid import UUID
+
+from sqlalchemy import Engine, Select, func, select, text, update
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.engine import RowMapping
+
+from db import journal
+from db.errors import InputError, ResultsUnavailable
+from db.tables import evaluation, nightly_verdict
+from metrics.table import METRICS
+from metrics.table.headlines import HEADLINES
+from tasks.cases import pseudonyms
+from tasks.comparison.compare import compare
+from tasks.config.connections import database
+from tasks.config.settings import settings
+from tasks.orchestration.events import INCIDENT, tell
+from tasks.texts.incidents import TEXTS
+
+log = logging.getLogger("yarus")
+Verdict = Literal["good", "accepted", "regressed", "invalid", "failed"]
+GOOD = ("good", "accepted")
+FAILED = "failed"
+"""Stands for the key of nights that failed, which have none."""
+_NOT_GOOD = text("verdict NOT IN ('good', 'accepted')")
+"""As in the index of bad nights, which are few."""
+READ = 20
+"""Verdicts at once."""
+ALPHA = 0.05
+_FIRST = evaluation.alias()
+_REUSED = func.coalesce(evaluation.c.parameters["anchor"].astext, evaluation.c.parameters["reuse_answers"].astext)
+ANSWERS_OF = func.coalesce(
+    evaluation.c.resolved["answers_of"].astext,
+    # One that failed before it had read them says only what it was to read; that may have had them from another.
+    select(func.coalesce(_FIRST.c.resolved["answers_of"].astext, _FIRST.c.id))
+    .where(_FIRST.c.id == _REUSED)
+    .scalar_subquery(),
+    _REUSED,
+).label("answers_of")
+"""The evaluation whose stored answers another one judges; NULL where it asks the system: an anchor is no yesterday of
+that, nor that of an anchor."""
+Document = dict[str, Any]
+
+
+class Judged(NamedTuple):
+    """What a night says of an evaluation."""
+
+    verdict: Verdict
+    baseline: str | None
+    """The last good evaluation, which it was compared with."""
+    changes: list[Document]
+    """Headline metrics that are worse."""
+
+
+async def follow(flow_run_id: UUID | None) -> None:
+    """Judges what a flow run of a night has evaluated, and tells of an incident that begins or ends with it."""
+    if flow_run_id is not None:
+        await asyncio.to_thread(_follow, database(), str(flow_run_id))
+
+
+def _follow(engine: Engine, flow_run_id: str) -> None:
+    row = journal.of_flow_run(engine, flow_run_id)
+    if row is None or row["state"] in ("cancelled", "running"):
+        return
+    said = _said(engine, row["id"])
+    if said and (said != "failed" or row["state"] == "failed"):  # it has been judged, and a retry did not change it
+        return
+    place = (row["tier"], row["source"], _answers_of(engine, row["id"]))
+    was_open = _open(_bad(engine, *place))
+    key = row["comparability_key"]
+    going_on = was_open[key][0]["verdict"] if key in was_open else None
+    judged = judge(engine, row, _last_good(engine, *place, key), going_on)
+    if not _keep(engine, row["id"], judged):
+        return
+    kind = FAILED if judged.verdict == "failed" else key
+    for open_kind, nights in was_open.items():
+        # Whatever it came to, a night has been: those that failed are over. What is bad is over with a good night.
+        if judged.verdict in GOOD or (open_kind == FAILED != kind):
+            _tell("closed", row, judged, nights[-1]["evaluation_id"])
+    if judged.verdict not in GOOD and kind not in was_open:
+        _tell("opened", row, judged, row["id"])
+
+
+def judge(engine: Engine, row: RowMapping, baseline: str | None, going_on: Verdict | None) -> Judged:
+    """What a night says of an evaluation, given what nights have said of its like.
+
+    An incident begins where a loss is shown (paired test, Holm over the tier's headline metrics), and goes on while
+    one of these metrics alone is still shown to be worse: so an incident at the edge does not open and close nightly.
+
+    Args:
+        engine: of our own database.
+        row: of the evaluation.
+        baseline: the last good one of the same tier, source and comparability key.
+        going_on: the newest verdict on that key, where it belongs to an incident that is not over.
+    """
+    if row["state"] == "failed":
+        return Judged("failed", baseline, [])
+    if row["state"] == "invalid":
+        return Judged("invalid", baseline, [])
+    if baseline is None:
+        return Judged("good", None, [])
+    try:
+        found = compare(engine, baseline, row["id"], only=HEADLINES.get(row["tier"], ()))
+    except (InputError, ResultsUnavailable) as error:
+        log.warning("%s; accept the new level with: yarus alerts accept %s", error, row["id"])
+        return Judged(going_on or "good", baseline, [])
+    changes = [
+        {"metric": name, **{part: metric[part] for part in ("a", "b", "difference", "p", "p_holm")}}
+        for name, metric in found["metrics"].items()
+        if metric["verdict"] == "regressed" or (going_on and _worse(name, metric))
+    ]
+    return Judged("regressed" if changes else "good", baseline, changes)
+
+
+def incidents(engine: Engine) -> list[Document]:
+    """The incidents that go on: the evaluation that began each, its tier, source, verdict and what is worse now."""
+    bad = select(evaluation.c.tier, evaluation.c.source, ANSWERS_OF).join(nightly_verdict).where(_NOT_GOOD)
+    with engine.connect() as connection:
+        places = connection.execute(bad.distinct().order_by(*bad.selected_columns)).all()
+    return [
+        _incident(kind, nights)
+        for place in places
+        for kind, nights in _open(_bad(engine, *place)).items()
+        if not _finished_since(nights[0])
+    ]
+
+
+def accept(engine: Engine, name: str) -> Document:
+    """Takes the level of a night's evaluation for good: its incident is over, the next nights are compared with it.
+
+    Raises:
+        InputError: no such evaluation, no night has judged it, or it has nothing to be compared with.
+    """
+    row = journal.find(engine, name)
+    if row["state"] != "completed":
+        raise InputError(
+            f"evaluation {row['id']} is {row['state']}: nothing can be compared with it, so it is no level"
+        )
+    judged = nightly_verdict.c.evaluation_id == row["id"]
+    with engine.begin() as connection:
+        if not connection.execute(update(nightly_verdict).where(judged).values(verdict="accepted")).rowcount:
+            raise InputError(f"evaluation {row['id']} is of no night; `yarus alerts list` shows what is open")
+    return {"evaluation_id": row["id"], "verdict": "accepted"}
+
+
+def _said(engine: Engine, evaluation_id: str) -> str | None:
+    """What a night has said of it before."""
+    said = select(nightly_verdict.c.verdict).where(nightly_verdict.c.evaluation_id == evaluation_id)
+    with engine.connect() as connection:
+        found: str | None = connection.scalar(said)
+    return found
+
+
+def _verdicts(tier: str, source: str, answers_of: str | None) -> Select[Any]:
+    """What nights have said of a tier over a source and of one kind of answers, newest first, with what it was of."""
+    kept = [evaluation.c[name] for name in ("comparability_key", "tier", "source", "state", "error")]
+    wanted = select(nightly_verdict, *kept).join(evaluation).order_by(evaluation.c.started_at.desc())
+    of = wanted.where(evaluation.c.tier == tier, evaluation.c.source == source)
+    return of.where(ANSWERS_OF.is_not_distinct_from(answers_of))
+
+
+def _bad(engine: Engine, tier: str, source: str, answers_of: str | None) -> list[RowMapping]:
+    """The verdicts since the last good one, newest first: no more is read of them."""
+    wanted = _verdicts(tier, source, answers_of).execution_options(yield_per=READ)
+    with engine.connect() as connection, connection.execute(wanted) as rows:
+        return list(takewhile(lambda row: row["verdict"] not in GOOD, rows.mappings()))
+
+
+def _last_good(engine: Engine, tier: str, source: str, answers_of: str | None, key: str | None) -> str | None:
+    """The newest evaluation of a comparability key that a night called good."""
+    of_key = _verdicts(tier, source, answers_of).where(evaluation.c.comparability_key == key)
+    with engine.connect() as connection:
+        found: str | None = connection.scalar(of_key.where(nightly_verdict.c.verdict.in_(GOOD)).limit(1))
+    return found
+
+
+def _answers_of(engine: Engine, evaluation_id: str) -> str | None:
+    with engine.connect() as connection:
+        found: str | None = connection.scalar(select(ANSWERS_OF).where(evaluation.c.id == evaluation_id))
+    return found
+
+
+def _of_key(rows: list[RowMapping], key: str | None) -> list[RowMapping]:
+    """The verdicts on what was measured in that way; one that failed was not, even where it was finished later."""
+    return [row for row in rows if row["comparability_key"] == key and row["verdict"] != "failed"]
+
+
+def _open(bad: list[RowMapping]) -> dict[str | None, list[RowMapping]]:
+    """The incidents that go on: comparability key, or FAILED for nights that failed, -> their verdicts, newest first.
+
+    A good night ends what was bad before it under any key; one that has been at all ends those that failed before it.
+
+    Args:
+        bad: verdicts on one tier, source and kind of answers since the last good one, newest first.
+    """
+    failed = list(takewhile(lambda row: row["verdict"] == "failed", bad))
+    keys = dict.fromkeys(row["comparability_key"] for row in bad if row["verdict"] != "failed")
+    return {key: _of_key(bad, key) for key in keys} | ({FAILED: failed} if failed else {})
+
+
+def _finished_since(row: RowMapping) -> bool:
+    """Whether what had failed in its night was brought to its end later."""
+    return bool(row["verdict"] == "failed" and row["state"] in journal.FINISHED)
+
+
+def _incident(kind: str | None, nights: list[RowMapping]) -> Document:
+    last = nights[0]
+    incident = {
+        "incident": nights[-1]["evaluation_id"],
+        "comparability_key": None if kind == FAILED else kind,
+        "nights": len(nights),
+        "last": last["evaluation_id"],
+        **{name: last[name] for name in ("tier", "source", "verdict", "baseline", "changes", "error")},
+    }
+    return dict(pseudonyms.document(incident, last["source"]))
+
+
+def _worse(name: str, metric: Document) -> bool:
+    """Whether a metric alone is shown to be worse, whatever the others are."""
+    if metric["p"] is None or metric["difference"] is None or metric["p"] >= ALPHA:
+        return False
+    return bool((metric["difference"] < 0) == (METRICS[name].better == "higher"))
+
+
+def _keep(engine: Engine, evaluation_id: str, judged: Judged) -> bool:
+    """Writes the verdict down; False where a night has done so before, unless it had only failed."""
+    said = judged._asdict()
+    write = insert(nightly_verdict).values(evaluation_id=evaluation_id, **said)
+    unless_done = write.on_conflict_do_update(
+        index_elements=["evaluation_id"], set_=said, where=nightly_verdict.c.verdict == "failed"
+    )
+    with engine.begin() as connection:
+        return bool(connection.execute(unless_done).rowcount)
+
+
+def _tell(what: str, row: RowMapping, judged: Judged, incident: str) -> None:
+    words = TEXTS[settings().language]
+    said = "; ".join(words["change"].format(**change) for change in judged.changes)
+    error = pseudonyms.text(row["error"] or "", row["source"])
+    why = "" if judged.verdict in GOOD else words[judged.verdict].format(changes=said, error=error)
+    text = words[what].format(tier=row["tier"], source=row["source"], what=why, id=incident)
+    log.warning(text)
+    first: Document = judged.changes[0] if judged.changes else {}
+    payload = {
+        "text": text,
+        "evaluation_id": row["id"],
+        "incident": incident,
+        "verdict": judged.verdict,
+        "baseline": judged.baseline,
+        "metric": first.get("metric"),
+        "change": first.get("difference"),
+        "changes": judged.changes,
+        **{name: row[name] for name in ("tier", "source", "sut_label", "comparability_key")},
+    }
+    tell(f"{INCIDENT}.{what}", incident, payload, flow_run_id=row["flow_run_id"])

@@ -1,0 +1,132 @@
+"""Personal data in texts: found by patterns, replaced by pseudonyms that are the same wherever the same is meant.
+
+E-mails, phones and numbers of students' papers have a form and are found well; names have none, and are found where
+something gives them away: a patronymic, initials, a common first name beside a capital letter, «меня зовут». Names that
+stand alone are missed. docs/dataset.md has the measured shares.
+"""
+
+import hashlib
+import hmac
+import os
+import re
+import secrets
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from db.home import make
+from tasks.config.settings import settings
+from tasks.personal_data.names import names
+from tasks.personal_data.patterns import GROUPS, SPELLED, Kind
+from tasks.personal_data.spelling import back, lowered, plain
+
+LABELS: dict[str, dict[Kind, str]] = {
+    "ru": {"email": "почта", "phone": "телефон", "id": "номер", "address": "адрес", "name": "имя"},
+    "en": {"email": "e-mail", "phone": "phone", "id": "number", "address": "address", "name": "name"},
+}
+URL = re.compile(
+    r"(?:https?://|www\.|(?<![\w.@-])[\w-]++(?:\.[\w-]++)*?\.(?:[a-z]{2,}|рф|рус)/)[^\s,;<>\"»]*+", re.IGNORECASE
+)
+OWN = re.compile(rf"\[(?:{'|'.join(word for words in LABELS.values() for word in words.values())}) [0-9a-f]{{6}}\]")
+"""A pseudonym: its digits are nobody's, and a text that is masked twice is masked once."""
+LIKELY = re.compile(r"[А-ЯЁA-Za-z\d@]")
+SPOKEN = ("зовут", "фамили", "фио", "вич", "вна", "чна", " я ", "собак", "парол")
+"""A text without a capital, a Latin letter, a digit or one of these has nothing that any pattern fits."""
+
+
+class Found(NamedTuple):
+    """A piece of personal data in a text."""
+
+    kind: Kind
+    start: int
+    end: int
+    text: str
+
+
+def find(text: str) -> list[Found]:
+    """The personal data in a text, in its order, without overlaps: the kinds with a form come first.
+
+    Addresses of pages are passed over, for the numbers in them are pages; but for the e-mails in or beside them.
+    """
+    simple, places = plain(text)
+    taken = bytearray(len(simple))
+    found: list[Found] = []
+    for kind, start, end in _candidates(simple):
+        if taken.find(1, start, end) < 0:
+            taken[start:end] = b"\1" * (end - start)
+            first, last = back(places, start, end)
+            found.append(Found(kind, first, last, text[first:last]))
+    return sorted(found, key=lambda one: one.start)
+
+
+def mask(text: str, key: bytes, language: str = "ru") -> str:
+    """The text with a pseudonym in the place of every piece of personal data, such as `[телефон 3fa2c1]`.
+
+    Args:
+        text: any.
+        key: secret; the same key gives the same pseudonyms.
+        language: of the pseudonyms' words.
+    """
+    parts, last = [], 0
+    for found in find(text):
+        parts += [text[last : found.start], pseudonym(found.kind, found.text, key, language)]
+        last = found.end
+    return "".join((*parts, text[last:]))
+
+
+def pseudonym(kind: Kind, text: str, key: bytes, language: str = "ru") -> str:
+    """What stands for a piece of personal data that was found, alone or in a text; key and language as in `mask`."""
+    return f"[{LABELS[language][kind]} {_code(kind, text, key)}]"
+
+
+def own_key() -> bytes:
+    """The secret that pseudonyms are made with: kept at home, readable by its owner only, made when first needed."""
+    return _key(settings().home.absolute() / "pseudonyms.key")
+
+
+@cache
+def _key(path: Path) -> bytes:
+    if not path.exists():
+        make(path.parent, path.parent)
+        whole = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+        with os.fdopen(os.open(whole, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(secrets.token_bytes(32))
+        with suppress(FileExistsError):  # another process was faster: its key holds
+            os.link(whole, path)
+        whole.unlink()
+    return path.read_bytes()
+
+
+def _candidates(text: str) -> Iterator[tuple[Kind, int, int]]:
+    """What the patterns find, in the order of precedence."""
+    low = lowered(text)
+    if LIKELY.search(text) is None and not any(map(low.__contains__, SPOKEN)):
+        return
+    if "[" in text:
+        low = OWN.sub(_blank, low)
+    bare = URL.sub(_blank, low) if "/" in low or "www." in low else low
+    for is_likely, patterns in GROUPS:
+        if is_likely(low):
+            for kind, regex, check, in_urls in patterns:
+                group: int | str = kind if kind in regex.groupindex else 0
+                for match in regex.finditer(low if in_urls else bare):
+                    if check is None or check(match):
+                        yield kind, *match.span(group)
+    for start, end in names(text, bare):
+        yield "name", start, end
+
+
+def _blank(match: re.Match[str]) -> str:
+    return " " * len(match[0])
+
+
+def _code(kind: Kind, text: str, key: bytes) -> str:
+    """Six hex digits of a keyed hash, of what is the same however it is written: a phone is its last ten digits."""
+    simple = plain(text)[0].casefold()
+    if kind == "phone":
+        same = re.sub(r"\D", "", simple)[-10:]
+    else:
+        same = re.sub(r"\W", "", SPELLED[kind].sub("", simple) if kind in SPELLED else simple).replace("ё", "е")
+    return hmac.new(key, f"{kind}|{same}".encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()[:6]

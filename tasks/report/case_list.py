@@ -1,0 +1,67 @@
+"""The cases of an evaluation as a page holds them: what the list needs, and what an opened case needs beside it."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from tasks.report.embedded_data import packed
+
+Document = dict[str, Any]
+LISTED = ("case_id", "question", "status", "reason", "failure", "stratum", "answer", "reference", "text", "decision")
+"""Columns of the list beside the numbers: what it shows, searches and filters by."""
+LEFT_OUT = ("logprobs", "labelled", "question_id")
+"""Columns that nobody reads case by case, or that stand in another."""
+DIGITS = 5
+
+
+def pack(cases: pa.Table) -> Document:
+    """The cases, packed in two parts that are opened one after the other.
+
+    Returns:
+        n, numbers (names of the columns of numbers), rows and details: packed columns by name; a column of texts that
+        repeat is {"texts", "codes"}.
+    """
+    numbers = [name for name in cases.column_names if pa.types.is_float64(cases.schema.field(name).type)]
+    numbers = [name for name in numbers if cases[name].null_count < len(cases)]
+    listed = [name for name in LISTED if name in cases.column_names]
+    left_out = {*numbers, *listed, *LEFT_OUT}
+    details = [name for name in cases.column_names if name not in left_out and _says_something(cases[name])]
+    return {
+        "n": len(cases),
+        "numbers": numbers,
+        "listed": listed,
+        "rows": packed({name: column(cases[name]) for name in (*listed, *numbers)}),
+        "details": packed({name: column(cases[name]) for name in details}),
+    }
+
+
+def column(values: pa.ChunkedArray) -> Any:
+    """A column for JSON: numbers rounded, texts that repeat kept once."""
+    kind = values.type
+    if pa.types.is_floating(kind):
+        return _rounded(values.to_numpy())
+    if pa.types.is_timestamp(kind):
+        return pc.strftime(values, format="%Y-%m-%d %H:%M").to_pylist()
+    if pa.types.is_string(kind) and len(values) > 1:
+        encoded = values.combine_chunks().dictionary_encode()
+        if len(encoded.dictionary) * 2 < len(values):
+            return {"texts": encoded.dictionary.to_pylist(), "codes": encoded.indices.to_pylist()}
+    if pa.types.is_list(kind) and pa.types.is_floating(kind.value_type):
+        return [None if row is None else _rounded(np.array(row, dtype=float)) for row in values.to_pylist()]
+    return values.to_pylist()
+
+
+def _rounded(values: NDArray[np.float64]) -> list[float | None]:
+    """The values in few digits; what is not measured, or not finite, as None."""
+    rounded = np.round(values, DIGITS)
+    if np.isfinite(rounded).all():
+        found: list[float | None] = rounded.tolist()
+        return found
+    return [value if value == value and abs(value) != np.inf else None for value in rounded.tolist()]
+
+
+def _says_something(values: pa.ChunkedArray) -> bool:
+    return bool(values.null_count < len(values))

@@ -1,0 +1,179 @@
+"""What changed: each evaluation beside the one before it, case by case, and the history of its main metrics."""
+
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlalchemy import Engine
+
+from db import journal
+from db.errors import InputError, ResultsUnavailable
+from metrics.table.headlines import HEADLINES
+from tasks.cases import pseudonyms as to_people
+from tasks.comparison.compare import compare
+from tasks.comparison.trend import trend
+from tasks.report import figures
+from tasks.report.bars import difference_bar
+from tasks.report.case_list import column
+from tasks.report.embedded_data import packed
+from tasks.report.entries import Entry
+from tasks.results import parquet_files
+from tasks.results.numbers import shown
+from tasks.results.summary import Document
+from tasks.texts.guidance import Text
+
+LISTS = ("broke", "fixed", "changed_status")
+MONTHS = {
+    "ru": "января,февраля,марта,апреля,мая,июня,июля,августа,сентября,октября,ноября,декабря",
+    "en": "January,February,March,April,May,June,July,August,September,October,November,December",
+}
+NIGHTS = 100
+"""Evaluations of a trend that are drawn, the newest."""
+SIDE = ("answer", "status", "reason", "retrieved")
+"""What is shown of both sides of a changed case beside the metrics."""
+
+
+def add_comparisons(engine: Engine, entries: list[Entry]) -> None:
+    """Compares every evaluation with the next one of the same tier in the report, or else with its predecessor.
+
+    What is aside, an anchor or a repeat, is compared with its own kind only.
+    """
+    for entry, following in zip(entries, [*entries[1:], None], strict=True):
+        asked = following is not None and (following.tier, following.aside) == (entry.tier, entry.aside)
+        before = following.row["id"] if asked and following else journal.previous(engine, entry.row["id"])
+        if before is None:
+            continue
+        try:
+            entry.comparison = compare(engine, before, entry.row["id"], force=asked)
+            entry.comparison["parquet"] = journal.find(engine, before)["parquet"]
+        except (InputError, ResultsUnavailable) as error:
+            entry.comparison = {"problem": str(error)}
+
+
+def comparison(entry: Entry) -> Document | None:
+    """The comparison of an evaluation as the templates read it."""
+    found = entry.comparison
+    if not found or "problem" in found:
+        return found or None
+    headline = HEADLINES[entry.tier]
+    metrics = [
+        {
+            "name": name,
+            "main": name in headline or one["verdict"] in ("regressed", "changed"),
+            "a": shown(name, one["a"]),
+            "b": shown(name, one["b"]),
+            "difference": shown(name, one["difference"], sign=True),
+            "bar": difference_bar(one),
+            "p": _p(one["p_holm"] if one["p_holm"] is not None else one["p"]),
+            "verdict": one["verdict"] if one["difference"] is not None else "not compared",
+            "detectable": shown(name, one["smallest_detectable"]),
+            "n": one["n"],
+        }
+        for name, one in found["metrics"].items()
+    ]
+    listed = {name: _ids(found["cases"].get(name, [])) for name in LISTS}
+    return {
+        "problem": None,
+        "a": found["a"],
+        "b": found["b"],
+        "n_common": found["n_common"],
+        "differs": found["differs"],
+        "metrics": sorted(metrics, key=lambda metric: metric["name"] not in headline),
+        "slices": _slices(found["slices"], headline[0]),
+        "pack": _pack(entry, listed) if any(listed.values()) else None,
+    }
+
+
+def changes(entries: list[Entry]) -> tuple[list[Document], Text | None]:
+    """The headline metrics that were compared with what was before, and the day of that."""
+    compared = [entry for entry in entries if "metrics" in entry.comparison and not entry.comparison["differs"]]
+    found = [
+        {"tier": entry.tier, "metric": name, **entry.comparison["metrics"][name]}
+        for entry in compared
+        for name in HEADLINES[entry.tier]
+        if entry.comparison["metrics"].get(name, {}).get("difference") is not None
+    ]
+    days = [entry.comparison["a"]["started_at"] for entry in compared]
+    if not days:
+        return found, None
+    before, now = datetime.fromisoformat(max(days)), entries[0].row["started_at"]
+    if before.date() == now.date():
+        return found, dict.fromkeys(MONTHS, f"{before:%H:%M} UTC")
+    return found, {
+        language: f"{before.day} {months.split(',')[before.month - 1]}" for language, months in MONTHS.items()
+    }
+
+
+def trends(engine: Engine, entries: list[Entry]) -> list[Document]:
+    """The histories of the headline metrics that have more than one night."""
+    found = []
+    for tier in dict.fromkeys(entry.tier for entry in entries):
+        source = next(entry.row["source"] for entry in entries if entry.tier == tier)
+        for name in HEADLINES[tier]:
+            history = _history(engine, name, tier, source)
+            if history and len(history["nights"]) > 1:
+                kept = {"tier": tier, "metric": name, "n": len(history["nights"]), "first_out": history["first_out"]}
+                found.append({**kept, "noise": _band(name, history["noise"]), "figure": figures.trend(history)})
+    return found
+
+
+def _history(engine: Engine, metric: str, tier: str, source: str) -> Document | None:
+    try:
+        return trend(engine, metric, tier=tier, source=source, last=NIGHTS)
+    except InputError:  # the source has never measured it
+        return None
+
+
+def _slices(slices: Document, metric: str) -> list[Document]:
+    """The difference of the main metric in each part of the cases that is large enough."""
+    return [
+        {
+            "slice": name,
+            "value": value,
+            "n": told[metric]["n"],
+            "text": shown(metric, told[metric]["difference"], sign=True),
+            "bar": difference_bar({"smallest_detectable": None, **told[metric]}),
+            "p": _p(told[metric]["p"]),
+        }
+        for name, values in slices.items()
+        for value, told in values.items()
+        if told.get(metric, {}).get("difference") is not None
+    ]
+
+
+def _band(name: str, noise: Document | None) -> str | None:
+    return None if noise is None or noise.get("band") is None else shown(name, noise["band"])
+
+
+def _p(p: float | None) -> str:
+    if p is None:
+        return "—"
+    return "<0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def _ids(listed: list[Any]) -> list[str]:
+    return [one if isinstance(one, str) else one["case_id"] for one in listed]
+
+
+def _pack(entry: Entry, listed: dict[str, list[str]]) -> str | None:
+    """Both sides of the changed cases."""
+    after = entry.cases
+    if after is None:
+        return None
+    ids = list(dict.fromkeys(name for names in listed.values() for name in names))
+    before = parquet_files.read(entry.comparison["parquet"])
+    before = before.filter(pc.is_in(before["case_id"], pa.array(ids, pa.string())))
+    before = to_people.cases(before, entry.comparison["a"]["source"])
+    sides = {"a": _side(before, ids, entry.tier), "b": _side(after, ids, entry.tier)}
+    places = {case: place for place, case in enumerate(after["case_id"].to_pylist())}
+    kept = after.take(pa.array([places[case] for case in ids], pa.int64()))
+    shared = {name: column(kept[name]) for name in ("question", "reference", "text") if name in kept.column_names}
+    return packed({"ids": ids, "lists": listed, "shared": shared, **sides})
+
+
+def _side(cases: pa.Table, ids: list[str], tier: str) -> Document:
+    places = {case: place for place, case in enumerate(cases["case_id"].to_pylist())}
+    kept = cases.take(pa.array([places[case] for case in ids], pa.int64()))
+    numbers = [name for name in kept.column_names if pa.types.is_float64(kept.schema.field(name).type)]
+    return {name: column(kept[name]) for name in (*SIDE, *numbers) if name in kept.column_names}

@@ -1,0 +1,231 @@
+"""What a report shows of each evaluation: its numbers, its cases, what changed, its history."""
+
+import json
+from collections import Counter
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from sqlalchemy import Engine, select
+from sqlalchemy.engine import RowMapping
+
+from db import journal
+from db.errors import InputError, ResultsUnavailable
+from db.tables import evaluation
+from metrics.table import GRADE_LABELS, METRICS
+from metrics.table.headlines import HEADLINES
+from tasks.cases import pseudonyms as to_people
+from tasks.cases.table import MEASURED, SEVERITY
+from tasks.config.parameters import TIERS
+from tasks.evaluation.repeats import MARKS
+from tasks.report import figures
+from tasks.report.bars import bar
+from tasks.report.case_list import pack
+from tasks.report.metric_hints import hint
+from tasks.results import parquet_files
+from tasks.results.numbers import interval, shown
+from tasks.results.summary import Document, summary
+
+REASONS = 4
+"""Most reasons shown for a status."""
+REASON_LENGTH = 300
+STAND_IN = "no language model"
+FOOT = ("settings", "parameters", "resolved", "versions")
+
+
+@dataclass
+class Entry:
+    """One evaluation in a report."""
+
+    key: str
+    """Its name in the addresses of the page: the tier, or the id where a tier has several."""
+    row: RowMapping
+    summary: Document
+    cases: pa.Table | None = None
+    problem: str | None = None
+    """Why there are no cases."""
+    comparison: Document = field(default_factory=dict)
+    """As tasks.comparison.compare.compare gives it, or `problem`."""
+
+    @property
+    def aside(self) -> bool:
+        """Whether it repeats another one or judges an anchor's answers anew, and says nothing new of the system."""
+        return any((self.row["resolved"] or {}).get(mark) for mark in MARKS)
+
+    @property
+    def tier(self) -> str:
+        """The tier that it evaluated."""
+        return str(self.row["tier"])
+
+
+def newest(engine: Engine) -> list[str]:
+    """The newest evaluation of every tier, of the source of the newest of all; in the order of the tiers.
+
+    Raises:
+        InputError: there is none.
+    """
+    of = evaluation.c
+    ended = select(of.id, of.source).where(of.state != "running", journal.LIVE)
+    ended = ended.order_by(of.started_at.desc()).limit(1)
+    whole = of.parameters["limit"].astext.is_(None)  # one of a few questions is no news beside all
+    with engine.connect() as connection:
+        last = connection.execute(ended).first()
+        if last is None:
+            raise InputError("there is nothing to report yet; run an evaluation first: yarus run tier1, or yarus demo")
+        found = []
+        for tier in TIERS:
+            of_tier = ended.where(of.tier == tier, of.source == last.source)
+            found += [connection.scalar(of_tier.where(whole)) or connection.scalar(of_tier)]
+    return [name for name in found if name is not None]
+
+
+def entries(engine: Engine, evaluation_ids: list[str]) -> list[Entry]:
+    """The evaluations with their cases, in the order of the tiers, the newest of a tier first, what is aside last.
+
+    Raises:
+        InputError: no such evaluation.
+    """
+    rows = {row["id"]: row for row in (journal.find(engine, name) for name in evaluation_ids)}
+    order: list[str] = list(TIERS)
+    found = [Entry(row["id"], row, summary(engine, row["id"]), *_cases(row)) for row in rows.values()]
+    found.sort(key=lambda entry: entry.row["started_at"], reverse=True)
+    found.sort(key=lambda entry: (order.index(entry.tier), entry.aside))
+    first = {entry.tier: entry for entry in reversed(found)}
+    for tier, entry in first.items():
+        entry.key = tier
+    return found
+
+
+def described(entry: Entry) -> Document:
+    """An evaluation as the templates read it."""
+    told = entry.summary
+    compared = {name: one for name, one in entry.comparison.get("metrics", {}).items() if one["difference"] is not None}
+    names = [*HEADLINES[entry.tier], *(name for name in told["metrics"] if name not in HEADLINES[entry.tier])]
+    return {
+        "key": entry.key,
+        "id": entry.row["id"],
+        "tier": entry.tier,
+        "summary": told,
+        "started": f"{entry.row['started_at']:%Y-%m-%d %H:%M} UTC",
+        "seconds": _seconds(entry.row),
+        "metrics": [
+            _metric(name, told["metrics"][name], compared.get(name)) for name in names if name in told["metrics"]
+        ],
+        "strata": _strata(told.get("strata", {}), HEADLINES[entry.tier]),
+        "statuses": _statuses(told["statuses"], entry.cases),
+        "stages": _stages(told),
+        "problem": entry.problem,
+        "stand_ins": stand_ins(entry.row),
+        "cost": {name: entry.row[name] for name in ("tokens_in", "tokens_out", "cost_usd")},
+        "figures": _figures(entry),
+        "pack": pack(entry.cases) if entry.cases is not None else None,
+        "foot": _foot(entry.row),
+    }
+
+
+def stand_ins(row: RowMapping) -> bool:
+    """Whether an offline stand-in answered or judged in a language model's place."""
+    asked = {name: (row["resolved"] or {}).get(name) for name in ("generator", "judge")}
+    return STAND_IN in json.dumps(asked)
+
+
+def _cases(row: RowMapping) -> tuple[pa.Table | None, str | None]:
+    if row["parquet"] is None:
+        return None, to_people.text(row["error"] or str(row["state"]), row["source"])
+    try:
+        return to_people.cases(parquet_files.read(row["parquet"]), row["source"]), None
+    except (ResultsUnavailable, InputError) as error:
+        return None, str(error)[:REASON_LENGTH]
+
+
+def _metric(name: str, metric: Document, compared: Document | None) -> Document:
+    declared = METRICS.get(name)
+    bounds = declared.thresholds if declared else None
+    return {
+        "name": name,
+        "value": metric["value"],
+        "text": shown(name, metric["value"]),
+        "interval": interval(name, metric),
+        "bar": bar(name, metric),
+        "n_scored": metric["n_scored"],
+        "n_total": metric["n_total"],
+        "reason": metric["reason"],
+        "grade": metric["grade"],
+        "grade_text": GRADE_LABELS[metric["grade"]] if metric["grade"] else None,
+        "bounds": [f"{bound:g}" for bound in bounds] if bounds else [],
+        "low": f"{declared.low:g}" if declared else None,
+        "high": f"{declared.high:g}" if declared and declared.high != float("inf") else None,
+        "better": declared.better if declared else "neither",
+        "hint": hint(name),
+        "change": compared and {**compared, "text": shown(name, compared["difference"], sign=True)},
+        "main": bool(metric["grade"]) or (compared or {}).get("verdict") in ("regressed", "changed"),
+    }
+
+
+def _strata(strata: Document, headline: tuple[str, ...]) -> list[Document]:
+    names = [name for name in headline if all(name in metrics for metrics in strata.values())]
+    return [
+        {
+            "stratum": stratum,
+            "values": [
+                {"text": shown(name, metrics[name]["value"]), "bar": bar(name, metrics[name])} for name in names
+            ],
+            "n_scored": metrics[names[0]]["n_scored"],
+            "n_total": metrics[names[0]]["n_total"],
+        }
+        for stratum, metrics in strata.items()
+        if names
+    ]
+
+
+def _statuses(counts: dict[str, int], cases: pa.Table | None) -> list[Document]:
+    """How many cases have which status, measured ones first, each with its most frequent reasons."""
+    total = sum(counts.values())
+    reasons: dict[str, Counter[str]] = {}
+    if cases is not None and "reason" in cases.column_names:
+        for status, reason in zip(cases["status"].to_pylist(), cases["reason"].to_pylist(), strict=True):
+            if reason:
+                reasons.setdefault(status, Counter())[reason[:REASON_LENGTH]] += 1
+    return [
+        {
+            "status": status,
+            "n": counts[status],
+            "share": round(100 * counts[status] / total, 2),
+            "measured": status in MEASURED,
+            "reasons": reasons.get(status, Counter()).most_common(REASONS),
+        }
+        for status in reversed(SEVERITY)
+        if counts.get(status)
+    ]
+
+
+def _stages(told: Document) -> list[Document]:
+    counts = {name: n for name, n in told.get("failures", {}).get("counts", {}).items() if n}
+    most = max(counts.values(), default=0)
+    return [
+        {"stage": name, "n": n, "share": round(100 * n / most, 2)}
+        for name, n in sorted(counts.items(), key=lambda item: -item[1])
+    ]
+
+
+def _figures(entry: Entry) -> Document:
+    if entry.cases is None:
+        return {}
+    measured = entry.cases
+    return {
+        "distributions": figures.distributions(entry.tier, measured),
+        "ranks": figures.ranks(measured),
+        "latency": figures.latency(measured),
+    }
+
+
+def _seconds(row: RowMapping) -> str | None:
+    if row["finished_at"] is None:
+        return None
+    return f"{(row['finished_at'] - row['started_at']).total_seconds():,.0f}".replace(",", "\N{NARROW NO-BREAK SPACE}")
+
+
+def _foot(row: RowMapping) -> Document:
+    """Everything that says how the numbers came about; the settings are stored without secrets."""
+    documents = {name: json.dumps(row[name] or {}, ensure_ascii=False, indent=2, default=str) for name in FOOT}
+    kept = ("comparability_key", "case_set_hash", "git_commit", "git_dirty", "flow_run_id", "parquet", "sut_label")
+    return {**{name: row[name] for name in kept}, "documents": documents}

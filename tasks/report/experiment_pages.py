@@ -1,0 +1,128 @@
+"""The report's pages over several evaluations: the newest sweep, the newest robustness probes."""
+
+from typing import Any
+
+from sqlalchemy import Engine
+
+from tasks.cases import pseudonyms
+from tasks.experiments.robustness import probes
+from tasks.experiments.sweep import sweeps
+from tasks.experiments.sweep_table import figure_of, front, interval
+from tasks.report.figures import _figure as framed
+from tasks.results.summary import Document
+from tasks.texts.experiments import words
+
+HEIGHT = 380
+SHOWN = ("improved", "regressed", "changed")
+Figures = Document
+
+
+def pages(engine: Engine, source: str, figures: Figures) -> list[Document]:
+    """What was stored of the source, a page each; their figures are put among those of the report.
+
+    Returns:
+        Documents of key, title, question and blocks: heading, lines, head, rows, charts.
+    """
+    found = []
+    for key, newest, blocks in (("sweep", sweeps, _sweep), ("robustness", probes, _robustness)):
+        documents = [document for document in newest(engine, source=source, limit=5) if document.get("metrics")]
+        if documents:
+            found.append(_page(key, blocks(pseudonyms.document(documents[0], source), figures)))
+    return found
+
+
+def _page(key: str, blocks: list[Document]) -> Document:
+    return {"key": key, "title": words(key), "question": words(f"{key} question"), "blocks": blocks}
+
+
+def _block(heading: str | None = None, **parts: Any) -> Document:
+    empty: Document = {"lines": [], "head": [], "rows": [], "charts": []}
+    return {"heading": words(heading) if heading else None} | empty | parts
+
+
+def _line(text: Any, *, problem: bool = False) -> Document:
+    return {"text": text if isinstance(text, dict) else {"ru": text, "en": text}, "problem": problem}
+
+
+def _plain(text: str) -> Document:
+    return {"ru": text, "en": text}
+
+
+def _sweep(found: Document, figures: Figures) -> list[Document]:
+    arms, quality = found["arms"], found["metrics"][0]
+    charts = []
+    for key, axis in (("quality by cost", "cost_usd"), ("quality by latency", "latency_ms_p50")):
+        trace = front(arms, axis, quality)
+        if any(trace["x"]):
+            figures[f"sweep-{axis}"] = framed([trace], height=HEIGHT, xaxis={"rangemode": "tozero"})
+            charts.append({"id": f"sweep-{axis}", "height": HEIGHT, "caption": words(key, metric=quality)})
+    head = [
+        words("arm"),
+        *map(_plain, found["metrics"]),
+        *map(_plain, ("USD / 1000", "p50, ms", "p95, ms")),
+        words("front"),
+    ]
+    rows = [
+        [
+            _plain(arm["arm"]),
+            *(interval(arm["metrics"].get(name)) for name in found["metrics"]),
+            *(figure_of(arm[name]) for name in ("cost_usd", "latency_ms_p50", "latency_ms_p95")),
+            "*" if arm["pareto"] else "",
+        ]
+        for arm in arms
+    ]
+    failed = [
+        _line(f"{said['arm']}: {said['error']}", problem=True) for said in (*arms, *found["judges"]) if said["error"]
+    ]
+    pseudonyms = [pair for pair in found["pairs"] if pair["verdict"] in SHOWN]
+    pairs = [
+        [_plain(f"{pair['b']} − {pair['a']}"), pair["metric"], _difference(pair), f"{pair['p_holm']:.3f}"]
+        for pair in pseudonyms
+    ]
+    judges = found["judges"]
+    named = list(judges[0]["metrics"]) if judges else []
+    measured = [
+        [_plain(said["judge_model"] or ""), *(interval(said["metrics"].get(name)) for name in named)] for said in judges
+    ]
+    return [
+        _block(lines=[_line(words("legend")), *failed], head=head, rows=rows, charts=charts),
+        _block(
+            "pairs",
+            lines=[] if pairs else [_line(words("none shown"))],
+            head=[words(name) for name in ("pair", "metric", "difference", "p")],
+            rows=pairs,
+        ),
+        *([_block("judges", head=[words("judge"), *map(_plain, named)], rows=measured)] if judges else []),
+    ]
+
+
+def _robustness(found: Document, figures: Figures) -> list[Document]:
+    blocks = []
+    for tier in sorted(found["tiers"]):
+        names = found["metrics"][tier]
+        kinds = {kind: found["tiers"][tier][kind] for kind in found["parameters"]["kinds"]}  # a database has no order
+        same = "same first" if tier == "tier1" else "same answer"
+        rows = [
+            [
+                words(kind),
+                f"{said['n_changed']} / {said['n']}" if said["n"] else "—",
+                interval(said["same"]),
+                *(_difference(said["metrics"].get(name)) for name in names),
+            ]
+            for kind, said in kinds.items()
+        ]
+        head = [words("kind"), words("changed"), words(same), *map(_plain, names)]
+        untold = [
+            _line(words("no model")) if said["state"] == "not_applicable" else _line(said["error"], problem=True)
+            for said in kinds.values()
+            if said["error"]
+        ]
+        blocks.append(_block(tier, lines=[_line(words("star")), *untold], head=head, rows=rows))
+    return blocks
+
+
+def _difference(said: Document | None) -> str:
+    if said is None or said["difference"] is None:
+        return "—"
+    reach = "" if said["ci_low"] is None else f" ({said['ci_low']:+.3f} … {said['ci_high']:+.3f})"
+    return f"{said['difference']:+.3f}{reach}{'*' if said['verdict'] in SHOWN else ''}"

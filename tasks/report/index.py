@@ -1,0 +1,94 @@
+"""The index: the evaluations with their main numbers, newest first, page by page, and the reports that show them."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Engine, select
+from sqlalchemy.engine import RowMapping
+
+from db import journal
+from db.tables import evaluation_metric
+from metrics.table import GRADE_LABELS
+from metrics.table.headlines import HEADLINES
+from tasks.report.render import rendered, script
+from tasks.results.numbers import shown
+from tasks.results.summary import HEADLINE
+from tasks.texts import report as words
+
+Document = dict[str, Any]
+MOST = 2_000
+"""Evaluations listed, the newest."""
+PAGE = 50
+"""Evaluations on a page."""
+REPORTS = 2_000
+"""Reports that are linked, the newest."""
+HEAD = 4_096
+"""Bytes of a report in which its evaluations are named."""
+NAME = "index.html"
+INDEX = re.compile(r"index(-\d+)?\.html")
+"""The names of its pages."""
+
+
+def page_name(number: int) -> str:
+    """The file name of a page of the index, from 1: the first is `index.html`."""
+    return NAME if number == 1 else NAME.replace(".", f"-{number}.")
+
+
+def render_index(engine: Engine, folder: Path, language: str) -> Iterator[str]:
+    """The pages of the index over the newest evaluations, with links to the reports in a folder; at least one."""
+    rows = journal.listing(engine, limit=MOST)
+    reports = _reports(folder)
+    linked = (reports[row["id"]] for row in rows if row["id"] in reports)
+    shared: Document = {
+        "title": f"{words.WORDS['index title'][language]} · Yarus",
+        "newest": next(linked, None),
+        "script": script(("base.js", "index.js")),
+        "n": len(rows),
+        "most": MOST,
+        "pages": [page_name(number) for number in range(1, max(1, -(-len(rows) // PAGE)) + 1)],
+    }
+    for number, _ in enumerate(shared["pages"]):
+        shown_rows = rows[number * PAGE : (number + 1) * PAGE]
+        main = _main_numbers(engine, [row["id"] for row in shown_rows])
+        listed = [_listed(row, main.get(row["id"]), reports.get(row["id"])) for row in shown_rows]
+        yield rendered("index.html", language, **shared, evaluations=listed, here=number, first=number * PAGE + 1)
+
+
+def _listed(row: RowMapping, main: Document | None, report: str | None) -> Document:
+    kept = {name: row[name] for name in ("id", "tier", "source", "state", "sut_label", "n_cases")}
+    told = {"started": f"{row['started_at']:%Y-%m-%d %H:%M}", "metric": HEADLINES[row["tier"]][0], "report": report}
+    return kept | told | (main or {"value": "—", "grade": None})
+
+
+def _reports(folder: Path) -> dict[str, str]:
+    """Evaluation -> the file name of the newest report that shows it."""
+    found: dict[str, str] = {}
+    paths = sorted(folder.glob("*.html"), key=lambda path: path.stat().st_mtime)
+    for path in [path for path in paths if not INDEX.fullmatch(path.name)][-REPORTS:]:
+        with path.open("rb") as file:
+            head = file.read(HEAD).decode("utf-8", errors="replace")
+        named = re.search(r'name="yarus-evaluations" content="([^"]*)"', head)
+        found |= dict.fromkeys(named[1].split() if named else [], path.name)
+    return found
+
+
+def _main_numbers(engine: Engine, evaluation_ids: list[str]) -> dict[str, Document]:
+    """Evaluation -> its first headline metric."""
+    of = evaluation_metric.c
+    first = {names[0] for names in HEADLINES.values()}
+    found = select(of.evaluation_id, of.metric, of.value, of.grade).where(
+        of.evaluation_id.in_(evaluation_ids), of.metric.in_(first), of.stratum.in_(["", HEADLINE])
+    )
+    with engine.connect() as connection:
+        rows = connection.execute(found).all()
+    return {
+        row.evaluation_id: {"value": shown(row.metric, row.value), "grade": GRADE_LABELS.get(row.grade)}
+        for row in rows
+        if row.metric == HEADLINES[_tier(row.evaluation_id)][0]
+    }
+
+
+def _tier(evaluation_id: str) -> str:
+    return evaluation_id.split("-")[0]

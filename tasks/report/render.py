@@ -1,0 +1,188 @@
+"""The pages as HTML, by Jinja2 with everything escaped that is not ours."""
+
+import secrets
+from datetime import UTC, datetime
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+from sqlalchemy import Engine
+
+from metrics.table.headlines import FELT, HEADLINES
+from tasks.cases import pseudonyms as to_people
+from tasks.report import corpus_page
+from tasks.report.comparisons import add_comparisons, changes, comparison, trends
+from tasks.report.embedded_data import as_script, packed_plotly
+from tasks.report.entries import Entry, described
+from tasks.report.experiment_pages import pages
+from tasks.results import guidance
+from tasks.results.numbers import shown
+from tasks.results.summary import Document
+from tasks.texts import report as words
+
+TEMPLATES = Path(__file__).parent / "templates"
+SCRIPTS = ("base.js", "charts.js", "cases.js", "case.js", "route.js")
+LIST_COLUMNS = 3
+"""Metrics that the list of cases shows."""
+
+
+@cache
+def environment() -> Environment:
+    """Templates, with what all of them use."""
+    made = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.globals |= {
+        "said": words.said,
+        "said_or": words.said_or,
+        "both": words.both,
+        "named": _named,
+        "labels": words.LABELS,
+        "tiers": words.TIERS,
+        "short_tiers": words.SHORT_TIERS,
+        "stages": words.STAGES,
+        "statuses": words.STATUSES,
+        "headlines": HEADLINES,
+        "n_headlines": {tier: len(names) for tier, names in HEADLINES.items()},
+        "shown": shown,
+        "logo": source("logo.svg"),
+        "icons": {name: source(f"{name}.svg") for name in ("auto", "light", "dark", "print")},
+        "css": source("page.css"),
+        "early": source("early.js"),
+        "version": version("yarus"),
+    }
+    return made
+
+
+def render(engine: Engine, shown_entries: list[Entry], language: str) -> str:
+    """The report over these evaluations."""
+    add_comparisons(engine, shown_entries)
+    advised = [_advised(entry) for entry in shown_entries]
+    evaluations = [described(entry) | told for entry, told in zip(shown_entries, advised, strict=True)]
+    packs: dict[str, str] = {}
+    figures: Document = {}
+    for one, entry in zip(evaluations, shown_entries, strict=True):
+        one["comparison"] = comparison(entry)
+        one["charts"] = _charts(one, figures)
+        packs |= _packs(one)
+    histories = trends(engine, shown_entries)
+    for number, history in enumerate(histories):
+        history["id"] = f"trend-{number}"
+        figures[history["id"]] = history.pop("figure")
+    over = pages(engine, shown_entries[0].row["source"], figures)
+    packs["plotly"] = packed_plotly()
+    described_corpus = corpus_page.stored(engine, shown_entries[0].row["source"])
+    if described_corpus is not None:
+        drawn = described_corpus.pop("figure")
+        described_corpus["map"] = drawn and {"id": "map", "height": drawn["layout"]["height"]}
+        figures |= {"map": drawn} if drawn else {}
+    summaries = [entry.summary for entry in shown_entries if entry.key == entry.tier]
+    titles = {
+        name: f"{words.WORDS['report'][name]} · {shown_entries[0].row['source']} · Yarus" for name in words.LANGUAGES
+    }
+    return rendered(
+        "report.html",
+        language,
+        title=titles[language],
+        source=shown_entries[0].row["source"],
+        made_at=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
+        evaluations=evaluations,
+        weakest=guidance.weakest(summaries),
+        lead=guidance.lead(summaries),
+        changed=guidance.changed(*changes(shown_entries)),
+        advised=_in_order(evaluations),
+        goals=guidance.goals(summaries),
+        trends=histories,
+        over=over,
+        corpus=described_corpus,
+        pseudonyms=any(to_people.has_pseudonyms(entry.row["source"]) for entry in shown_entries) and to_people.NOTE,
+        packs=packs,
+        script=script(SCRIPTS),
+        data=as_script(
+            {
+                "words": {name: words.spoken(name) for name in words.LANGUAGES},
+                "titles": titles,
+                "figures": figures,
+                "cases": {one["key"]: _listed(one) for one in evaluations if one["pack"]},
+            }
+        ),
+    )
+
+
+def rendered(template: str, language: str, **values: Any) -> str:
+    """A page from its template, with a nonce that lets our scripts run and no other."""
+    return environment().get_template(template).render(language=language, nonce=secrets.token_urlsafe(16), **values)
+
+
+def source(name: str) -> Markup:
+    """A file of ours, to be put into a page as it is."""
+    return Markup((TEMPLATES / name).read_text(encoding="utf-8"))  # noqa: S704 - our own file
+
+
+def script(names: tuple[str, ...]) -> Markup:
+    """Scripts of ours one after another, in a scope of their own."""
+    return Markup("(() => {{\n{}\n}})();").format(Markup("\n").join(source(name) for name in names))
+
+
+def _named(key: str) -> Markup:
+    """Attributes that name an element in every language; the page's script keeps the one that is read."""
+    text = words.WORDS[key]
+    return Markup('data-ru="{ru}" data-en="{en}" aria-label="{ru}"').format(**text)
+
+
+def _advised(entry: Entry) -> Document:
+    advice, kept = guidance.next_step(entry.summary)
+    condition = "&".join(f"{name}={value}" for name, value in kept.items())
+    if entry.cases is None or (kept.get("metric") not in (None, *entry.cases.column_names)):
+        condition = ""
+    return {"says": guidance.says(entry.summary), "next": advice, "filter": condition}
+
+
+def _in_order(evaluations: list[Document]) -> list[Document]:
+    """What to look at, the tiers that need it first; those that measure or explain come last."""
+    grades = {"attention": 0, "absent": 1, "weak": 1, "good": 2, "reasonable": 2}
+
+    def urgency(one: Document) -> tuple[bool, int, int]:
+        worst = min((grades.get(metric["grade"], 3) for metric in one["metrics"] if metric["grade"]), default=3)
+        order = FELT.index(one["tier"]) if one["tier"] in FELT else len(FELT)
+        return one["summary"]["state"] == "completed", worst, order
+
+    return sorted((one for one in evaluations if one["key"] == one["tier"]), key=urgency)[:5]
+
+
+def _charts(one: Document, figures: Document) -> list[Document]:
+    """The charts of an evaluation, whose figures are put among those of the page."""
+    made = one.pop("figures")
+    charts = [{"metric": None, "word": name, "figure": made[name]} for name in ("ranks",) if made.get(name)]
+    charts += [{"word": None, **chart} for chart in made.get("distributions", [])]
+    charts += [{"metric": None, "word": name, "figure": made[name]} for name in ("latency",) if made.get(name)]
+    for number, chart in enumerate(charts):
+        chart["id"] = f"{one['key']}-{number}"
+        figures[chart["id"]] = chart.pop("figure")
+        chart["height"] = figures[chart["id"]]["layout"]["height"]
+    return charts
+
+
+def _packs(one: Document) -> dict[str, str]:
+    packs: dict[str, str] = {}
+    if one["pack"]:
+        packs |= {f"rows-{one['key']}": one["pack"].pop("rows"), f"details-{one['key']}": one["pack"].pop("details")}
+    if one["comparison"] and one["comparison"].get("pack"):
+        packs[f"pair-{one['key']}"] = one["comparison"]["pack"]
+    return packs
+
+
+def _listed(one: Document) -> Document:
+    """What the page's script must know of a list of cases before it is opened."""
+    numbers = one["pack"]["numbers"]
+    first = [name.removeprefix("avg_") for name in HEADLINES[one["tier"]]]
+    first += ["mean_abs_difference", "latency_ms", "nn_distance", *numbers]
+    chosen = list(dict.fromkeys(name for name in first if name in numbers))[:LIST_COLUMNS]
+    return {"n": one["pack"]["n"], "numbers": numbers, "shown": chosen}

@@ -1,0 +1,136 @@
+"""columns to means with intervals, coverage"""
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from metrics.metric import RUBRIC, Metric, Tier
+from metrics.statistics import Interval, bootstrap_interval, quantile_interval, share_interval
+from metrics.table import grade, metric, metrics_of
+from tasks.cases.table import CANNOT_BE_MEASURED, MEASURED, STRATA
+from tasks.results.set_metrics import UNKNOWN, WHOLE, Floats, Whole
+
+
+class Value(NamedTuple):
+    """A metric of a set of cases; `value` is None where it was not measured, and `reason` says why."""
+
+    metric: Metric
+    value: float | None
+    reason: str | None
+    ci_low: float | None
+    ci_high: float | None
+    n_scored: int
+    n_total: int
+    signature: str
+
+    def row(self, stratum: str = "") -> dict[str, Any]:
+        """As it is stored in `evaluation_metric`."""
+        named = self._asdict()
+        declared = named.pop("metric")
+        return {
+            **named,
+            "metric": declared.name,
+            "stratum": stratum,
+            "grade": grade(declared.name, self.value),
+            "direction": declared.better,
+        }
+
+
+def measured_by(tier: Tier, resolved: Mapping[str, Any] | None) -> tuple[Metric, ...]:
+    """The metrics of an evaluation: those of its tier, and the user's own that its judge is asked for."""
+    asked = (resolved or {}).get("judge", {}).get("prompts", ())
+    return (*metrics_of(tier), *(metric(f"avg_{name}") for name in asked if name.startswith(RUBRIC)))
+
+
+def summarise(
+    declared: Sequence[Metric], cases: pa.Table, *, seed: int, options: dict[str, Any], whole: Mapping[str, Whole]
+) -> list[Value]:
+    """Every metric over the cases, with its 95 % interval.
+
+    Args:
+        declared: the metrics.
+        cases: with a column for every per-case metric.
+        seed: of the bootstrap.
+        options: of the evaluation, for the metrics' signatures: gain, depth.
+        whole: metrics that a step has computed over the set.
+
+    Returns:
+        One value a metric, in the same order.
+    """
+    computed = {row.name: WHOLE[row.name](cases, seed) for row in declared if row.name in WHOLE}
+    return [_value(row, cases, seed, options, computed | dict(whole)) for row in declared]
+
+
+def strata(cases: pa.Table) -> dict[str, pa.Table]:
+    """The cases by stratum, and all of them; one nameless stratum where the tier has none."""
+    if "stratum" not in cases.column_names:
+        return {"": cases}
+    return {"all": cases} | {name: cases.filter(pc.equal(cases["stratum"], name)) for name in STRATA}
+
+
+def coverage(statuses: dict[str, int]) -> float | None:
+    """Measured cases / cases that could be measured; None if none could."""
+    could = sum(count for status, count in statuses.items() if status not in CANNOT_BE_MEASURED)
+    return sum(statuses.get(status, 0) for status in MEASURED) / could if could else None
+
+
+def _value(metric: Metric, cases: pa.Table, seed: int, options: dict[str, Any], whole: Mapping[str, Whole]) -> Value:
+    if metric.aggregate == "whole":
+        value, interval, n_scored, n_total = whole[metric.name]
+    else:
+        there = metric.column in cases.column_names
+        values = cases[metric.column].to_numpy() if there else np.full(len(cases), np.nan)
+        groups = cases["group"].to_pylist()
+        value, interval = _aggregate(metric, values, seed, groups)
+        n_scored, n_total = int(np.count_nonzero(~np.isnan(values))), None
+    measured = not math.isnan(value)
+    return Value(
+        metric=metric,
+        value=value if measured else None,
+        reason=None if measured else _why_not(cases, metric),
+        ci_low=_number(interval.low),
+        ci_high=_number(interval.high),
+        n_scored=n_scored,
+        n_total=len(cases) if n_total is None else n_total,
+        signature=metric.signature_with(**options),
+    )
+
+
+def _aggregate(metric: Metric, values: Floats, seed: int, groups: list[str | None]) -> tuple[float, Interval]:
+    measured = values[~np.isnan(values)]
+    if not measured.size:
+        return math.nan, UNKNOWN
+    if metric.aggregate != "mean":
+        quantile = {"p50": 0.5, "p95": 0.95}[metric.aggregate]
+        return float(np.quantile(measured, quantile)), quantile_interval(measured, quantile, seed=seed)
+    mean = math.fsum(measured) / len(measured)
+    # A column of yes and no is a share, whatever else it could be: the bootstrap of twenty ones has no width.
+    if metric.interval == "wilson" or (metric.low == 0 and metric.high == 1 and np.isin(measured, (0, 1)).all()):
+        return mean, share_interval(values, groups=groups)
+    method: Literal["bca", "percentile"] = "percentile" if metric.interval == "percentile" else "bca"
+    return mean, bootstrap_interval(values, seed=seed, groups=groups, method=method)
+
+
+def _why_not(cases: pa.Table, metric: Metric) -> str:
+    """Why nothing was measured: what all cases are, or where some are fine, when the metric has no value."""
+    counts = Counter(cases["status"].to_pylist())
+    if not counts:
+        return "no case"
+    if any(status in counts for status in MEASURED):
+        return f"undefined: {metric.undefined}"
+    status, count = counts.most_common(1)[0]
+    return f"{count} of {len(cases)} cases are {status}"
+
+
+def _number(value: float) -> float | None:
+    return None if math.isnan(value) else value
+
+
+def statuses(cases: pa.Table) -> dict[str, int]:
+    """How many cases have each status."""
+    return dict(Counter(cases["status"].to_pylist()).most_common())

@@ -1,0 +1,239 @@
+"""What the numbers say and what to do next, in a sentence each: for people who meet these metrics for the first "
+"time."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from metrics.table import GOALS, METRICS, Grade, grade
+from metrics.table.headlines import FELT, HEADLINES
+from tasks.texts.guidance import LABELS, SENTENCES, STAGES, TIER_NAMES, Text
+
+Document = dict[str, Any]
+CHANCE = 0.05
+"""A consistency this little above chance, or less, says nothing for a judge."""
+
+
+class Weakest(NamedTuple):
+    """The tier to look at first, and the metric that says so."""
+
+    tier: str
+    metric: str
+    value: float
+    grade: Grade
+    bound: float
+    """Where the next better grade begins."""
+
+
+def weakest(summaries: Iterable[Document]) -> Weakest | None:
+    """The tier to look at first: of those that users feel the worst graded; among equals the furthest below its bound.
+
+    An embedding without structure or a judge that wavers is named only where no tier that users feel needs attention,
+    for it explains or measures, and does not answer anybody.
+
+    Args:
+        summaries: of evaluations, as tasks.results.summary.summary gives them.
+
+    Returns:
+        The tier with the metric it is graded by; None where nothing is graded.
+    """
+    graded = [found for summary in summaries for found in _graded(summary)]
+    return min(graded, key=_rank, default=None)
+
+
+def lead(summaries: Sequence[Document]) -> Text:
+    """The first sentence of a report: which tier is the weakest."""
+    failed = [TIER_NAMES[summary["tier"]] for summary in summaries if summary["state"] == "failed"]
+    if failed:
+        return _text("failed", {"tiers": {of: ", ".join(name[of] for name in failed) for of in ("ru", "en")}})
+    found = weakest(summaries)
+    if found is None:
+        return _text("nothing graded")
+    key = {
+        "excellent": "all excellent",
+        "strong": "all excellent",
+        "good": "weakest good",
+        "reasonable": "weakest good",
+    }
+    values = {"value": f"{found.value:.3f}", "bound": f"{found.bound:g}"}
+    words = {"tier": TIER_NAMES[found.tier], "label": _inside(LABELS[found.metric])}
+    return _text(key.get(found.grade, "weakest"), words, **values)
+
+
+def changed(changes: Sequence[Document], since: Text | None) -> Text:
+    """The second sentence: what changed since the evaluations before, as far as it is more than chance.
+
+    Args:
+        changes: one a headline metric that was compared: tier, metric, verdict, difference.
+        since: the day of the evaluations before; None where there are none.
+    """
+    if since is None:
+        return _text("nothing before")
+    named = {verdict: _listed(changes, verdict) for verdict in ("regressed", "improved")}
+    if not any(named.values()):
+        key = "nothing certain" if any(change["verdict"] == "inconclusive" for change in changes) else "no change"
+        return _text(key, {"since": since})
+    parts = [_text(verdict, {"what": what}) for verdict, what in named.items() if what]
+    words = {"what": {language: "; ".join(part[language] for part in parts) for language in ("ru", "en")}}
+    return _text("changed", words | {"since": since})
+
+
+def says(summary: Document) -> Text:
+    """One sentence: what the numbers of an evaluation say."""
+    values = _values(summary["metrics"])
+    if summary["state"] not in ("completed", "invalid") or not values:
+        return _text("not run")
+    main = HEADLINES[summary["tier"]][0]
+    if main not in values:
+        return _text("not measured", label=main)
+    key = {"tier0": _geometry, "judge": _judge}.get(summary["tier"], lambda _: summary["tier"])(values)
+    needed = {"real_users": "tier1"}.get(key, key)
+    try:
+        return _text(needed, None, **_shares(values))
+    except KeyError:  # a value that the sentence speaks of was not measured
+        return _text("value only", {"label": LABELS[main]}, value=f"{values[main]:.3f}")
+
+
+def next_step(summary: Document) -> tuple[Text, Document]:
+    """What to do next about an evaluation, and the filter that shows the cases in question.
+
+    Returns:
+        The advice, and {"metric", "min", "max"} or {"failure"} or {"status"}; empty where no case is in question.
+    """
+    values = _values(summary["metrics"])
+    if summary["state"] in ("failed", "cancelled"):
+        return _text("resume", id=summary["evaluation_id"], tier=summary["tier"]), {}
+    if summary["state"] == "invalid":
+        return _text("restore coverage"), {}
+    if summary["tier"] in ("tier1", "real_users") and {"hit_rate@1", "hit_rate@10"} <= values.keys():
+        return _about_ranking(values["hit_rate@1"], values["hit_rate@10"])
+    if counts := summary.get("failures", {}).get("counts"):
+        return _about_failures(counts)
+    key, kept = NEXT.get(summary["tier"], ("nothing to do", {}))
+    return _text(key), kept
+
+
+def goals(summaries: Sequence[Document]) -> list[Document]:
+    """Which metrics answer which question, with their values.
+
+    Returns:
+        One document a goal: key, label by language, metrics: tier, metric, value, grade.
+    """
+    found = []
+    for goal in GOALS:
+        metrics = [
+            {"tier": summary["tier"], "metric": name, **summary["metrics"][name]}
+            for summary in summaries
+            for name in goal.metrics
+            if name in HEADLINES[summary["tier"]] and name in summary["metrics"]
+        ]
+        found.append({"key": goal.key, "label": goal.labels, "names": goal.metrics, "metrics": metrics})
+    return found
+
+
+NEXT: dict[str, tuple[str, Document]] = {
+    "tier0": ("next tier0", {"metric": "silhouette_score", "max": 0}),
+    "tier2": ("next tier2", {"metric": "faithfulness", "max": 0.7}),
+    "tier3": ("next tier3", {"metric": "e2e_score", "max": 0.6}),
+    "judge": ("next judge", {"metric": "mean_abs_difference", "min": 0.25}),
+    "judge_pipeline": ("next gate", {"metric": "accuracy", "max": 0}),
+    "ux": ("next ux", {"metric": "cache_wrong_hit_rate", "min": 1}),
+}
+
+
+def _graded(summary: Document) -> list[Weakest]:
+    """The worst graded headline metric of an evaluation, if it has any."""
+    found = []
+    for name in HEADLINES[summary["tier"]]:
+        value = (summary["metrics"].get(name) or {}).get("value")
+        bounds, given = METRICS[name].thresholds, grade(name, value)
+        if value is not None and bounds is not None and given is not None:
+            above = [bound for bound in bounds if bound > value]
+            found.append(Weakest(summary["tier"], name, value, given, above[0] if above else bounds[-1]))
+    return sorted(found, key=_rank)[:1]
+
+
+def _rank(found: Weakest) -> tuple[int, float]:
+    """Worst first: what needs attention and is felt, what needs attention and explains, then the better grades."""
+    level = {"attention": 0, "absent": 0, "weak": 0, "good": 2, "reasonable": 2}.get(found.grade, 3)
+    return (0 if level == 0 and found.tier in FELT else level or 1), found.value / found.bound
+
+
+def _listed(changes: Sequence[Document], verdict: str) -> Text | None:
+    """The changes of that verdict in words, one a tier, the largest of it."""
+    largest: dict[str, Document] = {}
+    for change in changes:
+        if change["verdict"] == verdict:
+            known = largest.get(change["tier"])
+            if known is None or abs(change["difference"]) > abs(known["difference"]):
+                largest[change["tier"]] = change
+    if not largest:
+        return None
+    return {
+        language: ", ".join(
+            f"{TIER_NAMES[tier][language]} ({change['metric']} {signed(change['difference'])})"
+            for tier, change in largest.items()
+        )
+        for language in ("ru", "en")
+    }
+
+
+def signed(value: float) -> str:
+    """A difference as people read it: with its sign, a true minus."""
+    return f"{value:+.3f}".replace("-", "−")
+
+
+def _about_ranking(first: float, ten: float) -> tuple[Text, Document]:
+    if ten - first > 1 - ten:
+        return _text("re-rank", gap=_percent(ten - first)), {"metric": "hit_rate@1", "max": 0}
+    return _text("missed", missed=_percent(1 - ten)), {"metric": "hit_rate@10", "max": 0}
+
+
+def _about_failures(counts: Mapping[str, int]) -> tuple[Text, Document]:
+    stage = max(counts, key=lambda name: counts[name])
+    if not counts[stage]:
+        return _text("nothing to do"), {}
+    words = {"stage": STAGES[stage]}
+    return _text("failures", words, n=str(counts[stage]), of=str(sum(counts.values()))), {"failure": stage}
+
+
+def _geometry(values: Mapping[str, float]) -> str:
+    return (
+        "tier0 apart" if grade("silhouette_score", values["silhouette_score"]) in ("strong", "reasonable") else "tier0"
+    )
+
+
+def _judge(values: Mapping[str, float]) -> str:
+    expected = values.get("consistency_score_expected")  # without it nobody can say whether it is chance
+    by_chance = expected is not None and values["consistency_score"] - expected <= CHANCE
+    return "judge by chance" if by_chance else "judge"
+
+
+def _values(metrics: Mapping[str, Document]) -> dict[str, float]:
+    return {name: metric["value"] for name, metric in metrics.items() if metric["value"] is not None}
+
+
+def _shares(values: Mapping[str, float]) -> dict[str, str]:
+    """Values as words in a sentence: shares in percent, counts whole; `@` and dots cannot stand in a template."""
+    said = {}
+    for name, value in values.items():
+        unit = METRICS[name].unit if name in METRICS else "share"
+        said[name.replace("@", "_at_")] = (
+            f"{value:.0f}" if unit == "count" else _percent(value) if unit == "share" else f"{value:.2f}"
+        )
+    return said
+
+
+def _inside(text: Text) -> Text:
+    """A label inside a sentence: it begins small."""
+    return {language: label[0].lower() + label[1:] for language, label in text.items()}
+
+
+def _percent(value: float) -> str:
+    return f"{value:.0%}".replace("%", " %")
+
+
+def _text(key: str, words: Mapping[str, Text | None] | None = None, **values: str) -> Text:
+    return {
+        language: sentence.format(**{name: text[language] for name, text in (words or {}).items() if text}, **values)
+        for language, sentence in SENTENCES[key].items()
+    }

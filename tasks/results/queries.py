@@ -1,0 +1,78 @@
+"""cases --where"""
+
+import json
+import re
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlalchemy import Engine
+
+from db import journal
+from db.errors import InputError, unknown
+from tasks.cases.table import SEVERITY
+from tasks.results import parquet_files
+
+
+def cases_where(engine: Engine, evaluation_id: str, conditions: Sequence[str]) -> pa.Table:
+    """The cases of an evaluation that meet all conditions.
+
+    Args:
+        engine: of our own database.
+        evaluation_id: or the beginning or end of it, or `last`.
+        conditions: `COLUMN=VALUE`, also with != < <= > >= and ~ (contains); the value `null` is no value.
+
+    Raises:
+        InputError: it has no file, a condition is not of that form, or names no column of it.
+        ResultsUnavailable: its file cannot be read.
+    """
+    row = journal.find(engine, evaluation_id)
+    if row["parquet"] is None:
+        raise InputError(f"evaluation {row['id']} is {row['state']} and has no cases yet; {row['error'] or ''}")
+    cases = parquet_files.read(row["parquet"])
+    for condition in conditions:
+        cases = cases.filter(_mask(cases, condition))
+    return cases
+
+
+def _mask(cases: pa.Table, condition: str) -> pa.ChunkedArray:
+    parsed = re.fullmatch(r"\s*(.+?)\s*(!=|<=|>=|=|<|>|~)\s*(.*?)\s*", condition)
+    if parsed is None:
+        raise InputError(f"condition {condition!r}: expected COLUMN=VALUE, or != < <= > >= ~ in place of =")
+    name, sign, value = parsed.groups()
+    if name not in cases.column_names:
+        raise unknown("column", name, cases.column_names)
+    if name == "status" and sign in ("=", "!=") and value not in (*SEVERITY, "null"):
+        raise unknown("status", value, SEVERITY)
+    column = cases[name]
+    if value == "null" and sign in ("=", "!="):
+        return pc.is_null(column) if sign == "=" else pc.is_valid(column)
+    if sign == "~":
+        return pc.match_substring(_text(column), value, ignore_case=True)
+    try:
+        wanted = pa.scalar(value).cast(column.type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        way_out = f"; in a list, look for it: {name}~{value}" if pa.types.is_list(column.type) else ""
+        raise InputError(f"condition {condition!r}: {value!r} is no {column.type}{way_out}") from None
+    compare = {
+        "=": pc.equal,
+        "!=": pc.not_equal,
+        "<": pc.less,
+        "<=": pc.less_equal,
+        ">": pc.greater,
+        ">=": pc.greater_equal,
+    }
+    return compare[sign](column, wanted)
+
+
+def _text(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The values as text; those of a list one after another, records as JSON."""
+    kind = column.type
+    if pa.types.is_list(kind) and not pa.types.is_nested(kind.value_type):
+        return pc.binary_join(pc.cast(column, pa.list_(pa.string())), " ")
+    if pa.types.is_nested(kind):
+        written = (
+            None if one is None else json.dumps(one, ensure_ascii=False, default=str) for one in column.to_pylist()
+        )
+        return pa.chunked_array([pa.array(written, pa.string())])
+    return pc.cast(column, pa.string())

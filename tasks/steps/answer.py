@@ -1,0 +1,116 @@
+"""The system under test answers: our own retriever and generator, a service, or a callable."""
+
+import asyncio
+import threading
+
+import pyarrow as pa
+
+from db.urls import canonical_url
+from tasks.cases.context import fit
+from tasks.cases.refusals import declined
+from tasks.cases.table import with_columns
+from tasks.evaluation.identity import configured
+from tasks.evaluation.run import Run
+from tasks.evaluation.work_folder import read_stored_corpus
+from tasks.steps.generate import generate
+from tasks.steps.retrieve import TIMED, rank
+from tasks.steps.reuse_answers import reuse
+from tasks.systems.sut import Answered, System, system
+
+
+async def answer_ideal(run: Run, cases: pa.Table) -> pa.Table:
+    """Adds our generator's answers from the ideal context, or those that another evaluation has stored."""
+    if run.resolved.get("answers_of"):
+        return await asyncio.to_thread(reuse, run, cases)
+    return await generate(run, cases)
+
+
+async def answer(run: Run, cases: pa.Table) -> pa.Table:
+    """Adds what the system retrieved and answered, and how long both took; its failure makes the case `sut_error`."""
+    if run.resolved.get("answers_of"):
+        return await asyncio.to_thread(reuse, run, cases)
+    return await (_ours if run.resolved["sut"] == "local" else _theirs)(run, cases)
+
+
+async def _ours(run: Run, cases: pa.Table) -> pa.Table:
+    """Our retriever over the chunk table, then our generator on the texts that it found."""
+    questions, k = cases["question"].to_pylist(), run.resolved["k"]
+    rankings = await asyncio.to_thread(rank, run, questions, k, unit="chunk", timed=-(-TIMED // run.n_batches))
+    texts = await asyncio.to_thread(_texts, run)
+    tokens = run.resolved["context_tokens"]
+    # An id that is not in the corpus has no text to answer from; it stays in the ranking, and is noted at the end.
+    contexts = [fit([texts[chunk][0] for chunk in ranking.ids if chunk in texts], tokens) for ranking in rankings]
+    by_page = run.resolved["unit"] == "page"
+    ids = [[_page(texts, chunk) if by_page else chunk for chunk in ranking.ids] for ranking in rankings]
+    statuses, reasons = cases["status"].to_pylist(), cases["reason"].to_pylist()
+    for number, ranking in enumerate(rankings):
+        if ranking.error is not None and statuses[number] == "ok":
+            statuses[number], reasons[number] = "sut_error", ranking.error
+    failed = [ranking.error is not None for ranking in rankings]
+    cases = with_columns(
+        cases,
+        status=statuses,
+        reason=reasons,
+        retrieved=[None if fail else list(dict.fromkeys(found)) for found, fail in zip(ids, failed, strict=True)],
+        retrieval_latency_ms=[ranking.latency_ms for ranking in rankings],
+        context=[context or None for context, _ in contexts],
+        truncated=[cut for _, cut in contexts],
+    )
+    cases = await generate(run, cases)
+    both = zip(cases["retrieval_latency_ms"].to_pylist(), cases["latency_ms"].to_pylist(), strict=True)
+    return with_columns(cases, latency_ms=[None if None in pair else sum(pair) for pair in both])
+
+
+async def _theirs(run: Run, cases: pa.Table) -> pa.Table:
+    found = await (await asyncio.to_thread(_opened, run)).answers(cases["question"].to_pylist())
+    refusals = configured(run).refusals
+    statuses, reasons = cases["status"].to_pylist(), cases["reason"].to_pylist()
+    for number, said in enumerate(found):
+        if statuses[number] == "ok" and said.text is None:
+            statuses[number], reasons[number] = "sut_error", said.error
+        elif statuses[number] == "ok" and (why := declined(said.text or "", refusals, said.path)):
+            statuses[number], reasons[number] = "sut_refusal", why
+    return with_columns(
+        cases,
+        status=statuses,
+        reason=reasons,
+        retrieved=[_pages(said) for said in found],
+        context=["\n\n".join(said.contexts or ()) or None for said in found],
+        answer=[said.text for said in found],
+        path=[said.path for said in found],
+        latency_ms=[said.latency_ms for said in found],
+        tokens_in=[None] * len(found),
+        tokens_out=[None] * len(found),
+        cost_usd=[None] * len(found),
+    )
+
+
+def _pages(said: Answered) -> list[str] | None:
+    """The pages that the system named, best first; None where it failed, or does not say."""
+    if said.urls is None:
+        return None
+    return list(dict.fromkeys(page for url in said.urls if (page := canonical_url(url))))
+
+
+def _texts(run: Run) -> dict[str, tuple[str, str]]:
+    """Text and page of every chunk."""
+    corpus = read_stored_corpus(run)
+    pages = [canonical_url(url) or chunk for chunk, url in zip(corpus.ids, corpus.urls, strict=True)]
+    return dict(zip(corpus.ids, zip(corpus.texts, pages, strict=True), strict=True))
+
+
+def _page(texts: dict[str, tuple[str, str]], chunk: str) -> str:
+    return texts[chunk][1] if chunk in texts else canonical_url(chunk) or chunk
+
+
+def _opened(run: Run) -> System:
+    """The system, one for all batches: a callable need not bear two threads, a service keeps its connections."""
+    with _OPENING:
+        if run.id not in _OPEN:
+            _OPEN.clear()
+            _OPEN[run.id] = system(run.resolved["sut"], configured(run).sut_service)
+        return _OPEN[run.id]
+
+
+_OPENING = threading.Lock()
+_OPEN: dict[str, System] = {}

@@ -1,0 +1,148 @@
+"""Tier 0's steps: a vector for every text, then how the clusters lie."""
+
+import asyncio
+import logging
+import math
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from prefect import task
+from prefect.cache_policies import NO_CACHE
+from scipy.spatial.distance import cdist
+
+from db import journal
+from metrics import embedding
+from metrics.statistics import Interval, bootstrap_statistic
+from tasks.cases.table import with_columns
+from tasks.config.connections import database
+from tasks.config.parameters import Tier0
+from tasks.config.settings import settings
+from tasks.evaluation.batch import keep_batch
+from tasks.evaluation.run import Run
+from tasks.evaluation.work_folder import read_cases, read_stored_corpus
+from tasks.models.embedders import Vectors, embedders
+from tasks.models.embedding_cache import embed
+from tasks.results.set_metrics import Whole
+from tasks.steps.index import choose_vectors
+
+log = logging.getLogger("yarus")
+RESAMPLES, MOST_CLUSTERS = 2_000, 5_000
+UNKNOWN = Interval(math.nan, math.nan)
+
+
+@task(task_run_name="embed the texts", cache_policy=NO_CACHE)
+async def embed_texts(run: Run) -> Run:
+    """Writes one vector a text into the working folder: the source's own, or the embedder's.
+
+    Raises:
+        InputError: the source's vectors are not the embedder's.
+    """
+    return await asyncio.to_thread(_embed_texts, run)
+
+
+@task(task_run_name="measure the clusters", cache_policy=NO_CACHE)
+async def measure_clusters(run: Run) -> dict[str, Whole]:
+    """Scores every text, and the set of them.
+
+    A text without a cluster counts in the geometry of the whole only; one whose vector is zero or missing, nowhere.
+    """
+    return await asyncio.to_thread(_measure_clusters, run)
+
+
+def _embed_texts(run: Run) -> Run:
+    corpus = read_stored_corpus(run)
+    run = choose_vectors(run, corpus)
+    if run.resolved["vectors"] == "stored" and corpus.vectors is not None:
+        vectors = np.asarray(corpus.vectors)
+    else:
+        questions, chunks = embedders(run.resolved["embedder"], settings())
+        model = questions if run.resolved["texts"] == "questions" else chunks
+        vectors = embed(read_cases(run)["text"].to_pylist(), model, database())
+    np.save(run.work / "vectors.npy", vectors)
+    journal.describe(database(), run.id, resolved=run.resolved)
+    return run
+
+
+def _measure_clusters(run: Run) -> dict[str, Whole]:
+    parameters = run.parameters
+    if not isinstance(parameters, Tier0):
+        raise TypeError(f"{run.tier} has no clusters")
+    vectors = np.load(run.work / "vectors.npy")
+    there = np.linalg.norm(vectors, axis=1) > 0  # NaN: no vector is stored; 0: the embedder sees nothing in the text
+    cases = _without_direction(read_cases(run), ~there)
+    labelled = np.array([status == "ok" for status in cases["status"].to_pylist()])
+    clusters = [cluster for cluster, has in zip(cases["cluster"].to_pylist(), labelled, strict=True) if has]
+    silhouettes = embedding.silhouette_samples(vectors[labelled], clusters, metric=parameters.distance)
+    nearest = embedding.nearest_neighbour_distances(vectors[there])
+    cases = with_columns(
+        cases,
+        silhouette_score=_spread_out(silhouettes, labelled),
+        nn_distance=_spread_out(nearest, there),
+        spread=_spread_out(embedding.centroid_distances(vectors[there]), there),
+    )
+    keep_batch(run, 0, cases)
+    return _clustering(vectors[labelled], clusters, parameters.seed) | _geometry(vectors[there], nearest)
+
+
+def _without_direction(cases: pa.Table, without: NDArray[np.bool_]) -> pa.Table:
+    """The cases, with those whose vector is missing or zero marked as not applicable."""
+    statuses, reasons = cases["status"].to_pylist(), cases["reason"].to_pylist()
+    for number in np.flatnonzero(without):
+        statuses[number], reasons[number] = "not_applicable", "the text has no vector, or a zero one"
+    return with_columns(cases, status=statuses, reason=reasons)
+
+
+def _clustering(vectors: Vectors, clusters: list[str], seed: int) -> dict[str, Whole]:
+    """The metrics over texts with a cluster; intervals by resampling clusters, over which they are means."""
+    sizes = embedding.cluster_sizes(clusters)
+    similarities = embedding.cluster_similarities(vectors, clusters)
+    inside = similarities[~np.isnan(similarities)]
+    interval = bootstrap_statistic(lambda rows: float(inside[rows].mean()), len(inside), seed=seed)
+    apart = embedding.inter_cluster_distance(vectors, clusters)
+    n = len(vectors)
+    return {
+        "total_texts": Whole(n or math.nan, UNKNOWN, n),
+        "total_pairs": Whole(float((sizes * (sizes - 1) // 2).sum()) if n else math.nan, UNKNOWN, n),
+        "n_clusters": Whole(len(sizes) or math.nan, UNKNOWN, n),
+        "avg_intra_cluster_sim": Whole(embedding.mean_defined(similarities), interval, len(inside)),
+        "avg_inter_cluster_dist": Whole(apart, _apart_interval(vectors, clusters, seed), len(sizes)),
+    }
+
+
+def _geometry(vectors: Vectors, nearest: NDArray[np.float64]) -> dict[str, Whole]:
+    """The metrics over all texts with a vector; `nearest` has the mean distance of each to its nearest others."""
+    values = {
+        "density_score": embedding.density_score(embedding.mean_defined(nearest)),
+        "effective_dimensionality": embedding.effective_dimensionality(vectors),
+        "avg_pairwise_distance": embedding.mean_pairwise_distance(vectors),
+    }
+    return {name: Whole(value, UNKNOWN, len(vectors)) for name, value in values.items()}
+
+
+def _apart_interval(vectors: Vectors, clusters: list[str], seed: int) -> Interval:
+    """Percentile interval of the mean distance between centroids, by resampling clusters.
+
+    A cluster drawn twice is not compared with itself. None for two clusters, which have one distance, and
+    above 5,000, whose distances would not fit.
+    """
+    names, codes = np.unique(clusters, return_inverse=True)
+    m = len(names)
+    if not 3 <= m <= MOST_CLUSTERS:
+        return UNKNOWN
+    sums = np.zeros((m, vectors.shape[1]))
+    np.add.at(sums, codes, vectors)
+    centroids = sums / np.bincount(codes)[:, None]
+    drawn = np.random.default_rng(seed).multinomial(m, np.full(m, 1 / m), size=RESAMPLES).astype(np.float64)
+    drawn = drawn[drawn.max(axis=1) < m]  # a draw of one cluster alone has no pair
+    pairs = m * m - (drawn**2).sum(axis=1)  # of different clusters
+    means = np.einsum("ri,ri->r", drawn @ cdist(centroids, centroids), drawn) / pairs
+    low, high = np.quantile(means, [0.025, 0.975])
+    return Interval(float(low), float(high))
+
+
+def _spread_out(values: NDArray[np.float64], kept: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Values of the kept rows in their places, NaN elsewhere."""
+    out = np.full(len(kept), np.nan)
+    out[kept] = values
+    return out

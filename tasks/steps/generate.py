@@ -1,0 +1,73 @@
+"""Generation: an answer for every case from its context."""
+
+import pyarrow as pa
+
+from tasks.cases.refusals import declined
+from tasks.cases.table import with_columns
+from tasks.config.connections import database
+from tasks.config.parameters import Tier2
+from tasks.evaluation.identity import configured
+from tasks.evaluation.repeats import first_repeat
+from tasks.evaluation.run import Run
+from tasks.models.calls import Call, Reply
+from tasks.models.chat import chat
+from tasks.prompts import Prompt, prompts
+
+
+async def generate(run: Run, cases: pa.Table) -> pa.Table:
+    """Adds `answer` and what it cost; a generator that fails makes a `sut_error`, one that declines a `sut_refusal`."""
+    configuration = configured(run)
+    prompt = prompts(configuration)["generation"]
+    parameters = run.parameters
+    repeats, logprobs = (parameters.repeats, parameters.logprobs) if isinstance(parameters, Tier2) else (1, False)
+    wanted = [n for n, status in enumerate(cases["status"].to_pylist()) if status == "ok"]
+    first = first_repeat(run.id, parameters)
+    rows = cases.take(pa.array(wanted, pa.int64())).to_pylist()
+    asked = [(case, first + repeat) for case in rows for repeat in range(repeats)]
+    calls = [_call(prompt, case, repeat, logprobs) for case, repeat in asked]
+    async with chat("generator", configuration, database(), evaluation=run.id) as model:
+        replies = await model.complete(calls)
+    by_case = {number: replies[place * repeats : (place + 1) * repeats] for place, number in enumerate(wanted)}
+    return _with_answers(cases, by_case, configuration.refusals)
+
+
+def totals(replies: list[Reply], before: int | float | None, name: str) -> int | float | None:
+    """Tokens or money of the replies that were bought now, added to what was there; None where nobody counted."""
+    spent = [getattr(reply, name) for reply in replies if not reply.from_store]
+    counted = [value for value in (*spent, before) if value is not None]
+    return sum(counted) if counted else None
+
+
+def _call(prompt: Prompt, case: dict[str, str], repeat: int, logprobs: bool) -> Call:
+    return Call(prompt, {"question": case["question"], "context": case["context"] or ""}, repeat, logprobs=logprobs)
+
+
+def _with_answers(cases: pa.Table, by_case: dict[int, list[Reply]], refusals: list[str]) -> pa.Table:
+    statuses, reasons = cases["status"].to_pylist(), cases["reason"].to_pylist()
+    for number, replies in by_case.items():
+        first = replies[0]
+        if first.status == "error":
+            statuses[number], reasons[number] = "sut_error", first.reason
+        elif first.status != "ok":
+            statuses[number], reasons[number] = first.status, first.reason
+        elif first.truncated and not first.text.strip():
+            statuses[number], reasons[number] = "sut_error", "cut off before the answer (YARUS_GENERATOR__MAX_TOKENS)"
+        elif why := declined(first.text, refusals):
+            statuses[number], reasons[number] = "sut_refusal", why
+    every = [by_case.get(number, []) for number in range(len(cases))]
+    ok = [[reply for reply in replies if reply.status == "ok"] for replies in every]
+    return with_columns(
+        cases,
+        status=statuses,
+        reason=reasons,
+        answer=[
+            replies[0].text if replies and replies[0].status == "ok" and status != "sut_error" else None
+            for replies, status in zip(every, statuses, strict=True)
+        ],
+        answers=[[reply.text for reply in replies] if len(replies) > 1 else None for replies in ok],
+        logprobs=[replies[0].logprobs if replies else None for replies in every],
+        latency_ms=[replies[0].latency_ms if replies else None for replies in every],
+        tokens_in=[totals(replies, None, "tokens_in") for replies in every],
+        tokens_out=[totals(replies, None, "tokens_out") for replies in every],
+        cost_usd=[totals(replies, None, "cost_usd") for replies in every],
+    )

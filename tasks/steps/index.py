@@ -1,0 +1,141 @@
+"""makes the corpus searchable, checks stored vectors"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from prefect import task
+
+from db import journal
+from db.errors import InputError
+from db.sources import Corpus
+from tasks.cases.labels import Note
+from tasks.config.connections import database
+from tasks.config.settings import settings
+from tasks.evaluation.run import Run
+from tasks.evaluation.work_folder import read_cases, read_stored_corpus
+from tasks.models.embedders import Embedder, Vectors, embedders
+from tasks.models.embedding_cache import embed
+from tasks.retrievers.dense import Dense, unit_vectors
+from tasks.retrievers.pgvector import Pgvector
+from tasks.retrievers.registry import Retriever, retriever_kind
+from tasks.steps.retrieve import TIMED, _opened
+
+ROUNDING = 1e-6
+"""Above what pgvector's float32 distances and ours can differ by."""
+
+
+PROBED = 5
+"""Chunks that are embedded again, to see whether the stored vectors are the embedder's."""
+
+
+@task(task_run_name="index the corpus")
+async def index(run: Run) -> Run:
+    """Makes the corpus searchable, and writes down by what; a system that is not ours searches by itself.
+
+    Raises:
+        InputError: the source's vectors are not the embedder's.
+    """
+    return await asyncio.to_thread(_index, run) if run.resolved.get("sut", "local") == "local" else run
+
+
+def _index(run: Run) -> Run:
+    kind = retriever_kind(run.resolved["retriever"])
+    if kind.uses_vectors:
+        run = choose_vectors(run, read_stored_corpus(run))
+    _, retriever = _opened(run)
+    if isinstance(retriever, Pgvector) and run.resolved["vectors"] == "stored":
+        recall = _index_recall(run, retriever)
+        run = replace(run, resolved=run.resolved | {"index_recall": recall})
+        run = with_notes(run, [{"note": "index recall", "value": recall}] if recall is not None else [])
+    journal.describe(database(), run.id, resolved=run.resolved)
+    return run
+
+
+def choose_vectors(run: Run, corpus: Corpus) -> Run:
+    """Decides whose vectors are used, the source's or the embedder's, and writes it down.
+
+    Raises:
+        InputError: the source's are not the embedder's, or there are none where they were asked for.
+    """
+    configuration = settings()
+    name = run.resolved.get("embedder") or run.embedding.embedder or configuration.embedder
+    questions, chunks = embedders(name, configuration)
+    begun = run.resolved.get("embedder_identity", questions.identity)
+    if begun != questions.identity:
+        raise InputError(f"evaluation {run.id} was begun with {begun}, now it would go on with {questions.identity}")
+    stored = corpus.vectors is not None or run.embedding.vectors == "stored"
+    notes = check_stored(corpus, chunks, run.parameters.source) if stored else []
+    resolved = {
+        "embedder": name,
+        "embedder_identity": questions.identity,
+        "vectors": "stored" if stored else "computed",
+    }
+    return with_notes(replace(run, resolved=run.resolved | resolved), notes)
+
+
+def with_notes(run: Run, notes: Sequence[Note]) -> Run:
+    """The evaluation with these notes, each kind once: a resumed one has some already."""
+    fresh = {note["note"] for note in notes}
+    known = [note for note in run.resolved["notes"] if note["note"] not in fresh]
+    return replace(run, resolved=run.resolved | {"notes": [*known, *notes]})
+
+
+def _index_recall(run: Run, retriever: Retriever) -> float | None:
+    """Share of the k nearest chunks that production's index finds; of equally near ones any will do."""
+    questions = read_cases(run).slice(0, TIMED)["question"].to_pylist()
+    corpus = read_stored_corpus(run)
+    model, _ = embedders(run.resolved["embedder"], settings())
+    vectors = embed(questions, model, database())
+    if corpus.vectors is None:
+        raise ValueError("an index over stored vectors needs stored vectors")
+    k = run.resolved["k"]
+    exact = Dense(corpus.ids, unit_vectors(corpus.vectors), model).retrieve(questions, vectors, k, timed=0)
+    found = retriever.retrieve(questions, vectors, k, timed=0)
+    shares = [
+        sum(distance <= nearest.distances[-1] + ROUNDING for distance in ranking.distances) / len(nearest.ids)
+        for ranking, nearest in zip(found, exact, strict=True)
+        if nearest.ids
+    ]
+    return sum(shares) / len(shares) if shares else None
+
+
+def check_stored(corpus: Corpus, chunks: Embedder, source: str) -> list[Note]:
+    """That the source's vectors are those of the embedder: same dimensions, and equal for a few chunks.
+
+    Returns:
+        Notes on chunks without a vector, which cannot be found, as in production.
+
+    Raises:
+        InputError: they are another model's.
+    """
+    vectors = corpus.vectors
+    if vectors is None:
+        raise InputError(f"source {source!r} has no stored vectors; give --vectors computed")
+    there = np.flatnonzero(np.linalg.norm(vectors, axis=1) > 0)  # NaN: none is stored; 0: it has no direction
+    if not len(there):
+        raise InputError(f"source {source!r}: all stored vectors are zero; give --vectors computed")
+    probe = there[np.linspace(0, len(there) - 1, num=min(PROBED, len(there)), dtype=int)]
+    expected = chunks.encode([corpus.texts[number] for number in probe])
+    ours = f"the embedder {chunks.identity.split('|')[0]!r}"
+    way_out = "Set YARUS_EMBEDDER to the model that made them, or give --vectors computed to embed the chunks anew"
+    if expected.shape[1] != vectors.shape[1]:
+        raise InputError(
+            f"source {source!r}: chunk.embedding has {vectors.shape[1]} dimensions, "
+            f"{ours} gives {expected.shape[1]}. {way_out}"
+        )
+    cosines = _cosines(vectors[probe], expected)
+    if cosines.min() < 0.99:
+        worst = corpus.ids[probe[cosines.argmin()]]
+        raise InputError(
+            f"source {source!r}: the stored vector of chunk {worst} and that of {ours} have cosine "
+            f"{cosines.min():.2f}, not 1: they are of different models (or prefixes). {way_out}"
+        )
+    missing = len(corpus.ids) - len(there)
+    return [{"note": "chunks without vector", "n": missing, "of": len(corpus.ids)}] if missing else []
+
+
+def _cosines(left: Vectors, right: Vectors) -> Vectors:
+    lengths = np.linalg.norm(left, axis=1) * np.linalg.norm(right, axis=1)
+    return np.asarray(np.einsum("ij,ij->i", left, right) / np.where(lengths > 0, lengths, 1))

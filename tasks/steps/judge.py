@@ -1,0 +1,106 @@
+"""Judging: what the judge says of every answer, one score a metric."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from metrics.metric import RUBRIC
+from tasks.cases.table import SEVERITY, with_columns
+from tasks.config.connections import database
+from tasks.evaluation.identity import configured
+from tasks.evaluation.repeats import first_repeat
+from tasks.evaluation.run import Run
+from tasks.models.calls import Call, Model, Reply
+from tasks.models.chat import chat
+from tasks.models.verdicts import Verdict, judged
+from tasks.prompts import SHAPES, Prompt, prompts
+from tasks.steps.generate import totals
+
+Case = dict[str, Any]
+
+
+async def judge(run: Run, cases: pa.Table) -> pa.Table:
+    """Adds a column a judged metric, also the user's own, the judge's replies as received, its reasons, and its cost.
+
+    A refusal is not judged: of an answerable question it is worth 0 to the user, and has nothing to be faithful about;
+    of an unanswerable one it is right and has no score. A judge that fails leaves NULL and makes the case's status.
+    """
+    configuration = configured(run)
+    known = prompts(configuration)
+    metrics = tuple(run.resolved["judge"]["prompts"])
+    if configuration.judge.base_url is None:  # the stand-in cannot read what a rubric asks
+        known = {name: prompt for name, prompt in known.items() if not name.startswith(RUBRIC)}
+    async with chat("judge", configuration, database(), evaluation=run.id) as model:
+        repeat = first_repeat(run.id, run.parameters)
+        rows = await asyncio.gather(*(_case(model, known, case, metrics, repeat) for case in cases.to_pylist()))
+    columns: dict[str, list[Any]] = {metric: [scores[metric] for scores, _ in rows] for metric in metrics}
+    verdicts = [given for _, given in rows]
+    return with_columns(with_verdicts(cases, verdicts), **columns)
+
+
+async def _case(
+    model: Model, known: dict[str, Prompt], case: Case, metrics: Sequence[str], repeat: int
+) -> tuple[dict[str, float | None], dict[str, Verdict]]:
+    """The scores of a case, and the verdicts they come from."""
+    if case["status"] == "sut_refusal":
+        return {metric: _worth_of_refusal(case, metric) for metric in metrics}, {}
+    if case["status"] != "ok":
+        return dict.fromkeys(metrics), {}
+    possible = (metric for metric in metrics if metric in known)
+    asked = [metric for metric in possible if all(case.get(name) for name in known[metric].shape.variables)]
+    given = await asyncio.gather(*(judged(model, Call(known[metric], case, repeat)) for metric in asked))
+    verdicts = dict(zip(asked, given, strict=True))
+    return {metric: verdicts[metric].value if metric in verdicts else None for metric in metrics}, verdicts
+
+
+def _worth_of_refusal(case: Case, metric: str) -> float | None:
+    if metric == "faithfulness" or metric.startswith(RUBRIC) or case["answerable"] is False:
+        return None
+    return 0.0 if all(case[name] for name in SHAPES[metric].variables if name != "answer") else None
+
+
+def with_verdicts(cases: pa.Table, verdicts: list[dict[str, Verdict]], *, counting: str = "") -> pa.Table:
+    """The cases with every reply as received, the judge's reasons, what it cost, and the worst of the statuses.
+
+    Args:
+        cases: n rows.
+        verdicts: of each case, by metric; `metric#2` is its repetition number 2.
+        counting: only metrics whose name begins so decide the case's status.
+    """
+    statuses, reasons = cases["status"].to_pylist(), cases["reason"].to_pylist()
+    for number, given in enumerate(verdicts):
+        for metric, verdict in given.items():
+            worse = SEVERITY.index(verdict.status) < SEVERITY.index(statuses[number])
+            if worse and metric.startswith(counting):
+                statuses[number], reasons[number] = verdict.status, f"{metric}: {verdict.reason}"
+    replies = [[reply for verdict in given.values() for reply in verdict.replies] for given in verdicts]
+    return with_columns(
+        cases,
+        status=statuses,
+        reason=reasons,
+        judge_raw=[[row for item in given.items() for row in _raw(*item)] for given in verdicts],
+        judge_reasons=[[f"{metric}: {verdict.reason}" for metric, verdict in given.items()] for given in verdicts],
+        **{name: _spent(cases, replies, name) for name in ("tokens_in", "tokens_out", "cost_usd")},
+    )
+
+
+def _raw(metric: str, verdict: Verdict) -> list[dict[str, Any]]:
+    """A reply that was asked for again had no score, whatever came after it."""
+    name, _, repeat = metric.partition("#")
+    last = len(verdict.replies) - 1
+    return [
+        {
+            "metric": name,
+            "repeat": int(repeat or 0),
+            "reply": reply.raw,
+            "status": verdict.status if place == last else "parse_error",
+        }
+        for place, reply in enumerate(verdict.replies)
+    ]
+
+
+def _spent(cases: pa.Table, replies: list[list[Reply]], name: str) -> list[int | float | None]:
+    before = cases[name].to_pylist() if name in cases.column_names else [None] * len(cases)
+    return [totals(given, already, name) for given, already in zip(replies, before, strict=True)]

@@ -1,0 +1,96 @@
+"""Answers that an earlier evaluation has stored, scored again: by another judge or metric, with nothing generated."""
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from db import journal
+from db.errors import InputError
+from tasks.cases.refusals import declined
+from tasks.cases.table import with_columns
+from tasks.config.connections import database
+from tasks.evaluation.identity import configured
+from tasks.evaluation.run import Run
+from tasks.results import parquet_files
+
+ANSWERED: tuple[str, ...] = ("answer", "answers", "logprobs", "context", "truncated", "retrieved", "path")
+ANSWERED += ("latency_ms", "retrieval_latency_ms")
+"""What the system under test has said, done and taken: the columns that are taken over."""
+SYSTEM = ("sut", "unit", "k", "retriever", "embedder", "embedder_identity", "vectors", "generator", "context_tokens")
+"""What the answers were made with."""
+
+
+def keep_answers(run: Run, evaluation_id: str) -> dict[str, Any]:
+    """Copies the answers of an evaluation into the working folder of this one.
+
+    Args:
+        run: the evaluation that scores them.
+        evaluation_id: the one that got them, or the beginning or end of its id.
+
+    Returns:
+        What they were made with, to be recorded as resolved parameters of this evaluation too.
+
+    Raises:
+        InputError: no such evaluation, of another tier or source, not finished, or it asked the questions otherwise.
+        ResultsUnavailable: its file cannot be read.
+    """
+    row = journal.find(database(), evaluation_id)
+    place = f"--{'anchor' if getattr(run.parameters, 'anchor', None) else 'reuse-answers'} {evaluation_id}"
+    for what, theirs, ours in (("tier", row["tier"], run.tier), ("source", row["source"], run.parameters.source)):
+        if theirs != ours:
+            raise InputError(f"{place}: its {what} is {theirs!r}, not {ours!r}; name an evaluation of {ours!r}")
+    if row["parquet"] is None:
+        raise InputError(f"{place}: evaluation {row['id']} is {row['state']} and has no file; finish it: --resume")
+    if "perturbation" in row["resolved"]:
+        raise InputError(
+            f"{place}: evaluation {row['id']} was run with --perturbation {row['resolved']['perturbation']}: "
+            "its answers are to changed questions; name an evaluation that asked the questions as they are"
+        )
+    stored = parquet_files.read(row["parquet"])
+    kept = [name for name in ("case_id", "question", "status", "reason", *ANSWERED) if name in stored.column_names]
+    pq.write_table(stored.select(kept), run.work / "answers.parquet")
+    journal.describe(database(), run.id, sut_label=row["sut_label"])
+    made_with = {name: value for name, value in row["resolved"].items() if name in SYSTEM}
+    first = row["resolved"].get("answers_of", row["id"])
+    return made_with | {"answers_of": first, "sut": f"answers of {first}"}
+
+
+def reuse(run: Run, cases: pa.Table) -> pa.Table:
+    """Adds what the system under test had answered; a question that it was not asked then, or that was another one
+    then, is `not_applicable`.
+    """
+    stored = parquet_files.parquet(run.work / "answers.parquet")
+    now = dict(zip(cases["case_id"].to_pylist(), cases["question"].to_pylist(), strict=True))
+    known = {row["case_id"]: row for row in stored.to_pylist() if row["case_id"] in now}
+    changed = {case_id for case_id, row in known.items() if row["question"] != now[case_id]}
+    rows = [{"changed": True} if case_id in changed else known.get(case_id, {}) for case_id in now]
+    states = zip(cases["status"].to_pylist(), cases["reason"].to_pylist(), rows, strict=True)
+    refusals = configured(run).refusals
+    found = [_state(run, status, reason, row, refusals) for status, reason, row in states]
+    taken = {name: [row.get(name) for row in rows] for name in ANSWERED if name in stored.column_names}
+    nothing = [None] * len(cases)  # is spent on what was paid for then
+    return with_columns(
+        cases,
+        status=[status for status, _ in found],
+        reason=[reason for _, reason in found],
+        **taken,
+        tokens_in=nothing,
+        tokens_out=nothing,
+        cost_usd=nothing,
+    )
+
+
+def _state(
+    run: Run, status: str, reason: str | None, row: dict[str, Any], refusals: list[str]
+) -> tuple[str, str | None]:
+    if status != "ok":
+        return status, reason
+    if row.get("answer") is not None:
+        why = declined(row["answer"], refusals, row.get("path"))
+        return ("sut_refusal", why) if why else ("ok", None)
+    if row.get("status") in ("sut_error", "skipped_budget"):
+        return row["status"], row["reason"]
+    if row.get("changed"):
+        return "not_applicable", f"the question has changed since evaluation {run.resolved['answers_of']} asked it"
+    return "not_applicable", f"evaluation {run.resolved['answers_of']} did not ask this question"

@@ -1,0 +1,73 @@
+"""Scoring answers against references, text by text: no model but the measuring embedder."""
+
+import numpy as np
+import pyarrow as pa
+
+from metrics import answers, embedding, text
+from tasks.cases.table import with_columns
+from tasks.config.connections import database
+from tasks.evaluation.run import Run
+from tasks.models.embedders import Vectors, embedder, measuring_embedder
+from tasks.models.embedding_cache import embed
+
+ROUNDING = 1e-6
+PAIRS_AT_ONCE = 500  # embedded, so that few vectors are in memory
+
+
+def score_texts(run: Run, cases: pa.Table) -> pa.Table:
+    """Adds the text metrics; NULL without an answer or a reference. A refusal is an answer like any other here."""
+    hypotheses, references = cases["answer"].to_pylist(), cases["reference"].to_pylist()
+    rouge = {f"rouge{n}_f": getattr(text, f"rouge{n}")(hypotheses, references) for n in ("1", "2", "L")}
+    cases = with_columns(
+        cases,
+        **rouge,
+        bleu=100 * text.bleu(hypotheses, references),
+        chrf=100 * text.chrf(hypotheses, references),
+        wer=text.wer(hypotheses, references),
+        string_similarity=text.string_similarity(hypotheses, references),
+    )
+    if "logprobs" in cases.column_names:
+        perplexity = text.perplexity([_logprobs(given) for given in cases["logprobs"].to_pylist()])
+        # A token of probability 0 (servers write -9999) makes it infinite, which no mean survives: not measured.
+        cases = with_columns(cases, perplexity=np.where(np.isfinite(perplexity), perplexity, np.nan))
+    return cases
+
+
+def _logprobs(given: list[float] | None) -> list[float] | None:
+    """Log-probabilities as a server gave them, whose rounding may lead a little above 0; None where one is none."""
+    if given is None or not all(value <= ROUNDING for value in given):  # NaN is no smaller either
+        return None
+    return [min(value, 0.0) for value in given]
+
+
+def score_repeats(run: Run, cases: pa.Table) -> pa.Table:
+    """Adds how alike repeated answers are; NULL where there is one answer."""
+    repeated = [said or [] for said in cases["answers"].to_pylist()]
+    owners = [number for number, said in enumerate(repeated) for _ in said]
+    consistency = np.full(len(cases), np.nan)
+    if owners:
+        vectors = _vectors([answer for said in repeated for answer in said])
+        usable = np.linalg.norm(vectors, axis=1) > 0
+        kept = [owner for owner, use in zip(owners, usable, strict=True) if use]
+        consistency[list(dict.fromkeys(kept))] = embedding.cluster_similarities(vectors[usable], kept)
+    return with_columns(
+        cases,
+        response_exact_match_rate=answers.exact_match([said if len(said) > 1 else [] for said in repeated]),
+        response_semantic_consistency=consistency,
+    )
+
+
+def score_similarity(run: Run, cases: pa.Table) -> pa.Table:
+    """Adds the cosine of answer and reference."""
+    pairs = list(zip(cases["answer"].to_pylist(), cases["reference"].to_pylist(), strict=True))
+    both = [number for number, pair in enumerate(pairs) if all(pair)]
+    similarity = np.full(len(cases), np.nan)
+    for start in range(0, len(both), PAIRS_AT_ONCE):
+        some = both[start : start + PAIRS_AT_ONCE]
+        vectors = _vectors([side for number in some for side in pairs[number]])
+        similarity[some] = answers.semantic_similarity(vectors[0::2], vectors[1::2])
+    return with_columns(cases, semantic_similarity=similarity)
+
+
+def _vectors(texts: list[str]) -> Vectors:
+    return embed(texts, embedder(measuring_embedder()), database())

@@ -1,0 +1,113 @@
+"""User experience: what a cache of good answers would have done, and whether dialogs stay on their topic."""
+
+import asyncio
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from prefect import task
+from prefect.cache_policies import NO_CACHE
+
+from metrics import dialogue
+from metrics.statistics import bootstrap_statistic
+from tasks.cases.labels import GOOD
+from tasks.cases.table import with_columns
+from tasks.config.connections import database
+from tasks.evaluation.batch import keep_batch
+from tasks.evaluation.run import Run
+from tasks.evaluation.work_folder import read_cases
+from tasks.models.embedders import Vectors, embedder
+from tasks.models.embedding_cache import embed
+from tasks.results.parquet_files import parquet
+from tasks.results.set_metrics import UNKNOWN, Whole
+
+THRESHOLDS = {"": 0.85, "@0.8": 0.8, "@0.9": 0.9, "@0.95": 0.95}
+
+
+@task(task_run_name="measure the experience", cache_policy=NO_CACHE)
+async def measure_experience(run: Run) -> dict[str, Whole]:
+    """Scores every question of the evaluation against the earlier ones of the whole log, and every dialog."""
+    return await asyncio.to_thread(_measure, run)
+
+
+def _measure(run: Run) -> dict[str, Whole]:
+    cases, log = read_cases(run), parquet(run.work / "log.parquet")
+    vectors = embed(log["question"].to_pylist(), embedder(run.resolved["similarity_embedder"]), database())
+    usable = np.linalg.norm(vectors, axis=1) > 0
+    evaluated = pc.is_in(log["case_id"], value_set=cases["case_id"].combine_chunks()).to_numpy()
+    states = zip(cases["status"].to_pylist(), cases["reason"].to_pylist(), usable[evaluated], strict=True)
+    known = [
+        (status, reason) if use else ("not_applicable", "the question has no vector") for status, reason, use in states
+    ]
+    cases = with_columns(cases, status=[status for status, _ in known], reason=[reason for _, reason in known])
+    searched = usable & log["asked_at"].is_valid().to_numpy()
+    kept = np.flatnonzero(searched[evaluated])
+    cases = with_columns(cases, **_cache(cases, kept, log.filter(searched), vectors[searched], evaluated[searched]))
+    keep_batch(run, 0, cases)
+    turns = np.nan_to_num(cases["turn"].to_numpy())
+    inside = np.flatnonzero((turns > 0) & usable[evaluated])
+    inside = inside[np.argsort(turns[inside], kind="stable")]
+    names = cases["dialog"].take(inside).to_pylist()
+    measured = vectors[evaluated][inside]
+    return {
+        "context_preservation": _over_dialogs(dialogue.context_by_dialog, measured, names, run.parameters.seed),
+        "multi_turn_consistency": _over_dialogs(dialogue.consistency_by_dialog, measured, names, run.parameters.seed),
+    }
+
+
+def _cache(
+    cases: pa.Table, kept: NDArray[np.intp], log: pa.Table, vectors: Vectors, evaluated: NDArray[np.bool_]
+) -> dict[str, object]:
+    """Hits and wrong hits of a cache of the earlier questions that were rated good, by threshold.
+
+    Args:
+        cases: the questions that are evaluated.
+        kept: the rows of those that have a time and a vector.
+        log: they and the others that a cache could hold, in the same order.
+        vectors: of the log.
+        evaluated: which rows of the log are those of `kept`.
+    """
+    good = [score == GOOD for score in log["score"].to_pylist()]
+    similarity, place = dialogue.nearest_earlier(vectors, log["asked_at"].to_numpy(), candidates=good, asked=evaluated)
+    similarity, place = similarity[evaluated], place[evaluated]
+    pages, ids = log["page"].to_pylist(), log["case_id"].to_pylist()
+    own = cases["page"].take(kept).to_pylist()
+    both = [(page, pages[at]) if at >= 0 else (None, None) for page, at in zip(own, place, strict=True)]
+    right = np.array([math.nan if None in pair else float(pair[0] == pair[1]) for pair in both])
+    columns: dict[str, object] = {
+        "nearest_similarity": _placed(similarity, kept, len(cases)),
+        "nearest_earlier": _named([ids[at] if at >= 0 else None for at in place], kept, len(cases)),
+    }
+    for name, threshold in THRESHOLDS.items():
+        hits = dialogue.cache_hits(similarity, threshold=threshold)
+        wrong = np.where(hits & ~np.isnan(right), 1 - right, np.nan)
+        columns[f"cache_hit_rate{name}"] = _placed(hits.astype(float), kept, len(cases))
+        columns[f"cache_wrong_hit_rate{name}"] = _placed(wrong, kept, len(cases))
+    return columns
+
+
+def _over_dialogs(
+    by_dialog: Callable[[Vectors, list[str]], NDArray[np.float64]], vectors: Vectors, names: list[str], seed: int
+) -> Whole:
+    values = by_dialog(vectors, names) if names else np.zeros(0)
+    values = values[~np.isnan(values)]
+    if not len(values):
+        return Whole(math.nan, UNKNOWN, 0)
+    interval = bootstrap_statistic(lambda rows: float(values[rows].mean()), len(values), seed=seed)
+    return Whole(float(values.mean()), interval, len(values))
+
+
+def _placed(values: NDArray[np.float64], kept: NDArray[np.intp], n: int) -> NDArray[np.float64]:
+    out = np.full(n, np.nan)
+    out[kept] = values
+    return out
+
+
+def _named(values: list[str | None], kept: NDArray[np.intp], n: int) -> list[str | None]:
+    out: list[str | None] = [None] * n
+    for row, value in zip(kept, values, strict=True):
+        out[row] = value
+    return out
