@@ -1,1 +1,1 @@
-"""TODO."""
+"""The PostgreSQL server that we bring."""

@@ -1,1 +1,1 @@
-"""TODO."""
+"""What is computed once: calls, embeddings, and the indexes over a corpus."""

@@ -1,1 +1,1 @@
-"""TODO."""
+"""The command line: a module for each command."""

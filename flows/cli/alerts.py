@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-as_json = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+from flows.cli.options import as_json
 
 
 @click.group()

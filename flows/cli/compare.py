@@ -1,10 +1,8 @@
-"""`yarus compare`: did it get better?"""
+"""`yarus compare` and `trend`: did it get better?"""
 
 import click
 
-from flows.cli.options import _journal, as_json
-
-as_json = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+from flows.cli.options import as_json, own_database
 
 
 @click.command()
@@ -34,13 +32,12 @@ def trend(
     yarus trend hit_rate@1
     yarus trend avg_e2e_score --tier tier3 --source production --last 30
     """
-    from flows.cli.options import _journal
     from flows.terminal.trend import print_trend
     from tasks.comparison.trend import trend as history
     from tasks.config.settings import settings
     from tasks.results.summary import as_json as document
 
-    found = history(_journal(), metric, tier=tier, source=source, stratum=stratum, last=last, anchor=anchor)
+    found = history(own_database(), metric, tier=tier, source=source, stratum=stratum, last=last, anchor=anchor)
     if as_json:
         click.echo(document(found))
     else:
@@ -70,7 +67,7 @@ def compare(a: str, b: str, metrics: tuple[str, ...], slice_name: str | None, fo
 
     if slice_name is not None and slice_name not in SLICES:
         raise unknown("slice", slice_name, SLICES)
-    found = compared(_journal(), a, b, force=force, only=metrics)
+    found = compared(own_database(), a, b, force=force, only=metrics)
     if slice_name is not None:
         found["slices"] = {name: values for name, values in found["slices"].items() if name == slice_name}
         found["small_slices"] = {name: n for name, n in found["small_slices"].items() if name == slice_name}

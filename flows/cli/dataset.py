@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from flows.cli.options import as_json
+
 if TYPE_CHECKING:
     from datetime import datetime
 
-as_json = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 source = click.option("--source", default="sample", show_default=True, help="A loaded source, or production.")
 evaluations = click.option(
     "--evaluation", "evaluations", multiple=True, metavar="E", help="Evaluation of the source to go by; repeatable."
@@ -88,10 +89,10 @@ def split(name: str, at: str, into: tuple[str, str], as_json: bool) -> None:
 def import_(kind: Literal["ragas", "langfuse"], file: Path, name: str, language: str | None, as_json: bool) -> None:
     """Fill a source with a test set that ragas or Langfuse has exported (.json, .jsonl, .csv, .parquet)."""
     from db.importers.test_sets import read
-    from flows.cli.load import _checked, _fill
+    from flows.cli.load import checked_name, fill_source
 
-    checked = _checked(name, file.stem)
-    _fill(read(file, kind), checked, language, origin=f"{kind} {file.name}", as_json=as_json)
+    checked = checked_name(name, file.stem)
+    fill_source(read(file, kind), checked, language, origin=f"{kind} {file.name}", as_json=as_json)
 
 
 @dataset.command()

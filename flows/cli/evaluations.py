@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from flows.cli.options import _journal, as_json
+from flows.cli.options import as_json, own_database
 
 if TYPE_CHECKING:
     pass
@@ -20,7 +20,7 @@ def runs(limit: int, as_json: bool) -> None:
     from tasks.cases import pseudonyms
     from tasks.results.summary import as_json as document
 
-    rows = journal.listing(_journal(), limit=limit)
+    rows = journal.listing(own_database(), limit=limit)
     if not as_json:
         print_runs(rows)
         return
@@ -47,7 +47,7 @@ def show(evaluation: str, as_json: bool) -> None:
     from tasks.results.summary import as_json as document
     from tasks.results.summary import summary
 
-    found = summary(_journal(), evaluation)
+    found = summary(own_database(), evaluation)
     if as_json:
         click.echo(document(found))
     else:
@@ -68,7 +68,7 @@ def cases(evaluation: str, where: tuple[str, ...], limit: int, as_json: bool) ->
     from tasks.results.summary import as_json as document
     from tasks.results.summary import finite
 
-    engine = _journal()
+    engine = own_database()
     found, source = cases_where(engine, evaluation, where), journal.find(engine, evaluation)["source"]
     first = pseudonyms.cases(found.slice(0, limit), source)
     if as_json:

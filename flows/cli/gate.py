@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-as_json = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+from flows.cli.options import as_json, own_database
 
 
 @click.command()
@@ -27,7 +27,6 @@ def gate(
     yarus gate last --baseline tier1-20260601-030000-4f2a --junit gate.xml
     """
     from db.errors import InputError
-    from flows.cli.options import _journal
     from flows.terminal.gate import junit as as_junit
     from flows.terminal.gate import print_gate
     from tasks.comparison.gate import gate as judge
@@ -38,7 +37,7 @@ def gate(
     policy = read_policy(file)
     if junit is not None and not junit.absolute().parent.is_dir():
         raise InputError(f"--junit {junit}: there is no folder {junit.absolute().parent}")
-    found = judge(_journal(), evaluation, policy, baseline=baseline)
+    found = judge(own_database(), evaluation, policy, baseline=baseline)
     language = settings().language
     if junit is not None:
         junit.write_bytes(as_junit(found, language, strict=strict))

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
+from flows.cli.options import as_json
+
 if TYPE_CHECKING:
     from datetime import datetime
 
@@ -16,7 +18,6 @@ if TYPE_CHECKING:
 
 into = click.option("--into", "name", metavar="NAME", help="The source to fill; default: the name of what is loaded.")
 language = click.option("--language", type=click.Choice(["ru", "en"]), help="Of the texts; default: YARUS_LANGUAGE.")
-as_json = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 
 
 @click.group()
@@ -36,8 +37,8 @@ def squad(file: Path, name: str | None, language: str | None, as_json: bool) -> 
     """A SQuAD 1.1 or 2.0 file (also XQuAD, SberQuAD): the paragraph is the chunk, the article the page."""
     from db.importers import squad
 
-    name = _checked(name, file.stem)
-    _fill(squad.read(file), name, language, origin=file.name, as_json=as_json)
+    name = checked_name(name, file.stem)
+    fill_source(squad.read(file), name, language, origin=file.name, as_json=as_json)
 
 
 @load.command()
@@ -50,8 +51,8 @@ def beir(folder: Path, split: str | None, name: str | None, language: str | None
     """A BEIR data set: corpus.jsonl, queries.jsonl and graded judgements in qrels/SPLIT.tsv."""
     from db.importers import beir
 
-    name = _checked(name, folder.resolve().name)
-    _fill(beir.read(folder, split), name, language, origin=folder.resolve().name, as_json=as_json)
+    name = checked_name(name, folder.resolve().name)
+    fill_source(beir.read(folder, split), name, language, origin=folder.resolve().name, as_json=as_json)
 
 
 @load.command()
@@ -77,9 +78,9 @@ def table(
     """
     from db.importers import table
 
-    name = _checked(name, file.stem)
+    name = checked_name(name, file.stem)
     rows = table.read(file, kind, dict(map(_pair, pairs)), encoding)
-    _fill(rows, name, language, origin=file.name, as_json=as_json)
+    fill_source(rows, name, language, origin=file.name, as_json=as_json)
 
 
 @load.command()
@@ -106,15 +107,16 @@ def postgres(
     is_dump = "://" not in address and dump.exists()
     url = None if is_dump else checked_url(address)
     shown = _without_secrets(url) if url else None
-    name = _checked(name, dump.stem if shown is None else shown.database or shown.host or "postgres")
+    name = checked_name(name, dump.stem if shown is None else shown.database or shown.host or "postgres")
     begin = newest(database(), name) if incremental else _moment(since)
     source = _source(url, name, language)
     opened = nullcontext(source) if url else unpacked(dump, source)
     with opened as there, reading(there, begin) as rows:
-        _fill(rows, name, language, origin=dump.name if shown is None else str(shown), as_json=as_json)
+        fill_source(rows, name, language, origin=dump.name if shown is None else str(shown), as_json=as_json)
 
 
-def _fill(rows: "Rows | Stream", name: str, language: str | None, *, origin: str, as_json: bool) -> None:
+def fill_source(rows: "Rows | Stream", name: str, language: str | None, *, origin: str, as_json: bool) -> None:
+    """Fills a source with these rows, and prints what there is now."""
     from dataclasses import asdict
 
     from db.engine import reaching
@@ -133,7 +135,7 @@ def _fill(rows: "Rows | Stream", name: str, language: str | None, *, origin: str
         print_load(report)
 
 
-def _checked(name: str | None, origin: str) -> str:
+def checked_name(name: str | None, origin: str) -> str:
     """The name of the source to fill: as given, or made of what is loaded.
 
     Raises:

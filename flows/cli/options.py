@@ -1,4 +1,4 @@
-"""--json and other shared options"""
+"""What several commands share: `--json`, and the database that they read."""
 
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 as_json = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 
 
-def _journal() -> "Engine":
+def own_database() -> "Engine":
     """Our database, its journal telling the truth about evaluations that were killed."""
     from tasks.config.connections import database
     from tasks.evaluation.lifecycle import bury_the_dead

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-as_json = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+from flows.cli.options import as_json
 
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_extra_args": True})

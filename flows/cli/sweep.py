@@ -4,7 +4,8 @@ from typing import Any
 
 import click
 
-as_json = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+from flows.cli.options import as_json
+
 source = click.option("--source", help="Where the questions come from; default: the bundled sample.")
 limit = click.option("--limit", type=int, help="A seeded random sample of this many questions.")
 

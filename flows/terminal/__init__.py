@@ -1,1 +1,1 @@
-"""TODO."""
+"""What commands print for people."""

@@ -4,7 +4,7 @@ from typing import Any
 
 from rich.table import Table
 
-from flows.terminal.summary import _console, plain
+from flows.terminal.summary import new_console, plain
 
 TOPICS, NEXT, DEAD = 12, 5, 5
 RU = {
@@ -64,7 +64,7 @@ TEXTS = {"ru": RU, "en": EN}
 
 def print_corpus(document: dict[str, Any], language: str) -> None:
     """What is used, the topics, what to write next, and the profile of the log."""
-    texts, console = TEXTS[language], _console()
+    texts, console = TEXTS[language], new_console()
     for line in _utilisation(document["utilisation"], texts):
         console.print(plain(line), soft_wrap=True)
     console.print("", _topics(document["topics"], texts))

@@ -4,7 +4,7 @@ from typing import Any
 
 from rich.table import Table
 
-from flows.terminal.summary import _console, plain
+from flows.terminal.summary import new_console, plain
 from tasks.texts.dataset import WORDS
 
 Document = dict[str, Any]
@@ -14,7 +14,7 @@ SHOWN = 10
 def print_set(document: Document, language: str) -> None:
     """One frozen set, and how to evaluate it."""
     words = WORDS[language]
-    console = _console()
+    console = new_console()
     console.print(words["frozen"].format(**document))
     console.print(words["evaluate"].format(**document), soft_wrap=True)
 
@@ -27,13 +27,13 @@ def print_sets(documents: list[Document], language: str) -> None:
         rule = ", ".join(f"{name} {value}" for name, value in one["rule"].items())
         cells = (one["name"], one["source"], str(one["n_cases"]), one["sha256"][:12], rule, one["frozen_at"][:16])
         table.add_row(*map(plain, cells))
-    _console().print(table if documents else words["no sets"])
+    new_console().print(table if documents else words["no sets"])
 
 
 def print_difference(document: Document, language: str) -> None:
     """What changed from one set to another."""
     words = WORDS[language]
-    console = _console()
+    console = new_console()
     for kind in ("added", "removed", "reworded"):
         console.print(f"{words[kind]}: {len(document[kind])} {plain(_some(document[kind]))}")
     console.print(f"{words['relabelled']}: {len(document['relabelled'])}")
@@ -48,13 +48,13 @@ def print_split(document: Document, language: str) -> None:
     for half in document["sets"]:
         print_set(half, language)
     if document["without_time"]:
-        _console().print(words["without time"].format(n=document["without_time"]))
+        new_console().print(words["without time"].format(n=document["without_time"]))
 
 
 def print_audit(document: Document, language: str) -> None:
     """What looks wrong, with examples."""
     words = WORDS[language]
-    console = _console()
+    console = new_console()
     console.print(words["audited"].format(**document), style="bold")
     for kind in (name for name in document if isinstance(document[name], dict)):
         finding = document[kind]
@@ -71,7 +71,7 @@ def print_audit(document: Document, language: str) -> None:
 def print_synthesis(document: Document, language: str) -> None:
     """What was made, why the rest was not, and what to do with it."""
     words = WORDS[language]
-    console = _console()
+    console = new_console()
     console.print(words["synthesized"].format(**document), style="bold")
     kinds = ", ".join(f"{words[f'kind {kind}']} {n}" for kind, n in document["kinds"].items())
     console.print(f"{words['kinds']}: {kinds}")
@@ -88,7 +88,7 @@ def print_synthesis(document: Document, language: str) -> None:
 def print_exported(document: Document, language: str) -> None:
     """Where the file is and what to do with it."""
     words = WORDS[language]
-    console = _console()
+    console = new_console()
     console.print(words["exported"].format(**document), soft_wrap=True)
     console.print(words["then import"].format(**document), soft_wrap=True)
 
@@ -96,14 +96,14 @@ def print_exported(document: Document, language: str) -> None:
 def print_imported(document: Document, language: str) -> None:
     """What the file brought."""
     words = WORDS[language]
-    _console().print(words["imported"].format(**document), soft_wrap=True)
-    _console().print(words["verdicts"].format(**document), soft_wrap=True)
+    new_console().print(words["imported"].format(**document), soft_wrap=True)
+    new_console().print(words["verdicts"].format(**document), soft_wrap=True)
 
 
 def print_agreement(document: Document, language: str) -> None:
     """Kappa of every two annotators, by field."""
     words = WORDS[language]
-    console = _console()
+    console = new_console()
     console.print(", ".join(f"{plain(name)}: {n}" for name, n in document["annotators"].items()))
     if not document["pairs"]:
         console.print(words["one annotator"])

@@ -4,7 +4,7 @@ from typing import Any
 
 from rich.table import Table
 
-from flows.terminal.summary import _coloured, _console, plain
+from flows.terminal.summary import coloured, new_console, plain
 from tasks.experiments.sweep_table import figure_of, interval
 from tasks.texts.terminal import WORDS
 
@@ -74,14 +74,14 @@ SHOWN = ("improved", "regressed", "changed")
 
 def print_sweep(document: dict[str, Any], language: str) -> None:
     """The table of arms, the differences that are shown, the judges beside people, and what failed."""
-    texts, console = TEXTS[language], _console()
+    texts, console = TEXTS[language], new_console()
     table = Table(title=texts["sweep"], box=None, title_justify="left", title_style="bold")
     for name in (texts["arm"], *document["metrics"], texts["cost"], texts["latency"], texts["front"]):
         table.add_column(name)
     for arm in document["arms"]:
         cells = [interval(arm["metrics"].get(name)) for name in document["metrics"]]
         if arm["state"] != "completed":
-            cells[0] = _coloured(WORDS[language][arm["state"]], arm["state"])
+            cells[0] = coloured(WORDS[language][arm["state"]], arm["state"])
         latency = " / ".join(filter(None, (figure_of(arm["latency_ms_p50"]), figure_of(arm["latency_ms_p95"]))))
         table.add_row(plain(arm["arm"]), *cells, figure_of(arm["cost_usd"]), latency, "*" if arm["pareto"] else "")
     console.print("", table, texts["legend"])
@@ -97,7 +97,7 @@ def print_sweep(document: dict[str, Any], language: str) -> None:
 
 def print_robustness(document: dict[str, Any], language: str) -> None:
     """A row a kind: how many questions it changes, and what that does to ranks and answers."""
-    texts, console = TEXTS[language], _console()
+    texts, console = TEXTS[language], new_console()
     for tier, kinds in document["tiers"].items():
         names = document["metrics"][tier]
         same = "same first" if tier == "tier1" else "same answer"
@@ -123,7 +123,7 @@ def _difference(said: dict[str, Any] | None) -> str:
 
 
 def _print_pairs(pairs: list[dict[str, Any]], texts: dict[str, str]) -> None:
-    console = _console()
+    console = new_console()
     told = [pair for pair in pairs if pair["verdict"] is not None]
     found = [pair for pair in told if pair["verdict"] in SHOWN]
     if told:
@@ -144,4 +144,4 @@ def _print_judges(judges: list[dict[str, Any]], texts: dict[str, str]) -> None:
         table.add_column(name)
     for said in judges:
         table.add_row(plain(said["judge_model"] or ""), *(interval(said["metrics"].get(name)) for name in names))
-    _console().print("", table)
+    new_console().print("", table)

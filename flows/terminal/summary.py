@@ -37,8 +37,8 @@ NEXT |= {"judge_pipeline": "next gate", "ux": "next cache"}
 def print_summary(summary: dict[str, Any], language: str) -> None:
     """An evaluation: its metrics with grades, what could not be measured and why, where the files are."""
     words = WORDS[language]
-    console = _console()
-    state = _coloured(words[summary["state"]], summary["state"])
+    console = new_console()
+    state = coloured(words[summary["state"]], summary["state"])
     console.print(f"\n[bold]{words[summary['tier']]}[/] · {plain(summary['source'])} · {state}")
     if summary["cases"]:
         console.print(f"{words['case set']}: {plain(summary['cases']['name'])} · {summary['cases']['sha256'][:12]}")
@@ -71,11 +71,11 @@ def print_overview(night: dict[str, Any], language: str) -> None:
     for summary in night["evaluations"]:
         tier = words[summary["tier"]]
         if summary["state"] not in ("completed", "invalid"):
-            table.add_row(tier, _coloured(words[summary["state"]], summary["state"]), plain(summary["error"] or ""))
+            table.add_row(tier, coloured(words[summary["state"]], summary["state"]), plain(summary["error"] or ""))
         for name in HEADLINES[summary["tier"]] if summary.get("metrics") else ():
             table.add_row(tier, *_cells(name, summary["metrics"][name], words, language))
             tier = ""
-    _console().print("", table)
+    new_console().print("", table)
 
 
 def print_plans(plans: dict[str, Any]) -> None:
@@ -87,7 +87,7 @@ def print_plans(plans: dict[str, Any]) -> None:
             table.add_row(plan["tier"], str(plan["cases"]), role, *("?" if n is None else f"{n:,.6g}" for n in figures))
         if not plan["roles"]:
             table.add_row(plan["tier"], "", "calls no language model")
-    _console().print(table, "? = no earlier call of this model and prompt to go by, or no price (YARUS_PRICES)")
+    new_console().print(table, "? = no earlier call of this model and prompt to go by, or no price (YARUS_PRICES)")
 
 
 def print_runs(rows: Iterable[RowMapping]) -> None:
@@ -96,9 +96,9 @@ def print_runs(rows: Iterable[RowMapping]) -> None:
     for row in rows:
         coverage = "" if row["coverage"] is None else f"{row['coverage']:.1%}"
         started = f"{row['started_at']:%Y-%m-%d %H:%M}"
-        state = _coloured(row["state"], row["state"])
+        state = coloured(row["state"], row["state"])
         table.add_row(row["id"], state, plain(row["source"]), str(row["n_cases"] or ""), coverage, started)
-    console = _console()
+    console = new_console()
     console.print(table if table.row_count else "no evaluations yet; start one: yarus run tier1")
 
 
@@ -108,7 +108,10 @@ def plain(text: str) -> str:
 
 
 def say_what_stands_there(source: str, *, unset: bool = False) -> None:
-    """Says on stderr that pseudonyms stand in what was printed, and what decides; see `tasks.cases.pseudonyms.has_pseudonyms`."""
+    """Says on stderr that pseudonyms stand in what was printed, and what decides.
+
+    See `tasks.cases.pseudonyms.has_pseudonyms`.
+    """
     from tasks.cases.pseudonyms import NOTE, has_pseudonyms
     from tasks.config.settings import settings
 
@@ -118,7 +121,7 @@ def say_what_stands_there(source: str, *, unset: bool = False) -> None:
 
 def print_cases(cases: "pa.Table", total: int) -> None:
     """The first cases of so many, one paragraph each."""
-    console = _console()
+    console = new_console()
     for case in cases.to_pylist():
         status = case["status"] if case["reason"] is None else f"{case['status']}: {case['reason']}"
         console.print(f"[bold]{plain(case['case_id'])}[/] [dim]{plain(status)}[/]")
@@ -132,7 +135,7 @@ def print_cases(cases: "pa.Table", total: int) -> None:
 
 def print_load(report: "LoadReport") -> None:
     """What a load did."""
-    console = _console()
+    console = new_console()
     table = Table(plain(report.source), "read", "added", "updated", "skipped", box=None)
     for name, counts in (("questions", report.questions), ("chunks", report.chunks)):
         table.add_row(name, *(f"{n}" for n in (counts.read, counts.added, counts.updated, counts.skipped)))
@@ -144,7 +147,7 @@ def print_load(report: "LoadReport") -> None:
 
 def print_findings(findings: "Sequence[Finding]") -> None:
     """What the doctor found."""
-    console = _console()
+    console = new_console()
     for finding in findings:
         mark = "[green]ok[/]     " if finding.code == 0 else "[yellow]problem[/]"
         console.print(f"{mark} {plain(finding.what)}: {plain(finding.found)}", soft_wrap=True)
@@ -166,7 +169,7 @@ def _cells(name: str, metric: dict[str, Any], words: dict[str, str], language: s
     counted = f"{metric['n_scored']} / {metric['n_total']}"
     if metric["value"] is None:
         return name, f"[yellow]{words['not measured']}[/]", "", counted, plain(metric["reason"] or "")
-    grade = _coloured(grade_label(metric["grade"], language), metric["grade"]) if metric["grade"] else ""
+    grade = coloured(grade_label(metric["grade"], language), metric["grade"]) if metric["grade"] else ""
     return name, _number(name, metric["value"]), _interval(name, metric), counted, grade
 
 
@@ -240,12 +243,13 @@ def _ids(ids: list[str]) -> str:
     return ", ".join(ids[:10]) + (" …" if len(ids) > 10 else "") if ids else "—"
 
 
-def _coloured(text: str, key: str) -> str:
+def coloured(text: str, key: str) -> str:
+    """A text in the colour of a state or a grade, as Rich's markup."""
     colour = COLOURS.get(key, "yellow")
     return f"[{colour}]{text}[/]"
 
 
-def _console() -> Console:
+def new_console() -> Console:
     """A terminal's own width; a fixed one where the output goes into a file or a pipe."""
     console = Console(highlight=False)
     return console if console.is_terminal else Console(highlight=False, width=WIDTH)

@@ -1,4 +1,4 @@
-"""what each tier is judged by"""
+"""The metrics that each tier is judged by."""
 
 HEADLINES: dict[str, tuple[str, ...]] = {
     "tier0": ("silhouette_score",),

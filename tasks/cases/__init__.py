@@ -1,1 +1,1 @@
-"""TODO."""
+"""Cases: their table, labels, samples, dialogs and texts."""

@@ -1,4 +1,4 @@
-"""passages as one context, cut to a token limit"""
+"""Passages as one context, cut to a limit of tokens."""
 
 CHARACTERS_A_TOKEN = 3  # of Russian text, roughly; English has four
 

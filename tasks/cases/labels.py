@@ -62,7 +62,7 @@ def logged_cases(source: str, groups: Sequence[list[Row]], corpus: Corpus) -> tu
         The table of cases with their stratum, and notes.
     """
     firsts = [rows[0] for rows in groups]
-    cases, notes = _cases(source, firsts, [_shown_page(rows) for rows in groups], "page", pages_of(corpus))
+    cases, notes = _cases(source, firsts, [shown_page(rows) for rows in groups], "page", pages_of(corpus))
     if (repeated := sum(map(len, groups)) - len(groups)) > 0:
         notes.append({"note": "duplicates merged", "n": repeated})
     return with_columns(cases, stratum=[stratum(row["score"] for row in rows) for rows in groups]), notes
@@ -72,7 +72,7 @@ def topics(questions: Sequence[Row]) -> tuple[list[str | None], list[Note]]:
     """The cluster of every question: its annotated topic; where it has no annotation, the page that the bot showed."""
     named = [question.get("cluster") for question in questions]
     shown = [
-        name if name is not None or row.get("origin") else next(iter(_shown_page([row])), None)
+        name if name is not None or row.get("origin") else next(iter(shown_page([row])), None)
         for name, row in zip(named, questions, strict=True)
     ]
     fallbacks = named.count(None) - shown.count(None)
@@ -141,7 +141,7 @@ def _labelled(
     )
 
 
-def _shown_page(rows: Iterable[Row]) -> Labels:
+def shown_page(rows: Iterable[Row]) -> Labels:
     """The pages that the bot showed for a question, or for its duplicates."""
     shown = (canonical_url(row["confluence_url"]) for row in rows)
     return {page: 1.0 for page in shown if page is not None}
@@ -150,7 +150,7 @@ def _shown_page(rows: Iterable[Row]) -> Labels:
 def _labels(question: Row, unit: Unit, pages: dict[str, str | None]) -> Labels:
     """Id -> grade of what is relevant, of the unit: as annotated, else for pages the one that the bot showed."""
     annotated = _annotated(question, unit, pages)
-    return annotated if annotated or unit == "chunk" or question.get("origin") else _shown_page([question])
+    return annotated if annotated or unit == "chunk" or question.get("origin") else shown_page([question])
 
 
 def _annotated(question: Row, unit: Unit, pages: dict[str, str | None]) -> Labels:

@@ -1,4 +1,4 @@
-"""typos, layout, case: pure functions of a question"""
+"""Typos, the other keyboard layout, letter case: pure functions of a question."""
 
 import hashlib
 import random

@@ -1,4 +1,4 @@
-"""what counts as a refusal"""
+"""What counts as a refusal to answer."""
 
 import unicodedata
 

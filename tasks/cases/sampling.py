@@ -1,10 +1,10 @@
-"""seeded stratified samples"""
+"""Seeded stratified samples of logged questions."""
 
 import random
 from collections.abc import Sequence
 
 from db.urls import canonical_url
-from tasks.cases.labels import Row, _shown_page, stratum
+from tasks.cases.labels import Row, shown_page, stratum
 
 
 def sampled(strata: Sequence[str], limit: int | None, seed: int) -> list[int]:
@@ -28,4 +28,4 @@ def topic_and_score(question: Row) -> str:
 
 def page_and_stratum(rows: Sequence[Row]) -> str:
     """The same of duplicate questions."""
-    return f"{next(iter(_shown_page(rows)), '')}|{stratum(row['score'] for row in rows)}"
+    return f"{next(iter(shown_page(rows)), '')}|{stratum(row['score'] for row in rows)}"

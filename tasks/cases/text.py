@@ -1,4 +1,4 @@
-"""text normalisation, stop words, UTF-8"""
+"""Words of a text: normalised, stemmed, without the common ones."""
 
 import re
 import unicodedata

@@ -1,1 +1,1 @@
-"""TODO."""
+"""Evaluations against each other: comparison, trend, gate."""

@@ -30,7 +30,7 @@ NOTHING_MEASURED = "nothing was measured"
 NO_INTERVAL = "too few cases, or groups of cases, for an interval"
 WORST_FIRST: tuple[Verdict, ...] = ("invalid", "fail", "inconclusive", "pass")
 Found = Mapping[str, Any]
-"""A value with its interval (`value`, `ci_low`, `ci_high`, `n`), or a paired difference as `tasks.comparison.compare` gives it."""
+"""A value with its interval (`value`, `ci_low`, `ci_high`, `n`), or a paired difference as `compare` gives it."""
 
 
 def gate(engine: Engine, evaluation_id: str, policy: Policy, *, baseline: str | None = None) -> Document:

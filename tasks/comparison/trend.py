@@ -36,9 +36,9 @@ def trend(
     """The history of a metric, oldest night first.
 
     Evaluations are joined where their comparability keys are equal, also past others in between; a night whose key
-    differs from the one before it is a break. The band is that of `metrics.statistics.ewma.chart`, over completed evaluations of
-    one key. Repeated evaluations and those of stored answers are no nights of the system: they are left out, and those
-    of the newest anchor are a history of their own.
+    differs from the one before it is a break. The band is that of `metrics.statistics.ewma.chart`, over completed
+    evaluations of one key. Repeated evaluations and those of stored answers are no nights of the system: they are left
+    out, and those of the newest anchor are a history of their own.
 
     Args:
         engine: of our own database.

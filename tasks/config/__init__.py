@@ -1,1 +1,1 @@
-"""TODO."""
+"""Settings, parameters, connections, and what of them is secret."""

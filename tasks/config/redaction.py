@@ -1,4 +1,4 @@
-"""passwords and keys out of texts that are shown or stored"""
+"""Passwords out of addresses, and of texts that hold some."""
 
 import re
 from typing import Any
@@ -13,10 +13,10 @@ def masked(text: str) -> str:
     return re.sub(rf"([?&]{CONFIDENTIAL}=)[^\s&#'\"]*[^\s&#'\":;,.)]", r"\1***", text, flags=re.IGNORECASE)
 
 
-def _masked(value: Any) -> Any:
+def masked_within(value: Any) -> Any:
     """The value with all texts in it masked."""
     if isinstance(value, dict):
-        return {name: _masked(part) for name, part in value.items()}
+        return {name: masked_within(part) for name, part in value.items()}
     if isinstance(value, list):
-        return [_masked(part) for part in value]
+        return [masked_within(part) for part in value]
     return masked(value) if isinstance(value, str) else value

@@ -17,7 +17,7 @@ from sqlalchemy.exc import ArgumentError
 from db import tables
 from db.engine import CONFIDENTIAL, shown
 from db.errors import InputError, unknown
-from tasks.config.redaction import _masked, masked
+from tasks.config.redaction import masked, masked_within
 from tasks.config.validation import allowed
 
 Language = Literal["ru", "en"]
@@ -175,7 +175,7 @@ class Settings(BaseSettings):
             secret: SecretStr | None = getattr(self, name)
             if secret is not None:
                 values[name] = shown(make_url(secret.get_secret_value()))
-        return {name: _masked(value) for name, value in values.items()}
+        return {name: masked_within(value) for name, value in values.items()}
 
 
 def settings() -> Settings:

@@ -1,1 +1,1 @@
-"""TODO."""
+"""An evaluation: how it begins, goes through its batches, is resumed, and ends."""

@@ -1,4 +1,4 @@
-"""one batch through the steps"""
+"""One batch of cases through the steps."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -39,16 +39,18 @@ def keep_batch(run: Run, batch: int, cases: pa.Table) -> None:
     """
     for name in cases.column_names:
         declared(name)
-    file = _batch_file(run, batch)
+    file = batch_file(run, batch)
     write_whole(cases, file)
     give(run.id, [file])
     journal.batch_done(database(), run.id, batch)
 
 
-def _batches(run: Run) -> Iterator[pa.Table]:
+def batches_of(run: Run) -> Iterator[pa.Table]:
+    """The cases of all batches, in order; every one must be there."""
     for batch in range(run.n_batches):
-        yield parquet(_batch_file(run, batch))
+        yield parquet(batch_file(run, batch))
 
 
-def _batch_file(run: Run, batch: int) -> Path:
+def batch_file(run: Run, batch: int) -> Path:
+    """Where the cases of a finished batch are kept until the evaluation has its one file."""
     return run.work / f"batch-{batch:04d}.parquet"

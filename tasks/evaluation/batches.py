@@ -1,15 +1,18 @@
-"""all batches: here or on Dask"""
+"""All batches through the steps, here or on a Dask cluster."""
 
 import asyncio
+import logging
 from collections.abc import Sequence
 
 from db import journal
 from tasks.config.connections import database
-from tasks.evaluation.batch import Step, _batch_file, evaluate_batch
-from tasks.evaluation.finish import log
+from tasks.evaluation.batch import Step, batch_file, evaluate_batch
+from tasks.evaluation.dask import on_dask
 from tasks.evaluation.progress import progress
 from tasks.evaluation.run import Run
 from tasks.evaluation.work_store import fetch, give
+
+log = logging.getLogger("yarus")
 
 IN_FLIGHT = 2
 """Batches at once: one computes while another waits for the disk or the database."""
@@ -21,7 +24,7 @@ async def in_batches(run: Run, steps: Sequence[Step]) -> None:
     done = await asyncio.to_thread(journal.batches_done, database(), run.id)
     gate = asyncio.Semaphore(IN_FLIGHT)
 
-    waiting = [batch for batch in range(run.n_batches) if batch not in done or not _batch_file(run, batch).exists()]
+    waiting = [batch for batch in range(run.n_batches) if batch not in done or not batch_file(run, batch).exists()]
 
     async def one(batch: int) -> None:
         async with gate:
@@ -32,10 +35,6 @@ async def in_batches(run: Run, steps: Sequence[Step]) -> None:
     try:
         async with progress(run, run.n_batches - len(waiting)) as advance:
             if run.parameters.runner == "dask":
-                from tasks.evaluation.dask import (
-                    on_dask,  # here, because Dask may not be installed, and scale needs this module
-                )
-
                 return await on_dask(run, waiting, steps, advance)
             async with asyncio.TaskGroup() as group:
                 for batch in waiting:

@@ -1,4 +1,4 @@
-"""what must be equal to resume or to compare"""
+"""What must be equal for an evaluation to be resumed, and for two to be compared."""
 
 from typing import Any
 
@@ -57,13 +57,13 @@ def comparability(run: Run, case_set_hash: str) -> dict[str, Any]:
     return {
         "tier": run.tier,
         "cases": run.resolved["cases"] | rule if "cases" in run.resolved else by_content,
-        "metrics": [metric.signature_with(**_options(run)) for metric in measured_by(run.tier, run.resolved)],
+        "metrics": [metric.signature_with(**metric_options(run)) for metric in measured_by(run.tier, run.resolved)],
         "labels": "annotation, else the log" if run.tier != "real_users" else "the log",
         **{name: run.resolved[name] for name in MEASURING if name in run.resolved},
     }
 
 
-def _options(run: Run) -> dict[str, Any]:
+def metric_options(run: Run) -> dict[str, Any]:
     """What stands in the metrics' signatures and is chosen by the evaluation."""
     named = {"depth": "k", "gain": "gain", "distance": "distance"}
     return {option: run.resolved[name] for option, name in named.items() if name in run.resolved}

@@ -1,4 +1,4 @@
-"""The last steps: batches on disk as they finish, then one Parquet file, then the metrics in SQL."""
+"""The end of an evaluation: one Parquet file, then metrics and state in one transaction."""
 
 import asyncio
 import hashlib
@@ -19,12 +19,11 @@ from tasks.cases.labels import Note, pages_of
 from tasks.cases.table import LONG
 from tasks.config.connections import database
 from tasks.config.settings import settings
-from tasks.evaluation.batch import _batches
-from tasks.evaluation.comparability import _options, comparability
+from tasks.evaluation.batch import batches_of
+from tasks.evaluation.comparability import comparability, metric_options
 from tasks.evaluation.run import Run
 from tasks.evaluation.work_folder import read_stored_corpus
 from tasks.evaluation.work_store import clear, fetch
-from tasks.orchestration.artifacts import show_results
 from tasks.results.aggregate import coverage, measured_by, statuses, strata, summarise
 from tasks.results.failures import failures
 from tasks.results.parquet_files import parquet, place, publish, remove, write_batches
@@ -48,16 +47,14 @@ async def finish(run: Run, measure: Measure = _nothing_more) -> dict[str, Any]:
         run: with all of its batches done.
         measure: computes the tier's metrics that need all cases at once.
     """
-    done = await asyncio.to_thread(_finish, run, measure)
-    await show_results(run, done)
-    return done
+    return await asyncio.to_thread(_finish, run, measure)
 
 
 def _finish(run: Run, measure: Measure) -> dict[str, Any]:
     engine = database()
     fetch(run.id, run.work, batches=True)  # those that workers elsewhere have done
     file = run.work / f"{run.id}.parquet"
-    write_batches(_batches(run), file, evaluation_id=run.id)
+    write_batches(batches_of(run), file, evaluation_id=run.id)
     # All at once, so without texts that no metric is made of; only where the judge is judged do its replies count.
     unread = ("question", "labelled", "distances", *(() if run.tier == "judge" else ("judge_raw",)))
     cases = parquet(file, without=(*LONG, *unread))
@@ -67,11 +64,11 @@ def _finish(run: Run, measure: Measure) -> dict[str, Any]:
     counts = statuses(cases)
     share = coverage(counts)
     seed = run.parameters.seed
-    declared_metrics = measured_by(run.tier, run.resolved)
+    declared_metrics, options = measured_by(run.tier, run.resolved), metric_options(run)
     metrics = [
         value.row(stratum)
         for stratum, rows in strata(cases).items()
-        for value in summarise(declared_metrics, rows, seed=seed, options=_options(run), whole=measure(rows, seed))
+        for value in summarise(declared_metrics, rows, seed=seed, options=options, whole=measure(rows, seed))
     ]
     path = publish(file, place(settings().results_root, run.tier, run.id, row["started_at"]))
     valid = share is not None and share >= settings().min_coverage

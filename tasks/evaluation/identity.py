@@ -1,4 +1,4 @@
-"""which models and prompts decide the numbers"""
+"""The models and prompts that decide an evaluation's numbers."""
 
 from collections.abc import Sequence
 from typing import Any, Literal

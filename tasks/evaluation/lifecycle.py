@@ -1,4 +1,4 @@
-"""opens, resumes, closes an evaluation"""
+"""An evaluation is begun or resumed, and closed however it ends."""
 
 import asyncio
 import logging
@@ -27,7 +27,7 @@ from tasks.config.settings import settings
 from tasks.config.utf8 import harmless
 from tasks.evaluation.comparability import same_settings
 from tasks.evaluation.process_exit import STOPPED, leave_within
-from tasks.evaluation.provenance import _commit, versions
+from tasks.evaluation.provenance import commit, versions
 from tasks.evaluation.repeats import as_then
 from tasks.evaluation.run import Run
 from tasks.evaluation.work_store import fetch
@@ -149,7 +149,7 @@ def _row(run: Run, flow_run_id: str | None) -> dict[str, Any]:
         "versions": versions(),
         "sut_label": configuration.sut_label,
         "flow_run_id": flow_run_id,
-        **_commit(),
+        **commit(),
     }
 
 

@@ -1,4 +1,4 @@
-"""ends the process in time"""
+"""Ends the process in time."""
 
 import atexit
 import os

@@ -1,6 +1,7 @@
-"""progress in the Prefect UI"""
+"""The size and the progress of an evaluation in Prefect's UI."""
 
 import asyncio
+import logging
 import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -15,7 +16,8 @@ from prefect.context import FlowRunContext
 from prefect.exceptions import PrefectException
 
 from tasks.evaluation.run import Run
-from tasks.orchestration.artifacts import log
+
+log = logging.getLogger("yarus")
 
 LONG = 4
 """Batches; a shorter evaluation is over before anybody has looked at its progress."""
@@ -40,9 +42,9 @@ async def progress(run: Run, done: int) -> AsyncIterator[Callable[[], Awaitable[
     """
     shown: UUID | None = None
     if run.n_batches > LONG:
-        await show_size(run)
-        key = _key(run.tier, run.parameters.source, "progress")
-        shown = await _told(acreate_progress_artifact(progress=_percent(done, run), key=key))
+        await show_size(run.tier, run.parameters.source, run.n_cases)
+        key = artifact_key(run.tier, run.parameters.source, "progress")
+        shown = await told(acreate_progress_artifact(progress=_percent(done, run), key=key))
     said = time.monotonic()
 
     async def advance() -> None:
@@ -50,20 +52,19 @@ async def progress(run: Run, done: int) -> AsyncIterator[Callable[[], Awaitable[
         done += 1
         if shown is not None and (time.monotonic() - said >= EVERY_S or done == run.n_batches):
             said = time.monotonic()
-            await _told(aupdate_progress_artifact(shown, progress=_percent(done, run)))
+            await told(aupdate_progress_artifact(shown, progress=_percent(done, run)))
 
     yield advance
 
 
-async def show_size(run: Run) -> None:
+async def show_size(tier: str, source: str, n_cases: int) -> None:
     """Names the flow run by tier, source and number of cases, which is known only now."""
     context = FlowRunContext.get()
     if context is not None and context.flow_run is not None and isinstance(context.client, PrefectClient):
-        name = f"{run.tier} {run.parameters.source} · {run.n_cases}"
-        await _told(context.client.update_flow_run(context.flow_run.id, name=name))
+        await told(context.client.update_flow_run(context.flow_run.id, name=f"{tier} {source} · {n_cases}"))
 
 
-async def _told(request: Awaitable[Any]) -> Any:
+async def told(request: Awaitable[Any]) -> Any:
     """What Prefect's server answered; None where it did not, for the record is ours."""
     try:
         async with asyncio.timeout(PATIENCE_S):
@@ -77,6 +78,6 @@ def _percent(done: int, run: Run) -> float:
     return 100.0 * done / run.n_batches
 
 
-def _key(*parts: str) -> str:
+def artifact_key(*parts: str) -> str:
     """A key as Prefect allows it: small letters, digits and dashes."""
     return re.sub(r"[^a-z0-9]+", "-", "-".join(parts).lower()).strip("-")

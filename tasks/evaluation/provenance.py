@@ -1,4 +1,4 @@
-"""versions and commit"""
+"""The versions and the commit that an evaluation was made with."""
 
 import subprocess
 from functools import cache
@@ -17,7 +17,7 @@ def versions() -> dict[str, str]:
 
 
 @cache
-def _commit() -> dict[str, Any]:
+def commit() -> dict[str, Any]:
     """The commit of the code that runs, if it is a git checkout."""
     try:
         commit = _git("rev-parse", "HEAD")

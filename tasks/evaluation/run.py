@@ -1,4 +1,4 @@
-"""An evaluation on its way: its parameters, its working folder, and its row in the journal from start to end."""
+"""The value that every step takes and returns: an evaluation's parameters, and what was found out."""
 
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,8 @@
-"""cases and corpus of a running evaluation"""
+"""The cases and the corpus of a running evaluation."""
 
 import hashlib
 import json
+import logging
 from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
@@ -19,8 +20,9 @@ from tasks.cases.table import declared
 from tasks.config.connections import database
 from tasks.evaluation.repeats import MARKS
 from tasks.evaluation.run import Run
-from tasks.loading.retrieval_cases import log
 from tasks.results.parquet_files import parquet
+
+log = logging.getLogger("yarus")
 
 
 def case_set_hash(*tables: pa.Table) -> str:
@@ -73,7 +75,7 @@ def loaded(run: Run) -> bool:
     return bool(run.resolved) and (run.work / "cases.parquet").exists()
 
 
-_PART_OF: ContextVar[str | None] = ContextVar("the sweep whose arms these evaluations are", default=None)
+PART_OF: ContextVar[str | None] = ContextVar("the sweep whose arms these evaluations are", default=None)
 
 
 def keep_loaded(
@@ -103,7 +105,7 @@ def keep_loaded(
     if where.loaded_at and resolved.get("retriever") == "pgvector":  # which may go on reading the source
         resolved["source_loaded_at"] = where.loaded_at.isoformat()
     resolved |= {mark: name for mark in MARKS if (name := getattr(run.parameters, mark, None))}
-    resolved |= {"part_of": part} if (part := _PART_OF.get()) else {}
+    resolved |= {"part_of": part} if (part := PART_OF.get()) else {}
     columns = {"id": corpus.ids, "url": corpus.urls, "text": corpus.texts}
     schema = pa.schema([(name, pa.string()) for name in columns])
     pq.write_table(pa.table(columns, schema=schema), run.work / "corpus.parquet")

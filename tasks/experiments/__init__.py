@@ -1,1 +1,1 @@
-"""TODO."""
+"""Many evaluations that differ in one thing: sweeps and robustness."""

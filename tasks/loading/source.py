@@ -1,4 +1,4 @@
-"""one snapshot of questions and corpus"""
+"""The questions and the corpus of a source, read once for all tiers of a night."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -14,7 +14,7 @@ from tasks.cases.sampling import sampled
 from tasks.config.connections import source
 from tasks.config.settings import settings
 from tasks.evaluation.run import Run
-from tasks.evaluation.work_folder import _PART_OF
+from tasks.evaluation.work_folder import PART_OF
 from tasks.retrievers.registry import retriever_kind
 
 
@@ -55,12 +55,12 @@ def sources_shared(part_of: str | None = None) -> Iterator[None]:
     Args:
         part_of: the sweep or the probes whose arms the evaluations are; they stay out of histories.
     """
-    read, part = _READ.set({}), _PART_OF.set(part_of)
+    read, part = _READ.set({}), PART_OF.set(part_of)
     try:
         yield
     finally:
         _READ.reset(read)
-        _PART_OF.reset(part)
+        PART_OF.reset(part)
 
 
 Read = dict[tuple[str, str | None, bool], tuple[Source, list[Row], Corpus]]

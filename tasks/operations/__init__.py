@@ -1,1 +1,1 @@
-"""TODO."""
+"""Housekeeping: doctor, dry run, prune, erase."""

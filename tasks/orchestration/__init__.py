@@ -1,1 +1,1 @@
-"""TODO."""
+"""Prefect: its server, states, artifacts and events, and the incidents made of them."""

@@ -18,8 +18,7 @@ from prefect.context import FlowRunContext
 from db.errors import InputError
 from tasks.config.connections import database
 from tasks.config.settings import settings
-from tasks.evaluation.progress import LONG, _key, _told, show_size
-from tasks.evaluation.run import Run
+from tasks.evaluation.progress import artifact_key, show_size, told
 from tasks.orchestration.artifact_tables import (
     changes_since,
     gate_markdown,
@@ -34,33 +33,27 @@ log = logging.getLogger("yarus")
 Document = dict[str, Any]
 
 
-async def show_results(run: Run, summary: Document) -> None:
-    """Shows the metrics as a table, and the verdict with the worst cases as a text.
-
-    Args:
-        run: a finished evaluation.
-        summary: of it.
-    """
+async def show_results(summary: Document) -> None:
+    """Shows the metrics of a finished evaluation as a table, and the verdict with the worst cases as a text."""
     if FlowRunContext.get() is None:
         return
-    if run.n_batches <= LONG:
-        await show_size(run)
     language, tier, source = settings().language, summary["tier"], summary["source"]
+    await show_size(tier, source, summary["n_cases"])
     changes = await asyncio.to_thread(changes_since, database(), summary)
     tell_finished(summary, changes)
     table = metric_rows(summary, changes, language)
     text = await asyncio.to_thread(verdict_text, summary, changes, language, settings().report_url)
     name = summary["evaluation_id"]
-    await _told(acreate_table_artifact(table, key=_key(tier, source, "metrics"), description=name))
-    await _told(acreate_markdown_artifact(text, key=_key(tier, source, "verdict"), description=name))
+    await told(acreate_table_artifact(table, key=artifact_key(tier, source, "metrics"), description=name))
+    await told(acreate_markdown_artifact(text, key=artifact_key(tier, source, "verdict"), description=name))
 
 
 async def show_gate(summary: Document) -> None:
     """Shows what the gate of YARUS_GATE_FILE says of an evaluation, where it has a rule for its tier."""
     if "gate" in summary and FlowRunContext.get() is not None:
         text, name = gate_markdown(summary, settings().language), summary["evaluation_id"]
-        key = _key(summary["tier"], summary["source"], "gate")
-        await _told(acreate_markdown_artifact(text, key=key, description=name))
+        key = artifact_key(summary["tier"], summary["source"], "gate")
+        await told(acreate_markdown_artifact(text, key=key, description=name))
 
 
 async def report_of(night: Document) -> Path | None:
@@ -87,7 +80,7 @@ async def show_night(night: Document, source: str, page: Path | None) -> None:
         language = settings().language
         rows = await asyncio.to_thread(tier_rows, database(), night, language)
         text = night_text(night, rows, language, _address(page))
-        await _told(acreate_markdown_artifact(text, key=_key("nightly", source, "summary"), description=source))
+        await told(acreate_markdown_artifact(text, key=artifact_key("nightly", source, "summary"), description=source))
 
 
 def _address(page: Path | None) -> str:

@@ -14,7 +14,7 @@ from tasks.comparison.gate_rules import Policy, Rule, policy_set
 from tasks.config.connections import database
 from tasks.config.redaction import masked
 from tasks.config.settings import settings
-from tasks.orchestration.artifacts import show_gate
+from tasks.orchestration.artifacts import show_gate, show_results
 
 log = logging.getLogger("yarus")
 Document = dict[str, Any]
@@ -31,6 +31,7 @@ async def ended(document: Document) -> Ended:
         document: the summary of an evaluation or of a night.
     """
     if "tier" in document:
+        await show_results(document)
         document = await asyncio.to_thread(judged, document)
         await show_gate(document)
     if document["state"] == "failed":

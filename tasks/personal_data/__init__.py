@@ -1,1 +1,1 @@
-"""TODO."""
+"""Personal data in texts: found, and replaced by pseudonyms."""

@@ -1,1 +1,1 @@
-"""TODO."""
+"""The report in HTML."""

@@ -1,4 +1,4 @@
-"""Numbers as people read them: rounded here and nowhere else, and as places on a bar."""
+"""Values and their intervals as places on a bar."""
 
 from itertools import pairwise
 from typing import Any

@@ -8,7 +8,7 @@ from tasks.cases import pseudonyms
 from tasks.experiments.robustness import probes
 from tasks.experiments.sweep import sweeps
 from tasks.experiments.sweep_table import figure_of, front, interval
-from tasks.report.figures import _figure as framed
+from tasks.report.figures import framed
 from tasks.results.summary import Document
 from tasks.texts.experiments import words
 

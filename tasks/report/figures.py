@@ -79,7 +79,7 @@ def histogram(values: NDArray[np.float64], *, marks: Sequence[float] = ()) -> Fi
         "marker": {"color": "@c:accent"},
     }
     lines = [_line(mark, "@c:muted", "dot") for mark in marks] + [_line(float(values.mean()), "@c:ink", "solid")]
-    return _figure([trace], shapes=lines, height=SHORT)
+    return framed([trace], shapes=lines, height=SHORT)
 
 
 def ranks(cases: pa.Table) -> Figure | None:
@@ -104,7 +104,7 @@ def ranks(cases: pa.Table) -> Figure | None:
         "marker": {"color": ["@c:accent"] * depth + ["@c:attention"]},
         "hovertemplate": "%{x}: %{y}<extra></extra>",
     }
-    return _figure([trace], height=SHORT, xaxis={"type": "category"})
+    return framed([trace], height=SHORT, xaxis={"type": "category"})
 
 
 def latency(cases: pa.Table) -> Figure | None:
@@ -137,7 +137,7 @@ def trend(document: dict[str, Any]) -> Figure:
     if out:
         traces.append(_points(out, "@c:attention", size=11, symbol="circle-open"))
     shapes = [_line(segment[0]["started_at"], "@c:muted", "dot") for segment in segments[1:]]
-    return _figure(traces, shapes=shapes, height=TALL, xaxis={"type": "date", "tickformat": "%Y-%m-%d", "nticks": 6})
+    return framed(traces, shapes=shapes, height=TALL, xaxis={"type": "date", "tickformat": "%Y-%m-%d", "nticks": 6})
 
 
 def corpus_map(document: dict[str, Any]) -> Figure:
@@ -152,7 +152,7 @@ def corpus_map(document: dict[str, Any]) -> Figure:
     ]
     traces = [_dots(document, kinds, name, colour) for name, colour in MAP_COLOURS.items() if name in kinds]
     legend = {"orientation": "h", "y": 1.08, "x": 0}
-    figure = _figure(traces, height=MAP, showlegend=True, legend=legend, hovermode="closest")
+    figure = framed(traces, height=MAP, showlegend=True, legend=legend, hovermode="closest")
     for axis in ("xaxis", "yaxis"):
         figure["layout"][axis] |= {"showticklabels": False, "showgrid": False, "zeroline": False}
     return figure
@@ -245,7 +245,8 @@ def _rounded(values: NDArray[np.float64]) -> list[float]:
     return [float(f"{value:.5g}") for value in values]
 
 
-def _figure(data: list[dict[str, Any]], *, height: int, shapes: Sequence[dict[str, Any]] = (), **layout: Any) -> Figure:
+def framed(data: list[dict[str, Any]], *, height: int, shapes: Sequence[dict[str, Any]] = (), **layout: Any) -> Figure:
+    """A figure of Plotly in the report's frame, colours as names that the page resolves."""
     axis = {"gridcolor": "@c:line", "zerolinecolor": "@c:line", "linecolor": "@c:line", "fixedrange": True}
     return {
         "data": data,

@@ -1,1 +1,1 @@
-"""TODO."""
+"""What evaluations left: files, metrics, summaries, exports."""

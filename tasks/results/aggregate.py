@@ -1,4 +1,4 @@
-"""columns to means with intervals, coverage"""
+"""Columns of cases to metrics with intervals, and the coverage."""
 
 import math
 from collections import Counter

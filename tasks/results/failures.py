@@ -1,4 +1,4 @@
-"""failure counts, which to fix first"""
+"""Where the cases of an evaluation failed, and which to mend first."""
 
 from typing import Any
 
@@ -35,10 +35,10 @@ def failures(cases: pa.Table) -> dict[str, Any]:
 
 def _urgency(case: Case) -> tuple[bool, bool, float]:
     score = case["e2e_score"]
-    return case["failure"] == "label", _found(case) is not True, 1.0 if score is None else score
+    return case["failure"] == "label", found(case) is not True, 1.0 if score is None else score
 
 
-def _found(case: Case) -> bool | None:
+def found(case: Case) -> bool | None:
     """Whether something relevant was retrieved; None where that is not known."""
     if not case["relevant"] or case["retrieved"] is None:
         return None

@@ -1,4 +1,4 @@
-"""an evaluation as an MLflow run"""
+"""An evaluation as a run of MLflow."""
 
 import json
 import os

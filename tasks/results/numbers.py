@@ -1,11 +1,11 @@
-"""numbers as people read them"""
+"""Numbers as people read them: rounded here and nowhere else."""
+
+from collections.abc import Mapping
+from typing import Any
 
 from metrics.table import METRICS
-from tasks.report.bars import Document
 
 THIN = "\N{NARROW NO-BREAK SPACE}"
-
-
 MINUS = "\N{MINUS SIGN}"
 
 
@@ -27,7 +27,7 @@ def shown(name: str, value: float | None, *, sign: bool = False) -> str:
     return text + (f"{THIN}ms" if unit == "ms" and not sign else "")
 
 
-def interval(name: str, metric: Document) -> str:
+def interval(name: str, metric: Mapping[str, Any]) -> str:
     """The interval of a metric, or nothing."""
     if metric["ci_low"] is None:
         return ""

@@ -1,4 +1,4 @@
-"""cases --where"""
+"""The conditions of `yarus cases --where`."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""the one table of metrics over a set of cases"""
+"""The metrics that are made of a set of cases, not of the mean of a column."""
 
 import math
 from collections.abc import Callable, Hashable, Sequence

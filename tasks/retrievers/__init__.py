@@ -1,1 +1,1 @@
-"""TODO."""
+"""Retrievers: ours, and those that a deployment brings."""

@@ -4,11 +4,10 @@ import json
 import math
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice, pairwise
-from reprlib import Repr
 from typing import Any
 
 import jmespath
@@ -17,14 +16,8 @@ from db.errors import InputError
 from tasks.config.secrets import blotted_within
 from tasks.config.settings import RetrieverService
 from tasks.models.embedders import Vectors
-from tasks.models.transport import LONGEST_TEXT
 from tasks.retrievers.protocol import Ranking
-from tasks.systems.external import Ask, Found, Service, attempt
-
-SHORT = Repr()
-"""Cuts only what is far longer than the words that are stored, so that no part of a secret is left at their end."""
-SHORT.maxstring = SHORT.maxother = 10_000
-SHORT.maxlist = SHORT.maxtuple = SHORT.maxdict = SHORT.maxset = 1_000
+from tasks.systems.external import Ask, Found, Service, attempt, require_storable, short
 
 
 class Outside:
@@ -65,25 +58,6 @@ def checked(found: Found, k: int) -> tuple[list[str], list[float]]:
         if not near <= far:  # true of NaN too
             raise ValueError(f"distances do not ascend: {near} at rank {rank}, then {far}; return the nearest first")
     return ids, distances
-
-
-def require_storable(texts: Iterable[str], what: str) -> None:
-    """Finds what is too long to be stored with a case.
-
-    Args:
-        texts: counted together.
-        what: they are, for the message.
-
-    Raises:
-        ValueError: they have more than `LONGEST_TEXT` characters.
-    """
-    if (size := sum(map(len, texts))) > LONGEST_TEXT:
-        raise ValueError(f"{what}: {size:,} characters; at most {LONGEST_TEXT:,} are taken. Return less")
-
-
-def short(value: object) -> str:
-    """A value of any size as it is shown in a message: of what has many parts, the first."""
-    return SHORT.repr(value)
 
 
 @dataclass(frozen=True)

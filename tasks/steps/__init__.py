@@ -1,1 +1,1 @@
-"""TODO."""
+"""The steps of the tiers."""

@@ -20,7 +20,7 @@ from metrics.table import METRICS
 from tasks.cases.refusals import HIDDEN
 from tasks.cases.table import MEASURED, with_columns
 from tasks.evaluation.run import Run
-from tasks.results.failures import Case, _found
+from tasks.results.failures import Case, found
 
 
 def find_failures(run: Run, cases: pa.Table) -> pa.Table:
@@ -35,7 +35,7 @@ def failure_of(case: Case) -> str | None:
     refused = case["status"] == "sut_refusal"
     if case["answerable"] is False:
         return None if refused else "refusal"
-    if _found(case) is False:
+    if found(case) is False:
         return "label" if _good(case) else "retrieval"
     if case.get("path") == HIDDEN:
         return "gate"

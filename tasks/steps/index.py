@@ -1,4 +1,4 @@
-"""makes the corpus searchable, checks stored vectors"""
+"""Makes the corpus searchable, and checks vectors that are stored with it."""
 
 import asyncio
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from tasks.models.embedding_cache import embed
 from tasks.retrievers.dense import Dense, unit_vectors
 from tasks.retrievers.pgvector import Pgvector
 from tasks.retrievers.registry import Retriever, retriever_kind
-from tasks.steps.retrieve import TIMED, _opened
+from tasks.steps.retrieve import TIMED, opened
 
 ROUNDING = 1e-6
 """Above what pgvector's float32 distances and ours can differ by."""
@@ -44,7 +44,7 @@ def _index(run: Run) -> Run:
     kind = retriever_kind(run.resolved["retriever"])
     if kind.uses_vectors:
         run = choose_vectors(run, read_stored_corpus(run))
-    _, retriever = _opened(run)
+    _, retriever = opened(run)
     if isinstance(retriever, Pgvector) and run.resolved["vectors"] == "stored":
         recall = _index_recall(run, retriever)
         run = replace(run, resolved=run.resolved | {"index_recall": recall})

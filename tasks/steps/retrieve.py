@@ -50,14 +50,14 @@ def retrieve(run: Run, cases: pa.Table) -> pa.Table:
 
 def rank(run: Run, questions: Sequence[str], k: int, *, unit: str, timed: int) -> list[Ranking]:
     """Rankings of k chunks, or of k pages by the best chunk of each, fetching more chunks until they are found."""
-    pages, _ = _opened(run)
+    pages, _ = opened(run)
     named = tuple(run.resolved.get(name) for name in ("retriever", "embedder_identity", "vectors"))
     place = (named, unit, k, hash(tuple(pages.items())))
     return shared(place, questions, lambda some: _rank(run, some, k, unit=unit, timed=timed))
 
 
 def _rank(run: Run, questions: Sequence[str], k: int, *, unit: str, timed: int) -> list[Ranking]:
-    pages, retriever = _opened(run)
+    pages, retriever = opened(run)
     vectors = _question_vectors(run, questions)
     if unit == "chunk":
         return retriever.retrieve(questions, vectors, k, timed=timed)
@@ -93,7 +93,7 @@ def _question_vectors(run: Run, questions: Sequence[str]) -> Vectors | None:
     return embed(list(questions), model, database())
 
 
-def _opened(run: Run) -> tuple[dict[str, str | None], Retriever]:
+def opened(run: Run) -> tuple[dict[str, str | None], Retriever]:
     """The page of every chunk, and the retriever; made once a process."""
     with _OPENING:
         if run.id not in _OPEN:

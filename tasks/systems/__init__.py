@@ -1,1 +1,1 @@
-"""TODO."""
+"""Systems under test, and whatever else is called that is not ours."""

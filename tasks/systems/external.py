@@ -1,11 +1,12 @@
-"""HTTP services and callables, however they are used"""
+"""What is not ours, a Python callable or an HTTP service: how it is called, and what becomes of what it raises."""
 
 import importlib
 import json
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from reprlib import Repr
 from typing import Any, TypeVar
 
 import httpx
@@ -14,15 +15,15 @@ from db.errors import InputError
 from tasks.config.redaction import masked
 from tasks.config.secrets import blotted, echoes
 from tasks.config.settings import RetrieverService, SystemService, headers, open_address
-from tasks.models.transport import ACCEPTED, FromThreads
+from tasks.models.transport import ACCEPTED, LONGEST_TEXT, FromThreads
 
 Given = TypeVar("Given")
-
-
 Found = Sequence[tuple[object, float]]
-
-
 Ask = Callable[[str, int], Found]
+SHORT = Repr()
+"""Cuts only what is far longer than the words that are stored, so that no part of a secret is left at their end."""
+SHORT.maxstring = SHORT.maxother = 10_000
+SHORT.maxlist = SHORT.maxtuple = SHORT.maxdict = SHORT.maxset = 1_000
 
 
 def attempt(call: Callable[[], Given], secrets: Sequence[str] = ()) -> tuple[Given | None, str]:
@@ -133,3 +134,22 @@ def filled(template: Any, values: Mapping[str, Any]) -> Any:
     if isinstance(template, list):
         return [filled(value, values) for value in template]
     return values.get(template, template) if isinstance(template, str) else template
+
+
+def require_storable(texts: Iterable[str], what: str) -> None:
+    """Finds what is too long to be stored with a case.
+
+    Args:
+        texts: counted together.
+        what: they are, for the message.
+
+    Raises:
+        ValueError: they have more than `LONGEST_TEXT` characters.
+    """
+    if (size := sum(map(len, texts))) > LONGEST_TEXT:
+        raise ValueError(f"{what}: {size:,} characters; at most {LONGEST_TEXT:,} are taken. Return less")
+
+
+def short(value: object) -> str:
+    """A value of any size as it is shown in a message: of what has many parts, the first."""
+    return SHORT.repr(value)

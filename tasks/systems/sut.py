@@ -14,8 +14,7 @@ from db.errors import InputError
 from tasks.cases.refusals import HIDDEN
 from tasks.config.secrets import blotted_within
 from tasks.config.settings import SystemService
-from tasks.retrievers.external import require_storable, short
-from tasks.systems.external import Service, attempt, from_callable
+from tasks.systems.external import Service, attempt, from_callable, require_storable, short
 
 Answer = Mapping[str, Any]
 Ask = Callable[[str], Answer]

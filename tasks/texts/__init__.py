@@ -1,1 +1,1 @@
-"""TODO."""
+"""Words that people read, by language."""

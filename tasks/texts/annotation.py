@@ -1,10 +1,5 @@
 """What is said of a table that people have filled in, by language: its rows are theirs to mend."""
 
-from typing import Any
-
-from db.errors import InputError
-from tasks.config.settings import settings
-
 RU = {
     "annotator": "разметчик {given!r}: нужны буквы, цифры, пробелы и знаки . @ _ -, не больше 60",
     "columns": "{path}: нет столбцов {names}; ничего не загружено",
@@ -73,19 +68,3 @@ EN = {
     "IsADirectoryError": "it is a folder",
 }
 WORDS = {"ru": RU, "en": EN}
-
-
-def said(name: str, /, **values: Any) -> str:
-    """What is wrong, in the language of the settings."""
-    return WORDS[settings().language][name].format(**values)
-
-
-def wrong(name: str, /, **values: Any) -> InputError:
-    """The error that says so."""
-    return InputError(said(name, **values))
-
-
-def unusable(name: str, path: object, error: OSError) -> InputError:
-    """The error for a file that the system does not let us read or write."""
-    why = WORDS[settings().language].get(type(error).__name__, error.strerror or error)
-    return wrong(name, path=path, why=why)

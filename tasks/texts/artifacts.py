@@ -1,4 +1,4 @@
-"""TODO"""
+"""The words of what Prefect's UI shows, by language."""
 
 RU = {
     "metric": "Метрика",

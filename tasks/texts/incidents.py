@@ -1,4 +1,4 @@
-"""TODO"""
+"""The words of incidents, by language."""
 
 TEXTS = {
     "ru": {

@@ -229,6 +229,5 @@ def test_a_night_reads_its_source_once(at_home: Path, engine: Engine, monkeypatc
 def test_outside_of_a_flow_nothing_is_shown(engine: Engine, night: dict[str, Document]) -> None:
     from tasks.orchestration.artifacts import show_night, show_results
 
-    run = Run("tier1-alone", "tier1", TIERS["tier1"](), {"batch_size": 100}, 10)
-    asyncio.run(show_results(run, summary(engine, night["tier1"]["evaluation_id"])))
+    asyncio.run(show_results(summary(engine, night["tier1"]["evaluation_id"])))
     asyncio.run(show_night(together([night["tier1"]]), "sample", None))

@@ -1,1 +1,1 @@
-"""TODO."""
+"""Labels by people: a spreadsheet out, and back in."""

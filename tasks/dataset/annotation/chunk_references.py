@@ -7,7 +7,7 @@ from typing import NamedTuple
 from db.sources import Corpus
 from db.urls import canonical_url
 from tasks.cases.labels import pages_of
-from tasks.texts.annotation import said
+from tasks.dataset.annotation.messages import said
 
 Relevant = dict[str, list[str]]
 """`chunks`: their ids; `pages`: their canonical URLs."""

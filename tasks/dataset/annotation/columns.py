@@ -2,8 +2,8 @@
 
 from typing import NamedTuple
 
+from tasks.dataset.annotation.messages import said
 from tasks.dataset.annotation.spreadsheets import Cell
-from tasks.texts.annotation import said
 
 
 class Heading(NamedTuple):

@@ -28,12 +28,12 @@ from tasks.dataset.annotation.columns import (
     yes_no,
 )
 from tasks.dataset.annotation.columns import NONE as NO_CHUNK
+from tasks.dataset.annotation.messages import said, wrong
 from tasks.dataset.annotation.priority import Case, priority
 from tasks.dataset.annotation.reviews import Verdict, apply
 from tasks.dataset.annotation.spreadsheets import Cell, Line
 from tasks.personal_data.masking import mask, own_key
 from tasks.results import parquet_files
-from tasks.texts.annotation import said, wrong
 
 Document = dict[str, Any]
 LOG = "log"

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from db.errors import InputError
 from tasks.config.utf8 import encodable
-from tasks.texts.annotation import unusable, wrong
+from tasks.dataset.annotation.messages import unusable, wrong
 
 DANGEROUS = ("=", "+", "-", "@", "\t", "\r")
 """A cell that begins so is a formula to a spreadsheet; a quote in front of it makes it a text."""

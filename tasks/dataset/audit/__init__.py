@@ -1,1 +1,1 @@
-"""TODO."""
+"""What is wrong with a case set."""

@@ -1,1 +1,1 @@
-"""TODO."""
+"""Questions that a generator makes from passages of the corpus."""
