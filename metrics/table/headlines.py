@@ -11,7 +11,5 @@ HEADLINES: dict[str, tuple[str, ...]] = {
     "ux": ("cache_hit_rate", "cache_wrong_hit_rate"),
 }
 """What each tier is judged by, the first first."""
-
-
 FELT = ("tier3", "real_users", "tier1", "tier2", "judge_pipeline", "ux")
 """Tiers whose quality reaches the user. The others explain or measure: they are the weakest only if these are sound."""

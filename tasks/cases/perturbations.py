@@ -10,35 +10,19 @@ from tasks.config.parameters import Asking, Parameters, Perturbation
 from tasks.config.settings import settings
 
 KEYS_RU = "йцукенгшщзхъ\\фывапролджэячсмитьбю.ё"
-
-
 KEYS_EN = "qwertyuiop[]\\asdfghjkl;'zxcvbnm,./`"
-
-
 SHIFTED_RU = "ЙЦУКЕНГШЩЗХЪ/ФЫВАПРОЛДЖЭЯЧСМИТЬБЮ,Ё№?"
-
-
 SHIFTED_EN = 'QWERTYUIOP{}|ASDFGHJKL:"ZXCVBNM<>?~#&'
-
-
 TO_LATIN = str.maketrans(KEYS_RU + SHIFTED_RU, KEYS_EN + SHIFTED_EN)
-
-
 TO_CYRILLIC = str.maketrans(KEYS_EN + SHIFTED_EN, KEYS_RU + SHIFTED_RU)
 """What stands on the same key of a Russian and an American keyboard."""
-
-
 ROWS = ("йцукенгшщзхъ", "фывапролджэ", "ячсмитьбю", "qwertyuiop", "asdfghjkl", "zxcvbnm")
-
-
 NEIGHBOURS = {
     key: row[max(0, place - 1) : place] + row[place + 1 : place + 2] for row in ROWS for place, key in enumerate(row)
 }
 
 
 WORD = re.compile(r"[^\W\d_]{4,}")
-
-
 WORDS_A_TYPO = 6
 
 

@@ -41,8 +41,6 @@ def generator_identity(parameters: Parameters) -> str:
 
 
 IDEAL = ("faithfulness", "answer_relevance", "answer_correctness")
-
-
 WHOLE = ("e2e_score", "faithfulness")
 
 

@@ -34,8 +34,6 @@ from tasks.evaluation.work_store import fetch
 from tasks.results.parquet_files import make_folder, place, remove
 
 log = logging.getLogger("yarus")
-
-
 TERMINATED_S = 6.0
 """How long after SIGTERM the journal and Prefect's server may take to be told."""
 

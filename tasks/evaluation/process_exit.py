@@ -8,12 +8,8 @@ from collections.abc import Callable
 
 GRACE_S = 3.0
 """How long a step that nothing can interrupt, such as a model at work, may delay the end of a stopped process."""
-
-
 ENDING_S = 20.0
 """How long Prefect may take to tell its server what is left; where that is gone, it tries for 7 s with each event."""
-
-
 STOPPED = 130
 
 

@@ -21,11 +21,7 @@ log = logging.getLogger("yarus")
 
 LONG = 4
 """Batches; a shorter evaluation is over before anybody has looked at its progress."""
-
-
 EVERY_S = 1.0
-
-
 PATIENCE_S = 10.0
 
 

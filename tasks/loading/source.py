@@ -65,8 +65,6 @@ def sources_shared(part_of: str | None = None) -> Iterator[None]:
 
 Read = dict[tuple[str, str | None, bool], tuple[Source, list[Row], Corpus]]
 """What was read: by source, frozen case set, and whether with vectors."""
-
-
 _READ: ContextVar[Read | None] = ContextVar("sources of this night", default=None)
 
 

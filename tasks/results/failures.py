@@ -6,11 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 FAILURES = ("retrieval", "generation", "refusal", "gate", "label")
-
-
 SHOWN = 5
-
-
 Case = dict[str, Any]
 
 

@@ -76,6 +76,4 @@ def _log(client: Any, found: dict[str, Any]) -> dict[str, str]:
 
 
 TAGS = ("tier", "source", "state", "comparability_key", "case_set_hash", "sut_label", "parquet")
-
-
 LONGEST_PARAMETER = 500  # characters; MLflow stores up to 6000, servers before 2.9 only 500

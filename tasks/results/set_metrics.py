@@ -13,11 +13,7 @@ from metrics import text
 from metrics.statistics import Interval, bootstrap_totals, share_interval
 
 Floats = NDArray[np.float64]
-
-
 UNKNOWN = Interval(math.nan, math.nan)
-
-
 TEXTS_AT_ONCE = 10_000
 
 

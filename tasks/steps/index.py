@@ -24,8 +24,6 @@ from tasks.steps.retrieve import TIMED, opened
 
 ROUNDING = 1e-6
 """Above what pgvector's float32 distances and ours can differ by."""
-
-
 PROBED = 5
 """Chunks that are embedded again, to see whether the stored vectors are the embedder's."""
 

@@ -20,8 +20,6 @@ from tasks.retrievers.shared_rankings import shared
 
 TIMED = 100
 """Questions of an evaluation that are timed alone, where a batch is faster than its questions."""
-
-
 WARM_UP = "?"
 """Embedded before anything is timed: loading the model is no part of what a user waits for."""
 
