@@ -44,7 +44,7 @@ def render_index(engine: Engine, folder: Path, language: str) -> Iterator[str]:
     shared: Document = {
         "title": f"{words.WORDS['index title'][language]} · Yarus",
         "newest": next(linked, None),
-        "script": script(("base.js", "index.js")),
+        "script": script(("page.js", "index.js")),
         "n": len(rows),
         "most": MOST,
         "pages": [page_name(number) for number in range(1, max(1, -(-len(rows) // PAGE)) + 1)],

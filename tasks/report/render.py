@@ -24,7 +24,7 @@ from tasks.results.summary import Document
 from tasks.texts import report as words
 
 TEMPLATES = Path(__file__).parent / "templates"
-SCRIPTS = ("base.js", "charts.js", "cases.js", "case.js", "route.js")
+SCRIPTS = ("page.js", "charts.js", "cases.js", "case.js", "route.js")
 LIST_COLUMNS = 3
 """Metrics that the list of cases shows."""
 
@@ -55,7 +55,7 @@ def environment() -> Environment:
         "logo": source("logo.svg"),
         "icons": {name: source(f"{name}.svg") for name in ("auto", "light", "dark", "print")},
         "css": source("page.css"),
-        "early": source("early.js"),
+        "theme": source("theme.js"),
         "version": version("yarus"),
     }
     return made
