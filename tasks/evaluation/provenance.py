@@ -27,6 +27,6 @@ def commit() -> dict[str, Any]:
 
 
 def _git(*arguments: str) -> str:
-    folder = Path(__file__).parents[1]
+    folder = Path(__file__).parents[2]
     done = subprocess.run(["git", "-C", folder, *arguments], capture_output=True, text=True, check=True)
     return done.stdout.strip()

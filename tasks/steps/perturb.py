@@ -4,7 +4,6 @@ Everything but the paraphrase is a pure function of the text and a seed. The sys
 labels, references and the judge keep to the question as it was meant.
 """
 
-from pathlib import Path
 
 import pyarrow as pa
 
@@ -16,7 +15,7 @@ from tasks.evaluation.run import Run
 from tasks.models.calls import Call
 from tasks.models.chat import chat
 from tasks.personal_data.masking import mask, own_key
-from tasks.prompts import Prompt, Shape
+from tasks.prompts import FOLDER, Prompt, Shape
 
 PARAPHRASE = Shape("generator", "text", ("question",), "question")
 
@@ -69,5 +68,5 @@ async def _paraphrases(run: Run, questions: list[str]) -> list[str | None]:
 
 
 def _prompt(language: Language) -> Prompt:
-    folder = Path(__file__).parent / "prompts" / language
-    return Prompt("paraphrase", PARAPHRASE, (folder / "paraphrase.txt").read_text(encoding="utf-8"), "")
+    text = (FOLDER / language / "paraphrase.txt").read_text(encoding="utf-8")
+    return Prompt("paraphrase", PARAPHRASE, text, "")
