@@ -42,7 +42,7 @@ from hypothesis import settings
 
 T = TypeVar("T")
 METRICS = Path("metrics")
-TESTS = (*sorted(Path("tests/metrics").glob("test_*.py")), Path("tests/test_docs.py"))
+TESTS = (*sorted(Path("tests/metrics").glob("test_*.py")), Path("tests/docs/test_metrics.py"))
 CONFTEST = Path("tests/conftest.py")
 REASONS = Path("benchmarks/mutation_survivors.toml")
 GOAL = 0.95

@@ -123,7 +123,7 @@ def _text(chance: random.Random, words: int) -> str:
 
 def _opened(path: Path) -> tuple[float, float]:
     """Seconds until the first screen is there, and from the click on a tier until its cases are."""
-    from tests.browser import executable
+    from tests.support.browser import executable
 
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=executable(), args=["--no-sandbox", "--disable-gpu"])

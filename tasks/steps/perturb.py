@@ -4,7 +4,6 @@ Everything but the paraphrase is a pure function of the text and a seed. The sys
 labels, references and the judge keep to the question as it was meant.
 """
 
-
 import pyarrow as pa
 
 from tasks.cases.perturbations import change

@@ -16,7 +16,7 @@ from db.importers.postgres import reading
 from db.loading.fill import fill
 from db.sources import Source, read_corpus, read_questions, snapshot
 from db.tables import source_tables
-from tests.dumps import alter
+from tests.support.dumps import alter
 
 Production = Callable[..., str]
 EVIL = """

@@ -12,7 +12,7 @@ from db.engine import read_only
 from db.errors import DatabaseUnavailable, InputError
 from db.sources import Corpus, Source, loaded, read_corpus, read_questions, snapshot
 from db.tables import source_tables
-from tests.dumps import alter
+from tests.support.dumps import alter
 
 Production = Callable[..., str]
 

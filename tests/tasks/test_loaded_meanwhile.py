@@ -15,8 +15,8 @@ from db.loading.staging import Row
 from db.sources import loaded, registered, snapshot
 from tasks.models.embedders import embedder
 from tasks.steps.retrieve import rank
-from tests.judged import passages, question
-from tests.runs import opened
+from tests.support.evaluations import passages, question
+from tests.support.steps import opened
 
 QUESTION = [passages(10)[3]["text"]]
 TEXTS = [passage["text"] for passage in passages(10)]

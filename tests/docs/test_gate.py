@@ -1,0 +1,46 @@
+"""docs/gate.md: its file is a gate file, and its commands are commands."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from flows.__main__ import cli
+from flows.cli.runner import parameters
+from tasks.comparison.gate_rules import Rule, read_policy
+
+PAGE = (Path(__file__).parents[2] / "docs" / "gate.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", PAGE, flags=re.DOTALL | re.MULTILINE)
+COMMANDS = [
+    part.strip()
+    for kind, block in BLOCKS
+    if not kind
+    for line in block.splitlines()
+    for part in line.split("&&")
+    if part.strip().startswith("yarus ")
+]
+
+
+def test_the_file_is_a_gate_file(tmp_path: Path) -> None:
+    (text,) = (block for kind, block in BLOCKS if kind == "toml")
+    path = tmp_path / "gate.toml"
+    path.write_text(text, encoding="utf-8")
+    policy = read_policy(path)
+    assert len(policy.rules) == 6
+    assert Rule("avg_e2e_score", "no regression", 0.03) in policy.rules
+    assert set(policy.baselines) == {"tier1"}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_is_one(command: str) -> None:
+    _, name, *words = shlex.split(command)
+    if name == "run":
+        tier, *options = words
+        parameters(tier, {}, (), options)
+    else:
+        cli.commands[name].make_context(name, words)
+
+
+def test_there_are_commands() -> None:
+    assert len(COMMANDS) >= 8

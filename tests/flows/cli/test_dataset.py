@@ -1,0 +1,135 @@
+"""`yarus dataset` as people and programs meet it, from the sample to a labelled, frozen and evaluated set."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from openpyxl import load_workbook
+
+from db.errors import InputError
+from flows.__main__ import cli
+from tasks.dataset.annotation.columns import YES_NO
+from tasks.dataset.audit.audit import KINDS
+from tasks.dataset.synthesis.generator import KINDS as MADE
+from tasks.texts.dataset import EN, RU
+from tests.conftest import CommandLine, here
+from tests.support.evaluations import load, question
+
+
+def command(*words: str) -> Result:
+    """The command in this process, on the shared home; what it raises is what `main` turns into an exit code."""
+    result = CliRunner().invoke(cli, ["dataset", *words], standalone_mode=False)
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+def document(*words: str) -> Any:
+    """The one document on stdout."""
+    return json.loads(command(*words, "--json").stdout)
+
+
+def test_the_whole_way_of_a_case_set(
+    at_home: Path, yarus: CommandLine, prefect_server: dict[str, str], tmp_path: Path
+) -> None:
+    """Synthesized from the sample, exported, labelled in a spreadsheet, imported, audited, frozen, evaluated."""
+    words = ("dataset", "synthesize", "--source", "sample", "--into", "way", "--n", "12", "--seed", "1")
+    made = yarus(*words, "--json", env=prefect_server).json
+    assert made["state"] == "completed" and made["accepted"] >= 9
+    assert set(made["kinds"]) == set(MADE) and "no language model" in made["generator"]
+
+    file = tmp_path / "labels.xlsx"
+    exported = document("export-annotation", str(file), "--source", "way", "--limit", "6")
+    assert exported["questions"] == 6
+    book = load_workbook(file)
+    header = {cell.value.partition(":")[0]: cell.column for cell in book.active[1]}
+    for row in (2, 3, 4):
+        book.active.cell(row, header["вопрос годен"]).value = "нет" if row == 2 else "да"
+    book.save(file)
+    assert document("import-annotation", str(file), "--annotator", "Анна")["rejected"] == 1
+    assert document("agreement", "--source", "way")["annotators"] == {"Анна": 3}
+
+    audited = document("audit", "--source", "way")
+    assert {"stale", "duplicates"} < set(audited) and audited["n_questions"] == made["accepted"]
+    kept = document("freeze", "way_1", "--source", "way")
+    assert kept["n_cases"] == made["accepted"] - 1  # the rejected one has left
+    ran = yarus("run", "tier1", "--source", "way", "--cases", "way_1", "--json", env=prefect_server).json
+    assert ran["cases"] == {"name": "way_1", "sha256": kept["sha256"]} and ran["n_cases"] == kept["n_cases"]
+    shown = yarus("show", ran["evaluation_id"]).out
+    assert f"Набор вопросов: way_1 · {kept['sha256'][:12]}" in shown
+
+
+def test_what_people_read(at_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every command prints a table in either language, and leaves no gap of a pattern unfilled."""
+    rows = [question(i, question=f"What about rule {i}?", created_at=f"2026-0{1 + i % 2}-01") for i in range(6)]
+    twice = {"id": "77", "question": rows[0]["question"], "score": 1, "answer": "Звоните +7 927 123-45-67"}
+    name = load(tmp_path, "readable", [*rows, question(7) | twice])
+    for number, language in enumerate(("ru", "en")):
+        monkeypatch.setenv("YARUS_LANGUAGE", language)
+        file = tmp_path / "labels.csv"
+        sets = [f"readable_{kind}_{number}" for kind in ("all", "some", "a", "b")]
+        said = [
+            command("freeze", sets[0], "--source", name),
+            command("freeze", sets[1], "--source", name, "--limit", "3"),
+            command("list"),
+            command("diff", sets[0], sets[1]),
+            command("split", sets[0], "--at", "2026-02-01", "--into", sets[2], sets[3]),
+            command("export-annotation", str(file), "--source", name),
+            command("import-annotation", str(file), "--annotator", "a"),
+            command("audit", "--source", name),
+        ]
+        for result in said:
+            assert result.stdout.strip() and not re.search(r"\{\w+\}", result.stdout)
+            cyrillic = re.search("[а-яё]", re.sub(r"\[.*?\]", "", result.stdout))  # but for pseudonyms
+            assert bool(cyrillic) == (language == "ru"), result.stdout
+        assert "927" not in said[-1].stdout
+
+
+def test_words_are_in_both_languages() -> None:
+    assert RU.keys() == EN.keys()
+    for name in RU:
+        assert set(re.findall(r"\{\w+\}", RU[name])) == set(re.findall(r"\{\w+\}", EN[name])), name
+    needed = {*KINDS, *(f"kind {kind}" for kind in MADE), *(f"field {field}" for field in (*YES_NO, "relevant"))}
+    assert needed <= RU.keys()
+
+
+def test_a_test_set_of_ragas(at_home: Path, tmp_path: Path) -> None:
+    item = {"user_input": "Где?", "reference_contexts": ["Тут."], "reference": "Тут."}
+    (tmp_path / "testset.jsonl").write_text(json.dumps(item), encoding="utf-8")
+    loaded = document("import", "ragas", str(tmp_path / "testset.jsonl"), "--into", "ragas_set")
+    assert (loaded["questions"]["added"], loaded["chunks"]["added"], loaded["problems"]) == (1, 1, [])
+    (tmp_path / "items.json").write_text(json.dumps([{"id": "i", "input": "Где?", "expectedOutput": "Тут."}]), "utf-8")
+    assert (
+        document("import", "langfuse", str(tmp_path / "items.json"), "--into", "ragas_set")["questions"]["added"] == 1
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["freeze", "Bad-Name"], "use a letter"),
+        (["freeze", "good", "--source", "nowhere"], "no source 'nowhere'"),
+        (["freeze", "good", "--since", "вчера"], "no date"),
+        (["diff", "nothing", "nothing"], "no case set 'nothing'"),
+        (["split", "nothing", "--at", "2026-01-01", "--into", "a", "b"], "no case set 'nothing'"),
+        (["audit", "--evaluation", "nothing"], "no evaluation 'nothing'"),
+        (["export-annotation", "out.ods"], "имя файла должно кончаться на .csv или .xlsx"),
+        (["import-annotation", "gone.csv", "--annotator", "a"], "gone.csv: не прочитать: такого файла или папки нет"),
+        (["synthesize", "--into", "sample"], "a source of their own"),
+        (["synthesize", "--into", "x", "--kinds", "double"], "'single', 'multi' or 'unanswerable'"),
+        (["import", "ragas", "gone.json", "--into", "sample"], "is the bundled one"),
+        (["import", "ragas", "gone.json", "--into", "gone"], "nothing was loaded"),
+    ],
+)
+def test_wrong_words(at_home: Path, words: list[str], message: str) -> None:
+    with pytest.raises(Exception, match=re.escape(message)) as raised:
+        command(*words)
+    assert isinstance(raised.value, InputError) or getattr(raised.value, "exit_code", 0) == 2
+
+
+def test_a_set_that_is_not_there_is_named_before_anything_starts(at_home: Path) -> None:
+    ran = here("run", "tier1", "--cases", "no_such_set")
+    assert (ran.code, ran.out) == (2, "") and "no case set 'no_such_set'" in ran.err

@@ -1,0 +1,78 @@
+"""The commands and queries of the pages, run over a night of the sample; those marked `not run` are only checked."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from sqlalchemy import Engine, create_engine, text
+from sqlalchemy.exc import DBAPIError
+
+from tests.conftest import environment
+from tests.support.docs_pages import PAGES, ROOT, Block, blocks
+
+Document = dict[str, Any]
+RUN = [
+    block
+    for page in PAGES
+    for block in blocks(page)
+    if block.kind == "console" and not block.not_run and block.commands
+]
+NAMED = re.compile(r"(tier\d|real_users|judge|judge_pipeline|ux)-\d{8}-\d{6}-[0-9a-f]{4}")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the commands are run: with the gate file of the page for operators."""
+    made = tmp_path_factory.mktemp("docs")
+    (rules,) = [block.text for block in blocks(ROOT / "docs" / "operators.md") if block.kind == "toml"]
+    (made / "gate.toml").write_text(rules, encoding="utf-8")
+    return made
+
+
+@pytest.mark.parametrize("block", RUN, ids=lambda block: f"{block.page} {block.commands[0]}")
+def test_a_block_of_commands(
+    block: Block, night: dict[str, Document], home: Path, folder: Path, prefect_server: dict[str, str]
+) -> None:
+    """An evaluation that the page names stands for the night's of that tier, `last` for its last one."""
+    variables = environment(home) | prefect_server
+    variables["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{variables['PATH']}"
+    for command in block.commands:
+        named = NAMED.sub(lambda found: str(night[found[1]]["evaluation_id"]), command.replace(".venv/bin/", ""))
+        named = re.sub(r"(?<=\s)last\b", str(night["tier3"]["evaluation_id"]), named)
+        named = re.sub(r"^yarus robustness$", "yarus robustness --limit 60", named)  # twelve evaluations
+        ran = subprocess.run(
+            ["bash", "-c", named], env=variables, cwd=folder, text=True, capture_output=True, timeout=240, check=False
+        )
+        assert ran.returncode == 0, f"{block.page}: {named}\n{ran.stdout}{ran.stderr}"
+        assert ran.stdout.strip()
+
+
+def test_the_queries_of_the_page_find_what_they_say(night: dict[str, Document], engine: Engine) -> None:
+    statements = [block.text for block in blocks(ROOT / "docs" / "sql.md") if block.kind == "sql"]
+    grants, queries = statements[0], statements[1:]
+    with engine.begin() as connection:
+        connection.exec_driver_sql(grants)
+    dashboard = create_engine(engine.url.set(username="yarus_dashboard"))
+    try:
+        for query in queries:
+            with dashboard.connect() as connection:
+                assert connection.exec_driver_sql(query.replace("%", "%%")).all(), query
+        with dashboard.connect() as connection, pytest.raises(DBAPIError, match="permission denied"):
+            connection.execute(text("SELECT * FROM yarus.call"))
+    finally:
+        dashboard.dispose()
+        with engine.begin() as connection:
+            connection.exec_driver_sql("DROP OWNED BY yarus_dashboard; DROP ROLE yarus_dashboard")
+
+
+def test_pandas_reads_the_results_as_one_table(night: dict[str, Document], home: Path) -> None:
+    (code,) = [block.text for block in blocks(ROOT / "docs" / "sql.md") if block.kind == "python"]
+    names: Document = {"results": str(home / "results")}
+    exec(code, names)  # noqa: S102 - our own page
+    assert len(names["cases"]) >= pq.ParquetFile(night["tier1"]["parquet"]).metadata.num_rows
+    assert len(names["worst"]) == 20

@@ -1,0 +1,191 @@
+"""`yarus load` as people and programs meet it: exit codes, one JSON document on stdout, sources named and checked."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from sqlalchemy import Engine, create_engine, text
+from sqlalchemy.pool import NullPool
+
+from db.errors import DatabaseUnavailable, InputError
+from flows.__main__ import cli
+from tasks.config.connections import database
+from tests.support.dumps import dump
+
+KEYS = ["source", "questions", "chunks", "labels", "problems"]
+LOG = "№;Вопрос;Оценка;Время;Страница\n1;где билет?;5;2026-01-01;https://wiki/a\n2;когда стипендия?;пять;;\n"
+MAP = ["--map", "id=№", "--map", "question=Вопрос", "--map", "score=Оценка", "--map", "created_at=Время"]
+HELPDESK = """
+    CREATE TABLE chunk (id int, confluence_url text, text text);
+    INSERT INTO chunk VALUES (1, 'https://wiki/a', 'в деканате');
+    CREATE TABLE log (
+        id int, asked text, answer text, confluence_url text, score int, user_id int, created_at date
+    );
+    INSERT INTO log VALUES
+        (1, 'где?', 'там', 'https://wiki/a', 5, 1, '2026-01-01'), (2, 'как?', NULL, NULL, NULL, 1, '2026-01-02');
+"""
+
+
+def command(*words: str) -> Result:
+    """The command in this process, on the shared home; what it raises is what `main` turns into an exit code."""
+    return CliRunner().invoke(cli, ["load", *words], standalone_mode=False)
+
+
+def loaded(*words: str) -> dict[str, Any]:
+    result = command(*words, "--json")
+    if result.exception is not None:
+        raise result.exception
+    document: dict[str, Any] = json.loads(result.stdout)
+    assert list(document) == KEYS
+    return document
+
+
+def counts(read: int, added: int = 0, updated: int = 0, skipped: int = 0) -> dict[str, int]:
+    return {"read": read, "added": added, "updated": updated, "skipped": skipped}
+
+
+@pytest.fixture
+def beir_folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "Mini BEIR"
+    (folder / "qrels").mkdir(parents=True)
+    (folder / "corpus.jsonl").write_text('{"_id": "d1", "title": "Билет", "text": "в деканате"}\n', encoding="utf-8")
+    (folder / "queries.jsonl").write_text('{"_id": "q1", "text": "где билет?"}\n', encoding="utf-8")
+    (folder / "qrels" / "dev.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td1\t3\nq1\td7\t1\n", encoding="utf-8")
+    return folder
+
+
+def test_xquad_again_adds_nothing(at_home: Path, xquad_source: str, xquad_ru: Path) -> None:
+    document = loaded("squad", str(xquad_ru), "--into", xquad_source)
+    assert (document["questions"], document["chunks"]) == (counts(1190), counts(240))
+    assert document["problems"] == []
+
+
+def test_beir(at_home: Path, beir_folder: Path) -> None:
+    """The name is made of the folder's, and a label that names nothing is skipped, not a failure."""
+    document = loaded("beir", str(beir_folder))
+    assert document == {
+        "source": "mini_beir",
+        "questions": counts(1, 1),
+        "chunks": counts(1, 1),
+        "labels": counts(2, 1, 0, 1),
+        "problems": ["qrels/dev.tsv:3: skipped, corpus.jsonl has no document 'd7'"],
+    }
+    with pytest.raises(InputError, match=r"no split in .*'tests'; there are: dev"):
+        loaded("beir", str(beir_folder), "--split", "tests")
+
+
+def test_a_table_of_questions_and_one_of_chunks(at_home: Path, tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_bytes(LOG.encode("cp1251"))
+    document = loaded("table", str(tmp_path / "log.csv"), "--into", "tables", "--encoding", "cp1251", *MAP)
+    assert document["questions"] == counts(2, 1, 0, 1)
+    assert document["problems"] == ["log.csv:3: skipped, Оценка = 'пять': no whole number"]
+    (tmp_path / "pages.jsonl").write_text(
+        '{"text": "в деканате", "confluence_url": "https://wiki/a"}\n', encoding="utf-8"
+    )
+    document = loaded("table", str(tmp_path / "pages.jsonl"), "--into", "tables", "--kind", "chunks")
+    assert (document["chunks"], document["questions"]) == (counts(1, 1), counts(0))
+
+
+def test_the_example_of_the_documentation(at_home: Path) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "sources.md").read_text(encoding="utf-8")
+    file, words, shown = re.findall(r"\$ cat log\.csv\n(.*?)\n\n\$ yarus load (.*?)\n(.*?)\n```", page, re.DOTALL)[0]
+    Path("log.csv").write_text(file + "\n", encoding="utf-8")
+    result = command(*words.split())
+    assert [line.rstrip() for line in result.stdout.splitlines()] == shown.splitlines()
+
+
+def test_the_process_exits_by_who_can_mend_it(yarus: Any, tmp_path: Path) -> None:
+    """0 with the counts for people; 2 with the byte and the way out, and nothing on stdout."""
+    (tmp_path / "log.csv").write_bytes(LOG.encode("cp1251"))
+    good = yarus("load", "table", str(tmp_path / "log.csv"), "--into", "people", "--encoding", "cp1251", *MAP)
+    assert "questions  2     1      0        1" in good.out
+    assert "log.csv:3: skipped" in good.out
+    bad = yarus("load", "table", str(tmp_path / "log.csv"), "--into", "people", "--json", ok=False)
+    assert (bad.code, bad.out) == (2, "")
+    assert (
+        "not UTF-8 at byte 0 (0xb9), line 1; nothing was loaded. It looks like cp1251: add --encoding cp1251" in bad.err
+    )
+    away = "postgresql://reader:secret@127.0.0.1:9/helpdesk"
+    gone = yarus("load", "postgres", away, "--json", ok=False)
+    assert (gone.code, gone.out) == (3, "")
+    assert "127.0.0.1" in gone.err and "secret" not in gone.err and "Traceback" not in gone.err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--into", "production"], "stands for the database in YARUS_SOURCE_URL"),
+        (["--into", "sample"], "source 'sample' is the bundled one"),
+        (["--into", "Help-Desk"], "source name 'Help-Desk': use a letter"),
+        (["--into", 'a"; DROP SCHEMA yarus'], "use a letter"),
+        ([], "no source can be named after 'журнал'; name it by --into"),
+    ],
+)
+def test_names_of_sources_are_checked(at_home: Path, tmp_path: Path, words: list[str], message: str) -> None:
+    (tmp_path / "журнал.csv").write_text("question\nа\n", encoding="utf-8")
+    with pytest.raises(InputError, match=message):
+        loaded("table", str(tmp_path / "журнал.csv"), *words)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["table", "log.csv", "--map", "question"], "expected OURS=THEIRS"),
+        (["postgres", "postgresql://h/d", "--since", "вчера"], "--since 'вчера': no date"),
+        (["postgres", "postgresql://h/d", "--since", "2026-01-01", "--incremental"], "exclude each other"),
+        (["postgres", "nowhere.dump"], "expected postgresql://.*or the file of a dump that is there"),
+    ],
+)
+def test_wrong_words(at_home: Path, words: list[str], message: str) -> None:
+    with pytest.raises(Exception, match=message) as raised:
+        loaded(*words)
+    assert getattr(raised.value, "exit_code", 2) == 2
+    assert not isinstance(raised.value, DatabaseUnavailable)
+
+
+@pytest.fixture
+def helpdesk(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Another database, whose log has names of its own; they are mapped by the settings."""
+    monkeypatch.setenv("YARUS_SOURCE_TABLES__QUESTION_ANSWER", "log")
+    monkeypatch.setenv("YARUS_SOURCE_COLUMNS__QUESTION_ANSWER__QUESTION", "asked")
+    url = engine.url.set(database="helpdesk_commands")
+    server = create_engine(engine.url, isolation_level="AUTOCOMMIT", poolclass=NullPool)
+    with server.connect() as connection:
+        connection.execute(text("CREATE DATABASE helpdesk_commands"))
+    with create_engine(url, poolclass=NullPool).begin() as connection:
+        connection.execute(text(HELPDESK))
+    yield url.set(drivername="postgresql", password="secret").render_as_string(hide_password=False)
+    with server.connect() as connection:
+        connection.execute(text("DROP DATABASE helpdesk_commands WITH (FORCE)"))
+
+
+def test_postgres(at_home: Path, engine: Engine, helpdesk: str) -> None:
+    document = loaded("postgres", helpdesk)
+    assert document["source"] == "helpdesk_commands"
+    assert (document["questions"], document["chunks"]) == (counts(2, 2), counts(1, 1))
+    assert len(document["problems"]) == 2 and "loaded without vectors" in document["problems"][0]
+    again = loaded("postgres", helpdesk, "--incremental")
+    assert (again["questions"], again["chunks"]) == (counts(1), counts(1))
+    since = loaded("postgres", helpdesk, "--since", "2026-01-03")
+    assert since["questions"] == counts(0)
+    with engine.connect() as connection:
+        origin = connection.scalar(text("SELECT origin FROM yarus.source WHERE name = 'helpdesk_commands'"))
+    assert origin == "postgresql://yarus@/helpdesk_commands"
+
+
+def test_a_dump(at_home: Path, engine: Engine, helpdesk: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whichever database is ours; the settings map its names as they do a server's."""
+    path = dump(helpdesk.replace(":secret", ""), tmp_path / "help.dump", "-Fc")
+    assert loaded("postgres", str(path))["questions"] == counts(2, 2)
+    monkeypatch.setenv("YARUS_DATABASE_URL", engine.url.render_as_string(hide_password=False))
+    assert loaded("postgres", str(path), "--incremental")["questions"] == counts(1)
+    with engine.connect() as connection:
+        assert connection.scalar(text("SELECT origin FROM yarus.source WHERE name = 'help'")) == "help.dump"
+    path.write_bytes(b"PGDMP")
+    with pytest.raises(InputError, match=r"help.dump: cannot be read: .*nothing was loaded"):
+        loaded("postgres", str(path))
+    database().dispose()  # that address's engine, which is not the fixture's

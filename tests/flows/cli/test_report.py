@@ -1,0 +1,62 @@
+"""`yarus report`: it prints the path of what it wrote, and says what is wrong."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from sqlalchemy import Engine, delete
+
+from db.errors import InputError
+from db.tables import evaluation
+from flows.__main__ import cli
+from tests.support.evaluation_history import source_name, with_cases
+
+pytestmark = pytest.mark.usefixtures("at_home")
+COLUMNS = {"hit_rate@1": [0.0, 1.0] * 5, "mrr": [0.5, 1.0] * 5}
+
+
+@pytest.fixture
+def two(engine: Engine, tmp_path: Path) -> list[str]:
+    """Two nights of tier 1 of a source of its own."""
+    source = source_name()
+    return [
+        with_cases(engine, tmp_path, source, COLUMNS, night=night, statuses={"ok": 10}, coverage=1.0)
+        for night in (0, 1)
+    ]
+
+
+def test_it_prints_the_path_of_a_page_at_home(two: list[str], home: Path) -> None:
+    ran = CliRunner().invoke(cli, ["report", two[1]], catch_exceptions=False)
+    assert ran.exit_code == 0
+    path = Path(ran.stdout.strip())
+    assert path.parent == home / "reports"
+    assert path.read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert (home / "reports" / "index.html").exists()
+
+
+def test_two_of_one_tier_are_compared_in_a_file_of_choice(two: list[str], tmp_path: Path) -> None:
+    out = tmp_path / "new" / "page.html"
+    words = ["report", *reversed(two), "--out", str(out), "--language", "en", "--json"]
+    ran = CliRunner().invoke(cli, words, catch_exceptions=False)
+    assert json.loads(ran.stdout) == {"report": str(out)}
+    page = out.read_text(encoding="utf-8")
+    assert f"Compared with {two[0]}" in page
+    assert '<html lang="en"' in page
+
+
+def test_without_a_name_the_newest_of_every_tier_is_shown(two: list[str], engine: Engine, tmp_path: Path) -> None:
+    source = two[0].split("-")[1]
+    judged = with_cases(engine, tmp_path, source, {"e2e_score": [0.5, 1.0]}, tier="tier3", night=400_000)
+    try:
+        ran = CliRunner().invoke(cli, ["report"], catch_exceptions=False)
+    finally:  # it would stay the newest of all in the journal that all tests share
+        with engine.begin() as connection:
+            connection.execute(delete(evaluation).where(evaluation.c.id == judged))
+    page = Path(ran.stdout.strip()).read_text(encoding="utf-8")
+    assert f'name="yarus-evaluations" content="{two[1]} {judged}"' in page
+
+
+def test_an_unknown_name_is_refused() -> None:
+    with pytest.raises(InputError, match="no evaluation 'nothing'"):
+        CliRunner().invoke(cli, ["report", "nothing"], catch_exceptions=False)

@@ -1,0 +1,233 @@
+"""What Prefect is told of an evaluation: its final state, tables and texts, keys from blocks, logs without secrets."""
+
+import asyncio
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from sqlalchemy import Engine
+
+from tasks.config.parameters import TIERS
+from tasks.config.secrets import keep_logs_clean
+from tasks.evaluation.run import Run
+from tasks.evaluation.work_folder import keep_loaded
+from tasks.loading.source import read_source, sources_shared
+from tasks.orchestration.artifact_tables import changes_since, metric_rows, night_text, tier_rows, verdict_text
+from tasks.results.summary import summary, together
+from tests.conftest import CommandLine
+from tests.support.evaluations import evaluate
+
+Document = dict[str, Any]
+TIERS_WITH_BATCHES = [tier for tier in TIERS if tier not in ("tier0", "ux")]
+
+
+ENDINGS = """
+import asyncio, json, sys
+from pathlib import Path
+from prefect import flow
+from tasks.orchestration.flow_states import ended, passed
+
+@flow
+async def end(document):
+    return await ended(document)
+
+found = []
+for document in json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")):
+    state = asyncio.run(end(document, return_state=True))
+    result = asyncio.run(state.aresult(raise_on_failure=False))
+    found.append([state.type.value, state.name, state.message, result, passed(result)])
+print(json.dumps(found))
+"""
+
+
+def test_a_run_ends_in_a_state_that_says_what_it_came_to(
+    yarus: CommandLine, home: Path, prefect_server: dict[str, str], night: dict[str, Document], tmp_path: Path
+) -> None:
+    gate, file = tmp_path / "strict.toml", tmp_path / "documents.json"
+    gate.write_text('[[rule]]\nmetric = "hit_rate@1"\nfloor = 0.99\n\n[[rule]]\nmetric = "mrr"\nfloor = 0.01\n')
+    broken = {"verdict": "fail", "file": str(gate), "failed": ["hit_rate@1: floor"]}
+    invalid = night["tier2"] | {"state": "invalid", "error": "only 3 %"}
+    failed = {"tier": "ux", "state": "failed", "error": "no dialogs"}
+    documents = [
+        night["tier2"],  # no rule is about it
+        night["tier1"],
+        invalid,
+        together([night["tier2"], failed]),
+        together([night["tier2"], night["tier1"] | {"gate": broken}]),
+    ]
+    file.write_text(json.dumps(documents), encoding="utf-8")
+    process = yarus.start(str(file), env=prefect_server | {"YARUS_GATE_FILE": str(gate)}, script=ENDINGS)
+    out, err = process.communicate(timeout=240)
+    assert process.returncode == 0, err
+    completed, gated, not_valid, bad_night, gated_night = json.loads(out)
+    assert completed == ["COMPLETED", "Completed", None, night["tier2"], True]
+    assert gated[:2] == ["FAILED", "GateFailed"]
+    assert "tier1: hit_rate@1: floor" in gated[2]
+    assert gated[3:] == [night["tier1"] | {"gate": broken}, False]
+    assert not_valid == ["COMPLETED", "Invalid", "only 3 %", invalid, False]
+    assert bad_night == ["FAILED", "Failed", "ux: failed, no dialogs", documents[3], False]
+    assert [gated_night[0], gated_night[1], gated_night[4]] == ["FAILED", "GateFailed", False]
+
+
+def test_the_command_line_ends_with_1_where_a_gate_is_not_passed(
+    yarus: CommandLine, home: Path, prefect_server: dict[str, str]
+) -> None:
+    gate = home / "floor.toml"
+    gate.write_text('[[rule]]\nmetric = "hit_rate@1"\nfloor = 1.0\n')
+    ran = yarus("run", "tier1", "--limit", "60", env=prefect_server | {"YARUS_GATE_FILE": str(gate)}, ok=False)
+    assert ran.code == 1
+    assert "hit_rate@1: floor" in ran.out
+    assert "Traceback" not in ran.err
+
+
+def test_the_table_has_every_metric_in_the_language(engine: Engine, night: dict[str, Document]) -> None:
+    for tier, document in night.items():
+        changes = changes_since(engine, document)
+        russian, english = (metric_rows(document, changes, language) for language in ("ru", "en"))
+        assert [row["Metric"] for row in english] == list(document["metrics"]), tier
+        assert [row["Значение"] for row in russian] == [row["Value"] for row in english]
+
+
+@pytest.mark.parametrize("language", ["ru", "en"])
+def test_the_verdict_has_its_sentences_and_at_most_ten_cases(
+    at_home: Path, engine: Engine, night: dict[str, Document], language: str
+) -> None:
+    for tier, document in night.items():
+        text = verdict_text(document, changes_since(engine, document), language, "http://reports:1/")
+        assert text.split("\n\n")[0].count(".") >= 3, tier
+        assert text.count("| `sample:") <= 10
+        assert f"(http://reports:1/{document['evaluation_id']}.html)" in text
+
+
+def test_the_change_is_that_since_the_evaluation_before(at_home: Path, engine: Engine) -> None:
+    before, again = (evaluate("tier1") for _ in range(2))
+    changes = changes_since(engine, again)
+    assert changes["since"]["ru"] == before["started_at"][:10]
+    assert (
+        changes["metrics"]["mrr"] | {"difference": 0.0, "verdict": "no difference shown"} == changes["metrics"]["mrr"]
+    )
+    assert changes["metrics"]["recall@3"]["difference"] == 0.0
+    row = {row["Metric"]: row["Change"] for row in metric_rows(again, changes, "en")}
+    assert (row["mrr"], row["recall@3"]) == ("+0.000 (no difference shown)", "+0.000")
+
+
+def test_a_users_text_is_text(tmp_path: Path, engine: Engine, night: dict[str, Document]) -> None:
+    import pyarrow.parquet as pq
+
+    nasty = "a | b\n# **big** <script>alert(1)</script> [link](javascript:x) `code`" + "я" * 500
+    file = tmp_path / "nasty.parquet"
+    pq.write_table(pa.table({"case_id": ["s:1"], "question": [nasty], "ndcg@10": [0.0]}), file)
+    document = night["tier1"] | {"parquet": str(file)}
+    [line] = [
+        line for line in verdict_text(document, {"since": None, "metrics": {}}, "en", None).split("\n") if "s:1" in line
+    ]
+    assert line.replace(r"\|", "").count("|") == 4
+    assert "<script" not in line.replace(r"\<", "")
+    assert "](" not in line.replace(r"\]", "")
+    assert len(line) < 250
+
+
+def test_a_night_is_one_text(engine: Engine, night: dict[str, Document]) -> None:
+    failed = {"tier": "ux", "state": "failed", "error": "it | broke"}
+    document = together([*(night[tier] for tier in TIERS if tier != "ux"), failed])
+    text = night_text(document, tier_rows(engine, document, "en"), "en", "http://reports:1/night.html")
+    assert "**failed** | it \\| broke" in text
+    assert "http://reports:1/night.html" in text
+    widths = {line.replace(r"\|", "").count("|") for line in text.split("\n") if line.startswith("|")}
+    assert widths == {7}
+
+
+def test_a_night_over_ten_thousand_cases_stays_under_600_task_runs(
+    at_home: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """load, index, batches, finish of every tier; tier0 and ux have one batch and a step of their own."""
+    from db.sources import Corpus
+    from tasks.config.connections import source
+    from tasks.loading import retrieval_cases
+
+    monkeypatch.setattr(retrieval_cases.journal, "describe", lambda *_, **__: None)
+    run = Run("tier1-of-ten-thousand", "tier1", TIERS["tier1"]())
+    run.work.mkdir(parents=True)
+    cases = pa.table({"case_id": [f"s:{i}" for i in range(10_000)], "question": ["?"] * 10_000})
+    run = keep_loaded(run, source("sample"), cases, Corpus([], [], [], None), [])
+    assert run.n_batches <= 50
+    assert len(TIERS_WITH_BATCHES) * (run.n_batches + 3) + 2 * 4 < 600
+
+
+BLOCKS = """
+import asyncio, json
+from prefect.blocks.system import Secret
+from db.errors import InputError
+from tasks.config.secrets import with_key
+from tasks.config.settings import settings
+
+async def use():
+    await Secret(value="s3cret-of-the-judge").save("judge-key", overwrite=True)
+    found = await with_key(settings(), "judge")
+    try:
+        await with_key(settings(), "gate")
+    except InputError as error:
+        return found.judge.api_key.get_secret_value(), str(found.public()), str(error)
+
+print(json.dumps(asyncio.run(use())))
+"""
+
+
+def test_a_key_may_stand_in_a_secret_block(yarus: CommandLine, home: Path, prefect_server: dict[str, str]) -> None:
+    keys = {"YARUS_JUDGE__API_KEY": "block:judge-key", "YARUS_GATE__API_KEY": "block:nobody"}
+    process = yarus.start(env=prefect_server | keys, script=BLOCKS)
+    out, err = process.communicate(timeout=240)
+    assert process.returncode == 0, err
+    key, public, refused = json.loads(out)
+    assert key == "s3cret-of-the-judge"
+    assert "s3cret" not in public
+    assert "YARUS_GATE__API_KEY=block:nobody" in refused
+    assert "Blocks" in refused
+
+
+def test_no_secret_is_logged(at_home: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("YARUS_JUDGE__API_KEY", "sk-of-the-judge")
+    keep_logs_clean()
+    keep_logs_clean()
+    try:
+        raise ValueError("Bearer sk-of-the-judge was refused at postgresql://u:s3cret@host/db")
+    except ValueError:
+        logging.getLogger("prefect.flow_runs").exception("failed at %s", "http://x/?api_key=s3cret")
+    logging.getLogger("yarus").warning("asked with %s", "sk-of-the-judge")
+    assert len(caplog.records) == 2
+    assert "ValueError: Bearer *** was refused" in caplog.text
+    assert "asked with ***" in caplog.text
+    for secret in ("s3cret", "sk-of-the-judge"):
+        assert secret not in caplog.text
+
+
+def test_a_night_reads_its_source_once(at_home: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tasks.loading import retrieval_cases
+
+    reads: list[bool] = []
+
+    def read_corpus(*arguments: Any, vectors: bool) -> Any:
+        reads.append(vectors)
+        return original(*arguments, vectors=vectors)
+
+    original = retrieval_cases.read_corpus
+    monkeypatch.setattr(retrieval_cases, "read_corpus", read_corpus)
+    run = Run("tier1-reads", "tier1", TIERS["tier1"]())
+    with sources_shared():
+        with_vectors = read_source(run, vectors=True)
+        without = read_source(run, vectors=False)
+        assert reads == [True]
+        assert without[2].vectors is None
+        assert without[1] is with_vectors[1]
+    read_source(run, vectors=False)
+    assert reads == [True, False]
+
+
+def test_outside_of_a_flow_nothing_is_shown(engine: Engine, night: dict[str, Document]) -> None:
+    from tasks.orchestration.artifacts import show_night, show_results
+
+    asyncio.run(show_results(summary(engine, night["tier1"]["evaluation_id"])))
+    asyncio.run(show_night(together([night["tier1"]]), "sample", None))

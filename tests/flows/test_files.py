@@ -1,0 +1,48 @@
+"""The files in flows/: each imports, and none hides another module, as Prefect puts the folder first on sys.path."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import environment
+
+FLOWS = Path(__file__).parents[2] / "flows"
+FILES = sorted(path.stem for path in FLOWS.glob("*.py"))
+
+
+def test_there_are_flows() -> None:
+    assert {"tier1", "ad_hoc", "__main__"} <= set(FILES)
+
+
+def test_every_file_imports_without_a_warning(home: Path) -> None:
+    names = ", ".join(f"flows.{name}" for name in FILES)
+    run = subprocess.run(
+        [sys.executable, "-W", "error::SyntaxWarning", "-c", f"import {names}"],
+        env=environment(home),
+        cwd=home,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (run.returncode, run.stderr) == (0, "")
+
+
+def test_no_file_bears_the_name_of_a_module(home: Path) -> None:
+    names = [name for name in FILES if not name.startswith("__")]
+    script = (
+        "import sys, importlib.util\n"
+        f"print([name for name in {names} if name in sys.stdlib_module_names or importlib.util.find_spec(name)])"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", script], env=environment(home), cwd=home, capture_output=True, text=True, check=True
+    )
+    assert run.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("name", [name for name in FILES if name.startswith("tier") or name == "real_users"])
+def test_a_flow_bears_the_name_of_its_file(name: str) -> None:
+    source = (FLOWS / f"{name}.py").read_text(encoding="utf-8")
+    assert f'@flow(name="{name}"' in source
+    assert f"async def {name}(" in source

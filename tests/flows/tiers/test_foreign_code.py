@@ -1,0 +1,111 @@
+"""A function of the user's that does what functions should not: it costs one case its value, never the run."""
+
+import json
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import CommandLine
+from tests.flows.conftest import until
+from tests.support.evaluations import load, question, rows_of
+
+CASES = 9
+MODULE = """
+import asyncio, os, subprocess, sys
+
+class Theirs(BaseException):
+    pass
+
+class Wordless(Exception):
+    def __str__(self):
+        sys.exit(6)
+
+def misbehave(number):
+    print("said by a function")
+    if number == 0: sys.exit(5)
+    if number == 1: raise asyncio.CancelledError
+    if number == 2: raise KeyboardInterrupt
+    if number == 3: raise GeneratorExit
+    if number == 4: raise Theirs("of theirs")
+    if number == 5: raise Wordless
+    if number == 6: subprocess.run([sys.executable, "-c", "print('said by a program')"])
+    if number == 7: os.write(1, b"written to the descriptor\\n")
+
+def number_of(question):
+    return int(question.split()[3].strip(","))
+
+def retrieve(question, k):
+    misbehave(number_of(question))
+    return [(f"c{number_of(question)}", 0.1)]
+
+def answer(question):
+    misbehave(number_of(question))
+    return {"answer": "Сдать книгу.", "urls": [], "contexts": ["Правило"]}
+"""
+RAISED = (
+    "SystemExit: 5",
+    "CancelledError:",
+    "KeyboardInterrupt:",
+    "GeneratorExit:",
+    "Theirs: of theirs",
+    "Wordless: (",
+)
+
+
+@pytest.fixture(scope="module")
+def source(at_home_for_module: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    (at_home_for_module / "misbehaving.py").write_text(MODULE, encoding="utf-8")
+    return load(tmp_path_factory.mktemp("foreign"), "foreign_code", [question(i) for i in range(CASES)])
+
+
+@pytest.mark.parametrize(
+    "words", [("tier1", "--retriever", "misbehaving:retrieve"), ("tier3", "--sut", "misbehaving:answer")]
+)
+def test_whatever_it_raises_costs_one_case_its_value(yarus: CommandLine, source: str, words: tuple[str, ...]) -> None:
+    env = {"YARUS_MIN_COVERAGE": "0.1"}
+    done = yarus("run", words[0], "--source", source, "--json", *words[1:], env=env)
+    summary = json.loads(done.out)  # nothing that it said stands there
+    assert summary["state"] == "completed"
+    rows = sorted(rows_of(summary), key=lambda row: int(row["question"].split()[3].strip(",")))
+    assert [row["status"] for row in rows] == ["sut_error"] * len(RAISED) + ["ok"] * (CASES - len(RAISED))
+    for row, words_ in zip(rows, RAISED, strict=False):
+        assert row["reason"].startswith(words_)
+    for said in ("said by a function", "said by a program", "written to the descriptor"):
+        assert said in done.err
+
+
+def test_a_module_that_ends_the_run_when_it_is_imported_is_refused(
+    yarus: CommandLine, source: str, at_home_for_module: Path
+) -> None:
+    (at_home_for_module / "leaving.py").write_text("print('imported')\nraise KeyboardInterrupt\n", encoding="utf-8")
+    done = yarus("run", "tier3", "--source", source, "--json", "--sut", "leaving:answer", ok=False)
+    assert (done.code, done.out) == (2, "")
+    assert "'leaving:answer': module 'leaving': KeyboardInterrupt: ; expected module:function" in done.err
+
+
+SLOW = """
+import pathlib, time
+
+def answer(question):
+    pathlib.Path("asked").touch()
+    time.sleep(1)
+    return {"answer": "Сдать книгу."}
+"""
+
+
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
+def test_a_stop_by_the_person_still_stops(
+    yarus: CommandLine, source: str, at_home_for_module: Path, stop: signal.Signals
+) -> None:
+    (at_home_for_module / "slow_to_answer.py").write_text(SLOW, encoding="utf-8")
+    asked = at_home_for_module / "asked"
+    asked.unlink(missing_ok=True)
+    process = yarus.start("run", "tier3", "--source", source, "--sut", "slow_to_answer:answer")
+    until("question", asked.exists)
+    process.send_signal(stop)
+    started = time.monotonic()
+    process.communicate(timeout=120)
+    assert process.returncode == 130
+    assert time.monotonic() - started < 60

@@ -1,0 +1,109 @@
+"""The production judge as a classifier: scikit-learn's figures, invalid replies, labels of one class."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sklearn import metrics as sk
+
+from tests.support.evaluations import evaluate, load, question, roles, rows_of, texts, use, value
+from tests.tasks.conftest import Chaos, Do, says
+
+Document = dict[str, Any]
+COUNTS = ("true_positives", "true_negatives", "false_positives", "false_negatives")
+
+
+@pytest.fixture
+def gate(at_home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Chaos]:
+    """A gate on sockets that always says yes until told otherwise."""
+    server = Chaos(script=lambda number, request: says("Да"))
+    server.start()
+    use(monkeypatch, roles(server.url, "gate"))
+    yield server
+    server.stop()
+
+
+def test_every_figure_is_scikit_learns(night: dict[str, Document]) -> None:
+    rows = [row for row in rows_of(night["judge_pipeline"]) if row["decision"] is not None]
+    said, right = ([row[name] for row in rows] for name in ("decision", "shown"))
+    matrix = sk.confusion_matrix(right, said, labels=[True, False])
+    assert [value(night["judge_pipeline"], name) for name in COUNTS] == [
+        matrix[0, 0], matrix[1, 1], matrix[1, 0], matrix[0, 1]
+    ]  # fmt: skip
+    theirs = {
+        "accuracy": sk.accuracy_score(right, said),
+        "precision": sk.precision_score(right, said),
+        "recall": sk.recall_score(right, said),
+        "f1_score": sk.f1_score(right, said),
+        "specificity": sk.recall_score(right, said, pos_label=False),
+        "mcc": sk.matthews_corrcoef(right, said),
+    }
+    for name, expected in theirs.items():
+        assert value(night["judge_pipeline"], name) == pytest.approx(expected, abs=1e-12), name
+
+
+def test_the_first_word_decides_and_anything_else_is_no_decision(
+    gate: Chaos, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = ["Да", "yes, show it", "**Нет**, не стоит", "NO", "Возможно", "", "Да/нет", "Ответ: да", "нет", "да."]
+    gate.script = lambda number, request: says(said[int(texts(request)["question"].split()[3].strip(","))])
+    monkeypatch.setenv("YARUS_MIN_COVERAGE", "0.5")
+    source = load(tmp_path, "first_words", [question(i, ground_truth_show=i < 5) for i in range(10)])
+    summary = evaluate("judge_pipeline", source=source)
+    rows = {int(row["question_id"]): row for row in rows_of(summary)}
+    decided = [True, True, False, False, None, None, None, None, False, True]
+    assert [rows[i]["decision"] for i in range(10)] == decided
+    assert [value(summary, name) for name in COUNTS] == [2, 1, 1, 2]
+    assert value(summary, "invalid_rate") == pytest.approx(0.4)
+    assert summary["metrics"]["accuracy"]["n_scored"] == 6
+    assert value(summary, "avg_latency_ms") > 0
+    assert (rows[4]["status"], rows[4]["judge_raw"][0]["reply"]) == ("parse_error", "Возможно")
+    assert len(gate.requests) == 10  # it is measured as it is: nothing is asked twice
+
+
+@pytest.mark.parametrize(
+    ("shown", "said", "undefined", "defined"),
+    [
+        (True, "да", {"specificity", "mcc"}, {"accuracy": 1, "precision": 1, "recall": 1, "f1_score": 1}),
+        (True, "нет", {"specificity", "mcc", "precision"}, {"accuracy": 0, "recall": 0, "f1_score": 0}),
+        (False, "нет", {"precision", "recall", "f1_score", "mcc"}, {"accuracy": 1, "specificity": 1}),
+        (False, "да", {"recall", "mcc"}, {"accuracy": 0, "precision": 0, "specificity": 0, "f1_score": 0}),
+    ],
+)
+def test_labels_of_one_class_leave_ratios_undefined(
+    gate: Chaos, tmp_path: Path, shown: bool, said: str, undefined: set[str], defined: dict[str, float]
+) -> None:
+    gate.script = lambda number, request: says(said)
+    name = f"one_class_{shown}_{'yes' if said == 'да' else 'no'}".lower()
+    source = load(tmp_path, name, [question(i, ground_truth_show=shown) for i in range(6)])
+    metrics = evaluate("judge_pipeline", source=source)["metrics"]
+    assert {name for name, metric in metrics.items() if metric["value"] is None} == undefined
+    assert {name: metrics[name]["value"] for name in defined} == defined
+    assert all("undefined" in metrics[name]["reason"] for name in undefined)
+
+
+def test_what_cannot_be_decided_is_left_out(gate: Chaos, tmp_path: Path) -> None:
+    rows = [
+        *(question(i, ground_truth_show=True) for i in range(20)),
+        question(20, ground_truth_show=None),
+        question(21, ground_truth_show=True, answer=None),
+        question(22, ground_truth_show=True, confluence_url="https://wiki.example/gone"),
+    ]
+    summary = evaluate("judge_pipeline", source=load(tmp_path, "left_out", rows))
+    assert summary["statuses"] == {"ok": 20, "unlabelled": 1, "not_applicable": 1, "stale_label": 1}
+    assert (summary["metrics"]["accuracy"]["n_scored"], summary["metrics"]["accuracy"]["n_total"]) == (20, 23)
+    assert summary["state"] == "completed"
+
+
+def test_a_gate_that_does_not_answer_is_not_a_no(gate: Chaos, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("YARUS_GATE__TIMEOUT_S", "0.3")
+    gate.script = lambda number, request: (
+        Do(b"", after_s=2) if "правило 1," in texts(request)["question"] else says("да")
+    )
+    summary = evaluate(
+        "judge_pipeline", source=load(tmp_path, "silent", [question(i, ground_truth_show=True) for i in range(4)])
+    )
+    assert summary["statuses"] == {"ok": 3, "judge_error": 1}
+    assert [value(summary, name) for name in ("accuracy", "false_negatives", "invalid_rate")] == [1, 0, 0]
+    assert summary["state"] == "invalid"

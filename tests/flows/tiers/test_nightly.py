@@ -1,0 +1,120 @@
+"""All tiers by one command: every metric under its name, none 0 or 1 for want of measurement, one failure alone."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine, select
+
+from db.tables import evaluation
+from metrics.table import METRICS, metrics_of
+from tasks.config.parameters import TIERS
+from tests.conftest import CommandLine
+from tests.support.evaluations import load, question
+
+Night = dict[str, dict[str, Any]]
+# Of the stand-ins, which call nothing and return no probabilities, and with one answer a question.
+NOT_MEASURED = {
+    "tier2": {"avg_perplexity", "response_exact_match_rate", "response_semantic_consistency"},
+    "judge": {"avg_latency_ms"},
+    "judge_pipeline": {"avg_latency_ms"},
+}
+SOME_TIERS = """
+import asyncio, json, sys
+from flows.nightly import nightly
+from tasks.config.parameters import Nightly
+state = asyncio.run(nightly(Nightly(source=sys.argv[1], tiers=sys.argv[2:]), return_state=True))
+print(json.dumps(state.result(raise_on_failure=False)))
+"""
+RETRIED = """
+import asyncio, json
+from prefect.client.orchestration import get_client
+from prefect.flow_engine import run_flow_async
+from prefect.states import AwaitingRetry
+from sqlalchemy import delete, select
+from db.tables import nightly_verdict
+from flows.nightly import nightly
+from tasks.config.connections import database
+from tasks.config.parameters import Nightly
+
+async def retried():
+    given = Nightly(tiers=["tier0"], limit=20)
+    state = await nightly(given, return_state=True)
+    name = (await state.aresult())["evaluations"][0]["evaluation_id"]
+    with database().begin() as connection:  # as if it had been killed before
+        assert connection.execute(delete(nightly_verdict).where(nightly_verdict.c.evaluation_id == name)).rowcount == 1
+    async with get_client() as client:
+        await client.set_flow_run_state(state.state_details.flow_run_id, AwaitingRetry(), force=True)
+        run = await client.read_flow_run(state.state_details.flow_run_id)
+    state = await run_flow_async(nightly, flow_run=run, parameters={"parameters": given}, return_type="state")
+    again = (await state.aresult())["evaluations"][0]["evaluation_id"]
+    with database().connect() as connection:
+        kept = select(nightly_verdict.c.verdict).where(nightly_verdict.c.evaluation_id == name)
+        verdict = connection.scalar(kept)
+    try:
+        await nightly(Nightly(tiers=["tier0"], limit=20, anchor="tier3-nothing"))
+    except Exception as error:
+        refused = str(error)
+    print(json.dumps([name, again, verdict, refused]))
+
+asyncio.run(retried())
+"""
+
+
+def test_every_tier_ran_in_order(night: Night) -> None:
+    assert list(night) == list(TIERS)
+    assert {summary["state"] for summary in night.values()} == {"completed"}
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_every_metric_stands_under_its_name(night: Night, tier: Any) -> None:
+    assert set(night[tier]["metrics"]) == {metric.name for metric in metrics_of(tier)}
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_what_was_not_measured_is_null_with_a_reason(night: Night, tier: str) -> None:
+    metrics = night[tier]["metrics"]
+    assert {name for name, metric in metrics.items() if metric["value"] is None} == NOT_MEASURED.get(tier, set())
+    for name, metric in metrics.items():
+        declared = METRICS[name]
+        if metric["value"] is None:
+            assert metric["n_scored"] == 0, name
+            assert metric["reason"].startswith("undefined: "), name
+        else:
+            assert metric["n_scored"] > 0, name
+            assert declared.low <= metric["value"] <= declared.high, name
+        assert metric["n_scored"] <= metric["n_total"], name
+
+
+def test_an_interval_holds_its_value(night: Night) -> None:
+    for summary in night.values():
+        for name, metric in summary["metrics"].items():
+            if metric["ci_low"] is not None:
+                assert metric["ci_low"] <= metric["value"] <= metric["ci_high"], name
+
+
+def test_a_tier_that_fails_does_not_stop_the_others(
+    at_home: Path, yarus: CommandLine, prefect_server: dict[str, str], tmp_path: Path
+) -> None:
+    source = load(tmp_path, "timeless", [question(i, created_at=None) for i in range(5)])
+    process = yarus.start(source, "ux", "tier1", env=prefect_server, script=SOME_TIERS)
+    document = json.loads(process.communicate(timeout=240)[0])
+    failed, completed = document["evaluations"]
+    assert document["state"] == "failed"
+    assert (failed["tier"], failed["state"], "created_at" in failed["error"]) == ("ux", "failed", True)
+    assert (completed["tier"], completed["state"]) == ("tier1", "completed")
+
+
+def test_a_retried_night_judges_what_was_completed_and_an_anchor_is_looked_for_first(
+    at_home: Path, engine: Engine, yarus: CommandLine, prefect_server: dict[str, str]
+) -> None:
+    process = yarus.start(env=prefect_server, script=RETRIED)
+    out, err = process.communicate(timeout=240)
+    assert process.returncode == 0, err
+    name, again, verdict, refused = json.loads(out)
+    assert (again, verdict) == (name, "good")
+    assert "--anchor tier3-nothing: no evaluation" in refused
+    with engine.connect() as connection:
+        newest = select(evaluation.c.id).where(evaluation.c.tier == "tier0").order_by(evaluation.c.started_at.desc())
+        assert connection.scalar(newest) == name  # with that anchor no tier was begun

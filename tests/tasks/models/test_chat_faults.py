@@ -1,0 +1,205 @@
+"""Every fault of a server, on real sockets: its status, no invented score, no lost case, no hang."""
+
+import asyncio
+import datetime
+import ipaddress
+import json
+import logging
+import random
+import ssl
+import traceback
+from dataclasses import replace
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from db.errors import ModelUnavailable
+from tasks.models.chat import chat
+from tasks.models.rate_limits import Patience
+from tasks.models.verdicts import judged
+from tests.support.llm_clients import KEY, QUICK, call, settings, verdict
+from tests.tasks.conftest import JSON, Chaos, Do, http, says, scores
+
+GOOD = scores(0.5)
+CUT = GOOD[: len(GOOD) - 40]  # the body ends before its content-length
+NOT_JSON = json.dumps({"choices": "none"})
+STATUSES = [
+    # what the server does every time, status, part of the reason
+    ("500", http(500, '{"error": {"message": "внутри"}}'), "judge_error", "HTTP 500: внутри"),
+    ("502", http(502, "<html>Bad Gateway</html>"), "judge_error", "HTTP 502"),
+    ("408", http(408), "judge_error", "HTTP 408"),
+    ("409", http(409), "judge_error", "HTTP 409"),
+    ("429", http(429, "slow down"), "judge_error", "HTTP 429: slow down"),
+    ("429 for an hour", http(429, "quota", "retry-after: 3600"), "judge_error", "HTTP 429: quota"),
+    ("413", http(413, "too large"), "judge_error", "HTTP 413"),
+    ("context too long", http(400, '{"error": {"message": "maximum context length is 8192"}}'), "judge_error", "8192"),
+    ("hanging", Do(after_s=30), "judge_error", "no reply within 0.4 s"),
+    ("dribbling", Do(GOOD[:30], then="keep"), "judge_error", "no reply within 0.4 s"),
+    ("reset in mid-body", Do(CUT, then="reset"), "judge_error", ""),
+    ("closed in mid-body", Do(CUT, then="close"), "judge_error", ""),
+    ("closed at once", Do(b"", then="close"), "judge_error", ""),
+    ("no HTTP", Do(b"\x00\x01\x02 rubbish\r\n\r\n", then="close"), "judge_error", ""),
+    ("chunked rubbish", Do(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n{}\r\n", then="close"),
+     "judge_error", ""),
+    ("gzip rubbish", http(200, b"not gzip", JSON, "content-encoding: gzip"), "judge_error", ""),
+    ("empty body", http(200, b"", JSON), "judge_error", "an empty body"),
+    ("truncated JSON", http(200, GOOD.split(b"\r\n\r\n")[1][:50], JSON), "judge_error", "without a chat completion"),
+    ("HTML with 200", http(200, "<html>login</html>", "content-type: text/html"), "judge_error", "login"),
+    ("error with 200", http(200, '{"error": {"message": "upstream", "code": 502}}', JSON), "judge_error", "upstream"),
+    ("no choices", http(200, '{"choices": []}', JSON), "judge_error", ""),
+    ("choices of the wrong type", http(200, NOT_JSON, JSON), "judge_error", ""),
+    ("JSON null", http(200, "null", JSON), "judge_error", ""),
+    ("JSON list", http(200, "[]", JSON), "judge_error", ""),
+    ("wrong charset", http(200, json.dumps({"choices": [{"message": {"content": "да"}}]}, ensure_ascii=False)
+                           .encode("cp1251"), "content-type: application/json; charset=utf-8"), "judge_error", ""),
+    ("content is null", says(None), "parse_error", "empty"),
+    ("content is truncated JSON", says('{"reason": "хор'), "parse_error", "not one JSON object"),
+    ("wrong key", says('{"rating": 0.5}'), "parse_error", "no key 'score'"),
+    ("wrong type", scores("0.5"), "parse_error", "not a number"),
+    ("a list", says("[0.5]"), "parse_error", "not an object"),
+    ("null", says("null"), "parse_error", "not an object"),
+    ("9 of 1", scores(9), "parse_error", "outside 0..1"),
+    ("a number in prose", says("Я бы поставил 0.8 из 1."), "parse_error", "not one JSON object"),
+    ("Markdown", says("## Оценка\n**0.8**"), "parse_error", "not one JSON object"),
+    ("refusal", says("I'm sorry, I can't assist with that."), "parse_error", "not one JSON object"),
+    ("refusal by its own field", http(200, json.dumps({"choices": [{"message": {"content": None, "refusal": "Нет"}}]}),
+                                      JSON), "parse_error", "not one JSON object"),
+    ("cut off", scores(0.5, finish="length"), "parse_error", "cut off after 20 tokens"),
+    ("thinking without end", says("<think>хм, 0.9"), "parse_error", "empty"),
+]  # fmt: skip  # fmt: skip
+SLOW = [row[1] for row in STATUSES if row[0] in ("hanging", "dribbling")]
+
+
+@pytest.mark.parametrize(("deed", "status", "reason"), [pytest.param(*row[1:], id=row[0]) for row in STATUSES])
+async def test_a_fault_that_lasts_has_its_status_and_no_score(chaos: Chaos, deed, status, reason):
+    chaos.script = lambda number, request: deed
+    async with asyncio.timeout(60):  # far less than an hour: nothing hangs
+        found = await verdict(chaos.url, timeout_s=0.4 if deed in SLOW else 60)
+    assert (found.status, found.value) == (status, None)
+    assert reason in found.reason
+    if status == "parse_error":
+        assert found.raw or "null" in reason or found.reason == "empty"
+
+
+LASTING = {"413", "context too long", "429 for an hour"}
+PASSING = [row for row in STATUSES if row[2] == "judge_error" and row[0] not in LASTING]
+
+
+@pytest.mark.parametrize("deed", [pytest.param(row[1], id=row[0]) for row in PASSING])
+async def test_a_fault_that_passes_costs_nothing(chaos: Chaos, deed):
+    chaos.script = lambda number, request: deed if number == 1 else scores(0.25)
+    found = await verdict(chaos.url, timeout_s=2 if deed in SLOW else 60)
+    assert (found.status, found.value, len(chaos.requests)) == ("ok", 0.25, 2)
+
+
+async def test_dns_failure():
+    found = await verdict("http://no-such-host.invalid/v1")
+    assert (found.status, found.value) == ("judge_error", None)
+    assert "no-such-host.invalid" in found.reason
+
+
+async def test_tls_failure(tmp_path):
+    server = Chaos(context=self_signed(tmp_path))
+    server.start()
+    found = await verdict(server.url)
+    server.stop()
+    assert (found.status, found.value) == ("judge_error", None)
+    assert "certificate is not trusted" in found.reason
+    assert server.requests == []
+
+
+def self_signed(folder) -> ssl.SSLContext:
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
+    now = datetime.datetime.now(datetime.UTC)
+    made = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
+    made = made.serial_number(1).not_valid_before(now).not_valid_after(now + datetime.timedelta(days=1))
+    address = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+    certificate = made.add_extension(address, critical=False).sign(key, hashes.SHA256())
+    plain = (serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    pem = key.private_bytes(serialization.Encoding.PEM, *plain) + certificate.public_bytes(serialization.Encoding.PEM)
+    (folder / "both.pem").write_bytes(pem)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(folder / "both.pem")
+    return context
+
+
+async def test_with_half_the_calls_failing_the_mean_is_the_truth_of_what_was_scored(chaos: Chaos):
+    """Each case has its own true score. A case is hit or spared for good, so that retries do not hide the faults."""
+    random.seed(6)
+    truth = [random.random() for _ in range(400)]
+    broken = [row[1] for row in STATUSES if not isinstance(row[1], Do) and not row[0].startswith("429")]
+    fate = [None if random.random() < 0.5 else random.choice(broken) for _ in truth]
+
+    def script(number, request):
+        case = int(request["messages"][0]["content"].split("Вопрос ")[1].split("?")[0])
+        return scores(truth[case]) if fate[case] is None else fate[case]
+
+    chaos.script = script
+    patience = replace(QUICK, attempts=2, outage_s=1, unreached_s=1)
+    async with chat("judge", settings(chaos.url, concurrency=32), patience=patience) as judge:
+        found = await asyncio.gather(*(judged(judge, call(number)) for number in range(len(truth))))
+    scored = [number for number, one in enumerate(found) if one.value is not None]
+    assert scored == [number for number, hit in enumerate(fate) if hit is None]
+    assert [found[number].value for number in scored] == [truth[number] for number in scored]
+    statuses = [one.status for one in found]
+    assert {*statuses} == {"ok", "judge_error", "parse_error"}
+    assert sum(map(statuses.count, ("judge_error", "parse_error"))) + len(scored) == len(truth)
+
+
+async def test_the_last_call_gives_up_too(chaos: Chaos):
+    """No other call probes the server while it waits."""
+    chaos.script = lambda number, request: Do(b"", then="close")
+    async with asyncio.timeout(60), chat("judge", settings(chaos.url), patience=replace(QUICK, attempts=99)) as judge:
+        found = await judged(judge, call())
+    assert found.status == "judge_error"
+
+
+async def test_random_faults_are_survived_by_trying_again(chaos: Chaos):
+    random.seed(7)
+    passing = [http(500), http(429), http(502), Do(CUT, then="reset"), Do(b"", then="close")]
+    chaos.script = lambda number, request: random.choice(passing) if random.random() < 0.5 else scores(0.5)
+    patience = Patience(attempts=30, first_s=0.001, longest_s=0.05, probe_s=0.01)
+    async with chat("judge", settings(chaos.url, concurrency=16), patience=patience) as judge:
+        replies = await judge.complete([call(number) for number in range(300)])
+    assert {reply.status for reply in replies} == {"ok"}
+
+
+FATAL = {400: "MAX_TOKENS", 401: "API_KEY", 402: "money", 403: "API_KEY", 404: "BASE_URL", 307: "redirects"}
+
+
+@pytest.mark.parametrize("status", FATAL)
+@pytest.mark.parametrize("first", [1, 500])
+async def test_wrong_settings_stop_at_once_and_say_what_to_fix(chaos: Chaos, status, first):
+    chaos.script = lambda number, request: scores(0.5) if number < first else http(status, f"no {KEY}")
+    async with chat("judge", settings(chaos.url, concurrency=8), patience=QUICK) as judge:
+        with pytest.raises(ModelUnavailable, match=FATAL[status]) as raised:
+            await judge.complete([call(number) for number in range(2_000)])
+        with pytest.raises(ModelUnavailable):  # nobody asks again
+            await judge.ask(call(-1))
+    assert "YARUS_JUDGE__" in str(raised.value)
+    assert KEY not in "".join(traceback.format_exception(raised.value))
+    assert first <= len(chaos.requests) < first + 8 * (3 if status == 400 else 1)  # a 400 may concern the format
+
+
+async def test_the_key_is_nowhere(chaos: Chaos, caplog):
+    """Servers that repeat the key in errors and replies, and everything logged at the lowest level."""
+    caplog.set_level(logging.DEBUG)
+    refusal = http(401, json.dumps({"error": {"message": KEY}}))
+    deeds = [http(500, f"key {KEY}"), http(429, KEY), says(f"ваш ключ {KEY}"), Do(KEY.encode(), then="close")]
+    deeds += [http(200, json.dumps({"error": {"message": KEY}})), refusal]
+    told = []
+    for deed in deeds:
+        chaos.script = lambda number, request, deed=deed: deed
+        configuration = settings(chaos.url)
+        async with chat("judge", configuration, patience=QUICK) as judge:
+            try:
+                told += [repr(await judged(judge, call())), repr(judge), repr(vars(judge).get("_headers"))]
+            except ModelUnavailable as error:
+                told += ["".join(traceback.format_exception(error)), repr(error)]
+        told += [repr(configuration), str(configuration.public())]
+    assert f"authorization: bearer {KEY}" in chaos.headers[0].lower()  # it was really sent
+    assert not [text for text in told if KEY in text]
+    assert KEY not in caplog.text

@@ -1,0 +1,138 @@
+"""Pages as the unit: each where its best chunk stands, once, and as many as were asked for."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine
+
+from db.loading.fill import Row, Rows, fill
+from tasks.evaluation.finish import unknown_ids
+from tasks.evaluation.work_folder import read_cases
+from tasks.retrievers.protocol import Ranking
+from tasks.steps.retrieve import by_page, rank, retrieve
+from tasks.steps.score_rankings import score_rankings
+from tests.support.steps import opened
+
+PAGE = "https://wiki.example/pages/viewpage.action?pageId="
+CROWD = 170  # chunks of page 0, all of them nearer to the question than any other page's
+PAGES = {"a1": "A", "a2": "A", "b1": "B", "c1": "C", "none": None}
+
+
+@pytest.mark.parametrize(
+    ("chunks", "k", "pages", "distances"),
+    [
+        (["a2", "b1", "a1", "c1"], 3, ["A", "B", "C"], [0, 1, 3]),
+        (["a2", "b1", "a1", "c1"], 2, ["A", "B"], [0, 1]),
+        (["none", "b1"], 2, ["B"], [1]),
+        ([], 2, [], []),
+        # an id that is no chunk may be a page's address, in whatever form
+        ([f"{PAGE}7&preview=x", f"{PAGE}7#top", "b1"], 3, [f"{PAGE}7", "B"], [0, 2]),
+        (["", "b1"], 2, ["B"], [1]),
+    ],
+)
+def test_a_page_stands_where_its_best_chunk_stands(
+    chunks: list[str], k: int, pages: list[str], distances: list[float]
+) -> None:
+    ranking = Ranking(chunks, [float(rank) for rank in range(len(chunks))], latency_ms=5.0)
+    assert by_page(ranking, PAGES, k) == Ranking(pages, distances, latency_ms=5.0)
+
+
+def test_a_failure_stays_one() -> None:
+    assert by_page(Ranking([], [], error="down"), PAGES, 3).error == "down"
+
+
+@pytest.fixture(scope="module")
+def crowded(engine: Engine) -> str:
+    """A source of 15 pages, one of which has almost all chunks, under three addresses."""
+    forms = ("", "&preview=/0/a.png", "#anchor")
+    crowd = [(f"crowd {n}", f"{PAGE}0{forms[n % 3]}", f"стипендия стипендия номер{n}") for n in range(CROWD)]
+    others = [(f"page {n}", f"{PAGE}{n}", f"общежитие номер {n} и стипендия") for n in range(1, 15)]
+    columns = ("id", "confluence_url", "text")
+    rows = Rows(
+        chunks=[Row(values[0], dict(zip(columns, values, strict=True))) for values in (*crowd, *others)],
+        questions=[
+            Row("1", {"id": "1", "question": "стипендия", "confluence_url": f"{PAGE}14&preview=/14/b.png", "score": 5}),
+            Row("2", {"id": "2", "question": "стипендия номер", "confluence_url": f"{PAGE}99", "score": 5}),
+        ],
+    )
+    fill(engine, "crowded", rows, language="ru", origin="a test")
+    return "crowded"
+
+
+@pytest.mark.parametrize("retriever", ["dense", "fulltext", "hybrid", "pgvector"])
+def test_more_chunks_are_fetched_until_k_pages_are_found(at_home: Path, crowded: str, retriever: str) -> None:
+    run = opened(source=crowded, retriever=retriever)
+    assert run.resolved["unit"] == "page"
+    [ranking] = rank(run, ["стипендия"], 10, unit="page", timed=1)
+    assert len(ranking.ids) == len(set(ranking.ids)) == 10
+    assert ranking.ids[0] == f"{PAGE}0"
+    assert ranking.distances == sorted(ranking.distances)
+    assert ranking.latency_ms is not None
+
+
+def test_where_there_are_fewer_pages_all_are_found(at_home: Path, crowded: str) -> None:
+    run = opened(source=crowded, retriever="dense")
+    [ranking] = rank(run, ["стипендия"], 50, unit="page", timed=0)
+    assert set(ranking.ids) == {f"{PAGE}{n}" for n in range(15)}
+
+
+def test_no_metric_exceeds_1_and_preview_is_the_same_page(at_home: Path, crowded: str) -> None:
+    run = opened(source=crowded, retriever="dense", k=20)
+    cases = score_rankings(run, retrieve(run, read_cases(run)))
+    first, second = cases.to_pylist()
+    assert (first["status"], first["relevant"]) == ("ok", [f"{PAGE}14"])
+    assert first["recall@10"] <= first["hit_rate@10"] <= 1
+    assert 0 < first["mrr"] <= 1
+    assert len(first["retrieved"]) == 15
+    assert (second["status"], second["mrr"]) == ("stale_label", None)
+
+
+COUNTING = """
+asked = []
+def crowd(question, k):  # knows nothing but one page, of which it has ever more chunks
+    asked.append(k)
+    return [(f"crowd {number}" if number < 170 else f"made up {number}", number) for number in range(k)]
+def one_page(question, k):
+    asked.append(k)
+    return [(f"crowd {number % 170}", number) for number in range(min(k, 170))]
+def lazy(question, k):
+    asked.append(k)
+    return [("crowd 0", 0.1), ("page 3", 0.2), ("page 77", 0.3)]
+"""
+
+
+@pytest.fixture
+def counting(at_home: Path) -> Iterator[str]:
+    """A module in the current folder that counts how it is asked."""
+    (at_home / "counting_retriever.py").write_text(COUNTING, encoding="utf-8")
+    before = list(sys.path)
+    yield "counting_retriever"
+    sys.path[:] = before
+    sys.modules.pop("counting_retriever", None)
+
+
+@pytest.mark.parametrize(
+    ("function", "fetched", "n_pages"),
+    [
+        ("one_page", [40, 160, 640], 1),  # asked until it has given all that it has
+        ("crowd", [40, 160, 640], 10),
+        ("lazy", [40], 3),  # too few: there are no more
+    ],
+)
+def test_a_callable_is_asked_for_more_only_as_long_as_it_gives_all(
+    counting: str, crowded: str, function: str, fetched: list[int], n_pages: int
+) -> None:
+    run = opened(source=crowded, retriever=f"{counting}:{function}")
+    [ranking] = rank(run, ["стипендия"], 10, unit="page", timed=0)
+    assert (sys.modules[counting].asked, len(ranking.ids)) == (fetched, n_pages)
+
+
+def test_ids_that_are_not_in_the_corpus_are_counted(counting: str, crowded: str) -> None:
+    run = opened(source=crowded, retriever=f"{counting}:lazy")
+    cases = retrieve(run, read_cases(run))
+    assert cases["retrieved"].to_pylist() == [[f"{PAGE}0", f"{PAGE}3", "page 77"]] * 2
+    assert unknown_ids(run, cases) == [{"note": "unknown ids", "n": 2}]
+    known = opened(source=crowded, retriever="dense")
+    assert unknown_ids(known, retrieve(known, read_cases(known))) == []
