@@ -57,7 +57,7 @@ def find(engine: Engine, kind: Kind, name: str) -> RowMapping:
     Raises:
         InputError: none, or several; the nearest are named.
     """
-    _bury_the_dead(engine)
+    _fail_orphaned(engine)
     ids = select(analysis.c.id).where(analysis.c.kind == kind).order_by(analysis.c.started_at.desc(), analysis.c.id)
     with reaching(engine), engine.connect() as connection:
         known = connection.scalars(ids).all()
@@ -67,7 +67,7 @@ def find(engine: Engine, kind: Kind, name: str) -> RowMapping:
 
 def listing(engine: Engine, kind: Kind, *, source: str | None = None, limit: int | None = None) -> list[RowMapping]:
     """The analyses of a kind, newest first; those whose process died are `failed`."""
-    _bury_the_dead(engine)
+    _fail_orphaned(engine)
     rows = select(analysis).where(analysis.c.kind == kind).order_by(analysis.c.started_at.desc(), analysis.c.id)
     if source is not None:
         rows = rows.where(analysis.c.source == source)
@@ -83,7 +83,7 @@ def _open(engine: Engine, analysis_id: str, kind: Kind, source: str, parameters:
         connection.execute(again)
 
 
-def _bury_the_dead(engine: Engine) -> None:
+def _fail_orphaned(engine: Engine) -> None:
     running = select(analysis.c.id).where(analysis.c.state == "running")
     with reaching(engine), engine.connect() as connection:
         ids = connection.scalars(running).all()

@@ -117,7 +117,7 @@ def close(
     return bool(changed)
 
 
-def bury_the_dead(engine: Engine, clear: Callable[[str, str, datetime], None]) -> list[str]:
+def fail_orphaned(engine: Engine, clear: Callable[[str, str, datetime], None]) -> list[str]:
     """Marks evaluations whose process died without a word as failed.
 
     Args:

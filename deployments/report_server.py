@@ -14,7 +14,7 @@ from typing import BinaryIO
 
 from db.errors import DatabaseUnavailable, InputError
 from deployments.guard import CONFINED, LONGEST, PAGE, Lock, names, refusal
-from tasks.config.redaction import masked
+from tasks.config.redaction import redact_urls
 from tasks.config.settings import settings
 from tasks.orchestration.server_access import ENTER
 
@@ -46,7 +46,7 @@ class Pages(SimpleHTTPRequestHandler):
         try:
             _make(asked, root)
         except (DatabaseUnavailable, OSError) as error:
-            self.send_error(HTTPStatus.SERVICE_UNAVAILABLE, explain=masked(str(error)))
+            self.send_error(HTTPStatus.SERVICE_UNAVAILABLE, explain=redact_urls(str(error)))
             return None
         return super().send_head()
 

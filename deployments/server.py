@@ -10,7 +10,7 @@ from sqlalchemy.engine import make_url
 from db.engine import shown
 from db.errors import DatabaseUnavailable, InputError
 from db.home import prefect_database
-from tasks.config.redaction import masked
+from tasks.config.redaction import redact_urls
 from tasks.orchestration.server_process import SQLITE, ServerUnavailable
 
 
@@ -83,7 +83,7 @@ def _require_trigrams(url: str, named: str) -> None:
     except (psycopg.errors.UndefinedFile, psycopg.errors.FeatureNotSupported):
         way_out = "install it there (Debian: postgresql-contrib), or unset YARUS_PREFECT_DATABASE_URL to use SQLite"
     except psycopg.OperationalError as error:
-        reason = masked(" ".join(str(error).split()))
+        reason = redact_urls(" ".join(str(error).split()))
         raise DatabaseUnavailable(f"database {named}: {reason}. Check YARUS_PREFECT_DATABASE_URL") from None
     else:
         return

@@ -63,9 +63,9 @@ def main() -> None:
     code = exit_code(sys.argv[1:])
     stopping.no_more()
     if "prefect" in sys.modules:
-        from tasks.evaluation.process_exit import ENDING_S, GRACE_S, leave_within
+        from tasks.evaluation.process_exit import ENDING_S, GRACE_S, exit_within
 
-        leave_within(GRACE_S if code == STOPPED else ENDING_S, code)
+        exit_within(GRACE_S if code == STOPPED else ENDING_S, code)
     sys.exit(code)
 
 
@@ -100,9 +100,9 @@ def _failed(error: Exception) -> int:
 
 
 def _say(message: str) -> None:
-    from tasks.config.redaction import masked  # here, because the help needs no settings
+    from tasks.config.redaction import redact_urls  # here, because the help needs no settings
 
-    click.echo(_harmless(masked(message)), err=True)
+    click.echo(_harmless(redact_urls(message)), err=True)
 
 
 def _harmless(message: str) -> str:

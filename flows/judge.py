@@ -3,17 +3,17 @@
 from prefect import flow
 from prefect.runtime import flow_run
 
-from tasks.config.parameters import Judge
+from tasks.config.parameters import JudgeQuality
 from tasks.evaluation.batches import in_batches
 from tasks.evaluation.finish import finish
 from tasks.evaluation.lifecycle import evaluation
-from tasks.loading.logged_cases import load_answered
-from tasks.orchestration.flow_states import Ended, ended
+from tasks.loading.logged_cases import load_logged_answers
+from tasks.orchestration.flow_states import Ended, flow_state
 from tasks.steps.judge_quality import judge_again, measure_judge
 
 
 @flow(name="judge", flow_run_name="judge {parameters.source}")
-async def judge(parameters: Judge) -> Ended:
+async def judge(parameters: JudgeQuality) -> Ended:
     """Judges every logged answer again and again, and changed versions of it.
 
     Args:
@@ -23,7 +23,7 @@ async def judge(parameters: Judge) -> Ended:
         The summary of the evaluation, as `yarus run judge --json` prints it.
     """
     async with evaluation("judge", parameters, flow_run_id=flow_run.get_id()) as run:
-        run = await load_answered(run)
+        run = await load_logged_answers(run)
         await in_batches(run, steps=(judge_again,))
         summary = await finish(run, measure_judge)
-    return await ended(summary)
+    return await flow_state(summary)

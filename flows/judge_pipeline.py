@@ -7,8 +7,8 @@ from tasks.config.parameters import JudgePipeline
 from tasks.evaluation.batches import in_batches
 from tasks.evaluation.finish import finish
 from tasks.evaluation.lifecycle import evaluation
-from tasks.loading.logged_cases import load_answered
-from tasks.orchestration.flow_states import Ended, ended
+from tasks.loading.logged_cases import load_logged_answers
+from tasks.orchestration.flow_states import Ended, flow_state
 from tasks.steps.production_judge import decide, measure_gate
 
 
@@ -23,7 +23,7 @@ async def judge_pipeline(parameters: JudgePipeline) -> Ended:
         The summary of the evaluation, as `yarus run judge_pipeline --json` prints it.
     """
     async with evaluation("judge_pipeline", parameters, flow_run_id=flow_run.get_id()) as run:
-        run = await load_answered(run)
+        run = await load_logged_answers(run)
         await in_batches(run, steps=(decide,))
         summary = await finish(run, measure_gate)
-    return await ended(summary)
+    return await flow_state(summary)

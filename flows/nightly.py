@@ -14,7 +14,7 @@ from tasks.corpus.analytics import describe_corpus
 from tasks.evaluation.repeats import anchored
 from tasks.loading.source import sources_shared
 from tasks.orchestration.artifacts import report_of, show_night
-from tasks.orchestration.flow_states import Ended, ended, judged
+from tasks.orchestration.flow_states import Ended, flow_state, with_gate
 from tasks.orchestration.incidents import follow
 from tasks.orchestration.nightly_retry import begun_by, completed, going_on
 from tasks.results.summary import summary, together
@@ -42,7 +42,7 @@ async def nightly(parameters: Nightly) -> Ended:
         for tier, chosen in parts:
             if done := completed(begun, tier, chosen):
                 await follow(UUID(done["flow_run_id"]))  # the try may have ended before it was judged
-                summaries.append(judged(summary(database(), done["id"])))
+                summaries.append(with_gate(summary(database(), done["id"])))
                 continue
             evaluate = getattr(import_module(f"flows.{tier}"), tier)
             state = await evaluate(going_on(database(), begun, tier, chosen), return_state=True)
@@ -56,4 +56,4 @@ async def nightly(parameters: Nightly) -> Ended:
     night = together(summaries)
     page = await report_of(night)
     await show_night(night, parameters.source, page)
-    return await ended(night | ({"report": str(page)} if page else {}))
+    return await flow_state(night | ({"report": str(page)} if page else {}))

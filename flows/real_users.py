@@ -8,7 +8,7 @@ from tasks.evaluation.batches import in_batches
 from tasks.evaluation.finish import finish
 from tasks.evaluation.lifecycle import evaluation
 from tasks.loading.retrieval_cases import load_log
-from tasks.orchestration.flow_states import Ended, ended
+from tasks.orchestration.flow_states import Ended, flow_state
 from tasks.steps.index import index
 from tasks.steps.retrieve import retrieve
 from tasks.steps.score_rankings import score_rankings
@@ -30,4 +30,4 @@ async def real_users(parameters: RealUsers) -> Ended:
         run = await index(run)
         await in_batches(run, steps=(retrieve, score_rankings))
         summary = await finish(run)
-    return await ended(summary)
+    return await flow_state(summary)

@@ -7,7 +7,7 @@ from tasks.config.parameters import Tier0
 from tasks.evaluation.finish import finish
 from tasks.evaluation.lifecycle import evaluation
 from tasks.loading.retrieval_cases import load_texts
-from tasks.orchestration.flow_states import Ended, ended
+from tasks.orchestration.flow_states import Ended, flow_state
 from tasks.steps.embedding_clusters import embed_texts, measure_clusters
 
 
@@ -26,4 +26,4 @@ async def tier0(parameters: Tier0) -> Ended:
         run = await embed_texts(run)
         whole = await measure_clusters(run)
         summary = await finish(run, lambda cases, seed: whole)
-    return await ended(summary)
+    return await flow_state(summary)

@@ -8,9 +8,9 @@ from tasks.evaluation.batches import in_batches
 from tasks.evaluation.finish import finish
 from tasks.evaluation.lifecycle import evaluation
 from tasks.loading.retrieval_cases import load
-from tasks.orchestration.flow_states import Ended, ended
+from tasks.orchestration.flow_states import Ended, flow_state
 from tasks.steps.index import index
-from tasks.steps.perturb import as_meant, ask_otherwise
+from tasks.steps.perturb import perturb_questions, restore_questions
 from tasks.steps.retrieve import retrieve
 from tasks.steps.score_rankings import score_rankings
 
@@ -28,6 +28,6 @@ async def tier1(parameters: Tier1) -> Ended:
     async with evaluation("tier1", parameters, flow_run_id=flow_run.get_id()) as run:
         run = await load(run)
         run = await index(run)
-        await in_batches(run, steps=(ask_otherwise, retrieve, as_meant, score_rankings))
+        await in_batches(run, steps=(perturb_questions, retrieve, restore_questions, score_rankings))
         summary = await finish(run)
-    return await ended(summary)
+    return await flow_state(summary)

@@ -8,7 +8,7 @@ from tasks.evaluation.batches import in_batches
 from tasks.evaluation.finish import finish
 from tasks.evaluation.lifecycle import evaluation
 from tasks.loading.answer_cases import load_ideal
-from tasks.orchestration.flow_states import Ended, ended
+from tasks.orchestration.flow_states import Ended, flow_state
 from tasks.steps.answer import answer_ideal
 from tasks.steps.judge import judge
 from tasks.steps.score_texts import score_repeats, score_texts
@@ -28,4 +28,4 @@ async def tier2(parameters: Tier2) -> Ended:
         run = await load_ideal(run)
         await in_batches(run, steps=(answer_ideal, judge, score_texts, score_repeats))
         summary = await finish(run)
-    return await ended(summary)
+    return await flow_state(summary)

@@ -8,12 +8,12 @@ from tasks.evaluation.batches import in_batches
 from tasks.evaluation.finish import finish
 from tasks.evaluation.lifecycle import evaluation
 from tasks.loading.answer_cases import load_whole
-from tasks.orchestration.flow_states import Ended, ended
+from tasks.orchestration.flow_states import Ended, flow_state
 from tasks.steps.answer import answer
 from tasks.steps.find_failures import find_failures
 from tasks.steps.index import index
 from tasks.steps.judge import judge
-from tasks.steps.perturb import as_meant, ask_otherwise
+from tasks.steps.perturb import perturb_questions, restore_questions
 from tasks.steps.score_rankings import score_rankings
 from tasks.steps.score_texts import score_similarity, score_texts
 
@@ -31,8 +31,8 @@ async def tier3(parameters: Tier3) -> Ended:
     async with evaluation("tier3", parameters, flow_run_id=flow_run.get_id()) as run:
         run = await load_whole(run)
         run = await index(run)
-        asking = (ask_otherwise, answer, as_meant)
+        asking = (perturb_questions, answer, restore_questions)
         scoring = (judge, find_failures, score_rankings, score_texts, score_similarity)
         await in_batches(run, steps=asking + scoring)
         summary = await finish(run)
-    return await ended(summary)
+    return await flow_state(summary)

@@ -7,7 +7,7 @@ from tasks.config.parameters import Ux
 from tasks.evaluation.finish import finish
 from tasks.evaluation.lifecycle import evaluation
 from tasks.loading.logged_cases import load_dialogs
-from tasks.orchestration.flow_states import Ended, ended
+from tasks.orchestration.flow_states import Ended, flow_state
 from tasks.steps.user_experience import measure_experience
 
 
@@ -25,4 +25,4 @@ async def ux(parameters: Ux) -> Ended:
         run = await load_dialogs(run)
         whole = await measure_experience(run)
         summary = await finish(run, lambda cases, seed: whole)
-    return await ended(summary)
+    return await flow_state(summary)

@@ -29,7 +29,7 @@ class Check(NamedTuple):
     compute: Callable[[], Any]
 
 
-class Finding(NamedTuple):
+class Mismatch(NamedTuple):
     """A metric that does not give what it must."""
 
     metric: str
@@ -78,7 +78,7 @@ CHECKS = (
 )
 
 
-def self_test() -> list[Finding]:
+def self_test() -> list[Mismatch]:
     """Compute every check; an evaluation must not start if this returns anything.
 
     Returns:
@@ -87,4 +87,4 @@ def self_test() -> list[Finding]:
     computed = ((check, float(np.asarray(check.compute()).item())) for check in CHECKS)
     # A NaN compares as False, and so is a finding.
     wrong = ((check, got) for check, got in computed if not abs(got - check.expected) <= TOLERANCE)
-    return [Finding(check.metric, check.of, check.expected, got) for check, got in wrong]
+    return [Mismatch(check.metric, check.of, check.expected, got) for check, got in wrong]

@@ -25,13 +25,13 @@ def runs(limit: int, as_json: bool) -> None:
         print_runs(rows)
         return
     from tasks.config.settings import settings
-    from tasks.results.parquet_files import present
+    from tasks.results.parquet_files import existing_path
 
     root = settings().results_root
     names = ("id", "tier", "state", "source", "n_cases", "coverage", "started_at", "finished_at", "comparability_key")
     kept = [
         {("evaluation_id" if name == "id" else name): row[name] for name in names}
-        | {"parquet": row["parquet"] and present(row["parquet"], root), "error": row["error"]}
+        | {"parquet": row["parquet"] and existing_path(row["parquet"], root), "error": row["error"]}
         for row in rows
     ]
     click.echo(document([pseudonyms.document(one, one["source"]) for one in kept]))

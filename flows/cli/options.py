@@ -13,8 +13,8 @@ as_json = click.option("--json", "as_json", is_flag=True, help="One JSON documen
 def own_database() -> "Engine":
     """Our database, its journal telling the truth about evaluations that were killed."""
     from tasks.config.connections import database
-    from tasks.evaluation.lifecycle import bury_the_dead
+    from tasks.evaluation.lifecycle import fail_orphaned
 
     engine = database()
-    bury_the_dead(engine)
+    fail_orphaned(engine)
     return engine

@@ -67,13 +67,13 @@ def _by_age(*, older_than: str | None, keep_last: int | None, everything: bool, 
     from functools import partial
 
     from tasks.config.connections import database
-    from tasks.evaluation.lifecycle import bury_the_dead
+    from tasks.evaluation.lifecycle import fail_orphaned
     from tasks.operations.prune import age, plan
     from tasks.operations.prune import prune as work
 
     before = age(older_than) if older_than else None
     engine = database()
-    bury_the_dead(engine)
+    fail_orphaned(engine)
     return partial(
         work, engine, plan(engine, older_than=before, keep_last=keep_last or 0, everything=everything, **rest)
     )

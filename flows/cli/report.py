@@ -19,12 +19,12 @@ def report(evaluations: tuple[str, ...], out: Path | None, language: str | None,
     """
     from tasks.config.connections import database
     from tasks.config.settings import Language
-    from tasks.evaluation.lifecycle import bury_the_dead
+    from tasks.evaluation.lifecycle import fail_orphaned
     from tasks.report.write import report as write
     from tasks.results.summary import as_json as document
 
     engine = database()
-    bury_the_dead(engine)
+    fail_orphaned(engine)
     chosen: Language | None = "en" if language == "en" else "ru" if language == "ru" else None
     path = write(engine, evaluations, out, chosen)
     click.echo(document({"report": str(path)}) if as_json else path)

@@ -23,10 +23,10 @@ from tasks.cases.frozen_sets import frozen
 from tasks.comparison.gate_rules import policy_set
 from tasks.config.connections import database, source
 from tasks.config.parameters import FLOWS, TIERS, Nightly, Parameters, Retrieval, Sweep, Tier3
-from tasks.config.redaction import masked
+from tasks.config.redaction import redact_urls
 from tasks.config.settings import open_address, settings
 from tasks.config.validation import bad_value
-from tasks.evaluation.repeats import anchored, as_then
+from tasks.evaluation.repeats import anchored, parameters_of_repeated
 from tasks.orchestration.local_server import prepare_prefect, start_server
 from tasks.results.parquet_files import require_writable
 from tasks.retrievers.registry import retriever_kind
@@ -136,7 +136,7 @@ def check(chosen: Parameters) -> None:
     if isinstance(chosen, Nightly):
         list(anchored(database(), chosen))
     else:
-        as_then(database(), chosen)
+        parameters_of_repeated(database(), chosen)
     if chosen.cases:
         frozen(chosen.cases, chosen.source)
     if isinstance(chosen, Retrieval):
@@ -186,14 +186,14 @@ def _finished_alone(flow_run_id: UUID | None, error: httpx.TransportError) -> Su
     """The evaluation that was finished without Prefect's server, judged by its gate; where it was not, what is the
     matter.
     """
-    from tasks.orchestration.flow_states import judged
+    from tasks.orchestration.flow_states import with_gate
     from tasks.results.summary import summary
 
     row = journal.of_flow_run(database(), str(flow_run_id))
     if row is None or row["state"] not in journal.FINISHED:
         raise OSError(f"Prefect's server does not answer ({error}); {row['error'] if row else 'nothing was begun'}")
     logging.getLogger("yarus").warning("Prefect's server does not answer (%s); the results are whole", error)
-    return judged(summary(database(), row["id"]))
+    return with_gate(summary(database(), row["id"]))
 
 
 async def _recorded(flow_run_ids: list[str]) -> None:
@@ -265,7 +265,7 @@ class _Say(logging.Handler):
         self._console, self._status = console, status
 
     def emit(self, record: logging.LogRecord) -> None:
-        message = masked(record.getMessage())
+        message = redact_urls(record.getMessage())
         if self._status is None or record.levelno > logging.INFO:
             self._console.print(message, markup=False)
         else:

@@ -13,14 +13,14 @@ from metrics.table import METRICS, grade_label
 from metrics.table.headlines import HEADLINES
 from tasks.cases.table import MEASURED
 from tasks.config.utf8 import harmless
-from tasks.results.summary import HEADLINE
+from tasks.results.summary import HEADLINE_STRATUM
 from tasks.texts.terminal import WORDS
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from db.loading.fill import LoadReport
-    from tasks.operations.doctor_sources import Finding
+    from tasks.operations.doctor_sources import Check
 
 COLOURS = {"excellent": "green", "strong": "green", "good": "cyan", "reasonable": "cyan", "attention": "yellow"}
 COLOURS |= {"weak": "yellow", "absent": "yellow", "completed": "green", "running": "cyan"}
@@ -47,7 +47,7 @@ def print_summary(summary: dict[str, Any], language: str) -> None:
     if summary["metrics"]:
         if "strata" in summary:
             console.print(_strata(summary["strata"], words))
-            console.print(words["headline"].format(stratum=words[HEADLINE]), style="bold")
+            console.print(words["headline"].format(stratum=words[HEADLINE_STRATUM]), style="bold")
         console.print(_metrics(summary["metrics"], words, language))
     _print_statuses(console, summary, words)
     for line in _readings(summary, words):
@@ -145,7 +145,7 @@ def print_load(report: "LoadReport") -> None:
     console.print(f"evaluate it: yarus run tier1 --source {report.source}")
 
 
-def print_findings(findings: "Sequence[Finding]") -> None:
+def print_findings(findings: "Sequence[Check]") -> None:
     """What the doctor found."""
     console = new_console()
     for finding in findings:

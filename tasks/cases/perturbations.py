@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from db.errors import InputError
-from tasks.config.parameters import Asking, Parameters, Perturbation
+from tasks.config.parameters import Parameters, Perturbable, Perturbation
 from tasks.config.settings import settings
 
 KEYS_RU = "йцукенгшщзхъ\\фывапролджэячсмитьбю.ё"
@@ -32,7 +32,7 @@ def perturbed(parameters: Parameters) -> dict[str, Any]:
     Raises:
         InputError: a paraphrase is asked for, and there is no language model.
     """
-    kind = parameters.perturbation if isinstance(parameters, Asking) else None
+    kind = parameters.perturbation if isinstance(parameters, Perturbable) else None
     if kind is None:
         return {}
     if kind == "paraphrase" and settings().generator.base_url is None:

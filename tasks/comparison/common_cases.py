@@ -14,7 +14,7 @@ from metrics.metric import Metric
 from tasks.cases.table import COLUMNS, LONG
 from tasks.comparison.totals import column_of, needs
 from tasks.results import parquet_files
-from tasks.results.summary import HEADLINE, Document
+from tasks.results.summary import HEADLINE_STRATUM, Document
 
 FELL = 0.25
 """A change of one case's value that is larger counts as broken or fixed; of yes/no, any does."""
@@ -59,7 +59,7 @@ def read_cases(row: RowMapping, metrics: Iterable[Metric] | None = None) -> pa.T
 
 def headline(cases: pa.Table) -> pa.Table:
     """The cases that an evaluation is judged by: those of its headline stratum, where it has strata."""
-    return cases.filter(pc.equal(cases["stratum"], HEADLINE)) if "stratum" in cases.column_names else cases
+    return cases.filter(pc.equal(cases["stratum"], HEADLINE_STRATUM)) if "stratum" in cases.column_names else cases
 
 
 def common(a: pa.Table, b: pa.Table) -> Pairs:

@@ -19,7 +19,7 @@ from metrics.table import METRICS
 from tasks.comparison.common_cases import common, read_cases, require_cases
 from tasks.comparison.compare import compare, differences
 from tasks.comparison.gate_rules import COSTS, Policy, Rule, measure
-from tasks.results.summary import HEADLINE, Document
+from tasks.results.summary import HEADLINE_STRATUM, Document
 
 ALPHA = 0.05
 Verdict = Literal["pass", "fail", "inconclusive", "invalid"]
@@ -286,13 +286,13 @@ def _paired(rule: Rule, before: pa.Table, after: pa.Table) -> Found:
 
 
 def _headline(tier: str) -> str:
-    return HEADLINE if tier == "real_users" else ""
+    return HEADLINE_STRATUM if tier == "real_users" else ""
 
 
 def _within(cases: pa.Table, stratum: str | None) -> pa.Table:
     if "stratum" not in cases.column_names or stratum == "all":
         return cases
-    return cases.filter(pc.equal(cases["stratum"], stratum or HEADLINE))
+    return cases.filter(pc.equal(cases["stratum"], stratum or HEADLINE_STRATUM))
 
 
 def _column(cases: pa.Table, name: str) -> np.ndarray[Any, np.dtype[np.float64]]:

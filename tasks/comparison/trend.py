@@ -16,7 +16,7 @@ from metrics.table import metric as declared
 from tasks.cases.table import STRATA
 from tasks.comparison.noise_floor import floors
 from tasks.config.parameters import TIERS
-from tasks.results.summary import HEADLINE, Document
+from tasks.results.summary import HEADLINE_STRATUM, Document
 
 LAST = HISTORY
 """Nights that are shown where nobody asks for more."""
@@ -144,7 +144,7 @@ def _measured(
         )
         .join(evaluation_metric, evaluation_metric.c.evaluation_id == of.id)
         .where(evaluation_metric.c.metric == metric, of.state.in_(FINISHED))
-        .where(evaluation_metric.c.stratum.in_([stratum] if stratum else ["", HEADLINE]))
+        .where(evaluation_metric.c.stratum.in_([stratum] if stratum else ["", HEADLINE_STRATUM]))
         .where(*(column == asked for column, asked in ((of.tier, tier), (of.source, source)) if asked is not None))
         .order_by(of.started_at.desc(), of.id.desc())
     )

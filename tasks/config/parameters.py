@@ -84,7 +84,7 @@ Perturbation = Literal["typos", "yo", "lower", "layout", "paraphrase"]
 """Ways of asking the same: typing errors, «е» for «ё», lower case, wrong keyboard layout, other words."""
 
 
-class Asking(Parameters):
+class Perturbable(Parameters):
     """What a tier takes that asks the system the questions of the source."""
 
     perturbation: Perturbation | None = Field(
@@ -92,7 +92,7 @@ class Asking(Parameters):
     )
 
 
-class Tier1(Retrieval, Asking):
+class Tier1(Retrieval, Perturbable):
     """Retrieval: does the retriever find the chunks or pages that are labelled relevant?"""
 
     unit: Literal["auto", "chunk", "page"] = Field(
@@ -160,7 +160,7 @@ class Tier2(Answering):
     logprobs: bool = Field(False, title="Log-probabilities", description="Ask the generator for them, for perplexity")
 
 
-class Tier3(Retrieval, Answering, Asking):
+class Tier3(Retrieval, Answering, Perturbable):
     """End to end: is the answer of the whole system as useful as the reference?"""
 
     sut: str | None = Field(
@@ -173,17 +173,17 @@ class Tier3(Retrieval, Answering, Asking):
     k: int = Field(1, title="Depth", description="Chunks given to the generator", ge=1, le=100, examples=[1, 5])
 
 
-class Judging(Generation):
+class JudgesLog(Generation):
     """What a tier takes that judges logged answers against their page."""
 
 
-class Judge(Judging):
+class JudgeQuality(JudgesLog):
     """The judge itself: does it say the same twice, and is it moved by what should not matter?"""
 
     repeats: int = Field(
         2, title="Repeats", description="Times every answer is judged, past the store", ge=2, le=10, examples=[2, 5]
     )
-    probes: bool = Field(True, title="Bias probes", description="Judge changed versions of every answer too")
+    probes: bool = Field(True, title="Bias probes", description="JudgeQuality changed versions of every answer too")
     judge_model: str | None = Field(
         None,
         title="Judge's model",
@@ -192,7 +192,7 @@ class Judge(Judging):
     )
 
 
-class JudgePipeline(Judging):
+class JudgePipeline(JudgesLog):
     """The production judge: are the right answers shown, and only they?"""
 
 
@@ -214,7 +214,7 @@ TIERS: dict[Tier, type[Parameters]] = {
     "tier2": Tier2,
     "tier3": Tier3,
     "real_users": RealUsers,
-    "judge": Judge,
+    "judge": JudgeQuality,
     "judge_pipeline": JudgePipeline,
     "ux": Ux,
 }

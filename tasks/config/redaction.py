@@ -6,17 +6,17 @@ from typing import Any
 from db.engine import CONFIDENTIAL
 
 
-def masked(text: str) -> str:
+def redact_urls(text: str) -> str:
     """The text with the passwords and secret options of all URLs in it replaced, for messages."""
     text = re.sub(r"(://[^\s:/@]*:)[^\s/]+@", r"\1***@", text)
     text = re.sub(r"(https?://)[^\s:/@?#]+@", r"\1***@", text)  # a token instead of a user name
     return re.sub(rf"([?&]{CONFIDENTIAL}=)[^\s&#'\"]*[^\s&#'\":;,.)]", r"\1***", text, flags=re.IGNORECASE)
 
 
-def masked_within(value: Any) -> Any:
+def redact_urls_within(value: Any) -> Any:
     """The value with all texts in it masked."""
     if isinstance(value, dict):
-        return {name: masked_within(part) for name, part in value.items()}
+        return {name: redact_urls_within(part) for name, part in value.items()}
     if isinstance(value, list):
-        return [masked_within(part) for part in value]
-    return masked(value) if isinstance(value, str) else value
+        return [redact_urls_within(part) for part in value]
+    return redact_urls(value) if isinstance(value, str) else value

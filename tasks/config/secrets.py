@@ -15,7 +15,7 @@ from pydantic import SecretStr
 
 from db.engine import CONFIDENTIAL
 from db.errors import InputError
-from tasks.config.redaction import masked
+from tasks.config.redaction import redact_urls
 from tasks.config.settings import PREFIX, Settings, settings
 from tasks.config.utf8 import harmless
 
@@ -91,7 +91,7 @@ def echoes(headers: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(value for name, value in headers.items() if TELLING.fullmatch(name) or not NO_SECRET.fullmatch(value))
 
 
-def blotted(text: str, secrets: Iterable[str]) -> str:
+def redact(text: str, secrets: Iterable[str]) -> str:
     """The text without the secrets that we sent, and which some services repeat, as they are or encoded.
 
     Args:
@@ -105,14 +105,14 @@ def blotted(text: str, secrets: Iterable[str]) -> str:
     return text
 
 
-def blotted_within(value: Any, secrets: Iterable[str]) -> Any:
-    """What was answered, with all texts in it blotted, names too; what is neither text, list nor mapping stays."""
+def redact_within(value: Any, secrets: Iterable[str]) -> Any:
+    """What was answered, with all texts in it redacted, names too; what is neither text, list nor mapping stays."""
     known = tuple(secrets)
     if isinstance(value, str):
-        return blotted(value, known)
+        return redact(value, known)
     if isinstance(value, Mapping):
-        return {blotted_within(name, known): blotted_within(part, known) for name, part in value.items()}
-    return [blotted_within(part, known) for part in value] if isinstance(value, list | tuple) else value
+        return {redact_within(name, known): redact_within(part, known) for name, part in value.items()}
+    return [redact_within(part, known) for part in value] if isinstance(value, list | tuple) else value
 
 
 @lru_cache(64)
@@ -159,7 +159,7 @@ def keep_logs_clean() -> None:
 
 
 def _cleared(text: str) -> str:
-    return harmless(blotted(masked(text), _secrets()))
+    return harmless(redact(redact_urls(text), _secrets()))
 
 
 def _secrets() -> list[str]:

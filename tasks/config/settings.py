@@ -17,7 +17,7 @@ from sqlalchemy.exc import ArgumentError
 from db import tables
 from db.engine import CONFIDENTIAL, shown
 from db.errors import InputError, unknown
-from tasks.config.redaction import masked, masked_within
+from tasks.config.redaction import redact_urls, redact_urls_within
 from tasks.config.validation import allowed
 
 Language = Literal["ru", "en"]
@@ -175,7 +175,7 @@ class Settings(BaseSettings):
             secret: SecretStr | None = getattr(self, name)
             if secret is not None:
                 values[name] = shown(make_url(secret.get_secret_value()))
-        return {name: masked_within(value) for name, value in values.items()}
+        return {name: redact_urls_within(value) for name, value in values.items()}
 
 
 def settings() -> Settings:
@@ -250,7 +250,7 @@ def open_address(url: str, place: str) -> str:
     if "@" in parts.netloc or secret:
         what = f"the option {secret[0]!r}" if secret else "a user name or password"
         raise InputError(
-            f"the address {masked(url)!r} is stored with results and has {what}: put secrets into {place}__HEADERS"
+            f"the address {redact_urls(url)!r} is stored with results and has {what}: put secrets into {place}__HEADERS"
         )
     return url
 

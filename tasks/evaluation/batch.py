@@ -15,7 +15,7 @@ from tasks.cases.table import declared
 from tasks.config.connections import database
 from tasks.evaluation.run import Run
 from tasks.evaluation.work_folder import read_cases
-from tasks.evaluation.work_store import give
+from tasks.evaluation.work_store import upload
 from tasks.results.parquet_files import parquet, write_whole
 
 Step = Callable[[Run, pa.Table], pa.Table | Awaitable[pa.Table]]
@@ -41,7 +41,7 @@ def keep_batch(run: Run, batch: int, cases: pa.Table) -> None:
         declared(name)
     file = batch_file(run, batch)
     write_whole(cases, file)
-    give(run.id, [file])
+    upload(run.id, [file])
     journal.batch_done(database(), run.id, batch)
 
 

@@ -10,7 +10,7 @@ from tasks.evaluation.batch import Step, batch_file, evaluate_batch
 from tasks.evaluation.dask import on_dask
 from tasks.evaluation.progress import progress
 from tasks.evaluation.run import Run
-from tasks.evaluation.work_store import fetch, give
+from tasks.evaluation.work_store import download, upload
 
 log = logging.getLogger("yarus")
 
@@ -45,5 +45,5 @@ async def in_batches(run: Run, steps: Sequence[Step]) -> None:
 
 def _exchange(run: Run) -> None:
     """Gives others what the batches are computed from, and gets the batches that they have done."""
-    give(run.id, (file for file in run.work.iterdir() if not file.name.startswith(".")))
-    fetch(run.id, run.work, batches=True)
+    upload(run.id, (file for file in run.work.iterdir() if not file.name.startswith(".")))
+    download(run.id, run.work, batches=True)

@@ -38,7 +38,7 @@ def steady(public: dict[str, Any]) -> dict[str, Any]:
     return flat
 
 
-MEASURING = ("unit", "k", "texts", "perturbation", "judge", "similarity_embedder")
+MEASURED_BY = ("unit", "k", "texts", "perturbation", "judge", "similarity_embedder")
 """What of the resolved parameters measures; the others belong to the system under test."""
 
 
@@ -55,7 +55,7 @@ def comparability(run: Run, case_set_hash: str) -> dict[str, Any]:
         "cases": run.resolved["cases"] | rule if "cases" in run.resolved else by_content,
         "metrics": [metric.signature_with(**metric_options(run)) for metric in measured_by(run.tier, run.resolved)],
         "labels": "annotation, else the log" if run.tier != "real_users" else "the log",
-        **{name: run.resolved[name] for name in MEASURING if name in run.resolved},
+        **{name: run.resolved[name] for name in MEASURED_BY if name in run.resolved},
     }
 
 

@@ -21,7 +21,7 @@ from tasks.config.settings import settings
 from tasks.evaluation.batch import Step, evaluate_batch
 from tasks.evaluation.comparability import same_settings
 from tasks.evaluation.run import Run
-from tasks.evaluation.work_store import fetch
+from tasks.evaluation.work_store import download
 
 if TYPE_CHECKING:
     from prefect_dask.task_runners import DaskTaskRunner
@@ -95,7 +95,7 @@ def _prepare(run: Run) -> None:
         ) from None
     same_settings(row)
     if not (run.work / "cases.parquet").exists():
-        fetch(run.id, run.work, batches=False)
+        download(run.id, run.work, batches=False)
     if not (run.work / "cases.parquet").exists():
         raise InputError(
             f"a Dask worker does not see {run.work}: set YARUS_WORK, here and for the workers, to a folder or a URL "

@@ -23,10 +23,10 @@ from tasks.evaluation.batch import batches_of
 from tasks.evaluation.comparability import comparability, metric_options
 from tasks.evaluation.run import Run
 from tasks.evaluation.work_folder import read_stored_corpus
-from tasks.evaluation.work_store import clear, fetch
+from tasks.evaluation.work_store import delete, download
 from tasks.results.aggregate import coverage, measured_by, statuses, strata, summarise
 from tasks.results.failures import failures
-from tasks.results.parquet_files import parquet, place, publish, remove, write_batches
+from tasks.results.parquet_files import parquet, publish, remove, result_path, write_batches
 from tasks.results.set_metrics import Whole
 from tasks.results.summary import summary
 
@@ -52,7 +52,7 @@ async def finish(run: Run, measure: Measure = _nothing_more) -> dict[str, Any]:
 
 def _finish(run: Run, measure: Measure) -> dict[str, Any]:
     engine = database()
-    fetch(run.id, run.work, batches=True)  # those that workers elsewhere have done
+    download(run.id, run.work, batches=True)  # those that workers elsewhere have done
     file = run.work / f"{run.id}.parquet"
     write_batches(batches_of(run), file, evaluation_id=run.id)
     # All at once, so without texts that no metric is made of; only where the judge is judged do its replies count.
@@ -70,7 +70,7 @@ def _finish(run: Run, measure: Measure) -> dict[str, Any]:
         for stratum, rows in strata(cases).items()
         for value in summarise(declared_metrics, rows, seed=seed, options=options, whole=measure(rows, seed))
     ]
-    path = publish(file, place(settings().results_root, run.tier, run.id, row["started_at"]))
+    path = publish(file, result_path(settings().results_root, run.tier, run.id, row["started_at"]))
     valid = share is not None and share >= settings().min_coverage
     closed = journal.close(
         engine,
@@ -88,7 +88,7 @@ def _finish(run: Run, measure: Measure) -> dict[str, Any]:
     )
     if closed:
         shutil.rmtree(run.work, ignore_errors=True)
-        clear(run.id)
+        delete(run.id)
     elif journal.find(engine, run.id)["state"] not in journal.FINISHED:  # stopped: a file without metrics is none
         remove(path)
     return summary(engine, run.id)

@@ -40,8 +40,8 @@ def generator_identity(parameters: Parameters) -> str:
     return GENERATOR if role.base_url is None else str(role.model)
 
 
-IDEAL = ("faithfulness", "answer_relevance", "answer_correctness")
-WHOLE = ("e2e_score", "faithfulness")
+JUDGED_ON_IDEAL_CONTEXT = ("faithfulness", "answer_relevance", "answer_correctness")
+JUDGED_END_TO_END = ("e2e_score", "faithfulness")
 
 
 def judge_identity(

@@ -21,17 +21,17 @@ from tasks.cases import pseudonyms
 from tasks.comparison.gate_rules import policy_set
 from tasks.config.connections import database
 from tasks.config.parameters import TIERS, Parameters
-from tasks.config.redaction import masked
+from tasks.config.redaction import redact_urls
 from tasks.config.secrets import keep_logs_clean
 from tasks.config.settings import settings
 from tasks.config.utf8 import harmless
 from tasks.evaluation.comparability import same_settings
-from tasks.evaluation.process_exit import STOPPED, leave_within
+from tasks.evaluation.process_exit import STOPPED, exit_within
 from tasks.evaluation.provenance import commit, versions
-from tasks.evaluation.repeats import as_then
+from tasks.evaluation.repeats import parameters_of_repeated
 from tasks.evaluation.run import Run
-from tasks.evaluation.work_store import fetch
-from tasks.results.parquet_files import make_folder, place, remove
+from tasks.evaluation.work_store import download
+from tasks.results.parquet_files import make_folder, remove, result_path
 
 log = logging.getLogger("yarus")
 TERMINATED_S = 6.0
@@ -55,7 +55,7 @@ async def evaluation(tier: Tier, parameters: Parameters, *, flow_run_id: str | N
         )
     policy_set()  # a mistake in it is found now, not when everything has been paid for
     engine = await asyncio.to_thread(database)
-    bury_the_dead(engine)
+    fail_orphaned(engine)
     begun = parameters.resume or _unfinished(engine, flow_run_id)
     run = _resumed(engine, tier, begun) if begun else _new(engine, tier, parameters)
     # The lock comes before the row: an evaluation in state running without it would be taken for dead.
@@ -65,7 +65,7 @@ async def evaluation(tier: Tier, parameters: Parameters, *, flow_run_id: str | N
         else:
             journal.open_evaluation(engine, _row(run, flow_run_id))
         make_folder(run.work)
-        await asyncio.to_thread(fetch, run.id, run.work, batches=True)
+        await asyncio.to_thread(download, run.id, run.work, batches=True)
         how = f"continue with: yarus run {tier} --resume {run.id}"
         state, error = "cancelled", f"stopped; {how}"  # by whatever is no Exception: Ctrl-C, SIGTERM
         _stop_on_sigterm()
@@ -77,7 +77,7 @@ async def evaluation(tier: Tier, parameters: Parameters, *, flow_run_id: str | N
             if isinstance(problem, SourceChanged):  # what was begun can no longer be finished
                 how = f"run it anew: yarus run {tier} --source {run.parameters.source}"
             # Whatever stands in it: the database must take it, or nobody learns why.
-            state, error = "failed", harmless(masked(f"{type(problem).__name__}: {problem}; {how}"))
+            state, error = "failed", harmless(redact_urls(f"{type(problem).__name__}: {problem}; {how}"))
             raise
         finally:
             if state:
@@ -112,24 +112,24 @@ def _stop_on_sigterm() -> None:
     def stop() -> None:
         if task is not None:
             task.cancel()
-            leave_within(TERMINATED_S, STOPPED)
+            exit_within(TERMINATED_S, STOPPED)
 
     if threading.current_thread() is threading.main_thread():
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop)
 
 
-def bury_the_dead(engine: Engine) -> None:
+def fail_orphaned(engine: Engine) -> None:
     """Marks evaluations whose process died as failed, and removes files that they left without metrics."""
 
     def clear(tier: str, evaluation_id: str, started_at: datetime) -> None:
-        remove(place(settings().results_root, tier, evaluation_id, started_at))
+        remove(result_path(settings().results_root, tier, evaluation_id, started_at))
 
-    for dead in journal.bury_the_dead(engine, clear):
+    for dead in journal.fail_orphaned(engine, clear):
         log.warning("evaluation %s had died; it can be resumed", dead)
 
 
 def _new(engine: Engine, tier: Tier, parameters: Parameters) -> Run:
-    parameters, repeated = as_then(engine, parameters)
+    parameters, repeated = parameters_of_repeated(engine, parameters)
     if repeated is not None:
         same_settings(repeated)
     return Run(f"{tier}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}", tier, parameters)

@@ -13,7 +13,7 @@ ENDING_S = 20.0
 STOPPED = 130
 
 
-def leave_within(seconds: float, code: int, *, unless: Callable[[], bool] = lambda: False) -> None:
+def exit_within(seconds: float, code: int, *, unless: Callable[[], bool] = lambda: False) -> None:
     """Ends the process even where a thread goes on: by now the journal has its last word, and nothing is half done.
 
     Args:

@@ -7,13 +7,13 @@ from pathlib import Path
 from platform import python_version
 from typing import Any
 
-MEASURING = ("numpy", "scipy", "scikit-learn", "rapidfuzz", "sentence-transformers", "prefect", "pyarrow")
+RECORDED_PACKAGES = ("numpy", "scipy", "scikit-learn", "rapidfuzz", "sentence-transformers", "prefect", "pyarrow")
 
 
 @cache
 def versions() -> dict[str, str]:
     """Of Yarus, Python and the packages that move numbers."""
-    return {"yarus": version("yarus"), "python": python_version()} | {name: version(name) for name in MEASURING}
+    return {"yarus": version("yarus"), "python": python_version()} | {name: version(name) for name in RECORDED_PACKAGES}
 
 
 @cache

@@ -18,7 +18,7 @@ FROM_BELOW = 16
 """Repeats that one evaluation may ask of a call."""
 
 
-def as_then(engine: Engine, parameters: Parameters) -> tuple[Parameters, RowMapping | None]:
+def parameters_of_repeated(engine: Engine, parameters: Parameters) -> tuple[Parameters, RowMapping | None]:
     """The parameters of an evaluation that repeats another one, or judges its answers again: those of the other one.
 
     Args:
@@ -62,10 +62,10 @@ def anchored(engine: Engine, parameters: Nightly) -> Iterator[tuple[Tier, Parame
 
 def first_repeat(evaluation_id: str, parameters: Parameters) -> int:
     """What the repeats of its calls are counted from: 0, or where it asks anew, beyond everything in the store."""
-    return past_store(evaluation_id) if _asked(parameters) else 0
+    return fresh_repeat(evaluation_id) if _asked(parameters) else 0
 
 
-def past_store(evaluation_id: str) -> int:
+def fresh_repeat(evaluation_id: str) -> int:
     """A number that no other evaluation's repeats begin at: what it asks is not in the store yet, unless it resumes."""
     return int.from_bytes(hashlib.sha256(evaluation_id.encode()).digest()[:5]) * FROM_BELOW
 

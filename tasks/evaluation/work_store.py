@@ -14,7 +14,7 @@ from tasks.results.parquet_files import make_folder, store
 BATCHES = "batch-*.parquet"
 
 
-def give(evaluation_id: str, files: Iterable[Path]) -> None:
+def upload(evaluation_id: str, files: Iterable[Path]) -> None:
     """Puts finished files of the working folder on the store, over what a put that was cut off may have left."""
     root = _root(evaluation_id)
     if root is None:
@@ -24,7 +24,7 @@ def give(evaluation_id: str, files: Iterable[Path]) -> None:
         filesystem.put_file(str(file), f"{name}/{file.name}")
 
 
-def fetch(evaluation_id: str, folder: Path, *, batches: bool) -> None:
+def download(evaluation_id: str, folder: Path, *, batches: bool) -> None:
     """Gets what the store has and the working folder has not, each file whole or not at all.
 
     Args:
@@ -48,13 +48,13 @@ def fetch(evaluation_id: str, folder: Path, *, batches: bool) -> None:
             partial.unlink(missing_ok=True)
 
 
-def given() -> set[str]:
+def uploaded() -> set[str]:
     """The evaluations that have a folder on the store."""
     work = settings().work
     return set(_names(work)) if work and "://" in work else set()
 
 
-def clear(evaluation_id: str) -> None:
+def delete(evaluation_id: str) -> None:
     """Removes a finished evaluation's folder from the store."""
     root = _root(evaluation_id)
     if root is not None:

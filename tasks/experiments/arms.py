@@ -13,11 +13,11 @@ from metrics.metric import Metric, Tier
 from metrics.statistics import Comparison, compare_paired, holm
 from metrics.table import METRICS
 from tasks.config.parameters import Parameters
-from tasks.config.redaction import masked
+from tasks.config.redaction import redact_urls
 from tasks.results import parquet_files
 from tasks.results.summary import Document
 
-HEADLINE: dict[Tier, tuple[str, ...]] = {
+SWEEP_METRICS: dict[Tier, tuple[str, ...]] = {
     "tier1": ("hit_rate@1", "mrr", "ndcg@10"),
     "tier2": ("avg_answer_correctness", "avg_faithfulness", "avg_answer_relevance"),
     "tier3": ("avg_e2e_score", "avg_semantic_similarity", "avg_faithfulness"),
@@ -56,11 +56,11 @@ def outcome(arm: Arm, result: Any) -> Document:
         **arm.axes,
         "tier": arm.tier,
         "state": said.get("state", "failed"),
-        "error": masked(str(error)) if error else None,
+        "error": redact_urls(str(error)) if error else None,
         **{name: said.get(name) for name in ("evaluation_id", "flow_run_id", "parquet", "n_cases", "coverage")},
         "judge_model": (said.get("system") or {}).get("judge", {}).get("model") or arm.axes.get("judge_model"),
         "metrics": {
-            name: {part: metrics[name][part] for part in KEPT} for name in HEADLINE[arm.tier] if name in metrics
+            name: {part: metrics[name][part] for part in KEPT} for name in SWEEP_METRICS[arm.tier] if name in metrics
         },
     }
 

@@ -15,14 +15,14 @@ from db.stores.calls import stored_calls
 from metrics.pareto import pareto_front
 from metrics.table import Tier
 from tasks.config.connections import database, source
-from tasks.config.parameters import TIERS, Judge, Parameters, Sweep
+from tasks.config.parameters import TIERS, JudgeQuality, Parameters, Sweep
 from tasks.config.settings import settings
 from tasks.config.validation import bad_value
 from tasks.evaluation.identity import with_models
 from tasks.experiments.arms import (
     FINISHED,
-    HEADLINE,
     SHARED,
+    SWEEP_METRICS,
     Arm,
     adjusted,
     cases_of,
@@ -84,7 +84,7 @@ def combined(parameters: Sweep, outcomes: Sequence[Document]) -> Document:
         "source": parameters.source,
         "tier": parameters.tier,
         "parameters": parameters.model_dump(mode="json"),
-        "metrics": list(HEADLINE[parameters.tier]),
+        "metrics": list(SWEEP_METRICS[parameters.tier]),
         "arms": _with_front(rows),
         "pairs": _pairs(rows, tables, parameters),
         "judges": judging,
@@ -138,7 +138,7 @@ def _judges(parameters: Sweep) -> list[Arm]:
     """Every judge that is swept on the logged answers, whose users said what they think of them."""
     shared = parameters.model_dump(include=SHARED)
     return [
-        Arm(f"judge {model}", {"judge_model": model}, "judge", Judge(**shared, judge_model=model, probes=False))
+        Arm(f"judge {model}", {"judge_model": model}, "judge", JudgeQuality(**shared, judge_model=model, probes=False))
         for model in parameters.judges
     ]
 
@@ -197,7 +197,7 @@ def _with_front(rows: list[Document]) -> list[Document]:
 
 
 def _quality(row: Document) -> float | None:
-    first = row["metrics"].get(HEADLINE[row["tier"]][0])
+    first = row["metrics"].get(SWEEP_METRICS[row["tier"]][0])
     return first["value"] if first else None
 
 
@@ -209,7 +209,7 @@ def _pairs(rows: list[Document], tables: dict[str, pa.Table | None], parameters:
         if both[0] is None or both[1] is None:
             continue
         one, other = on_common(both[0], both[1])
-        for name in HEADLINE[parameters.tier]:
+        for name in SWEEP_METRICS[parameters.tier]:
             metric, place = named(name), (a["arm"], b["arm"], name)
             if metric.kind == "judged" and a["judge_model"] != b["judge_model"]:
                 untold[place] = "judged by different judges"

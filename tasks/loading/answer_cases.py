@@ -26,13 +26,13 @@ from tasks.cases.sampling import topic_and_score
 from tasks.cases.table import with_columns
 from tasks.config.parameters import Answering, Parameters, Tier2, Tier3
 from tasks.config.settings import settings
-from tasks.evaluation.identity import IDEAL, WHOLE, generator_identity, judge_identity
+from tasks.evaluation.identity import JUDGED_END_TO_END, JUDGED_ON_IDEAL_CONTEXT, generator_identity, judge_identity
 from tasks.evaluation.run import Run
 from tasks.evaluation.work_folder import keep_loaded, loaded
 from tasks.loading.source import read_source, sample, unchanged, wants_vectors
 from tasks.models.embedders import measuring_embedder
 from tasks.prompts import rubrics
-from tasks.steps.reuse_answers import keep_answers
+from tasks.steps.reuse_answers import copy_answers
 from tasks.systems.sut import system
 
 
@@ -54,7 +54,7 @@ async def load_whole(run: Run) -> Run:
 
 def _load_ideal(run: Run) -> Run:
     if loaded(run):
-        return _resumed(run, IDEAL)
+        return _resumed(run, JUDGED_ON_IDEAL_CONTEXT)
     parameters = run.parameters
     if not isinstance(parameters, Tier2):
         raise TypeError(f"{run.tier} has no ideal context")
@@ -65,14 +65,14 @@ def _load_ideal(run: Run) -> Run:
     cases, notes = annotated_cases(where.name, chosen, corpus, unit)
     cases = _with_context(_with_references(cases, chosen), chosen, corpus, parameters.context_tokens)
     resolved: dict[str, Any] = {"unit": unit, "generator": generator_identity(parameters)}
-    resolved |= _measuring(parameters, where.language, IDEAL) | made_with
+    resolved |= _measuring(parameters, where.language, JUDGED_ON_IDEAL_CONTEXT) | made_with
     notes += [*_reference_notes(chosen), *_cut_notes(cases), *_reuse_notes(made_with)]
     return keep_loaded(run, where, cases, corpus, notes, **resolved)
 
 
 def _load_whole(run: Run) -> Run:
     if loaded(run):
-        return _resumed(run, WHOLE)
+        return _resumed(run, JUDGED_END_TO_END)
     parameters = run.parameters
     if not isinstance(parameters, Tier3):
         raise TypeError(f"{run.tier} is not end to end")
@@ -90,7 +90,7 @@ def _load_whole(run: Run) -> Run:
     if sut == "local":
         resolved |= {"retriever": parameters.retriever or settings().retriever}
         resolved |= {"generator": generator_identity(parameters)}
-    resolved |= _measuring(parameters, where.language, WHOLE) | perturbed(parameters) | made_with
+    resolved |= _measuring(parameters, where.language, JUDGED_END_TO_END) | perturbed(parameters) | made_with
     cases, notes = annotated_cases(where.name, chosen, corpus, resolved["unit"])
     cases = _answer_states(_with_references(cases, chosen))
     resolved |= {"gain": "linear" if cases["grades"].null_count < len(cases) else "binary"}
@@ -119,7 +119,7 @@ def _reused(run: Run, parameters: Answering) -> dict[str, Any]:
     """What the answers were made with that are scored again; nothing where new ones are asked for."""
     if parameters.reuse_answers and not parameters.anchor and perturbed(parameters):  # an anchor's own is refused below
         raise InputError("answers to the questions as they are cannot be reused: leave out --perturbation")
-    return keep_answers(run, parameters.reuse_answers) if parameters.reuse_answers else {}
+    return copy_answers(run, parameters.reuse_answers) if parameters.reuse_answers else {}
 
 
 def _reuse_notes(made_with: dict[str, Any]) -> list[Note]:

@@ -15,7 +15,7 @@ from tasks.cases.dialogs import by_time, places, sampled_whole
 from tasks.cases.labels import GOOD, Note, Row, pages_of, shown_rightly
 from tasks.cases.sampling import topic_and_score
 from tasks.cases.table import table
-from tasks.config.parameters import Judging
+from tasks.config.parameters import JudgesLog
 from tasks.evaluation.identity import judge_identity
 from tasks.evaluation.run import Run
 from tasks.evaluation.work_folder import keep_loaded, loaded
@@ -24,7 +24,7 @@ from tasks.models.embedders import measuring_embedder
 
 
 @task(task_run_name="load {run.parameters.source}", cache_policy=NO_CACHE)
-async def load_answered(run: Run) -> Run:
+async def load_logged_answers(run: Run) -> Run:
     """Cases of the tiers `judge` and `judge_pipeline`: logged answers with the text of the page that they came from.
 
     Raises:
@@ -38,7 +38,7 @@ async def load_dialogs(run: Run) -> Run:
     """Cases of the tier `ux`, whole dialogs where it is a sample, and beside them what the log could answer them from.
 
     Raises:
-        InputError: as `load_answered`, or nothing in the log has a time or an order.
+        InputError: as `load_logged_answers`, or nothing in the log has a time or an order.
     """
     return await asyncio.to_thread(_load_dialogs, run)
 
@@ -47,7 +47,7 @@ def _load_answered(run: Run) -> Run:
     if loaded(run):
         return unchanged(run, judge=_identity_of_judge(run, run.resolved["language"]))
     parameters = run.parameters
-    if not isinstance(parameters, Judging):
+    if not isinstance(parameters, JudgesLog):
         raise TypeError(f"{run.tier} judges no logged answers")
     where, questions, corpus = read_source(run, vectors=False)
     chosen = [questions[number] for number in sample(run, map(topic_and_score, questions))]

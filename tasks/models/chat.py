@@ -21,21 +21,21 @@ import httpx
 from sqlalchemy import Engine
 
 from db.errors import ModelUnavailable
-from tasks.config.secrets import blotted, with_key
+from tasks.config.secrets import redact, with_key
 from tasks.config.settings import Role, Settings
 from tasks.models.call_store import CallStore, from_row, row
 from tasks.models.calls import Call, Model, Reply, RoleName, body, key, masked, most_tokens
 from tasks.models.endpoints import checked, place_of, remedy
 from tasks.models.prices import Allowed, Budget, allowed, cost_usd, counted, price_of
-from tasks.models.protocol import Answer, Trouble, in_format, last_format, read
-from tasks.models.rate_limits import Breaker, Pace, Patience, Slots
+from tasks.models.protocol import Answer, CallError, in_format, last_format, read
+from tasks.models.rate_limits import AdaptiveConcurrency, CircuitBreaker, RateLimiter, RetryPolicy
 from tasks.models.stand_ins import Offline
 from tasks.models.transport import ACCEPTED, Transport
 from tasks.personal_data.masking import mask, own_key
 from tasks.prompts import Form
 
 log = logging.getLogger("yarus")
-PATIENCE = Patience()
+PATIENCE = RetryPolicy()
 NO_MONEY = "the budget (YARUS_BUDGET_USD) does not allow another call"
 NO_TIME = "the evaluation's time (YARUS_EVALUATION_TIMEOUT_S) is over"
 
@@ -47,7 +47,7 @@ async def chat(
     engine: Engine | None = None,
     *,
     evaluation: str = "",
-    patience: Patience = PATIENCE,
+    patience: RetryPolicy = PATIENCE,
 ) -> AsyncIterator[Model]:
     """The language model of a role, or its offline stand-in where the settings give no address.
 
@@ -102,7 +102,7 @@ class Chat:
         engine: Engine | None,
         evaluation: str,
         limits: Limits,
-        patience: Patience,
+        patience: RetryPolicy,
     ) -> None:
         self.name = name
         self.role: Role = getattr(settings, name)
@@ -112,9 +112,9 @@ class Chat:
         self._evaluation = evaluation or None
         self._budget, self._ends_at = limits.budget, limits.ends_at
         self._patience = patience
-        self._slots = Slots(self.role.concurrency)
-        self._breaker = Breaker(patience)
-        self._calls, self._tokens = Pace(self.role.rpm), Pace(self.role.tpm)
+        self._slots = AdaptiveConcurrency(self.role.concurrency)
+        self._breaker = CircuitBreaker(patience)
+        self._calls, self._tokens = RateLimiter(self.role.rpm), RateLimiter(self.role.tpm)
         self._tokens_out = 0.0  # running mean: tokens are booked before they are counted
         self._format = 0  # the best response format that the server may understand
         self._understood = False
@@ -221,7 +221,7 @@ class Chat:
                 return Reply("error", outcome.reason, requested_model=self.model, cost_usd=0.0 if free else None)
             await asyncio.sleep(min(wait_s, max(0.0, self._ends_at - time.monotonic())))
 
-    def _gives_up(self, trouble: Trouble, faults: int, waited_s: float) -> bool:
+    def _gives_up(self, trouble: CallError, faults: int, waited_s: float) -> bool:
         """Whether this call has had its tries. Where the server fails everybody, the breaker decides instead."""
         if trouble.kind == "timeout":
             return faults >= self._patience.timeouts
@@ -233,15 +233,15 @@ class Chat:
 
     async def _attempt(
         self, request: bytes, form: Form, most: Allowed, *, first: bool
-    ) -> tuple[Answer | Trouble, int, float]:
+    ) -> tuple[Answer | CallError, int, float]:
         """One try in a slot of its own; with the response format that it was made in, and its milliseconds."""
         await self._slots.take(first=first)
         level = min(self._format, last_format(form))
         try:
             if blocked := await self._breaker.ready(self._ends_at):
-                return Trouble("call", blocked, free=True), level, 0.0
+                return CallError("call", blocked, free=True), level, 0.0
             if time.monotonic() >= self._ends_at:
-                return Trouble("call", NO_TIME, free=True), level, 0.0
+                return CallError("call", NO_TIME, free=True), level, 0.0
             if self._refusal:
                 raise ModelUnavailable(self._refusal)
             booked = int(len(request) / 4 + self._tokens_out)
@@ -249,7 +249,7 @@ class Chat:
                 await asyncio.sleep(wait_s)
             if not await self._budget.set_aside(cost_usd(self._price, *most) or 0.0):
                 self._breaker.abandoned()
-                return Trouble("call", NO_MONEY, free=True), level, 0.0
+                return CallError("call", NO_MONEY, free=True), level, 0.0
             started = time.monotonic()
             outcome = await self._paid(in_format(request, form, level), most)
             latency_ms = (time.monotonic() - started) * 1000
@@ -264,7 +264,7 @@ class Chat:
         finally:
             self._slots.give()
 
-    async def _paid(self, content: bytes, most: Allowed) -> Answer | Trouble:
+    async def _paid(self, content: bytes, most: Allowed) -> Answer | CallError:
         """One exchange, for which money is set aside; what it can have cost is booked, also where it is cancelled."""
         most_usd = paid = cost_usd(self._price, *most) or 0.0
         try:
@@ -300,22 +300,22 @@ class Chat:
             )  # fmt: skip
         return checked
 
-    async def _sent(self, content: bytes) -> Answer | Trouble:
+    async def _sent(self, content: bytes) -> Answer | CallError:
         timeout_s = min(self.role.timeout_s, self._ends_at - time.monotonic())
         request = httpx.Request("POST", self._url, headers=self._headers, content=content)
         try:
             response = await self._transport.exchange(request, timeout_s)
         except httpx.TimeoutException as error:
-            return Trouble("call", NO_TIME) if time.monotonic() >= self._ends_at else Trouble("timeout", str(error))
+            return CallError("call", NO_TIME) if time.monotonic() >= self._ends_at else CallError("timeout", str(error))
         except httpx.DecodingError as error:
-            return Trouble("fault", str(error))
+            return CallError("fault", str(error))
         except httpx.RequestError as error:
             unsent = isinstance(error, httpx.ConnectError)
-            words = blotted(f"{type(error).__name__}: {error}", filter(None, [self._secret]))
-            return Trouble("unreachable", words, free=unsent)
+            words = redact(f"{type(error).__name__}: {error}", filter(None, [self._secret]))
+            return CallError("unreachable", words, free=unsent)
         return read(response, self._secret)
 
-    def _learn(self, outcome: Answer | Trouble, started: float, booked: int) -> None:
+    def _learn(self, outcome: Answer | CallError, started: float, booked: int) -> None:
         """What an outcome says about the server."""
         if isinstance(outcome, Answer):
             used = (outcome.tokens_in or 0) + (outcome.tokens_out or 0)
@@ -329,7 +329,7 @@ class Chat:
             self._slots.shrink(started)
         self._breaker.failed(outcome.kind, outcome.reason, pause_s=outcome.pause_s or 0.0)
 
-    def _refused(self, trouble: Trouble) -> ModelUnavailable:
+    def _refused(self, trouble: CallError) -> ModelUnavailable:
         what = f"{self.name} {self.model!r} at {self._url}: {trouble.reason}"
         self._refusal = f"{what}. {remedy(trouble.status or 0, place_of(self.name))}"
         return ModelUnavailable(self._refusal)

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import httpx
 from pydantic import BaseModel, ValidationError
 
-from tasks.config.secrets import SHORTEST_KEY, blotted
+from tasks.config.secrets import SHORTEST_KEY, redact
 from tasks.models.rate_limits import Kind
 from tasks.models.transport import LONGEST_TEXT
 from tasks.prompts import Form
@@ -54,7 +54,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class CallError:
     """Why there is none. `call`: it concerns this call alone; `refused`: every call would end so."""
 
     kind: Kind | Literal["call", "refused"]
@@ -98,12 +98,12 @@ def in_format(request: bytes, form: Form, number: int) -> bytes:
     return request[:-1] + ENDINGS[number] if form == "score" and FORMATS[number] else request
 
 
-def read(response: httpx.Response, secret: str | None) -> Answer | Trouble:
+def read(response: httpx.Response, secret: str | None) -> Answer | CallError:
     """What a response means.
 
     Args:
         response: with its body read.
-        secret: the key, which some servers repeat; it is blotted out.
+        secret: the key, which some servers repeat; it is redacted.
     """
     body, status = response.content, response.status_code
     if status == 200:
@@ -111,24 +111,24 @@ def read(response: httpx.Response, secret: str | None) -> Answer | Trouble:
     reason = f"HTTP {status}: {_message(body, secret)}"
     pause_s = retry_after_s(response.headers.get("retry-after"), response.headers.get("date"))
     if status == 429:
-        return Trouble("busy", reason, status, pause_s, free=True)
+        return CallError("busy", reason, status, pause_s, free=True)
     if status in (502, 503, 504):
-        return Trouble("unreachable", reason, status, pause_s)
+        return CallError("unreachable", reason, status, pause_s)
     if status in (408, 409) or status >= 500:
-        return Trouble("fault", reason, status, pause_s)
+        return CallError("fault", reason, status, pause_s)
     if status == 413 or (status in (400, 422) and any(words in reason.lower() for words in OF_THIS_CALL)):
-        return Trouble("call", reason, status, free=True)
-    return Trouble("refused", reason, status, free=True)
+        return CallError("call", reason, status, free=True)
+    return CallError("refused", reason, status, free=True)
 
 
-def _answer(body: bytes, secret: str | None) -> Answer | Trouble:
+def _answer(body: bytes, secret: str | None) -> Answer | CallError:
     """Strictly UTF-8, whatever charset the header claims: JSON is nothing else, and mojibake must not be judged."""
     try:
         completion = _completion(body)
         choice = completion.choices[0]
     except (ValueError, IndexError, RecursionError):
         what = _message(body, secret) if body.strip() else "an empty body"
-        return Trouble("fault", f"HTTP 200 without a chat completion: {what}", 200)
+        return CallError("fault", f"HTTP 200 without a chat completion: {what}", 200)
     message, usage = choice.message, completion.usage if isinstance(completion.usage, dict) else {}
     content = message.content
     if isinstance(content, list):
@@ -136,7 +136,7 @@ def _answer(body: bytes, secret: str | None) -> Answer | Trouble:
     refused = not content and message.refusal
     text = (message.refusal if refused else content) or ""
     if len(text) > LONGEST_TEXT:
-        return Trouble(
+        return CallError(
             "call", f"HTTP 200 with a text of {len(text):,} characters; at most {LONGEST_TEXT:,} are taken", 200
         )
     return Answer(
@@ -187,7 +187,7 @@ def _name(given: Any, secret: str | None) -> str | None:
 
 def _storable(text: str, secret: str | None) -> str:
     """The text without NUL, which PostgreSQL cannot store, and without the key."""
-    return blotted(text.replace("\0", "\ufffd"), [secret] if secret and len(secret) >= SHORTEST_KEY else ())
+    return redact(text.replace("\0", "\ufffd"), [secret] if secret and len(secret) >= SHORTEST_KEY else ())
 
 
 def _message(body: bytes, secret: str | None) -> str:
@@ -198,7 +198,7 @@ def _message(body: bytes, secret: str | None) -> str:
         text = str(error.get("message") or error) if isinstance(error, dict) else str(error or text)
     except (ValueError, AttributeError, RecursionError):
         pass
-    text = blotted(text, filter(None, [secret]))  # before it is cut: a part of it would not be found
+    text = redact(text, filter(None, [secret]))  # before it is cut: a part of it would not be found
     return " ".join(text.replace("\0", "\ufffd").split())[:300] or "no message"
 
 

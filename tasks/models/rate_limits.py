@@ -15,7 +15,7 @@ Kind = Literal["busy", "fault", "unreachable", "timeout"]
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class RetryPolicy:
     """How long a call is tried. A server that fails everybody is waited for; a call that fails alone is given up."""
 
     attempts: int = 5
@@ -33,7 +33,7 @@ class Patience:
         return min(self.longest_s, self.first_s * 2.0 ** min(fault - 1, 60)) * random.uniform(0.5, 1.5)
 
 
-class Pace:
+class RateLimiter:
     """Spreads calls or tokens evenly, so that no minute has more than its share, nor any second."""
 
     def __init__(self, per_minute: int | None) -> None:
@@ -52,7 +52,7 @@ class Pace:
         self._next_at += amount * self._seconds_each
 
 
-class Slots:
+class AdaptiveConcurrency:
     """Calls in flight at once: halved when the server says 'too many requests', won back one round at a time."""
 
     def __init__(self, most: int) -> None:
@@ -99,7 +99,7 @@ class Slots:
             self.limit = max(1.0, self.limit / 2)
 
 
-class Breaker:
+class CircuitBreaker:
     """Opens after faults in a row; then one call at a time probes the server while the others wait.
 
     Calls that fail by themselves are not an outage: the probes go through the calls in turn, and only a long row of
@@ -109,7 +109,7 @@ class Breaker:
     FAULTS = 5
     GIVEN_UP = 20
 
-    def __init__(self, patience: Patience) -> None:
+    def __init__(self, patience: RetryPolicy) -> None:
         self._patience = patience
         self._faults = 0
         self._failing_since = 0.0

@@ -94,7 +94,7 @@ class Verdict:
         return self.replies[-1].raw
 
 
-async def judged(model: Model, call: Call) -> Verdict:
+async def ask_for_score(model: Model, call: Call) -> Verdict:
     """A judge's score. A reply that was cut off is asked for again with twice the tokens, one that cannot be read is
     asked for again with what was wrong; each once.
 
@@ -114,7 +114,7 @@ async def judged(model: Model, call: Call) -> Verdict:
     return _verdict(score.status, score.value, score.reason, replies)
 
 
-async def decided(model: Model, call: Call) -> Verdict:
+async def ask_for_yes_no(model: Model, call: Call) -> Verdict:
     """A gate's yes (1) or no (0). It is measured as it is: nothing is asked twice.
 
     Args:

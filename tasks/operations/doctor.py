@@ -12,15 +12,15 @@ from db.errors import DatabaseUnavailable, InputError
 from db.sources import PRODUCTION, SAMPLE
 from metrics.selftest import self_test
 from tasks.config.connections import database, source
-from tasks.config.redaction import masked
+from tasks.config.redaction import redact_urls
 from tasks.config.settings import settings
 from tasks.models.embedders import embedder
 from tasks.operations.doctor_home import examine_home
-from tasks.operations.doctor_sources import Finding, examine_source
+from tasks.operations.doctor_sources import Check, examine_source
 from tasks.results.parquet_files import require_writable
 
 
-def examine() -> list[Finding]:
+def examine() -> list[Check]:
     """Checks settings, database, who may enter the home, results folder, embedder, metrics, and every source."""
     findings = list(_guarded("settings", _settings))
     if findings[-1].code:  # nothing else can be checked
@@ -30,30 +30,30 @@ def examine() -> list[Finding]:
     return findings
 
 
-def _guarded(what: str, check: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
+def _guarded(what: str, check: Callable[[], Iterator[Check]]) -> Iterator[Check]:
     try:
         yield from check()
     except InputError as error:
-        yield Finding(what, masked(str(error)), code=2)
+        yield Check(what, redact_urls(str(error)), code=2)
     except (DatabaseUnavailable, OSError) as error:
-        yield Finding(what, masked(str(error)), code=3)
+        yield Check(what, redact_urls(str(error)), code=3)
 
 
-def _settings() -> Iterator[Finding]:
+def _settings() -> Iterator[Check]:
     configuration = settings()
-    yield Finding("settings", f"home {configuration.home.absolute()}, language {configuration.language}")
+    yield Check("settings", f"home {configuration.home.absolute()}, language {configuration.language}")
 
 
-def _database() -> Iterator[Finding]:
+def _database() -> Iterator[Check]:
     engine = database()
     with reaching(engine), engine.connect() as connection:
         version = connection.scalar(text("SHOW server_version"))
         vector = connection.scalar(text("SELECT extversion FROM pg_extension WHERE extname = 'vector'"))
     kind = "embedded" if settings().database_url is None else shown(engine.url)
-    yield Finding("database", f"PostgreSQL {version}, pgvector {vector}, {kind}")
+    yield Check("database", f"PostgreSQL {version}, pgvector {vector}, {kind}")
 
 
-def _sources() -> Iterator[Finding]:
+def _sources() -> Iterator[Check]:
     source(SAMPLE)
     with database().connect() as connection:
         names = list(connection.scalars(select(tables.source.c.name).order_by(tables.source.c.name)))
@@ -63,32 +63,32 @@ def _sources() -> Iterator[Finding]:
         yield from _guarded(f"source {name}", partial(_source, name))
 
 
-def _source(name: str) -> Iterator[Finding]:
+def _source(name: str) -> Iterator[Check]:
     return examine_source(source(name))
 
 
-def _home() -> Iterator[Finding]:
+def _home() -> Iterator[Check]:
     return examine_home()
 
 
-def _results() -> Iterator[Finding]:
+def _results() -> Iterator[Check]:
     root = settings().results_root
     require_writable(root)
-    yield Finding("results", f"{masked(root)} can be written")
+    yield Check("results", f"{redact_urls(root)} can be written")
 
 
-def _embedder() -> Iterator[Finding]:
+def _embedder() -> Iterator[Check]:
     name = settings().embedder
     model = embedder(name)
     vectors = model.encode(["Как получить студенческий билет?"])
-    yield Finding("embedder", f"{model.identity.split('|')[0]}, {vectors.shape[1]} dimensions")
+    yield Check("embedder", f"{model.identity.split('|')[0]}, {vectors.shape[1]} dimensions")
     if api := os.environ.get("PREFECT_API_URL"):
-        yield Finding("prefect", f"server {masked(api)}")
+        yield Check("prefect", f"server {redact_urls(api)}")
 
 
-def _metrics() -> Iterator[Finding]:
+def _metrics() -> Iterator[Check]:
     problems = self_test()
     if not problems:
-        yield Finding("metrics", "the self-test agrees with the published values")
+        yield Check("metrics", "the self-test agrees with the published values")
     for problem in problems:
-        yield Finding("metrics", str(problem), "Reinstall Yarus; do not trust its numbers until this is gone", code=3)
+        yield Check("metrics", str(problem), "Reinstall Yarus; do not trust its numbers until this is gone", code=3)

@@ -13,67 +13,67 @@ from dotenv import dotenv_values
 
 from db.home import open_parts
 from tasks.config.settings import settings
-from tasks.operations.doctor_sources import Finding
+from tasks.operations.doctor_sources import Check
 
 SECRETS = re.compile(r"KEY|HEADERS|PASSWORD|TOKEN|SECRET|WEBHOOK|AUTH|_URL", re.IGNORECASE)
 """Variables of a file `.env` that are likely to hold a secret."""
 
 
-def examine_home() -> Iterator[Finding]:
+def examine_home() -> Iterator[Check]:
     """Looks at modes and owners; what is wrong is named with the command that mends it, and hinders nothing."""
     home = settings().home.absolute()
     if not home.is_dir():
-        yield Finding("home", f"{home} is not there yet; it is made when it is first needed")
+        yield Check("home", f"{home} is not there yet; it is made when it is first needed")
         return
     found = [*_open(home), *_owner(home), *_links(home)]
-    yield from found or [Finding("home", f"{home} is closed to other accounts")]
+    yield from found or [Check("home", f"{home} is closed to other accounts")]
     yield from _results(home)
     yield from _env(Path(".env").absolute())
 
 
-def _open(home: Path) -> Iterator[Finding]:
+def _open(home: Path) -> Iterator[Check]:
     for path in open_parts(home):
         mode = f"{stat.S_IMODE(path.stat().st_mode):04o}"
         way_out = f"chmod go-rwx {shlex.quote(str(path))}"
         if path == home and os.geteuid() == 0:
             way_out = f"chmod go-rw {shlex.quote(str(path))}"  # PostgreSQL's account has to pass
         way_out += "; if it stays open, the file system has no modes: set YARUS_HOME to a folder on another"
-        yield Finding("home", f"{path} is open to other accounts of this machine ({mode})", way_out)
+        yield Check("home", f"{path} is open to other accounts of this machine ({mode})", way_out)
 
 
-def _owner(home: Path) -> Iterator[Finding]:
+def _owner(home: Path) -> Iterator[Check]:
     """The owner of a home reads all of it and may open it."""
     owner, us = home.stat().st_uid, os.geteuid()
     if owner != us:
-        yield Finding("home", f"{home} belongs to {_name(owner)}, and you are {_name(us)}", "use a home of your own")
+        yield Check("home", f"{home} belongs to {_name(owner)}, and you are {_name(us)}", "use a home of your own")
 
 
-def _links(home: Path) -> Iterator[Finding]:
+def _links(home: Path) -> Iterator[Check]:
     """Parts that lie elsewhere, where what is private is the user's business."""
     for part in sorted(home.iterdir()):
         if part.is_symlink() and part.exists() and part.stat().st_mode & stat.S_IROTH:
             way_out = f"chmod go-rwx {shlex.quote(str(part.resolve()))}, unless it is meant to be shared"
-            yield Finding("home", f"{part} is a link to {part.resolve()}, which every account can read", way_out)
+            yield Check("home", f"{part} is a link to {part.resolve()}, which every account can read", way_out)
 
 
-def _results(home: Path) -> Iterator[Finding]:
+def _results(home: Path) -> Iterator[Check]:
     root = settings().results_root
     path = Path(root)
     if "://" in root or path.resolve().is_relative_to(home.resolve()) or not path.is_dir():
         return
     if path.stat().st_mode & stat.S_IROTH and all(way.stat().st_mode & stat.S_IXOTH for way in path.resolve().parents):
         way_out = f"chmod o-rwx {shlex.quote(root)}, unless everybody is meant to see people's questions"
-        yield Finding("results", f"{root} can be read by every account of this machine", way_out)
+        yield Check("results", f"{root} can be read by every account of this machine", way_out)
 
 
-def _env(path: Path) -> Iterator[Finding]:
+def _env(path: Path) -> Iterator[Check]:
     """Whether others may read a file `.env` that holds keys."""
     with suppress(OSError):
         if path.stat().st_mode & (stat.S_IRGRP | stat.S_IROTH):
             named = [name for name, value in dotenv_values(path).items() if value and SECRETS.search(name)]
             if named:
                 found = f"{path} can be read by other accounts, and holds {', '.join(sorted(named))}"
-                yield Finding("settings", found, f"chmod go-rwx {shlex.quote(str(path))}")
+                yield Check("settings", found, f"chmod go-rwx {shlex.quote(str(path))}")
 
 
 def _name(uid: int) -> str:

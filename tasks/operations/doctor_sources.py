@@ -21,7 +21,7 @@ from tasks.models.embedders import Embedder, embedders
 from tasks.steps.index import PROBED, check_stored
 
 
-class Finding(NamedTuple):
+class Check(NamedTuple):
     """One thing that was checked."""
 
     what: str
@@ -51,7 +51,7 @@ class Urls(NamedTuple):
         return pages
 
 
-def examine_source(source: Source) -> Iterator[Finding]:
+def examine_source(source: Source) -> Iterator[Check]:
     """Looks at the rows, vectors, addresses and labels of one source.
 
     Raises:
@@ -76,18 +76,18 @@ def examine_source(source: Source) -> Iterator[Finding]:
     yield _text_search(name, source.language)
 
 
-def _rows(name: str, connection: Connection, source: Source, annotated: bool) -> Finding:
+def _rows(name: str, connection: Connection, source: Source, annotated: bool) -> Check:
     names = (*tables.REQUIRED, *([tables.ANNOTATION] if annotated else []))
     counts = [connection.scalar(select(func.count()).select_from(source.tables[table])) or 0 for table in names]
     found = ", ".join(
         f"{count:,} {word}" for count, word in zip(counts, ("questions", "chunks", "annotations"), strict=False)
     )
     if not all(counts[:2]):
-        return Finding(name, found, f"fill it: yarus load … --into {source.name}", code=2)
-    return Finding(name, found)
+        return Check(name, found, f"fill it: yarus load … --into {source.name}", code=2)
+    return Check(name, found)
 
 
-def _gaps(name: str, connection: Connection, table: Table, wanted: Iterable[str]) -> Iterator[Finding]:
+def _gaps(name: str, connection: Connection, table: Table, wanted: Iterable[str]) -> Iterator[Check]:
     """How often each column is NULL, of those that are there."""
     there = [column for column in wanted if table.c[column].name in _columns(connection, table)]
     counts = [func.count(table.c[column]) for column in there]
@@ -97,7 +97,7 @@ def _gaps(name: str, connection: Connection, table: Table, wanted: Iterable[str]
     gaps = {column: 1 - count / total for column, count in zip(there, filled, strict=True)}
     found = ", ".join(f"{column} {gap:.1%}" for column, gap in gaps.items())
     empty = [column for column, gap in gaps.items() if gap == 1 and column in GAPS]
-    yield Finding(f"{name}: NULL in {table.name}", found, "; ".join(GAPS[column] for column in empty))
+    yield Check(f"{name}: NULL in {table.name}", found, "; ".join(GAPS[column] for column in empty))
 
 
 GAPS = {
@@ -109,7 +109,7 @@ GAPS = {
 """What the lack of a whole column means."""
 
 
-def _vectors(name: str, connection: Connection, table: Table, passage: Any, model: Embedder) -> Iterator[Finding]:
+def _vectors(name: str, connection: Connection, table: Table, passage: Any, model: Embedder) -> Iterator[Check]:
     """Whether the stored vectors of a table are of one size, and of the embedder that is set."""
     if table.c.embedding.name not in _columns(connection, table):
         return
@@ -121,10 +121,10 @@ def _vectors(name: str, connection: Connection, table: Table, passage: Any, mode
         return
     found = ", ".join(f"{count:,} of {dimensions} dimensions" for dimensions, count, _ in sizes)
     if len(sizes) > 1:
-        yield Finding(what, found, "embed all of them anew with one model, or give --vectors computed", code=2)
+        yield Check(what, found, "embed all of them anew with one model, or give --vectors computed", code=2)
         return
     if zeros := sizes[0][2]:
-        yield Finding(what, f"{zeros:,} of them are zero", "nothing is near to them: embed their texts anew")
+        yield Check(what, f"{zeros:,} of them are zero", "nothing is near to them: embed their texts anew")
     key = cast(table.c.id, Text)
     usable = vector.is_not(None) & passage.is_not(None) & (func.vector_norm(vector) > 0)
     rows = connection.execute(
@@ -134,9 +134,9 @@ def _vectors(name: str, connection: Connection, table: Table, passage: Any, mode
     try:
         check_stored(probe, model, table.fullname)
     except InputError as error:
-        yield Finding(what, f"{found}; {error}", code=2)
+        yield Check(what, f"{found}; {error}", code=2)
     else:
-        yield Finding(what, f"{found}; {len(rows)} embedded again are equal")
+        yield Check(what, f"{found}; {len(rows)} embedded again are equal")
 
 
 def _matrix(rows: Iterable[Any]) -> Any:
@@ -150,7 +150,7 @@ def _urls(connection: Connection, table: Table) -> Urls:
     return Urls(Counter({row[0]: row[1] for row in counted}))
 
 
-def _addresses(name: str, log: Urls, corpus: Urls) -> Iterator[Finding]:
+def _addresses(name: str, log: Urls, corpus: Urls) -> Iterator[Check]:
     """In which forms pages are named, before they get their canonical names."""
     forms: Counter[str] = Counter()
     for url, count in (log.rows + corpus.rows).items():
@@ -161,7 +161,7 @@ def _addresses(name: str, log: Urls, corpus: Urls) -> Iterator[Finding]:
     found += ", ".join(
         f"{form} {count:,}" for form, count in sorted(forms.items(), key=lambda item: (-item[1], item[0]))
     )
-    yield Finding(f"{name}: addresses", found)
+    yield Check(f"{name}: addresses", found)
 
 
 def url_forms(url: str) -> list[str]:
@@ -185,7 +185,7 @@ def url_forms(url: str) -> list[str]:
 
 def _labels(
     name: str, connection: Connection, source: Source, annotated: bool, log: Urls, corpus: Urls
-) -> Iterator[Finding]:
+) -> Iterator[Check]:
     """Labels that name chunks or pages which are not in the corpus; or none at all."""
     pages = log.pages
     annotation = source.tables[tables.ANNOTATION].c
@@ -197,7 +197,7 @@ def _labels(
             chunks.update(graded(label, "relevant_chunk_ids").keys())
             pages.update(page for url in graded(label, "relevant_urls") if (page := canonical_url(url)) is not None)
     if not chunks and not pages:
-        yield Finding(f"{name}: labels", "none", f"no ranking can be scored: {ANNOTATE}")
+        yield Check(f"{name}: labels", "none", f"no ranking can be scored: {ANNOTATE}")
         return
     known = set(connection.scalars(select(cast(source.tables["chunk"].c.id, Text)))) if chunks else set()
     stale = [("chunks", chunks, chunks.keys() - known), ("pages", pages, pages.keys() - corpus.pages.keys())]
@@ -206,13 +206,9 @@ def _labels(
             examples = ", ".join(sorted(gone)[:EXAMPLES]) + (" …" if len(gone) > EXAMPLES else "")
             count = sum(labels[missing] for missing in gone)
             found = f"{count:,} labels name {len(gone):,} {what} that are not in the corpus: {examples}"
-            yield Finding(
-                f"{name}: labels", found, STALE + (TITLES if any("/display/" in page for page in gone) else "")
-            )
+            yield Check(f"{name}: labels", found, STALE + (TITLES if any("/display/" in page for page in gone) else ""))
     if not any(gone for _, _, gone in stale):
-        yield Finding(
-            f"{name}: labels", f"all {sum(chunks.values()) + sum(pages.values()):,} name what is in the corpus"
-        )
+        yield Check(f"{name}: labels", f"all {sum(chunks.values()) + sum(pages.values()):,} name what is in the corpus")
 
 
 STALE = "they are left out and counted as stale: load the corpus that they were made on, or label anew"
@@ -222,7 +218,7 @@ TITLES = (
 )
 
 
-def _rights(name: str, connection: Connection, there: Iterable[Table]) -> Finding:
+def _rights(name: str, connection: Connection, there: Iterable[Table]) -> Check:
     """Whether the role could write, which Yarus never does, or rules its server."""
     wanted = "INSERT, UPDATE, DELETE, TRUNCATE"
     able = [
@@ -232,22 +228,22 @@ def _rights(name: str, connection: Connection, there: Iterable[Table]) -> Findin
     ]
     if (role := privilege(connection)) is not None:
         way_out = "views and code of others are refused to it; a role that may only SELECT is safer: docs/operators.md"
-        return Finding(f"{name}: rights", f"the role is {role}", way_out)
+        return Check(f"{name}: rights", f"the role is {role}", way_out)
     if able:
         way_out = "every transaction is read-only anyway; a role that may only SELECT is safer"
-        return Finding(f"{name}: rights", f"the role may write to {', '.join(able)}", way_out)
-    return Finding(f"{name}: rights", "the role may only read")
+        return Check(f"{name}: rights", f"the role may write to {', '.join(able)}", way_out)
+    return Check(f"{name}: rights", "the role may only read")
 
 
-def _text_search(name: str, language: str) -> Finding:
+def _text_search(name: str, language: str) -> Check:
     """Whether our own database, where texts are indexed, knows the words of the source's language."""
     what, configuration = f"{name}: text search", CONFIGURATIONS.get(language)
     with database().connect() as connection:
         known = set(connection.scalars(text("SELECT cfgname FROM pg_ts_config")))
     if configuration not in known:
         way_out = f"load it with a language of these: {', '.join(sorted(CONFIGURATIONS))}; or use another retriever"
-        return Finding(what, f"no configuration for language {language!r} in our database", way_out, code=2)
-    return Finding(what, f"configuration {configuration}")
+        return Check(what, f"no configuration for language {language!r} in our database", way_out, code=2)
+    return Check(what, f"configuration {configuration}")
 
 
 def _columns(connection: Connection, table: Table) -> set[str]:

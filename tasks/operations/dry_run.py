@@ -11,20 +11,25 @@ import pyarrow as pa
 
 from metrics.table import Tier
 from tasks.config.connections import database
-from tasks.config.parameters import Judge, Parameters, Tier2, Tier3
+from tasks.config.parameters import JudgeQuality, Parameters, Tier2, Tier3
 from tasks.evaluation.identity import configured
-from tasks.evaluation.repeats import as_then, first_repeat
+from tasks.evaluation.repeats import first_repeat, parameters_of_repeated
 from tasks.evaluation.run import DRY_RUN, Run
 from tasks.evaluation.work_folder import read_cases
 from tasks.loading.answer_cases import load_ideal, load_whole
-from tasks.loading.logged_cases import load_answered
+from tasks.loading.logged_cases import load_logged_answers
 from tasks.models.calls import Call, RoleName
 from tasks.models.estimate import estimate, missing
 from tasks.prompts import prompts
 from tasks.results.parquet_files import make_folder
 from tasks.steps.judge_quality import CHANGES
 
-LOADERS = {"tier2": load_ideal, "tier3": load_whole, "judge": load_answered, "judge_pipeline": load_answered}
+LOADERS = {
+    "tier2": load_ideal,
+    "tier3": load_whole,
+    "judge": load_logged_answers,
+    "judge_pipeline": load_logged_answers,
+}
 """The tiers that call language models, and how they load their cases; the others call none."""
 Planned = Mapping[RoleName, Mapping[str, int]]
 
@@ -39,7 +44,7 @@ async def plan(tier: Tier, parameters: Parameters) -> dict[str, Any]:
         tier, cases, and by role: calls, tokens_in, tokens_out, cost_usd, seconds; None where there is no history of the
         model, or no price.
     """
-    run = Run(f"{DRY_RUN}{secrets.token_hex(4)}", tier, as_then(database(), parameters)[0])
+    run = Run(f"{DRY_RUN}{secrets.token_hex(4)}", tier, parameters_of_repeated(database(), parameters)[0])
     if tier not in LOADERS:
         return {"tier": tier, "cases": None, "roles": {}}
     make_folder(run.work)
@@ -63,7 +68,7 @@ def _planned(run: Run, cases: pa.Table) -> Planned:
     if isinstance(parameters, Tier3):
         local = run.resolved["sut"] == "local"
         return {**({"generator": {"generation": len(rows)}} if local else {}), "judge": _judged(run, rows)}
-    if isinstance(parameters, Judge):
+    if isinstance(parameters, JudgeQuality):
         probes = (len(CHANGES) + 1) if parameters.probes else 0
         asked = Counter({"faithfulness": len(rows) * (parameters.repeats + probes)})
         return {"judge": asked | ({"generation": len(rows)} if parameters.probes else {})}

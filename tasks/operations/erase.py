@@ -20,8 +20,8 @@ from db.tables import analysis, call, case_set, case_set_row, embedding, evaluat
 from db.wipe import beyond, wipe
 from tasks.config.connections import source as source_of
 from tasks.config.settings import settings
-from tasks.evaluation.lifecycle import bury_the_dead
-from tasks.evaluation.work_store import clear
+from tasks.evaluation.lifecycle import fail_orphaned
+from tasks.evaluation.work_store import delete
 from tasks.operations import erase_files
 from tasks.operations.erase_texts import Texts
 from tasks.operations.prune import in_results, work_folders
@@ -79,7 +79,7 @@ def find(engine: Engine, user: str, name: str) -> Found:
         OSError: the file of an evaluation cannot be read, so that nobody knows whether it holds their questions.
     """
     where = source_of(name)
-    bury_the_dead(engine)
+    fail_orphaned(engine)
     rows = retention.evaluations(engine, source=name)
     if running := [row["id"] for row in rows if row["state"] == "running"]:
         raise InputError(f"evaluation {running[0]} is running over {name}; wait for it or stop it, then erase")
@@ -134,7 +134,7 @@ def erase(engine: Engine, found: Found, *, dry_run: bool) -> dict[str, Any]:
     }
     if remove:
         for row in [] if nothing else found.evaluations:
-            clear(row["id"])
+            delete(row["id"])
             folders += erase_files.halves(_place(row))
         erase_files.remove([*folders, *reports])
         erase_files.clean_logs(texts)
@@ -204,7 +204,7 @@ def _rewrite(engine: Engine, row: RowMapping, found: Found) -> None:
         retention.note_erased(engine, row["id"], (row["n_cases"] or len(cases)) - len(left), found.case_ids)
         file = folder / "cases.parquet"
         parquet_files.write_batches([left], file, evaluation_id=row["id"])
-        parquet_files.publish(file, parquet_files.present(row["parquet"]))
+        parquet_files.publish(file, parquet_files.existing_path(row["parquet"]))
 
 
 @contextmanager
@@ -220,6 +220,6 @@ def _working(evaluation_id: str) -> Iterator[Path]:
 
 def _place(row: RowMapping) -> str:
     """Where the file of an evaluation is, or was to be."""
-    return parquet_files.present(
-        row["parquet"] or parquet_files.place(settings().results_root, row["tier"], row["id"], row["started_at"])
+    return parquet_files.existing_path(
+        row["parquet"] or parquet_files.result_path(settings().results_root, row["tier"], row["id"], row["started_at"])
     )

@@ -8,7 +8,7 @@ from prefect.client.orchestration import PrefectClient, get_client
 from prefect.exceptions import PrefectException
 from prefect.settings import PREFECT_API_URL
 
-from tasks.config.redaction import masked
+from tasks.config.redaction import redact_urls
 from tasks.operations.erase_prefect import knows
 
 PAGE = 200
@@ -40,7 +40,7 @@ async def on_another_server(case_ids: Collection[str], *, remove: bool) -> tuple
                 await client.delete_artifact(name)
     except (HTTPError, PrefectException, RuntimeError) as error:
         raise OSError(f"Prefect's artifacts cannot be searched: {error}. Nothing was erased; try again") from None
-    return len(found), [f"{masked(api)}: {EVENTS}"]
+    return len(found), [f"{redact_urls(api)}: {EVENTS}"]
 
 
 EVENTS = (

@@ -18,8 +18,8 @@ from tasks.comparison.gate_rules import read_policy
 from tasks.config.parameters import Parameters
 from tasks.config.settings import settings
 from tasks.evaluation.run import Run
-from tasks.evaluation.work_store import clear, given
-from tasks.results.parquet_files import place, present, remove
+from tasks.evaluation.work_store import delete, uploaded
+from tasks.results.parquet_files import existing_path, remove, result_path
 
 UNITS = {"h": "hours", "d": "days", "w": "weeks"}
 FOLDER = re.compile(r"\w+-\d{8}-\d{6}-[0-9a-f]{4}")
@@ -127,7 +127,7 @@ def in_results(row: RowMapping, root: str | None = None) -> bool:
         root: YARUS_RESULTS, from who asks for many.
     """
     root = root or settings().results_root
-    return row["parquet"] is None or present(row["parquet"], root).startswith(f"{root.rstrip('/')}/")
+    return row["parquet"] is None or existing_path(row["parquet"], root).startswith(f"{root.rstrip('/')}/")
 
 
 def age(text: str) -> timedelta:
@@ -156,13 +156,13 @@ def _roots() -> tuple[Path, Path]:
 def _working() -> tuple[set[str], set[str]]:
     """The evaluations that have a working folder in our home; and those in YARUS_WORK, which may be others' too."""
     home, now = ({folder.name for folder in root.glob("*/")} for root in _roots())
-    return {name for name in home if FOLDER.fullmatch(name)}, now | given()
+    return {name for name in home if FOLDER.fullmatch(name)}, now | uploaded()
 
 
 def _remove_work(evaluation_id: str) -> None:
     for folder in work_folders(evaluation_id):
         shutil.rmtree(folder, ignore_errors=True)
-    clear(evaluation_id)
+    delete(evaluation_id)
 
 
 def _removed(engine: Engine, row: RowMapping) -> bool:
@@ -172,8 +172,8 @@ def _removed(engine: Engine, row: RowMapping) -> bool:
             held.enter_context(journal.alive(engine, row["id"]))
         except InputError:
             return False
-        path = row["parquet"] and present(row["parquet"])
-        remove(path or place(settings().results_root, row["tier"], row["id"], row["started_at"]))
+        path = row["parquet"] and existing_path(row["parquet"])
+        remove(path or result_path(settings().results_root, row["tier"], row["id"], row["started_at"]))
         _remove_work(row["id"])
         retention.forget(engine, row["id"])
     return True

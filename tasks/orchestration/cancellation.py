@@ -9,7 +9,7 @@ from uuid import UUID
 
 import httpx
 
-from tasks.evaluation.process_exit import GRACE_S, STOPPED, leave_within
+from tasks.evaluation.process_exit import GRACE_S, STOPPED, exit_within
 
 if TYPE_CHECKING:
     from prefect import Flow
@@ -43,7 +43,7 @@ async def cancellable(flow: "Flow[..., Any]") -> AsyncIterator[Any]:
         watcher.cancel()
         if _begun:
             await _tell(_begun[0])
-        leave_within(GRACE_S, STOPPED, unless=asyncio.get_running_loop().is_closed)
+        exit_within(GRACE_S, STOPPED, unless=asyncio.get_running_loop().is_closed)
         raise
     finally:
         watcher.cancel()

@@ -7,7 +7,7 @@ from prefect.events import emit_event
 from prefect.runtime import flow_run
 from prefect.utilities.urls import url_for
 
-from tasks.config.redaction import masked
+from tasks.config.redaction import redact_urls
 from tasks.config.settings import settings
 
 Document = dict[str, Any]
@@ -57,4 +57,4 @@ def tell(event: str, name: str, payload: Mapping[str, Any], *, flow_run_id: str 
 
 def link(flow_run_id: str) -> str:
     """Where a person looks next: the report pages where they are served, else the flow run in Prefect's UI."""
-    return masked(settings().report_url or url_for("flow-run", obj_id=flow_run_id) or "")
+    return redact_urls(settings().report_url or url_for("flow-run", obj_id=flow_run_id) or "")

@@ -12,7 +12,7 @@ from db.errors import InputError, ResultsUnavailable
 from tasks.comparison.gate import WORST_FIRST, applies, gate
 from tasks.comparison.gate_rules import Policy, Rule, policy_set
 from tasks.config.connections import database
-from tasks.config.redaction import masked
+from tasks.config.redaction import redact_urls
 from tasks.config.settings import settings
 from tasks.orchestration.artifacts import show_gate, show_results
 
@@ -21,7 +21,7 @@ Document = dict[str, Any]
 Ended = Document | State[Any]
 
 
-async def ended(document: Document) -> Ended:
+async def flow_state(document: Document) -> Ended:
     """What a flow returns for its run to bear the name of what it came to, after the gate of YARUS_GATE_FILE.
 
     An invalid evaluation has done its work, so whoever called the flow gets its summary; a gate that was not passed
@@ -32,7 +32,7 @@ async def ended(document: Document) -> Ended:
     """
     if "tier" in document:
         await show_results(document)
-        document = await asyncio.to_thread(judged, document)
+        document = await asyncio.to_thread(with_gate, document)
         await show_gate(document)
     if document["state"] == "failed":
         return Failed(message=_why(document), data=document)
@@ -48,7 +48,7 @@ def passed(document: Document) -> bool:
     return document["state"] == "completed" and not any(_broken(document))
 
 
-def judged(summary: Document) -> Document:
+def with_gate(summary: Document) -> Document:
     """The summary of an evaluation with the gate's verdict, where one is set, and it has a rule for the tier.
 
     The evaluation is whole, whatever becomes of its gate: what cannot be judged is inconclusive and says why.
@@ -91,7 +91,7 @@ def _part(summary: Document, policy: Policy, rules: list[Rule]) -> Document:
 def _not_judged(summary: Document, file: str | None, error: Exception) -> Document:
     log.warning("%s: the gate could not be judged: %s", summary["evaluation_id"], error)
     verdict = "invalid" if summary["state"] == "invalid" else "inconclusive"
-    return {"verdict": verdict, "file": file, "failed": [], "reason": masked(str(error))}
+    return {"verdict": verdict, "file": file, "failed": [], "reason": redact_urls(str(error))}
 
 
 def _broken(document: Document) -> list[str]:

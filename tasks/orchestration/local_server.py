@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import httpx
 
 from db.home import prefect_database
-from tasks.config.redaction import masked
+from tasks.config.redaction import redact_urls
 from tasks.config.settings import settings
 from tasks.orchestration import server_access, server_process
 from tasks.orchestration.server_process import SQLITE, ServerUnavailable
@@ -96,13 +96,13 @@ def require_compatible(api: str) -> None:
 
     if api.startswith(get_current_settings().cloud.api_url):
         return
-    shown_address = masked(api)
+    shown_address = redact_urls(api)
     try:
         theirs = _version(api, get_current_settings())
         known = tuple(int(part) for part in theirs.split(".")[:2])
     except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
         raise ServerUnavailable(
-            f"PREFECT_API_URL={shown_address}: no Prefect server answers there ({masked(str(error))}); "
+            f"PREFECT_API_URL={shown_address}: no Prefect server answers there ({redact_urls(str(error))}); "
             "correct it, or unset it to have one started"
         ) from None
     ours = tuple(int(part) for part in prefect.__version__.split(".")[:2])

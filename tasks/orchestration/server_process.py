@@ -13,7 +13,7 @@ from contextlib import closing
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from tasks.config.redaction import masked
+from tasks.config.redaction import redact_urls
 
 READY_S = 180.0
 """Longest wait for the first answer: it migrates its database after an upgrade, and a busy machine is slow."""
@@ -95,7 +95,7 @@ def _last_words(log: Path) -> str:
     """The last error that the log names, or else its last line."""
     lines = [line for line in log.read_text(encoding="utf-8", errors="replace").splitlines()[-40:] if line.strip()]
     errors = [line for line in lines if re.match(r"[\w.]+(Error|Exception|Exit)\b", line)]
-    return masked((errors or lines or [""])[-1].strip())
+    return redact_urls((errors or lines or [""])[-1].strip())
 
 
 def _answers(api: str) -> bool:

@@ -14,7 +14,7 @@ from metrics.table import GRADE_LABELS
 from metrics.table.headlines import HEADLINES
 from tasks.report.render import rendered, script
 from tasks.results.numbers import shown
-from tasks.results.summary import HEADLINE
+from tasks.results.summary import HEADLINE_STRATUM
 from tasks.texts import report as words
 
 Document = dict[str, Any]
@@ -79,7 +79,7 @@ def _main_numbers(engine: Engine, evaluation_ids: list[str]) -> dict[str, Docume
     of = evaluation_metric.c
     first = {names[0] for names in HEADLINES.values()}
     found = select(of.evaluation_id, of.metric, of.value, of.grade).where(
-        of.evaluation_id.in_(evaluation_ids), of.metric.in_(first), of.stratum.in_(["", HEADLINE])
+        of.evaluation_id.in_(evaluation_ids), of.metric.in_(first), of.stratum.in_(["", HEADLINE_STRATUM])
     )
     with engine.connect() as connection:
         rows = connection.execute(found).all()

@@ -13,7 +13,7 @@ from metrics.metric import RUBRIC, Metric, Tier
 from metrics.statistics import Interval, bootstrap_interval, quantile_interval, share_interval
 from metrics.table import grade, metric, metrics_of
 from tasks.cases.table import CANNOT_BE_MEASURED, MEASURED, STRATA
-from tasks.results.set_metrics import UNKNOWN, WHOLE, Floats, Whole
+from tasks.results.set_metrics import SET_METRICS, UNKNOWN, Floats, Whole
 
 
 class Value(NamedTuple):
@@ -62,7 +62,7 @@ def summarise(
     Returns:
         One value a metric, in the same order.
     """
-    computed = {row.name: WHOLE[row.name](cases, seed) for row in declared if row.name in WHOLE}
+    computed = {row.name: SET_METRICS[row.name](cases, seed) for row in declared if row.name in SET_METRICS}
     return [_value(row, cases, seed, options, computed | dict(whole)) for row in declared]
 
 

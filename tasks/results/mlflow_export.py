@@ -9,7 +9,7 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from db.errors import InputError
-from tasks.config.redaction import masked
+from tasks.config.redaction import redact_urls
 from tasks.results.summary import summary
 
 
@@ -40,9 +40,9 @@ def to_mlflow(engine: Engine, evaluation_id: str, uri: str | None) -> dict[str, 
         raise InputError(f"evaluation {found['evaluation_id']} is {found['state']} and has no metrics")
     place = uri or mlflow.get_tracking_uri()
     try:
-        return {"tracking_uri": masked(place), **_log(mlflow.MlflowClient(tracking_uri=place), found)}
+        return {"tracking_uri": redact_urls(place), **_log(mlflow.MlflowClient(tracking_uri=place), found)}
     except (MlflowException, SQLAlchemyError) as error:
-        raise OSError(f"MLflow at {masked(place)}: {error}. Check --tracking-uri") from None
+        raise OSError(f"MLflow at {redact_urls(place)}: {error}. Check --tracking-uri") from None
 
 
 def mlflow_name(metric: str, stratum: str = "") -> str:

@@ -18,7 +18,7 @@ from fsspec.implementations.local import LocalFileSystem
 from db import home
 from db.errors import InputError, ResultsUnavailable
 from tasks.cases.table import COLUMNS, LONG
-from tasks.config.redaction import masked
+from tasks.config.redaction import redact_urls
 from tasks.config.settings import settings
 
 pa.set_memory_pool(pa.system_memory_pool())  # Arrow's own gives nothing back: 60 MB more for 100,000 cases
@@ -64,13 +64,13 @@ def make_folder(folder: Path) -> None:
     home.make(folder, settings().home)
 
 
-def place(root: str, tier: str, evaluation_id: str, started_at: datetime) -> str:
+def result_path(root: str, tier: str, evaluation_id: str, started_at: datetime) -> str:
     """Where the file of an evaluation belongs: a path, or a URL."""
     date = f"{started_at.astimezone(UTC):%Y-%m-%d}"
     return f"{root.rstrip('/')}/tier={tier}/date={date}/{evaluation_id}.parquet"
 
 
-def present(path: str, root: str | None = None) -> str:
+def existing_path(path: str, root: str | None = None) -> str:
     """Where a file of the results is: as the journal says, or in the same place in YARUS_RESULTS if its folder moved.
 
     What is on an object store does not move with the home.
@@ -80,7 +80,7 @@ def present(path: str, root: str | None = None) -> str:
         root: YARUS_RESULTS, from who asks for many: to read the settings takes longer than to look.
     """
     root, disk = root or settings().results_root, LocalFileSystem()
-    here = "/".join((root.rstrip("/"), *path.split("/")[-3:]))  # tier=…/date=…/ID.parquet, as `place` makes it
+    here = "/".join((root.rstrip("/"), *path.split("/")[-3:]))  # tier=…/date=…/ID.parquet, as `result_path` makes it
     moved = "://" not in path + root and not disk.exists(path) and disk.exists(here)
     return here if moved else path
 
@@ -95,7 +95,7 @@ def store(target: str, setting: str = "YARUS_RESULTS") -> tuple[AbstractFileSyst
         filesystem, name = fsspec.core.url_to_fs(target)
     except (ImportError, ValueError) as error:  # the first names the package
         raise InputError(
-            f"{setting}: {masked(target)!r} cannot be opened: {masked(str(error))}; "
+            f"{setting}: {redact_urls(target)!r} cannot be opened: {redact_urls(str(error))}; "
             "expected a folder, or a URL such as s3://bucket/folder with the package for it installed"
         ) from None
     return filesystem, name
@@ -119,7 +119,7 @@ def require_writable(root: str) -> None:
         filesystem.rm_file(probe)
     except OSError as error:
         raise ResultsUnavailable(
-            f"results cannot be written to {masked(root)}: {error.strerror or masked(str(error))}; "
+            f"results cannot be written to {redact_urls(root)}: {error.strerror or redact_urls(str(error))}; "
             "make room or rights there, or set YARUS_RESULTS to another place"
         ) from error
 
@@ -160,10 +160,13 @@ def read(path: str, columns: Sequence[str] | None = None, *, without: Container[
             says; files of older versions do not tell whose they are.
         InputError: it is in a store that cannot be opened.
     """
-    path = present(path)
+    path = existing_path(path)
     filesystem, name = store(path)
     evaluation_id = Path(name).stem
-    place, way_out = f"evaluation {evaluation_id}: its file {masked(path)}", "put its own file back, or evaluate anew"
+    place, way_out = (
+        f"evaluation {evaluation_id}: its file {redact_urls(path)}",
+        "put its own file back, or evaluate anew",
+    )
     try:
         if isinstance(filesystem, LocalFileSystem) and Path(name).is_fifo():
             raise OSError("it is a pipe, which may never say anything")

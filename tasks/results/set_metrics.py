@@ -83,7 +83,7 @@ def _corpus_bleu(cases: pa.Table, seed: int) -> Whole:
     return Whole(float(bleu(scored.sum(axis=0))), interval, len(scored))
 
 
-WHOLE: dict[str, Callable[[pa.Table, int], Whole]] = {
+SET_METRICS: dict[str, Callable[[pa.Table, int], Whole]] = {
     "sut_error_rate": _share("sut_error"),
     "unlabelled_rate": _share("unlabelled"),
     "stale_label_rate": _share("stale_label"),

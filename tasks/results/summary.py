@@ -13,7 +13,7 @@ from tasks.cases.table import STRATA
 from tasks.results import parquet_files
 
 Document = dict[str, Any]
-HEADLINE = "confirmed"
+HEADLINE_STRATUM = "confirmed"
 """The stratum whose metrics are the evaluation's, where a tier has strata."""
 
 
@@ -30,7 +30,7 @@ def summary(engine: Engine, evaluation_id: str) -> Document:
     for metric in sorted(journal.metrics_of(engine, row["id"]), key=lambda metric: order.get(metric["metric"], 999)):
         kept = ("value", "reason", "ci_low", "ci_high", "n_scored", "n_total", "grade")
         strata.setdefault(metric["stratum"], {})[metric["metric"]] = {name: metric[name] for name in kept}
-    metrics = strata.get("", strata.get(HEADLINE, {}))
+    metrics = strata.get("", strata.get(HEADLINE_STRATUM, {}))
     strata = {name: strata[name] for name in ("all", *STRATA) if name in strata}
     resolved = row["resolved"] or {}
     document = {
@@ -38,7 +38,7 @@ def summary(engine: Engine, evaluation_id: str) -> Document:
         "tier": row["tier"],
         "state": row["state"],
         "error": row["error"] and pseudonyms.text(row["error"], row["source"]),
-        "parquet": row["parquet"] and parquet_files.present(row["parquet"]),
+        "parquet": row["parquet"] and parquet_files.existing_path(row["parquet"]),
         "comparability_key": row["comparability_key"],
         "source": row["source"],
         "started_at": row["started_at"].isoformat(),

@@ -13,7 +13,7 @@ from typing import Any
 import jmespath
 
 from db.errors import InputError
-from tasks.config.secrets import blotted_within
+from tasks.config.secrets import redact_within
 from tasks.config.settings import RetrieverService
 from tasks.models.embedders import Vectors
 from tasks.retrievers.protocol import Ranking
@@ -70,7 +70,7 @@ class Remote:
 
     def __call__(self, question: str, k: int) -> Found:
         """The (id, distance) pairs that it replies; without distances, the order is all there is."""
-        reply = blotted_within(self.service.reply({"$question": question, "$k": k}), self.service.echoes)
+        reply = redact_within(self.service.reply({"$question": question, "$k": k}), self.service.echoes)
         names, far = self.ids.search(reply), self.distances.search(reply)
         if not isinstance(names, list):
             raise ValueError(

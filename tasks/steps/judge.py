@@ -14,7 +14,7 @@ from tasks.evaluation.repeats import first_repeat
 from tasks.evaluation.run import Run
 from tasks.models.calls import Call, Model, Reply
 from tasks.models.chat import chat
-from tasks.models.verdicts import Verdict, judged
+from tasks.models.verdicts import Verdict, ask_for_score
 from tasks.prompts import SHAPES, Prompt, prompts
 from tasks.steps.generate import totals
 
@@ -50,7 +50,7 @@ async def _case(
         return dict.fromkeys(metrics), {}
     possible = (metric for metric in metrics if metric in known)
     asked = [metric for metric in possible if all(case.get(name) for name in known[metric].shape.variables)]
-    given = await asyncio.gather(*(judged(model, Call(known[metric], case, repeat)) for metric in asked))
+    given = await asyncio.gather(*(ask_for_score(model, Call(known[metric], case, repeat)) for metric in asked))
     verdicts = dict(zip(asked, given, strict=True))
     return {metric: verdicts[metric].value if metric in verdicts else None for metric in metrics}, verdicts
 

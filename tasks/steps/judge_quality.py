@@ -15,14 +15,14 @@ from metrics import agreement
 from metrics.statistics import bootstrap_statistic, wilson_interval
 from tasks.cases.table import with_columns
 from tasks.config.connections import database
-from tasks.config.parameters import Judge
+from tasks.config.parameters import JudgeQuality
 from tasks.config.settings import settings
 from tasks.evaluation.identity import configured
-from tasks.evaluation.repeats import past_store
+from tasks.evaluation.repeats import fresh_repeat
 from tasks.evaluation.run import Run
 from tasks.models.calls import Call, Model, Reply
 from tasks.models.chat import chat
-from tasks.models.verdicts import Verdict, judged
+from tasks.models.verdicts import Verdict, ask_for_score
 from tasks.personal_data.masking import mask, own_key
 from tasks.prompts import Prompt, prompts
 from tasks.results.set_metrics import UNKNOWN, Whole
@@ -46,7 +46,7 @@ async def judge_again(run: Run, cases: pa.Table) -> pa.Table:
     """Adds the judge's scores of every answer, past the call store, and how far harmless changes move them."""
     configuration = configured(run)
     parameters = run.parameters
-    if not isinstance(parameters, Judge):
+    if not isinstance(parameters, JudgeQuality):
         raise TypeError(f"{run.tier} does not judge the judge")
     known = prompts(configuration)
     async with chat("judge", configuration, database(), evaluation=run.id) as model:
@@ -104,12 +104,12 @@ CHANGES: dict[str, Callable[[str, str], str | None]] = {
 
 
 async def _case(
-    model: Model, known: dict[str, Prompt], case: Case, parameters: Judge, run: Run
+    model: Model, known: dict[str, Prompt], case: Case, parameters: JudgeQuality, run: Run
 ) -> tuple[dict[str, Verdict], list[Reply]]:
     """The verdicts on one answer and its changed versions, and what else was asked for: an answer of its own."""
     if case["status"] != "ok":
         return {}, []
-    prompt, past, more = known[METRIC], past_store(run.id), []
+    prompt, past, more = known[METRIC], fresh_repeat(run.id), []
     asked = {f"{METRIC}#{n}": Call(prompt, case, repeat=past + n) for n in range(parameters.repeats)}
     if parameters.probes:
         language, answer = run.resolved["language"], case["answer"]
@@ -121,7 +121,7 @@ async def _case(
         for name, text in changed.items():
             if text is not None:
                 asked[f"bias_{name}"] = Call(prompt, {**case, "answer": text}, repeat=past)
-    verdicts = await asyncio.gather(*(judged(model, call) for call in asked.values()))
+    verdicts = await asyncio.gather(*(ask_for_score(model, call) for call in asked.values()))
     return dict(zip(asked, verdicts, strict=True)), more
 
 

@@ -19,8 +19,8 @@ from tasks.prompts import FOLDER, Prompt, Shape
 PARAPHRASE = Shape("generator", "text", ("question",), "question")
 
 
-async def ask_otherwise(run: Run, cases: pa.Table) -> pa.Table:
-    """Puts the changed question in the place of the question until `as_meant`, which undoes it.
+async def perturb_questions(run: Run, cases: pa.Table) -> pa.Table:
+    """Puts the changed question in the place of the question until `restore_questions`, which undoes it.
 
     A question that the model could not paraphrase is `not_applicable`: it is nobody's failure, and no measurement.
     """
@@ -43,7 +43,7 @@ async def ask_otherwise(run: Run, cases: pa.Table) -> pa.Table:
     return with_columns(cases, question=shown, asked=kept, status=statuses, reason=reasons)
 
 
-def as_meant(run: Run, cases: pa.Table) -> pa.Table:
+def restore_questions(run: Run, cases: pa.Table) -> pa.Table:
     """Puts the question back, for judging and scoring; what was asked is kept beside it."""
     if "perturbation" not in run.resolved:
         return cases

@@ -19,7 +19,7 @@ from tasks.evaluation.repeats import first_repeat
 from tasks.evaluation.run import Run
 from tasks.models.calls import Call, Model
 from tasks.models.chat import chat
-from tasks.models.verdicts import Verdict, decided
+from tasks.models.verdicts import Verdict, ask_for_yes_no
 from tasks.prompts import Prompt, prompts
 from tasks.results.set_metrics import UNKNOWN, Whole, share
 from tasks.steps.judge import with_verdicts
@@ -82,7 +82,7 @@ def _cell(decision: bool, shown: bool) -> str:
 
 
 async def _case(model: Model, prompt: Prompt, case: dict[str, Any], repeat: int) -> Verdict | None:
-    return await decided(model, Call(prompt, case, repeat)) if case["status"] == "ok" else None
+    return await ask_for_yes_no(model, Call(prompt, case, repeat)) if case["status"] == "ok" else None
 
 
 def _latency_ms(verdict: Verdict | None) -> float | None:

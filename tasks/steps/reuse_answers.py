@@ -21,7 +21,7 @@ SYSTEM = ("sut", "unit", "k", "retriever", "embedder", "embedder_identity", "vec
 """What the answers were made with."""
 
 
-def keep_answers(run: Run, evaluation_id: str) -> dict[str, Any]:
+def copy_answers(run: Run, evaluation_id: str) -> dict[str, Any]:
     """Copies the answers of an evaluation into the working folder of this one.
 
     Args:
@@ -56,7 +56,7 @@ def keep_answers(run: Run, evaluation_id: str) -> dict[str, Any]:
     return made_with | {"answers_of": first, "sut": f"answers of {first}"}
 
 
-def reuse(run: Run, cases: pa.Table) -> pa.Table:
+def reuse_answers(run: Run, cases: pa.Table) -> pa.Table:
     """Adds what the system under test had answered; a question that it was not asked then, or that was another one
     then, is `not_applicable`.
     """

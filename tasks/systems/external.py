@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 import httpx
 
 from db.errors import InputError
-from tasks.config.redaction import masked
-from tasks.config.secrets import blotted, echoes
+from tasks.config.redaction import redact_urls
+from tasks.config.secrets import echoes, redact
 from tasks.config.settings import RetrieverService, SystemService, headers, open_address
 from tasks.models.transport import ACCEPTED, LONGEST_TEXT, FromThreads
 
@@ -55,7 +55,7 @@ def reason(error: BaseException, secrets: Sequence[str] = ()) -> str:
         said = str(error)
     except BaseException:  # noqa: BLE001 - an error that is not ours may not even have words
         said = "(it cannot be shown)"
-    words = masked(blotted(said, secrets))  # before it is cut: the rest of a secret would not be found
+    words = redact_urls(redact(said, secrets))  # before it is cut: the rest of a secret would not be found
     return f"{type(error).__name__}: {' '.join(words.split())[:300]}"
 
 

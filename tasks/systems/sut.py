@@ -12,7 +12,7 @@ import jmespath
 
 from db.errors import InputError
 from tasks.cases.refusals import HIDDEN
-from tasks.config.secrets import blotted_within
+from tasks.config.secrets import redact_within
 from tasks.config.settings import SystemService
 from tasks.systems.external import Service, attempt, from_callable, require_storable, short
 
@@ -128,7 +128,7 @@ def _service(url: str, service: SystemService) -> System:
     remote = Service(url, service, place)
 
     def ask(question: str) -> Answer:
-        reply = blotted_within(remote.reply({"$question": question}), remote.echoes)
+        reply = redact_within(remote.reply({"$question": question}), remote.echoes)
         return {name: path.search(reply) for name, path in paths.items()}
 
     return System(ask, service.concurrency, remote.secrets)

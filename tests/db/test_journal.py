@@ -61,7 +61,7 @@ def test_a_finished_evaluation_is_never_changed(engine: Engine, state: str, late
     assert not close(engine, name, later)
     with pytest.raises(InputError, match=f"{name} is finished"):
         journal.reopen(engine, name, "later")
-    assert name not in journal.bury_the_dead(engine, nothing)
+    assert name not in journal.fail_orphaned(engine, nothing)
     assert (journal.find(engine, name), metrics(engine, name)) == (before, ["mrr"])
 
 
@@ -99,7 +99,7 @@ def test_one_process_at_a_time(engine: Engine) -> None:
 
 
 def test_whoever_dies_is_buried_once_and_whoever_lives_is_not(engine: Engine, home: Path) -> None:
-    journal.bury_the_dead(engine, nothing)  # those of other tests
+    journal.fail_orphaned(engine, nothing)  # those of other tests
     living, dead, stopped = opened(engine), opened(engine), opened(engine)
     close(engine, stopped, "cancelled")
     holders = [
@@ -114,20 +114,20 @@ def test_whoever_dies_is_buried_once_and_whoever_lives_is_not(engine: Engine, ho
         for name in (living, dead)
     ]
     assert [holder.stdout.readline() for holder in holders] == ["alive\n", "alive\n"]
-    assert journal.bury_the_dead(engine, nothing) == []
+    assert journal.fail_orphaned(engine, nothing) == []
     holders[1].kill()
     holders[1].communicate()
     cleared: list[tuple[str, str]] = []
     buried: list[str] = []
     while not buried:  # the server notices the closed connection within milliseconds
-        buried = journal.bury_the_dead(engine, lambda tier, name, started_at: cleared.append((tier, name)))
+        buried = journal.fail_orphaned(engine, lambda tier, name, started_at: cleared.append((tier, name)))
     assert (buried, cleared) == ([dead], [("tier1", dead)])
     row = journal.find(engine, dead)
     assert row["state"] == "failed"
     assert f"yarus run tier1 --resume {dead}" in row["error"]
     assert journal.find(engine, living)["state"] == "running"
     holders[0].communicate("")
-    assert journal.bury_the_dead(engine, nothing) == [living]
+    assert journal.fail_orphaned(engine, nothing) == [living]
     assert journal.find(engine, stopped)["state"] == "cancelled"
 
 
@@ -160,7 +160,7 @@ def test_one_that_finishes_while_the_dead_are_looked_for_is_not_buried(
 
     monkeypatch.setattr(journal, "_lock", finishing)
     cleared: list[str] = []
-    assert name not in journal.bury_the_dead(engine, lambda tier, dead, started_at: cleared.append(dead))
+    assert name not in journal.fail_orphaned(engine, lambda tier, dead, started_at: cleared.append(dead))
     assert name not in cleared
     assert journal.find(engine, name)["state"] == "completed"
 

@@ -39,7 +39,7 @@ def made(path: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 def taken_over(monkeypatch: pytest.MonkeyPatch, at_home: Path, engine: Engine) -> None:
     """Everything that the page says is to be added."""
     monkeypatch.setattr(metrics, "style", made("metrics/style.py", monkeypatch), raising=False)
-    (row,) = made("metrics/table_style.py", monkeypatch).STYLE
+    (row,) = made("metrics/table/style.py", monkeypatch).STYLE
     monkeypatch.setitem(METRICS, row.name, row)
     monkeypatch.setitem(table.COLUMNS, row.column, Column(table.pa.float64(), row.measures))
     overlap = made("tasks/retrievers/overlap.py", monkeypatch).Overlap
@@ -48,7 +48,7 @@ def taken_over(monkeypatch: pytest.MonkeyPatch, at_home: Path, engine: Engine) -
     exec(BLOCKS["tasks/config/parameters.py"], namespace)  # noqa: S102
     monkeypatch.setattr(parameters, "Style", namespace["Style"], raising=False)
     monkeypatch.setitem(TIERS, "style", namespace["Style"])  # type: ignore[misc]
-    for path in ("tasks/style.py", "flows/style.py"):
+    for path in ("tasks/steps/style.py", "flows/style.py"):
         made(path, monkeypatch)
 
 

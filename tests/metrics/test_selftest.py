@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from metrics import retrieval, selftest, text
-from metrics.selftest import CHECKS, Finding, self_test
+from metrics.selftest import CHECKS, Mismatch, self_test
 
 
 def test_nothing_is_found_where_all_is_well() -> None:
@@ -62,4 +62,4 @@ def test_each_kind_of_metric_is_checked() -> None:
         "wilson_interval",
     }
     assert families <= {check.metric for check in CHECKS}
-    assert Finding("wer", "x", "0", 0.25) != Finding("wer", "x", "0", 0.5)
+    assert Mismatch("wer", "x", "0", 0.25) != Mismatch("wer", "x", "0", 0.5)

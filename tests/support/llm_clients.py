@@ -5,12 +5,12 @@ from pydantic import SecretStr
 from tasks.config.settings import Role, Settings
 from tasks.models.calls import Call
 from tasks.models.chat import chat
-from tasks.models.rate_limits import Patience
-from tasks.models.verdicts import judged
+from tasks.models.rate_limits import RetryPolicy
+from tasks.models.verdicts import ask_for_score
 from tasks.prompts import prompts
 
 KEY = "sk-проверка".encode("ascii", "ignore").decode() + "secret-0123456789abcdef"
-QUICK = Patience(
+QUICK = RetryPolicy(
     attempts=3, first_s=0.01, longest_s=0.05, outage_s=5.0, unreached_s=0.4, wrong_s=0.4, busy_s=0.5, probe_s=0.02
 )  # fmt: skip
 PROMPTS = prompts(Settings(_env_file=None))
@@ -28,4 +28,4 @@ def call(number: int = 0, name: str = "faithfulness") -> Call:
 
 async def verdict(url: str, **role: object):
     async with chat("judge", settings(url, **role), patience=QUICK) as judge:
-        return await judged(judge, call())
+        return await ask_for_score(judge, call())

@@ -19,7 +19,7 @@ from tasks.dataset.synthesis.checks import Known, copied, wrong_language
 from tasks.dataset.synthesis.generator import Pair, invent, prompts_of
 from tasks.dataset.synthesis.passages import Plan
 from tasks.models.calls import Call, Model, Reply
-from tasks.models.verdicts import Verdict, judged
+from tasks.models.verdicts import Verdict, ask_for_score
 from tasks.personal_data.masking import mask, own_key
 from tasks.prompts import Prompt
 
@@ -129,13 +129,13 @@ async def _judged_problem(makers: Makers, plan: Plan, pair: Pair, made: Made) ->
 
     async def answers(context: str) -> float | None:
         call = Call(makers.prompts["answerability"], {"question": pair.question, "context": context})
-        return _value(await judged(makers.judge, call), made)
+        return _value(await ask_for_score(makers.judge, call), made)
 
     if plan.kind == "unanswerable":
         scores = await asyncio.gather(*map(answers, (whole, *makers.nearest(pair.question))))
         return _first(("judge_error", None in scores), ("answerable", any((s or 0) >= ENOUGH for s in scores)))
     texts = {"question": pair.question, "answer": pair.answer, "context": whole}
-    faithful = _value(await judged(makers.judge, Call(makers.prompts["faithfulness"], texts)), made)
+    faithful = _value(await ask_for_score(makers.judge, Call(makers.prompts["faithfulness"], texts)), made)
     score, *alone = await asyncio.gather(*map(answers, (whole, *(passages if plan.kind == "multi" else ()))))
     return _first(
         ("judge_error", None in (faithful, score, *alone)),

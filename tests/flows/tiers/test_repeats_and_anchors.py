@@ -16,7 +16,7 @@ from tasks.comparison.compare import compare
 from tasks.comparison.noise_floor import floors, noise
 from tasks.comparison.trend import trend
 from tasks.config.parameters import Tier2, Tier3
-from tasks.evaluation.repeats import as_then
+from tasks.evaluation.repeats import parameters_of_repeated
 from tests.conftest import CommandLine, here
 from tests.support.evaluation_history import source_name, with_cases
 from tests.support.evaluations import evaluate, load, question, roles, rows_of, use, value
@@ -113,8 +113,8 @@ def test_what_makes_no_pair(judge: Chaos, engine: Engine, tmp_path: Path, monkey
         (Tier3(again="tier3-nothing"), "--again tier3-nothing: no evaluation"),
     ):
         with pytest.raises(InputError, match=said):
-            as_then(engine, parameters)
-    same, repeated = as_then(engine, Tier3(again=name, source=source))
+            parameters_of_repeated(engine, parameters)
+    same, repeated = parameters_of_repeated(engine, Tier3(again=name, source=source))
     assert (same.source, same.again, repeated["id"]) == (source, name, name)
     monkeypatch.setenv("YARUS_RETRIEVER", "fulltext")
     with pytest.raises(InputError, match="begun with YARUS_RETRIEVER='dense', now it is 'fulltext'"):

@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import Engine
 from statsmodels.stats.multitest import multipletests
 
-from tasks.experiments.arms import HEADLINE
+from tasks.experiments.arms import SWEEP_METRICS
 from tasks.experiments.sweep import sweeps
 from tasks.report.experiment_pages import pages
 from tests.conftest import CommandLine, Ran, here
@@ -95,7 +95,7 @@ def test_every_combination_is_an_arm_with_an_ordinary_evaluation(swept: Swept, y
         "completed", "large", "mild",
     )  # fmt: skip
     assert shown["system"]["part_of"] == swept.document["sweep_id"]  # histories leave it out
-    kept = {name: metric["value"] for name, metric in shown["metrics"].items() if name in HEADLINE["tier3"]}
+    kept = {name: metric["value"] for name, metric in shown["metrics"].items() if name in SWEEP_METRICS["tier3"]}
     assert {name: metric["value"] for name, metric in whole["metrics"].items()} == kept
     assert whole["metrics"]["avg_e2e_score"]["n_scored"] == QUESTIONS
 
@@ -128,7 +128,7 @@ def test_an_arm_that_fails_does_not_stop_the_others_and_says_why(swept: Swept) -
 def test_scores_of_different_judges_are_not_compared_and_p_is_holms(swept: Swept) -> None:
     pairs = swept.document["pairs"]
     judge = {arm["arm"]: arm["judge_model"] for arm in swept.document["arms"]}
-    assert len(pairs) == 9 * 8 // 2 * len(HEADLINE["tier3"])
+    assert len(pairs) == 9 * 8 // 2 * len(SWEEP_METRICS["tier3"])
     for pair in pairs:
         judged = pair["metric"] in ("avg_e2e_score", "avg_faithfulness")
         untold = judged and judge[pair["a"]] != judge[pair["b"]]

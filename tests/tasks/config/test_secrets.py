@@ -10,7 +10,7 @@ from urllib.parse import quote
 import pytest
 from sqlalchemy import Engine, text
 
-from tasks.config.secrets import _forms, blotted, echoes
+from tasks.config.secrets import _forms, echoes, redact
 from tasks.config.settings import RetrieverService, SystemService, settings
 from tasks.models.calls import Call
 from tasks.models.chat import chat
@@ -63,7 +63,7 @@ def test_words_and_numbers_of_other_headers_stay(chaos: Chaos) -> None:
     kept = {"Accept": "application/json", "X-Tenant": "help-desk", "X-Api-Version": "2026-01", "X-Host": "c.example"}
     assert echoes(kept) == ()
     assert echoes({"X-Some": "hunter2", "X-Access-Key": "letters", "Api-Key": "4711"}) == ("hunter2", "letters", "4711")
-    assert blotted("the password passw0rds; pass", ["pass"]) == "the password passw0rds; ***"
+    assert redact("the password passw0rds; pass", ["pass"]) == "the password passw0rds; ***"
 
 
 def test_a_retriever_that_repeats_its_headers(chaos: Chaos) -> None:
@@ -118,5 +118,5 @@ def test_a_short_key_that_only_fills_the_place_is_a_word_of_a_reply() -> None:
 def test_a_large_reply_is_gone_through_once_a_form() -> None:
     """Each form is looked for by one search of the text: their number is what a large reply costs."""
     assert len(_forms(tuple(HEADERS.values()))) < 60
-    assert blotted("я" * 1_000_000 + TOKEN, HEADERS.values()).endswith("я***")
-    assert blotted("", ["", " ", "Basic", "Basic !"]) == ""
+    assert redact("я" * 1_000_000 + TOKEN, HEADERS.values()).endswith("я***")
+    assert redact("", ["", " ", "Basic", "Basic !"]) == ""

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from db.errors import InputError
-from tasks.config.redaction import masked
-from tasks.config.secrets import blotted
+from tasks.config.redaction import redact_urls
+from tasks.config.secrets import redact
 from tasks.config.settings import RetrieverService, headers, settings
 
 SECRET = "s3cret"
@@ -167,7 +167,7 @@ def test_what_is_stored_with_an_evaluation_has_no_secret(at_home: Path, monkeypa
     ],
 )
 def test_passwords_are_masked_in_messages(text: str, shown: str) -> None:
-    assert masked(text) == shown
+    assert redact_urls(text) == shown
 
 
 def test_headers_are_sent_without_what_stands_around_them() -> None:
@@ -195,4 +195,4 @@ def test_a_header_that_cannot_be_sent_is_named_and_its_value_is_not(name: str, v
     ],
 )
 def test_what_was_sent_is_blotted_out(text: str, shown: str) -> None:
-    assert blotted(text, [f"Bearer {SECRET}", 'a"b\\c', "ru"]) == shown
+    assert redact(text, [f"Bearer {SECRET}", 'a"b\\c', "ru"]) == shown

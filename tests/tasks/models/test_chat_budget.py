@@ -18,11 +18,11 @@ from tasks.config.settings import Price, Role, Settings
 from tasks.models.calls import Call, body
 from tasks.models.chat import chat
 from tasks.models.prices import TEMPLATE_TOKENS, Budget
-from tasks.models.rate_limits import Patience
+from tasks.models.rate_limits import RetryPolicy
 from tasks.prompts import prompts
 from tests.tasks.conftest import JSON, Chaos, Do, http, says, scores
 
-QUICK = Patience(attempts=2, first_s=0.01, unreached_s=0.3, wrong_s=0.3, busy_s=0.05, probe_s=0.02)
+QUICK = RetryPolicy(attempts=2, first_s=0.01, unreached_s=0.3, wrong_s=0.3, busy_s=0.05, probe_s=0.02)
 PROMPTS = prompts(Settings(_env_file=None))
 MILLION = 1_000_000
 MAX_TOKENS = 50

@@ -17,8 +17,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from db.errors import ModelUnavailable
 from tasks.models.chat import chat
-from tasks.models.rate_limits import Patience
-from tasks.models.verdicts import judged
+from tasks.models.rate_limits import RetryPolicy
+from tasks.models.verdicts import ask_for_score
 from tests.support.llm_clients import KEY, QUICK, call, settings, verdict
 from tests.tasks.conftest import JSON, Chaos, Do, http, says, scores
 
@@ -140,7 +140,7 @@ async def test_with_half_the_calls_failing_the_mean_is_the_truth_of_what_was_sco
     chaos.script = script
     patience = replace(QUICK, attempts=2, outage_s=1, unreached_s=1)
     async with chat("judge", settings(chaos.url, concurrency=32), patience=patience) as judge:
-        found = await asyncio.gather(*(judged(judge, call(number)) for number in range(len(truth))))
+        found = await asyncio.gather(*(ask_for_score(judge, call(number)) for number in range(len(truth))))
     scored = [number for number, one in enumerate(found) if one.value is not None]
     assert scored == [number for number, hit in enumerate(fate) if hit is None]
     assert [found[number].value for number in scored] == [truth[number] for number in scored]
@@ -153,7 +153,7 @@ async def test_the_last_call_gives_up_too(chaos: Chaos):
     """No other call probes the server while it waits."""
     chaos.script = lambda number, request: Do(b"", then="close")
     async with asyncio.timeout(60), chat("judge", settings(chaos.url), patience=replace(QUICK, attempts=99)) as judge:
-        found = await judged(judge, call())
+        found = await ask_for_score(judge, call())
     assert found.status == "judge_error"
 
 
@@ -161,7 +161,7 @@ async def test_random_faults_are_survived_by_trying_again(chaos: Chaos):
     random.seed(7)
     passing = [http(500), http(429), http(502), Do(CUT, then="reset"), Do(b"", then="close")]
     chaos.script = lambda number, request: random.choice(passing) if random.random() < 0.5 else scores(0.5)
-    patience = Patience(attempts=30, first_s=0.001, longest_s=0.05, probe_s=0.01)
+    patience = RetryPolicy(attempts=30, first_s=0.001, longest_s=0.05, probe_s=0.01)
     async with chat("judge", settings(chaos.url, concurrency=16), patience=patience) as judge:
         replies = await judge.complete([call(number) for number in range(300)])
     assert {reply.status for reply in replies} == {"ok"}
@@ -196,7 +196,7 @@ async def test_the_key_is_nowhere(chaos: Chaos, caplog):
         configuration = settings(chaos.url)
         async with chat("judge", configuration, patience=QUICK) as judge:
             try:
-                told += [repr(await judged(judge, call())), repr(judge), repr(vars(judge).get("_headers"))]
+                told += [repr(await ask_for_score(judge, call())), repr(judge), repr(vars(judge).get("_headers"))]
             except ModelUnavailable as error:
                 told += ["".join(traceback.format_exception(error)), repr(error)]
         told += [repr(configuration), str(configuration.public())]

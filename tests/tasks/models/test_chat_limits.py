@@ -9,7 +9,7 @@ from email.utils import format_datetime
 import pytest
 
 from tasks.models.chat import chat
-from tasks.models.verdicts import judged
+from tasks.models.verdicts import ask_for_score
 from tests.support.llm_clients import QUICK, call, settings
 from tests.tasks.conftest import Chaos, Do, http, scores
 
@@ -34,7 +34,7 @@ async def test_retry_after_as_a_date(chaos: Chaos):
     late = http(503, "", f"Retry-After: {format_datetime(at, usegmt=True)}")
     chaos.script = lambda number, request: late if number == 1 else scores(0.5)
     async with chat("judge", settings(chaos.url), patience=replace(QUICK, busy_s=5)) as judge:
-        assert (await judged(judge, call())).value == 0.5
+        assert (await ask_for_score(judge, call())).value == 0.5
     assert 0.9 < time.monotonic() - started < 30  # the date has whole seconds
 
 

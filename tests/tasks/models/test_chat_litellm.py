@@ -20,7 +20,7 @@ from db.errors import ModelUnavailable
 from tasks.config.settings import Role, Settings
 from tasks.models.calls import Call
 from tasks.models.chat import chat
-from tasks.models.verdicts import decided, judged
+from tasks.models.verdicts import ask_for_score, ask_for_yes_no
 from tasks.prompts import prompts
 
 PROGRAM = Path(sys.prefix) / "litellm" / "bin" / "litellm"
@@ -87,8 +87,8 @@ async def test_it_serves_all_three_roles(litellm: str):
         chat("gate", configuration) as gate,
     ):
         replies = await generator.complete([Call(PROMPTS["generation"], TEXTS, repeat) for repeat in range(20)])
-        scored = await judged(judge, Call(PROMPTS["faithfulness"], TEXTS))
-        shown = await decided(gate, Call(PROMPTS["gate"], TEXTS))
+        scored = await ask_for_score(judge, Call(PROMPTS["faithfulness"], TEXTS))
+        shown = await ask_for_yes_no(gate, Call(PROMPTS["gate"], TEXTS))
     assert {(reply.status, reply.text, reply.served_model) for reply in replies} == {("ok", "до 25 июля", "generator")}
     assert all(reply.tokens_in and reply.tokens_out for reply in replies)
     assert (scored.status, scored.value, scored.reason) == ("ok", 0.75, "есть в контексте")
@@ -98,4 +98,4 @@ async def test_it_serves_all_three_roles(litellm: str):
 async def test_a_model_that_it_does_not_have_stops_the_evaluation(litellm: str):
     async with chat("judge", settings(litellm, judge="no-such-model")) as judge:
         with pytest.raises(ModelUnavailable, match="no-such-model"):
-            await judged(judge, Call(PROMPTS["faithfulness"], TEXTS))
+            await ask_for_score(judge, Call(PROMPTS["faithfulness"], TEXTS))

@@ -5,7 +5,7 @@ import gzip
 import pytest
 
 from tasks.models.chat import chat
-from tasks.models.verdicts import decided, judged
+from tasks.models.verdicts import ask_for_score, ask_for_yes_no
 from tests.support.llm_clients import QUICK, call, settings, verdict
 from tests.tasks.conftest import JSON, Chaos, Do, http, says, scores
 
@@ -99,7 +99,7 @@ async def test_the_response_format_falls_back(chaos: Chaos):
 
     chaos.script = script
     async with chat("judge", settings(chaos.url, concurrency=1), patience=QUICK) as judge:
-        found = [await judged(judge, call(number)) for number in range(3)]
+        found = [await ask_for_score(judge, call(number)) for number in range(3)]
     assert [one.value for one in found] == [0.5] * 3
     kinds = [request.get("response_format", {}).get("type") for request in chaos.requests]
     assert kinds == ["json_schema", "json_object", None, None, None]  # learned once
@@ -108,7 +108,7 @@ async def test_the_response_format_falls_back(chaos: Chaos):
 async def test_gate_and_generator_are_taken_as_they_are(chaos: Chaos):
     chaos.script = lambda number, request: says("Возможно", finish="length")
     async with chat("gate", settings(chaos.url), patience=QUICK) as gate:
-        found = await decided(gate, call(name="gate"))
+        found = await ask_for_yes_no(gate, call(name="gate"))
     assert (found.status, found.value, found.raw, len(chaos.requests)) == ("parse_error", None, "Возможно", 1)
     async with chat("generator", settings(chaos.url), patience=QUICK) as generator:
         reply = await generator.ask(call(name="generation"))

@@ -25,13 +25,13 @@ from tasks.models.calls import Call
 from tasks.models.chat import chat
 from tasks.models.endpoints import checked
 from tasks.models.estimate import estimate, missing
-from tasks.models.rate_limits import Patience
+from tasks.models.rate_limits import RetryPolicy
 from tasks.models.stand_ins import Offline
-from tasks.models.verdicts import decided, judged
+from tasks.models.verdicts import ask_for_score, ask_for_yes_no
 from tasks.prompts import prompts
 from tests.tasks.conftest import Chaos, Do, http, says, scores
 
-QUICK = Patience(attempts=2, first_s=0.01, unreached_s=0.3, wrong_s=0.3, busy_s=0.3, probe_s=0.02)
+QUICK = RetryPolicy(attempts=2, first_s=0.01, unreached_s=0.3, wrong_s=0.3, busy_s=0.3, probe_s=0.02)
 PROMPTS = prompts(Settings(_env_file=None))
 MILLION = 1_000_000
 
@@ -107,7 +107,7 @@ async def test_unreadable_replies_were_paid_for_and_are_kept_failures_are_not(ch
     chaos.script = lambda number, request: says("Оценка 0.9", finish="length" if number == 1 else "stop")
     async with chat("judge", settings(chaos.url), engine) as judge:
         for _ in range(2):
-            found = await judged(judge, calls(tag, 1)[0])
+            found = await ask_for_score(judge, calls(tag, 1)[0])
             assert (found.status, len(found.replies)) == ("parse_error", 3)  # cut off, unreadable, unreadable
     assert len(chaos.requests) == 3
     chaos.script = lambda number, request: http(500)
@@ -276,7 +276,9 @@ def test_an_address_is_taken_as_people_write_it():
 async def test_without_an_address_the_stand_in_serves():
     async with chat("gate", Settings(_env_file=None)) as gate:
         assert isinstance(gate, Offline)
-        found = await decided(gate, Call(PROMPTS["gate"], {"question": "?", "context": "да", "answer": "собака"}))
+        found = await ask_for_yes_no(
+            gate, Call(PROMPTS["gate"], {"question": "?", "context": "да", "answer": "собака"})
+        )
     assert (found.status, found.value) == ("ok", 0.0)
 
 

@@ -12,7 +12,7 @@ from db.loading.fill import Row, Rows, fill
 from tasks.config.connections import source
 from tasks.models.embedders import embedder
 from tasks.operations.doctor import examine
-from tasks.operations.doctor_sources import Finding, examine_source, url_forms
+from tasks.operations.doctor_sources import Check, examine_source, url_forms
 from tests.conftest import CommandLine
 
 Production = Callable[..., str]
@@ -22,12 +22,12 @@ PAGE = "https://c.example/pages/viewpage.action?pageId="
 @pytest.fixture
 def examined(
     production: Production, at_home: Path, monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., dict[str, list[Finding]]]:
+) -> Callable[..., dict[str, list[Check]]]:
     """Findings on a production database in which some statements were run, by what they are about."""
 
     def examine_production(
         name: str, *statements: str, vectors: dict[int, np.ndarray] | None = None
-    ) -> dict[str, list[Finding]]:
+    ) -> dict[str, list[Check]]:
         url = production(name, *statements)
         engine = create_engine(url)
         event.listen(engine, "connect", lambda connection, _: register_vector(connection))
@@ -36,7 +36,7 @@ def examined(
                 connection.execute(text("UPDATE chunk SET embedding = :v WHERE id = :id"), {"v": vector, "id": chunk})
         engine.dispose()
         monkeypatch.setenv("YARUS_SOURCE_URL", url)
-        found: dict[str, list[Finding]] = {}
+        found: dict[str, list[Check]] = {}
         for finding in examine_source(source("production")):
             found.setdefault(finding.what.removeprefix("source production").removeprefix(": "), []).append(finding)
         return found
@@ -44,15 +44,15 @@ def examined(
     return examine_production
 
 
-def test_a_sound_source(examined: Callable[..., dict[str, list[Finding]]]) -> None:
+def test_a_sound_source(examined: Callable[..., dict[str, list[Check]]]) -> None:
     found = examined("sound")
-    assert found[""] == [Finding("source production", "4 questions, 3 chunks")]
+    assert found[""] == [Check("source production", "4 questions, 3 chunks")]
     assert {of.found for of in found["NULL in question_answer"]} == {
         "answer 25.0%, confluence_url 0.0%, score 50.0%, user_id 25.0%, embedding 100.0%"
     }
     assert found["NULL in chunk"][0].found == "confluence_url 0.0%, text 0.0%, embedding 100.0%"
     assert found["addresses"][0].found == "5 addresses of 3 pages: pageId 6, empty or None 1, preview= 1"
-    assert found["labels"] == [Finding("source production: labels", "all 3 name what is in the corpus")]
+    assert found["labels"] == [Check("source production: labels", "all 3 name what is in the corpus")]
     assert found["text search"][0].found == "configuration russian"
     assert found["rights"][0].found == "the role is yarus, a superuser"
     assert "only SELECT" in found["rights"][0].way_out
@@ -60,7 +60,7 @@ def test_a_sound_source(examined: Callable[..., dict[str, list[Finding]]]) -> No
 
 
 def test_columns_that_are_empty_throughout_say_what_that_means(
-    examined: Callable[..., dict[str, list[Finding]]],
+    examined: Callable[..., dict[str, list[Check]]],
 ) -> None:
     found = examined("gaps", "UPDATE question_answer SET score = NULL, confluence_url = NULL")
     [gaps] = found["NULL in question_answer"]
@@ -71,7 +71,7 @@ def test_columns_that_are_empty_throughout_say_what_that_means(
 
 
 def test_labels_that_name_nothing_are_counted_with_examples(
-    examined: Callable[..., dict[str, list[Finding]]],
+    examined: Callable[..., dict[str, list[Check]]],
 ) -> None:
     found = examined(
         "stale",
@@ -89,7 +89,7 @@ def test_labels_that_name_nothing_are_counted_with_examples(
     assert found[""][0].found == "4 questions, 3 chunks, 2 annotations"
 
 
-def test_stored_vectors_are_compared_with_the_model(examined: Callable[..., dict[str, list[Finding]]]) -> None:
+def test_stored_vectors_are_compared_with_the_model(examined: Callable[..., dict[str, list[Check]]]) -> None:
     texts = {
         10: "Стипендия назначается студентам приказом ректора.",
         9: "Общежитие находится рядом с корпусом на улице Ленина.",

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tasks.operations.doctor_home import examine_home
-from tasks.operations.doctor_sources import Finding
+from tasks.operations.doctor_sources import Check
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return home
 
 
-def mended(finding: Finding) -> list[Finding]:
+def mended(finding: Check) -> list[Check]:
     """What is found after the command that the finding names."""
     command = finding.way_out.partition(";")[0].partition(", unless")[0]
     subprocess.run(shlex.split(command), check=True)

@@ -11,7 +11,7 @@ from db import journal
 from db.errors import InputError
 from db.tables import evaluation
 from tasks.orchestration.artifact_tables import gate_text, night_text
-from tasks.orchestration.flow_states import judged, passed
+from tasks.orchestration.flow_states import passed, with_gate
 from tasks.results.summary import summary, together
 from tests.conftest import here
 from tests.support.evaluation_history import source_name, with_cases
@@ -56,7 +56,7 @@ def test_a_gate_that_cannot_be_judged_leaves_an_evaluation_whole(
     other = with_cases(engine, gate_file.parent, source, {"mrr": [1.0] * N}, key="another", comparability={"k": 20})
     name = with_cases(engine, gate_file.parent, source, {"mrr": [0.5] * N}, night=1)
     gate_file.write_text(pinned("tier1", other) + rules, encoding="utf-8")
-    found = judged(summary(engine, name))
+    found = with_gate(summary(engine, name))
     gate = found["gate"]
     assert (found["state"], gate["verdict"], gate["failed"]) == ("completed", verdict, failed)
     assert passed(found) == (verdict != "fail")
@@ -72,7 +72,7 @@ def test_a_baseline_whose_file_is_lost(engine: Engine, gate_file: Path) -> None:
     lost = with_cases(engine, gate_file.parent, source, {"mrr": [1.0] * N}, parquet=str(gate_file.parent / "lost"))
     name = with_cases(engine, gate_file.parent, source, {"mrr": [1.0] * N}, night=1)
     gate_file.write_text(pinned("tier1", lost) + NO_WORSE, encoding="utf-8")
-    gate = judged(summary(engine, name))["gate"]
+    gate = with_gate(summary(engine, name))["gate"]
     assert (gate["verdict"], "cannot be read" in gate["reason"]) == ("inconclusive", True)
 
 
@@ -93,11 +93,11 @@ def test_what_ends_after_an_evaluation_is_no_failure_of_it(
 ) -> None:
     names: list[str] = []
 
-    async def ended(document: dict[str, Any]) -> None:
+    async def flow_state(document: dict[str, Any]) -> None:
         names.append(document["evaluation_id"])
         raise OSError("the server is gone")
 
-    monkeypatch.setattr(flows.ux, "ended", ended)
+    monkeypatch.setattr(flows.ux, "flow_state", flow_state)
     with pytest.raises(OSError, match="the server is gone"):
         evaluate("ux", limit=20)
     assert journal.find(engine, names[0])["state"] == "completed"

@@ -14,7 +14,7 @@ from db import journal
 from db.tables import evaluation, nightly_verdict
 from tasks.comparison.noise_floor import floors
 from tasks.comparison.trend import trend
-from tasks.evaluation.lifecycle import bury_the_dead
+from tasks.evaluation.lifecycle import fail_orphaned
 from tasks.orchestration import incidents
 from tasks.orchestration.artifact_tables import changes_since
 from tasks.report.entries import newest
@@ -31,7 +31,7 @@ READ: dict[str, Callable[[Engine, str, str], Any]] = {
     "the one before": lambda engine, source, name: journal.previous(engine, name),
     "what changed": lambda engine, source, name: changes_since(engine, summary(engine, name)),
     "a retry": lambda engine, source, name: journal.of_flow_run(engine, "none"),
-    "the dead": lambda engine, source, name: bury_the_dead(engine),
+    "the dead": lambda engine, source, name: fail_orphaned(engine),
     "noise": lambda engine, source, name: floors(engine, f"key of {source}"),
     "trend": lambda engine, source, name: trend(engine, "hit_rate@1", tier="tier1", source=source, last=20),
     "report": lambda engine, source, name: newest(engine),

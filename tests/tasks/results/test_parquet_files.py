@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from db.errors import InputError, ResultsUnavailable
-from tasks.results.parquet_files import place, present, publish, read, remove, write_batches, write_whole
+from tasks.results.parquet_files import existing_path, publish, read, remove, result_path, write_batches, write_whole
 
 NONE = pa.nulls(3, pa.string())
 TABLE = pa.table({"case_id": ["1", "2", "3"], "status": NONE, "reason": NONE, "n": [1, 2, 3], "text": ["ёж", None, ""]})
@@ -66,8 +66,10 @@ def test_what_cannot_be_written_leaves_nothing(tmp_path: Path, tables: list[pa.T
 
 def test_the_place_is_partitioned_by_tier_and_day_in_utc() -> None:
     late = datetime(2026, 1, 1, 1, tzinfo=timezone(timedelta(hours=5)))
-    assert place("/r/", "tier1", "x", late) == "/r/tier=tier1/date=2025-12-31/x.parquet"
-    assert place("s3://b/r", "tier1", "x", late.astimezone(UTC)) == "s3://b/r/tier=tier1/date=2025-12-31/x.parquet"
+    assert result_path("/r/", "tier1", "x", late) == "/r/tier=tier1/date=2025-12-31/x.parquet"
+    assert (
+        result_path("s3://b/r", "tier1", "x", late.astimezone(UTC)) == "s3://b/r/tier=tier1/date=2025-12-31/x.parquet"
+    )
 
 
 @pytest.mark.parametrize("folder", ["results", "результаты и [x]"])
@@ -144,12 +146,12 @@ def test_results_that_moved_with_their_folder_are_found(
     for path in (old, new):
         path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(TABLE, old)
-    assert present(str(old)) == str(old)
+    assert existing_path(str(old)) == str(old)
     old.rename(new)
     if results == "memory://kept":  # what is on an object store does not move with the home
-        assert present(str(old)) == str(old)
+        assert existing_path(str(old)) == str(old)
         return
-    assert present(str(old)) == str(new)
+    assert existing_path(str(old)) == str(new)
     assert read(str(old)).equals(TABLE)
     new.unlink()
     with pytest.raises(ResultsUnavailable, match=f"{old} cannot be read: No such file or directory; put its own"):
