@@ -183,7 +183,7 @@ class JudgeQuality(JudgesLog):
     repeats: int = Field(
         2, title="Repeats", description="Times every answer is judged, past the store", ge=2, le=10, examples=[2, 5]
     )
-    probes: bool = Field(True, title="Bias probes", description="JudgeQuality changed versions of every answer too")
+    probes: bool = Field(True, title="Bias probes", description="Judge changed versions of every answer too")
     judge_model: str | None = Field(
         None,
         title="Judge's model",
