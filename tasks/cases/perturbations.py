@@ -3,7 +3,6 @@
 import hashlib
 import random
 import re
-from typing import Any
 
 from db.errors import InputError
 from tasks.config.parameters import Parameters, Perturbable, Perturbation
@@ -26,18 +25,18 @@ WORD = re.compile(r"[^\W\d_]{4,}")
 WORDS_A_TYPO = 6
 
 
-def perturbed(parameters: Parameters) -> dict[str, Any]:
-    """What the evaluation's record says of the changed questions: nothing where they are asked as they are.
+def perturbed(parameters: Parameters) -> str | None:
+    """What the evaluation's record says of the changed questions; None where they are asked as they are.
 
     Raises:
         InputError: a paraphrase is asked for, and there is no language model.
     """
     kind = parameters.perturbation if isinstance(parameters, Perturbable) else None
     if kind is None:
-        return {}
+        return None
     if kind == "paraphrase" and settings().generator.base_url is None:
         raise InputError("the perturbation 'paraphrase' needs a language model: set YARUS_GENERATOR__BASE_URL")
-    return {"perturbation": f"{kind}|seed:{parameters.seed}|v:1"}
+    return f"{kind}|seed:{parameters.seed}|v:1"
 
 
 def change(question: str, kind: Perturbation, *, seed: int) -> str:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from inspect import iscoroutinefunction
 from pathlib import Path
+from typing import TypeVar
 
 import pyarrow as pa
 from prefect import task
@@ -13,16 +14,18 @@ from db import journal
 from tasks.cases import pseudonyms
 from tasks.cases.table import declared
 from tasks.config.connections import database
+from tasks.config.parameters import Parameters
 from tasks.evaluation.run import Run
 from tasks.evaluation.work_folder import read_cases
 from tasks.evaluation.work_store import upload
 from tasks.results.parquet_files import parquet, write_whole
 
-Step = Callable[[Run, pa.Table], pa.Table | Awaitable[pa.Table]]
+P = TypeVar("P", bound=Parameters)
+Step = Callable[[Run[P], pa.Table], pa.Table | Awaitable[pa.Table]]
 
 
 @task(task_run_name="batch {batch}", cache_policy=NO_CACHE)
-async def evaluate_batch(run: Run, batch: int, steps: Sequence[Step]) -> None:
+async def evaluate_batch(run: Run[P], batch: int, steps: Sequence[Step[P]]) -> None:
     """Sends one batch of cases through the steps and keeps the result."""
     cases = read_cases(run, batch)
     with pseudonyms.errors(run.parameters.source):

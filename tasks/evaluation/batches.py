@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from db import journal
 from tasks.config.connections import database
-from tasks.evaluation.batch import Step, batch_file, evaluate_batch
+from tasks.evaluation.batch import P, Step, batch_file, evaluate_batch
 from tasks.evaluation.dask import on_dask
 from tasks.evaluation.progress import progress
 from tasks.evaluation.run import Run
@@ -18,7 +18,7 @@ IN_FLIGHT = 2
 """Batches at once: one computes while another waits for the disk or the database."""
 
 
-async def in_batches(run: Run, steps: Sequence[Step]) -> None:
+async def in_batches(run: Run[P], steps: Sequence[Step[P]]) -> None:
     """Sends the cases through the steps, batch by batch; a batch that was finished before is not done again."""
     await asyncio.to_thread(_exchange, run)
     done = await asyncio.to_thread(journal.batches_done, database(), run.id)

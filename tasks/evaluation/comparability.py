@@ -1,5 +1,6 @@
 """What must be equal for an evaluation to be resumed, and for two to be compared."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from sqlalchemy.engine import RowMapping
@@ -47,6 +48,7 @@ def comparability(run: Run, case_set_hash: str) -> dict[str, Any]:
 
     The system under test and its corpus are what is compared, so they are not in it.
     """
+    found: Mapping[str, Any] = run.resolved
     rolling = run.parameters.source == "production"
     rule = {"limit": run.parameters.limit, "seed": run.parameters.seed} if run.parameters.limit else {}
     by_content = {"source": run.parameters.source, **rule} if rolling else {"sha256": case_set_hash}
@@ -55,11 +57,12 @@ def comparability(run: Run, case_set_hash: str) -> dict[str, Any]:
         "cases": run.resolved["cases"] | rule if "cases" in run.resolved else by_content,
         "metrics": [metric.signature_with(**metric_options(run)) for metric in measured_by(run.tier, run.resolved)],
         "labels": "annotation, else the log" if run.tier != "real_users" else "the log",
-        **{name: run.resolved[name] for name in MEASURED_BY if name in run.resolved},
+        **{name: found[name] for name in MEASURED_BY if name in found},
     }
 
 
 def metric_options(run: Run) -> dict[str, Any]:
     """What stands in the metrics' signatures and is chosen by the evaluation."""
     named = {"depth": "k", "gain": "gain", "distance": "distance"}
-    return {option: run.resolved[name] for option, name in named.items() if name in run.resolved}
+    found: Mapping[str, Any] = run.resolved
+    return {option: found[name] for option, name in named.items() if name in found}

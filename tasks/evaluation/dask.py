@@ -18,7 +18,7 @@ from db import journal
 from db.errors import InputError
 from tasks.config.connections import database
 from tasks.config.settings import settings
-from tasks.evaluation.batch import Step, evaluate_batch
+from tasks.evaluation.batch import P, Step, evaluate_batch
 from tasks.evaluation.comparability import same_settings
 from tasks.evaluation.run import Run
 from tasks.evaluation.work_store import download
@@ -57,7 +57,7 @@ def require_dask() -> None:
 
 
 async def on_dask(
-    run: Run, batches: Sequence[int], steps: Sequence[Step], advance: Callable[[], Awaitable[None]]
+    run: Run[P], batches: Sequence[int], steps: Sequence[Step[P]], advance: Callable[[], Awaitable[None]]
 ) -> None:
     """Has the batches computed by Dask's workers; one that dies loses nothing, for its batches go to the others.
 
@@ -73,7 +73,7 @@ async def on_dask(
 
 
 @task(task_run_name="batch {batch}", cache_policy=NO_CACHE)
-async def batch_on_worker(run: Run, batch: int, steps: Sequence[Step]) -> None:
+async def batch_on_worker(run: Run[P], batch: int, steps: Sequence[Step[P]]) -> None:
     """One batch, in the process of a worker: with one thread, for there are as many workers as there are processors."""
     await asyncio.to_thread(_prepare, run)
     with threadpool_limits(1):

@@ -1,11 +1,12 @@
 """The models and prompts that decide an evaluation's numbers."""
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
 from db.errors import InputError
 from tasks.config.parameters import Parameters
 from tasks.config.settings import Role, Settings, settings
+from tasks.evaluation.resolved import JudgeIdentity
 from tasks.evaluation.run import Run
 from tasks.models.stand_ins import GENERATOR, JUDGE
 from tasks.prompts import prompts
@@ -46,7 +47,7 @@ JUDGED_END_TO_END = ("e2e_score", "faithfulness")
 
 def judge_identity(
     parameters: Parameters, language: str, metrics: Sequence[str], *, name: Literal["judge", "gate"] = "judge"
-) -> dict[str, Any]:
+) -> JudgeIdentity:
     """What decides a judge's verdicts: the model that is asked for, its parameters, and the wording of its prompts."""
     configuration = with_models(parameters).model_copy(update={"language": language})
     role: Role = getattr(configuration, name)
@@ -54,6 +55,12 @@ def judge_identity(
     wording = {metric: known[metric].digest for metric in metrics}
     if role.base_url is None:
         return {"model": JUDGE, "prompts": wording}
-    masked = {"mask_calls": True} if configuration.mask_calls else {}
-    asked = {"model": role.model, "temperature": role.temperature, "max_tokens": role.max_tokens}
-    return {**asked, "prompts": wording, **masked}
+    asked: JudgeIdentity = {
+        "model": role.model,
+        "temperature": role.temperature,
+        "max_tokens": role.max_tokens,
+        "prompts": wording,
+    }
+    if configuration.mask_calls:
+        asked["mask_calls"] = True
+    return asked

@@ -8,7 +8,7 @@ import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import Engine
 
@@ -20,7 +20,7 @@ from metrics.table import Tier
 from tasks.cases import pseudonyms
 from tasks.comparison.gate_rules import policy_set
 from tasks.config.connections import database
-from tasks.config.parameters import TIERS, Parameters
+from tasks.config.parameters import Parameters
 from tasks.config.redaction import redact_urls
 from tasks.config.secrets import keep_logs_clean
 from tasks.config.settings import settings
@@ -29,17 +29,19 @@ from tasks.evaluation.comparability import same_settings
 from tasks.evaluation.process_exit import STOPPED, exit_within
 from tasks.evaluation.provenance import commit, versions
 from tasks.evaluation.repeats import parameters_of_repeated
+from tasks.evaluation.resolved import Resolved
 from tasks.evaluation.run import Run
 from tasks.evaluation.work_store import download
 from tasks.results.parquet_files import make_folder, remove, result_path
 
+P = TypeVar("P", bound=Parameters)
 log = logging.getLogger("yarus")
 TERMINATED_S = 6.0
 """How long after SIGTERM the journal and Prefect's server may take to be told."""
 
 
 @asynccontextmanager
-async def evaluation(tier: Tier, parameters: Parameters, *, flow_run_id: str | None) -> AsyncIterator[Run]:
+async def evaluation(tier: Tier, parameters: P, *, flow_run_id: str | None) -> AsyncIterator[Run[P]]:
     """Opens or resumes an evaluation; whatever ends it early is written into the journal.
 
     Prefect's retry of a flow run goes on with the evaluation that the run had begun.
@@ -57,7 +59,7 @@ async def evaluation(tier: Tier, parameters: Parameters, *, flow_run_id: str | N
     engine = await asyncio.to_thread(database)
     fail_orphaned(engine)
     begun = parameters.resume or _unfinished(engine, flow_run_id)
-    run = _resumed(engine, tier, begun) if begun else _new(engine, tier, parameters)
+    run = _resumed(engine, tier, type(parameters), begun) if begun else _new(engine, tier, parameters)
     # The lock comes before the row: an evaluation in state running without it would be taken for dead.
     with reaching(engine), journal.alive(engine, run.id):
         if begun:
@@ -128,7 +130,7 @@ def fail_orphaned(engine: Engine) -> None:
         log.warning("evaluation %s had died; it can be resumed", dead)
 
 
-def _new(engine: Engine, tier: Tier, parameters: Parameters) -> Run:
+def _new(engine: Engine, tier: Tier, parameters: P) -> Run[P]:
     parameters, repeated = parameters_of_repeated(engine, parameters)
     if repeated is not None:
         same_settings(repeated)
@@ -151,10 +153,10 @@ def _row(run: Run, flow_run_id: str | None) -> dict[str, Any]:
     }
 
 
-def _resumed(engine: Engine, tier: Tier, name: str) -> Run:
+def _resumed(engine: Engine, tier: Tier, kind: type[P], name: str) -> Run[P]:
     row = journal.find(engine, name)
     if row["tier"] != tier:
         raise InputError(f"evaluation {row['id']} is of {row['tier']}, not {tier}: yarus run {row['tier']} --resume …")
     same_settings(row)
-    parameters = TIERS[tier].model_validate(row["parameters"])
-    return Run(row["id"], tier, parameters, row["resolved"] or {}, row["n_cases"] or 0)
+    resolved: Resolved = row["resolved"] or Resolved()
+    return Run(row["id"], tier, kind.model_validate(row["parameters"]), resolved, row["n_cases"] or 0)

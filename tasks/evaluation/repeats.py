@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import Engine
 from sqlalchemy.engine import RowMapping
@@ -11,14 +11,16 @@ from db import journal
 from db.errors import InputError
 from metrics.table import Tier
 from tasks.config.parameters import TIERS, Answering, Nightly, Parameters
+from tasks.evaluation.resolved import Resolved
 
+P = TypeVar("P", bound=Parameters)
 MARKS = ("again", "anchor")
 """The parameters that ask for it, which stand in what they came to as well: two of `db.journal.ASIDE`."""
 FROM_BELOW = 16
 """Repeats that one evaluation may ask of a call."""
 
 
-def parameters_of_repeated(engine: Engine, parameters: Parameters) -> tuple[Parameters, RowMapping | None]:
+def parameters_of_repeated(engine: Engine, parameters: P) -> tuple[P, RowMapping | None]:
     """The parameters of an evaluation that repeats another one, or judges its answers again: those of the other one.
 
     Args:
@@ -38,7 +40,7 @@ def parameters_of_repeated(engine: Engine, parameters: Parameters) -> tuple[Para
     row = _finished(engine, mark, name)
     if TIERS[row["tier"]] is not type(parameters):
         raise InputError(f"--{mark} {name}: it is of {row['tier']}: yarus run {row['tier']} --{mark} {name}")
-    then = TIERS[row["tier"]].model_validate(row["parameters"])
+    then = type(parameters).model_validate(row["parameters"])
     _refuse_others(mark, parameters, then)
     now: dict[str, Any] = {mark: row["id"], "resume": None}
     if mark == "anchor":
@@ -58,6 +60,16 @@ def anchored(engine: Engine, parameters: Nightly) -> Iterator[tuple[Tier, Parame
     if not issubclass(TIERS[row["tier"]], Answering):
         raise InputError(f"--anchor {parameters.anchor}: it is of {row['tier']}; name one of tier2 or tier3")
     yield row["tier"], TIERS[row["tier"]].model_validate({"anchor": row["id"]})
+
+
+def repeating(parameters: Parameters) -> Resolved:
+    """What the evaluation's record says of the one that it repeats, or whose answers it judges."""
+    found: Resolved = {}
+    if again := getattr(parameters, "again", None):
+        found["again"] = again
+    if anchor := getattr(parameters, "anchor", None):
+        found["anchor"] = anchor
+    return found
 
 
 def first_repeat(evaluation_id: str, parameters: Parameters) -> int:

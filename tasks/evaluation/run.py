@@ -2,25 +2,29 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Generic
+
+from typing_extensions import TypeVar
 
 from metrics.table import Tier
-from tasks.config.parameters import Embedding, Parameters, Retrieval
+from tasks.config.parameters import Parameters
 from tasks.config.settings import settings
+from tasks.evaluation.resolved import Resolved
+
+P_co = TypeVar("P_co", bound=Parameters, covariant=True, default=Parameters)
 
 DRY_RUN = "dry-run-"
 """What the working folder of an estimate is called, which no evaluation belongs to."""
 
 
 @dataclass(frozen=True)
-class Run:
-    """One evaluation; what `load` finds out is added by it."""
+class Run(Generic[P_co]):
+    """One evaluation with its parameters: `Run[Retrieval]` asks a retriever. What `load` finds out is added by it."""
 
     id: str
     tier: Tier
-    parameters: Parameters
-    resolved: dict[str, Any] = field(default_factory=dict)
-    """What the parameters came to: unit, retriever, embedder, fallbacks used, notes."""
+    parameters: P_co
+    resolved: Resolved = field(default_factory=Resolved)
     n_cases: int = 0
 
     @property
@@ -32,23 +36,9 @@ class Run:
         return root.absolute() / self.id
 
     @property
-    def embedding(self) -> Embedding:
-        """The parameters of a tier that needs vectors."""
-        if not isinstance(self.parameters, Embedding):
-            raise TypeError(f"{self.tier} needs no vectors")
-        return self.parameters
-
-    @property
-    def retrieval(self) -> Retrieval:
-        """The parameters of a tier that asks a retriever."""
-        if not isinstance(self.parameters, Retrieval):
-            raise TypeError(f"{self.tier} asks no retriever")
-        return self.parameters
-
-    @property
     def batch_size(self) -> int:
-        """Cases a batch: large enough for Prefect (at most 50 batches a flow), small enough to lose little."""
-        return int(self.resolved["batch_size"])
+        """Cases a batch."""
+        return self.resolved["batch_size"]
 
     @property
     def n_batches(self) -> int:

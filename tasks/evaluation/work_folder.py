@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -18,10 +18,13 @@ from tasks.cases.frozen_sets import frozen
 from tasks.cases.labels import Note
 from tasks.cases.table import declared
 from tasks.config.connections import database
-from tasks.evaluation.repeats import MARKS
+from tasks.config.parameters import Parameters
+from tasks.evaluation.repeats import repeating
+from tasks.evaluation.resolved import Resolved
 from tasks.evaluation.run import Run
 from tasks.results.parquet_files import parquet
 
+P = TypeVar("P", bound=Parameters)
 log = logging.getLogger("yarus")
 
 
@@ -79,15 +82,15 @@ PART_OF: ContextVar[str | None] = ContextVar("the sweep whose arms these evaluat
 
 
 def keep_loaded(
-    run: Run,
+    run: Run[P],
     where: Source,
     cases: pa.Table,
     corpus: Corpus,
     notes: list[Note],
+    found_out: Resolved,
     *,
     beside: Sequence[pa.Table] = (),
-    **resolved: Any,
-) -> Run:
+) -> Run[P]:
     """Writes cases and corpus into the working folder, and into the journal what they are.
 
     Args:
@@ -96,16 +99,18 @@ def keep_loaded(
         cases: as loaded.
         corpus: what is searched.
         notes: on what was met.
+        found_out: what the parameters came to.
         beside: what else the cases are measured against, so that it belongs to the case set.
-        resolved: what the parameters came to.
     """
-    resolved = {"batch_size": max(100, -(-len(cases) // 50)), "language": where.language, "notes": notes} | resolved
+    resolved: Resolved = {"batch_size": max(100, -(-len(cases) // 50)), "language": where.language, "notes": notes}
+    resolved |= found_out
     if run.parameters.cases and resolved.get("texts") != "chunks":  # chunks are the corpus, which is never frozen
         resolved["cases"] = frozen(run.parameters.cases, where.name).identity
     if where.loaded_at and resolved.get("retriever") == "pgvector":  # which may go on reading the source
         resolved["source_loaded_at"] = where.loaded_at.isoformat()
-    resolved |= {mark: name for mark in MARKS if (name := getattr(run.parameters, mark, None))}
-    resolved |= {"part_of": part} if (part := PART_OF.get()) else {}
+    resolved |= repeating(run.parameters)
+    if part := PART_OF.get():
+        resolved["part_of"] = part
     columns = {"id": corpus.ids, "url": corpus.urls, "text": corpus.texts}
     schema = pa.schema([(name, pa.string()) for name in columns])
     pq.write_table(pa.table(columns, schema=schema), run.work / "corpus.parquet")

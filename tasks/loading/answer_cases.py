@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any
+from typing import TypeVar
 
 import pyarrow as pa
 from prefect import task
@@ -14,6 +14,7 @@ from tasks.cases.context import fit
 from tasks.cases.labels import (
     Note,
     Row,
+    Unit,
     annotated_cases,
     answerable,
     default_unit,
@@ -27,6 +28,7 @@ from tasks.cases.table import with_columns
 from tasks.config.parameters import Answering, Parameters, Tier2, Tier3
 from tasks.config.settings import settings
 from tasks.evaluation.identity import JUDGED_END_TO_END, JUDGED_ON_IDEAL_CONTEXT, generator_identity, judge_identity
+from tasks.evaluation.resolved import Resolved
 from tasks.evaluation.run import Run
 from tasks.evaluation.work_folder import keep_loaded, loaded
 from tasks.loading.source import read_source, sample, unchanged, wants_vectors
@@ -35,9 +37,11 @@ from tasks.prompts import rubrics
 from tasks.steps.reuse_answers import copy_answers
 from tasks.systems.sut import system
 
+A = TypeVar("A", bound=Answering)
+
 
 @task(task_run_name="load {run.parameters.source}", cache_policy=NO_CACHE)
-async def load_ideal(run: Run) -> Run:
+async def load_ideal(run: Run[Tier2]) -> Run[Tier2]:
     """Tier 2's cases: every question with the full text of its relevant chunks.
 
     Raises:
@@ -47,61 +51,61 @@ async def load_ideal(run: Run) -> Run:
 
 
 @task(task_run_name="load {run.parameters.source}", cache_policy=NO_CACHE)
-async def load_whole(run: Run) -> Run:
+async def load_whole(run: Run[Tier3]) -> Run[Tier3]:
     """Tier 3's cases: every question with its reference and its relevant chunks or pages; errors as `load_ideal`."""
     return await asyncio.to_thread(_load_whole, run)
 
 
-def _load_ideal(run: Run) -> Run:
+def _load_ideal(run: Run[Tier2]) -> Run[Tier2]:
     if loaded(run):
         return _resumed(run, JUDGED_ON_IDEAL_CONTEXT)
     parameters = run.parameters
-    if not isinstance(parameters, Tier2):
-        raise TypeError(f"{run.tier} has no ideal context")
-    made_with = _reused(run, parameters)
+    made_with = _reused(run)
     where, questions, corpus = read_source(run, vectors=False)
     chosen = [questions[number] for number in sample(run, map(topic_and_score, questions))]
     unit = default_unit(questions)
     cases, notes = annotated_cases(where.name, chosen, corpus, unit)
     cases = _with_context(_with_references(cases, chosen), chosen, corpus, parameters.context_tokens)
-    resolved: dict[str, Any] = {"unit": unit, "generator": generator_identity(parameters)}
+    resolved: Resolved = {"unit": unit, "generator": generator_identity(parameters)}
     resolved |= _measuring(parameters, where.language, JUDGED_ON_IDEAL_CONTEXT) | made_with
     notes += [*_reference_notes(chosen), *_cut_notes(cases), *_reuse_notes(made_with)]
-    return keep_loaded(run, where, cases, corpus, notes, **resolved)
+    return keep_loaded(run, where, cases, corpus, notes, resolved)
 
 
-def _load_whole(run: Run) -> Run:
+def _load_whole(run: Run[Tier3]) -> Run[Tier3]:
     if loaded(run):
         return _resumed(run, JUDGED_END_TO_END)
     parameters = run.parameters
-    if not isinstance(parameters, Tier3):
-        raise TypeError(f"{run.tier} is not end to end")
-    made_with = _reused(run, parameters)
+    made_with = _reused(run)
     sut = made_with.get("sut") or _system(parameters)
     where, questions, corpus = read_source(run, vectors=sut == "local" and wants_vectors(run))
     chosen = [questions[number] for number in sample(run, map(topic_and_score, questions))]
-    resolved: dict[str, Any] = {
+    unit: Unit = default_unit(questions) if sut == "local" else "page"
+    resolved: Resolved = {
         "sut": sut,
-        "unit": default_unit(questions) if sut == "local" else "page",
+        "unit": unit if parameters.unit == "auto" else parameters.unit,
         "k": parameters.k,
         "context_tokens": parameters.context_tokens,
     }
-    resolved |= {"unit": parameters.unit} if parameters.unit != "auto" else {}
     if sut == "local":
-        resolved |= {"retriever": parameters.retriever or settings().retriever}
-        resolved |= {"generator": generator_identity(parameters)}
-    resolved |= _measuring(parameters, where.language, JUDGED_END_TO_END) | perturbed(parameters) | made_with
+        resolved["retriever"] = parameters.retriever or settings().retriever
+        resolved["generator"] = generator_identity(parameters)
+    resolved |= _measuring(parameters, where.language, JUDGED_END_TO_END)
+    if perturbation := perturbed(parameters):
+        resolved["perturbation"] = perturbation
+    resolved |= made_with
     cases, notes = annotated_cases(where.name, chosen, corpus, resolved["unit"])
     cases = _answer_states(_with_references(cases, chosen))
-    resolved |= {"gain": "linear" if cases["grades"].null_count < len(cases) else "binary"}
+    resolved["gain"] = "linear" if cases["grades"].null_count < len(cases) else "binary"
     notes += [*_reference_notes(chosen), *_reuse_notes(made_with)]
-    return keep_loaded(run, where, cases, corpus, notes, **resolved)
+    return keep_loaded(run, where, cases, corpus, notes, resolved)
 
 
-def _resumed(run: Run, metrics: Sequence[str]) -> Run:
-    generates = "generator" in run.resolved and "answers_of" not in run.resolved
-    ours = {"generator": generator_identity(run.parameters)} if generates else {}
-    return unchanged(run, **ours, **_measuring(run.parameters, run.resolved["language"], metrics))
+def _resumed(run: Run[A], metrics: Sequence[str]) -> Run[A]:
+    now = _measuring(run.parameters, run.resolved["language"], metrics)
+    if "generator" in run.resolved and "answers_of" not in run.resolved:
+        now["generator"] = generator_identity(run.parameters)
+    return unchanged(run, **now)
 
 
 def _system(parameters: Tier3) -> str:
@@ -115,18 +119,19 @@ def _system(parameters: Tier3) -> str:
     return sut
 
 
-def _reused(run: Run, parameters: Answering) -> dict[str, Any]:
+def _reused(run: Run[Answering]) -> Resolved:
     """What the answers were made with that are scored again; nothing where new ones are asked for."""
+    parameters = run.parameters
     if parameters.reuse_answers and not parameters.anchor and perturbed(parameters):  # an anchor's own is refused below
         raise InputError("answers to the questions as they are cannot be reused: leave out --perturbation")
     return copy_answers(run, parameters.reuse_answers) if parameters.reuse_answers else {}
 
 
-def _reuse_notes(made_with: dict[str, Any]) -> list[Note]:
+def _reuse_notes(made_with: Resolved) -> list[Note]:
     return [{"note": "answers reused", "evaluation": made_with["answers_of"]}] if made_with else []
 
 
-def _measuring(parameters: Parameters, language: str, metrics: Sequence[str]) -> dict[str, Any]:
+def _measuring(parameters: Parameters, language: str, metrics: Sequence[str]) -> Resolved:
     return {
         "judge": judge_identity(parameters, language, (*metrics, *rubrics(settings()))),
         "similarity_embedder": measuring_embedder(),

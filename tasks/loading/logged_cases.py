@@ -1,7 +1,7 @@
 """The first step of the tiers that judge the log: what the bot said, and what it said it from."""
 
 import asyncio
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow.parquet as pq
 from prefect import task
@@ -15,16 +15,19 @@ from tasks.cases.dialogs import by_time, places, sampled_whole
 from tasks.cases.labels import GOOD, Note, Row, pages_of, shown_rightly
 from tasks.cases.sampling import topic_and_score
 from tasks.cases.table import table
-from tasks.config.parameters import JudgesLog
+from tasks.config.parameters import JudgesLog, Ux
 from tasks.evaluation.identity import judge_identity
+from tasks.evaluation.resolved import JudgeIdentity, Resolved
 from tasks.evaluation.run import Run
 from tasks.evaluation.work_folder import keep_loaded, loaded
 from tasks.loading.source import read_source, sample, unchanged
 from tasks.models.embedders import measuring_embedder
 
+J = TypeVar("J", bound=JudgesLog)
+
 
 @task(task_run_name="load {run.parameters.source}", cache_policy=NO_CACHE)
-async def load_logged_answers(run: Run) -> Run:
+async def load_logged_answers(run: Run[J]) -> Run[J]:
     """Cases of the tiers `judge` and `judge_pipeline`: logged answers with the text of the page that they came from.
 
     Raises:
@@ -34,7 +37,7 @@ async def load_logged_answers(run: Run) -> Run:
 
 
 @task(task_run_name="load {run.parameters.source}", cache_policy=NO_CACHE)
-async def load_dialogs(run: Run) -> Run:
+async def load_dialogs(run: Run[Ux]) -> Run[Ux]:
     """Cases of the tier `ux`, whole dialogs where it is a sample, and beside them what the log could answer them from.
 
     Raises:
@@ -43,15 +46,12 @@ async def load_dialogs(run: Run) -> Run:
     return await asyncio.to_thread(_load_dialogs, run)
 
 
-def _load_answered(run: Run) -> Run:
+def _load_answered(run: Run[J]) -> Run[J]:
     if loaded(run):
         return unchanged(run, judge=_identity_of_judge(run, run.resolved["language"]))
-    parameters = run.parameters
-    if not isinstance(parameters, JudgesLog):
-        raise TypeError(f"{run.tier} judges no logged answers")
     where, questions, corpus = read_source(run, vectors=False)
     chosen = [questions[number] for number in sample(run, map(topic_and_score, questions))]
-    contexts = _contexts(chosen, corpus, parameters.context_tokens)
+    contexts = _contexts(chosen, corpus, run.parameters.context_tokens)
     shown = [shown_rightly(question) for question in chosen]
     states = [_state(run.tier, *row) for row in zip(chosen, contexts, shown, strict=True)]
     cases = table(
@@ -64,16 +64,16 @@ def _load_answered(run: Run) -> Run:
         shown=shown,
         human_score=[{5: 1.0, 1: 0.0}.get(question["score"] or 0) for question in chosen],
     )
-    return keep_loaded(run, where, cases, corpus, [], judge=_identity_of_judge(run, where.language))
+    return keep_loaded(run, where, cases, corpus, [], {"judge": _identity_of_judge(run, where.language)})
 
 
-def _identity_of_judge(run: Run, language: str) -> dict[str, Any]:
+def _identity_of_judge(run: Run, language: str) -> JudgeIdentity:
     if run.tier == "judge_pipeline":
         return judge_identity(run.parameters, language, ["gate"], name="gate")
     return judge_identity(run.parameters, language, ["faithfulness"])
 
 
-def _load_dialogs(run: Run) -> Run:
+def _load_dialogs(run: Run[Ux]) -> Run[Ux]:
     if loaded(run) and (run.work / "log.parquet").exists():  # an older version kept none
         return unchanged(run, similarity_embedder=measuring_embedder())
     where, questions, corpus = read_source(run, vectors=False)
@@ -102,8 +102,8 @@ def _load_dialogs(run: Run) -> Run:
     )
     timeless = sum(not timed[row] for row in chosen)
     notes: list[Note] = [{"note": "no time", "n": timeless}] if timeless else []
-    resolved = {"batch_size": max(1, len(cases)), "similarity_embedder": measuring_embedder()}
-    return keep_loaded(run, where, cases, corpus, notes, beside=[kept], **resolved)
+    resolved: Resolved = {"batch_size": max(1, len(cases)), "similarity_embedder": measuring_embedder()}
+    return keep_loaded(run, where, cases, corpus, notes, resolved, beside=[kept])
 
 
 def _asked(questions: list[Row]) -> dict[str, list[Any]]:

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-from typing import Any
 
 import pyarrow as pa
 from prefect import task
@@ -14,8 +13,9 @@ from tasks.cases.labels import Note, annotated_cases, default_unit, logged_cases
 from tasks.cases.perturbations import perturbed
 from tasks.cases.sampling import page_and_stratum, topic_and_score
 from tasks.cases.table import table
-from tasks.config.parameters import Tier0, Tier1
+from tasks.config.parameters import RealUsers, Retrieval, Tier0, Tier1
 from tasks.config.settings import settings
+from tasks.evaluation.resolved import Resolved
 from tasks.evaluation.run import Run
 from tasks.evaluation.work_folder import keep_loaded, loaded
 from tasks.loading.source import read_source, sample, wants_vectors
@@ -24,7 +24,7 @@ log = logging.getLogger("yarus")
 
 
 @task(task_run_name="load {run.parameters.source}", cache_policy=NO_CACHE)
-async def load(run: Run) -> Run:
+async def load(run: Run[Tier1]) -> Run[Tier1]:
     """Tier 1's cases and the corpus; a resumed evaluation keeps those that it began with.
 
     Raises:
@@ -34,46 +34,42 @@ async def load(run: Run) -> Run:
 
 
 @task(task_run_name="load the log of {run.parameters.source}", cache_policy=NO_CACHE)
-async def load_log(run: Run) -> Run:
+async def load_log(run: Run[RealUsers]) -> Run[RealUsers]:
     """The real users' cases and the corpus; errors as `load`."""
     return await asyncio.to_thread(_load_log, run)
 
 
 @task(task_run_name="load the texts of {run.parameters.source}", cache_policy=NO_CACHE)
-async def load_texts(run: Run) -> Run:
+async def load_texts(run: Run[Tier0]) -> Run[Tier0]:
     """Tier 0's cases: chunks by page, or questions by topic; errors as `load`."""
     return await asyncio.to_thread(_load_texts, run)
 
 
-def _load(run: Run) -> Run:
+def _load(run: Run[Tier1]) -> Run[Tier1]:
     if loaded(run):
         return run
     where, questions, corpus = read_source(run, vectors=wants_vectors(run))
-    parameters = run.retrieval
-    unit = default_unit(questions)
-    if isinstance(parameters, Tier1) and parameters.unit != "auto":
-        unit = parameters.unit
+    asked = run.parameters.unit
+    unit = default_unit(questions) if asked == "auto" else asked
     kept = sample(run, map(topic_and_score, questions))
     cases, notes = annotated_cases(where.name, [questions[number] for number in kept], corpus, unit)
-    return keep_loaded(run, where, cases, corpus, notes, unit=unit, **_retrieval(run, cases))
+    return keep_loaded(run, where, cases, corpus, notes, {"unit": unit, **_retrieval(run, cases)})
 
 
-def _load_log(run: Run) -> Run:
+def _load_log(run: Run[RealUsers]) -> Run[RealUsers]:
     if loaded(run):
         return run
     where, questions, corpus = read_source(run, vectors=wants_vectors(run))
     groups = merged(questions)
     kept = sample(run, map(page_and_stratum, groups))
     cases, notes = logged_cases(where.name, [groups[number] for number in kept], corpus)
-    return keep_loaded(run, where, cases, corpus, notes, unit="page", **_retrieval(run, cases))
+    return keep_loaded(run, where, cases, corpus, notes, {"unit": "page", **_retrieval(run, cases)})
 
 
-def _load_texts(run: Run) -> Run:
+def _load_texts(run: Run[Tier0]) -> Run[Tier0]:
     if loaded(run):
         return run
     parameters = run.parameters
-    if not isinstance(parameters, Tier0):
-        raise TypeError(f"{run.tier} has no texts to load")
     chunks = parameters.texts == "chunks"
     if not chunks and parameters.vectors == "stored":
         raise InputError("tier0: the vectors of questions are always computed; leave out --vectors stored")
@@ -104,13 +100,17 @@ def _load_texts(run: Run) -> Run:
             texts=[corpus.texts[row] for row in kept],
             vectors=corpus.vectors[kept] if corpus.vectors is not None else None,
         )
-    return keep_loaded(
-        run, where, cases, corpus, notes, batch_size=len(cases), texts=parameters.texts, distance=parameters.distance
-    )
+    resolved: Resolved = {"batch_size": len(cases), "texts": parameters.texts, "distance": parameters.distance}
+    return keep_loaded(run, where, cases, corpus, notes, resolved)
 
 
-def _retrieval(run: Run, cases: pa.Table) -> dict[str, Any]:
-    graded = cases["grades"].null_count < len(cases)
-    retriever = run.retrieval.retriever or settings().retriever
-    resolved = {"retriever": retriever, "k": run.retrieval.k, "gain": "linear" if graded else "binary"}
-    return resolved | perturbed(run.parameters)
+def _retrieval(run: Run[Retrieval], cases: pa.Table) -> Resolved:
+    parameters, graded = run.parameters, cases["grades"].null_count < len(cases)
+    resolved: Resolved = {
+        "retriever": parameters.retriever or settings().retriever,
+        "k": parameters.k,
+        "gain": "linear" if graded else "binary",
+    }
+    if perturbation := perturbed(parameters):
+        resolved["perturbation"] = perturbation
+    return resolved

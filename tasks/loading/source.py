@@ -1,10 +1,10 @@
 """The questions and the corpus of a source, read once for all tiers of a night."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar, Unpack
 
 from db.errors import InputError
 from db.sources import Corpus, Source, read_corpus, read_questions, registered, snapshot
@@ -12,15 +12,19 @@ from tasks.cases.frozen_sets import frozen_questions
 from tasks.cases.labels import Row
 from tasks.cases.sampling import sampled
 from tasks.config.connections import source
+from tasks.config.parameters import Parameters, Retrieval
 from tasks.config.settings import settings
+from tasks.evaluation.resolved import Resolved
 from tasks.evaluation.run import Run
 from tasks.evaluation.work_folder import PART_OF
 from tasks.retrievers.registry import retriever_kind
 
+P = TypeVar("P", bound=Parameters)
 
-def wants_vectors(run: Run) -> bool:
+
+def wants_vectors(run: Run[Retrieval]) -> bool:
     """Whether the source's own vectors are to be read."""
-    parameters = run.retrieval
+    parameters = run.parameters
     kind = retriever_kind(parameters.retriever or settings().retriever)
     return kind.uses_vectors and parameters.vectors != "computed"
 
@@ -73,14 +77,15 @@ def sample(run: Run, strata: Iterable[str]) -> list[int]:
     return sampled(list(strata), run.parameters.limit, run.parameters.seed)
 
 
-def unchanged(run: Run, **now: Any) -> Run:
+def unchanged(run: Run[P], **now: Unpack[Resolved]) -> Run[P]:
     """The evaluation that is resumed, if it is still measured, and its system still served, as it began.
 
     Raises:
         InputError: a setting was changed meanwhile, so that half of the cases would be another evaluation's.
     """
+    began_with: Mapping[str, Any] = run.resolved
     for name, value in now.items():
-        began = run.resolved.get(name)
+        began = began_with.get(name)
         if began != value:
             raise InputError(
                 f"evaluation {run.id} began with {name} {began!r}, the settings now say {value!r}: "

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 import pyarrow as pa
+from prefect import Task
 
 from metrics.table import Tier
 from tasks.config.connections import database
@@ -24,7 +25,7 @@ from tasks.prompts import prompts
 from tasks.results.parquet_files import make_folder
 from tasks.steps.judge_quality import CHANGES
 
-LOADERS = {
+LOADERS: dict[Tier, Task[..., Any]] = {
     "tier2": load_ideal,
     "tier3": load_whole,
     "judge": load_logged_answers,

@@ -32,7 +32,7 @@ UNKNOWN = Interval(math.nan, math.nan)
 
 
 @task(task_run_name="embed the texts", cache_policy=NO_CACHE)
-async def embed_texts(run: Run) -> Run:
+async def embed_texts(run: Run[Tier0]) -> Run[Tier0]:
     """Writes one vector a text into the working folder: the source's own, or the embedder's.
 
     Raises:
@@ -42,7 +42,7 @@ async def embed_texts(run: Run) -> Run:
 
 
 @task(task_run_name="measure the clusters", cache_policy=NO_CACHE)
-async def measure_clusters(run: Run) -> dict[str, Whole]:
+async def measure_clusters(run: Run[Tier0]) -> dict[str, Whole]:
     """Scores every text, and the set of them.
 
     A text without a cluster counts in the geometry of the whole only; one whose vector is zero or missing, nowhere.
@@ -50,7 +50,7 @@ async def measure_clusters(run: Run) -> dict[str, Whole]:
     return await asyncio.to_thread(_measure_clusters, run)
 
 
-def _embed_texts(run: Run) -> Run:
+def _embed_texts(run: Run[Tier0]) -> Run[Tier0]:
     corpus = read_stored_corpus(run)
     run = choose_vectors(run, corpus)
     if run.resolved["vectors"] == "stored" and corpus.vectors is not None:
@@ -64,10 +64,8 @@ def _embed_texts(run: Run) -> Run:
     return run
 
 
-def _measure_clusters(run: Run) -> dict[str, Whole]:
+def _measure_clusters(run: Run[Tier0]) -> dict[str, Whole]:
     parameters = run.parameters
-    if not isinstance(parameters, Tier0):
-        raise TypeError(f"{run.tier} has no clusters")
     vectors = np.load(run.work / "vectors.npy")
     there = np.linalg.norm(vectors, axis=1) > 0  # NaN: no vector is stored; 0: the embedder sees nothing in the text
     cases = _without_direction(read_cases(run), ~there)

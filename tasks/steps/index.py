@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 import numpy as np
 from prefect import task
@@ -12,7 +13,9 @@ from db.errors import InputError
 from db.sources import Corpus
 from tasks.cases.labels import Note
 from tasks.config.connections import database
+from tasks.config.parameters import Embedding, Retrieval
 from tasks.config.settings import settings
+from tasks.evaluation.resolved import Resolved
 from tasks.evaluation.run import Run
 from tasks.evaluation.work_folder import read_cases, read_stored_corpus
 from tasks.models.embedders import Embedder, Vectors, embedders
@@ -22,6 +25,8 @@ from tasks.retrievers.pgvector import Pgvector
 from tasks.retrievers.registry import Retriever, retriever_kind
 from tasks.steps.retrieve import TIMED, opened
 
+E = TypeVar("E", bound=Embedding)
+R = TypeVar("R", bound=Retrieval)
 ROUNDING = 1e-6
 """Above what pgvector's float32 distances and ours can differ by."""
 PROBED = 5
@@ -29,7 +34,7 @@ PROBED = 5
 
 
 @task(task_run_name="index the corpus")
-async def index(run: Run) -> Run:
+async def index(run: Run[R]) -> Run[R]:
     """Makes the corpus searchable, and writes down by what; a system that is not ours searches by itself.
 
     Raises:
@@ -38,7 +43,7 @@ async def index(run: Run) -> Run:
     return await asyncio.to_thread(_index, run) if run.resolved.get("sut", "local") == "local" else run
 
 
-def _index(run: Run) -> Run:
+def _index(run: Run[R]) -> Run[R]:
     kind = retriever_kind(run.resolved["retriever"])
     if kind.uses_vectors:
         run = choose_vectors(run, read_stored_corpus(run))
@@ -51,21 +56,21 @@ def _index(run: Run) -> Run:
     return run
 
 
-def choose_vectors(run: Run, corpus: Corpus) -> Run:
+def choose_vectors(run: Run[E], corpus: Corpus) -> Run[E]:
     """Decides whose vectors are used, the source's or the embedder's, and writes it down.
 
     Raises:
         InputError: the source's are not the embedder's, or there are none where they were asked for.
     """
     configuration = settings()
-    name = run.resolved.get("embedder") or run.embedding.embedder or configuration.embedder
+    name = run.resolved.get("embedder") or run.parameters.embedder or configuration.embedder
     questions, chunks = embedders(name, configuration)
     begun = run.resolved.get("embedder_identity", questions.identity)
     if begun != questions.identity:
         raise InputError(f"evaluation {run.id} was begun with {begun}, now it would go on with {questions.identity}")
-    stored = corpus.vectors is not None or run.embedding.vectors == "stored"
+    stored = corpus.vectors is not None or run.parameters.vectors == "stored"
     notes = check_stored(corpus, chunks, run.parameters.source) if stored else []
-    resolved = {
+    resolved: Resolved = {
         "embedder": name,
         "embedder_identity": questions.identity,
         "vectors": "stored" if stored else "computed",
@@ -73,7 +78,7 @@ def choose_vectors(run: Run, corpus: Corpus) -> Run:
     return with_notes(replace(run, resolved=run.resolved | resolved), notes)
 
 
-def with_notes(run: Run, notes: Sequence[Note]) -> Run:
+def with_notes(run: Run[E], notes: Sequence[Note]) -> Run[E]:
     """The evaluation with these notes, each kind once: a resumed one has some already."""
     fresh = {note["note"] for note in notes}
     known = [note for note in run.resolved["notes"] if note["note"] not in fresh]

@@ -42,12 +42,10 @@ PLEA = {
 SENTENCE = re.compile(r"(?<=[.!?…])\s+")
 
 
-async def judge_again(run: Run, cases: pa.Table) -> pa.Table:
+async def judge_again(run: Run[JudgeQuality], cases: pa.Table) -> pa.Table:
     """Adds the judge's scores of every answer, past the call store, and how far harmless changes move them."""
     configuration = configured(run)
     parameters = run.parameters
-    if not isinstance(parameters, JudgeQuality):
-        raise TypeError(f"{run.tier} does not judge the judge")
     known = prompts(configuration)
     async with chat("judge", configuration, database(), evaluation=run.id) as model:
         both = await asyncio.gather(*(_case(model, known, case, parameters, run) for case in cases.to_pylist()))

@@ -9,7 +9,8 @@ import pyarrow as pa
 from tasks.cases.perturbations import change
 from tasks.cases.table import with_columns
 from tasks.config.connections import database
-from tasks.config.settings import Language, settings
+from tasks.config.parameters import Perturbable
+from tasks.config.settings import settings
 from tasks.evaluation.run import Run
 from tasks.models.calls import Call
 from tasks.models.chat import chat
@@ -19,14 +20,14 @@ from tasks.prompts import FOLDER, Prompt, Shape
 PARAPHRASE = Shape("generator", "text", ("question",), "question")
 
 
-async def perturb_questions(run: Run, cases: pa.Table) -> pa.Table:
+async def perturb_questions(run: Run[Perturbable], cases: pa.Table) -> pa.Table:
     """Puts the changed question in the place of the question until `restore_questions`, which undoes it.
 
     A question that the model could not paraphrase is `not_applicable`: it is nobody's failure, and no measurement.
     """
-    if "perturbation" not in run.resolved:
+    questions, kind = cases["question"].to_pylist(), run.parameters.perturbation
+    if kind is None:
         return cases
-    questions, kind = cases["question"].to_pylist(), run.resolved["perturbation"].partition("|")[0]
     statuses, reasons = cases["status"].to_pylist(), cases["reason"].to_pylist()
     if kind == "paraphrase":
         asked = await _paraphrases(run, questions)
@@ -66,6 +67,6 @@ async def _paraphrases(run: Run, questions: list[str]) -> list[str | None]:
     return [reply.text.strip() or None if reply.status == "ok" else None for reply in replies]
 
 
-def _prompt(language: Language) -> Prompt:
+def _prompt(language: str) -> Prompt:
     text = (FOLDER / language / "paraphrase.txt").read_text(encoding="utf-8")
     return Prompt("paraphrase", PARAPHRASE, text, "")

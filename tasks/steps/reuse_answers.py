@@ -1,6 +1,6 @@
 """Answers that an earlier evaluation has stored, scored again: by another judge or metric, with nothing generated."""
 
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -11,6 +11,7 @@ from tasks.cases.refusals import declined
 from tasks.cases.table import with_columns
 from tasks.config.connections import database
 from tasks.evaluation.identity import configured
+from tasks.evaluation.resolved import Resolved
 from tasks.evaluation.run import Run
 from tasks.results import parquet_files
 
@@ -21,7 +22,7 @@ SYSTEM = ("sut", "unit", "k", "retriever", "embedder", "embedder_identity", "vec
 """What the answers were made with."""
 
 
-def copy_answers(run: Run, evaluation_id: str) -> dict[str, Any]:
+def copy_answers(run: Run, evaluation_id: str) -> Resolved:
     """Copies the answers of an evaluation into the working folder of this one.
 
     Args:
@@ -51,9 +52,9 @@ def copy_answers(run: Run, evaluation_id: str) -> dict[str, Any]:
     kept = [name for name in ("case_id", "question", "status", "reason", *ANSWERED) if name in stored.column_names]
     pq.write_table(stored.select(kept), run.work / "answers.parquet")
     journal.describe(database(), run.id, sut_label=row["sut_label"])
-    made_with = {name: value for name, value in row["resolved"].items() if name in SYSTEM}
     first = row["resolved"].get("answers_of", row["id"])
-    return made_with | {"answers_of": first, "sut": f"answers of {first}"}
+    made_with = {name: value for name, value in row["resolved"].items() if name in SYSTEM}
+    return cast(Resolved, made_with | {"answers_of": first, "sut": f"answers of {first}"})
 
 
 def reuse_answers(run: Run, cases: pa.Table) -> pa.Table:
