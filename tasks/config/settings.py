@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Mapping
 from datetime import date
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, get_args
 from urllib.parse import parse_qsl, urlsplit
@@ -179,11 +180,21 @@ class Settings(BaseSettings):
 
 
 def settings() -> Settings:
-    """The settings as the environment has them now.
+    """The settings as the environment and the file `.env` have them now; read anew only where these have changed.
 
     Raises:
         InputError: a value is out of its range, or a variable that begins with `YARUS_` names no setting.
     """
+    try:
+        file = Path(".env").read_bytes()
+    except OSError:
+        file = b""
+    return _read(frozenset(os.environ.items()), file)
+
+
+@lru_cache(maxsize=8)
+def _read(environment: frozenset[tuple[str, str]], file: bytes) -> Settings:
+    """The settings as they are; what they are made of is their key in the cache."""
     given = {**dotenv_values(".env"), **os.environ}
     variables = {name.upper(): value or "" for name, value in given.items() if name.upper().startswith(PREFIX)}
     for name in sorted(variables):
