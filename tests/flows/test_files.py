@@ -13,7 +13,7 @@ FILES = sorted(path.stem for path in FLOWS.glob("*.py"))
 
 
 def test_there_are_flows() -> None:
-    assert {"tier1", "ad_hoc", "__main__"} <= set(FILES)
+    assert {"tier1", "nightly", "__main__"} <= set(FILES)
 
 
 def test_every_file_imports_without_a_warning(home: Path) -> None:
