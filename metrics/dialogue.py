@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from metrics.embedding import as_matrix, blocks, cluster_codes, mean_defined, vector_lengths
+from metrics.embedding.vectors import as_matrix, blocks, cluster_codes, mean_defined, vector_lengths
 
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]

@@ -5,7 +5,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
-from metrics.statistics.intervals import Floats, Ints
+from metrics.statistics.groups import Floats, Ints
 
 Statistic: TypeAlias = Callable[[Floats], Floats]
 Key = TypeVar("Key", bound=Hashable)

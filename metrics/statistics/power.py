@@ -7,7 +7,8 @@ from math import ceil, log2
 import numpy as np
 from numpy.typing import ArrayLike
 
-from metrics.statistics.intervals import NORMAL, UNDEFINED, Floats, group_codes, group_totals
+from metrics.statistics.groups import Floats, group_codes, group_totals
+from metrics.statistics.intervals import NORMAL, UNDEFINED
 
 POWER = 0.8
 """Share of repetitions in which a difference is to be found."""

@@ -5,20 +5,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from metrics.statistics.bootstrap import interval_of_draws
 from metrics.statistics.comparison import Comparison, verdict_of
 from metrics.statistics.draws import draw_values
-from metrics.statistics.intervals import (
-    NO_INTERVAL,
-    SMALLEST,
-    UNDEFINED,
-    Floats,
-    Interval,
-    group_codes,
-    interval_of_draws,
-    level_of,
-    wilson_interval,
-)
-from metrics.statistics.paired import Compared, Number, Pair, prepare
+from metrics.statistics.groups import Floats, group_codes
+from metrics.statistics.intervals import NO_INTERVAL, SMALLEST, UNDEFINED, Interval, level_of, wilson_interval
+from metrics.statistics.numbers import Compared, Number, Pair, prepare
 from metrics.statistics.power import detectable
 
 FEWEST = 6

@@ -1,6 +1,7 @@
 """The one table of all metrics: every stored name, its range, direction, source, thresholds and how to read it.
 
-The rows stand by family in `table_embedding`, `table_retrieval`, `table_generation`, `table_judge` and `table_ux`.
+The rows stand by family in this package. Each names the function that computes it (`retrieval.ndcg` stands in
+metrics/retrieval.py), whose docstring ends with the names of its rows.
 """
 
 import math
@@ -8,8 +9,9 @@ from difflib import get_close_matches
 
 from metrics.metric import GOALS, GRADE_LABELS, LADDERS, RUBRIC, Goal, Grade, Metric, Tier
 from metrics.table.embedding import EMBEDDING
+from metrics.table.gate import GATE
 from metrics.table.generation import GENERATION, rubric_metric
-from metrics.table.judge import GATE, JUDGE
+from metrics.table.judge import JUDGE
 from metrics.table.retrieval import RETRIEVAL
 from metrics.table.ux import UX
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from metrics import classification, text
 from metrics.metric import Metric
 from metrics.statistics.draws import Statistic
-from metrics.statistics.paired import Number
+from metrics.statistics.numbers import Number
 from tasks.results.set_metrics import answered, bleu_counts
 
 Floats = NDArray[np.float64]

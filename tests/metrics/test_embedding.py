@@ -14,7 +14,6 @@ from scipy.spatial.distance import cdist, pdist
 from sklearn import metrics as peer
 from sklearn.decomposition import PCA
 
-from metrics import embedding
 from metrics.embedding import (
     centroid_distances,
     cluster_similarities,
@@ -30,6 +29,7 @@ from metrics.embedding import (
     silhouette_samples,
     spread,
 )
+from metrics.embedding import vectors as vectors_module
 
 ROOT = math.sqrt(0.5)
 # Unit vectors at 0, 90 and 45 degrees, and one at 180; lengths differ, which only Euclidean distances see.
@@ -193,7 +193,7 @@ def test_small_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         ]
 
     whole = all_metrics()
-    monkeypatch.setattr(embedding, "BLOCK_VALUES", 100)
+    monkeypatch.setattr(vectors_module, "BLOCK_VALUES", 100)
     assert all_metrics() == pytest.approx(whole, rel=1e-12)
 
 

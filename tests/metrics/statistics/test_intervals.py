@@ -20,7 +20,7 @@ from metrics.statistics import (
     share_interval,
     wilson_interval,
 )
-from metrics.statistics.intervals import group_codes
+from metrics.statistics.groups import group_codes
 
 NAN = math.nan
 
