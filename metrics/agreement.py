@@ -64,7 +64,21 @@ def consistency(first: ArrayLike, second: ArrayLike, *, delta: float = 0.5) -> f
     """
     _check_delta(delta)
     one, two = complete_pairs(first, second)
-    return float(np.mean(np.abs(one - two) <= delta + TOLERANCE)) if len(one) else np.nan
+    return float(np.mean(within(np.abs(one - two), delta=delta))) if len(one) else np.nan
+
+
+def within(apart: ArrayLike, *, delta: float) -> Floats:
+    """Which differences count as agreement.
+
+    Args:
+        apart: differences without sign, NaN where there is none.
+        delta: as in `consistency`.
+
+    Returns:
+        float64 of the same shape: 1 up to delta, 0 beyond, NaN where the difference is NaN.
+    """
+    distances = np.asarray(apart, dtype=np.float64)
+    return np.where(np.isnan(distances), np.nan, distances <= delta + TOLERANCE)
 
 
 def chance_consistency(first: ArrayLike, second: ArrayLike, *, delta: float = 0.5) -> float:
@@ -128,7 +142,39 @@ def weighted_kappa(first: ArrayLike, second: ArrayLike) -> float:
         return np.nan
     # The mean over all n x n combinations, in closed form: both variances and the squared distance of the means.
     by_chance = one.var() + two.var() + (one.mean() - two.mean()) ** 2
-    return max(-1.0, float(1 - np.mean((one - two) ** 2) / by_chance))  # rounding may lead below
+    return float(_beyond_chance(np.mean((one - two) ** 2), by_chance))
+
+
+def kappa_parts(first: ArrayLike, second: ArrayLike) -> Floats:
+    """What each pair adds to the totals that weighted kappa follows from: a bootstrap of it resamples these rows.
+
+    Args:
+        first: n scores, NaN where there is none.
+        second: n scores of the same cases.
+
+    Returns:
+        float64 (n, 6): 1, a, b, a^2, b^2, a b; a row of NaN where a score is missing.
+
+    Raises:
+        ValueError: different lengths, an infinite score.
+    """
+    complete_pairs(first, second)
+    one, two = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+    table = np.column_stack([np.ones(len(one)), one, two, one * one, two * two, one * two])
+    return np.where(np.isnan(one + two)[:, None], np.nan, table)
+
+
+def kappa_of(totals: Floats) -> Floats:
+    """`weighted_kappa` from totals (..., 6) of `kappa_parts`: of a set, or of its resamples, all at once.
+
+    Returns:
+        float64 (...), equal to `weighted_kappa` up to the rounding of sums.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        x, y, xx, yy, xy = (totals[..., place] / totals[..., 0] for place in range(1, 6))
+        by_chance = xx - x * x + yy - y * y + (x - y) ** 2  # both variances and the squared distance of the means
+        kappa = _beyond_chance(xx + yy - 2 * xy, by_chance)
+    return np.asarray(np.where(by_chance > 1e-12, kappa, np.nan))
 
 
 def spearman(first: ArrayLike, second: ArrayLike) -> float:
@@ -152,6 +198,11 @@ def spearman(first: ArrayLike, second: ArrayLike) -> float:
     from scipy.stats import spearmanr  # here, because it costs 0.8 s and 60 MB to import
 
     return float(spearmanr(one, two).statistic)
+
+
+def _beyond_chance(apart: Floats | np.floating, by_chance: Floats | np.floating) -> Floats:
+    """1 - the mean squared difference over the one expected by chance; rounding may lead below -1."""
+    return np.maximum(1 - apart / by_chance, -1.0)
 
 
 def _check_delta(delta: float) -> None:

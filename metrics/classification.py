@@ -24,6 +24,10 @@ class Counts(NamedTuple):
     false_negatives: int | Integers
 
 
+OUTCOMES = ("true_positives", "true_negatives", "false_positives", "false_negatives")
+"""The four counts in the order of a table of outcomes: right decisions, then wrong ones."""
+
+
 def confusion(predicted: Sequence[bool], actual: Sequence[bool]) -> Counts:
     """Counts of the four outcomes.
 
@@ -37,11 +41,32 @@ def confusion(predicted: Sequence[bool], actual: Sequence[bool]) -> Counts:
     Raises:
         ValueError: different lengths, None or anything else that is not a boolean (0 and 1 are taken as such).
     """
-    if len(predicted) != len(actual):
-        raise ValueError(f"{len(predicted)} predicted but {len(actual)} actual values; give one of each per case")
-    yes, true = _booleans("predicted", predicted), _booleans("actual", actual)
+    yes, true = _decisions(predicted, actual)
     tn, fn, fp, tp = np.bincount(2 * yes + true, minlength=4).tolist()
     return Counts(true_positives=tp, false_positives=fp, true_negatives=tn, false_negatives=fn)
+
+
+def outcomes(predicted: Sequence[bool], actual: Sequence[bool]) -> Floats:
+    """Which outcome each case is. The rows add up to counts: a bootstrap of F1 or MCC resamples them.
+
+    Args:
+        predicted: n decisions, True = yes.
+        actual: n truths, True = yes.
+
+    Returns:
+        float64 (n, 4), 1 in the column of the outcome, in the order of `OUTCOMES`; else 0.
+
+    Raises:
+        ValueError: as `confusion`.
+    """
+    yes, true = _decisions(predicted, actual)
+    return np.column_stack([yes & true, 1 - (yes | true), yes & (1 - true), (1 - yes) & true]).astype(np.float64)
+
+
+def counts_of(totals: Floats) -> Counts:
+    """The counts that sums (..., 4) over rows of `outcomes` are."""
+    whole = np.rint(totals).astype(np.int64)
+    return Counts(**{name: whole[..., place] for place, name in enumerate(OUTCOMES)})
 
 
 def accuracy(counts: Counts) -> Ratio:
@@ -90,6 +115,13 @@ def mcc(counts: Counts) -> Ratio:
     tp, fp, tn, fn = _floats(counts)
     margins = np.sqrt(tp + fp) * np.sqrt(tp + fn) * np.sqrt(tn + fp) * np.sqrt(tn + fn)
     return np.clip(_ratio(tp * tn - fp * fn, margins), -1, 1)
+
+
+def _decisions(predicted: Sequence[bool], actual: Sequence[bool]) -> tuple[Integers, Integers]:
+    """Both as 0 and 1."""
+    if len(predicted) != len(actual):
+        raise ValueError(f"{len(predicted)} predicted but {len(actual)} actual values; give one of each per case")
+    return _booleans("predicted", predicted), _booleans("actual", actual)
 
 
 def _booleans(name: str, values: Sequence[bool]) -> Integers:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from metrics.checks import check_one_of
-from metrics.text.bleu import bleu, bleu_counts, corpus_bleu, score_bleu
+from metrics.text.bleu import BLEUScore, bleu, bleu_counts, corpus_bleu, score_bleu
 from metrics.text.cases import FloatArray
 from metrics.text.chrf import chrf
 from metrics.text.edits import string_similarity, wer
@@ -22,6 +22,7 @@ from metrics.text.signature import write_signature
 from metrics.text.tokenizers import tokenize
 
 __all__ = [
+    "BLEUScore",
     "bleu",
     "bleu_counts",
     "chrf",
