@@ -40,6 +40,13 @@ def confusion(predicted: Sequence[bool], actual: Sequence[bool]) -> Counts:
 
     Raises:
         ValueError: different lengths, None or anything else that is not a boolean (0 and 1 are taken as such).
+
+    Stored as: `true_positives`, `true_negatives`, `false_positives`, `false_negatives` (metrics/table/gate.py).
+
+    Example:
+        >>> from metrics.classification import confusion
+        >>> confusion([True, True, False, False], [True, False, False, True])
+        Counts(true_positives=1, false_positives=1, true_negatives=1, false_negatives=1)
     """
     yes, true = _decisions(predicted, actual)
     tn, fn, fp, tp = np.bincount(2 * yes + true, minlength=4).tolist()
@@ -58,37 +65,83 @@ def outcomes(predicted: Sequence[bool], actual: Sequence[bool]) -> Floats:
 
     Raises:
         ValueError: as `confusion`.
+
+    Example:
+        >>> from metrics.classification import outcomes
+        >>> outcomes([True, True, False], [True, False, False])
+        array([[1., 0., 0., 0.],
+               [0., 0., 1., 0.],
+               [0., 1., 0., 0.]])
     """
     yes, true = _decisions(predicted, actual)
     return np.column_stack([yes & true, 1 - (yes | true), yes & (1 - true), (1 - yes) & true]).astype(np.float64)
 
 
 def counts_of(totals: Floats) -> Counts:
-    """The counts that sums (..., 4) over rows of `outcomes` are."""
+    """The counts that sums (..., 4) over rows of `outcomes` are.
+
+    Example:
+        >>> from metrics.classification import counts_of, outcomes, precision
+        >>> totals = outcomes([True, True, False], [True, False, False]).sum(axis=0)
+        >>> float(precision(counts_of(totals)))
+        0.5
+    """
     whole = np.rint(totals).astype(np.int64)
     return Counts(**{name: whole[..., place] for place, name in enumerate(OUTCOMES)})
 
 
 def accuracy(counts: Counts) -> Ratio:
-    """Share of decisions that are right: (TP + TN) / n; 0 to 1, higher is better, NaN without cases."""
+    """Share of decisions that are right: (TP + TN) / n; 0 to 1, higher is better, NaN without cases.
+
+    Stored as: `accuracy` (metrics/table/gate.py).
+
+    Example:
+        >>> from metrics.classification import Counts, accuracy
+        >>> float(accuracy(Counts(3, 1, 4, 2)))
+        0.7
+    """
     tp, fp, tn, fn = _floats(counts)
     return _ratio(tp + tn, tp + fp + tn + fn)
 
 
 def precision(counts: Counts) -> Ratio:
-    """Share of the yes decisions that are right: TP / (TP + FP); 0 to 1, higher is better, NaN without any."""
+    """Share of the yes decisions that are right: TP / (TP + FP); 0 to 1, higher is better, NaN without any.
+
+    Stored as: `precision` (metrics/table/gate.py).
+
+    Example:
+        >>> from metrics.classification import Counts, precision
+        >>> float(precision(Counts(3, 1, 4, 2)))
+        0.75
+    """
     tp, fp, _, _ = _floats(counts)
     return _ratio(tp, tp + fp)
 
 
 def recall(counts: Counts) -> Ratio:
-    """Share of the true ones that were found: TP / (TP + FN); 0 to 1, higher is better, NaN where nothing is true."""
+    """Share of the true ones that were found: TP / (TP + FN); 0 to 1, higher is better, NaN where nothing is true.
+
+    Stored as: `recall` (metrics/table/gate.py).
+
+    Example:
+        >>> from metrics.classification import Counts, recall
+        >>> float(recall(Counts(3, 1, 4, 2)))
+        0.6
+    """
     tp, _, _, fn = _floats(counts)
     return _ratio(tp, tp + fn)
 
 
 def specificity(counts: Counts) -> Ratio:
-    """Share of the false ones that were refused: TN / (TN + FP); 0 to 1, higher is better, NaN where all are true."""
+    """Share of the false ones that were refused: TN / (TN + FP); 0 to 1, higher is better, NaN where all are true.
+
+    Stored as: `specificity` (metrics/table/gate.py).
+
+    Example:
+        >>> from metrics.classification import Counts, specificity
+        >>> float(specificity(Counts(3, 1, 4, 2)))
+        0.8
+    """
     _, fp, tn, _ = _floats(counts)
     return _ratio(tn, tn + fp)
 
@@ -99,6 +152,13 @@ def f1(counts: Counts) -> Ratio:
     NaN where nothing is true and nothing was called so; 0 where only one of the two is undefined.
 
     Reference: van Rijsbergen 1979, Information Retrieval, chapter 7.
+
+    Stored as: `f1_score` (metrics/table/gate.py).
+
+    Example:
+        >>> from metrics.classification import Counts, f1
+        >>> round(float(f1(Counts(3, 1, 4, 2))), 3)
+        0.667
     """
     tp, fp, _, fn = _floats(counts)
     return _ratio(2 * tp, 2 * tp + fp + fn)
@@ -111,6 +171,15 @@ def mcc(counts: Counts) -> Ratio:
         -1 to 1, higher is better, 0 is chance; NaN where all decisions, or all truths, are the same.
 
     Reference: Matthews 1975, Comparison of the predicted and observed secondary structure of T4 phage lysozyme.
+
+    Stored as: `mcc` (metrics/table/gate.py).
+
+    Example:
+        >>> from metrics.classification import Counts, mcc
+        >>> round(float(mcc(Counts(3, 1, 4, 2))), 3)
+        0.408
+        >>> float(mcc(Counts(8, 2, 0, 0)))  # always yes: undefined, whatever is true
+        nan
     """
     tp, fp, tn, fn = _floats(counts)
     margins = np.sqrt(tp + fp) * np.sqrt(tp + fn) * np.sqrt(tn + fp) * np.sqrt(tn + fn)

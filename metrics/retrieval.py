@@ -33,6 +33,15 @@ def gain_matrix(rankings: Sequence[Ranking], relevant: Sequence[Labels], *, dept
     Raises:
         ValueError: different lengths, a ranking with a duplicate, a grade below 0 or NaN, depth < 1.
         TypeError: a ranking that is one text instead of a list, labels that are neither a set nor a mapping.
+
+    Example:
+        >>> from metrics.retrieval import gain_matrix
+        >>> gains, n_relevant = gain_matrix([["а", "б", "в"], ["г"]], [{"б", "я"}, set()], depth=3)
+        >>> gains
+        array([[ 0.,  1.,  0.],
+               [nan, nan, nan]])
+        >>> n_relevant
+        array([2, 0])
     """
     n = len(rankings)
     if n != len(relevant):
@@ -68,6 +77,11 @@ def ideal_gains(relevant: Sequence[Labels], *, depth: int) -> Floats:
     Raises:
         ValueError: a grade below 0 or NaN, depth < 1.
         TypeError: labels that are neither a set nor a mapping.
+
+    Example:
+        >>> from metrics.retrieval import ideal_gains
+        >>> ideal_gains([{"а": 1, "б": 3, "в": 0}], depth=3)
+        array([[3., 1., 0.]])
     """
     grades, owner = _grades(relevant, depth)
     order = np.lexsort((-grades, owner))
@@ -92,6 +106,13 @@ def hit_rate(gains: ArrayLike, *, k: int) -> Floats:
         ValueError: k below 1 or beyond the depth.
 
     Reference: success_k of trec_eval.
+
+    Stored as: `hit_rate@1`, `hit_rate@5`, `hit_rate@10` (metrics/table/retrieval.py).
+
+    Example:
+        >>> from metrics.retrieval import hit_rate
+        >>> hit_rate([[0, 1, 0], [0, 0, 1]], k=2)
+        array([1., 0.])
     """
     return np.asarray(np.sign(_top(gains, k)).max(axis=1))
 
@@ -110,6 +131,13 @@ def precision(gains: ArrayLike, *, k: int) -> Floats:
         ValueError: k below 1 or beyond the depth.
 
     Reference: P_k of trec_eval; Manning, Raghavan and Schütze 2008, Introduction to Information Retrieval, 8.4.
+
+    Stored as: `precision@1`, `precision@3`, `precision@5`, `precision@10` (metrics/table/retrieval.py).
+
+    Example:
+        >>> from metrics.retrieval import precision
+        >>> precision([[0, 1, 0, 1], [0, 0, 0, 0]], k=4)
+        array([0.5, 0. ])
     """
     return np.asarray(np.sign(_top(gains, k)).sum(axis=1) / k)
 
@@ -129,6 +157,13 @@ def recall(gains: ArrayLike, n_relevant: ArrayLike, *, k: int) -> Floats:
         ValueError: k below 1 or beyond the depth, different lengths.
 
     Reference: recall_k of trec_eval; Manning, Raghavan and Schütze 2008, 8.4.
+
+    Stored as: `recall@1`, `recall@3`, `recall@5`, `recall@10` (metrics/table/retrieval.py).
+
+    Example:
+        >>> from metrics.retrieval import recall
+        >>> recall([[0, 1, 0, 1]], [4], k=4)  # two of four are found
+        array([0.5])
     """
     top, total = _top(gains, k), _totals(gains, n_relevant)
     return np.asarray(np.sign(top).sum(axis=1) / np.where(total > 0, total, np.nan))
@@ -147,6 +182,13 @@ def reciprocal_rank(gains: ArrayLike) -> Floats:
         ValueError: gains that are not a matrix of at least one rank.
 
     Reference: recip_rank of trec_eval; Voorhees 1999, The TREC-8 Question Answering Track Report.
+
+    Stored as: `mrr` (metrics/table/retrieval.py).
+
+    Example:
+        >>> from metrics.retrieval import reciprocal_rank
+        >>> reciprocal_rank([[0, 1, 1], [0, 0, 0]])
+        array([0.5, 0. ])
     """
     top = _top(gains)
     return np.asarray((np.sign(top) / np.arange(1, top.shape[1] + 1)).max(axis=1))
@@ -169,6 +211,13 @@ def ndcg(gains: ArrayLike, n_relevant: ArrayLike, *, k: int, ideal: ArrayLike | 
 
     Reference: ndcg_cut_k of trec_eval; Järvelin and Kekäläinen 2002, Cumulated Gain-based Evaluation of IR Techniques,
     with the discount of Burges et al. 2005.
+
+    Stored as: `ndcg@5`, `ndcg@10` (metrics/table/retrieval.py).
+
+    Example:
+        >>> from metrics.retrieval import ndcg
+        >>> ndcg([[0, 1, 1]], [2], k=3).round(3)  # (1 / log2(3) + 1 / 2) / (1 + 1 / log2(3))
+        array([0.693])
     """
     top, total = _top(gains, k), _totals(gains, n_relevant)
     if ideal is not None:

@@ -26,7 +26,13 @@ ROUNDING_SQUARED = 1e-14
 
 
 def cluster_sizes(labels: Iterable[Hashable]) -> Codes:
-    """Number of texts of each cluster, in order of first appearance; clusters of one are `(sizes == 1).sum()`."""
+    """Number of texts of each cluster, in order of first appearance; clusters of one are `(sizes == 1).sum()`.
+
+    Example:
+        >>> from metrics.embedding import cluster_sizes
+        >>> cluster_sizes(["приём", "сессия", "приём"])
+        array([2, 1])
+    """
     return np.asarray(np.bincount(cluster_codes(labels)), dtype=np.int64)
 
 
@@ -42,6 +48,13 @@ def cluster_similarities(vectors: ArrayLike, labels: Iterable[Hashable]) -> Floa
 
     Raises:
         ValueError: lengths differ, a text without label, a vector that is zero, NaN or infinite.
+
+    Stored as: `response_semantic_consistency` (metrics/table/generation.py).
+
+    Example:
+        >>> from metrics.embedding import cluster_similarities
+        >>> cluster_similarities([[1, 0], [3, 4], [0, 1]], ["приём", "приём", "сессия"])
+        array([0.6, nan])
     """
     matrix, codes, sizes = _clustered(vectors, labels)
     sums = _cluster_sums(matrix, codes, len(sizes), 1 / vector_lengths(matrix))
@@ -61,6 +74,13 @@ def intra_cluster_similarity(vectors: ArrayLike, labels: Iterable[Hashable]) -> 
 
     Raises:
         ValueError: lengths differ, a text without label, a vector that is zero, NaN or infinite.
+
+    Stored as: `avg_intra_cluster_sim` (metrics/table/embedding.py).
+
+    Example:
+        >>> from metrics.embedding import intra_cluster_similarity
+        >>> round(intra_cluster_similarity([[1, 0], [3, 4], [0, 1]], ["приём", "приём", "сессия"]), 3)
+        0.6
     """
     return mean_defined(cluster_similarities(vectors, labels))
 
@@ -77,6 +97,13 @@ def inter_cluster_distance(vectors: ArrayLike, labels: Iterable[Hashable]) -> fl
 
     Raises:
         ValueError: lengths differ, a text without label, a vector that is NaN or infinite.
+
+    Stored as: `avg_inter_cluster_dist` (metrics/table/embedding.py).
+
+    Example:
+        >>> from metrics.embedding import inter_cluster_distance
+        >>> inter_cluster_distance([[0, 0], [0, 2], [3, 5]], ["приём", "приём", "сессия"])  # from (0, 1) to (3, 5)
+        5.0
     """
     matrix, codes, sizes = _clustered(vectors, labels)
     centroids = _cluster_sums(matrix, codes, len(sizes), np.ones(len(matrix))) / sizes[:, None]
@@ -100,6 +127,11 @@ def silhouette_samples(vectors: ArrayLike, labels: Iterable[Hashable], *, metric
 
     Reference: Rousseeuw 1987, Silhouettes: a graphical aid to the interpretation and validation of cluster analysis.
     Equal to scikit-learn's silhouette_samples, which however refuses n clusters of one; here they are 0.
+
+    Example:
+        >>> from metrics.embedding import silhouette_samples
+        >>> silhouette_samples([[1, 0], [1, 0], [0, 1], [3, 4]], ["а", "а", "б", "б"]).round(3)
+        array([1. , 1. , 0.8, 0.5])
     """
     if metric not in _TO_CLUSTERS:
         raise ValueError(f"no metric {metric!r}; there are: {', '.join(_TO_CLUSTERS)}")
@@ -125,6 +157,15 @@ def silhouette(vectors: ArrayLike, labels: Iterable[Hashable], *, metric: str = 
     Returns:
         -1 to 1, higher is better; NaN below 2 clusters. It depends on the number of clusters and on the sample: compare
         it on the same texts only.
+
+    Stored as: `silhouette_score` (metrics/table/embedding.py).
+
+    Example:
+        >>> from metrics.embedding import silhouette
+        >>> silhouette([[1, 0], [1, 0], [0, 1], [0, 1]], ["а", "а", "б", "б"])
+        1.0
+        >>> silhouette([[1, 0], [1, 0], [0, 1], [0, 1]], ["а", "б", "а", "б"])
+        -0.5
     """
     return mean_defined(silhouette_samples(vectors, labels, metric=metric))
 

@@ -19,6 +19,11 @@ def nearest_neighbour_distances(vectors: ArrayLike, *, neighbours: int = 5) -> F
 
     Raises:
         ValueError: neighbours below 1, a vector that is zero, NaN or infinite.
+
+    Example:
+        >>> from metrics.embedding import nearest_neighbour_distances
+        >>> nearest_neighbour_distances([[1, 0], [3, 4], [0, 1]], neighbours=1).round(3)
+        array([0.4, 0.2, 0.2])
     """
     if neighbours < 1:
         raise ValueError(f"neighbours = {neighbours} is below 1")
@@ -42,12 +47,28 @@ def nearest_neighbour_distances(vectors: ArrayLike, *, neighbours: int = 5) -> F
 
 
 def nearest_neighbour_distance(vectors: ArrayLike, *, neighbours: int = 5) -> float:
-    """Mean over texts of `nearest_neighbour_distances`: 0 to 2, lower is denser; NaN below 2 texts."""
+    """Mean over texts of `nearest_neighbour_distances`: 0 to 2, lower is denser; NaN below 2 texts.
+
+    Stored as: `avg_nn_distance` (metrics/table/embedding.py).
+
+    Example:
+        >>> from metrics.embedding import nearest_neighbour_distance
+        >>> round(nearest_neighbour_distance([[1, 0], [3, 4], [0, 1]], neighbours=1), 3)
+        0.267
+    """
     return mean_defined(nearest_neighbour_distances(vectors, neighbours=neighbours))
 
 
 def density_score(distance: float) -> float:
-    """1 / the mean distance to the nearest neighbours: above 0.5, higher is denser; NaN where all of them coincide."""
+    """1 / the mean distance to the nearest neighbours: above 0.5, higher is denser; NaN where all of them coincide.
+
+    Stored as: `density_score` (metrics/table/embedding.py).
+
+    Example:
+        >>> from metrics.embedding import density_score
+        >>> density_score(0.25)
+        4.0
+    """
     return 1 / distance if distance > 0 else np.nan
 
 
@@ -56,6 +77,11 @@ def centroid_distances(vectors: ArrayLike) -> Floats:
 
     Raises:
         ValueError: a vector that is NaN or infinite.
+
+    Example:
+        >>> from metrics.embedding import centroid_distances
+        >>> centroid_distances([[0, 0], [6, 8]])
+        array([5., 5.])
     """
     matrix = as_matrix(vectors)
     centre = centre_of(matrix)
@@ -64,7 +90,15 @@ def centroid_distances(vectors: ArrayLike) -> Floats:
 
 
 def spread(vectors: ArrayLike) -> float:
-    """Mean over texts of `centroid_distances`: 0 or more, higher is wider; NaN without texts."""
+    """Mean over texts of `centroid_distances`: 0 or more, higher is wider; NaN without texts.
+
+    Stored as: `avg_spread` (metrics/table/embedding.py).
+
+    Example:
+        >>> from metrics.embedding import spread
+        >>> spread([[0, 0], [6, 8]])
+        5.0
+    """
     return mean_defined(centroid_distances(vectors))
 
 
@@ -82,6 +116,13 @@ def effective_dimensionality(vectors: ArrayLike, *, variance: float = 0.95) -> f
         ValueError: a share outside 0 to 1, a vector that is NaN or infinite.
 
     Reference: as scikit-learn's PCA(n_components=variance) counts them.
+
+    Stored as: `effective_dimensionality` (metrics/table/embedding.py).
+
+    Example:
+        >>> from metrics.embedding import effective_dimensionality
+        >>> effective_dimensionality([[0, 0, 5], [1, 0, 5], [0, 1, 5], [1, 1, 5]])  # nothing varies along the third
+        2.0
     """
     if not 0 < variance < 1:
         raise ValueError(f"variance = {variance} is not a share between 0 and 1")
@@ -112,6 +153,13 @@ def mean_pairwise_distance(vectors: ArrayLike) -> float:
 
     Raises:
         ValueError: a vector that is zero, NaN or infinite.
+
+    Stored as: `avg_pairwise_distance` (metrics/table/embedding.py).
+
+    Example:
+        >>> from metrics.embedding import mean_pairwise_distance
+        >>> round(mean_pairwise_distance([[1, 0], [3, 4], [0, 1]]), 3)  # 0.4, 0.2 and 1
+        0.533
     """
     matrix = as_matrix(vectors)
     return 1 - intra_cluster_similarity(matrix, ["all"] * len(matrix))

@@ -16,13 +16,27 @@ ROUNDING = 1e-12
 
 
 def mean_defined(values: Floats) -> float:
-    """Mean of the values that are not NaN; NaN where there are none."""
+    """Mean of the values that are not NaN; NaN where there are none.
+
+    Example:
+        >>> import numpy as np
+        >>> from metrics.embedding import mean_defined
+        >>> mean_defined(np.array([1.0, np.nan, 0.5]))
+        0.75
+    """
     defined = values[~np.isnan(values)]
     return float(defined.mean()) if defined.size else np.nan
 
 
 def as_matrix(vectors: ArrayLike) -> Matrix:
-    """The vectors as (n, d) floats, uncopied if they are; refuses NaN and infinity by row."""
+    """The vectors as (n, d) floats, uncopied if they are; refuses NaN and infinity by row.
+
+    Example:
+        >>> from metrics.embedding.vectors import as_matrix
+        >>> as_matrix([[1, 2], [3, 4]])
+        array([[1., 2.],
+               [3., 4.]])
+    """
     matrix = np.asarray(vectors)
     matrix = matrix if matrix.dtype in (np.float32, np.float64) else matrix.astype(np.float64)
     if matrix.shape == (0,):
@@ -35,13 +49,25 @@ def as_matrix(vectors: ArrayLike) -> Matrix:
 
 
 def squared_lengths(matrix: Matrix) -> Floats:
-    """Squared lengths, in float64."""
+    """Squared lengths, in float64.
+
+    Example:
+        >>> from metrics.embedding.vectors import as_matrix, squared_lengths
+        >>> squared_lengths(as_matrix([[3, 4], [1, 0]]))
+        array([25.,  1.])
+    """
     with np.errstate(over="ignore", invalid="ignore"):
         return np.asarray(np.einsum("ij,ij->i", matrix, matrix, dtype=np.float64))
 
 
 def vector_lengths(matrix: Matrix) -> Floats:
-    """Lengths, none of which may be 0."""
+    """Lengths, none of which may be 0.
+
+    Example:
+        >>> from metrics.embedding.vectors import as_matrix, vector_lengths
+        >>> vector_lengths(as_matrix([[3, 4], [1, 0]]))
+        array([5., 1.])
+    """
     lengths = np.sqrt(squared_lengths(matrix))
     if (zero := lengths < 1e-150).any():  # below it, the square has lost its digits
         raise ValueError(f"vector {np.argmax(zero)} is zero: it has no cosine; leave its text out")
@@ -49,7 +75,13 @@ def vector_lengths(matrix: Matrix) -> Floats:
 
 
 def cluster_codes(labels: Iterable[Hashable]) -> Codes:
-    """Clusters numbered in order of first appearance."""
+    """Clusters numbered in order of first appearance.
+
+    Example:
+        >>> from metrics.embedding.vectors import cluster_codes
+        >>> cluster_codes(["приём", "сессия", "приём"])
+        array([0, 1, 0])
+    """
     names = list(labels)
     if unnamed := [row for row, name in enumerate(names) if name != name]:
         raise ValueError(f"text {unnamed[0]} has no label (NaN); leave it out")
@@ -68,6 +100,11 @@ def blocks(matrix: Matrix, rows: int | None = None, *, width: int | None = None)
 
     Yields:
         Which rows, and what stands in them.
+
+    Example:
+        >>> from metrics.embedding.vectors import as_matrix, blocks
+        >>> [rows for rows, _ in blocks(as_matrix([[1], [2], [3]]), 2)]
+        [slice(0, 2, None), slice(2, 3, None)]
     """
     step = rows or max(1, BLOCK_VALUES // max(width or matrix.shape[1], 1))
     for start in range(0, len(matrix), step):
@@ -76,5 +113,11 @@ def blocks(matrix: Matrix, rows: int | None = None, *, width: int | None = None)
 
 
 def centre_of(matrix: Matrix) -> Floats:
-    """The mean vector."""
+    """The mean vector.
+
+    Example:
+        >>> from metrics.embedding.vectors import as_matrix, centre_of
+        >>> centre_of(as_matrix([[0, 0], [6, 8]]))
+        array([3., 4.])
+    """
     return np.asarray(matrix.mean(axis=0, dtype=np.float64)) if len(matrix) else np.zeros(matrix.shape[1])

@@ -45,6 +45,12 @@ def bootstrap_interval(
             method, an infinite value.
 
     Reference: Efron 1987, Better bootstrap confidence intervals; scipy.stats.bootstrap up to Monte-Carlo error.
+
+    Example:
+        >>> from metrics.statistics import bootstrap_interval
+        >>> low, high = bootstrap_interval([0.2, 0.4, 0.4, 0.5, 0.6, 0.9], seed=0)
+        >>> round(low, 2), round(high, 2)
+        (0.37, 0.7)
     """
     measured, labels = measured_values(values, groups)
     interval = bootstrap_totals(
@@ -88,6 +94,14 @@ def bootstrap_totals(
 
     Raises:
         ValueError: as `bootstrap_interval`; parts that are not (n, p) or not finite.
+
+    Example:
+        >>> import numpy as np
+        >>> from metrics.statistics import bootstrap_totals
+        >>> latencies_and_tokens = np.array([[120.0, 10], [300, 20], [80, 10], [450, 30]])
+        >>> low, high = bootstrap_totals(latencies_and_tokens, lambda t: t[..., 0] / t[..., 1], seed=0)
+        >>> round(low, 1), round(high, 1)
+        (10.0, 15.0)
     """
     table = np.asarray(parts, dtype=np.float64)
     if table.ndim != 2 or not np.isfinite(table).all():
@@ -130,6 +144,14 @@ def bootstrap_statistic(
 
     Raises:
         ValueError: groups that are not n labels, a level outside 0..1, fewer than 1 resample.
+
+    Example:
+        >>> import numpy as np
+        >>> from metrics.statistics import bootstrap_statistic
+        >>> values = np.array([1.0, 2.0, 2.0, 3.0, 9.0])
+        >>> low, high = bootstrap_statistic(lambda rows: float(np.median(values[rows])), len(values), seed=0)
+        >>> low, high
+        (1.0, 9.0)
     """
     _check(confidence, resamples)
     codes = np.arange(n) if groups is None else group_codes(groups, n)
@@ -159,6 +181,12 @@ def quantile_interval(
 
     Raises:
         ValueError: a quantile or level outside 0..1, fewer than 1 resample, an infinite value.
+
+    Example:
+        >>> from metrics.statistics import quantile_interval
+        >>> low, high = quantile_interval([110, 120, 130, 150, 900], 0.5, seed=0)
+        >>> low, high
+        (110.0, 900.0)
     """
     measured = np.sort(measured_values(values, None)[0])
     _check(confidence, resamples)
@@ -206,7 +234,15 @@ def _resampled_totals(units: Floats, resamples: int, generator: np.random.Genera
 
 
 def interval_of_draws(value: float, draws: Floats, jackknife: Floats | None, confidence: float) -> Interval:
-    """Percentile interval of the draws, BCa where the jackknife values are given."""
+    """Percentile interval of the draws, BCa where the jackknife values are given.
+
+    Example:
+        >>> import numpy as np
+        >>> from metrics.statistics.bootstrap import interval_of_draws
+        >>> low, high = interval_of_draws(0.5, np.linspace(0, 1, 101), None, 0.9)
+        >>> round(low, 2), round(high, 2)
+        (0.05, 0.95)
+    """
     defined = draws[~np.isnan(draws)]
     if np.isnan(value) or not defined.size:
         return NO_INTERVAL

@@ -89,6 +89,14 @@ def compare_paired(
             outside 0..1, fewer than 1 resample.
 
     Reference: McNemar 1947; Newcombe 1998; Fisher 1935, The design of experiments.
+
+    Example:
+        >>> from metrics.statistics import compare_paired
+        >>> before = [0.2, 0.5, 0.4, 0.6, 0.3, 0.7, 0.5, 0.4]
+        >>> after = [0.5, 0.6, 0.6, 0.7, 0.5, 0.9, 0.6, 0.8]
+        >>> found = compare_paired(before, after, seed=0)
+        >>> round(found.difference, 3), round(found.p, 3), found.verdict
+        (0.2, 0.008, 'improved')
     """
     before, after, codes, n_missing = _complete_pairs(a, b, groups)
     values = np.concatenate([before, after])
@@ -144,19 +152,42 @@ def _complete_pairs(
 
 
 def only_yes_no(values: Floats) -> bool:
-    """Whether all values are 0 or 1."""
+    """Whether all values are 0 or 1.
+
+    Example:
+        >>> import numpy as np
+        >>> from metrics.statistics.comparison import only_yes_no
+        >>> only_yes_no(np.array([0.0, 1.0])), only_yes_no(np.array([0.5]))
+        (True, False)
+    """
     return bool(np.isin(values, (0.0, 1.0)).all())
 
 
 def usual_margin(values: Floats, *, yes_no: bool) -> float:
-    """The largest difference of means that does not matter where nobody said so: how, stands at `compare_paired`."""
+    """The largest difference of means that does not matter where nobody said so: how, stands at `compare_paired`.
+
+    Example:
+        >>> import numpy as np
+        >>> from metrics.statistics.comparison import usual_margin
+        >>> round(usual_margin(np.array([0.0, 0.5, 1.0]), yes_no=False), 3)
+        0.082
+    """
     return 0.05 if yes_no or not values.size else 0.2 * float(values.std())
 
 
 def verdict_of(
     difference: float, interval: Interval, p: float, *, better: Direction, margin: float, alpha: float
 ) -> Verdict:
-    """What a difference, its interval and its p say together; how, stands at `compare_paired`."""
+    """What a difference, its interval and its p say together; how, stands at `compare_paired`.
+
+    Example:
+        >>> from metrics.statistics import Interval
+        >>> from metrics.statistics.comparison import verdict_of
+        >>> verdict_of(0.04, Interval(0.01, 0.07), 0.01, better="higher", margin=0.05, alpha=0.05)
+        'improved'
+        >>> verdict_of(0.04, Interval(-0.02, 0.1), 0.2, better="higher", margin=0.05, alpha=0.05)
+        'inconclusive'
+    """
     if p < alpha:
         if better == "neither":
             return "changed"

@@ -11,7 +11,14 @@ Ints = NDArray[np.intp]
 
 
 def measured_values(values: ArrayLike, groups: Sequence[Hashable] | None) -> tuple[Floats, list[Hashable] | None]:
-    """The values that are not NaN, and their groups."""
+    """The values that are not NaN, and their groups.
+
+    Example:
+        >>> from math import nan
+        >>> from metrics.statistics.groups import measured_values
+        >>> measured_values([0.5, nan, 1.0], ["anna", "anna", "boris"])
+        (array([0.5, 1. ]), ['anna', 'boris'])
+    """
     cases = np.asarray(values, dtype=np.float64)
     if cases.ndim != 1 or np.isinf(cases).any():
         raise ValueError(
@@ -25,7 +32,13 @@ def measured_values(values: ArrayLike, groups: Sequence[Hashable] | None) -> tup
 
 
 def group_codes(groups: Sequence[Hashable], n: int) -> Ints:
-    """Numbers 0.. of the groups in order of appearance; None and NaN (no user, no dialog) are groups of their own."""
+    """Numbers 0.. of the groups in order of appearance; None and NaN (no user, no dialog) are groups of their own.
+
+    Example:
+        >>> from metrics.statistics.groups import group_codes
+        >>> group_codes(["anna", "boris", "anna", None, None], 5)
+        array([0, 1, 0, 2, 3])
+    """
     if len(groups) != n:
         raise ValueError(f"{n} cases but {len(groups)} groups")
     numbers: dict[Any, int] = {}
@@ -34,5 +47,13 @@ def group_codes(groups: Sequence[Hashable], n: int) -> Ints:
 
 
 def group_totals(parts: Floats, codes: Ints) -> Floats:
-    """(groups, p) sums of the rows (n, p) of each group, which `codes` (n,) numbers from 0."""
+    """(groups, p) sums of the rows (n, p) of each group, which `codes` (n,) numbers from 0.
+
+    Example:
+        >>> import numpy as np
+        >>> from metrics.statistics.groups import group_totals
+        >>> group_totals(np.array([[1.0, 1.0], [0.0, 1.0], [1.0, 1.0]]), np.array([0, 0, 1]))
+        array([[1., 2.],
+               [1., 1.]])
+    """
     return np.column_stack([np.bincount(codes, weights=column) for column in parts.T])

@@ -41,6 +41,15 @@ def wilson_interval(successes: float, n: float, *, confidence: float = 0.95) -> 
         ValueError: successes outside 0..n, or a level outside 0..1.
 
     Reference: Wilson 1927, Probable inference, the law of succession, and statistical inference.
+
+    Example:
+        >>> from metrics.statistics import wilson_interval
+        >>> low, high = wilson_interval(40, 50)
+        >>> round(low, 3), round(high, 3)
+        (0.67, 0.888)
+        >>> low, high = wilson_interval(5, 5)
+        >>> round(low, 3), high
+        (0.566, 1.0)
     """
     if not 0 <= successes <= n:
         raise ValueError(f"successes must lie between 0 and n = {n}, got {successes}")
@@ -76,6 +85,12 @@ def share_interval(
 
     Reference: Wilson 1927; Kish 1965, Survey sampling; Korn and Graubard 1998, Confidence intervals for proportions
     with small expected number of positive counts.
+
+    Example:
+        >>> from metrics.statistics import share_interval
+        >>> low, high = share_interval([1, 1, 0, 0, 1, 1], groups=["a", "a", "b", "b", "c", "c"])
+        >>> round(low, 3), round(high, 3)  # six cases that are worth three
+        (0.159, 0.955)
     """
     measured, labels = measured_values(values, groups)
     n = len(measured)
@@ -108,6 +123,12 @@ def missingness_bounds(values: ArrayLike, *, low: float = 0.0, high: float = 1.0
         ValueError: low above high.
 
     Reference: Manski 1989, Anatomy of the selection problem.
+
+    Example:
+        >>> from math import nan
+        >>> from metrics.statistics import missingness_bounds
+        >>> missingness_bounds([1.0, 0.5, nan, 1.0])
+        Interval(low=0.625, high=0.875)
     """
     if low > high:
         raise ValueError(f"low must not be above high, got {low} and {high}")
@@ -118,12 +139,24 @@ def missingness_bounds(values: ArrayLike, *, low: float = 0.0, high: float = 1.0
 
 
 def normal_quantile(confidence: float) -> float:
-    """How many standard deviations a two-sided interval of this level (0..1, exclusive) reaches: 1.96 for 0.95."""
+    """How many standard deviations a two-sided interval of this level (0..1, exclusive) reaches: 1.96 for 0.95.
+
+    Example:
+        >>> from metrics.statistics.intervals import normal_quantile
+        >>> round(normal_quantile(0.95), 2)
+        1.96
+    """
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must lie between 0 and 1, got {confidence}")
     return NORMAL.inv_cdf((1 + confidence) / 2)
 
 
 def level_of(confidence: float) -> float:
-    """The level of the test that belongs to an interval: 0.05 for 0.95, without the rounding of 1 - 0.95."""
+    """The level of the test that belongs to an interval: 0.05 for 0.95, without the rounding of 1 - 0.95.
+
+    Example:
+        >>> from metrics.statistics.intervals import level_of
+        >>> level_of(0.95)
+        0.05
+    """
     return float(1 - Decimal(str(confidence)))

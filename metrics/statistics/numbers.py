@@ -174,7 +174,17 @@ class Pair(NamedTuple):
 
 
 def prepare(number: Number, codes: Ints) -> Pair:
-    """The number over the cases that were measured on both sides; `codes` (n,) says whose each case is."""
+    """The number over the cases that were measured on both sides; `codes` (n,) says whose each case is.
+
+    Example:
+        >>> import numpy as np
+        >>> from metrics.statistics.numbers import Number, prepare
+        >>> pair = prepare(Number(a=np.array([0.0, 1.0, np.nan]), b=np.array([1.0, 1.0, 0.0])), np.arange(3))
+        >>> pair.kept
+        array([ True,  True, False])
+        >>> pair.values()
+        (0.5, 1.0)
+    """
     units = len(np.unique(codes))
     kept = np.asarray(~np.isnan(np.column_stack([number.a, number.b])).any(axis=1))
     own = codes[kept]

@@ -42,6 +42,16 @@ def compare_numbers(
 
     Reference: Efron and Tibshirani 1993, An introduction to the bootstrap, chapter 16; Phipson and Smyth 2010,
     Permutation p-values should never be zero.
+
+    Example:
+        >>> import numpy as np
+        >>> from metrics.statistics.numbers import Number
+        >>> from metrics.statistics.paired import compare_numbers
+        >>> before, after = np.array([0.2, 0.5, 0.4, 0.6, 0.3, 0.7]), np.array([0.5, 0.6, 0.6, 0.7, 0.5, 0.9])
+        >>> numbers = {"mean": Number(before, after), "median": Number(before, after, quantile=0.5)}
+        >>> found = compare_numbers(numbers, seed=0)
+        >>> {name: (round(one.a, 2), round(one.b, 2), round(one.comparison.p, 3)) for name, one in found.items()}
+        {'mean': (0.45, 0.63, 0.031), 'median': (0.45, 0.6, 0.125)}
     """
     if not numbers:
         return {}

@@ -30,6 +30,11 @@ def permutation_p(
 
     Reference: Phipson and Smyth 2010, Permutation p-values should never be zero; equal to
     scipy.stats.permutation_test(permutation_type="samples") up to Monte-Carlo error.
+
+    Example:
+        >>> from metrics.statistics import permutation_p
+        >>> permutation_p([0.1, 0.2, 0.1, 0.3, 0.2], seed=0)  # 2 of 32 patterns of signs give a mean as large
+        0.0625
     """
     pairs = np.asarray(differences, dtype=np.float64)
     if not np.isfinite(pairs).all() or resamples < 1:
@@ -66,6 +71,11 @@ def mcnemar_exact(only_a: int, only_b: int) -> float:
         ValueError: a count below 0.
 
     Reference: McNemar 1947; equal to statsmodels' mcnemar(exact=True).
+
+    Example:
+        >>> from metrics.statistics import mcnemar_exact
+        >>> round(mcnemar_exact(2, 10), 3)
+        0.039
     """
     if min(only_a, only_b) < 0:
         raise ValueError(f"counts must be at least 0, got {only_a} and {only_b}")
@@ -91,6 +101,12 @@ def newcombe_paired_interval(
 
     Reference: Newcombe 1998, Improved confidence intervals for the difference between binomial proportions based on
     paired data.
+
+    Example:
+        >>> from metrics.statistics import newcombe_paired_interval
+        >>> low, high = newcombe_paired_interval(both=20, only_a=2, only_b=10, neither=8)
+        >>> round(low, 3), round(high, 3)
+        (0.031, 0.353)
     """
     if min(both, only_a, only_b, neither) < 0:
         raise ValueError(f"counts must be at least 0, got {both}, {only_a}, {only_b} and {neither}")
@@ -125,6 +141,11 @@ def holm(p_values: ArrayLike) -> Floats:
 
     Reference: Holm 1979, A simple sequentially rejective multiple test procedure; equal to statsmodels'
     multipletests(method="holm").
+
+    Example:
+        >>> from metrics.statistics import holm
+        >>> holm([0.01, 0.04, 0.03])
+        array([0.03, 0.06, 0.06])
     """
     given = np.asarray(p_values, dtype=np.float64)
     if ((given < 0) | (given > 1)).any():
@@ -137,7 +158,15 @@ def holm(p_values: ArrayLike) -> Floats:
 
 
 def compare_yes_no(before: Floats, after: Floats, confidence: float) -> tuple[float, Interval]:
-    """Exact McNemar p and Newcombe's paired interval of two (n,) columns of 0 and 1."""
+    """Exact McNemar p and Newcombe's paired interval of two (n,) columns of 0 and 1.
+
+    Example:
+        >>> import numpy as np
+        >>> from metrics.statistics.significance import compare_yes_no
+        >>> p, interval = compare_yes_no(np.array([0.0, 0, 0, 1, 1]), np.array([1.0, 1, 0, 1, 1]), 0.95)
+        >>> p
+        0.5
+    """
     only_a, only_b = int((before > after).sum()), int((after > before).sum())
     both = int((before * after).sum())
     counts = (both, only_a, only_b, len(before) - both - only_a - only_b)

@@ -28,7 +28,13 @@ def _judged(name: str, tiers: tuple[Tier, ...], measures: str, compares: str, re
 
 
 def rubric_metric(name: str) -> Metric:
-    """The row of a judged metric of the user's own, whose question and anchors stand in the user's file."""
+    """The row of a judged metric of the user's own, whose question and anchors stand in the user's file.
+
+    Example:
+        >>> from metrics.table.generation import rubric_metric
+        >>> rubric_metric("avg_rubric_politeness").column
+        'rubric_politeness'
+    """
     return _judged(
         name,
         _BOTH,

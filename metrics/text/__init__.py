@@ -58,6 +58,14 @@ def perplexity(token_logprobs: Sequence[ArrayLike | None]) -> FloatArray:
 
     Reference:
         Jelinek et al., Perplexity: a measure of the difficulty of speech recognition tasks, 1977.
+
+    Stored as: `avg_perplexity` (metrics/table/generation.py).
+
+    Example:
+        >>> from math import log
+        >>> from metrics.text import perplexity
+        >>> perplexity([[log(0.1), log(0.1)], None]).round(6)
+        array([10., nan])
     """
     if isinstance(token_logprobs, str | bytes):
         raise TypeError(f"token_logprobs must hold one sequence of numbers a case, not {token_logprobs!r}")
@@ -97,6 +105,11 @@ def signature(metric: str, **parameters: object) -> str:
 
     Raises:
         ValueError: there is no such metric, or it has no such parameter; names the nearest one.
+
+    Example:
+        >>> from metrics.text import signature
+        >>> signature("bleu", tokenizer="13a")
+        'bleu|max_ngram:4|smoothing:add-1|tok:13a|norm:NFC|v:1'
     """
     check_one_of("text metric", metric, _METRICS)
     keywords = inspect.signature(_METRICS[metric]).parameters.values()

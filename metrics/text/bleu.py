@@ -64,6 +64,15 @@ def bleu(
     Reference:
         Papineni et al., BLEU: a Method for Automatic Evaluation of Machine Translation, ACL 2002; smoothing: Lin and
         Och, ORANGE, COLING 2004.
+
+    Stored as: `avg_bleu` (metrics/table/overlap.py).
+
+    Example:
+        >>> from metrics.text import bleu
+        >>> bleu(["Кошка сидела на коврике."], ["Кошка сидит на коврике."])
+        array([0.5])
+        >>> bleu(["Кошка сидела на коврике."], ["Кошка сидит на коврике."], smoothing=False)  # no run of three
+        array([0.])
     """
     counts = bleu_counts(hypotheses, references, max_ngram=max_ngram, tokenizer=tokenizer, fold_yo=fold_yo)
     return score_bleu(counts, smoothing=smoothing).score
@@ -102,6 +111,14 @@ def corpus_bleu(
 
     Reference:
         Papineni et al. 2002; Post, A Call for Clarity in Reporting BLEU Scores, WMT 2018.
+
+    Stored as: `corpus_bleu` (metrics/table/overlap.py).
+
+    Example:
+        >>> from metrics.text import corpus_bleu
+        >>> value, made_by = corpus_bleu(["Кошка сидела на коврике.", "Да."], ["Кошка сидит на коврике.", "Да."])
+        >>> round(value, 3), made_by
+        (0.508, 'corpus_bleu|max_ngram:4|smoothing:add-1|tok:words|norm:NFC|v:1')
     """
     counts = bleu_counts(hypotheses, references, max_ngram=max_ngram, tokenizer=tokenizer, fold_yo=fold_yo)
     value = float(score_bleu(counts.sum(axis=0), smoothing=smoothing).score)
@@ -133,6 +150,11 @@ def bleu_counts(
     Raises:
         ValueError: different lengths, an unknown tokenizer, max_ngram below 1.
         TypeError: something that is no text.
+
+    Example:
+        >>> from metrics.text import bleu_counts
+        >>> bleu_counts(["Кошка сидела на коврике."], ["Кошка сидит на коврике."], max_ngram=2)
+        array([[4, 4, 3, 1, 4, 3]])
     """
     check_at_least("max_ngram", max_ngram, 1)
     tokenize = get_tokenizer(tokenizer)
@@ -154,6 +176,15 @@ def score_bleu(counts: IntArray | FloatArray, *, smoothing: bool = True) -> BLEU
 
     Returns:
         The score and what it is made of; NaN where the counts have no reference.
+
+    Example:
+        >>> from metrics.text import bleu_counts, score_bleu
+        >>> hypotheses, references = ["Кошка сидела на коврике.", "Да."], ["Кошка сидит на коврике.", "Да, конечно."]
+        >>> parts = score_bleu(bleu_counts(hypotheses, references, max_ngram=2).sum(axis=0), smoothing=False)
+        >>> parts.precisions.tolist(), round(float(parts.bp), 3), int(parts.sys_len), int(parts.ref_len)
+        ([0.8, 0.3333333333333333], 0.819, 5, 6)
+        >>> round(float(parts.score), 3)
+        0.423
     """
     orders = counts.shape[-1] // 2 - 1
     sys_len, ref_len = counts[..., 0][()], counts[..., 1][()]

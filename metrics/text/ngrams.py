@@ -41,14 +41,27 @@ class Encoded(NamedTuple):
 
 
 def encode_tokens(tokens: Sequence[str]) -> Encoded:
-    """Number the distinct tokens of some texts, each text's followed by END, in order of appearance."""
+    """Number the distinct tokens of some texts, each text's followed by END, in order of appearance.
+
+    Example:
+        >>> from metrics.text.ngrams import encode_tokens
+        >>> from metrics.text.tokenizers import END
+        >>> encode_tokens(["кот", "и", "кот", END, "и", END])
+        Encoded(codes=array([ 0,  1,  0, -1,  1, -1]), lengths=array([3, 1]))
+    """
     numbers: defaultdict[str, int] = defaultdict(count().__next__, {END: -1})
     codes = np.fromiter(map(numbers.__getitem__, tokens), np.int64, len(tokens))
     return Encoded(codes, np.diff(np.flatnonzero(codes < 0), prepend=-1) - 1)
 
 
 def encode_characters(texts: Sequence[str]) -> Encoded:
-    """Number the distinct characters of these texts in order of code point."""
+    """Number the distinct characters of these texts in order of code point.
+
+    Example:
+        >>> from metrics.text.ngrams import encode_characters
+        >>> encode_characters(["аба", "б"])
+        Encoded(codes=array([2, 3, 2, 1, 3, 1]), lengths=array([3, 1]))
+    """
     points = np.frombuffer("\n".join([*texts, ""]).encode("utf-32-le", "surrogatepass"), dtype="<u4")
     seen = np.zeros(int(points.max(initial=0)) + 1, dtype=bool)
     seen[points] = True
@@ -69,6 +82,14 @@ def shared_ngrams(texts: Encoded, owner: IntArray, *, order: int) -> IntArray:
 
     Reference:
         Papineni et al., BLEU: a Method for Automatic Evaluation of Machine Translation, ACL 2002 (clipped counts).
+
+    Example:
+        >>> import numpy as np
+        >>> from metrics.text.ngrams import encode_tokens, shared_ngrams
+        >>> from metrics.text.tokenizers import END
+        >>> texts = encode_tokens(["а", "б", "а", END, "а", "б", "в", END])  # «а б а», its reference «а б в»
+        >>> shared_ngrams(texts, np.array([0]), order=2)
+        array([[2, 1]])
     """
     m = len(texts.lengths) - len(owner)
     counts = np.zeros((m, order), dtype=np.int64)
@@ -140,12 +161,26 @@ def _running_count(marked: NDArray[np.bool_]) -> NDArray[np.int32]:
 
 
 def longest_common_subsequence(texts: Encoded) -> IntArray:
-    """The length of the longest sequence of tokens that stands in the same order in both texts of each pair."""
+    """The length of the longest sequence of tokens that stands in the same order in both texts of each pair.
+
+    Example:
+        >>> from metrics.text.ngrams import encode_tokens, longest_common_subsequence
+        >>> from metrics.text.tokenizers import END
+        >>> longest_common_subsequence(encode_tokens(["а", "в", "б", END, "а", "б", END])).tolist()
+        [2]
+    """
     return _compare(texts, LCSseq.similarity)
 
 
 def word_edits(texts: Encoded) -> IntArray:
-    """The fewest tokens to replace, delete or insert to make one text of each pair the other."""
+    """The fewest tokens to replace, delete or insert to make one text of each pair the other.
+
+    Example:
+        >>> from metrics.text.ngrams import encode_tokens, word_edits
+        >>> from metrics.text.tokenizers import END
+        >>> word_edits(encode_tokens(["а", "в", "б", END, "а", "б", END])).tolist()
+        [1]
+    """
     return _compare(texts, Levenshtein.distance)
 
 
