@@ -117,6 +117,19 @@ class QuantileOfDraws:
 
     The values are sorted once. In a draw, the quantile lies near its place in the sorted values: only the values about
     there are counted one by one, all below at once.
+
+    Five values, 10 20 30 40 50, drawn 1 0 2 2 0 times: 10 30 30 40 40. Nobody has to write that out and sort it: the
+    running count of the drawn, 1 1 3 5 5, says that the third of the five is the first value that counts more than two,
+    30. Of 1,000 values the median of a draw is, once in a million draws excepted, one of those from 409 to 591 in order
+    (five standard deviations about 500): what was drawn of the 409 below is one sum, and 182 are counted one by one.
+
+    Example:
+        >>> import numpy as np
+        >>> from metrics.statistics.draws import QuantileOfDraws
+        >>> median = QuantileOfDraws(np.array([30.0, 10, 50, 20, 40]), np.arange(5), 5, 0.5)
+        >>> weights = np.array([[2.0, 1, 0, 0, 2]])  # one draw: 30 twice, 10 once, 40 twice
+        >>> median(weights, weights @ median.columns)
+        array([30.])
     """
 
     def __init__(self, values: Floats, codes: Ints, units: int, quantile: float, *, inverted: Floats | None = None):

@@ -2,7 +2,7 @@
 
 All n-grams of the longest order of a block are packed into one integer each - case, tokens, side - and sorted once.
 N-grams of a lower order are prefixes of these, so the one sorted array counts them all: equal n-grams of a case stand
-in one run, and a run says how often each side has it.
+in one run, and a run says how often each side has it. `_count_prefixes` has an example.
 """
 
 import sys
@@ -133,7 +133,19 @@ def _with_ends(texts: Encoded, sides: IntArray, order: int) -> Keys:
 def _count_prefixes(
     ordered: Keys, row_starts: IntArray, orders: int, width: int, side_bits: int, n_sides: int
 ) -> IntArray:
-    """Shared n-grams of each row for each of the `orders` tokens that end the sorted keys, longest first."""
+    """Shared n-grams of each row for each of the `orders` tokens that end the sorted keys, longest first.
+
+    The hypothesis «а б а» and its reference «а б в», with а = 1, б = 2, в = 3, the ends of texts 0 and 4. A key is the
+    pair that begins at a token (and the side: h, r), first token first; sorted, equal pairs are neighbours, and so are
+    pairs that begin alike:
+
+        key       01h   10h   12h 12r   21h   23r   34r   40r
+        pairs     1     1     2         1     1     1     1       12 stands on both sides: 1 shared pair
+        tokens    1     3---------      2--------   1     1       1 twice and once, 2 once and once: 2 shared tokens
+
+    A run of pairs begins where a key differs from the one before in any token, a run of tokens where it differs in the
+    first: one look at the highest bit that differs (`change`) tells both.
+    """
     n = len(ordered)
     side = ordered & np.uint64((1 << side_bits) - 1)
     before = [_running_count(side == s) for s in range(n_sides + 1)]
