@@ -97,7 +97,7 @@ def accuracy(counts: Counts) -> Ratio:
 
     Example:
         >>> from metrics.classification import Counts, accuracy
-        >>> float(accuracy(Counts(3, 1, 4, 2)))
+        >>> float(accuracy(Counts(3, 1, 4, 2)))  # TP, FP, TN, FN
         0.7
     """
     tp, fp, tn, fn = _floats(counts)
@@ -111,7 +111,7 @@ def precision(counts: Counts) -> Ratio:
 
     Example:
         >>> from metrics.classification import Counts, precision
-        >>> float(precision(Counts(3, 1, 4, 2)))
+        >>> float(precision(Counts(3, 1, 4, 2)))  # TP, FP, TN, FN
         0.75
     """
     tp, fp, _, _ = _floats(counts)
@@ -125,7 +125,7 @@ def recall(counts: Counts) -> Ratio:
 
     Example:
         >>> from metrics.classification import Counts, recall
-        >>> float(recall(Counts(3, 1, 4, 2)))
+        >>> float(recall(Counts(3, 1, 4, 2)))  # TP, FP, TN, FN
         0.6
     """
     tp, _, _, fn = _floats(counts)
@@ -139,7 +139,7 @@ def specificity(counts: Counts) -> Ratio:
 
     Example:
         >>> from metrics.classification import Counts, specificity
-        >>> float(specificity(Counts(3, 1, 4, 2)))
+        >>> float(specificity(Counts(3, 1, 4, 2)))  # TP, FP, TN, FN
         0.8
     """
     _, fp, tn, _ = _floats(counts)
@@ -157,7 +157,7 @@ def f1(counts: Counts) -> Ratio:
 
     Example:
         >>> from metrics.classification import Counts, f1
-        >>> round(float(f1(Counts(3, 1, 4, 2))), 3)
+        >>> round(float(f1(Counts(3, 1, 4, 2))), 3)  # TP, FP, TN, FN
         0.667
     """
     tp, fp, _, fn = _floats(counts)
@@ -176,7 +176,7 @@ def mcc(counts: Counts) -> Ratio:
 
     Example:
         >>> from metrics.classification import Counts, mcc
-        >>> round(float(mcc(Counts(3, 1, 4, 2))), 3)
+        >>> round(float(mcc(Counts(3, 1, 4, 2))), 3)  # TP, FP, TN, FN
         0.408
         >>> float(mcc(Counts(8, 2, 0, 0)))  # always yes: undefined, whatever is true
         nan
