@@ -42,7 +42,7 @@ from hypothesis import settings
 
 T = TypeVar("T")
 METRICS = Path("metrics")
-TESTS = (*sorted(Path("tests/metrics").glob("test_*.py")), Path("tests/docs/test_metrics.py"))
+TESTS = (*sorted(Path("tests/metrics").rglob("test_*.py")), Path("tests/docs/test_metrics.py"))
 CONFTEST = Path("tests/conftest.py")
 REASONS = Path("benchmarks/mutation_survivors.toml")
 GOAL = 0.95
@@ -80,7 +80,13 @@ class Mutated(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         self.mutant = mutant
 
     def find_spec(self, name: str, *_: object) -> importlib.machinery.ModuleSpec | None:
-        return importlib.util.spec_from_loader(name, self) if name == self.mutant.module else None
+        if name != self.mutant.module:
+            return None
+        path = _path(name)
+        spec = importlib.machinery.ModuleSpec(name, self, is_package=path.name == "__init__.py")
+        if spec.submodule_search_locations is not None:
+            spec.submodule_search_locations.append(str(path.parent))
+        return spec
 
     def exec_module(self, module: ModuleType) -> None:
         exec(compile(self.mutant.source, str(_path(self.mutant.module)), "exec"), module.__dict__)  # noqa: S102
@@ -119,7 +125,7 @@ def _annotated(source: str) -> Iterator[tuple[int, int]]:
 def main(arguments: Sequence[str]) -> int:
     """Exit code 1 where the tests notice too little."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.mutation", description=__doc__.split("\n")[0])
-    parser.add_argument("modules", nargs="*", help="such as intervals; all of metrics/ without")
+    parser.add_argument("modules", nargs="*", help="such as statistics.intervals; all of metrics/ without")
     parser.add_argument(
         "--sample", type=int, default=30, help="so many mutants a module, drawn with a fixed seed; 0: all"
     )
@@ -130,7 +136,7 @@ def main(arguments: Sequence[str]) -> int:
     settings.load_profile("mutation")
     imports = {path: _reached(path) for path in TESTS}
     _preload(_reached(CONFTEST).union(*imports.values()))
-    names = [f"metrics.{name}" for name in chosen.modules] or [_module(path) for path in sorted(METRICS.glob("*.py"))]
+    names = [f"metrics.{name}" for name in chosen.modules] or [_module(path) for path in sorted(METRICS.rglob("*.py"))]
     reasons = tomllib.loads(REASONS.read_text(encoding="utf-8"))["survivor"] if REASONS.exists() else []
     total = lost = unexplained = 0
     start = time.monotonic()
@@ -138,7 +144,7 @@ def main(arguments: Sequence[str]) -> int:
     limits_s = dict(zip(needed, _in_child(partial(_clean_times, needed)), strict=True))
     for name in names:
         # The module's own tests are the quickest to notice.
-        own = f"test_{name.removeprefix('metrics.')}"
+        own = f"test_{name.rpartition('.')[2]}"
         tests = sorted(
             (path for path in needed if name in imports[path]), key=lambda path: not path.stem.startswith(own)
         )
@@ -211,13 +217,13 @@ def _pytest(*arguments: str) -> int:
 
 
 def _reached(path: Path) -> set[str]:
-    """The modules that a file imports, directly or through a module of metrics/. Nothing is imported to find out."""
+    """The modules that a file imports, directly or through metrics/ or tests/. Nothing is imported to find out."""
     found: set[str] = set()
     waiting = [path]
     while waiting:
         fresh = _imported(waiting.pop()) - found
         found |= fresh
-        waiting += [_path(name) for name in fresh if name.startswith("metrics.") and _path(name).exists()]
+        waiting += [_path(name) for name in fresh if name.startswith(("metrics.", "tests.")) and _path(name).exists()]
     return found
 
 
@@ -249,7 +255,7 @@ def _in_child(compute: Callable[[], list[T]]) -> list[T]:
 def _preload(names: set[str]) -> None:
     """Import the libraries once, for all forks to share."""
     for name in sorted(names):
-        if not name.startswith(("metrics", "__future__")):
+        if not name.startswith(("metrics", "tests", "__future__")):
             # Half of the names are classes and functions, not modules.
             with contextlib.suppress(ImportError):
                 importlib.import_module(name)
@@ -257,11 +263,12 @@ def _preload(names: set[str]) -> None:
 
 
 def _module(path: Path) -> str:
-    return f"metrics.{path.stem}"
+    return ".".join(path.with_suffix("").parts).removesuffix(".__init__")
 
 
 def _path(module: str) -> Path:
-    return METRICS / f"{module.removeprefix('metrics.')}.py"
+    path = Path(*module.split("."))
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
 
 
 if __name__ == "__main__":

@@ -26,6 +26,12 @@ def complete_pairs(first: ArrayLike, second: ArrayLike) -> tuple[Floats, Floats]
 
     Raises:
         ValueError: different lengths, an infinite score.
+
+    Example:
+        >>> from math import nan
+        >>> from metrics.agreement import complete_pairs
+        >>> complete_pairs([0.5, nan, 1.0], [1.0, 0.5, 0.0])
+        (array([0.5, 1. ]), array([1., 0.]))
     """
     one, two = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     if one.ndim != 1 or one.shape != two.shape:
@@ -42,6 +48,12 @@ def differences(first: ArrayLike, second: ArrayLike) -> Floats:
 
     Raises:
         ValueError: different lengths, an infinite score.
+
+    Example:
+        >>> from math import nan
+        >>> from metrics.agreement import differences
+        >>> differences([0.5, nan, 1.0], [1.0, 0.5, 0.0])
+        array([0.5, nan, 1. ])
     """
     complete_pairs(first, second)
     return np.abs(np.asarray(first, dtype=np.float64) - np.asarray(second, dtype=np.float64))
@@ -61,10 +73,38 @@ def consistency(first: ArrayLike, second: ArrayLike, *, delta: float = 0.5) -> f
 
     Raises:
         ValueError: different lengths, an infinite score, delta below 0.
+
+    Stored as: `consistency_score`, `consistency_score@0.125` (metrics/table/judge.py).
+
+    Example:
+        >>> from metrics.agreement import consistency
+        >>> consistency([1.0, 0.0, 0.5, 0.9], [1.0, 1.0, 0.0, 0.6])
+        0.75
+        >>> consistency([1.0, 0.0, 0.5, 0.9], [1.0, 1.0, 0.0, 0.6], delta=0.125)
+        0.25
     """
     _check_delta(delta)
     one, two = complete_pairs(first, second)
-    return float(np.mean(np.abs(one - two) <= delta + TOLERANCE)) if len(one) else np.nan
+    return float(np.mean(within(np.abs(one - two), delta=delta))) if len(one) else np.nan
+
+
+def within(apart: ArrayLike, *, delta: float) -> Floats:
+    """Which differences count as agreement.
+
+    Args:
+        apart: differences without sign, NaN where there is none.
+        delta: as in `consistency`.
+
+    Returns:
+        float64 of the same shape: 1 up to delta, 0 beyond, NaN where the difference is NaN.
+
+    Example:
+        >>> from metrics.agreement import within
+        >>> within([0.0, 0.5, 0.75], delta=0.5)
+        array([1., 1., 0.])
+    """
+    distances = np.asarray(apart, dtype=np.float64)
+    return np.where(np.isnan(distances), np.nan, distances <= delta + TOLERANCE)
 
 
 def chance_consistency(first: ArrayLike, second: ArrayLike, *, delta: float = 0.5) -> float:
@@ -80,6 +120,13 @@ def chance_consistency(first: ArrayLike, second: ArrayLike, *, delta: float = 0.
 
     Raises:
         ValueError: different lengths, an infinite score, delta below 0.
+
+    Stored as: `consistency_score_expected` (metrics/table/judge.py).
+
+    Example:
+        >>> from metrics.agreement import chance_consistency
+        >>> chance_consistency([0.0, 0.5, 1.0], [0.0, 0.5, 1.0])  # of nine pairs (0, 1) and (1, 0) differ more
+        0.7777777777777778
     """
     _check_delta(delta)
     one, two = complete_pairs(first, second)
@@ -101,6 +148,13 @@ def mean_abs_difference(first: ArrayLike, second: ArrayLike) -> float:
 
     Raises:
         ValueError: different lengths, an infinite score.
+
+    Stored as: `mean_abs_difference` (metrics/table/judge.py).
+
+    Example:
+        >>> from metrics.agreement import mean_abs_difference
+        >>> mean_abs_difference([1.0, 0.0, 0.5], [1.0, 0.5, 0.25])
+        0.25
     """
     one, two = complete_pairs(first, second)
     return float(np.mean(np.abs(one - two))) if len(one) else np.nan
@@ -122,13 +176,66 @@ def weighted_kappa(first: ArrayLike, second: ArrayLike) -> float:
         ValueError: different lengths, an infinite score.
 
     Reference: Cohen 1968, Weighted kappa; equal to scikit-learn's cohen_kappa_score(weights="quadratic").
+
+    Stored as: `weighted_kappa`, `human_weighted_kappa` (metrics/table/judge.py).
+
+    Example:
+        >>> from metrics.agreement import weighted_kappa
+        >>> weighted_kappa([0, 0.5, 1, 1], [0, 0.5, 1, 0.5])
+        0.8
+        >>> weighted_kappa([0, 0, 1, 1], [0, 1, 0, 1])  # as a coin agrees
+        0.0
     """
     one, two = complete_pairs(first, second)
     if len(one) == 0 or min(one.min(), two.min()) == max(one.max(), two.max()):
         return np.nan
     # The mean over all n x n combinations, in closed form: both variances and the squared distance of the means.
     by_chance = one.var() + two.var() + (one.mean() - two.mean()) ** 2
-    return max(-1.0, float(1 - np.mean((one - two) ** 2) / by_chance))  # rounding may lead below
+    return float(_beyond_chance(np.mean((one - two) ** 2), by_chance))
+
+
+def kappa_parts(first: ArrayLike, second: ArrayLike) -> Floats:
+    """What each pair adds to the totals that weighted kappa follows from: a bootstrap of it resamples these rows.
+
+    Args:
+        first: n scores, NaN where there is none.
+        second: n scores of the same cases.
+
+    Returns:
+        float64 (n, 6): 1, a, b, a^2, b^2, a b; a row of NaN where a score is missing.
+
+    Raises:
+        ValueError: different lengths, an infinite score.
+
+    Example:
+        >>> from metrics.agreement import kappa_parts
+        >>> kappa_parts([0.5, 1.0], [1.0, 1.0])
+        array([[1.  , 0.5 , 1.  , 0.25, 1.  , 0.5 ],
+               [1.  , 1.  , 1.  , 1.  , 1.  , 1.  ]])
+    """
+    complete_pairs(first, second)
+    one, two = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+    table = np.column_stack([np.ones(len(one)), one, two, one * one, two * two, one * two])
+    return np.where(np.isnan(one + two)[:, None], np.nan, table)
+
+
+def kappa_of(totals: Floats) -> Floats:
+    """`weighted_kappa` from totals (..., 6) of `kappa_parts`: of a set, or of its resamples, all at once.
+
+    Returns:
+        float64 (...), equal to `weighted_kappa` up to the rounding of sums.
+
+    Example:
+        >>> from metrics.agreement import kappa_of, kappa_parts
+        >>> parts = kappa_parts([0, 0.5, 1, 1], [0, 0.5, 1, 0.5])
+        >>> float(kappa_of(parts.sum(axis=0)))
+        0.8
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        x, y, xx, yy, xy = (totals[..., place] / totals[..., 0] for place in range(1, 6))
+        by_chance = xx - x * x + yy - y * y + (x - y) ** 2  # both variances and the squared distance of the means
+        kappa = _beyond_chance(xx + yy - 2 * xy, by_chance)
+    return np.asarray(np.where(by_chance > 1e-12, kappa, np.nan))
 
 
 def spearman(first: ArrayLike, second: ArrayLike) -> float:
@@ -145,6 +252,13 @@ def spearman(first: ArrayLike, second: ArrayLike) -> float:
         ValueError: different lengths, an infinite score.
 
     Reference: Spearman 1904, The proof and measurement of association between two things; equal to scipy's spearmanr.
+
+    Stored as: `human_spearman` (metrics/table/judge.py).
+
+    Example:
+        >>> from metrics.agreement import spearman
+        >>> spearman([0.1, 0.4, 0.9], [0.2, 0.3, 1.0])  # other scores, the same order
+        1.0
     """
     one, two = complete_pairs(first, second)
     if len(one) == 0 or one.min() == one.max() or two.min() == two.max():
@@ -152,6 +266,11 @@ def spearman(first: ArrayLike, second: ArrayLike) -> float:
     from scipy.stats import spearmanr  # here, because it costs 0.8 s and 60 MB to import
 
     return float(spearmanr(one, two).statistic)
+
+
+def _beyond_chance(apart: Floats | np.floating, by_chance: Floats | np.floating) -> Floats:
+    """1 - the mean squared difference over the one expected by chance; rounding may lead below -1."""
+    return np.maximum(1 - apart / by_chance, -1.0)
 
 
 def _check_delta(delta: float) -> None:

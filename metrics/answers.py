@@ -23,6 +23,13 @@ def semantic_similarity(hypotheses: ArrayLike, references: ArrayLike) -> Floats:
 
     Raises:
         ValueError: different shapes, an infinite number.
+
+    Stored as: `avg_semantic_similarity` (metrics/table/generation.py).
+
+    Example:
+        >>> from metrics.answers import semantic_similarity
+        >>> semantic_similarity([[3.0, 4.0], [1.0, 0.0]], [[4.0, 3.0], [0.0, 2.0]])
+        array([0.96, 0.  ])
     """
     given, expected = _vectors(hypotheses), _vectors(references)
     if given.shape != expected.shape or given.ndim != 2:
@@ -49,6 +56,13 @@ def exact_match(answers: Sequence[Sequence[str | None]]) -> Floats:
 
     Raises:
         TypeError: one text instead of a list of answers.
+
+    Stored as: `response_exact_match_rate` (metrics/table/generation.py).
+
+    Example:
+        >>> from metrics.answers import exact_match
+        >>> exact_match([["Да.", "Да.", "Нет."], ["Не знаю."]])
+        array([0.33333333,        nan])
     """
     for question, repeats in enumerate(answers):
         if isinstance(repeats, str):

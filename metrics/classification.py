@@ -24,6 +24,10 @@ class Counts(NamedTuple):
     false_negatives: int | Integers
 
 
+OUTCOMES = ("true_positives", "true_negatives", "false_positives", "false_negatives")
+"""The four counts in the order of a table of outcomes: right decisions, then wrong ones."""
+
+
 def confusion(predicted: Sequence[bool], actual: Sequence[bool]) -> Counts:
     """Counts of the four outcomes.
 
@@ -36,34 +40,108 @@ def confusion(predicted: Sequence[bool], actual: Sequence[bool]) -> Counts:
 
     Raises:
         ValueError: different lengths, None or anything else that is not a boolean (0 and 1 are taken as such).
+
+    Stored as: `true_positives`, `true_negatives`, `false_positives`, `false_negatives` (metrics/table/gate.py).
+
+    Example:
+        >>> from metrics.classification import confusion
+        >>> confusion([True, True, False, False], [True, False, False, True])
+        Counts(true_positives=1, false_positives=1, true_negatives=1, false_negatives=1)
     """
-    if len(predicted) != len(actual):
-        raise ValueError(f"{len(predicted)} predicted but {len(actual)} actual values; give one of each per case")
-    yes, true = _booleans("predicted", predicted), _booleans("actual", actual)
+    yes, true = _decisions(predicted, actual)
     tn, fn, fp, tp = np.bincount(2 * yes + true, minlength=4).tolist()
     return Counts(true_positives=tp, false_positives=fp, true_negatives=tn, false_negatives=fn)
 
 
+def outcomes(predicted: Sequence[bool], actual: Sequence[bool]) -> Floats:
+    """Which outcome each case is. The rows add up to counts: a bootstrap of F1 or MCC resamples them.
+
+    Args:
+        predicted: n decisions, True = yes.
+        actual: n truths, True = yes.
+
+    Returns:
+        float64 (n, 4), 1 in the column of the outcome, in the order of `OUTCOMES`; else 0.
+
+    Raises:
+        ValueError: as `confusion`.
+
+    Example:
+        >>> from metrics.classification import outcomes
+        >>> outcomes([True, True, False], [True, False, False])
+        array([[1., 0., 0., 0.],
+               [0., 0., 1., 0.],
+               [0., 1., 0., 0.]])
+    """
+    yes, true = _decisions(predicted, actual)
+    return np.column_stack([yes & true, 1 - (yes | true), yes & (1 - true), (1 - yes) & true]).astype(np.float64)
+
+
+def counts_of(totals: Floats) -> Counts:
+    """The counts that sums (..., 4) over rows of `outcomes` are.
+
+    Example:
+        >>> from metrics.classification import counts_of, outcomes, precision
+        >>> totals = outcomes([True, True, False], [True, False, False]).sum(axis=0)
+        >>> float(precision(counts_of(totals)))
+        0.5
+    """
+    whole = np.rint(totals).astype(np.int64)
+    return Counts(**{name: whole[..., place] for place, name in enumerate(OUTCOMES)})
+
+
 def accuracy(counts: Counts) -> Ratio:
-    """Share of decisions that are right: (TP + TN) / n; 0 to 1, higher is better, NaN without cases."""
+    """Share of decisions that are right: (TP + TN) / n; 0 to 1, higher is better, NaN without cases.
+
+    Stored as: `accuracy` (metrics/table/gate.py).
+
+    Example:
+        >>> from metrics.classification import Counts, accuracy
+        >>> float(accuracy(Counts(3, 1, 4, 2)))  # TP, FP, TN, FN
+        0.7
+    """
     tp, fp, tn, fn = _floats(counts)
     return _ratio(tp + tn, tp + fp + tn + fn)
 
 
 def precision(counts: Counts) -> Ratio:
-    """Share of the yes decisions that are right: TP / (TP + FP); 0 to 1, higher is better, NaN without any."""
+    """Share of the yes decisions that are right: TP / (TP + FP); 0 to 1, higher is better, NaN without any.
+
+    Stored as: `precision` (metrics/table/gate.py).
+
+    Example:
+        >>> from metrics.classification import Counts, precision
+        >>> float(precision(Counts(3, 1, 4, 2)))  # TP, FP, TN, FN
+        0.75
+    """
     tp, fp, _, _ = _floats(counts)
     return _ratio(tp, tp + fp)
 
 
 def recall(counts: Counts) -> Ratio:
-    """Share of the true ones that were found: TP / (TP + FN); 0 to 1, higher is better, NaN where nothing is true."""
+    """Share of the true ones that were found: TP / (TP + FN); 0 to 1, higher is better, NaN where nothing is true.
+
+    Stored as: `recall` (metrics/table/gate.py).
+
+    Example:
+        >>> from metrics.classification import Counts, recall
+        >>> float(recall(Counts(3, 1, 4, 2)))  # TP, FP, TN, FN
+        0.6
+    """
     tp, _, _, fn = _floats(counts)
     return _ratio(tp, tp + fn)
 
 
 def specificity(counts: Counts) -> Ratio:
-    """Share of the false ones that were refused: TN / (TN + FP); 0 to 1, higher is better, NaN where all are true."""
+    """Share of the false ones that were refused: TN / (TN + FP); 0 to 1, higher is better, NaN where all are true.
+
+    Stored as: `specificity` (metrics/table/gate.py).
+
+    Example:
+        >>> from metrics.classification import Counts, specificity
+        >>> float(specificity(Counts(3, 1, 4, 2)))  # TP, FP, TN, FN
+        0.8
+    """
     _, fp, tn, _ = _floats(counts)
     return _ratio(tn, tn + fp)
 
@@ -74,6 +152,13 @@ def f1(counts: Counts) -> Ratio:
     NaN where nothing is true and nothing was called so; 0 where only one of the two is undefined.
 
     Reference: van Rijsbergen 1979, Information Retrieval, chapter 7.
+
+    Stored as: `f1_score` (metrics/table/gate.py).
+
+    Example:
+        >>> from metrics.classification import Counts, f1
+        >>> round(float(f1(Counts(3, 1, 4, 2))), 3)  # TP, FP, TN, FN
+        0.667
     """
     tp, fp, _, fn = _floats(counts)
     return _ratio(2 * tp, 2 * tp + fp + fn)
@@ -86,10 +171,26 @@ def mcc(counts: Counts) -> Ratio:
         -1 to 1, higher is better, 0 is chance; NaN where all decisions, or all truths, are the same.
 
     Reference: Matthews 1975, Comparison of the predicted and observed secondary structure of T4 phage lysozyme.
+
+    Stored as: `mcc` (metrics/table/gate.py).
+
+    Example:
+        >>> from metrics.classification import Counts, mcc
+        >>> round(float(mcc(Counts(3, 1, 4, 2))), 3)  # TP, FP, TN, FN
+        0.408
+        >>> float(mcc(Counts(8, 2, 0, 0)))  # always yes: undefined, whatever is true
+        nan
     """
     tp, fp, tn, fn = _floats(counts)
     margins = np.sqrt(tp + fp) * np.sqrt(tp + fn) * np.sqrt(tn + fp) * np.sqrt(tn + fn)
     return np.clip(_ratio(tp * tn - fp * fn, margins), -1, 1)
+
+
+def _decisions(predicted: Sequence[bool], actual: Sequence[bool]) -> tuple[Integers, Integers]:
+    """Both as 0 and 1."""
+    if len(predicted) != len(actual):
+        raise ValueError(f"{len(predicted)} predicted but {len(actual)} actual values; give one of each per case")
+    return _booleans("predicted", predicted), _booleans("actual", actual)
 
 
 def _booleans(name: str, values: Sequence[bool]) -> Integers:

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from metrics.embedding import as_matrix, blocks, cluster_codes, mean_defined, vector_lengths
+from metrics.embedding.vectors import as_matrix, blocks, cluster_codes, mean_defined, vector_lengths
 
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
@@ -33,6 +33,15 @@ def cache_hit_rate(questions: ArrayLike, cached: ArrayLike, *, threshold: float 
 
     Raises:
         ValueError: a threshold outside -1 to 1, different dimensions, a vector that is zero, NaN or infinite.
+
+    Stored as: `cache_hit_rate`, `cache_hit_rate@0.8`, `cache_hit_rate@0.9`, `cache_hit_rate@0.95`
+    (metrics/table/ux.py).
+
+    Example:
+        >>> from metrics.dialogue import cache_hit_rate
+        >>> cached = [[1.0, 0.0]]
+        >>> cache_hit_rate([[1.0, 0.1], [1.0, 1.0]], cached)  # cosines 0.995 and 0.707
+        0.5
     """
     asked, known = as_matrix(questions), as_matrix(cached)
     similarities, _ = _nearest(asked, known, np.full(len(asked), len(known)))
@@ -44,6 +53,12 @@ def cache_hits(similarities: ArrayLike, *, threshold: float = 0.85) -> NDArray[n
 
     Raises:
         ValueError: a threshold outside -1 to 1.
+
+    Example:
+        >>> from math import nan
+        >>> from metrics.dialogue import cache_hits
+        >>> cache_hits([0.9, 0.85, nan])
+        array([ True, False, False])
     """
     if not -1 <= threshold <= 1:
         raise ValueError(f"threshold = {threshold} is not a cosine, -1 to 1")
@@ -64,6 +79,14 @@ def cache_wrong_hit_rate(similarities: ArrayLike, right: ArrayLike, *, threshold
 
     Raises:
         ValueError: different lengths, a threshold outside -1 to 1.
+
+    Stored as: `cache_wrong_hit_rate`, `cache_wrong_hit_rate@0.8`, `cache_wrong_hit_rate@0.9`,
+    `cache_wrong_hit_rate@0.95` (metrics/table/ux.py).
+
+    Example:
+        >>> from metrics.dialogue import cache_wrong_hit_rate
+        >>> cache_wrong_hit_rate([0.99, 0.9, 0.5], [1, 0, 0])  # two hits, of which one is wrong
+        0.5
     """
     hits, fits = cache_hits(similarities, threshold=threshold), np.asarray(right, dtype=np.float64)
     if hits.shape != fits.shape:
@@ -89,6 +112,14 @@ def nearest_earlier(
 
     Raises:
         ValueError: different lengths, a time that is NaN or NaT, a vector that is zero, NaN or infinite.
+
+    Example:
+        >>> from metrics.dialogue import nearest_earlier
+        >>> similarities, places = nearest_earlier([[1, 0], [0, 1], [3, 4]], [1, 2, 3])
+        >>> similarities
+        array([nan, 0. , 0.8])
+        >>> places
+        array([-1,  0,  1])
     """
     matrix, when = as_matrix(vectors), np.asarray(times)
     everything = np.ones(len(matrix), np.bool_)
@@ -125,6 +156,11 @@ def context_by_dialog(vectors: ArrayLike, dialogs: Iterable[Hashable]) -> Floats
 
     Raises:
         ValueError: lengths differ, a question without dialog, a vector that is zero, NaN or infinite.
+
+    Example:
+        >>> from metrics.dialogue import context_by_dialog
+        >>> context_by_dialog([[1, 0], [3, 4], [0, 1]], ["anna", "anna", "boris"])
+        array([0.6, nan])
     """
     unit, codes = _dialogs(vectors, dialogs)
     order = np.argsort(codes, kind="stable")
@@ -138,7 +174,15 @@ def context_by_dialog(vectors: ArrayLike, dialogs: Iterable[Hashable]) -> Floats
 
 
 def context_preservation(vectors: ArrayLike, dialogs: Iterable[Hashable]) -> float:
-    """Mean over dialogs of `context_by_dialog`: -1 to 1, higher is better; NaN where no dialog has two questions."""
+    """Mean over dialogs of `context_by_dialog`: -1 to 1, higher is better; NaN where no dialog has two questions.
+
+    Stored as: `context_preservation` (metrics/table/ux.py).
+
+    Example:
+        >>> from metrics.dialogue import context_preservation
+        >>> context_preservation([[1, 0], [3, 4], [0, 1]], ["anna", "anna", "anna"])  # cosines 0.6 and 0.8
+        0.7
+    """
     return mean_defined(context_by_dialog(vectors, dialogs))
 
 
@@ -154,6 +198,11 @@ def consistency_by_dialog(vectors: ArrayLike, dialogs: Iterable[Hashable]) -> Fl
 
     Raises:
         ValueError: lengths differ, a question without dialog, a vector that is zero, NaN or infinite.
+
+    Example:
+        >>> from metrics.dialogue import consistency_by_dialog
+        >>> consistency_by_dialog([[1, 0], [3, 4], [0, 1]], ["anna", "anna", "boris"])
+        array([0.6, nan])
     """
     unit, codes = _dialogs(vectors, dialogs)
     sizes = np.bincount(codes)
@@ -168,7 +217,15 @@ def consistency_by_dialog(vectors: ArrayLike, dialogs: Iterable[Hashable]) -> Fl
 
 
 def multi_turn_consistency(vectors: ArrayLike, dialogs: Iterable[Hashable]) -> float:
-    """Mean over dialogs of `consistency_by_dialog`: 0 to 1, higher is better; NaN where no dialog has two questions."""
+    """Mean over dialogs of `consistency_by_dialog`: 0 to 1, higher is better; NaN where no dialog has two questions.
+
+    Stored as: `multi_turn_consistency` (metrics/table/ux.py).
+
+    Example:
+        >>> from metrics.dialogue import multi_turn_consistency
+        >>> round(multi_turn_consistency([[1, 0], [3, 4], [0, 1]], ["anna"] * 3), 3)  # cosines 0.6, 0.8 and 0
+        0.467
+    """
     return mean_defined(consistency_by_dialog(vectors, dialogs))
 
 

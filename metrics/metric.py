@@ -53,6 +53,8 @@ class Metric:
         return "|".join([self.name, *(f"{key}:{options.get(key, value)}" for key, _, value in pairs)])
 
 
+QUANTILES = {"p50": 0.5, "p95": 0.95}
+"""Of the aggregates that are one."""
 LADDERS: dict[int, tuple[Grade, ...]] = {
     2: ("attention", "good", "excellent"),
     3: ("absent", "weak", "reasonable", "strong"),

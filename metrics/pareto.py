@@ -26,6 +26,12 @@ def pareto_front(objectives: ArrayLike, *, better: Sequence[Direction]) -> NDArr
 
     Reference: Pareto 1896, Cours d'économie politique; Kung, Luccio, Preparata 1975, On finding the maxima of a set of
     vectors.
+
+    Example:
+        >>> from metrics.pareto import pareto_front
+        >>> quality_and_cost = [[0.9, 3.0], [0.8, 1.0], [0.7, 2.0]]
+        >>> pareto_front(quality_and_cost, better=["higher", "lower"])  # the third is worse and dearer
+        array([ True,  True, False])
     """
     values = np.asarray(objectives, dtype=np.float64)
     if values.ndim != 2 or values.shape[1] != len(better):

@@ -83,6 +83,11 @@ def self_test() -> list[Mismatch]:
 
     Returns:
         The problems, none if all is well.
+
+    Example:
+        >>> from metrics.selftest import self_test
+        >>> self_test()
+        []
     """
     computed = ((check, float(np.asarray(check.compute()).item())) for check in CHECKS)
     # A NaN compares as False, and so is a finding.

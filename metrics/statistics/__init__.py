@@ -1,25 +1,15 @@
 """Numbers about the numbers: intervals around one evaluation's values, and the comparison of two evaluations."""
 
-from metrics.statistics.comparison import (
-    Comparison,
-    Verdict,
-    compare_paired,
-    holm,
-    mcnemar_exact,
-    newcombe_paired_interval,
-    permutation_p,
-)
-from metrics.statistics.intervals import (
-    Interval,
+from metrics.statistics.bootstrap import (
     bootstrap_interval,
     bootstrap_statistic,
     bootstrap_totals,
-    missingness_bounds,
     quantile_interval,
-    share_interval,
-    wilson_interval,
 )
+from metrics.statistics.comparison import Comparison, Verdict, compare_paired
+from metrics.statistics.intervals import Interval, missingness_bounds, share_interval, wilson_interval
 from metrics.statistics.power import smallest_detectable_difference
+from metrics.statistics.significance import holm, mcnemar_exact, newcombe_paired_interval, permutation_p
 
 __all__ = [
     "Comparison",

@@ -53,6 +53,12 @@ def chart(values: ArrayLike) -> Chart:
 
     Reference: Roberts 1959, Control chart tests based on geometric moving averages; Jones, Champ and Rigdon 2001, The
     performance of exponentially weighted moving average charts with estimated parameters.
+
+    Example:
+        >>> from metrics.statistics.ewma import chart
+        >>> nights = [0.80, 0.82, 0.81, 0.79, 0.80, 0.81, 0.80, 0.82, 0.81, 0.60]
+        >>> chart(nights).side
+        array([ 0,  0,  0,  0,  0,  0,  0,  0,  0, -1])
     """
     given = np.asarray(values, dtype=np.float64)
     if given.ndim != 1 or np.isinf(given).any():
@@ -91,6 +97,11 @@ def deviation(values: ArrayLike) -> float:
         ValueError: fewer than 2 values.
 
     Reference: Mosteller and Tukey 1977, Data analysis and regression; equal to astropy's biweight_scale.
+
+    Example:
+        >>> from metrics.statistics.ewma import deviation
+        >>> round(deviation([1, 2, 3, 4, 100]), 2)  # the last hardly counts
+        1.42
     """
     given = np.asarray(values, dtype=np.float64)
     if given.size < 2:

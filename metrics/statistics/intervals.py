@@ -1,26 +1,19 @@
-"""Intervals around one evaluation's numbers: Wilson's for yes/no, the bootstrap for everything else.
+"""Intervals in closed form: Wilson's for shares, and the bounds that missing cases leave."""
 
-Every bootstrap here is seeded, resamples groups (users, dialogs, pages) where cases come in groups, and needs memory
-for the resamples' results only, not for the resampled cases.
-"""
-
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from decimal import Decimal
 from statistics import NormalDist
-from typing import Any, Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
+from metrics.statistics.groups import group_codes, group_totals, measured_values
+
 NORMAL = NormalDist()
 UNDEFINED = float("nan")
 SMALLEST = float(np.finfo(np.float64).tiny)
 """The smallest number above 0; what a p is that no float is small enough for: no p is 0."""
-# A row drawn costs about 2 ns, a category of a multinomial about 35: with few distinct rows the latter is cheaper.
-_DRAWS_PER_CATEGORY = 16
-_BLOCK_CELLS = 2_000_000
 
 
 class Interval(NamedTuple):
@@ -48,6 +41,15 @@ def wilson_interval(successes: float, n: float, *, confidence: float = 0.95) -> 
         ValueError: successes outside 0..n, or a level outside 0..1.
 
     Reference: Wilson 1927, Probable inference, the law of succession, and statistical inference.
+
+    Example:
+        >>> from metrics.statistics import wilson_interval
+        >>> low, high = wilson_interval(40, 50)
+        >>> round(low, 3), round(high, 3)
+        (0.67, 0.888)
+        >>> low, high = wilson_interval(5, 5)
+        >>> round(low, 3), high
+        (0.566, 1.0)
     """
     if not 0 <= successes <= n:
         raise ValueError(f"successes must lie between 0 and n = {n}, got {successes}")
@@ -83,8 +85,14 @@ def share_interval(
 
     Reference: Wilson 1927; Kish 1965, Survey sampling; Korn and Graubard 1998, Confidence intervals for proportions
     with small expected number of positive counts.
+
+    Example:
+        >>> from metrics.statistics import share_interval
+        >>> low, high = share_interval([1, 1, 0, 0, 1, 1], groups=["a", "a", "b", "b", "c", "c"])
+        >>> round(low, 3), round(high, 3)  # six cases that are worth three
+        (0.159, 0.955)
     """
-    measured, labels = _measured(values, groups)
+    measured, labels = measured_values(values, groups)
     n = len(measured)
     if n and not 0 <= measured.min() <= measured.max() <= 1:
         raise ValueError(f"values of a share lie between 0 and 1, got {measured.min():g} to {measured.max():g}")
@@ -101,163 +109,6 @@ def share_interval(
     return wilson_interval(float(measured.mean()) * worth if n else 0.0, worth, confidence=confidence)
 
 
-def bootstrap_interval(
-    values: ArrayLike,
-    *,
-    seed: int,
-    confidence: float = 0.95,
-    resamples: int = 10_000,
-    method: Literal["bca", "percentile"] = "bca",
-    groups: Sequence[Hashable] | None = None,
-) -> Interval:
-    """Bootstrap interval for a mean over cases (or over cases that come in groups).
-
-    Args:
-        values: (n,) one value a case; NaN (not measured) is left out.
-        seed: of the resampling; the same seed gives the same interval.
-        confidence: the interval's level, 0..1.
-        resamples: how often to resample.
-        method: "bca" (bias-corrected and accelerated, second-order accurate) or "percentile".
-        groups: n labels of users, dialogs or pages; whole groups are resampled. None marks a case that stands alone.
-
-    Returns:
-        Bounds in the unit of the values; (v, v) where all values are v; (nan, nan) below two measured cases or groups.
-
-    Raises:
-        ValueError: groups of another length than values, a level outside 0..1, fewer than 1 resample, an unknown
-            method, an infinite value.
-
-    Reference: Efron 1987, Better bootstrap confidence intervals; scipy.stats.bootstrap up to Monte-Carlo error.
-    """
-    measured, labels = _measured(values, groups)
-    interval = bootstrap_totals(
-        np.column_stack([measured, np.ones_like(measured)]),
-        _mean_of_totals,
-        seed=seed,
-        confidence=confidence,
-        resamples=resamples,
-        method=method,
-        groups=labels,
-    )
-    if np.isnan(interval.low) or np.ptp(measured):
-        return interval
-    # Without the rounding of a sum: the mean of three times 0.1 is 0.1.
-    return Interval(float(measured.min()), float(measured.max()))
-
-
-def bootstrap_totals(
-    parts: ArrayLike,
-    statistic: Callable[[Floats], Floats],
-    *,
-    seed: int,
-    confidence: float = 0.95,
-    resamples: int = 10_000,
-    method: Literal["bca", "percentile"] = "percentile",
-    groups: Sequence[Hashable] | None = None,
-) -> Interval:
-    """Bootstrap interval for a number that follows from totals over cases: F1, MCC, kappa, corpus BLEU, any ratio.
-
-    For F1, parts are the columns (is TP, is FP, is FN) and the statistic is `lambda t: 2 * t[..., 0] / (2 * t[..., 0] +
-    t[..., 1] + t[..., 2])`. All resamples go through one call of the statistic.
-
-    Args:
-        parts: (n, p) what each case adds to each total.
-        statistic: totals (..., p) -> values (...); NaN where it has no value.
-        seed, confidence, resamples, method, groups: as in `bootstrap_interval`.
-
-    Returns:
-        Bounds in the unit of the statistic, over the resamples on which it is defined; (nan, nan) below two cases or
-        groups, or where the statistic of the cases themselves is undefined.
-
-    Raises:
-        ValueError: as `bootstrap_interval`; parts that are not (n, p) or not finite.
-    """
-    table = np.asarray(parts, dtype=np.float64)
-    if table.ndim != 2 or not np.isfinite(table).all():
-        raise ValueError(f"parts must be a finite table (cases, totals), got shape {table.shape} or values not finite")
-    _check(confidence, resamples)
-    if method not in ("bca", "percentile"):
-        raise ValueError(f"no bootstrap method {method!r}; there are 'bca' and 'percentile'")
-    units = table if groups is None else group_totals(table, group_codes(groups, len(table)))
-    if len(units) < 2:
-        return NO_INTERVAL
-    totals = units.sum(axis=0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        value = float(statistic(totals))
-        draws = statistic(_resampled_totals(units, resamples, np.random.default_rng(seed)))
-        jackknife = statistic(totals - units) if method == "bca" else None
-    return interval_of_draws(value, draws, jackknife, confidence)
-
-
-def bootstrap_statistic(
-    statistic: Callable[[Ints], float],
-    n: int,
-    *,
-    seed: int,
-    confidence: float = 0.95,
-    resamples: int = 2_000,
-    groups: Sequence[Hashable] | None = None,
-) -> Interval:
-    """Percentile bootstrap interval for any number computed from rows: one call of the statistic a resample.
-
-    For what follows from totals, `bootstrap_totals` is much faster; for quantiles, `quantile_interval`.
-
-    Args:
-        statistic: row numbers, (m,) with repeats, m = n without groups -> the number; NaN where it has no value.
-        n: number of rows.
-        seed, confidence, resamples, groups: as in `bootstrap_interval`.
-
-    Returns:
-        Bounds in the unit of the statistic, over the resamples on which it is defined; (nan, nan) below two rows or
-        groups, or where the statistic of all rows is undefined.
-
-    Raises:
-        ValueError: groups that are not n labels, a level outside 0..1, fewer than 1 resample.
-    """
-    _check(confidence, resamples)
-    codes = np.arange(n) if groups is None else group_codes(groups, n)
-    members = np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])
-    if len(members) < 2:
-        return NO_INTERVAL
-    generator = np.random.default_rng(seed)
-    drawn = (generator.integers(0, len(members), len(members)) for _ in range(resamples))
-    draws = np.array([statistic(np.concatenate([members[unit] for unit in units])) for units in drawn])
-    return interval_of_draws(float(statistic(np.arange(n))), draws, None, confidence)
-
-
-def quantile_interval(
-    values: ArrayLike, quantile: float, *, seed: int, confidence: float = 0.95, resamples: int = 10_000
-) -> Interval:
-    """Percentile bootstrap interval for a quantile (a median or 95th percentile of latencies), without resampling rows.
-
-    The r-th smallest of n uniform draws is Beta(r, n + 1 - r) distributed: a resample's quantile can be drawn directly.
-
-    Args:
-        values: (n,) one value a case; NaN is left out.
-        quantile: 0..1, between order statistics linearly interpolated as in `numpy.quantile`.
-        seed, confidence, resamples: as in `bootstrap_interval`.
-
-    Returns:
-        Bounds in the unit of the values; (nan, nan) below two measured cases.
-
-    Raises:
-        ValueError: a quantile or level outside 0..1, fewer than 1 resample, an infinite value.
-    """
-    measured = np.sort(_measured(values, None)[0])
-    _check(confidence, resamples)
-    if not 0 <= quantile <= 1:
-        raise ValueError(f"quantile must lie between 0 and 1, got {quantile}")
-    if (n := len(measured)) < 2:
-        return NO_INTERVAL
-    generator = np.random.default_rng(seed)
-    below, weight = divmod((n - 1) * quantile, 1)
-    rank = int(below) + 1
-    first = generator.beta(rank, n + 1 - rank, resamples)
-    second = first + (1 - first) * generator.beta(1, n - rank, resamples) if weight else first
-    low, high = (measured[np.minimum((n * uniform).astype(np.intp), n - 1)] for uniform in (first, second))
-    return _percentiles((1 - weight) * low + weight * high, (1 - confidence) / 2, (1 + confidence) / 2)
-
-
 def missingness_bounds(values: ArrayLike, *, low: float = 0.0, high: float = 1.0) -> Interval:
     """The mean if every unmeasured case had had the worst value, and if it had had the best.
 
@@ -272,6 +123,12 @@ def missingness_bounds(values: ArrayLike, *, low: float = 0.0, high: float = 1.0
         ValueError: low above high.
 
     Reference: Manski 1989, Anatomy of the selection problem.
+
+    Example:
+        >>> from math import nan
+        >>> from metrics.statistics import missingness_bounds
+        >>> missingness_bounds([1.0, 0.5, nan, 1.0])
+        Interval(low=0.625, high=0.875)
     """
     if low > high:
         raise ValueError(f"low must not be above high, got {low} and {high}")
@@ -282,95 +139,24 @@ def missingness_bounds(values: ArrayLike, *, low: float = 0.0, high: float = 1.0
 
 
 def normal_quantile(confidence: float) -> float:
-    """How many standard deviations a two-sided interval of this level (0..1, exclusive) reaches: 1.96 for 0.95."""
+    """How many standard deviations a two-sided interval of this level (0..1, exclusive) reaches: 1.96 for 0.95.
+
+    Example:
+        >>> from metrics.statistics.intervals import normal_quantile
+        >>> round(normal_quantile(0.95), 2)
+        1.96
+    """
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must lie between 0 and 1, got {confidence}")
     return NORMAL.inv_cdf((1 + confidence) / 2)
 
 
 def level_of(confidence: float) -> float:
-    """The level of the test that belongs to an interval: 0.05 for 0.95, without the rounding of 1 - 0.95."""
+    """The level of the test that belongs to an interval: 0.05 for 0.95, without the rounding of 1 - 0.95.
+
+    Example:
+        >>> from metrics.statistics.intervals import level_of
+        >>> level_of(0.95)
+        0.05
+    """
     return float(1 - Decimal(str(confidence)))
-
-
-def _check(confidence: float, resamples: int) -> None:
-    normal_quantile(confidence)
-    if resamples < 1:
-        raise ValueError(f"resamples must be at least 1, got {resamples}")
-
-
-def _mean_of_totals(totals: Floats) -> Floats:
-    means: Floats = totals[..., 0] / totals[..., 1]
-    return means
-
-
-def _measured(values: ArrayLike, groups: Sequence[Hashable] | None) -> tuple[Floats, list[Hashable] | None]:
-    """The values that are not NaN, and their groups."""
-    cases = np.asarray(values, dtype=np.float64)
-    if cases.ndim != 1 or np.isinf(cases).any():
-        raise ValueError(
-            f"values must be one finite number or NaN a case, got shape {cases.shape} or an infinite value"
-        )
-    if groups is not None and len(groups) != len(cases):
-        raise ValueError(f"{len(cases)} values but {len(groups)} groups")
-    kept = ~np.isnan(cases)
-    labels = None if groups is None else [group for group, keep in zip(groups, kept, strict=True) if keep]
-    return cases[kept], labels
-
-
-def group_codes(groups: Sequence[Hashable], n: int) -> Ints:
-    """Numbers 0.. of the groups in order of appearance; None and NaN (no user, no dialog) are groups of their own."""
-    if len(groups) != n:
-        raise ValueError(f"{n} cases but {len(groups)} groups")
-    numbers: dict[Any, int] = {}
-    labels = (object() if group is None or group != group else group for group in groups)
-    return np.array([numbers.setdefault(label, len(numbers)) for label in labels], dtype=np.intp)
-
-
-def group_totals(parts: Floats, codes: Ints) -> Floats:
-    """(groups, p) sums of the rows (n, p) of each group, which `codes` (n,) numbers from 0."""
-    return np.column_stack([np.bincount(codes, weights=column) for column in parts.T])
-
-
-def _resampled_totals(units: Floats, resamples: int, generator: np.random.Generator) -> Floats:
-    """(resamples, p) totals of as many rows as there are, drawn with replacement."""
-    n = len(units)
-    distinct, counts = np.unique(units, axis=0, return_counts=True)
-    if len(distinct) * _DRAWS_PER_CATEGORY <= n:
-        blocks = np.array_split(np.arange(resamples), -(-resamples * len(distinct) // _BLOCK_CELLS))
-        return np.concatenate([generator.multinomial(n, counts / n, size=len(block)) @ distinct for block in blocks])
-    totals = np.tile(units[0] * n, (resamples, 1))
-    varying = [column for column in range(units.shape[1]) if np.ptp(units[:, column])]
-    totals[:, varying] = 0.0
-    # One draw for all resamples at a time: the table stays in the cache, and memory does not grow with the cases.
-    sums, columns = totals.T.copy(), units.T.copy()
-    for _ in range(n):
-        rows = generator.integers(0, n, resamples)
-        for column in varying:
-            sums[column] += columns[column].take(rows)
-    return sums.T
-
-
-def interval_of_draws(value: float, draws: Floats, jackknife: Floats | None, confidence: float) -> Interval:
-    """Percentile interval of the draws, BCa where the jackknife values are given."""
-    defined = draws[~np.isnan(draws)]
-    if np.isnan(value) or not defined.size:
-        return NO_INTERVAL
-    tail = (1 - confidence) / 2
-    if jackknife is None:
-        return _percentiles(defined, tail, 1 - tail)
-    # Sums in another order differ in the last digits; ties with the value count half, as in scipy.
-    slack = 1e-12 * max(1.0, abs(value))
-    below = (np.mean(defined < value - slack) + np.mean(defined <= value + slack)) / 2
-    bias = NORMAL.inv_cdf(float(np.clip(below, 0.5 / defined.size, 1 - 0.5 / defined.size)))
-    influence = np.nanmean(jackknife) - jackknife[~np.isnan(jackknife)]
-    spread = float((influence**2).sum()) ** 1.5
-    acceleration = float((influence**3).sum()) / (6 * max(spread, SMALLEST))
-    shifted = (bias + z for z in (NORMAL.inv_cdf(tail), NORMAL.inv_cdf(1 - tail)))
-    low, high = (NORMAL.cdf(bias + z / max(1 - acceleration * z, 1e-9)) for z in shifted)
-    return _percentiles(defined, low, high)
-
-
-def _percentiles(draws: Floats, low: float, high: float) -> Interval:
-    bounds = np.quantile(draws, [low, high])
-    return Interval(float(bounds[0]), float(bounds[1]))

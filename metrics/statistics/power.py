@@ -7,7 +7,8 @@ from math import ceil, log2
 import numpy as np
 from numpy.typing import ArrayLike
 
-from metrics.statistics.intervals import NORMAL, UNDEFINED, Floats, group_codes, group_totals
+from metrics.statistics.groups import Floats, group_codes, group_totals
+from metrics.statistics.intervals import NORMAL, UNDEFINED
 
 POWER = 0.8
 """Share of repetitions in which a difference is to be found."""
@@ -38,6 +39,13 @@ def smallest_detectable_difference(
         ValueError: alpha or power outside 0..1, groups of another length.
 
     Reference: Connett, Smith and McHugh 1987, Sample size and power for pair-matched case-control studies.
+
+    Example:
+        >>> from metrics.statistics import smallest_detectable_difference
+        >>> round(smallest_detectable_difference([0.1, -0.2, 0.3, 0.0, 0.1, -0.1, 0.2, 0.0]), 3)
+        0.159
+        >>> round(smallest_detectable_difference([0, 1, 0, -1] * 25, yes_no=True), 3)  # of 100 cases 50 changed
+        0.203
     """
     for name, share in (("alpha", alpha), ("power", power)):
         if not 0 < share < 1:
@@ -57,12 +65,24 @@ def smallest_detectable_difference(
 
 
 def detectable(error: float, *, alpha: float, power: float = POWER) -> float:
-    """The difference that a two-sided test at level alpha finds, from its standard error; NaN without one."""
+    """The difference that a two-sided test at level alpha finds, from its standard error; NaN without one.
+
+    Example:
+        >>> from metrics.statistics.power import detectable
+        >>> round(detectable(0.02, alpha=0.05), 3)
+        0.056
+    """
     return (NORMAL.inv_cdf(1 - alpha / 2) + NORMAL.inv_cdf(power)) * error if error > 0 else UNDEFINED
 
 
 def fewest_pairs(alpha: float) -> int:
-    """The smallest number of pairs, all in one direction, with p at most alpha."""
+    """The smallest number of pairs, all in one direction, with p at most alpha.
+
+    Example:
+        >>> from metrics.statistics.power import fewest_pairs
+        >>> fewest_pairs(0.05)  # five signs that agree have p = 2 / 32
+        6
+    """
     return ceil(1 - log2(alpha))
 
 

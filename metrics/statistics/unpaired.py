@@ -5,20 +5,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from metrics.statistics.bootstrap import interval_of_draws
 from metrics.statistics.comparison import Comparison, verdict_of
 from metrics.statistics.draws import draw_values
-from metrics.statistics.intervals import (
-    NO_INTERVAL,
-    SMALLEST,
-    UNDEFINED,
-    Floats,
-    Interval,
-    group_codes,
-    interval_of_draws,
-    level_of,
-    wilson_interval,
-)
-from metrics.statistics.paired import Compared, Number, Pair, prepare
+from metrics.statistics.groups import Floats, group_codes
+from metrics.statistics.intervals import NO_INTERVAL, SMALLEST, UNDEFINED, Interval, level_of, wilson_interval
+from metrics.statistics.numbers import Compared, Number, Pair, prepare
 from metrics.statistics.power import detectable
 
 FEWEST = 6
@@ -52,6 +44,16 @@ def compare_independent(
         ValueError: groups of another length.
 
     Reference: Welch 1947, The generalization of Student's problem; Efron and Tibshirani 1993, chapter 16.
+
+    Example:
+        >>> import numpy as np
+        >>> from metrics.statistics.numbers import Number
+        >>> from metrics.statistics.unpaired import compare_independent
+        >>> a, b = np.array([0.2, 0.5, 0.4, 0.6, 0.3, 0.7]), np.array([0.8, 0.7, 0.9, 0.6, 0.8, 0.9, 0.7])
+        >>> alone = [None] * 6, [None] * 7
+        >>> found = compare_independent({"mrr": Number(a, b)}, seed=0, groups=alone)["mrr"].comparison
+        >>> round(found.difference, 3), found.method, found.verdict
+        (0.321, 'Welch', 'improved')
     """
     groups_a, groups_b = groups
     one, drawn_a = _drawn({name: replace(number, b=number.a) for name, number in numbers.items()}, groups_a, seed)

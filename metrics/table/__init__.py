@@ -1,6 +1,7 @@
 """The one table of all metrics: every stored name, its range, direction, source, thresholds and how to read it.
 
-The rows stand by family in `table_embedding`, `table_retrieval`, `table_generation`, `table_judge` and `table_ux`.
+The rows stand by family in this package. Each names the function that computes it (`retrieval.ndcg` stands in
+metrics/retrieval.py), whose docstring ends with the names of its rows.
 """
 
 import math
@@ -8,8 +9,9 @@ from difflib import get_close_matches
 
 from metrics.metric import GOALS, GRADE_LABELS, LADDERS, RUBRIC, Goal, Grade, Metric, Tier
 from metrics.table.embedding import EMBEDDING
+from metrics.table.gate import GATE
 from metrics.table.generation import GENERATION, rubric_metric
-from metrics.table.judge import GATE, JUDGE
+from metrics.table.judge import JUDGE
 from metrics.table.retrieval import RETRIEVAL
 from metrics.table.ux import UX
 
@@ -38,6 +40,15 @@ def metric(name: str) -> Metric:
 
     Raises:
         ValueError: no such metric; names the nearest: `no metric 'NDCG'; did you mean 'ndcg@10'?`
+
+    Example:
+        >>> from metrics.table import metric
+        >>> metric("ndcg@10").function
+        'retrieval.ndcg'
+        >>> metric("NDCG")
+        Traceback (most recent call last):
+            ...
+        ValueError: no metric 'NDCG'; did you mean 'ndcg@10'?
     """
     if name in METRICS:
         return METRICS[name]
@@ -54,7 +65,13 @@ def metric(name: str) -> Metric:
 
 
 def metrics_of(tier: Tier) -> tuple[Metric, ...]:
-    """The metrics of a tier, in the order in which they are shown."""
+    """The metrics of a tier, in the order in which they are shown.
+
+    Example:
+        >>> from metrics.table import metrics_of
+        >>> [row.name for row in metrics_of("ux")][:2]
+        ['cache_hit_rate', 'cache_hit_rate@0.8']
+    """
     return tuple(row for row in METRICS.values() if tier in row.tiers)
 
 
@@ -72,6 +89,11 @@ def grade(name: str, value: float | None) -> Grade | None:
 
     Raises:
         ValueError: no such metric.
+
+    Example:
+        >>> from metrics.table import grade
+        >>> grade("mrr", 0.5), grade("mrr", 0.9), grade("avg_bleu", 60)
+        ('good', 'excellent', None)
     """
     bounds = metric(name).thresholds
     value = value if value is None else round(value, 9)  # the mean of three times 0.7 is a little less than 0.7
@@ -86,6 +108,11 @@ def grade_label(grade: Grade, language: str = "ru") -> str:
 
     Raises:
         ValueError: a language other than ru and en.
+
+    Example:
+        >>> from metrics.table import grade_label
+        >>> grade_label("excellent"), grade_label("excellent", "en")
+        ('Отлично', 'Excellent')
     """
     labels = GRADE_LABELS[grade]
     if language not in labels:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from metrics.checks import check_one_of
-from metrics.text.bleu import bleu, bleu_counts, corpus_bleu, score_bleu
+from metrics.text.bleu import BLEUScore, bleu, bleu_counts, corpus_bleu, score_bleu
 from metrics.text.cases import FloatArray
 from metrics.text.chrf import chrf
 from metrics.text.edits import string_similarity, wer
@@ -22,6 +22,7 @@ from metrics.text.signature import write_signature
 from metrics.text.tokenizers import tokenize
 
 __all__ = [
+    "BLEUScore",
     "bleu",
     "bleu_counts",
     "chrf",
@@ -57,6 +58,14 @@ def perplexity(token_logprobs: Sequence[ArrayLike | None]) -> FloatArray:
 
     Reference:
         Jelinek et al., Perplexity: a measure of the difficulty of speech recognition tasks, 1977.
+
+    Stored as: `avg_perplexity` (metrics/table/generation.py).
+
+    Example:
+        >>> from math import log
+        >>> from metrics.text import perplexity
+        >>> perplexity([[log(0.1), log(0.1)], None]).round(6)
+        array([10., nan])
     """
     if isinstance(token_logprobs, str | bytes):
         raise TypeError(f"token_logprobs must hold one sequence of numbers a case, not {token_logprobs!r}")
@@ -96,6 +105,11 @@ def signature(metric: str, **parameters: object) -> str:
 
     Raises:
         ValueError: there is no such metric, or it has no such parameter; names the nearest one.
+
+    Example:
+        >>> from metrics.text import signature
+        >>> signature("bleu", tokenizer="13a")
+        'bleu|max_ngram:4|smoothing:add-1|tok:13a|norm:NFC|v:1'
     """
     check_one_of("text metric", metric, _METRICS)
     keywords = inspect.signature(_METRICS[metric]).parameters.values()

@@ -1,6 +1,7 @@
 """BLEU, of sentences and of a corpus: first counts of each case, which add up over cases, then the score of counts."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -9,6 +10,25 @@ from metrics.text.cases import Cases, FloatArray, IntArray, References, Text, re
 from metrics.text.ngrams import encode_tokens, shared_ngrams
 from metrics.text.signature import write_signature
 from metrics.text.tokenizers import Tokenizer, get_tokenizer
+
+
+class BLEUScore(NamedTuple):
+    """BLEU and the parts that it is made of, under sacreBLEU's names: of one row of counts, or arrays of many."""
+
+    score: FloatArray
+    """0 to 1: bp times the geometric mean of the precisions; NaN without a reference."""
+    counts: FloatArray
+    """(..., N) n-grams found in the reference, by n from 1; with smoothing 1 more from n = 2 on."""
+    totals: FloatArray
+    """(..., N) n-grams there are, likewise."""
+    precisions: FloatArray
+    """(..., N) counts / totals, 0 to 1; NaN for an n that is longer than the text: it is left out of the mean."""
+    bp: FloatArray
+    """The brevity penalty, 0 to 1: exp(1 - ref_len / sys_len) where the hypotheses are shorter, else 1."""
+    sys_len: IntArray | FloatArray
+    """Tokens of the hypotheses."""
+    ref_len: IntArray | FloatArray
+    """Tokens of their references."""
 
 
 def bleu(
@@ -44,9 +64,18 @@ def bleu(
     Reference:
         Papineni et al., BLEU: a Method for Automatic Evaluation of Machine Translation, ACL 2002; smoothing: Lin and
         Och, ORANGE, COLING 2004.
+
+    Stored as: `avg_bleu` (metrics/table/overlap.py).
+
+    Example:
+        >>> from metrics.text import bleu
+        >>> bleu(["Кошка сидела на коврике."], ["Кошка сидит на коврике."])
+        array([0.5])
+        >>> bleu(["Кошка сидела на коврике."], ["Кошка сидит на коврике."], smoothing=False)  # no run of three
+        array([0.])
     """
     counts = bleu_counts(hypotheses, references, max_ngram=max_ngram, tokenizer=tokenizer, fold_yo=fold_yo)
-    return score_bleu(counts, smoothing=smoothing)
+    return score_bleu(counts, smoothing=smoothing).score
 
 
 def corpus_bleu(
@@ -59,6 +88,8 @@ def corpus_bleu(
     fold_yo: bool = False,
 ) -> tuple[float, str]:
     """BLEU of all cases as one text: counts and lengths are added up before the score is taken.
+
+    Its parts (`bp`, `precisions` and so on) are those of `score_bleu(bleu_counts(hypotheses, references).sum(axis=0))`.
 
     Equal to sacreBLEU's corpus score with `effective_order` and, smoothed, `add-k` with k = 1 (divided by 100). Without
     smoothing it is also sacreBLEU's default score wherever every order has a match.
@@ -80,9 +111,17 @@ def corpus_bleu(
 
     Reference:
         Papineni et al. 2002; Post, A Call for Clarity in Reporting BLEU Scores, WMT 2018.
+
+    Stored as: `corpus_bleu` (metrics/table/overlap.py).
+
+    Example:
+        >>> from metrics.text import corpus_bleu
+        >>> value, made_by = corpus_bleu(["Кошка сидела на коврике.", "Да."], ["Кошка сидит на коврике.", "Да."])
+        >>> round(value, 3), made_by
+        (0.508, 'corpus_bleu|max_ngram:4|smoothing:add-1|tok:words|norm:NFC|v:1')
     """
     counts = bleu_counts(hypotheses, references, max_ngram=max_ngram, tokenizer=tokenizer, fold_yo=fold_yo)
-    value = float(score_bleu(counts.sum(axis=0, keepdims=True), smoothing=smoothing)[0])
+    value = float(score_bleu(counts.sum(axis=0), smoothing=smoothing).score)
     parameters = {"max_ngram": max_ngram, "smoothing": smoothing, "tokenizer": tokenizer, "fold_yo": fold_yo}
     return value, write_signature("corpus_bleu", parameters)
 
@@ -111,6 +150,11 @@ def bleu_counts(
     Raises:
         ValueError: different lengths, an unknown tokenizer, max_ngram below 1.
         TypeError: something that is no text.
+
+    Example:
+        >>> from metrics.text import bleu_counts
+        >>> bleu_counts(["Кошка сидела на коврике."], ["Кошка сидит на коврике."], max_ngram=2)
+        array([[4, 4, 3, 1, 4, 3]])
     """
     check_at_least("max_ngram", max_ngram, 1)
     tokenize = get_tokenizer(tokenizer)
@@ -121,29 +165,49 @@ def bleu_counts(
     return counts
 
 
-def score_bleu(counts: IntArray, *, smoothing: bool = True) -> FloatArray:
-    """BLEU of counts as `bleu_counts` gives them, or of sums of them: a corpus, or a resample of one.
+def score_bleu(counts: IntArray | FloatArray, *, smoothing: bool = True) -> BLEUScore:
+    """BLEU and its parts, from counts as `bleu_counts` gives them or from sums of them: a corpus, a resample of one.
+
+    Equal, part by part, to sacreBLEU's score object (score and precisions divided by 100).
 
     Args:
-        counts: (m, 2 + 2 N).
+        counts: (..., 2 + 2 N).
         smoothing: as in `bleu`.
 
     Returns:
-        m scores from 0 to 1; NaN where the counts have no reference.
+        The score and what it is made of; NaN where the counts have no reference.
+
+    Example:
+        >>> from metrics.text import bleu_counts, score_bleu
+        >>> hypotheses, references = ["Кошка сидела на коврике.", "Да."], ["Кошка сидит на коврике.", "Да, конечно."]
+        >>> parts = score_bleu(bleu_counts(hypotheses, references, max_ngram=2).sum(axis=0), smoothing=False)
+        >>> parts.precisions.tolist(), round(float(parts.bp), 3), int(parts.sys_len), int(parts.ref_len)
+        ([0.8, 0.3333333333333333], 0.819, 5, 6)
+        >>> round(float(parts.score), 3)
+        0.423
     """
-    orders = (counts.shape[1] - 2) // 2
-    length, reference_length = counts[:, 0], counts[:, 1]
-    found, totals = counts[:, 2 : 2 + orders].astype(float), counts[:, 2 + orders :].astype(float)
+    orders = counts.shape[-1] // 2 - 1
+    sys_len, ref_len = counts[..., 0][()], counts[..., 1][()]
+    found, totals = counts[..., 2 : 2 + orders].astype(float), counts[..., 2 + orders :].astype(float)
     if smoothing:
-        found[:, 1:] += 1
-        totals[:, 1:] += 1
+        found[..., 1:] += 1
+        totals[..., 1:] += 1
     effective, matched = totals > 0, found > 0
-    logs = np.log(np.divide(found, totals, out=np.ones_like(found), where=effective & matched))
-    mean_log = logs.sum(axis=1) / np.maximum(effective.sum(axis=1), 1)
-    brevity = np.minimum(0, (length - reference_length) / np.maximum(length, 1))
-    defeated = ~matched[:, 0] | (effective & ~matched).any(axis=1)
-    scores = np.where(defeated, 0.0, np.exp(mean_log + brevity))
-    return np.where(reference_length > 0, scores, np.nan)
+    precisions = np.divide(found, totals, out=np.full_like(found, np.nan), where=effective)
+    logs = np.log(np.where(effective & matched, precisions, 1.0))
+    mean_log = logs.sum(axis=-1) / np.maximum(effective.sum(axis=-1), 1)
+    brevity = np.minimum(0, (sys_len - ref_len) / np.maximum(sys_len, 1))
+    defeated = ~matched[..., 0] | (effective & ~matched).any(axis=-1)
+    score = np.where(defeated, 0.0, np.exp(mean_log + brevity))
+    return BLEUScore(
+        score=np.where(ref_len > 0, score, np.nan)[()],
+        counts=found,
+        totals=totals,
+        precisions=precisions,
+        bp=np.where(sys_len > 0, np.exp(brevity), 0.0)[()],
+        sys_len=sys_len,
+        ref_len=ref_len,
+    )
 
 
 def _count(cases: Cases, max_ngram: int, tokenize: Tokenizer) -> IntArray:

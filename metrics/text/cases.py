@@ -86,6 +86,12 @@ def read_cases(
         ValueError: the two differ in length.
         TypeError: a text instead of a sequence of texts; an element that is neither a text nor None; several references
             for a metric that takes one.
+
+    Example:
+        >>> from metrics.text.cases import read_cases
+        >>> cases = read_cases(["да", None, "нет"], ["Да", "да", ""], fold_yo=False)
+        >>> cases.index, cases.hypotheses, cases.references
+        (array([0]), ['да'], ['Да'])
     """
     given, expected = _column(hypotheses, "hypotheses"), _column(references, "references")
     if len(given) != len(expected):
@@ -107,7 +113,14 @@ def read_cases(
 def share(
     part: FloatArray | IntArray, whole: FloatArray | IntArray, *, where: NDArray[np.bool_], otherwise: float = np.nan
 ) -> FloatArray:
-    """part / whole element by element, and `otherwise` where it is not defined."""
+    """part / whole element by element, and `otherwise` where it is not defined.
+
+    Example:
+        >>> import numpy as np
+        >>> from metrics.text.cases import share
+        >>> share(np.array([1, 0]), np.array([2, 0]), where=np.array([True, False]))
+        array([0.5, nan])
+    """
     return np.divide(part, whole, out=np.full(np.shape(part), otherwise, dtype=np.float64), where=where)
 
 

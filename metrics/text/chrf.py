@@ -45,6 +45,13 @@ def chrf(
     Reference:
         Popović, chrF: character n-gram F-score for automatic MT evaluation, WMT 2015; chrF++: words helping character
         n-grams, WMT 2017.
+
+    Stored as: `avg_chrf` (metrics/table/overlap.py).
+
+    Example:
+        >>> from metrics.text import chrf
+        >>> chrf(["студентам", "окно"], ["студентами", "дверь"]).round(3)
+        array([0.884, 0.   ])
     """
     check_at_least("char_order", char_order, 1)
     check_at_least("word_order", word_order, 0)

@@ -50,6 +50,15 @@ def string_similarity(
     Reference:
         Levenshtein 1966; Hamming 1950; Jaro 1989; Winkler, String Comparator Metrics and Enhanced Decision Rules in the
         Fellegi-Sunter Model of Record Linkage, 1990.
+
+    Stored as: `avg_string_similarity` (metrics/table/overlap.py).
+
+    Example:
+        >>> from metrics.text import string_similarity
+        >>> string_similarity(["МАРТА"], ["МАРФА"]).round(3)
+        array([0.907])
+        >>> string_similarity(["котёнок"], ["котенок"], measure="levenshtein", fold_yo=True)
+        array([1.])
     """
     check_one_of("measure", measure, _MEASURES)
     cases = read_cases(hypotheses, references, fold_yo=fold_yo)
@@ -85,6 +94,13 @@ def wer(
 
     Reference:
         Levenshtein, Binary Codes Capable of Correcting Deletions, Insertions and Reversals, 1966.
+
+    Stored as: `avg_wer` (metrics/table/overlap.py).
+
+    Example:
+        >>> from metrics.text import wer
+        >>> wer(["в лесу тихо"], ["в доме очень тихо"])  # one word replaced, one missing
+        array([0.5])
     """
     tokenize = get_tokenizer(tokenizer)
     cases = read_cases(hypotheses, references, fold_yo=fold_yo)

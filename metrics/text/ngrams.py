@@ -2,7 +2,7 @@
 
 All n-grams of the longest order of a block are packed into one integer each - case, tokens, side - and sorted once.
 N-grams of a lower order are prefixes of these, so the one sorted array counts them all: equal n-grams of a case stand
-in one run, and a run says how often each side has it.
+in one run, and a run says how often each side has it. `_count_prefixes` has an example.
 """
 
 import sys
@@ -41,14 +41,27 @@ class Encoded(NamedTuple):
 
 
 def encode_tokens(tokens: Sequence[str]) -> Encoded:
-    """Number the distinct tokens of some texts, each text's followed by END, in order of appearance."""
+    """Number the distinct tokens of some texts, each text's followed by END, in order of appearance.
+
+    Example:
+        >>> from metrics.text.ngrams import encode_tokens
+        >>> from metrics.text.tokenizers import END
+        >>> encode_tokens(["кот", "и", "кот", END, "и", END])
+        Encoded(codes=array([ 0,  1,  0, -1,  1, -1]), lengths=array([3, 1]))
+    """
     numbers: defaultdict[str, int] = defaultdict(count().__next__, {END: -1})
     codes = np.fromiter(map(numbers.__getitem__, tokens), np.int64, len(tokens))
     return Encoded(codes, np.diff(np.flatnonzero(codes < 0), prepend=-1) - 1)
 
 
 def encode_characters(texts: Sequence[str]) -> Encoded:
-    """Number the distinct characters of these texts in order of code point."""
+    """Number the distinct characters of these texts in order of code point.
+
+    Example:
+        >>> from metrics.text.ngrams import encode_characters
+        >>> encode_characters(["аба", "б"])
+        Encoded(codes=array([2, 3, 2, 1, 3, 1]), lengths=array([3, 1]))
+    """
     points = np.frombuffer("\n".join([*texts, ""]).encode("utf-32-le", "surrogatepass"), dtype="<u4")
     seen = np.zeros(int(points.max(initial=0)) + 1, dtype=bool)
     seen[points] = True
@@ -69,6 +82,14 @@ def shared_ngrams(texts: Encoded, owner: IntArray, *, order: int) -> IntArray:
 
     Reference:
         Papineni et al., BLEU: a Method for Automatic Evaluation of Machine Translation, ACL 2002 (clipped counts).
+
+    Example:
+        >>> import numpy as np
+        >>> from metrics.text.ngrams import encode_tokens, shared_ngrams
+        >>> from metrics.text.tokenizers import END
+        >>> texts = encode_tokens(["а", "б", "а", END, "а", "б", "в", END])  # «а б а», its reference «а б в»
+        >>> shared_ngrams(texts, np.array([0]), order=2)
+        array([[2, 1]])
     """
     m = len(texts.lengths) - len(owner)
     counts = np.zeros((m, order), dtype=np.int64)
@@ -112,7 +133,19 @@ def _with_ends(texts: Encoded, sides: IntArray, order: int) -> Keys:
 def _count_prefixes(
     ordered: Keys, row_starts: IntArray, orders: int, width: int, side_bits: int, n_sides: int
 ) -> IntArray:
-    """Shared n-grams of each row for each of the `orders` tokens that end the sorted keys, longest first."""
+    """Shared n-grams of each row for each of the `orders` tokens that end the sorted keys, longest first.
+
+    The hypothesis «а б а» and its reference «а б в», with а = 1, б = 2, в = 3, the ends of texts 0 and 4. A key is the
+    pair that begins at a token (and the side: h, r), first token first; sorted, equal pairs are neighbours, and so are
+    pairs that begin alike:
+
+        key       01h   10h   12h 12r   21h   23r   34r   40r
+        pairs     1     1     2         1     1     1     1       12 stands on both sides: 1 shared pair
+        tokens    1     3---------      2--------   1     1       1 twice and once, 2 once and once: 2 shared tokens
+
+    A run of pairs begins where a key differs from the one before in any token, a run of tokens where it differs in the
+    first: one look at the highest bit that differs (`change`) tells both.
+    """
     n = len(ordered)
     side = ordered & np.uint64((1 << side_bits) - 1)
     before = [_running_count(side == s) for s in range(n_sides + 1)]
@@ -140,12 +173,26 @@ def _running_count(marked: NDArray[np.bool_]) -> NDArray[np.int32]:
 
 
 def longest_common_subsequence(texts: Encoded) -> IntArray:
-    """The length of the longest sequence of tokens that stands in the same order in both texts of each pair."""
+    """The length of the longest sequence of tokens that stands in the same order in both texts of each pair.
+
+    Example:
+        >>> from metrics.text.ngrams import encode_tokens, longest_common_subsequence
+        >>> from metrics.text.tokenizers import END
+        >>> longest_common_subsequence(encode_tokens(["а", "в", "б", END, "а", "б", END])).tolist()
+        [2]
+    """
     return _compare(texts, LCSseq.similarity)
 
 
 def word_edits(texts: Encoded) -> IntArray:
-    """The fewest tokens to replace, delete or insert to make one text of each pair the other."""
+    """The fewest tokens to replace, delete or insert to make one text of each pair the other.
+
+    Example:
+        >>> from metrics.text.ngrams import encode_tokens, word_edits
+        >>> from metrics.text.tokenizers import END
+        >>> word_edits(encode_tokens(["а", "в", "б", END, "а", "б", END])).tolist()
+        [1]
+    """
     return _compare(texts, Levenshtein.distance)
 
 

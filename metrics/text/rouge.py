@@ -47,6 +47,12 @@ def rouge(
 
     Reference:
         Lin, ROUGE: A Package for Automatic Evaluation of Summaries, ACL workshop 2004.
+
+    Example:
+        >>> from metrics.text import rouge
+        >>> hypothesis, reference = ["собаку прыгает через лиса"], ["лиса прыгает через собаку"]
+        >>> rouge(hypothesis, reference, variant="rouge1"), rouge(hypothesis, reference)  # in another order
+        (array([1.]), array([0.5]))
     """
     check_one_of("ROUGE variant", variant, ROUGE_VARIANTS)
     return _rouge(hypotheses, references, (variant,), mode, tokenizer, fold_yo)[variant]
@@ -63,6 +69,11 @@ def rouge_all(
     """All three variants at once, in little more than the time of one: `{"rouge1": …, "rouge2": …, "rougeL": …}`.
 
     Arguments, values and errors as in `rouge`.
+
+    Example:
+        >>> from metrics.text import rouge_all
+        >>> rouge_all(["лиса прыгает"], ["лиса прыгает высоко"], mode="recall")
+        {'rouge1': array([0.66666667]), 'rouge2': array([0.5]), 'rougeL': array([0.66666667])}
     """
     return _rouge(hypotheses, references, ROUGE_VARIANTS, mode, tokenizer, fold_yo)
 
@@ -75,7 +86,15 @@ def rouge1(
     tokenizer: str = "words",
     fold_yo: bool = False,
 ) -> FloatArray:
-    """ROUGE-1, shared words: `rouge` with `variant="rouge1"`."""
+    """ROUGE-1, shared words: `rouge` with `variant="rouge1"`.
+
+    Stored as: `avg_rouge1_f` (metrics/table/overlap.py).
+
+    Example:
+        >>> from metrics.text import rouge1
+        >>> rouge1(["тихо в доме"], ["в доме тихо"])
+        array([1.])
+    """
     return rouge(hypotheses, references, variant="rouge1", mode=mode, tokenizer=tokenizer, fold_yo=fold_yo)
 
 
@@ -87,7 +106,15 @@ def rouge2(
     tokenizer: str = "words",
     fold_yo: bool = False,
 ) -> FloatArray:
-    """ROUGE-2, shared pairs of neighbouring words: `rouge` with `variant="rouge2"`."""
+    """ROUGE-2, shared pairs of neighbouring words: `rouge` with `variant="rouge2"`.
+
+    Stored as: `avg_rouge2_f` (metrics/table/overlap.py).
+
+    Example:
+        >>> from metrics.text import rouge2
+        >>> rouge2(["тихо в доме"], ["в доме тихо"])
+        array([0.5])
+    """
     return rouge(hypotheses, references, variant="rouge2", mode=mode, tokenizer=tokenizer, fold_yo=fold_yo)
 
 
@@ -99,7 +126,15 @@ def rougeL(  # noqa: N802  # the name that everyone knows
     tokenizer: str = "words",
     fold_yo: bool = False,
 ) -> FloatArray:
-    """ROUGE-L, the longest common subsequence of words: `rouge` with `variant="rougeL"`."""
+    """ROUGE-L, the longest common subsequence of words: `rouge` with `variant="rougeL"`.
+
+    Stored as: `avg_rougeL_f` (metrics/table/overlap.py).
+
+    Example:
+        >>> from metrics.text import rougeL
+        >>> rougeL(["тихо в доме"], ["в доме тихо"]).round(3)
+        array([0.667])
+    """
     return rouge(hypotheses, references, variant="rougeL", mode=mode, tokenizer=tokenizer, fold_yo=fold_yo)
 
 

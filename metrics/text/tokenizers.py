@@ -20,7 +20,13 @@ _BETWEEN = f" {END} "
 
 
 def normalise(texts: Iterable[str], *, fold_yo: bool) -> list[str]:
-    """Texts in Unicode normal form C, so that «й» is one letter however typed; with `fold_yo` also «ё» as «е»."""
+    """Texts in Unicode normal form C, so that «й» is one letter however typed; with `fold_yo` also «ё» as «е».
+
+    Example:
+        >>> from metrics.text.tokenizers import normalise
+        >>> normalise(["Ёлка ещё"], fold_yo=True)
+        ['Елка еще']
+    """
     composed = [unicodedata.normalize("NFC", text) for text in texts]
     return [text.replace("ё", "е").replace("Ё", "Е") for text in composed] if fold_yo else composed
 
@@ -36,6 +42,11 @@ def get_tokenizer(name: str) -> Tokenizer:
 
     Raises:
         ValueError: there is no such tokenizer; names the nearest one.
+
+    Example:
+        >>> from metrics.text.tokenizers import get_tokenizer
+        >>> get_tokenizer("words")(["Да, конечно!", "Нет."])[:2]
+        ['да', 'конечно']
     """
     check_one_of("tokenizer", name, TOKENIZERS)
     return TOKENIZERS[name]
@@ -56,6 +67,13 @@ def tokenize(text: str, tokenizer: str = "words", *, fold_yo: bool = False) -> l
 
     Raises:
         ValueError: there is no such tokenizer.
+
+    Example:
+        >>> from metrics.text import tokenize
+        >>> tokenize("Сдать до 1,5 месяца!")
+        ['сдать', 'до', '1', '5', 'месяца']
+        >>> tokenize("Сдать до 1,5 месяца!", "13a")
+        ['Сдать', 'до', '1,5', 'месяца', '!']
     """
     return get_tokenizer(tokenizer)(normalise([text], fold_yo=fold_yo))[:-1]
 
@@ -184,6 +202,11 @@ def chrf_words(texts: Iterable[Sequence[str]]) -> list[str]:
     Args:
         texts: for each text the parts between white space; one ASCII punctuation mark is parted from the end of each
             or, if there is none, from its start.
+
+    Example:
+        >>> from metrics.text.tokenizers import chrf_words
+        >>> chrf_words([["Да,", "«нет»"]])[:3]
+        ['Да', ',', '«нет»']
     """
     tokens: list[str] = []
     for words in texts:

@@ -15,7 +15,8 @@ from db import journal
 from db.errors import InputError, unknown
 from metrics.metric import Metric, Tier
 from metrics.statistics import holm
-from metrics.statistics.paired import Compared, compare_numbers
+from metrics.statistics.numbers import Compared
+from metrics.statistics.paired import compare_numbers
 from metrics.statistics.unpaired import compare_independent
 from metrics.table import metric
 from metrics.table.headlines import HEADLINES

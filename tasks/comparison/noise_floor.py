@@ -11,7 +11,8 @@ from sqlalchemy import Engine, select
 from db.errors import ResultsUnavailable
 from db.tables import evaluation
 from metrics.metric import Metric, Tier
-from metrics.statistics.intervals import group_codes, group_totals, normal_quantile
+from metrics.statistics.groups import group_codes, group_totals
+from metrics.statistics.intervals import normal_quantile
 from metrics.table import metrics_of
 from tasks.comparison.common_cases import common
 from tasks.results import parquet_files

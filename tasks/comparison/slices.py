@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from metrics.statistics.paired import Number, compare_numbers
+from metrics.statistics.numbers import Number
+from metrics.statistics.paired import compare_numbers
 from tasks.comparison.common_cases import Pairs
 from tasks.results.summary import Document
 

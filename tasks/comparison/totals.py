@@ -8,17 +8,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from metrics import classification, text
-from metrics.metric import Metric
+from metrics import agreement, classification
+from metrics.metric import QUANTILES, Metric
 from metrics.statistics.draws import Statistic
-from metrics.statistics.paired import Number
-from tasks.results.set_metrics import answered, bleu_counts
+from metrics.statistics.numbers import Number
+from tasks.results.set_metrics import answered, bleu_counts, bleu_of
 
 Floats = NDArray[np.float64]
-QUANTILES = {"p50": 0.5, "p95": 0.95}
 POINTS = ("share", "correlation", "kappa")
 """Units of which five points are taken as a difference that may matter."""
-COUNTS = ("true_positives", "true_negatives", "false_positives", "false_negatives")
 NEEDS_VECTORS = "its vectors are not in the file of the evaluation, so it cannot be computed for the common cases"
 NOT_COMPARED = dict.fromkeys(
     (
@@ -139,25 +137,17 @@ def _corpus_bleu(cases: pa.Table) -> Floats:
     return _where(counts[:, 1] > 0, counts.astype(np.float64))
 
 
-def _bleu(totals: Floats) -> Floats:
-    rows = np.rint(np.atleast_2d(totals)).astype(np.int64)
-    return np.asarray(100 * text.score_bleu(rows).reshape(totals.shape[:-1]))
-
-
 def _cells(cases: pa.Table) -> Floats:
-    """Where in the table of decisions each case stands, in the order of `COUNTS`."""
+    """Where in the table of decisions each case stands, in the order of `OUTCOMES`."""
     pairs = list(zip(cases["decision"].to_pylist(), cases["shown"].to_pylist(), strict=True))
     known = np.array([None not in pair for pair in pairs], dtype=bool)
-    decided, shown = (np.array([bool(pair[side]) for pair in pairs], dtype=bool) for side in (0, 1))
-    cells = _columns(decided & shown, ~decided & ~shown, decided & ~shown, ~decided & shown)
-    return _where(known, cells)
+    decided, shown = ([bool(pair[side]) for pair in pairs] for side in (0, 1))
+    return _where(known, classification.outcomes(decided, shown))
 
 
 def _of_cells(measure: Callable[[classification.Counts], Any]) -> Made:
     def statistic(totals: Floats) -> Floats:
-        counts = np.rint(totals).astype(np.int64)
-        named = {name: counts[..., place] for place, name in enumerate(COUNTS)}
-        return np.asarray(measure(classification.Counts(**named)))
+        return np.asarray(measure(classification.counts_of(totals)))
 
     return Made(_cells, statistic, ("decision", "shown"))
 
@@ -176,20 +166,9 @@ def _kappa_of(second: str) -> Made:
     """Weighted kappa of the judge's first scores and another column."""
 
     def parts(cases: pa.Table) -> Floats:
-        x, y = column_of(cases, "faithfulness"), column_of(cases, second)
-        table = _columns(np.ones(len(cases)), x, y, x * x, y * y, x * y)
-        return _where(~(np.isnan(x) | np.isnan(y)), table)
+        return agreement.kappa_parts(column_of(cases, "faithfulness"), column_of(cases, second))
 
-    return Made(parts, _kappa, ("faithfulness", second))
-
-
-def _kappa(totals: Floats) -> Floats:
-    """1 - mean squared difference / mean over all combinations, from n and the sums of x, y, x^2, y^2 and xy."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        x, y, xx, yy, xy = (totals[..., place] / totals[..., 0] for place in range(1, 6))
-        by_chance = xx - x * x + yy - y * y + (x - y) ** 2
-        kappa = 1 - (xx + yy - 2 * xy) / by_chance
-    return np.asarray(np.where(by_chance > 1e-12, np.maximum(kappa, -1.0), np.nan))
+    return Made(parts, agreement.kappa_of, ("faithfulness", second))
 
 
 def _calls(cases: pa.Table) -> Floats:
@@ -219,13 +198,16 @@ WHOLE: dict[str, Made] = {
     "answerable_refused": _answerable_answered(True, True),
     "unanswerable_answered": _answerable_answered(False, False),
     "unanswerable_refused": _answerable_answered(False, True),
-    "corpus_bleu": Made(_corpus_bleu, _bleu, ("answer", "reference")),
+    "corpus_bleu": Made(_corpus_bleu, bleu_of, ("answer", "reference")),
     "precision": _of_cells(classification.precision),
     "recall": _of_cells(classification.recall),
     "f1_score": _of_cells(classification.f1),
     "specificity": _of_cells(classification.specificity),
     "mcc": _of_cells(classification.mcc),
-    **{name: Made(_cells, partial(_total, place), ("decision", "shown")) for place, name in enumerate(COUNTS)},
+    **{
+        name: Made(_cells, partial(_total, place), ("decision", "shown"))
+        for place, name in enumerate(classification.OUTCOMES)
+    },
     "invalid_rate": Made(_invalid_replies, None, ("status", "decision")),
     "weighted_kappa": _kappa_of("faithfulness_again"),
     "human_weighted_kappa": _kappa_of("human_score"),

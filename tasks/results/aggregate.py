@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from metrics.metric import RUBRIC, Metric, Tier
+from metrics.metric import QUANTILES, RUBRIC, Metric, Tier
 from metrics.statistics import Interval, bootstrap_interval, quantile_interval, share_interval
 from metrics.table import grade, metric, metrics_of
 from tasks.cases.table import CANNOT_BE_MEASURED, MEASURED, STRATA
@@ -106,7 +106,7 @@ def _aggregate(metric: Metric, values: Floats, seed: int, groups: list[str | Non
     if not measured.size:
         return math.nan, UNKNOWN
     if metric.aggregate != "mean":
-        quantile = {"p50": 0.5, "p95": 0.95}[metric.aggregate]
+        quantile = QUANTILES[metric.aggregate]
         return float(np.quantile(measured, quantile)), quantile_interval(measured, quantile, seed=seed)
     mean = math.fsum(measured) / len(measured)
     # A column of yes and no is a share, whatever else it could be: the bootstrap of twenty ones has no width.

@@ -67,6 +67,11 @@ def bleu_counts(cases: pa.Table) -> NDArray[np.int64]:
     return np.vstack([text.bleu_counts(part["answer"].to_pylist(), part["reference"].to_pylist()) for part in some])
 
 
+def bleu_of(totals: Floats) -> Floats:
+    """Corpus BLEU, 0 to 100, of sums (..., p) of `bleu_counts`."""
+    return np.asarray(100 * text.score_bleu(totals).score)
+
+
 def _corpus_bleu(cases: pa.Table, seed: int) -> Whole:
     counts = bleu_counts(cases)
     has_reference = counts[:, 1] > 0
@@ -74,13 +79,8 @@ def _corpus_bleu(cases: pa.Table, seed: int) -> Whole:
     groups = [group for group, has in zip(cases["group"].to_pylist(), has_reference, strict=True) if has]
     if not len(scored):
         return Whole(math.nan, UNKNOWN, 0)
-
-    def bleu(totals: Floats) -> Floats:
-        rows = np.atleast_2d(totals)
-        return np.asarray((100 * text.score_bleu(rows.astype(np.int64))).reshape(totals.shape[:-1]))
-
-    interval = bootstrap_totals(scored, bleu, seed=seed, groups=groups)
-    return Whole(float(bleu(scored.sum(axis=0))), interval, len(scored))
+    interval = bootstrap_totals(scored, bleu_of, seed=seed, groups=groups)
+    return Whole(float(bleu_of(scored.sum(axis=0))), interval, len(scored))
 
 
 SET_METRICS: dict[str, Callable[[pa.Table, int], Whole]] = {

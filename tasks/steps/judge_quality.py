@@ -130,7 +130,7 @@ def _scores(given: list[dict[str, Verdict]], name: str) -> NDArray[np.float64]:
 
 def _within(apart: NDArray[np.float64], delta: float) -> NDArray[np.float64]:
     """Share of an answer's complete pairs of scores that are no farther apart; NaN where there is none."""
-    return _over_pairs(np.where(np.isnan(apart), np.nan, apart <= delta + 1e-9))
+    return _over_pairs(agreement.within(apart, delta=delta))
 
 
 def _over_pairs(values: NDArray[np.float64]) -> NDArray[np.float64]:

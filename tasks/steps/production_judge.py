@@ -30,7 +30,6 @@ RATIOS = {
     "specificity": (classification.specificity, "true_negatives", "false_positives"),
 }
 OVERALL = {"f1_score": classification.f1, "mcc": classification.mcc}
-COUNTS = ("true_positives", "true_negatives", "false_positives", "false_negatives")
 
 
 async def decide(run: Run, cases: pa.Table) -> pa.Table:
@@ -62,23 +61,21 @@ def measure_gate(cases: pa.Table, seed: int) -> dict[str, Whole]:
     groups = [
         g for g, d in zip(cases["group"].to_pylist(), cases["decision"].to_pylist(), strict=True) if d is not None
     ]
-    counts = classification.confusion([decision for decision, _ in known], [shown for _, shown in known])
-    whole = {name: Whole(float(getattr(counts, name)) if known else math.nan, UNKNOWN, len(known)) for name in COUNTS}
-    cells = [_cell(decision, shown) for decision, shown in known]
+    table = classification.outcomes([decision for decision, _ in known], [shown for _, shown in known])
+    counts = classification.counts_of(table.sum(axis=0))
+    whole = {
+        name: Whole(float(getattr(counts, name)) if known else math.nan, UNKNOWN, len(known))
+        for name in classification.OUTCOMES
+    }
+    columns = dict(zip(classification.OUTCOMES, table.T.astype(bool).tolist(), strict=True))
     for name, (ratio, hit, miss) in RATIOS.items():
-        flags = [True if cell == hit else False if cell == miss else None for cell in cells]
+        flags = [hits if hits or misses else None for hits, misses in zip(columns[hit], columns[miss], strict=True)]
         whole[name] = share(flags, groups)._replace(value=float(ratio(counts)))
-    parts = np.array([[cell == name for name in COUNTS] for cell in cells], dtype=float)
     for name, measure in OVERALL.items():
         of = partial(_of_totals, measure)
-        interval = bootstrap_totals(parts, of, seed=seed, groups=groups) if len(cells) > 1 else UNKNOWN
+        interval = bootstrap_totals(table, of, seed=seed, groups=groups) if len(known) > 1 else UNKNOWN
         whole[name] = Whole(float(measure(counts)), interval, len(known))
     return whole | {"invalid_rate": rate}
-
-
-def _cell(decision: bool, shown: bool) -> str:
-    """Where in the table of decisions a case stands."""
-    return f"{'true' if decision == shown else 'false'}_{'positives' if decision else 'negatives'}"
 
 
 async def _case(model: Model, prompt: Prompt, case: dict[str, Any], repeat: int) -> Verdict | None:
@@ -93,6 +90,5 @@ def _latency_ms(verdict: Verdict | None) -> float | None:
 
 
 def _of_totals(measure: Callable[[classification.Counts], Any], totals: NDArray[np.float64]) -> Any:
-    """A measure of the counts of resamples, whose totals stand in the order of `COUNTS`."""
-    whole = np.rint(totals).astype(np.int64)
-    return measure(classification.Counts(**{name: whole[..., place] for place, name in enumerate(COUNTS)}))
+    """A measure of the counts of resamples."""
+    return measure(classification.counts_of(totals))

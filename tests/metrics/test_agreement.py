@@ -17,13 +17,17 @@ from metrics.agreement import (
     complete_pairs,
     consistency,
     differences,
+    kappa_of,
+    kappa_parts,
     mean_abs_difference,
     spearman,
     weighted_kappa,
+    within,
 )
 
 NAN = math.nan
 SCALE = st.integers(0, 4)
+SCORE = st.sampled_from([0.0, 0.3, 0.5, 0.75, 1.0, NAN])
 PAIRS = st.lists(st.tuples(SCALE, SCALE), min_size=1, max_size=30)
 ALL = (consistency, chance_consistency, mean_abs_difference, weighted_kappa, spearman)
 
@@ -176,3 +180,18 @@ def test_rounding_leads_no_kappa_below_its_range() -> None:
         scores = np.random.default_rng(seed).random(4)
         assert weighted_kappa(scores, 2 * scores.mean() - scores) == pytest.approx(-1)
         assert weighted_kappa(scores, 2 * scores.mean() - scores) >= -1
+
+
+@given(st.lists(st.tuples(SCORE, SCORE), max_size=12))
+def test_kappa_follows_from_totals(pairs: list[tuple[float, float]]) -> None:
+    first, second = (np.array([pair[side] for pair in pairs]) for side in (0, 1))
+    parts = kappa_parts(first, second)
+    assert parts.shape == (len(pairs), 6)
+    there = ~np.isnan(first + second)
+    assert (np.isnan(parts) == ~there[:, None]).all()
+    totals = np.stack([np.nansum(parts, axis=0), 2 * np.nansum(parts, axis=0)])
+    assert kappa_of(totals) == pytest.approx([weighted_kappa(first, second)] * 2, abs=1e-9, nan_ok=True)
+
+
+def test_what_is_within_delta() -> None:
+    np.testing.assert_array_equal(within([[0.4 - 0.3, 0.11], [np.nan, 0]], delta=0.1), [[1, 0], [np.nan, 1]])

@@ -12,7 +12,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn import metrics as peer
 
-from metrics.classification import Counts, accuracy, confusion, f1, mcc, precision, recall, specificity
+from metrics.classification import (
+    Counts,
+    accuracy,
+    confusion,
+    counts_of,
+    f1,
+    mcc,
+    outcomes,
+    precision,
+    recall,
+    specificity,
+)
 
 NAN = math.nan
 RATIOS = (accuracy, precision, recall, specificity, f1, mcc)
@@ -118,3 +129,19 @@ def test_large_counts_do_not_overflow() -> None:
 def test_bad_input_is_refused(predicted: Any, actual: Any, message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         confusion(predicted, actual)
+
+
+@given(st.lists(st.tuples(st.booleans(), st.booleans())))
+def test_outcomes_add_up_to_the_counts(pairs: list[tuple[bool, bool]]) -> None:
+    predicted, actual = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+    table = outcomes(predicted, actual)
+    assert (table.sum(axis=1) == 1).all()
+    assert counts_of(table.sum(axis=0)) == confusion(predicted, actual)
+    assert counts_of(np.zeros((3, 4))).true_negatives.tolist() == [0, 0, 0]
+
+
+def test_outcomes_refuse_what_counts_refuse() -> None:
+    with pytest.raises(ValueError, match="1 predicted but 0 actual"):
+        outcomes([True], [])
+    with pytest.raises(ValueError, match="actual 0 is None"):
+        outcomes([True], [None])  # type: ignore[list-item]

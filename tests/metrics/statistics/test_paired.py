@@ -8,9 +8,10 @@ import pytest
 from scipy import stats
 
 from metrics.statistics import compare_paired
+from metrics.statistics.bootstrap import interval_of_draws
 from metrics.statistics.draws import resamples, swaps
-from metrics.statistics.intervals import interval_of_draws
-from metrics.statistics.paired import Compared, Number, compare_numbers
+from metrics.statistics.numbers import Compared, Number
+from metrics.statistics.paired import compare_numbers
 
 NAN = math.nan
 GENERATOR = np.random.default_rng(7)

@@ -9,7 +9,7 @@ from scipy import stats
 from statsmodels.stats.proportion import confint_proportions_2indep
 
 from metrics.statistics.draws import resamples
-from metrics.statistics.paired import Compared, Number
+from metrics.statistics.numbers import Compared, Number
 from metrics.statistics.unpaired import compare_independent
 
 GENERATOR = np.random.default_rng(7)

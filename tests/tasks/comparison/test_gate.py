@@ -8,7 +8,8 @@ import pytest
 from sqlalchemy import Engine
 
 from db.errors import InputError, ResultsUnavailable
-from metrics.statistics.paired import Compared, Number, compare_numbers
+from metrics.statistics.numbers import Compared, Number
+from metrics.statistics.paired import compare_numbers
 from tasks.comparison.gate import gate, regressions
 from tasks.comparison.gate_rules import Policy, Rule, read_policy
 from tests.support.evaluation_history import source_name, with_cases, write

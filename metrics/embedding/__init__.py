@@ -1,0 +1,42 @@
+"""Embedding quality: how well labelled clusters hold together and stand apart, and the geometry of the whole cloud.
+
+Vectors are (n, d), one row a text; labels are n cluster names. All work is done in float64, block by block, whatever
+comes in. A vector that is NaN or infinite is an error that names its row; so is a zero vector where a cosine is asked
+for: it has none.
+"""
+
+from metrics.embedding.clusters import (
+    cluster_similarities,
+    cluster_sizes,
+    inter_cluster_distance,
+    intra_cluster_similarity,
+    silhouette,
+    silhouette_samples,
+)
+from metrics.embedding.geometry import (
+    centroid_distances,
+    density_score,
+    effective_dimensionality,
+    mean_pairwise_distance,
+    nearest_neighbour_distance,
+    nearest_neighbour_distances,
+    spread,
+)
+from metrics.embedding.vectors import mean_defined
+
+__all__ = [
+    "centroid_distances",
+    "cluster_similarities",
+    "cluster_sizes",
+    "density_score",
+    "effective_dimensionality",
+    "inter_cluster_distance",
+    "intra_cluster_similarity",
+    "mean_defined",
+    "mean_pairwise_distance",
+    "nearest_neighbour_distance",
+    "nearest_neighbour_distances",
+    "silhouette",
+    "silhouette_samples",
+    "spread",
+]

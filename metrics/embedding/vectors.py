@@ -1,0 +1,123 @@
+"""Vectors and labels as every metric of an embedding reads them: checked, numbered, cut into blocks of rows."""
+
+from collections.abc import Hashable, Iterable, Iterator
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats: TypeAlias = NDArray[np.float64]
+Codes: TypeAlias = NDArray[np.int64]
+Matrix: TypeAlias = NDArray[Any]  # (n, d), float32 or float64 as given
+Blocks: TypeAlias = Iterator[tuple[slice, Floats]]
+BLOCK_VALUES = 2**21  # numbers in a block: 16 MB
+# A cosine distance below this is rounding: equal vectors have distance 0, not 2e-16, and the silhouette 0, not noise.
+ROUNDING = 1e-12
+
+
+def mean_defined(values: Floats) -> float:
+    """Mean of the values that are not NaN; NaN where there are none.
+
+    Example:
+        >>> import numpy as np
+        >>> from metrics.embedding import mean_defined
+        >>> mean_defined(np.array([1.0, np.nan, 0.5]))
+        0.75
+    """
+    defined = values[~np.isnan(values)]
+    return float(defined.mean()) if defined.size else np.nan
+
+
+def as_matrix(vectors: ArrayLike) -> Matrix:
+    """The vectors as (n, d) floats, uncopied if they are; refuses NaN and infinity by row.
+
+    Example:
+        >>> from metrics.embedding.vectors import as_matrix
+        >>> as_matrix([[1, 2], [3, 4]])
+        array([[1., 2.],
+               [3., 4.]])
+    """
+    matrix = np.asarray(vectors)
+    matrix = matrix if matrix.dtype in (np.float32, np.float64) else matrix.astype(np.float64)
+    if matrix.shape == (0,):
+        matrix = matrix[:, None]
+    if matrix.ndim != 2:
+        raise ValueError(f"vectors of shape {matrix.shape} are not (texts, dimensions)")
+    if not (finite := np.isfinite(squared_lengths(matrix))).all():
+        raise ValueError(f"vector {np.argmin(finite)} is not finite, or too long to be squared; leave its text out")
+    return matrix
+
+
+def squared_lengths(matrix: Matrix) -> Floats:
+    """Squared lengths, in float64.
+
+    Example:
+        >>> from metrics.embedding.vectors import as_matrix, squared_lengths
+        >>> squared_lengths(as_matrix([[3, 4], [1, 0]]))
+        array([25.,  1.])
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.asarray(np.einsum("ij,ij->i", matrix, matrix, dtype=np.float64))
+
+
+def vector_lengths(matrix: Matrix) -> Floats:
+    """Lengths, none of which may be 0.
+
+    Example:
+        >>> from metrics.embedding.vectors import as_matrix, vector_lengths
+        >>> vector_lengths(as_matrix([[3, 4], [1, 0]]))
+        array([5., 1.])
+    """
+    lengths = np.sqrt(squared_lengths(matrix))
+    if (zero := lengths < 1e-150).any():  # below it, the square has lost its digits
+        raise ValueError(f"vector {np.argmax(zero)} is zero: it has no cosine; leave its text out")
+    return lengths
+
+
+def cluster_codes(labels: Iterable[Hashable]) -> Codes:
+    """Clusters numbered in order of first appearance.
+
+    Example:
+        >>> from metrics.embedding.vectors import cluster_codes
+        >>> cluster_codes(["приём", "сессия", "приём"])
+        array([0, 1, 0])
+    """
+    names = list(labels)
+    if unnamed := [row for row, name in enumerate(names) if name != name]:
+        raise ValueError(f"text {unnamed[0]} has no label (NaN); leave it out")
+    if None in (numbers := {name: number for number, name in enumerate(dict.fromkeys(names))}):
+        raise ValueError(f"text {names.index(None)} has no label (None); leave it out")
+    return np.fromiter(map(numbers.__getitem__, names), np.int64, len(names))
+
+
+def blocks(matrix: Matrix, rows: int | None = None, *, width: int | None = None) -> Blocks:
+    """Rows of the matrix as float64, a bounded number at a time.
+
+    Args:
+        matrix: (n, d).
+        rows: how many at a time; default: as many as hold `BLOCK_VALUES` numbers.
+        width: numbers that are made from each row, where that is not d.
+
+    Yields:
+        Which rows, and what stands in them.
+
+    Example:
+        >>> from metrics.embedding.vectors import as_matrix, blocks
+        >>> [rows for rows, _ in blocks(as_matrix([[1], [2], [3]]), 2)]
+        [slice(0, 2, None), slice(2, 3, None)]
+    """
+    step = rows or max(1, BLOCK_VALUES // max(width or matrix.shape[1], 1))
+    for start in range(0, len(matrix), step):
+        rows_here = slice(start, min(start + step, len(matrix)))
+        yield rows_here, np.asarray(matrix[rows_here], dtype=np.float64)
+
+
+def centre_of(matrix: Matrix) -> Floats:
+    """The mean vector.
+
+    Example:
+        >>> from metrics.embedding.vectors import as_matrix, centre_of
+        >>> centre_of(as_matrix([[0, 0], [6, 8]]))
+        array([3., 4.])
+    """
+    return np.asarray(matrix.mean(axis=0, dtype=np.float64)) if len(matrix) else np.zeros(matrix.shape[1])

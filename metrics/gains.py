@@ -1,0 +1,143 @@
+"""Rankings and labels become one matrix of gains (questions x ranks, best rank first): what retrieval metrics read.
+
+It also marks what cannot be scored: the row of a question without labels, or whose retriever failed, is NaN throughout.
+"""
+
+from collections.abc import Hashable, Mapping, Sequence, Set
+from itertools import chain, repeat
+from operator import attrgetter
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+Ranking: TypeAlias = Sequence[Hashable] | None
+Labels: TypeAlias = Set[Hashable] | Mapping[Hashable, float]
+Floats: TypeAlias = NDArray[np.float64]
+Counts: TypeAlias = NDArray[np.int64]
+
+
+def gain_matrix(rankings: Sequence[Ranking], relevant: Sequence[Labels], *, depth: int) -> tuple[Floats, Counts]:
+    """The gain of what stands at each rank: its grade (1 without grades), 0 for what is not labelled or beyond the end.
+
+    Args:
+        rankings: n sequences of distinct ids, best first, cut at `depth`; None where the retriever failed.
+        relevant: n sets of ids of the same type, or mappings of id to grade; grade 0 is "judged, not relevant".
+        depth: number of ranks kept, the largest k that will be asked for.
+
+    Returns:
+        gains, float64 (n, depth), at least 0; a row is NaN where the ranking is None or nothing is relevant.
+        n_relevant, int (n,): labels with a grade above 0, whether retrieved or not; 0 where unlabelled.
+
+    Raises:
+        ValueError: different lengths, a ranking with a duplicate, a grade below 0 or NaN, depth < 1.
+        TypeError: a ranking that is one text instead of a list, labels that are neither a set nor a mapping.
+
+    Example:
+        >>> from metrics.retrieval import gain_matrix
+        >>> gains, n_relevant = gain_matrix([["а", "б", "в"], ["г"]], [{"б", "я"}, set()], depth=3)
+        >>> gains
+        array([[ 0.,  1.,  0.],
+               [nan, nan, nan]])
+        >>> n_relevant
+        array([2, 0])
+    """
+    n = len(rankings)
+    if n != len(relevant):
+        raise ValueError(f"{n} rankings but {len(relevant)} relevant sets; give one of each per question")
+    grades, owner = _grades(relevant, depth)
+    n_relevant = np.bincount(owner[grades > 0], minlength=n)
+    answered, lengths = _checked(rankings, depth)
+    # Everything per id stays inside map and fromiter: a Python loop over a million ids would take longer than the rest.
+    # Rankings [а б в] and [г], labels {б} and {г}, depth 3: `found` has a lazy row each, "is а in {б}, is б, is в"
+    # and "is г in {г}". Chained they are 0 1 0 1, and fill, row by row, the places that hold an id:
+    #     places [[id id id] [id -- --]]  ->  gains [[0 1 0] [1 0 0]], where what holds no id stays 0
+    dtype: DTypeLike = np.bool_
+    found = map(map, map(attrgetter("__contains__"), relevant), answered)
+    if _any_graded(relevant):
+        dtype = np.float64
+        graded = (labels if isinstance(labels, Mapping) else dict.fromkeys(labels, 1.0) for labels in relevant)
+        found = map(map, map(attrgetter("get"), graded), answered, repeat(repeat(0.0)))
+    # Ranks apart in memory (Fortran order): sums and maxima over a question's ranks then run over whole columns.
+    gains = np.zeros((n, depth), order="F")
+    gains[np.arange(depth) < lengths[:, None]] = np.fromiter(chain.from_iterable(found), dtype, lengths.sum())
+    gains[n_relevant == 0] = np.nan
+    gains[[row for row, ranking in enumerate(rankings) if ranking is None]] = np.nan
+    return gains, n_relevant
+
+
+def ideal_gains(relevant: Sequence[Labels], *, depth: int) -> Floats:
+    """The gains of the best possible ranking: each question's positive grades, highest first. NDCG needs it for grades.
+
+    Args:
+        relevant: n sets of ids, or mappings of id to grade.
+        depth: number of ranks kept.
+
+    Returns:
+        float64 (n, depth), at least 0; a row of zeros where nothing is relevant.
+
+    Raises:
+        ValueError: a grade below 0 or NaN, depth < 1.
+        TypeError: labels that are neither a set nor a mapping.
+
+    Example:
+        >>> from metrics.retrieval import ideal_gains
+        >>> ideal_gains([{"а": 1, "б": 3, "в": 0}], depth=3)
+        array([[3., 1., 0.]])
+    """
+    grades, owner = _grades(relevant, depth)
+    order = np.lexsort((-grades, owner))
+    starts = np.searchsorted(owner, owner)  # owner is sorted: where the labels of the same question begin
+    rank = np.arange(len(owner)) - starts
+    ideal = np.zeros((len(relevant), depth), order="F")
+    ideal[owner[rank < depth], rank[rank < depth]] = grades[order][rank < depth]
+    return ideal
+
+
+def _checked(rankings: Sequence[Ranking], depth: int) -> tuple[list[Sequence[Hashable]], Counts]:
+    """The rankings cut at depth, empty where the retriever failed, and their lengths; refuses texts and duplicates."""
+    if str in set(map(type, rankings)):
+        row = next(row for row, ranking in enumerate(rankings) if isinstance(ranking, str))
+        raise TypeError(f"ranking {row} is the text {rankings[row]!r}; give a list of ids")
+    answered = [() if ranking is None else ranking for ranking in rankings]
+    lengths = np.fromiter(map(len, answered), np.int64, len(answered))
+    distinct = np.fromiter(map(len, map(set, answered)), np.int64, len(answered))
+    if (lengths != distinct).any():
+        raise ValueError(_duplicate(int(np.argmax(lengths != distinct)), answered))
+    if lengths.max(initial=0) > depth:
+        answered = [ranking[:depth] for ranking in answered]
+    return answered, np.minimum(lengths, depth)
+
+
+def _duplicate(row: int, rankings: Sequence[Sequence[Hashable]]) -> str:
+    """What to tell of the first id that comes twice in a ranking."""
+    first: dict[Hashable, int] = {}
+    again = next(rank for rank, name in enumerate(rankings[row], 1) if first.setdefault(name, rank) != rank)
+    name = rankings[row][again - 1]
+    return f"ranking {row} has {name!r} twice, at ranks {first[name]} and {again}; keep the better one of each id"
+
+
+def _any_graded(relevant: Sequence[Labels]) -> bool:
+    """Whether any labels are a mapping; asks each type once."""
+    return any(issubclass(kind, Mapping) for kind in set(map(type, relevant)))
+
+
+def _grades(relevant: Sequence[Labels], depth: int) -> tuple[Floats, Counts]:
+    """The grade of every label and the question that it belongs to, question after question."""
+    if depth < 1:
+        raise ValueError(f"depth = {depth} is below 1")
+    if not all(issubclass(kind, Set | Mapping) for kind in set(map(type, relevant))):
+        row = next(row for row, labels in enumerate(relevant) if not isinstance(labels, Set | Mapping))
+        raise TypeError(f"relevant {row} is {relevant[row]!r}; give a set of ids (empty if unlabelled) or id -> grade")
+    sizes = np.fromiter(map(len, relevant), np.int64, len(relevant))
+    owner = np.repeat(np.arange(len(relevant)), sizes)
+    if not _any_graded(relevant):
+        return np.ones(len(owner)), owner
+    each = (labels.values() if isinstance(labels, Mapping) else repeat(1.0, len(labels)) for labels in relevant)
+    grades = np.fromiter(chain.from_iterable(each), np.float64, len(owner))
+    if (bad := ~((grades >= 0) & np.isfinite(grades))).any():
+        row = owner[np.argmax(bad)]
+        raise ValueError(
+            f"relevant {row} has a grade of {grades[bad][0]:g}: {relevant[row]!r}; grades are finite and 0 or more"
+        )
+    return grades, owner

@@ -1,0 +1,59 @@
+"""Cases that come in groups (users, dialogs, pages): which are measured, whose each is, and what a group adds up to."""
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.intp]
+
+
+def measured_values(values: ArrayLike, groups: Sequence[Hashable] | None) -> tuple[Floats, list[Hashable] | None]:
+    """The values that are not NaN, and their groups.
+
+    Example:
+        >>> from math import nan
+        >>> from metrics.statistics.groups import measured_values
+        >>> measured_values([0.5, nan, 1.0], ["anna", "anna", "boris"])
+        (array([0.5, 1. ]), ['anna', 'boris'])
+    """
+    cases = np.asarray(values, dtype=np.float64)
+    if cases.ndim != 1 or np.isinf(cases).any():
+        raise ValueError(
+            f"values must be one finite number or NaN a case, got shape {cases.shape} or an infinite value"
+        )
+    if groups is not None and len(groups) != len(cases):
+        raise ValueError(f"{len(cases)} values but {len(groups)} groups")
+    kept = ~np.isnan(cases)
+    labels = None if groups is None else [group for group, keep in zip(groups, kept, strict=True) if keep]
+    return cases[kept], labels
+
+
+def group_codes(groups: Sequence[Hashable], n: int) -> Ints:
+    """Numbers 0.. of the groups in order of appearance; None and NaN (no user, no dialog) are groups of their own.
+
+    Example:
+        >>> from metrics.statistics.groups import group_codes
+        >>> group_codes(["anna", "boris", "anna", None, None], 5)
+        array([0, 1, 0, 2, 3])
+    """
+    if len(groups) != n:
+        raise ValueError(f"{n} cases but {len(groups)} groups")
+    numbers: dict[Any, int] = {}
+    labels = (object() if group is None or group != group else group for group in groups)
+    return np.array([numbers.setdefault(label, len(numbers)) for label in labels], dtype=np.intp)
+
+
+def group_totals(parts: Floats, codes: Ints) -> Floats:
+    """(groups, p) sums of the rows (n, p) of each group, which `codes` (n,) numbers from 0.
+
+    Example:
+        >>> import numpy as np
+        >>> from metrics.statistics.groups import group_totals
+        >>> group_totals(np.array([[1.0, 1.0], [0.0, 1.0], [1.0, 1.0]]), np.array([0, 0, 1]))
+        array([[1., 2.],
+               [1., 1.]])
+    """
+    return np.column_stack([np.bincount(codes, weights=column) for column in parts.T])

@@ -1,0 +1,56 @@
+"""Every public function of metrics/ has examples that run, and names the rows of the table that it computes."""
+
+import doctest
+import importlib
+import inspect
+import pkgutil
+import re
+from collections.abc import Callable, Iterator
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import metrics
+from metrics.table import METRICS, Metric
+
+MODULES = [importlib.import_module(name) for _, name, _ in pkgutil.walk_packages(metrics.__path__, "metrics.")]
+FUNCTIONS = sorted({row.function for row in METRICS.values() if row.function})
+
+
+def functions(module: ModuleType) -> Iterator[Callable[..., Any]]:
+    """The public ones that are defined there."""
+    for name, value in vars(module).items():
+        if inspect.isfunction(value) and value.__module__ == module.__name__ and not name.startswith("_"):
+            yield value
+
+
+def stored_as(function: Callable[..., Any]) -> tuple[list[str], str] | None:
+    """The rows that a docstring names, and their file."""
+    found = re.search(r"^Stored as: (.*?)\((metrics/table/\w+\.py)\)\.$", inspect.getdoc(function) or "", re.M | re.S)
+    return (re.findall(r"`([^`]+)`", found[1]), found[2]) if found else None
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
+def test_examples_run(module: ModuleType) -> None:
+    assert doctest.testmod(module).failed == 0
+    without = [function.__name__ for function in functions(module) if ">>> " not in (function.__doc__ or "")]
+    assert not without, "a public function needs an example"
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_formula_and_its_rows_name_each_other(name: str) -> None:
+    module, function = name.split(".")
+    rows = [row.name for row in METRICS.values() if row.function == name]
+    named = stored_as(getattr(importlib.import_module(f"metrics.{module}"), function))
+    assert named, f"the docstring of metrics.{name} needs a line 'Stored as: {', '.join(rows)}'"
+    names, path = named
+    assert names == rows
+    table = vars(importlib.import_module(path.removesuffix(".py").replace("/", ".")))
+    held = (value for value in table.values() if isinstance(value, tuple))
+    assert set(rows) <= {row.name for family in held for row in family if isinstance(row, Metric)}
+
+
+def test_no_other_function_names_rows() -> None:
+    naming = [function.__name__ for module in MODULES for function in functions(module) if stored_as(function)]
+    assert sorted(naming) == sorted(name.split(".")[1] for name in FUNCTIONS)

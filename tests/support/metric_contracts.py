@@ -1,0 +1,207 @@
+"""What is known of every metric of the table: a golden value, its best value, its edges, and how a case looks."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hypothesis import strategies as st
+
+from metrics import agreement, answers, classification, retrieval, text
+
+NAN = math.nan
+Columns = tuple[Sequence[Any], ...]
+
+
+@dataclass(frozen=True)
+class Contract:
+    """What is known of one function, as a function of columns of cases of equal length."""
+
+    compute: Callable[..., Any]
+    """The columns to one value a case, or to one value of all."""
+    golden: tuple[Columns, Any]
+    cases: st.SearchStrategy[tuple[Any, ...]]
+    """One case: what stands in each column."""
+    edges: list[tuple[Columns, Any]]
+    """Input at the border of what is defined, with its value, NaN, or the error that it must raise."""
+    best: tuple[Columns, Any] | None = None
+    """Perfect input and its value; None where neither direction is better."""
+    scale: float = 1.0
+    """Of the stored value: 100 for what is stored in percent."""
+
+
+def on_gains(metric: Callable[..., Any], *, counted: bool = False, **options: int) -> Callable[..., Any]:
+    def compute(rankings: Sequence[Any], relevant: Sequence[Any]) -> Any:
+        gains, found = retrieval.gain_matrix(rankings, relevant, depth=5)
+        return metric(gains, found, **options) if counted else metric(gains, **options)
+
+    return compute
+
+
+def on_counts(metric: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda predicted, actual: metric(classification.confusion(predicted, actual))
+
+
+def ranked(compute: Callable[..., Any], golden: float) -> Contract:
+    """Two relevant of which one stands at rank 2 of three."""
+    return Contract(
+        compute,
+        golden=(([["a", "b", "c"]], [{"b", "z"}]), [golden]),
+        cases=st.tuples(
+            st.permutations("abcdef").map(lambda ids: ids[:5]),
+            st.dictionaries(st.sampled_from("abcxyz"), st.sampled_from([0, 1])),
+        ),
+        best=(([["a", "b"]], [{"a"}]), [1])
+        if compute is not PRECISION
+        else (([["a", "b", "c"]], [{"a", "b", "c"}]), [1]),
+        edges=[
+            (([], []), []),
+            (([[]], [{"a"}]), [0]),  # answered with nothing
+            (([None], [{"a"}]), [NAN]),  # failed
+            (([["a"]], [set()]), [NAN]),  # unlabelled
+            (([["да", "猫", "😀"]], [{"да", "猫", "😀"}]), [1]),
+            (([["a", "a"]], [{"a"}]), ValueError),
+            (([["a"]], []), ValueError),
+        ],
+    )
+
+
+PRECISION = on_gains(retrieval.precision, k=3)
+WORDS = st.lists(st.sampled_from(["да", "нет", "猫", "e\u0301", "😀", "три", ".", " ", "ё"]), max_size=6).map(" ".join)
+
+
+def compared(
+    compute: Callable[..., Any], golden: tuple[str, str, float], best: float = 1, scale: float = 1, *, worst: float = 0
+) -> Contract:
+    one, other, value = golden
+    same = ["Ректор подписал приказ о стипендии.", "猫が 好き です か", "да да нет нет"]
+    return Contract(
+        compute,
+        golden=(([one], [other]), [value]),
+        cases=st.tuples(WORDS, WORDS),
+        best=((same, same), [best] * 3),
+        scale=scale,
+        edges=[
+            (([], []), []),
+            (([""], ["да нет"]), [worst]),
+            ((["да нет"], [""]), [NAN]),
+            ((["да нет"], [None]), [NAN]),
+            (([None], ["да нет"]), [NAN]),
+            ((["\u0438\u0306 да"], ["й да"]), [best]),  # the same letter, composed and not
+            (([1], ["да"]), TypeError),
+            ((["да"], []), ValueError),
+        ],
+    )
+
+
+def corpus_bleu(hypotheses: Sequence[Any], references: Sequence[Any]) -> float:
+    return text.corpus_bleu(hypotheses, references)[0]
+
+
+CORPUS_EDGES: list[tuple[Columns, Any]] = [
+    (([], []), NAN),
+    (([""], ["да нет"]), 0),
+    ((["да нет"], [None]), NAN),
+    ((["да", "нет"], ["да", None]), 1),  # what has no reference is left out
+    (([1], ["да"]), TypeError),
+    ((["да"], []), ValueError),
+]
+SCORES = st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0])
+
+
+def judged(compute: Callable[..., Any], golden: float, best: float, *, alike: float) -> Contract:
+    """Scores 0, 0.5, 1 judged again as 0, 1, 0; `alike` is the value where all scores are the same."""
+    return Contract(
+        compute,
+        golden=(([0, 0.5, 1], [0, 1, 0]), golden),
+        cases=st.tuples(SCORES, SCORES),
+        best=(([0, 0.5, 1], [0, 0.5, 1]), best),
+        edges=[
+            (([], []), NAN),
+            (([NAN, 1], [1, NAN]), NAN),  # no complete pair
+            (([0.5, 0.5], [0.5, 0.5]), alike),
+            (([0.5], [0.5, 1]), ValueError),
+            (([math.inf], [0.5]), ValueError),
+        ],
+    )
+
+
+def decided(compute: Callable[..., Any], golden: float, *, no_truth: float, no_lie: float) -> Contract:
+    """Three hits, two false alarms, one miss, four rightly refused."""
+    predicted, actual = [True] * 5 + [False] * 5, [True] * 3 + [False] * 2 + [True] + [False] * 4
+    return Contract(
+        on_counts(compute),
+        golden=((predicted, actual), golden),
+        cases=st.tuples(st.booleans(), st.booleans()),
+        best=(([True, False], [True, False]), 1),
+        edges=[
+            (([], []), NAN),
+            (([False, False], [False, False]), no_truth),
+            (([True, True], [True, True]), no_lie),
+            (([None], [True]), ValueError),
+            (([True], []), ValueError),
+        ],
+    )
+
+
+CONTRACTS = {
+    "retrieval.hit_rate": ranked(on_gains(retrieval.hit_rate, k=3), 1),
+    "retrieval.precision": ranked(PRECISION, 1 / 3),
+    "retrieval.recall": ranked(on_gains(retrieval.recall, counted=True, k=3), 1 / 2),
+    "retrieval.reciprocal_rank": ranked(on_gains(retrieval.reciprocal_rank), 1 / 2),
+    "retrieval.ndcg": ranked(on_gains(retrieval.ndcg, counted=True, k=3), 1 / (math.log2(3) + 1)),
+    "text.bleu": compared(text.bleu, ("Кошка сидела на коврике.", "Кошка сидит на коврике.", 0.5), scale=100),
+    "text.rouge1": compared(text.rouge1, ("в доме тихо", "тихо в лесу", 2 / 3)),
+    "text.rouge2": compared(text.rouge2, ("в доме тихо", "тихо в доме", 1 / 2)),
+    "text.rougeL": compared(text.rougeL, ("в доме тихо", "тихо в доме", 2 / 3)),
+    "text.chrf": compared(text.chrf, ("аб", "ав", 1 / 4), scale=100),  # one of two letters, none of one pair
+    "text.wer": compared(text.wer, ("в доме", "в лесу тихо", 2 / 3), best=0, worst=1),
+    "text.string_similarity": compared(text.string_similarity, ("МАРТА", "МАРФА", 0.9066666666666667)),
+    "text.corpus_bleu": Contract(
+        corpus_bleu,
+        golden=((["Кошка сидела на коврике."], ["Кошка сидит на коврике."]), 0.5),
+        cases=st.tuples(WORDS, WORDS),
+        best=((["да нет", "猫"], ["да нет", "猫"]), 1),
+        scale=100,
+        edges=CORPUS_EDGES,
+    ),
+    "text.perplexity": Contract(
+        text.perplexity,
+        golden=(([[math.log(0.1)] * 10],), [10]),
+        cases=st.tuples(st.lists(st.floats(-20, 0), max_size=5)),
+        best=(([[0.0, 0.0]],), [1]),
+        edges=[
+            (([],), []),
+            (([None, []],), [NAN, NAN]),
+            (([[0.1]],), ValueError),
+            (([[NAN]],), ValueError),
+            ((["да"],), TypeError),
+        ],
+    ),
+    "answers.exact_match": Contract(
+        answers.exact_match,
+        golden=(([["да", "да", "нет"]],), [1 / 3]),
+        cases=st.tuples(st.lists(st.sampled_from(["да", "Да", "😀", None]), max_size=4)),
+        best=(([["да", "да"]],), [1]),
+        edges=[(([],), []), (([[], ["да"], ["да", None]],), [NAN, NAN, NAN]), ((["да"],), TypeError)],
+    ),
+    "agreement.consistency": judged(agreement.consistency, 2 / 3, 1, alike=1),
+    # Of the nine combinations |0-0|, |0.5-0|, |0.5-1|, |1-1| and so on, three lie further apart than 0.5.
+    "agreement.chance_consistency": judged(agreement.chance_consistency, 6 / 9, 7 / 9, alike=1),
+    "agreement.mean_abs_difference": judged(agreement.mean_abs_difference, 1.5 / 3, 0, alike=0),
+    # mean (0, 0.25, 1) = 5 / 12; over all i, j: (0 + 1 + 0 + 0.25 + 0.25 + 0.25 + 1 + 0 + 1) / 9 = 5 / 12.
+    "agreement.weighted_kappa": judged(agreement.weighted_kappa, 0, 1, alike=NAN),
+    "agreement.spearman": judged(agreement.spearman, 0, 1, alike=NAN),
+    "classification.accuracy": decided(classification.accuracy, 7 / 10, no_truth=1, no_lie=1),
+    "classification.precision": decided(classification.precision, 3 / 5, no_truth=NAN, no_lie=1),
+    "classification.recall": decided(classification.recall, 3 / 4, no_truth=NAN, no_lie=1),
+    "classification.specificity": decided(classification.specificity, 4 / 6, no_truth=1, no_lie=NAN),
+    "classification.f1": decided(classification.f1, 6 / 9, no_truth=NAN, no_lie=1),
+    "classification.mcc": decided(classification.mcc, 10 / math.sqrt(5 * 4 * 6 * 5), no_truth=NAN, no_lie=NAN),
+    "classification.confusion": Contract(
+        lambda predicted, actual: list(classification.confusion(predicted, actual)),
+        golden=(([True, True, False, False, True], [True, False, True, False, True]), [2, 1, 1, 1]),
+        cases=st.tuples(st.booleans(), st.booleans()),
+        edges=[(([], []), [0, 0, 0, 0]), (([None], [True]), ValueError), (([True], []), ValueError)],
+    ),
+}
