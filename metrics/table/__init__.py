@@ -6,7 +6,7 @@ The rows stand by family in `table_embedding`, `table_retrieval`, `table_generat
 import math
 from difflib import get_close_matches
 
-from metrics.metric import GOALS, GRADE_LABELS, LADDERS, RUBRIC, Goal, Grade, Metric, Tier
+from metrics.metric import GOALS, LADDERS, RUBRIC, Goal, Grade, Metric, Tier
 from metrics.table.embedding import EMBEDDING
 from metrics.table.generation import GENERATION, rubric_metric
 from metrics.table.judge import GATE, JUDGE
@@ -15,14 +15,12 @@ from metrics.table.ux import UX
 
 __all__ = [
     "GOALS",
-    "GRADE_LABELS",
     "METRICS",
     "Goal",
     "Grade",
     "Metric",
     "Tier",
     "grade",
-    "grade_label",
     "metric",
     "metrics_of",
 ]
@@ -79,15 +77,3 @@ def grade(name: str, value: float | None) -> Grade | None:
         return None
     passed = (value >= bounds[0]) + sum(value > bound for bound in bounds[1:])
     return LADDERS[len(bounds)][passed]
-
-
-def grade_label(grade: Grade, language: str = "ru") -> str:
-    """The grade as people read it, e.g. «Отлично».
-
-    Raises:
-        ValueError: a language other than ru and en.
-    """
-    labels = GRADE_LABELS[grade]
-    if language not in labels:
-        raise ValueError(f"no grade labels in {language!r}; there are: {', '.join(labels)}")
-    return labels[language]
