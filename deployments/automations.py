@@ -87,8 +87,8 @@ async def test() -> Document:
     async with get_client() as client:
         if not await client.read_automations_by_name(INCIDENTS):
             raise InputError("no alerts are set up on this server: yarus alerts apply --webhook URL")
-        words = texts("alerts", settings().language)
-        like_others: Document = dict.fromkeys(PAYLOAD) | {"text": words["test"], "incident": "test"}
+        said = texts("alerts", settings().language)["test"]
+        like_others: Document = dict.fromkeys(PAYLOAD) | {"text": said, "incident": "test"}
         payload = like_others | {"verdict": "test", "changes": [], "link": settings().report_url or ""}
         emit_event("yarus.incident.test", resource={"prefect.resource.id": "yarus.incident.test"}, payload=payload)
         answer = await _answer(client, begun)

@@ -122,11 +122,8 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _goal_row(goal: Any) -> tuple[str, str, str]:
-    return (
-        texts("goals", "en")[goal.key],
-        texts("goals", "ru")[goal.key],
-        ", ".join(f"`{name}`" for name in goal.metrics),
-    )
+    english, russian = (texts("goals", language)[goal.key] for language in ("en", "ru"))
+    return english, russian, ", ".join(f"`{name}`" for name in goal.metrics)
 
 
 def _families(rows: Iterable[Metric]) -> Iterable[tuple[Metric, ...]]:

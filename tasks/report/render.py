@@ -45,10 +45,8 @@ def environment() -> Environment:
         "said_or": said_or,
         "both": both,
         "named": _named,
-        "labels": _translated("metric_labels"),
-        "tiers": {tier: _translated(f"tiers.{tier}") for tier in HEADLINES},
-        "stages": _translated("failures"),
-        "statuses": _translated("report.statuses"),
+        "told": told,
+        "labels": texts("metric_labels", "ru").keys(),
         "headlines": HEADLINES,
         "n_headlines": {tier: len(names) for tier, names in HEADLINES.items()},
         "shown": shown,
@@ -142,9 +140,14 @@ def both(text: Text) -> Markup:
     )
 
 
+def told(section: str, key: str, **values: object) -> Markup:
+    """A text in every language, with values put in."""
+    return both(translations(section, key, **values))
+
+
 def said(key: str, **values: object) -> Markup:
-    """A text of the pages in every language, with values put in."""
-    return both(translations("report.page", key, **values))
+    """A text of the pages."""
+    return told("report.page", key, **values)
 
 
 def said_or(key: str, otherwise: str) -> Markup:
@@ -161,11 +164,6 @@ def spoken(language: str) -> dict[str, str]:
     words |= {f"status {name}": text for name, text in texts("report.statuses", language).items()}
     words |= {f"failure {name}": text for name, text in texts("failures", language).items()}
     return words | {f"metric {name}": text for name, text in texts("metric_labels", language).items()}
-
-
-def _translated(section: str) -> dict[str, Text]:
-    """A section's texts by key, each in every language."""
-    return {key: translations(section, key) for key in texts(section, "ru")}
 
 
 def _named(key: str) -> Markup:

@@ -2,6 +2,7 @@
 
 import ast
 import re
+import tomllib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -25,7 +26,7 @@ from tasks.report.comparisons import LISTS
 from tasks.report.entries import FOOT
 from tasks.report.figures import MAP_COLOURS
 from tasks.results.failures import FAILURES
-from tasks.texts import LANGUAGES, _file, texts, translations
+from tasks.texts import LANGUAGES, texts, translations
 
 ROOT = Path(__file__).parents[3]
 RUSSIAN_ONLY = ("shared_hints", "metric_hints")
@@ -93,7 +94,8 @@ def sections(found: dict[str, Any], place: str = "") -> Iterator[tuple[str, dict
             yield from sections(inner, f"{place}.{name}" if place else name)
 
 
-SECTIONS = {language: dict(sections(_file(language))) for language in LANGUAGES}
+FILES = {language: ROOT / "tasks" / "texts" / f"{language}.toml" for language in LANGUAGES}
+SECTIONS = {name: dict(sections(tomllib.loads(path.read_text(encoding="utf-8")))) for name, path in FILES.items()}
 SHARED = [name for name in SECTIONS["ru"] if not name.startswith(RUSSIAN_ONLY)]
 
 
@@ -155,6 +157,9 @@ def test_no_text_is_missing_that_is_asked_for_by_its_name() -> None:
     for path, tree in modules().items():
         there = asked(tree)
         assert {name for name, _ in there} <= SECTIONS["ru"].keys(), path
+        for name, call in there:
+            if getattr(call.func, "id", "") == "translations" and isinstance(key := call.args[1], ast.Constant):
+                assert key.value in SECTIONS["ru"][name], (path, call.lineno)
         keys = {key for name, _ in there for key in SECTIONS["ru"][name]}
         for node in ast.walk(tree):
             if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
@@ -166,8 +171,8 @@ def test_no_text_is_missing_that_is_asked_for_by_its_name() -> None:
 
 def test_every_hint_fits_a_metric_and_names_sentences_that_are_there() -> None:
     families = {form for name in METRICS for form in (name, f"{name.partition('@')[0]}@")}
-    hints = {name.removeprefix("metric_hints."): found for name, found in SECTIONS["ru"].items() if "metric_" in name}
-    hints.pop("metric_labels")
+    there = {name: found for name, found in SECTIONS["ru"].items() if name.startswith("metric_hints.")}
+    hints = {name.removeprefix("metric_hints."): found for name, found in there.items()}
     assert hints.keys() <= families
     named = {name for found in hints.values() for text in found.values() for name in re.findall(r"\{(\w+)\}", text)}
     assert named - {"k"} == SECTIONS["ru"]["shared_hints"].keys()
