@@ -40,8 +40,7 @@ def print_robustness(document: dict[str, Any], language: str) -> None:
     for tier, kinds in document["tiers"].items():
         names = document["metrics"][tier]
         same = "same first" if tier == "tier1" else "same answer"
-        named = tier_name(tier, language)
-        table = Table(title=f"{words['robustness']}: {named}", box=None, title_justify="left")
+        table = Table(title=f"{words['robustness']}: {tier_name(tier, language)}", box=None, title_justify="left")
         for name in (words["kind"], words["changed"], words[same], *names):
             table.add_column(name)
         for kind, said in kinds.items():

@@ -22,8 +22,7 @@ def print_gate(document: Document, language: str, *, strict: bool = False) -> No
     words = texts("gate", language)
     console = Console(highlight=False)
     console = console if console.is_terminal else Console(highlight=False, width=WIDTH)
-    tier = tier_name(document["tier"], language)
-    what = (tier, document["source"], document["evaluation_id"])
+    what = (tier_name(document["tier"], language), document["source"], document["evaluation_id"])
     console.print(f"\n[bold]{escape(' · '.join(what))}[/] · {_coloured(document['verdict'], words)}", soft_wrap=True)
     if document["file"] is None:
         console.print(words["own rules"], style="dim", soft_wrap=True)
