@@ -22,6 +22,7 @@ from prefect.settings import PREFECT_API_URL
 from db.errors import InputError
 from tasks.config.settings import settings
 from tasks.orchestration.local_server import let_in, require_compatible
+from tasks.texts import texts
 
 BLOCK = "yarus-alerts"
 INCIDENTS = "yarus: incidents"
@@ -29,7 +30,6 @@ PAGE = 50
 """Events that the server gives at once."""
 ANSWER_S = 30.0
 """Longest wait for the server to have called the webhook."""
-TESTED = {"ru": "Проверка: так приходят тревоги Yarus.", "en": "A test: this is how Yarus's alerts arrive."}
 PAYLOAD: tuple[str, ...] = ("text", "incident", "evaluation_id", "tier", "source", "verdict", "baseline", "metric")
 PAYLOAD += ("change", "changes", "sut_label", "comparability_key", "link")
 """What the event of an incident holds, for templates."""
@@ -87,7 +87,8 @@ async def test() -> Document:
     async with get_client() as client:
         if not await client.read_automations_by_name(INCIDENTS):
             raise InputError("no alerts are set up on this server: yarus alerts apply --webhook URL")
-        like_others: Document = dict.fromkeys(PAYLOAD) | {"text": TESTED[settings().language], "incident": "test"}
+        said = texts("alerts", settings().language)["test"]
+        like_others: Document = dict.fromkeys(PAYLOAD) | {"text": said, "incident": "test"}
         payload = like_others | {"verdict": "test", "changes": [], "link": settings().report_url or ""}
         emit_event("yarus.incident.test", resource={"prefect.resource.id": "yarus.incident.test"}, payload=payload)
         answer = await _answer(client, begun)

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from metrics import text
-from metrics.metric import GRADE_LABELS, LADDERS
+from metrics.metric import LADDERS
 from metrics.table import GOALS, METRICS, Metric, metrics_of
+from tasks.texts import texts
 
 TARGET = Path(__file__).with_name("metrics.md")
 PROSE = Path(__file__).with_name("metrics.template.md")
@@ -121,7 +122,8 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _goal_row(goal: Any) -> tuple[str, str, str]:
-    return goal.labels["en"], goal.labels["ru"], ", ".join(f"`{name}`" for name in goal.metrics)
+    english, russian = (texts("goals", language)[goal.key] for language in ("en", "ru"))
+    return english, russian, ", ".join(f"`{name}`" for name in goal.metrics)
 
 
 def _families(rows: Iterable[Metric]) -> Iterable[tuple[Metric, ...]]:
@@ -213,7 +215,8 @@ def _grades(row: Metric) -> str:
     """`below 0.5 attention, to 0.8 good, above excellent`, in both languages."""
     if row.thresholds is None:
         return ""
-    words = [f"{GRADE_LABELS[step]['en']} («{GRADE_LABELS[step]['ru']}»)" for step in LADDERS[len(row.thresholds)]]
+    english, russian = (texts("grades", language) for language in ("en", "ru"))
+    words = [f"{english[step]} («{russian[step]}»)" for step in LADDERS[len(row.thresholds)]]
     bounds = [f"below {row.thresholds[0]:g}", *(f"to {bound:g}" for bound in row.thresholds[1:])]
     return "; ".join(
         f"{word} {bound}" for word, bound in zip(words, [*bounds, f"above {row.thresholds[-1]:g}"], strict=True)

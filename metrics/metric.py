@@ -59,45 +59,20 @@ LADDERS: dict[int, tuple[Grade, ...]] = {
     2: ("attention", "good", "excellent"),
     3: ("absent", "weak", "reasonable", "strong"),
 }
-GRADE_LABELS: dict[Grade, dict[str, str]] = {
-    "excellent": {"ru": "Отлично", "en": "Excellent"},
-    "good": {"ru": "Хорошо", "en": "Good"},
-    "attention": {"ru": "Требует внимания", "en": "Needs attention"},
-    "strong": {"ru": "Сильная структура", "en": "Strong structure"},
-    "reasonable": {"ru": "Разумная структура", "en": "Reasonable structure"},
-    "weak": {"ru": "Слабая структура", "en": "Weak structure"},
-    "absent": {"ru": "Структуры нет", "en": "No structure"},
-}
 
 
 class Goal(NamedTuple):
     """A question that people bring, and the metrics that answer it."""
 
     key: str
-    labels: dict[str, str]
-    """The goal's name by language."""
     metrics: tuple[str, ...]
 
 
 GOALS = (
-    Goal(
-        "retrieval", {"ru": "Диагностика поиска", "en": "Is the right passage found?"}, ("hit_rate@1", "mrr", "ndcg@10")
-    ),
-    Goal(
-        "generation",
-        {"ru": "Диагностика генерации", "en": "Does the model answer well from a good passage?"},
-        ("avg_faithfulness", "avg_answer_relevance"),
-    ),
-    Goal(
-        "end_to_end",
-        {"ru": "Сквозная оценка", "en": "Is the whole system useful?"},
-        ("avg_e2e_score", "avg_semantic_similarity"),
-    ),
-    Goal(
-        "gate",
-        {"ru": "Оценка production judge", "en": "Are the right answers shown?"},
-        ("accuracy", "precision", "recall", "f1_score"),
-    ),
-    Goal("judge", {"ru": "Оценка LLM-судьи", "en": "Can the judge be relied on?"}, ("consistency_score",)),
-    Goal("cache", {"ru": "Оптимизация кэша", "en": "Would a cache of questions pay?"}, ("cache_hit_rate",)),
+    Goal("retrieval", ("hit_rate@1", "mrr", "ndcg@10")),
+    Goal("generation", ("avg_faithfulness", "avg_answer_relevance")),
+    Goal("end_to_end", ("avg_e2e_score", "avg_semantic_similarity")),
+    Goal("gate", ("accuracy", "precision", "recall", "f1_score")),
+    Goal("judge", ("consistency_score",)),
+    Goal("cache", ("cache_hit_rate",)),
 )

@@ -43,8 +43,8 @@ def apply(webhook: str | None, body: Path | None, headers: tuple[str, ...], as_j
         return
     words = _words()
     for name, what in found["automations"].items():
-        click.echo(f"{name}: {words[f'alerts {what}']}")
-    click.echo(words[f"alerts webhook {found['webhook']}"])
+        click.echo(f"{name}: {words[what]}")
+    click.echo(words[f"webhook {found['webhook']}"])
 
 
 @alerts.command()
@@ -55,7 +55,7 @@ def test(as_json: bool) -> None:
     from tasks.results.summary import as_json as document
 
     found = asyncio.run(automations.test())
-    click.echo(document(found) if as_json else _words()["alerts tested"].format(**found))
+    click.echo(document(found) if as_json else _words()["tested"].format(**found))
 
 
 @alerts.command("list")
@@ -73,10 +73,10 @@ def list_(as_json: bool) -> None:
         return
     words = _words()
     for incident in found:
-        told = incident | {"verdict": words[f"alerts {incident['verdict']}"]}
-        click.echo(harmless(words["alerts incident"].format(**told)))
+        told = incident | {"verdict": words[incident["verdict"]]}
+        click.echo(harmless(words["incident"].format(**told)))
     if not found:
-        click.echo(words["alerts none"])
+        click.echo(words["none"])
 
 
 @alerts.command()
@@ -89,11 +89,11 @@ def accept(evaluation: str, as_json: bool) -> None:
     from tasks.results.summary import as_json as document
 
     found = take(database(), evaluation)
-    click.echo(document(found) if as_json else _words()["alerts accepted"].format(**found))
+    click.echo(document(found) if as_json else _words()["accepted"].format(**found))
 
 
 def _words() -> dict[str, str]:
     from tasks.config.settings import settings
-    from tasks.texts.terminal import WORDS
+    from tasks.texts import texts
 
-    return WORDS[settings().language]
+    return texts("alerts", settings().language)

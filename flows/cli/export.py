@@ -45,9 +45,9 @@ def export(
     from tasks.results.export import export as write
     from tasks.results.mlflow_export import to_mlflow
     from tasks.results.summary import as_json as document
-    from tasks.texts.terminal import WORDS
+    from tasks.texts import texts
 
-    engine, words = database(), WORDS[settings().language]
+    engine, words = database(), texts("terminal", settings().language)
     row = journal.find(engine, evaluation)
     done: dict[str, object] = {"evaluation_id": row["id"]}
     if target is None:

@@ -53,9 +53,9 @@ def prune(user: str | None, source: str | None, dry_run: bool, yes: bool, as_jso
         return
     if not yes and _any(planned):
         from tasks.config.settings import settings
-        from tasks.texts.terminal import WORDS
+        from tasks.texts import texts
 
-        click.confirm(WORDS[settings().language]["prune sure"], abort=True)
+        click.confirm(texts("prune", settings().language)["sure"], abort=True)
     done = work(dry_run=False)
     _print(done, as_json=as_json)
     if not as_json:
@@ -119,21 +119,21 @@ def _print(document: dict[str, Any], *, as_json: bool) -> None:
 
 def _say(document: dict[str, Any]) -> None:
     from tasks.config.settings import settings
-    from tasks.texts.terminal import WORDS
+    from tasks.texts import texts
 
-    words = WORDS[settings().language]
-    whose = "prune user" if "user" in document else "prune age"
+    words = texts("prune", settings().language)
+    whose = "user" if "user" in document else "age"
     heading = f"{whose} {'planned' if document['dry_run'] else 'done'}" if _any(document) else f"{whose} nothing"
     click.echo(words[heading].format(**document))
     for name, value in document.items():
         n = len(value) if isinstance(value, list | dict) else value
         if name not in ("user", "source", "dry_run", "kept", "beyond") and n:
-            click.echo(f"  {words.get(f'{whose} {name}') or words[f'prune {name}']}: {n}")
+            click.echo(f"  {words.get(f'{whose} {name}') or words[name]}: {n}")
     for why, n in document.get("kept", {}).items():
-        click.echo(f"  {words[f'prune kept {why}']}: {n}")
+        click.echo(f"  {words[f'kept {why}']}: {n}")
     for what in document.get("beyond", ()):
-        click.echo(f"{words['prune beyond']} {what}")
+        click.echo(f"{words['beyond']} {what}")
     if document.get("calls") and "user" in document:
-        click.echo(words["prune calls of all"])
+        click.echo(words["calls of all"])
     if document.get("source") == "production":
-        click.echo(words["prune production"])
+        click.echo(words["production"])

@@ -95,7 +95,7 @@ def _finish(summary: dict[str, Any], *, as_json: bool) -> None:
         if gated.get("gate"):
             click.echo(harmless(gate_text(gated, language)))
     if not as_json and "report" in summary:
-        from tasks.texts.terminal import WORDS
+        from tasks.texts import texts
 
-        click.echo(WORDS[language]["report"].format(path=summary["report"]))
+        click.echo(texts("terminal", language)["report"].format(path=summary["report"]))
     raise SystemExit(0 if passed(summary) else 1)

@@ -19,14 +19,14 @@ def serve(host: str, port: int, report_port: int, schedule: bool) -> None:
     from deployments.serve import Serving
     from deployments.serve import serve as serve_until_stopped
     from tasks.config.settings import settings
-    from tasks.texts.terminal import WORDS
+    from tasks.texts import texts
 
-    words = WORDS[settings().language]
+    words = texts("serve", settings().language)
 
     def ready(serving: Serving) -> None:
-        for key in ("serving ui", "serving reports", "serving deployments", "serving stop"):
+        for key in ("ui", "reports", "deployments", "stop"):
             click.echo(words[key].format(**serving._asdict()))
 
-    click.echo(words["serving starts"], err=True)
+    click.echo(words["starts"], err=True)
     serve_until_stopped(host=host, port=port, report_port=report_port, scheduled=schedule, ready=ready)
-    click.echo(words["serving stopped"], err=True)
+    click.echo(words["stopped"], err=True)

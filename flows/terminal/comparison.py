@@ -7,11 +7,10 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from flows.terminal.summary import SYSTEM, WIDTH, plain
+from flows.terminal.summary import SYSTEM, WIDTH, plain, tier_name
 from metrics.table import METRICS
 from metrics.table.headlines import HEADLINES
-from tasks.texts.comparison import COMPARE_WORDS
-from tasks.texts.terminal import WORDS
+from tasks.texts import texts
 
 Document = dict[str, Any]
 COLOURS = {"improved": "green", "regressed": "red", "changed": "cyan", "no difference shown": "dim"}
@@ -26,12 +25,13 @@ def print_comparison(document: Document, language: str, *, slice_name: str | Non
         language: ru or en.
         slice_name: show all of this slice, and by all metrics; else the largest, by the tier's first metric.
     """
-    words = WORDS[language] | COMPARE_WORDS[language]
+    words = texts("comparison", language)
     console = Console(highlight=False)
     console = console if console.is_terminal else Console(highlight=False, width=WIDTH + 10)
-    console.print(f"\n[bold]{words['title']}: {words[document['b']['tier']]}[/] · {plain(document['b']['source'])}")
+    tier = tier_name(document["b"]["tier"], language)
+    console.print(f"\n[bold]{words['title']}: {tier}[/] · {plain(document['b']['source'])}")
     for side, name in (("a", "before"), ("b", "after")):
-        console.print(f"{words[name]}: {plain(_side(document[side], words))}", soft_wrap=True)
+        console.print(f"{words[name]}: {plain(_side(document[side], texts('states', language)))}", soft_wrap=True)
     one, other = (document[side]["system"] for side in ("a", "b"))
     for name in (name for name in SYSTEM if one.get(name) != other.get(name)):
         console.print(f"  {name}: {plain(str(one.get(name)))} | {plain(str(other.get(name)))}")
@@ -44,8 +44,8 @@ def print_comparison(document: Document, language: str, *, slice_name: str | Non
     _print_margins(console, document, words)
     _print_reasons(console, document, words)
     _print_noise(console, document, words)
-    _print_cases(console, document["cases"], words)
-    _print_slices(console, document, words, slice_name)
+    _print_cases(console, document["cases"], language)
+    _print_slices(console, document, language, slice_name)
     console.print(" ".join(verdict(document, language)), style="bold")
 
 
@@ -56,7 +56,7 @@ def verdict(document: Document, language: str) -> Iterator[str]:
         document: as `tasks.comparison.compare.compare` gives it.
         language: ru or en.
     """
-    words = COMPARE_WORDS[language]
+    words = texts("comparison", language)
     found = {name: one for name, one in document["metrics"].items() if one["reason"] is None}
     if not found:
         yield words["said unmeasured"]
@@ -149,7 +149,8 @@ def _print_noise(console: Console, document: Document, words: dict[str, str]) ->
         console.print(words["noise"].format(bands=said), style="dim", soft_wrap=True)
 
 
-def _print_cases(console: Console, cases: Document, words: dict[str, str]) -> None:
+def _print_cases(console: Console, cases: Document, language: str) -> None:
+    words, statuses = texts("comparison", language), texts("statuses", language)
     for kind, colour in (("broke", "red"), ("fixed", "green")):
         for metric in dict.fromkeys(entry["metric"] for entry in cases[kind]):
             own = [entry for entry in cases[kind] if entry["metric"] == metric]
@@ -160,11 +161,13 @@ def _print_cases(console: Console, cases: Document, words: dict[str, str]) -> No
     if cases["changed_status"]:
         console.print(words["changed status"].format(n=len(cases["changed_status"])))
         for entry in cases["changed_status"][:SHOWN_CASES]:
-            figures = f"{words[entry['before']]} → {words[entry['after']]}"
+            figures = f"{statuses[entry['before']]} → {statuses[entry['after']]}"
             console.print(f"  {plain(entry['case_id'])}  {figures}  {plain(_short(entry['question']))}")
 
 
-def _print_slices(console: Console, document: Document, words: dict[str, str], only: str | None) -> None:
+def _print_slices(console: Console, document: Document, language: str, only: str | None) -> None:
+    words, slices = texts("comparison", language), texts("slices", language)
+    named = texts("slice_values", language) | texts("strata", language)
     shown = {name: values for name, values in document["slices"].items() if only in (None, name)}
     if not shown:
         return
@@ -179,7 +182,7 @@ def _print_slices(console: Console, document: Document, words: dict[str, str], o
                 one = own[metric]
                 interval = f"{_signed(metric, one['ci_low'])} … {_signed(metric, one['ci_high'])}"
                 figures = (metric, _signed(metric, one["difference"]), interval, f"{one['p']:.4f}", str(one["n"]))
-                table.add_row(words[name], plain(words.get(value, _end(value))), str(own["n"]), *figures)
+                table.add_row(slices[name], plain(named.get(value, _end(value))), str(own["n"]), *figures)
     console.print("", table)
     small = [document["small_slices"][name] for name in shown]
     if values := sum(part["values"] for part in small):
@@ -189,8 +192,8 @@ def _print_slices(console: Console, document: Document, words: dict[str, str], o
     console.print(words["exploring"], style="dim")
 
 
-def _side(side: Document, words: dict[str, str]) -> str:
-    parts = [side["evaluation_id"], side["started_at"][:16].replace("T", " "), side["sut_label"], words[side["state"]]]
+def _side(side: Document, states: dict[str, str]) -> str:
+    parts = [side["evaluation_id"], side["started_at"][:16].replace("T", " "), side["sut_label"], states[side["state"]]]
     return " · ".join(part for part in parts if part)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 from rich.table import Table
 
 from flows.terminal.summary import new_console, plain
-from tasks.texts.dataset import WORDS
+from tasks.texts import texts
 
 Document = dict[str, Any]
 SHOWN = 10
@@ -13,7 +13,7 @@ SHOWN = 10
 
 def print_set(document: Document, language: str) -> None:
     """One frozen set, and how to evaluate it."""
-    words = WORDS[language]
+    words = texts("dataset", language)
     console = new_console()
     console.print(words["frozen"].format(**document))
     console.print(words["evaluate"].format(**document), soft_wrap=True)
@@ -21,7 +21,7 @@ def print_set(document: Document, language: str) -> None:
 
 def print_sets(documents: list[Document], language: str) -> None:
     """All frozen sets."""
-    words = WORDS[language]
+    words = texts("dataset", language)
     table = Table(*(words[name] for name in ("set", "source", "n cases", "hash", "rule", "frozen at")), box=None)
     for one in documents:
         rule = ", ".join(f"{name} {value}" for name, value in one["rule"].items())
@@ -32,7 +32,7 @@ def print_sets(documents: list[Document], language: str) -> None:
 
 def print_difference(document: Document, language: str) -> None:
     """What changed from one set to another."""
-    words = WORDS[language]
+    words = texts("dataset", language)
     console = new_console()
     for kind in ("added", "removed", "reworded"):
         console.print(f"{words[kind]}: {len(document[kind])} {plain(_some(document[kind]))}")
@@ -44,7 +44,7 @@ def print_difference(document: Document, language: str) -> None:
 
 def print_split(document: Document, language: str) -> None:
     """Both halves, and what is in neither."""
-    words = WORDS[language]
+    words = texts("dataset", language)
     for half in document["sets"]:
         print_set(half, language)
     if document["without_time"]:
@@ -53,7 +53,7 @@ def print_split(document: Document, language: str) -> None:
 
 def print_audit(document: Document, language: str) -> None:
     """What looks wrong, with examples."""
-    words = WORDS[language]
+    words = texts("dataset", language)
     console = new_console()
     console.print(words["audited"].format(**document), style="bold")
     for kind in (name for name in document if isinstance(document[name], dict)):
@@ -70,7 +70,7 @@ def print_audit(document: Document, language: str) -> None:
 
 def print_synthesis(document: Document, language: str) -> None:
     """What was made, why the rest was not, and what to do with it."""
-    words = WORDS[language]
+    words = texts("dataset", language)
     console = new_console()
     console.print(words["synthesized"].format(**document), style="bold")
     kinds = ", ".join(f"{words[f'kind {kind}']} {n}" for kind, n in document["kinds"].items())
@@ -87,7 +87,7 @@ def print_synthesis(document: Document, language: str) -> None:
 
 def print_exported(document: Document, language: str) -> None:
     """Where the file is and what to do with it."""
-    words = WORDS[language]
+    words = texts("dataset", language)
     console = new_console()
     console.print(words["exported"].format(**document), soft_wrap=True)
     console.print(words["then import"].format(**document), soft_wrap=True)
@@ -95,14 +95,14 @@ def print_exported(document: Document, language: str) -> None:
 
 def print_imported(document: Document, language: str) -> None:
     """What the file brought."""
-    words = WORDS[language]
+    words = texts("dataset", language)
     new_console().print(words["imported"].format(**document), soft_wrap=True)
     new_console().print(words["verdicts"].format(**document), soft_wrap=True)
 
 
 def print_agreement(document: Document, language: str) -> None:
     """Kappa of every two annotators, by field."""
-    words = WORDS[language]
+    words = texts("dataset", language)
     console = new_console()
     console.print(", ".join(f"{plain(name)}: {n}" for name, n in document["annotators"].items()))
     if not document["pairs"]:

@@ -8,67 +8,21 @@ from xml.etree import ElementTree
 from rich.console import Console
 from rich.markup import escape
 
-from flows.terminal.summary import WIDTH
-from tasks.comparison.gate import NO_BASELINE, NOT_COMPARED, NOTHING_IN_COMMON, NOTHING_MEASURED
+from flows.terminal.summary import WIDTH, tier_name
 from tasks.comparison.gate_rules import measure
-from tasks.texts.terminal import WORDS
+from tasks.texts import texts
 
 NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 COLOURS = {"pass": "green", "fail": "red", "inconclusive": "yellow", "invalid": "red"}
-RU = {
-    "pass": "пройдено",
-    "fail": "не пройдено",
-    "inconclusive": "неясно",
-    "invalid": "прогон недействителен",
-    "baseline": "Сравнение с {baseline}",
-    "own rules": "Файла gate.toml нет: главные метрики уровня не должны стать хуже, чем в предыдущем прогоне.",
-    "no regression": "{metric}: не хуже",
-    "margin": "{metric}: хуже не более чем на {bound}",
-    "floor": "{metric}: не ниже {bound}",
-    "ceiling": "{metric}: не выше {bound}",
-    "value": "{value} (95 %: {low} – {high})",
-    "value alone": "{value}",
-    "difference": "{baseline} → {value}, разница {difference} (95 %: {low} … {high}), p {p}",
-    "detectable": "заметна была бы разница от {detectable}",
-    "needs": "чтобы решить, нужно ещё примерно {needs} вопросов",
-    "strict": "Неясное не останавливает (код 0); с --strict останавливает (код 1).",
-    NO_BASELINE: "нет более раннего сравнимого прогона",
-    NOTHING_IN_COMMON: "нет общих вопросов с тем, с чем сравнивать",
-    NOT_COMPARED: "по вопросам не сравнивается",
-    NOTHING_MEASURED: "ничего не измерено",
-}
-EN = {
-    "pass": "pass",
-    "fail": "fail",
-    "inconclusive": "inconclusive",
-    "invalid": "invalid evaluation",
-    "baseline": "Compared with {baseline}",
-    "own rules": "There is no gate.toml: no headline metric of the tier may be worse than in the evaluation before.",
-    "no regression": "{metric}: no worse",
-    "margin": "{metric}: worse by {bound} at most",
-    "floor": "{metric}: at least {bound}",
-    "ceiling": "{metric}: at most {bound}",
-    "value": "{value} (95 %: {low} – {high})",
-    "value alone": "{value}",
-    "difference": "{baseline} → {value}, difference {difference} (95 %: {low} to {high}), p {p}",
-    "detectable": "a difference from {detectable} on would have been seen",
-    "needs": "needs about {needs} more cases",
-    "strict": "What is inconclusive does not stop (exit code 0); with --strict it does (exit code 1).",
-    NO_BASELINE: NO_BASELINE,
-    NOTHING_IN_COMMON: NOTHING_IN_COMMON,
-    NOT_COMPARED: NOT_COMPARED,
-    NOTHING_MEASURED: NOTHING_MEASURED,
-}
-OURS = {"ru": RU, "en": EN}
 Document = dict[str, Any]
 
 
 def print_gate(document: Document, language: str, *, strict: bool = False) -> None:
     """The document of `tasks.comparison.gate.gate`; whether what is inconclusive stops."""
-    words = OURS[language]
+    words = texts("gate", language)
     console = Console(highlight=False)
     console = console if console.is_terminal else Console(highlight=False, width=WIDTH)
-    what = (WORDS[language][document["tier"]], document["source"], document["evaluation_id"])
+    what = (tier_name(document["tier"], language), document["source"], document["evaluation_id"])
     console.print(f"\n[bold]{escape(' · '.join(what))}[/] · {_coloured(document['verdict'], words)}", soft_wrap=True)
     if document["file"] is None:
         console.print(words["own rules"], style="dim", soft_wrap=True)
@@ -92,7 +46,7 @@ def junit(document: Document, language: str, *, strict: bool) -> bytes:
         language: of the words.
         strict: inconclusive is a failure too.
     """
-    words = OURS[language]
+    words = texts("gate", language)
     kinds = {"fail": "failure", "invalid": "error", "inconclusive": "failure" if strict else "skipped"}
     found = [kinds.get(rule["verdict"]) for rule in document["rules"]]
     counts = {"tests": len(found), "failures": found.count("failure"), "errors": found.count("error")}

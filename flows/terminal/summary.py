@@ -9,12 +9,12 @@ from rich.markup import escape
 from rich.table import Table
 from sqlalchemy.engine import RowMapping
 
-from metrics.table import METRICS, grade_label
+from metrics.table import METRICS
 from metrics.table.headlines import HEADLINES
 from tasks.cases.table import MEASURED
 from tasks.config.utf8 import harmless
 from tasks.results.summary import HEADLINE_STRATUM
-from tasks.texts.terminal import WORDS
+from tasks.texts import texts
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,24 +36,25 @@ NEXT |= {"judge_pipeline": "next gate", "ux": "next cache"}
 
 def print_summary(summary: dict[str, Any], language: str) -> None:
     """An evaluation: its metrics with grades, what could not be measured and why, where the files are."""
-    words = WORDS[language]
+    words = texts("terminal", language)
     console = new_console()
-    state = coloured(words[summary["state"]], summary["state"])
-    console.print(f"\n[bold]{words[summary['tier']]}[/] · {plain(summary['source'])} · {state}")
+    tier, state = tier_name(summary["tier"], language), _state(summary, language)
+    console.print(f"\n[bold]{tier}[/] · {plain(summary['source'])} · {state}")
     if summary["cases"]:
         console.print(f"{words['case set']}: {plain(summary['cases']['name'])} · {summary['cases']['sha256'][:12]}")
     if _system(summary["system"]):
         console.print(f"{words['system']}: {plain(_system(summary['system']))}", style="dim")
     if summary["metrics"]:
         if "strata" in summary:
-            console.print(_strata(summary["strata"], words))
-            console.print(words["headline"].format(stratum=words[HEADLINE_STRATUM]), style="bold")
-        console.print(_metrics(summary["metrics"], words, language))
-    _print_statuses(console, summary, words)
-    for line in _readings(summary, words):
+            console.print(_strata(summary["strata"], language))
+            headline = texts("strata", language)[HEADLINE_STRATUM]
+            console.print(words["headline"].format(stratum=headline), style="bold")
+        console.print(_metrics(summary["metrics"], language))
+    _print_statuses(console, summary, language)
+    for line in _readings(summary, language):
         console.print(plain(line), soft_wrap=True)
     for note in summary["notes"]:
-        console.print(plain(words[note["note"]].format(**note)))
+        console.print(plain(texts("notes", language)[note["note"]].format(**note)))
     if summary["error"]:
         console.print(plain(summary["error"]), style="yellow")
     if summary["parquet"]:
@@ -64,16 +65,16 @@ def print_summary(summary: dict[str, Any], language: str) -> None:
 
 def print_overview(night: dict[str, Any], language: str) -> None:
     """All tiers of a night on one page: what each is judged by."""
-    words = WORDS[language]
+    words = texts("terminal", language)
     table = Table(title=words["overview"], box=None, title_justify="left", title_style="bold")
     for name in ("tier", "metric", "value", "interval", "measured", "grade"):
         table.add_column(words[name])
     for summary in night["evaluations"]:
-        tier = words[summary["tier"]]
+        tier = tier_name(summary["tier"], language)
         if summary["state"] not in ("completed", "invalid"):
-            table.add_row(tier, coloured(words[summary["state"]], summary["state"]), plain(summary["error"] or ""))
+            table.add_row(tier, _state(summary, language), plain(summary["error"] or ""))
         for name in HEADLINES[summary["tier"]] if summary.get("metrics") else ():
-            table.add_row(tier, *_cells(name, summary["metrics"][name], words, language))
+            table.add_row(tier, *_cells(name, summary["metrics"][name], language))
             tier = ""
     new_console().print("", table)
 
@@ -112,11 +113,11 @@ def say_what_stands_there(source: str, *, unset: bool = False) -> None:
 
     See `tasks.cases.pseudonyms.has_pseudonyms`.
     """
-    from tasks.cases.pseudonyms import NOTE, has_pseudonyms
+    from tasks.cases.pseudonyms import has_pseudonyms
     from tasks.config.settings import settings
 
     if has_pseudonyms(source, unset=unset):
-        click.echo(NOTE[settings().language], err=True)
+        click.echo(texts("pseudonyms", settings().language)["note"], err=True)
 
 
 def print_cases(cases: "pa.Table", total: int) -> None:
@@ -155,40 +156,48 @@ def print_findings(findings: "Sequence[Check]") -> None:
             console.print(f"        {plain(finding.way_out)}", soft_wrap=True)
 
 
-def _metrics(metrics: dict[str, Any], words: dict[str, str], language: str) -> Table:
+def _state(summary: dict[str, Any], language: str) -> str:
+    return coloured(texts("states", language)[summary["state"]], summary["state"])
+
+
+def _metrics(metrics: dict[str, Any], language: str) -> Table:
+    words = texts("terminal", language)
     table = Table(words["metric"], *(words[name] for name in ("value", "interval", "measured", "grade")), box=None)
     for column in table.columns[1:4]:
         column.justify = "right"
     for name, metric in metrics.items():
-        table.add_row(*_cells(name, metric, words, language))
+        table.add_row(*_cells(name, metric, language))
     return table
 
 
-def _cells(name: str, metric: dict[str, Any], words: dict[str, str], language: str) -> tuple[str, ...]:
+def _cells(name: str, metric: dict[str, Any], language: str) -> tuple[str, ...]:
     """A row of a table of metrics."""
     counted = f"{metric['n_scored']} / {metric['n_total']}"
     if metric["value"] is None:
-        return name, f"[yellow]{words['not measured']}[/]", "", counted, plain(metric["reason"] or "")
-    grade = coloured(grade_label(metric["grade"], language), metric["grade"]) if metric["grade"] else ""
+        missing = texts("terminal", language)["not measured"]
+        return name, f"[yellow]{missing}[/]", "", counted, plain(metric["reason"] or "")
+    grade = coloured(texts("grades", language)[metric["grade"]], metric["grade"]) if metric["grade"] else ""
     return name, _number(name, metric["value"]), _interval(name, metric), counted, grade
 
 
-def _strata(strata: dict[str, Any], words: dict[str, str]) -> Table:
+def _strata(strata: dict[str, Any], language: str) -> Table:
     """The goal's metrics side by side."""
+    words, names = texts("terminal", language), texts("strata", language)
     shown = ("hit_rate@1", "mrr", "ndcg@10")
     table = Table(words["stratum"], *shown, words["measured"], box=None)
     for name, metrics in strata.items():
         values = [metrics[metric] for metric in shown]
         numbers = ("—" if metric["value"] is None else f"{metric['value']:.3f}" for metric in values)
-        table.add_row(words[name], *numbers, f"{values[0]['n_scored']} / {values[0]['n_total']}")
+        table.add_row(names[name], *numbers, f"{values[0]['n_scored']} / {values[0]['n_total']}")
     return table
 
 
-def _print_statuses(console: Console, summary: dict[str, Any], words: dict[str, str]) -> None:
+def _print_statuses(console: Console, summary: dict[str, Any], language: str) -> None:
+    words, names = texts("terminal", language), texts("statuses", language)
     unmeasured = {status: count for status, count in summary["statuses"].items() if status not in MEASURED}
     total = summary["n_cases"]
     if unmeasured:
-        why = ", ".join(f"{words[status]} {count}" for status, count in unmeasured.items())
+        why = ", ".join(f"{names[status]} {count}" for status, count in unmeasured.items())
         console.print(f"{words['unmeasured'].format(n=sum(unmeasured.values()), total=total)}: {why}.")
     elif summary["statuses"]:
         console.print(words["all measured"].format(total=total))
@@ -198,9 +207,9 @@ def _print_statuses(console: Console, summary: dict[str, Any], words: dict[str, 
         console.print(f"{words['coverage']}: {summary['coverage']:.1%}")
 
 
-def _readings(summary: dict[str, Any], words: dict[str, str]) -> Iterator[str]:
+def _readings(summary: dict[str, Any], language: str) -> Iterator[str]:
     """What figures mean that are easily misread: a judge's agreement with itself, its biases, where answers fail."""
-    metrics = summary["metrics"]
+    words, metrics = texts("terminal", language), summary["metrics"]
     if any(summary.get("failures", {}).get("counts", {}).values()):
         found = summary["failures"]
         most_first = sorted(found["counts"].items(), key=lambda item: -item[1])
@@ -216,7 +225,7 @@ def _readings(summary: dict[str, Any], words: dict[str, str]) -> Iterator[str]:
     for name in (name for name in metrics if name.startswith("bias_")):
         value, low, high = (metrics[name][part] for part in ("value", "ci_low", "ci_high"))
         if low is not None and (low > 0 or high < 0):
-            yield words["judge is moved"].format(what=words[name], value=value, low=low, high=high)
+            yield words["judge is moved"].format(what=texts("biases", language)[name], value=value, low=low, high=high)
 
 
 def _number(name: str, value: float) -> str:
@@ -241,6 +250,11 @@ def _system(system: dict[str, Any]) -> str:
 
 def _ids(ids: list[str]) -> str:
     return ", ".join(ids[:10]) + (" …" if len(ids) > 10 else "") if ids else "—"
+
+
+def tier_name(tier: str, language: str) -> str:
+    """What a tier is called in a terminal."""
+    return texts(f"tiers.{tier}", language)["terminal"]
 
 
 def coloured(text: str, key: str) -> str:

@@ -8,10 +8,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.text import Text
 
-from flows.terminal.summary import WIDTH
+from flows.terminal.summary import WIDTH, tier_name
 from metrics.statistics.ewma import WARM_UP
 from metrics.table import metric
-from tasks.texts.terminal import WORDS
+from tasks.texts import texts
 
 HEIGHT = 9
 MARGIN = 14
@@ -19,67 +19,20 @@ MARGIN = 14
 SHOWN = 6
 """Breaks and new versions that are told in words, the newest."""
 BAND, VALUE, OUT, INVALID, BREAK = "░", "●", "◆", "×", "┊"
-RU = {
-    "history": "{metric} · {tier} · {source}",
-    "anchor": "Якорь {anchor}: ответы не меняются, меняется только судья.",
-    "none": "Завершённых прогонов с этой метрикой ещё нет; начните: yarus run {tier}",
-    "no anchor": "Якоря ещё нет; выберите хороший прогон {tier}: yarus run {tier} --anchor ПРОГОН",
-    "nights": "Прогонов: {n}, {first} – {last}",
-    "newest nights": "Последних прогонов: {n}, {first} – {last}; больше: --last",
-    "legend": f"{VALUE} прогон  {OUT} вне полосы  {INVALID} недействителен  {BAND} полоса среднего  {BREAK} разрыв",
-    "warm up": "Полосы ещё нет: нужно {wanted} сравнимых прогонов до этого, есть {n}.",
-    "calm": "Последний прогон внутри полосы {low} – {high} (сглаженное среднее {smoothed}).",
-    "invalid": "Последний прогон недействителен и в полосу не входит.",
-    "unmeasured": "В последнем прогоне метрика не измерена.",
-    "out": "Вне полосы с {date} ({id}), {side}: {smoothed} при полосе {low} – {high}; сейчас {now}.",
-    "below": "ниже",
-    "above": "выше",
-    "still": "всё ещё вне её",
-    "back": "снова внутри",
-    "break": "Разрыв {date}: прогон {id} несравним с предыдущим; чем именно: yarus compare {before} {id}",
-    "label": "Версия системы с {date}: {before} → {after}",
-    "no label": "без имени",
-    "more": "Более ранних разрывов и версий: {n} (все: --json)",
-    "noise": "Сам по себе показатель меняется на ±{band} (повторов: {pairs}).",
-}
-EN = {
-    "history": "{metric} · {tier} · {source}",
-    "anchor": "Anchor {anchor}: its answers never change, so that what moves is the judge.",
-    "none": "No finished evaluation has this metric yet; start one: yarus run {tier}",
-    "no anchor": "There is no anchor yet; choose a good evaluation of {tier}: yarus run {tier} --anchor EVALUATION",
-    "nights": "Evaluations: {n}, {first} – {last}",
-    "newest nights": "The newest evaluations: {n}, {first} – {last}; for more: --last",
-    "legend": f"{VALUE} evaluation  {OUT} out  {INVALID} invalid  {BAND} band of the smoothed mean  {BREAK} break",
-    "warm up": "No band yet: it needs {wanted} comparable evaluations before, and there are {n}.",
-    "calm": "The newest is within its band, {low} – {high} (smoothed mean {smoothed}).",
-    "invalid": "The newest is invalid and stands outside the chart.",
-    "unmeasured": "The newest has no value.",
-    "out": "Out of the band since {date} ({id}), {side}: {smoothed} where the band was {low} – {high}; now {now}.",
-    "below": "below it",
-    "above": "above it",
-    "still": "still out",
-    "back": "back within",
-    "break": "Break on {date}: {id} is not comparable with the one before; what differs: yarus compare {before} {id}",
-    "label": "System since {date}: {before} → {after}",
-    "no label": "no label",
-    "more": "Earlier breaks and versions: {n} (all: --json)",
-    "noise": "By itself it moves by ±{band} (repeated evaluations: {pairs}).",
-}
-OURS = {"ru": RU, "en": EN}
 Night = dict[str, Any]
 
 
 def print_trend(document: dict[str, Any], language: str, *, anchor: bool = False) -> None:
     """The document of `tasks.comparison.trend.trend`; whether the anchor was asked for."""
-    words = OURS[language]
+    words = texts("trend", language)
     console = Console(highlight=False)
     console = console if console.is_terminal else Console(highlight=False, width=WIDTH)
     names = {
         "metric": document["metric"],
-        "tier": WORDS[language][document["tier"]],
+        "tier": tier_name(document["tier"], language),
         "source": document["source"] or "—",
     }
-    names["metric"] += f" ({WORDS[language][document['stratum']]})" if document["stratum"] else ""
+    names["metric"] += f" ({texts('strata', language)[document['stratum']]})" if document["stratum"] else ""
     console.print(f"\n[bold]{escape(words['history'].format(**names))}[/]")
     if not document["nights"]:
         said = words["no anchor" if anchor else "none"].format(tier=document["tier"])
@@ -90,7 +43,8 @@ def print_trend(document: dict[str, Any], language: str, *, anchor: bool = False
     console.print(words["newest nights" if document["more"] else "nights"].format(n=len(nights), **dates), style="dim")
     for line in plot(nights, width=console.width - MARGIN, name=document["metric"]):
         console.print(line, no_wrap=True, crop=True)
-    console.print(words["legend"], style="dim")
+    signs = {"value": VALUE, "out": OUT, "invalid": INVALID, "band": BAND, "break": BREAK}
+    console.print(words["legend"].format(**signs), style="dim")
     for sentence in sentences(document, words):
         console.print(escape(sentence), soft_wrap=True)
 

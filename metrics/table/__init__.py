@@ -7,7 +7,7 @@ metrics/retrieval.py), whose docstring ends with the names of its rows.
 import math
 from difflib import get_close_matches
 
-from metrics.metric import GOALS, GRADE_LABELS, LADDERS, RUBRIC, Goal, Grade, Metric, Tier
+from metrics.metric import GOALS, LADDERS, RUBRIC, Goal, Grade, Metric, Tier
 from metrics.table.embedding import EMBEDDING
 from metrics.table.gate import GATE
 from metrics.table.generation import GENERATION, rubric_metric
@@ -17,14 +17,12 @@ from metrics.table.ux import UX
 
 __all__ = [
     "GOALS",
-    "GRADE_LABELS",
     "METRICS",
     "Goal",
     "Grade",
     "Metric",
     "Tier",
     "grade",
-    "grade_label",
     "metric",
     "metrics_of",
 ]
@@ -101,20 +99,3 @@ def grade(name: str, value: float | None) -> Grade | None:
         return None
     passed = (value >= bounds[0]) + sum(value > bound for bound in bounds[1:])
     return LADDERS[len(bounds)][passed]
-
-
-def grade_label(grade: Grade, language: str = "ru") -> str:
-    """The grade as people read it, e.g. «Отлично».
-
-    Raises:
-        ValueError: a language other than ru and en.
-
-    Example:
-        >>> from metrics.table import grade_label
-        >>> grade_label("excellent"), grade_label("excellent", "en")
-        ('Отлично', 'Excellent')
-    """
-    labels = GRADE_LABELS[grade]
-    if language not in labels:
-        raise ValueError(f"no grade labels in {language!r}; there are: {', '.join(labels)}")
-    return labels[language]

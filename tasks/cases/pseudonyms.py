@@ -18,25 +18,16 @@ import pyarrow as pa
 from db.sources import PRODUCTION
 from tasks.cases.table import FREE_TEXTS
 from tasks.config.settings import settings
-from tasks.personal_data.masking import LABELS, find, mask, own_key
+from tasks.personal_data.masking import find, mask, own_key, own_pattern
 
 Ways = Mapping[str, Callable[[str], str]]
 TEXTS = (*FREE_TEXTS, "error", "label", "words", "examples", "examples_unserved", "ground_truth_answer")
 """Columns of cases and parts of documents that hold texts of people and models, at any depth."""
 KEPT = 50_000
 """Texts whose masked form is remembered: the tiers of a report have the same questions, contexts the same chunks."""
-PSEUDONYM = re.compile(
-    rf"(\[(?:{'|'.join(word for words in LABELS.values() for word in words.values())}) [0-9a-f]{{6}}\])"
-)
 DIALOG = re.compile(r"(.+)(@\d{4}-\d\d-\d\dT[\d:]+)", re.DOTALL)
 """Of one user, by the time of its first question, as tasks/cases/dialogs.py names it."""
 USER = "user "
-NOTE = {
-    "ru": "Вместо телефонов, почты, имён, номеров документов и пользователей стоят псевдонимы "
-    "(YARUS_MASK_SHOWN=false показывает всё как есть).",
-    "en": "Pseudonyms stand in the place of phones, e-mails, names, and numbers of papers and users "
-    "(YARUS_MASK_SHOWN=false shows everything as it is).",
-}
 
 
 def has_pseudonyms(source: str, *, unset: bool = False) -> bool:
@@ -133,7 +124,7 @@ def _masked(said: str, key: bytes, language: str) -> str:
 @lru_cache(KEPT)
 def _paragraph(said: str, key: bytes, language: str) -> str:
     """What is a pseudonym already stays: models are sent them, and repeat them."""
-    parts = PSEUDONYM.split(said)
+    parts = own_pattern().split(said)
     return "".join(part if number % 2 else mask(part, key, language) for number, part in enumerate(parts))
 
 

@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterable
 
 from tasks.cases.text import WORD, words
 from tasks.models.calls import Call, Reply, RoleName
+from tasks.texts import texts
 
 JUDGE = "lexical (no language model)"
 GENERATOR = "extractive (no language model)"
@@ -33,11 +34,6 @@ CYRILLIC = re.compile("[а-яё]", re.IGNORECASE)
 REFUSALS = ("ответ не найден", "answer not found")
 PARTED = "\n\n* * *\n\n"
 """Stands between several passages."""
-ABOUT = {"ru": "Что известно про {}?", "en": "What is known about {}?"}
-FOREIGN = {
-    "ru": ("Сколько стоит {} на Марсе?", "Какого цвета {} у динозавров?", "Кто потерял {} в Антарктиде?"),
-    "en": ("How much is {} worth on Mars?", "Which colour had {} among dinosaurs?", "Who lost {} in Antarctica?"),
-}
 TOPIC = 4  # words of content that a question is made of
 SHOWN = 0.5  # share of the answer's words from which on the gate lets it pass
 
@@ -111,15 +107,17 @@ def invented(kind: str, context: str, examples: str) -> dict[str, str]:
     """
     chance = int.from_bytes(hashlib.sha256(f"{examples}\0{context}".encode("utf-8", "surrogatepass")).digest()[:8])
     language = "ru" if CYRILLIC.search(context) else "en"
+    said = texts("stand_ins", language)
     parts = context.split(PARTED) if kind == "multi" else [context]
     sentences = [_sentence(part, chance) for part in parts]
     others = [set().union(*(words(other) for other in parts if other is not part)) for part in parts]
     topics = [_topic(*pair, most=TOPIC // len(parts)) for pair in zip(sentences, others, strict=True)]
     if kind == "unanswerable":
-        question = FOREIGN[language][chance % 3].format((topics[0] or ["…"])[chance % max(1, len(topics[0]))])
+        topic = (topics[0] or ["…"])[chance % max(1, len(topics[0]))]
+        question = said["foreign"].splitlines()[chance % 3].format(topic)
         return {"question": question, "answer": REFUSALS[0 if language == "ru" else 1]}
     topic = ", ".join(word for of in topics for word in of)
-    return {"question": ABOUT[language].format(topic), "answer": " ".join(sentences)}
+    return {"question": said["about"].format(topic), "answer": " ".join(sentences)}
 
 
 def _sentence(text: str, chance: int) -> str:

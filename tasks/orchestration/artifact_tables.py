@@ -9,7 +9,7 @@ from sqlalchemy import Engine
 
 from db import journal
 from db.errors import InputError, ResultsUnavailable
-from metrics.table import METRICS, grade_label
+from metrics.table import METRICS
 from metrics.table.headlines import HEADLINES
 from tasks.cases import pseudonyms as to_people
 from tasks.cases.table import COLUMNS
@@ -17,8 +17,7 @@ from tasks.comparison.compare import compare
 from tasks.results import parquet_files
 from tasks.results import summary as report
 from tasks.results.guidance import changed, lead, next_step, says
-from tasks.texts.artifacts import WORDS
-from tasks.texts.guidance import TIER_NAMES
+from tasks.texts import LANGUAGES, texts
 
 Document = dict[str, Any]
 MINUS = "\N{MINUS SIGN}"
@@ -54,18 +53,18 @@ def changes_since(engine: Engine, summary: Document) -> Document:
     except (InputError, ResultsUnavailable):  # the one before lost its file, or they have no case in common
         return nothing
     day = old["started_at"][:10]
-    return {"since": {"ru": day, "en": day}, "metrics": plain | found["metrics"]}
+    return {"since": dict.fromkeys(LANGUAGES, day), "metrics": plain | found["metrics"]}
 
 
 def metric_rows(summary: Document, changes: Document, language: str) -> list[dict[str, str]]:
     """The table of metrics: one row each, in words."""
-    words = WORDS[language]
+    words = texts("artifacts", language)
     return [
         {
             words["metric"]: name,
             words["value"]: shown(name, metric["value"]),
             words["interval"]: _interval(name, metric),
-            words["grade"]: grade_label(metric["grade"], language) if metric["grade"] else "",
+            words["grade"]: texts("grades", language)[metric["grade"]] if metric["grade"] else "",
             words["change"]: _change(name, changes["metrics"].get(name), words),
             words["measured"]: f"{metric['n_scored']} / {metric['n_total']}",
         }
@@ -75,7 +74,7 @@ def metric_rows(summary: Document, changes: Document, language: str) -> list[dic
 
 def verdict_text(summary: Document, changes: Document, language: str, report_url: str | None) -> str:
     """Three sentences (what the numbers say, what changed, what to do next), the worst cases, where the report is."""
-    words = WORDS[language]
+    words = texts("artifacts", language)
     compared = [
         {"tier": summary["tier"], "metric": name, **changes["metrics"][name]}
         for name in HEADLINES[summary["tier"]]
@@ -85,23 +84,23 @@ def verdict_text(summary: Document, changes: Document, language: str, report_url
     if summary["state"] == "invalid":
         sentences.insert(0, f"**{words['invalid']}**: {summary['error']}.")
     parts = [" ".join(_sentence(text) for text in sentences), f"### {words['worst']}", _worst(summary, words)]
-    note = [to_people.NOTE[language]] if to_people.has_pseudonyms(summary["source"]) else []
+    note = [texts("pseudonyms", language)["note"]] if to_people.has_pseudonyms(summary["source"]) else []
     return "\n\n".join([*parts, *note, _report(summary["evaluation_id"], report_url, words)])
 
 
 def tier_rows(engine: Engine, night: Document, language: str) -> list[Sequence[str]]:
     """The rows of a night's table: each tier's headline metrics."""
-    words = WORDS[language]
+    words = texts("artifacts", language)
     rows: list[Sequence[str]] = []
     for summary in night["evaluations"]:
-        tier = TIER_NAMES[summary["tier"]][language]
+        tier = texts(f"tiers.{summary['tier']}", language)["sentence"]
         if not summary.get("metrics"):
             rows.append((tier, f"**{words.get(summary['state'], summary['state'])}**", _plain(summary["error"] or "")))
             continue
         changes = changes_since(engine, summary)["metrics"]
         for name in HEADLINES[summary["tier"]]:
             metric = summary["metrics"][name]
-            label = grade_label(metric["grade"], language) if metric["grade"] else ""
+            label = texts("grades", language)[metric["grade"]] if metric["grade"] else ""
             change = _change(name, changes.get(name), words)
             rows.append((tier, name, shown(name, metric["value"]), _interval(name, metric), label, change))
             tier = ""
@@ -110,7 +109,7 @@ def tier_rows(engine: Engine, night: Document, language: str) -> list[Sequence[s
 
 def night_text(night: Document, rows: Sequence[Sequence[str]], language: str, address: str) -> str:
     """The weakest tier in a sentence, every tier's headline metrics, its gate, and where the report is."""
-    words = WORDS[language]
+    words = texts("artifacts", language)
     measured = [summary for summary in night["evaluations"] if summary.get("metrics")]
     names = [words[name] for name in ("tier", "metric", "value", "interval", "grade", "change")]
     gates = [gate_markdown(summary, language) for summary in measured if "gate" in summary]
@@ -120,7 +119,7 @@ def night_text(night: Document, rows: Sequence[Sequence[str]], language: str, ad
 
 def gate_text(summary: Document, language: str) -> str:
     """What the gate says of an evaluation: which rules failed, and why something could not be judged."""
-    words, gate = WORDS[language], summary["gate"]
+    words, gate = texts("artifacts", language), summary["gate"]
     why = "; ".join([*gate["failed"], *filter(None, [gate.get("reason")])])
     said = f"{summary['evaluation_id']}: {words['gate']} {gate['file']}: {words[gate['verdict']]}"
     return f"{said}: {why}" if why else said

@@ -25,7 +25,7 @@ from tasks.comparison.compare import compare
 from tasks.config.connections import database
 from tasks.config.settings import settings
 from tasks.orchestration.events import INCIDENT, tell
-from tasks.texts.incidents import TEXTS
+from tasks.texts import texts
 
 log = logging.getLogger("yarus")
 Verdict = Literal["good", "accepted", "regressed", "invalid", "failed"]
@@ -244,7 +244,7 @@ def _keep(engine: Engine, evaluation_id: str, judged: Judged) -> bool:
 
 
 def _tell(what: str, row: RowMapping, judged: Judged, incident: str) -> None:
-    words = TEXTS[settings().language]
+    words = texts("incidents", settings().language)
     said = "; ".join(words["change"].format(**change) for change in judged.changes)
     error = pseudonyms.text(row["error"] or "", row["source"])
     why = "" if judged.verdict in GOOD else words[judged.verdict].format(changes=said, error=error)

@@ -21,16 +21,11 @@ from tasks.config.settings import settings
 from tasks.personal_data.names import names
 from tasks.personal_data.patterns import GROUPS, SPELLED, Kind
 from tasks.personal_data.spelling import back, lowered, plain
+from tasks.texts import LANGUAGES, texts
 
-LABELS: dict[str, dict[Kind, str]] = {
-    "ru": {"email": "почта", "phone": "телефон", "id": "номер", "address": "адрес", "name": "имя"},
-    "en": {"email": "e-mail", "phone": "phone", "id": "number", "address": "address", "name": "name"},
-}
 URL = re.compile(
     r"(?:https?://|www\.|(?<![\w.@-])[\w-]++(?:\.[\w-]++)*?\.(?:[a-z]{2,}|рф|рус)/)[^\s,;<>\"»]*+", re.IGNORECASE
 )
-OWN = re.compile(rf"\[(?:{'|'.join(word for words in LABELS.values() for word in words.values())}) [0-9a-f]{{6}}\]")
-"""A pseudonym: its digits are nobody's, and a text that is masked twice is masked once."""
 LIKELY = re.compile(r"[А-ЯЁA-Za-z\d@]")
 SPOKEN = ("зовут", "фамили", "фио", "вич", "вна", "чна", " я ", "собак", "парол")
 """A text without a capital, a Latin letter, a digit or one of these has nothing that any pattern fits."""
@@ -78,7 +73,14 @@ def mask(text: str, key: bytes, language: str = "ru") -> str:
 
 def pseudonym(kind: Kind, text: str, key: bytes, language: str = "ru") -> str:
     """What stands for a piece of personal data that was found, alone or in a text; key and language as in `mask`."""
-    return f"[{LABELS[language][kind]} {_code(kind, text, key)}]"
+    return f"[{texts('personal_data', language)[kind]} {_code(kind, text, key)}]"
+
+
+@cache
+def own_pattern() -> re.Pattern[str]:
+    """A pseudonym in any language: its digits are nobody's, and a text that is masked twice is masked once."""
+    labels = "|".join(label for language in LANGUAGES for label in texts("personal_data", language).values())
+    return re.compile(rf"(\[(?:{labels}) [0-9a-f]{{6}}\])")
 
 
 def own_key() -> bytes:
@@ -105,7 +107,7 @@ def _candidates(text: str) -> Iterator[tuple[Kind, int, int]]:
     if LIKELY.search(text) is None and not any(map(low.__contains__, SPOKEN)):
         return
     if "[" in text:
-        low = OWN.sub(_blank, low)
+        low = own_pattern().sub(_blank, low)
     bare = URL.sub(_blank, low) if "/" in low or "www." in low else low
     for is_likely, patterns in GROUPS:
         if is_likely(low):

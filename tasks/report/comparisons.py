@@ -21,13 +21,9 @@ from tasks.report.entries import Entry
 from tasks.results import parquet_files
 from tasks.results.numbers import shown
 from tasks.results.summary import Document
-from tasks.texts.guidance import Text
+from tasks.texts import LANGUAGES, Text, texts
 
 LISTS = ("broke", "fixed", "changed_status")
-MONTHS = {
-    "ru": "января,февраля,марта,апреля,мая,июня,июля,августа,сентября,октября,ноября,декабря",
-    "en": "January,February,March,April,May,June,July,August,September,October,November,December",
-}
 NIGHTS = 100
 """Evaluations of a trend that are drawn, the newest."""
 SIDE = ("answer", "status", "reason", "retrieved")
@@ -99,10 +95,9 @@ def changes(entries: list[Entry]) -> tuple[list[Document], Text | None]:
         return found, None
     before, now = datetime.fromisoformat(max(days)), entries[0].row["started_at"]
     if before.date() == now.date():
-        return found, dict.fromkeys(MONTHS, f"{before:%H:%M} UTC")
-    return found, {
-        language: f"{before.day} {months.split(',')[before.month - 1]}" for language, months in MONTHS.items()
-    }
+        return found, dict.fromkeys(LANGUAGES, f"{before:%H:%M} UTC")
+    months = {language: texts("report.page", language)["months"].split(",") for language in LANGUAGES}
+    return found, {language: f"{before.day} {names[before.month - 1]}" for language, names in months.items()}
 
 
 def trends(engine: Engine, entries: list[Entry]) -> list[Document]:

@@ -11,7 +11,7 @@ from sqlalchemy.engine import RowMapping
 from db import journal
 from db.errors import InputError, ResultsUnavailable
 from db.tables import evaluation
-from metrics.table import GRADE_LABELS, METRICS
+from metrics.table import METRICS
 from metrics.table.headlines import HEADLINES
 from tasks.cases import pseudonyms as to_people
 from tasks.cases.table import MEASURED, SEVERITY
@@ -24,6 +24,7 @@ from tasks.report.metric_hints import hint
 from tasks.results import parquet_files
 from tasks.results.numbers import interval, shown
 from tasks.results.summary import Document, summary
+from tasks.texts import translations
 
 REASONS = 4
 """Most reasons shown for a status."""
@@ -150,7 +151,7 @@ def _metric(name: str, metric: Document, compared: Document | None) -> Document:
         "n_total": metric["n_total"],
         "reason": metric["reason"],
         "grade": metric["grade"],
-        "grade_text": GRADE_LABELS[metric["grade"]] if metric["grade"] else None,
+        "grade_text": translations("grades", metric["grade"]) if metric["grade"] else None,
         "bounds": [f"{bound:g}" for bound in bounds] if bounds else [],
         "low": f"{declared.low:g}" if declared else None,
         "high": f"{declared.high:g}" if declared and declared.high != float("inf") else None,

@@ -10,7 +10,7 @@ from tasks.experiments.sweep import sweeps
 from tasks.experiments.sweep_table import figure_of, front, interval
 from tasks.report.figures import framed
 from tasks.results.summary import Document
-from tasks.texts.experiments import words
+from tasks.texts import LANGUAGES, Text, translations
 
 HEIGHT = 380
 SHOWN = ("improved", "regressed", "changed")
@@ -31,21 +31,25 @@ def pages(engine: Engine, source: str, figures: Figures) -> list[Document]:
     return found
 
 
+def _words(key: str, **values: object) -> Text:
+    return translations("report.experiments", key, **values)
+
+
 def _page(key: str, blocks: list[Document]) -> Document:
-    return {"key": key, "title": words(key), "question": words(f"{key} question"), "blocks": blocks}
+    return {"key": key, "title": _words(key), "question": _words(f"{key} question"), "blocks": blocks}
 
 
-def _block(heading: str | None = None, **parts: Any) -> Document:
+def _block(heading: Text | None = None, **parts: Any) -> Document:
     empty: Document = {"lines": [], "head": [], "rows": [], "charts": []}
-    return {"heading": words(heading) if heading else None} | empty | parts
+    return {"heading": heading} | empty | parts
 
 
 def _line(text: Any, *, problem: bool = False) -> Document:
-    return {"text": text if isinstance(text, dict) else {"ru": text, "en": text}, "problem": problem}
+    return {"text": text if isinstance(text, dict) else _plain(text), "problem": problem}
 
 
-def _plain(text: str) -> Document:
-    return {"ru": text, "en": text}
+def _plain(text: str) -> Text:
+    return dict.fromkeys(LANGUAGES, text)
 
 
 def _sweep(found: Document, figures: Figures) -> list[Document]:
@@ -55,12 +59,12 @@ def _sweep(found: Document, figures: Figures) -> list[Document]:
         trace = front(arms, axis, quality)
         if any(trace["x"]):
             figures[f"sweep-{axis}"] = framed([trace], height=HEIGHT, xaxis={"rangemode": "tozero"})
-            charts.append({"id": f"sweep-{axis}", "height": HEIGHT, "caption": words(key, metric=quality)})
+            charts.append({"id": f"sweep-{axis}", "height": HEIGHT, "caption": _words(key, metric=quality)})
     head = [
-        words("arm"),
+        _words("arm"),
         *map(_plain, found["metrics"]),
         *map(_plain, ("USD / 1000", "p50, ms", "p95, ms")),
-        words("front"),
+        _words("front"),
     ]
     rows = [
         [
@@ -85,14 +89,14 @@ def _sweep(found: Document, figures: Figures) -> list[Document]:
         [_plain(said["judge_model"] or ""), *(interval(said["metrics"].get(name)) for name in named)] for said in judges
     ]
     return [
-        _block(lines=[_line(words("legend")), *failed], head=head, rows=rows, charts=charts),
+        _block(lines=[_line(_words("legend")), *failed], head=head, rows=rows, charts=charts),
         _block(
-            "pairs",
-            lines=[] if pairs else [_line(words("none shown"))],
-            head=[words(name) for name in ("pair", "metric", "difference", "p")],
+            _words("pairs"),
+            lines=[] if pairs else [_line(_words("none shown"))],
+            head=[_words(name) for name in ("pair", "metric", "difference", "p")],
             rows=pairs,
         ),
-        *([_block("judges", head=[words("judge"), *map(_plain, named)], rows=measured)] if judges else []),
+        *([_block(_words("judges"), head=[_words("judge"), *map(_plain, named)], rows=measured)] if judges else []),
     ]
 
 
@@ -104,20 +108,21 @@ def _robustness(found: Document, figures: Figures) -> list[Document]:
         same = "same first" if tier == "tier1" else "same answer"
         rows = [
             [
-                words(kind),
+                _words(kind),
                 f"{said['n_changed']} / {said['n']}" if said["n"] else "—",
                 interval(said["same"]),
                 *(_difference(said["metrics"].get(name)) for name in names),
             ]
             for kind, said in kinds.items()
         ]
-        head = [words("kind"), words("changed"), words(same), *map(_plain, names)]
+        head = [_words("kind"), _words("changed"), _words(same), *map(_plain, names)]
         untold = [
-            _line(words("no model")) if said["state"] == "not_applicable" else _line(said["error"], problem=True)
+            _line(_words("no model")) if said["state"] == "not_applicable" else _line(said["error"], problem=True)
             for said in kinds.values()
             if said["error"]
         ]
-        blocks.append(_block(tier, lines=[_line(words("star")), *untold], head=head, rows=rows))
+        heading = translations(f"tiers.{tier}", "short")
+        blocks.append(_block(heading, lines=[_line(_words("star")), *untold], head=head, rows=rows))
     return blocks
 
 

@@ -10,12 +10,11 @@ from sqlalchemy.engine import RowMapping
 
 from db import journal
 from db.tables import evaluation_metric
-from metrics.table import GRADE_LABELS
 from metrics.table.headlines import HEADLINES
 from tasks.report.render import rendered, script
 from tasks.results.numbers import shown
 from tasks.results.summary import HEADLINE_STRATUM
-from tasks.texts import report as words
+from tasks.texts import Text, texts, translations
 
 Document = dict[str, Any]
 MOST = 2_000
@@ -42,7 +41,7 @@ def render_index(engine: Engine, folder: Path, language: str) -> Iterator[str]:
     reports = _reports(folder)
     linked = (reports[row["id"]] for row in rows if row["id"] in reports)
     shared: Document = {
-        "title": f"{words.WORDS['index title'][language]} · Yarus",
+        "title": f"{texts('report.page', language)['index title']} · Yarus",
         "newest": next(linked, None),
         "script": script(("page.js", "index.js")),
         "n": len(rows),
@@ -84,10 +83,14 @@ def _main_numbers(engine: Engine, evaluation_ids: list[str]) -> dict[str, Docume
     with engine.connect() as connection:
         rows = connection.execute(found).all()
     return {
-        row.evaluation_id: {"value": shown(row.metric, row.value), "grade": GRADE_LABELS.get(row.grade)}
+        row.evaluation_id: {"value": shown(row.metric, row.value), "grade": _grade(row.grade)}
         for row in rows
         if row.metric == HEADLINES[_tier(row.evaluation_id)][0]
     }
+
+
+def _grade(grade: str | None) -> Text | None:
+    return translations("grades", grade) if grade else None
 
 
 def _tier(evaluation_id: str) -> str:

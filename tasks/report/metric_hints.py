@@ -1,10 +1,9 @@
-"""How to read each metric, in both languages: the English from the table of metrics, the Russian from here."""
+"""How to read each metric, in both languages: the English from the table of metrics, the Russian from the texts."""
 
 from metrics.table import METRICS
-from tasks.texts.guidance import Text
-from tasks.texts.metric_hints_ru import MEASURES, READING, TRUST
+from tasks.texts import Text, texts
 
-PARTS = {"measures": MEASURES, "reading": READING, "trust": TRUST}
+PARTS = ("measures", "reading", "trust")
 
 
 def hint(name: str) -> dict[str, Text] | None:
@@ -24,7 +23,11 @@ def hint(name: str) -> dict[str, Text] | None:
 
 def russian(part: str, name: str) -> str:
     """The Russian of a part of a metric's hint: under its own name, or that of its family before the `@`."""
-    texts = PARTS[part]
     family, _, k = name.partition("@")
-    text = texts.get(name) or texts.get(f"{family}@") or texts.get(family)
-    return text.format(k=k) if text else str(getattr(METRICS[name], part))
+    for known in (name, f"{family}@", family):
+        try:
+            text = texts(f"metric_hints.{known}", "ru")[part]
+        except LookupError:
+            continue
+        return text.format(k=k, **texts("shared_hints", "ru"))
+    return str(getattr(METRICS[name], part))

@@ -8,20 +8,21 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from sqlalchemy import Engine
 
 from metrics.table.headlines import FELT, HEADLINES
 from tasks.cases import pseudonyms as to_people
+from tasks.cases.table import STRATA
 from tasks.report import corpus_page
-from tasks.report.comparisons import add_comparisons, changes, comparison, trends
+from tasks.report.comparisons import LISTS, add_comparisons, changes, comparison, trends
 from tasks.report.embedded_data import as_script, packed_plotly
 from tasks.report.entries import Entry, described
 from tasks.report.experiment_pages import pages
 from tasks.results import guidance
 from tasks.results.numbers import shown
 from tasks.results.summary import Document
-from tasks.texts import report as words
+from tasks.texts import LANGUAGES, Text, texts, translations
 
 TEMPLATES = Path(__file__).parent / "templates"
 SCRIPTS = ("page.js", "charts.js", "cases.js", "case.js", "route.js")
@@ -40,15 +41,12 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     made.globals |= {
-        "said": words.said,
-        "said_or": words.said_or,
-        "both": words.both,
+        "said": said,
+        "said_or": said_or,
+        "both": both,
         "named": _named,
-        "labels": words.LABELS,
-        "tiers": words.TIERS,
-        "short_tiers": words.SHORT_TIERS,
-        "stages": words.STAGES,
-        "statuses": words.STATUSES,
+        "told": told,
+        "labels": texts("metric_labels", "ru").keys(),
         "headlines": HEADLINES,
         "n_headlines": {tier: len(names) for tier, names in HEADLINES.items()},
         "shown": shown,
@@ -85,7 +83,8 @@ def render(engine: Engine, shown_entries: list[Entry], language: str) -> str:
         figures |= {"map": drawn} if drawn else {}
     summaries = [entry.summary for entry in shown_entries if entry.key == entry.tier]
     titles = {
-        name: f"{words.WORDS['report'][name]} · {shown_entries[0].row['source']} · Yarus" for name in words.LANGUAGES
+        name: f"{text} · {shown_entries[0].row['source']} · Yarus"
+        for name, text in translations("report.page", "report").items()
     }
     return rendered(
         "report.html",
@@ -102,12 +101,13 @@ def render(engine: Engine, shown_entries: list[Entry], language: str) -> str:
         trends=histories,
         over=over,
         corpus=described_corpus,
-        pseudonyms=any(to_people.has_pseudonyms(entry.row["source"]) for entry in shown_entries) and to_people.NOTE,
+        pseudonyms=any(to_people.has_pseudonyms(entry.row["source"]) for entry in shown_entries)
+        and translations("pseudonyms", "note"),
         packs=packs,
         script=script(SCRIPTS),
         data=as_script(
             {
-                "words": {name: words.spoken(name) for name in words.LANGUAGES},
+                "words": {name: spoken(name) for name in LANGUAGES},
                 "titles": titles,
                 "figures": figures,
                 "cases": {one["key"]: _listed(one) for one in evaluations if one["pack"]},
@@ -131,9 +131,44 @@ def script(names: tuple[str, ...]) -> Markup:
     return Markup("(() => {{\n{}\n}})();").format(Markup("\n").join(source(name) for name in names))
 
 
+def both(text: Text) -> Markup:
+    """A text in every language; the page's style shows one."""
+    if len(set(text.values())) == 1:
+        return escape(text["ru"])
+    return Markup("").join(
+        Markup('<span lang="{}">{}</span>').format(language, text[language]) for language in LANGUAGES
+    )
+
+
+def told(section: str, key: str, **values: object) -> Markup:
+    """A text in every language, with values put in."""
+    return both(translations(section, key, **values))
+
+
+def said(key: str, **values: object) -> Markup:
+    """A text of the pages."""
+    return told("report.page", key, **values)
+
+
+def said_or(key: str, otherwise: str) -> Markup:
+    """A text of the pages, or else another one as it is."""
+    return said(key) if key in texts("report.page", "ru") else escape(otherwise)
+
+
+def spoken(language: str) -> dict[str, str]:
+    """The words that the page's script needs, in one language."""
+    page = texts("report.page", language)
+    words = {**texts("report.script", language), "not found": page["not found"]}
+    words |= {f"list {name}": page[name] for name in LISTS}
+    words |= {f"stratum {name}": page[name] for name in STRATA}
+    words |= {f"status {name}": text for name, text in texts("report.statuses", language).items()}
+    words |= {f"failure {name}": text for name, text in texts("failures", language).items()}
+    return words | {f"metric {name}": text for name, text in texts("metric_labels", language).items()}
+
+
 def _named(key: str) -> Markup:
     """Attributes that name an element in every language; the page's script keeps the one that is read."""
-    text = words.WORDS[key]
+    text = translations("report.page", key)
     return Markup('data-ru="{ru}" data-en="{en}" aria-label="{ru}"').format(**text)
 
 

@@ -1,12 +1,11 @@
-"""What the numbers say and what to do next, in a sentence each: for people who meet these metrics for the first "
-"time."""
+"""What the numbers say and what to do next, a sentence each: for people who meet these metrics for the first time."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from metrics.table import GOALS, METRICS, Grade, grade
 from metrics.table.headlines import FELT, HEADLINES
-from tasks.texts.guidance import LABELS, SENTENCES, STAGES, TIER_NAMES, Text
+from tasks.texts import LANGUAGES, Text, texts, translations
 
 Document = dict[str, Any]
 CHANCE = 0.05
@@ -42,9 +41,9 @@ def weakest(summaries: Iterable[Document]) -> Weakest | None:
 
 def lead(summaries: Sequence[Document]) -> Text:
     """The first sentence of a report: which tier is the weakest."""
-    failed = [TIER_NAMES[summary["tier"]] for summary in summaries if summary["state"] == "failed"]
+    failed = [_tier(summary["tier"]) for summary in summaries if summary["state"] == "failed"]
     if failed:
-        return _text("failed", {"tiers": {of: ", ".join(name[of] for name in failed) for of in ("ru", "en")}})
+        return _text("failed", {"tiers": {of: ", ".join(name[of] for name in failed) for of in LANGUAGES}})
     found = weakest(summaries)
     if found is None:
         return _text("nothing graded")
@@ -55,7 +54,7 @@ def lead(summaries: Sequence[Document]) -> Text:
         "reasonable": "weakest good",
     }
     values = {"value": f"{found.value:.3f}", "bound": f"{found.bound:g}"}
-    words = {"tier": TIER_NAMES[found.tier], "label": _inside(LABELS[found.metric])}
+    words = {"tier": _tier(found.tier), "label": _inside(translations("metric_labels", found.metric))}
     return _text(key.get(found.grade, "weakest"), words, **values)
 
 
@@ -73,7 +72,7 @@ def changed(changes: Sequence[Document], since: Text | None) -> Text:
         key = "nothing certain" if any(change["verdict"] == "inconclusive" for change in changes) else "no change"
         return _text(key, {"since": since})
     parts = [_text(verdict, {"what": what}) for verdict, what in named.items() if what]
-    words = {"what": {language: "; ".join(part[language] for part in parts) for language in ("ru", "en")}}
+    words = {"what": {language: "; ".join(part[language] for part in parts) for language in LANGUAGES}}
     return _text("changed", words | {"since": since})
 
 
@@ -89,8 +88,8 @@ def says(summary: Document) -> Text:
     needed = {"real_users": "tier1"}.get(key, key)
     try:
         return _text(needed, None, **_shares(values))
-    except KeyError:  # a value that the sentence speaks of was not measured
-        return _text("value only", {"label": LABELS[main]}, value=f"{values[main]:.3f}")
+    except LookupError:  # the tier has no sentence, or a value that it speaks of was not measured
+        return _text("value only", {"label": translations("metric_labels", main)}, value=f"{values[main]:.3f}")
 
 
 def next_step(summary: Document) -> tuple[Text, Document]:
@@ -126,7 +125,8 @@ def goals(summaries: Sequence[Document]) -> list[Document]:
             for name in goal.metrics
             if name in HEADLINES[summary["tier"]] and name in summary["metrics"]
         ]
-        found.append({"key": goal.key, "label": goal.labels, "names": goal.metrics, "metrics": metrics})
+        label = translations("goals", goal.key)
+        found.append({"key": goal.key, "label": label, "names": goal.metrics, "metrics": metrics})
     return found
 
 
@@ -170,10 +170,10 @@ def _listed(changes: Sequence[Document], verdict: str) -> Text | None:
         return None
     return {
         language: ", ".join(
-            f"{TIER_NAMES[tier][language]} ({change['metric']} {signed(change['difference'])})"
+            f"{_tier(tier)[language]} ({change['metric']} {signed(change['difference'])})"
             for tier, change in largest.items()
         )
-        for language in ("ru", "en")
+        for language in LANGUAGES
     }
 
 
@@ -192,7 +192,7 @@ def _about_failures(counts: Mapping[str, int]) -> tuple[Text, Document]:
     stage = max(counts, key=lambda name: counts[name])
     if not counts[stage]:
         return _text("nothing to do"), {}
-    words = {"stage": STAGES[stage]}
+    words = {"stage": translations("failures", stage)}
     return _text("failures", words, n=str(counts[stage]), of=str(sum(counts.values()))), {"failure": stage}
 
 
@@ -223,6 +223,11 @@ def _shares(values: Mapping[str, float]) -> dict[str, str]:
     return said
 
 
+def _tier(tier: str) -> Text:
+    """The name of a tier inside a sentence."""
+    return translations(f"tiers.{tier}", "sentence")
+
+
 def _inside(text: Text) -> Text:
     """A label inside a sentence: it begins small."""
     return {language: label[0].lower() + label[1:] for language, label in text.items()}
@@ -234,6 +239,8 @@ def _percent(value: float) -> str:
 
 def _text(key: str, words: Mapping[str, Text | None] | None = None, **values: str) -> Text:
     return {
-        language: sentence.format(**{name: text[language] for name, text in (words or {}).items() if text}, **values)
-        for language, sentence in SENTENCES[key].items()
+        language: texts("guidance", language)[key].format(
+            **{name: text[language] for name, text in (words or {}).items() if text}, **values
+        )
+        for language in LANGUAGES
     }

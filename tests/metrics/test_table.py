@@ -7,8 +7,8 @@ import re
 import pytest
 
 from metrics import text
-from metrics.metric import GRADE_LABELS, LADDERS
-from metrics.table import GOALS, METRICS, Metric, grade, grade_label, metric, metrics_of
+from metrics.metric import LADDERS
+from metrics.table import GOALS, METRICS, Metric, grade, metric, metrics_of
 
 RETRIEVAL = """hit_rate@1 hit_rate@5 hit_rate@10 mrr recall@1 recall@3 recall@5 recall@10 precision@1 precision@3
 precision@5 precision@10 ndcg@5 ndcg@10 retrieval_latency_ms_p50 retrieval_latency_ms_p95 sut_error_rate """
@@ -158,15 +158,6 @@ def test_what_has_no_value_or_no_thresholds_has_no_grade() -> None:
         grade("MRR@10", 0.5)
 
 
-def test_grades_are_shown_in_both_languages() -> None:
-    assert [grade_label(step) for step in LADDERS[2]] == ["Требует внимания", "Хорошо", "Отлично"]
-    assert [grade_label(step, "en") for step in LADDERS[2]] == ["Needs attention", "Good", "Excellent"]
-    assert {step for ladder in LADDERS.values() for step in ladder} == set(GRADE_LABELS)
-    assert all(set(labels) == {"ru", "en"} for labels in GRADE_LABELS.values())
-    with pytest.raises(ValueError, match="no grade labels in 'de'; there are: ru, en"):
-        grade_label("good", "de")
-
-
 @pytest.mark.parametrize(
     ("wrong", "nearest"),
     [
@@ -194,8 +185,7 @@ def test_a_name_like_none_is_answered_with_all(wrong: str) -> None:
         metric(wrong)
 
 
-def test_goals_name_metrics_in_both_languages() -> None:
+def test_goals_name_metrics() -> None:
     assert {goal.key for goal in GOALS} == {"retrieval", "generation", "end_to_end", "gate", "judge", "cache"}
     for goal in GOALS:
-        assert set(goal.labels) == {"ru", "en"}
         assert all(metric(name) for name in goal.metrics)

@@ -4,12 +4,12 @@ from typing import Any
 
 from db.errors import InputError
 from tasks.config.settings import settings
-from tasks.texts.annotation import WORDS
+from tasks.texts import texts
 
 
 def said(name: str, /, **values: Any) -> str:
     """What is wrong, in the language of the settings."""
-    return WORDS[settings().language][name].format(**values)
+    return texts("annotation.problems", settings().language)[name].format(**values)
 
 
 def wrong(name: str, /, **values: Any) -> InputError:
@@ -19,5 +19,5 @@ def wrong(name: str, /, **values: Any) -> InputError:
 
 def unusable(name: str, path: object, error: OSError) -> InputError:
     """The error for a file that the system does not let us read or write."""
-    why = WORDS[settings().language].get(type(error).__name__, error.strerror or error)
+    why = texts("annotation.problems", settings().language).get(type(error).__name__, error.strerror or error)
     return wrong(name, path=path, why=why)

@@ -19,12 +19,12 @@ from tasks.dataset.annotation.chunk_references import known as can_be_named
 from tasks.dataset.annotation.columns import (
     COLUMNS,
     NEEDED,
-    REASONS,
     VERDICTS,
     YES_NO,
     heading,
     headings,
     positions,
+    reason,
     yes_no,
 )
 from tasks.dataset.annotation.columns import NONE as NO_CHUNK
@@ -157,7 +157,7 @@ def _line(
     shown = {
         "question_id": row["question_id"],
         "source": where.name,
-        "why": ", ".join(f"{getattr(REASONS[name], language)} {value:g}" for name, value in worth.items()),
+        "why": ", ".join(f"{reason(name, language)} {value:g}" for name, value in worth.items()),
         "question": row["question"],
         "answer": answers[0][1] if answers else "",
         "answer_of": answers[0][0] if answers else "",

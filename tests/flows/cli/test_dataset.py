@@ -11,10 +11,7 @@ from openpyxl import load_workbook
 
 from db.errors import InputError
 from flows.__main__ import cli
-from tasks.dataset.annotation.columns import YES_NO
-from tasks.dataset.audit.audit import KINDS
 from tasks.dataset.synthesis.generator import KINDS as MADE
-from tasks.texts.dataset import EN, RU
 from tests.conftest import CommandLine, here
 from tests.support.evaluations import load, question
 
@@ -86,14 +83,6 @@ def test_what_people_read(at_home: Path, tmp_path: Path, monkeypatch: pytest.Mon
             cyrillic = re.search("[а-яё]", re.sub(r"\[.*?\]", "", result.stdout))  # but for pseudonyms
             assert bool(cyrillic) == (language == "ru"), result.stdout
         assert "927" not in said[-1].stdout
-
-
-def test_words_are_in_both_languages() -> None:
-    assert RU.keys() == EN.keys()
-    for name in RU:
-        assert set(re.findall(r"\{\w+\}", RU[name])) == set(re.findall(r"\{\w+\}", EN[name])), name
-    needed = {*KINDS, *(f"kind {kind}" for kind in MADE), *(f"field {field}" for field in (*YES_NO, "relevant"))}
-    assert needed <= RU.keys()
 
 
 def test_a_test_set_of_ragas(at_home: Path, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from sqlalchemy import Engine
 
 from db.errors import InputError
 from flows.__main__ import cli
-from flows.terminal.gate import OURS, junit
+from flows.terminal.gate import junit
 from tasks.config.parameters import Tier1
 from tasks.evaluation.batch import evaluate_batch
 from tasks.evaluation.finish import finish
@@ -190,7 +190,3 @@ def test_a_typo_in_the_file_is_exit_code_2(yarus: CommandLine, judged: str, tmp_
     ran = yarus("gate", judged, "--file", str(path), ok=False)
     assert (ran.code, ran.out) == (2, "")
     assert "rule 1: no key 'flor'; did you mean 'floor'" in ran.err
-
-
-def test_both_languages_have_the_same_words() -> None:
-    assert OURS["ru"].keys() == OURS["en"].keys()

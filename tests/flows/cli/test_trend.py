@@ -10,7 +10,7 @@ from sqlalchemy import Engine
 
 from db.errors import InputError
 from flows.__main__ import cli
-from flows.terminal.trend import BREAK, OURS, OUT, plot
+from flows.terminal.trend import BREAK, OUT, plot
 from tests.support.evaluation_history import source_name, write
 
 
@@ -85,7 +85,3 @@ def test_the_plot_keeps_its_width_and_shows_the_newest() -> None:
 def test_a_plot_of_nothing_is_nothing() -> None:
     night = {"value": None, "band_low": None, "band_high": None, "state": "invalid", "out": False, "break": False}
     assert list(plot([night | {"started_at": "2026-01-01"}], width=10, name="mrr")) == []
-
-
-def test_both_languages_have_the_same_words() -> None:
-    assert OURS["ru"].keys() == OURS["en"].keys()

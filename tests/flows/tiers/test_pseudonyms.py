@@ -16,11 +16,13 @@ import pytest
 from sqlalchemy import Engine
 
 from tasks.cases import pseudonyms
+from tasks.texts import translations
 from tests.conftest import CommandLine, here
 from tests.support.evaluations import texts
 from tests.tasks.conftest import Chaos, http
 
 Document = dict[str, Any]
+NOTE = translations("pseudonyms", "note")
 PHONE, NAME, MAIL, USER = "+7 927 555-41-42", "Кузнецов Аркадий Львович", "arkady.k@mail.example", "47110815"
 PLANTED = (PHONE, NAME, MAIL, USER)
 ROWS = f"""
@@ -130,7 +132,7 @@ def test_prefect_is_told_no_personal_data(nights: Nights, kind: str) -> None:
     assert [secret for secret in PLANTED if secret in told] == []
     if kind == "artifacts":
         assert planted_in("".join(shown_as_it_is)), "false shows them as they are"
-        assert pseudonyms.NOTE["ru"] in told and pseudonyms.NOTE["ru"] not in "".join(shown_as_it_is)
+        assert NOTE["ru"] in told and NOTE["ru"] not in "".join(shown_as_it_is)
 
 
 def test_an_incident_and_what_failed_tell_no_personal_data(nights: Nights, at_home: Path) -> None:
@@ -146,14 +148,14 @@ def test_the_report_shows_pseudonyms_and_says_so(nights: Nights, at_home: Path, 
     page = packs(Path(nights.report).read_text(encoding="utf-8"))
     assert planted_in(page) == []
     assert "столовая" in page and "[телефон " in page and 'data-page="corpus"' in page
-    assert all(text in page for text in pseudonyms.NOTE.values())
+    assert all(text in page for text in NOTE.values())
     both = (nights.evaluations["real_users"], nights.evaluations["blind"])
     for setting, there in (("", []), ("true", []), ("false", list(PLANTED))):
         here("report", *both, "--out", str(tmp_path / "r.html"), env=nights.env | {"YARUS_MASK_SHOWN": setting})
         page = packs((tmp_path / "r.html").read_text(encoding="utf-8"))
         assert 'data-pack="pair-' in page
         assert planted_in(page) == there
-        assert (pseudonyms.NOTE["en"] in page) == (setting != "false")
+        assert (NOTE["en"] in page) == (setting != "false")
 
 
 COMMANDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
@@ -182,7 +184,7 @@ def test_a_command_shows_pseudonyms_unless_they_are_off(nights: Nights, at_home:
     assert (masked.code, plain.code) == (0, 0), masked.err
     assert planted_in(masked.out) == []
     assert set(planted_in(plain.out)) >= set(bare)
-    assert pseudonyms.NOTE["ru"] in masked.err and "YARUS_MASK_SHOWN" not in plain.err
+    assert NOTE["ru"] in masked.err and "YARUS_MASK_SHOWN" not in plain.err
     assert "viewpage.action?pageId=4" in masked.out or "viewpage.action?pageId=4" not in plain.out
 
 
@@ -217,7 +219,7 @@ def test_sheets_and_the_gate_have_pseudonyms(nights: Nights, at_home: Path, tmp_
         rows = openpyxl.load_workbook(sheet).active.iter_rows(values_only=True)
         people = [str(row[3:7]) for row in rows]  # the corpus beside them is published
         assert planted_in("".join(people)) == there
-        assert (pseudonyms.NOTE["ru"] in ran.err) == (setting == "")
+        assert (NOTE["ru"] in ran.err) == (setting == "")
     here("gate", nights.evaluations["tier3"], "--junit", str(junit), env=nights.env)
     assert planted_in(junit.read_text(encoding="utf-8")) == []
 

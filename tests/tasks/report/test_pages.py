@@ -23,10 +23,10 @@ from tasks.report.bars import bar, difference_bar
 from tasks.report.case_list import column, pack
 from tasks.report.embedded_data import as_script, packed
 from tasks.report.metric_hints import PARTS, russian
-from tasks.report.render import SCRIPTS, TEMPLATES, source
+from tasks.report.render import SCRIPTS, TEMPLATES, source, spoken
 from tasks.report.write import index, report
 from tasks.results.numbers import shown
-from tasks.texts.report import SCRIPT, WORDS
+from tasks.texts import texts
 from tests.support.evaluation_history import source_name, with_cases, write
 
 
@@ -148,20 +148,18 @@ def test_a_trend_is_broken_where_nights_do_not_compare() -> None:
 @pytest.mark.parametrize("part", list(PARTS))
 def test_every_metric_has_its_hints_in_russian(part: str) -> None:
     english = [name for name, metric in METRICS.items() if russian(part, name) == getattr(metric, part)]
-    assert english == [], "add them to tasks/texts/metric_hints_ru.py"
+    assert english == [], "add them to tasks/texts/ru.toml"
 
 
 def test_every_word_of_the_pages_is_there() -> None:
     templates = "".join(path.read_text(encoding="utf-8") for path in TEMPLATES.glob("*.html"))
     asked = set(re.findall(r"(?:said|named)\(\"([^\"~]+)\"[,)]", templates))
     assert asked
-    assert asked <= set(WORDS)
+    assert asked <= texts("report.page", "ru").keys()
     scripts = "".join(str(source(name)) for name in SCRIPTS)
     asked = set(re.findall(r"word\(\"([^\"]+)\"[,)]", scripts))
     assert asked
-    assert asked <= set(SCRIPT)
-    for text in (*WORDS.values(), *SCRIPT.values()):
-        assert set(text) == {"ru", "en"}
+    assert asked <= spoken("ru").keys() == spoken("en").keys()
 
 
 COLUMNS = {"hit_rate@1": [0.0, 1.0] * 10, "mrr": [0.2, 1.0] * 10}

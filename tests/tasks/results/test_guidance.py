@@ -8,7 +8,7 @@ from metrics.table import GOALS, METRICS
 from metrics.table.headlines import HEADLINES
 from tasks.config.parameters import TIERS
 from tasks.results.guidance import changed, goals, lead, next_step, says, weakest
-from tasks.texts.guidance import LABELS, SENTENCES, STAGES, TIER_NAMES
+from tasks.texts import texts
 
 Document = dict[str, Any]
 
@@ -159,8 +159,8 @@ def test_goals_name_the_metrics_that_answer_them() -> None:
 def test_every_tier_headline_and_failure_has_its_words() -> None:
     from tasks.results.failures import FAILURES
 
-    assert set(HEADLINES) == set(TIER_NAMES) == set(TIERS)
-    assert {name for names in HEADLINES.values() for name in names} == set(LABELS)
-    assert set(STAGES) == set(FAILURES)
-    for texts in (*LABELS.values(), *TIER_NAMES.values(), *STAGES.values(), *SENTENCES.values()):
-        assert set(texts) == {"ru", "en"}
+    assert set(HEADLINES) == set(TIERS)
+    for language in ("ru", "en"):
+        assert all(texts(f"tiers.{tier}", language)["sentence"] for tier in TIERS)
+        assert {name for names in HEADLINES.values() for name in names} == texts("metric_labels", language).keys()
+        assert set(FAILURES) == texts("failures", language).keys()

@@ -1,0 +1,195 @@
+"""The words that people read: complete in both languages, and none that nobody asks for."""
+
+import ast
+import re
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from db.retention import ERASED
+from metrics.metric import LADDERS
+from metrics.table import GOALS, METRICS
+from metrics.table.headlines import HEADLINES
+from tasks.cases.table import STRATA, Status
+from tasks.comparison import gate
+from tasks.comparison.slices import SLICES
+from tasks.config.parameters import TIERS
+from tasks.dataset.annotation.columns import COLUMNS, YES_NO
+from tasks.dataset.audit.audit import KINDS
+from tasks.dataset.synthesis.generator import KINDS as MADE
+from tasks.personal_data.patterns import Kind
+from tasks.report.comparisons import LISTS
+from tasks.report.entries import FOOT
+from tasks.report.figures import MAP_COLOURS
+from tasks.results.failures import FAILURES
+from tasks.texts import LANGUAGES, texts, translations
+
+ROOT = Path(__file__).parents[3]
+RUSSIAN_ONLY = ("shared_hints", "metric_hints")
+"""The English of the hints stands in the table of metrics."""
+GRADES = {grade for ladder in LADDERS.values() for grade in ladder}
+STATES = {"completed", "invalid", "failed", "cancelled", "running"}
+VERDICTS = {"improved", "regressed", "changed", "no difference shown", "inconclusive"}
+BY_TABLE: dict[str, set[str]] = {
+    **{f"tiers.{tier}": {"title", "short", "question", "terminal", "sentence"} for tier in TIERS},
+    "grades": GRADES,
+    "goals": {goal.key for goal in GOALS},
+    "metric_labels": {name for names in HEADLINES.values() for name in names},
+    "failures": {*FAILURES},
+    "states": STATES,
+    "statuses": {*get_args(Status)},
+    "strata": {"all", *STRATA},
+    "biases": {name for name in METRICS if name.startswith("bias_")},
+    "notes": {ERASED},
+    "terminal": {f"failed in {name}" for name in FAILURES},
+    "prune": {f"{whose} {what}" for whose in ("age", "user") for what in ("planned", "done", "nothing")},
+    "gate": {gate.NO_BASELINE, gate.NOT_COMPARED, gate.NOTHING_IN_COMMON, gate.NOTHING_MEASURED},
+    "dataset": {*KINDS, *(f"kind {kind}" for kind in MADE), *(f"field {field}" for field in (*YES_NO, "relevant"))}
+    | {"code email", "code phone", "code id", "code name"}
+    | {f"code {name} yes and no" for name in ("ground_truth_show", "answerable")},
+    "slices": {*SLICES},
+    "artifacts": VERDICTS | {"completed", "failed", "cancelled", "pass", "fail"},
+    "annotation.columns": {*COLUMNS},
+    "annotation.problems": {error.__name__ for error in (FileNotFoundError, PermissionError, IsADirectoryError)},
+    "personal_data": {*get_args(Kind)},
+    "report.statuses": {*get_args(Status)},
+    "report.script": {f"map {name}" for name in MAP_COLOURS},
+    "report.page": {"all", *STRATA, *STATES, *VERDICTS, *LISTS, *FOOT, "ranks", "latency", "not compared", "unpaired"}
+    | {"months", "not found"}
+    | {f"better {way}" for way in ("higher", "lower", "neither")}
+    | {"used chunks", "used pages", *(f"slice {name}" for name in SLICES)},
+}
+"""Section -> keys that come from tables of the code; they must be there, whatever else is."""
+ELSEWHERE = {
+    "notes": "tasks/**/*.py",
+    "prune": "tasks/operations/*.py",
+    "alerts": "tasks/orchestration/incidents.py",
+    "slice_values": "tasks/comparison/slices.py",
+    "gate": "tasks/comparison/gate*.py",
+    "trend": "tasks/comparison/trend.py",
+    "sweep": "tasks/config/parameters.py",
+    "dataset": "tasks/dataset/**/*.py",
+    "annotation.reasons": "tasks/dataset/annotation/priority.py",
+    "annotation.problems": "tasks/dataset/**/*.py",
+    "report.experiments": "tasks/config/parameters.py",
+    "report.page": "tasks/report/templates/*.html",
+    "report.script": "tasks/report/templates/*.js",
+}
+"""Section -> files beside the module that asks for it, in which its keys stand as they are."""
+PREFIXES = ("age ", "user ", "kept ", "webhook ", "kind ", "rejected ", "field ", "place ", "code ", "map ")
+"""What f-strings put before a name: `kept newest`, `webhook set`."""
+
+
+def sections(found: dict[str, Any], place: str = "") -> Iterator[tuple[str, dict[str, str]]]:
+    """Every section of a file with its texts; none has both texts and sections."""
+    if all(isinstance(value, str) for value in found.values()):
+        yield place, found
+    else:
+        for name, inner in found.items():
+            assert isinstance(inner, dict), f"{place}: {name} stands among sections"
+            yield from sections(inner, f"{place}.{name}" if place else name)
+
+
+FILES = {language: ROOT / "tasks" / "texts" / f"{language}.toml" for language in LANGUAGES}
+SECTIONS = {name: dict(sections(tomllib.loads(path.read_text(encoding="utf-8")))) for name, path in FILES.items()}
+SHARED = [name for name in SECTIONS["ru"] if not name.startswith(RUSSIAN_ONLY)]
+
+
+@cache
+def modules() -> dict[Path, ast.Module]:
+    found = [path for folder in ("flows", "tasks", "deployments") for path in (ROOT / folder).rglob("*.py")]
+    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in found}
+
+
+@cache
+def asked(tree: ast.Module) -> list[tuple[str, ast.Call]]:
+    """The sections that a module names."""
+    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name))
+    named = (call for call in calls if getattr(call.func, "id", "") in ("texts", "translations"))
+    return [(str(call.args[0].value), call) for call in named if isinstance(call.args[0], ast.Constant)]
+
+
+@cache
+def literals(tree: ast.Module) -> set[str]:
+    """Every string of a module, and the names of arguments."""
+    nodes = list(ast.walk(tree))
+    strings = {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    return strings | {str(node.arg) for node in nodes if isinstance(node, ast.keyword)}
+
+
+def said_in(section: str) -> set[str]:
+    """Every string of the files that may ask for a text of the section."""
+    trees = [tree for tree in modules().values() if section != "report.page" and section in dict(asked(tree))]
+    paths = list(ROOT.glob(ELSEWHERE[section])) if section in ELSEWHERE else []
+    trees += [modules()[path] for path in paths if path.suffix == ".py"]
+    pages = "".join(path.read_text(encoding="utf-8") for path in paths if path.suffix != ".py")
+    return {*re.findall(r"""["'`]([^"'`]+)(?=["'`])""", pages)}.union(*map(literals, trees))
+
+
+def test_both_languages_have_the_same_sections_keys_and_values() -> None:
+    assert list(SECTIONS["en"]) == SHARED
+    for name in SHARED:
+        russian, english = (SECTIONS[language][name] for language in LANGUAGES)
+        assert list(russian) == list(english), name
+        for key, text in russian.items():
+            values = [re.findall(r"\{(\w*)", one) for one in (text, english[key])]
+            assert set(values[0]) == set(values[1]), (name, key)
+
+
+@pytest.mark.parametrize("section", BY_TABLE)
+def test_what_the_code_has_a_table_of_has_its_texts(section: str) -> None:
+    assert BY_TABLE[section] <= SECTIONS["ru"][section].keys()
+
+
+@pytest.mark.parametrize("section", SHARED)
+def test_no_text_is_left_that_nobody_asks_for(section: str) -> None:
+    known = BY_TABLE.get(section, set()) | said_in(section)
+    bare = [next((key.removeprefix(p) for p in PREFIXES if key.startswith(p)), key) for key in SECTIONS["ru"][section]]
+    keys = zip(SECTIONS["ru"][section], bare, strict=True)
+    assert [key for key, rest in keys if not {key, rest, key.removesuffix(" question")} & known] == []
+
+
+def test_no_text_is_missing_that_is_asked_for_by_its_name() -> None:
+    for path, tree in modules().items():
+        there = asked(tree)
+        assert {name for name, _ in there} <= SECTIONS["ru"].keys(), path
+        for name, call in there:
+            if getattr(call.func, "id", "") == "translations" and isinstance(key := call.args[1], ast.Constant):
+                assert key.value in SECTIONS["ru"][name], (path, call.lineno)
+        keys = {key for name, _ in there for key in SECTIONS["ru"][name]}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+                if isinstance(node.value, ast.Name) and node.value.id == "words":
+                    assert node.slice.value in keys, (path, node.lineno)
+                for name, call in there:
+                    assert node.value is not call or node.slice.value in SECTIONS["ru"][name], (path, node.lineno)
+
+
+def test_every_hint_fits_a_metric_and_names_sentences_that_are_there() -> None:
+    families = {form for name in METRICS for form in (name, f"{name.partition('@')[0]}@")}
+    there = {name: found for name, found in SECTIONS["ru"].items() if name.startswith("metric_hints.")}
+    hints = {name.removeprefix("metric_hints."): found for name, found in there.items()}
+    assert hints.keys() <= families
+    named = {name for found in hints.values() for text in found.values() for name in re.findall(r"\{(\w+)\}", text)}
+    assert named - {"k"} == SECTIONS["ru"]["shared_hints"].keys()
+
+
+def test_a_text_in_every_language() -> None:
+    assert translations("report.page", "seconds", n=3) == {"ru": "3 с", "en": "3 s"}
+
+
+def test_what_is_missing_is_named() -> None:
+    with pytest.raises(LookupError, match=r"^no text 'tear' in \[tiers.tier1\] of tasks/texts/en.toml$"):
+        texts("tiers.tier1", "en")["tear"]
+    with pytest.raises(LookupError, match=r"^no section \[tiers.tear\] in tasks/texts/ru.toml$"):
+        texts("tiers.tear", "ru")
+
+
+def test_grades_are_shown_in_both_languages() -> None:
+    assert [texts("grades", "ru")[step] for step in LADDERS[2]] == ["Требует внимания", "Хорошо", "Отлично"]
+    assert [texts("grades", "en")[step] for step in LADDERS[2]] == ["Needs attention", "Good", "Excellent"]
+    assert SECTIONS["ru"]["grades"].keys() == GRADES
