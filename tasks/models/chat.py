@@ -280,7 +280,8 @@ class Chat:
         finally:
             self._budget.book(most_usd, paid)
         if paid > most_usd:
-            await self._budget.settle()
+            with suppress(asyncio.CancelledError):  # the answer is here, and the end settles what is left
+                await self._budget.settle()
         return outcome
 
     def _checked(self, answer: Answer, most: Allowed) -> Answer:
