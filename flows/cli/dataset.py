@@ -88,7 +88,7 @@ def split(name: str, at: str, into: tuple[str, str], as_json: bool) -> None:
 @as_json
 def import_(kind: Literal["ragas", "langfuse"], file: Path, name: str, language: str | None, as_json: bool) -> None:
     """Fill a source with a test set that ragas or Langfuse has exported (.json, .jsonl, .csv, .parquet)."""
-    from db.importers.test_sets import read
+    from db.importers.evaluation_sets import read
     from flows.cli.load import checked_name, fill_source
 
     checked = checked_name(name, file.stem)

@@ -22,7 +22,7 @@ from prefect import Task
 from flows.__main__ import cli
 from tasks.config.parameters import TIERS
 from tasks.evaluation import finish
-from tests.tasks.conftest import says, scores
+from tests.support.llm_server import says, scores
 
 Document = dict[str, Any]
 TEXT = re.compile(r"<(\w+)-([0-9a-f]{8})>\n(.*?)\n</\1-\2>", re.DOTALL)

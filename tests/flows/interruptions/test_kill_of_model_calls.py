@@ -12,7 +12,7 @@ import pytest
 from db import journal
 from tests.conftest import CommandLine
 from tests.support.evaluations import cases_of, load, question, roles, steady
-from tests.tasks.conftest import Chaos, Do
+from tests.support.llm_server import Do, FakeLLMServer
 
 KILLS = 3
 CASES = 300
@@ -31,7 +31,7 @@ def test_killed_and_resumed(
     yarus: CommandLine, at_home: Path, engine: Any, tmp_path: Path, prefect_server: dict[str, str]
 ) -> None:
     source = load(tmp_path, "often_killed", [question(i) for i in range(CASES)])
-    server = Chaos(script=lambda number, request: Do(steady(number, request), after_s=SLOW_S))
+    server = FakeLLMServer(script=lambda number, request: Do(steady(number, request), after_s=SLOW_S))
     server.start()
 
     def variables(model: str) -> dict[str, str]:

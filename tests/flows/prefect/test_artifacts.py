@@ -28,11 +28,11 @@ ENDINGS = """
 import asyncio, json, sys
 from pathlib import Path
 from prefect import flow
-from tasks.orchestration.flow_states import ended, passed
+from tasks.orchestration.flow_states import flow_state, passed
 
 @flow
 async def end(document):
-    return await ended(document)
+    return await flow_state(document)
 
 found = []
 for document in json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")):
@@ -146,9 +146,9 @@ def test_a_night_over_ten_thousand_cases_stays_under_600_task_runs(
     """load, index, batches, finish of every tier; tier0 and ux have one batch and a step of their own."""
     from db.sources import Corpus
     from tasks.config.connections import source
-    from tasks.loading import retrieval_cases
+    from tasks.evaluation import work_folder
 
-    monkeypatch.setattr(retrieval_cases.journal, "describe", lambda *_, **__: None)
+    monkeypatch.setattr(work_folder.journal, "describe", lambda *_, **__: None)
     run = Run("tier1-of-ten-thousand", "tier1", TIERS["tier1"]())
     run.work.mkdir(parents=True)
     cases = pa.table({"case_id": [f"s:{i}" for i in range(10_000)], "question": ["?"] * 10_000})
@@ -205,7 +205,7 @@ def test_no_secret_is_logged(at_home: Path, caplog: pytest.LogCaptureFixture, mo
 
 
 def test_a_night_reads_its_source_once(at_home: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tasks.loading import retrieval_cases
+    from tasks.loading import source as reading
 
     reads: list[bool] = []
 
@@ -213,8 +213,8 @@ def test_a_night_reads_its_source_once(at_home: Path, engine: Engine, monkeypatc
         reads.append(vectors)
         return original(*arguments, vectors=vectors)
 
-    original = retrieval_cases.read_corpus
-    monkeypatch.setattr(retrieval_cases, "read_corpus", read_corpus)
+    original = reading.read_corpus
+    monkeypatch.setattr(reading, "read_corpus", read_corpus)
     run = Run("tier1-reads", "tier1", TIERS["tier1"]())
     with sources_shared():
         with_vectors = read_source(run, vectors=True)

@@ -29,16 +29,16 @@ from tests.support.evaluations import (
     use,
     value,
 )
-from tests.tasks.conftest import Chaos, http, says, scores
+from tests.support.llm_server import FakeLLMServer, http, says, scores
 
 Document = dict[str, Any]
 PROBES = ("padded", "reordered", "own_model", "plea")
 
 
 @pytest.fixture
-def judge(at_home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Chaos]:
+def judge(at_home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLLMServer]:
     """A judge on sockets, as `steady` says until told otherwise."""
-    server = Chaos(script=steady)
+    server = FakeLLMServer(script=steady)
     server.start()
     use(monkeypatch, roles(server.url, "judge"))
     yield server
@@ -79,7 +79,7 @@ def test_means_and_probes_are_those_of_the_stored_replies(night: dict[str, Docum
 
 
 def test_a_judge_that_answers_at_random_is_found_out(
-    judge: Chaos, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    judge: FakeLLMServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     dice = random.Random(7)
     judge.script = lambda number, request: scores(dice.randrange(5) / 4)
@@ -100,7 +100,9 @@ def test_a_judge_that_answers_at_random_is_found_out(
     assert "Судья не лучше случая" in printed(summary, capsys, "ru")
 
 
-def test_a_steady_judge_is_above_chance(judge: Chaos, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_steady_judge_is_above_chance(
+    judge: FakeLLMServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     source = load(tmp_path, "steadily", [question(i) for i in range(40)])
     summary = evaluate("judge", source=source, probes=False)
     names = ("consistency_score", "consistency_score@0.125", "weighted_kappa", "mean_abs_difference", "error_rate")
@@ -112,7 +114,9 @@ def test_a_steady_judge_is_above_chance(judge: Chaos, tmp_path: Path, capsys: py
     assert "moves the judge" not in shown
 
 
-def test_a_judge_of_one_score_has_no_kappa(judge: Chaos, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_judge_of_one_score_has_no_kappa(
+    judge: FakeLLMServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     judge.script = lambda number, request: scores(1.0)
     summary = evaluate("judge", source=load(tmp_path, "mild", [question(i) for i in range(10)]), probes=False)
     assert (value(summary, "consistency_score"), value(summary, "consistency_score_expected")) == (1, 1)
@@ -121,7 +125,7 @@ def test_a_judge_of_one_score_has_no_kappa(judge: Chaos, tmp_path: Path, capsys:
 
 
 def test_a_judge_that_likes_long_answers_is_caught(
-    judge: Chaos, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    judge: FakeLLMServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def script(number: int, request: Document) -> Any:
         if metric_of(request) == "generation":
@@ -141,7 +145,7 @@ def test_a_judge_that_likes_long_answers_is_caught(
     assert "another order of sentences" not in shown
 
 
-def test_the_own_models_answers_are_paid_for_too(judge: Chaos, engine: Engine, tmp_path: Path) -> None:
+def test_the_own_models_answers_are_paid_for_too(judge: FakeLLMServer, engine: Engine, tmp_path: Path) -> None:
     source = load(tmp_path, "counted", [question(i) for i in range(20)])
     summary = evaluate("judge", source=source)
     asked = len(judge.requests)
@@ -152,7 +156,9 @@ def test_the_own_models_answers_are_paid_for_too(judge: Chaos, engine: Engine, t
         assert sum(row[name] for row in rows_of(summary)) == paid[name] == tokens, name
 
 
-def test_every_evaluation_asks_anew_but_not_after_a_stop(judge: Chaos, tmp_path: Path, yarus: CommandLine) -> None:
+def test_every_evaluation_asks_anew_but_not_after_a_stop(
+    judge: FakeLLMServer, tmp_path: Path, yarus: CommandLine
+) -> None:
     source = load(tmp_path, "anew", [question(i) for i in range(30)])
     whole = 30 * (2 + 2 + 1 + 1)  # twice, padded and plea, the own model's answer and its verdict
     first = evaluate("judge", source=source)
@@ -182,7 +188,7 @@ def test_every_evaluation_asks_anew_but_not_after_a_stop(judge: Chaos, tmp_path:
     assert [value(resumed, name) for name in same] == [value(first, name) for name in same]
 
 
-def test_half_the_replies_broken(judge: Chaos, tmp_path: Path) -> None:
+def test_half_the_replies_broken(judge: FakeLLMServer, tmp_path: Path) -> None:
     def script(number: int, request: Document) -> Any:
         which = int(texts(request)["question"].split()[3].strip(","))
         return says("не могу оценить") if which % 2 else scores(which / 100)

@@ -8,16 +8,16 @@ import pytest
 from sklearn import metrics as sk
 
 from tests.support.evaluations import evaluate, load, question, roles, rows_of, texts, use, value
-from tests.tasks.conftest import Chaos, Do, says
+from tests.support.llm_server import Do, FakeLLMServer, says
 
 Document = dict[str, Any]
 COUNTS = ("true_positives", "true_negatives", "false_positives", "false_negatives")
 
 
 @pytest.fixture
-def gate(at_home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Chaos]:
+def gate(at_home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLLMServer]:
     """A gate on sockets that always says yes until told otherwise."""
-    server = Chaos(script=lambda number, request: says("Да"))
+    server = FakeLLMServer(script=lambda number, request: says("Да"))
     server.start()
     use(monkeypatch, roles(server.url, "gate"))
     yield server
@@ -44,7 +44,7 @@ def test_every_figure_is_scikit_learns(night: dict[str, Document]) -> None:
 
 
 def test_the_first_word_decides_and_anything_else_is_no_decision(
-    gate: Chaos, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    gate: FakeLLMServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said = ["Да", "yes, show it", "**Нет**, не стоит", "NO", "Возможно", "", "Да/нет", "Ответ: да", "нет", "да."]
     gate.script = lambda number, request: says(said[int(texts(request)["question"].split()[3].strip(","))])
@@ -72,7 +72,7 @@ def test_the_first_word_decides_and_anything_else_is_no_decision(
     ],
 )
 def test_labels_of_one_class_leave_ratios_undefined(
-    gate: Chaos, tmp_path: Path, shown: bool, said: str, undefined: set[str], defined: dict[str, float]
+    gate: FakeLLMServer, tmp_path: Path, shown: bool, said: str, undefined: set[str], defined: dict[str, float]
 ) -> None:
     gate.script = lambda number, request: says(said)
     name = f"one_class_{shown}_{'yes' if said == 'да' else 'no'}".lower()
@@ -83,7 +83,7 @@ def test_labels_of_one_class_leave_ratios_undefined(
     assert all("undefined" in metrics[name]["reason"] for name in undefined)
 
 
-def test_what_cannot_be_decided_is_left_out(gate: Chaos, tmp_path: Path) -> None:
+def test_what_cannot_be_decided_is_left_out(gate: FakeLLMServer, tmp_path: Path) -> None:
     rows = [
         *(question(i, ground_truth_show=True) for i in range(20)),
         question(20, ground_truth_show=None),
@@ -96,7 +96,9 @@ def test_what_cannot_be_decided_is_left_out(gate: Chaos, tmp_path: Path) -> None
     assert summary["state"] == "completed"
 
 
-def test_a_gate_that_does_not_answer_is_not_a_no(gate: Chaos, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gate_that_does_not_answer_is_not_a_no(
+    gate: FakeLLMServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("YARUS_GATE__TIMEOUT_S", "0.3")
     gate.script = lambda number, request: (
         Do(b"", after_s=2) if "правило 1," in texts(request)["question"] else says("да")

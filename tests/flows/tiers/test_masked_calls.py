@@ -16,7 +16,7 @@ from tasks.models.chat import chat
 from tasks.personal_data.masking import find
 from tasks.prompts import FOLDER, prompts
 from tests.support.evaluations import evaluate, load, passages, question, roles, rows_of, steady, use
-from tests.tasks.conftest import Chaos, says, scores
+from tests.support.llm_server import FakeLLMServer, says, scores
 
 SECRETS = (
     "кузнецов",
@@ -40,13 +40,13 @@ REFERENCE = "Сдать книгу {} до мая, карта 4111 1111 1111 111
 
 
 @pytest.fixture
-def server(at_home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Chaos]:
+def server(at_home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLLMServer]:
     """Judge, generator and gate on sockets; what they are sent is masked."""
-    chaos = Chaos(script=steady)
-    chaos.start()
-    use(monkeypatch, roles(chaos.url, "judge", "generator", "gate") | {"YARUS_MASK_CALLS": "true"})
-    yield chaos
-    chaos.stop()
+    llm_server = FakeLLMServer(script=steady)
+    llm_server.start()
+    use(monkeypatch, roles(llm_server.url, "judge", "generator", "gate") | {"YARUS_MASK_CALLS": "true"})
+    yield llm_server
+    llm_server.stop()
 
 
 def source(folder: Path, name: str) -> str:
@@ -59,9 +59,11 @@ def source(folder: Path, name: str) -> str:
     return load(folder, name, asked, chunks)
 
 
-def leaks(chaos: Chaos) -> list[str]:
+def leaks(llm_server: FakeLLMServer) -> list[str]:
     """The secrets in all that was sent, headers included."""
-    sent = "\n".join([*chaos.headers, *(json.dumps(request, ensure_ascii=False) for request in chaos.requests)])
+    sent = "\n".join(
+        [*llm_server.headers, *(json.dumps(request, ensure_ascii=False) for request in llm_server.requests)]
+    )
     return [secret for secret in SECRETS if secret in sent.casefold()]
 
 
@@ -69,14 +71,16 @@ def leaks(chaos: Chaos) -> list[str]:
     "tier, more",
     [("tier2", {}), ("judge", {"probes": True, "repeats": 2}), ("tier3", {"perturbation": "lower"})],
 )
-def test_no_tier_sends_what_is_somebodys(server: Chaos, tmp_path: Path, tier: str, more: dict[str, Any]) -> None:
+def test_no_tier_sends_what_is_somebodys(
+    server: FakeLLMServer, tmp_path: Path, tier: str, more: dict[str, Any]
+) -> None:
     summary = evaluate(tier, source=source(tmp_path, f"masked_{tier}"), **more)
     assert len(server.requests) >= 6 and leaks(server) == []
     assert any("[телефон " in str(request) for request in server.requests)
     assert all("Кузнецов" in str(row) for row in rows_of(summary))  # our own table keeps what was asked
 
 
-def test_synthesis_sends_no_persons_data(server: Chaos, tmp_path: Path) -> None:
+def test_synthesis_sends_no_persons_data(server: FakeLLMServer, tmp_path: Path) -> None:
     parameters = Synthesis.model_validate({"source": source(tmp_path, "masked_made"), "into": "masked_new", "n": 3})
 
     async def steps() -> None:
@@ -88,7 +92,7 @@ def test_synthesis_sends_no_persons_data(server: Chaos, tmp_path: Path) -> None:
 
 
 async def test_wording_and_own_replies_are_masked_too(
-    server: Chaos, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    server: FakeLLMServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own = tmp_path / "answer_relevance.txt"
     own.write_text("Пример: Олег Кузнецов, 267-43-70.\n$question\n$answer\nОценка в JSON.", encoding="utf-8")

@@ -19,7 +19,7 @@ from tasks.cases import pseudonyms
 from tasks.texts import translations
 from tests.conftest import CommandLine, here
 from tests.support.evaluations import texts
-from tests.tasks.conftest import Chaos, http
+from tests.support.llm_server import FakeLLMServer, http
 
 Document = dict[str, Any]
 NOTE = translations("pseudonyms", "note")
@@ -81,9 +81,11 @@ def packs(page: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def echoing() -> Iterator[Chaos]:
+def echoing() -> Iterator[FakeLLMServer]:
     """A judge that refuses everything, and repeats the question."""
-    server = Chaos(lambda number, request: http(401, json.dumps({"error": f"no: {texts(request)['question']}"})))
+    server = FakeLLMServer(
+        lambda number, request: http(401, json.dumps({"error": f"no: {texts(request)['question']}"}))
+    )
     server.start()
     yield server
     server.stop()
@@ -91,7 +93,11 @@ def echoing() -> Iterator[Chaos]:
 
 @pytest.fixture(scope="module")
 def nights(
-    yarus: CommandLine, home: Path, prefect_server: dict[str, str], production: Callable[..., str], echoing: Chaos
+    yarus: CommandLine,
+    home: Path,
+    prefect_server: dict[str, str],
+    production: Callable[..., str],
+    echoing: FakeLLMServer,
 ) -> Nights:
     """A night with the stand-ins, one whose judge is broken, and one evaluation that is shown as it is."""
     (home / "blind_retriever.py").write_text("def nothing(question, k):\n    return []\n", encoding="utf-8")

@@ -20,7 +20,7 @@ from tasks.evaluation.repeats import parameters_of_repeated
 from tests.conftest import CommandLine, here
 from tests.support.evaluation_history import source_name, with_cases
 from tests.support.evaluations import evaluate, load, question, roles, rows_of, use, value
-from tests.tasks.conftest import Chaos, says, scores
+from tests.support.llm_server import FakeLLMServer, says, scores
 
 Document = dict[str, Any]
 N = 40
@@ -37,15 +37,17 @@ class Judge:
 
 
 @pytest.fixture
-def judge(at_home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Chaos]:
-    server = Chaos(script=Judge())
+def judge(at_home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLLMServer]:
+    server = FakeLLMServer(script=Judge())
     server.start()
     use(monkeypatch, roles(server.url, "judge"))
     yield server
     server.stop()
 
 
-def test_a_repeated_evaluation_asks_anew_and_shows_the_noise(judge: Chaos, engine: Engine, tmp_path: Path) -> None:
+def test_a_repeated_evaluation_asks_anew_and_shows_the_noise(
+    judge: FakeLLMServer, engine: Engine, tmp_path: Path
+) -> None:
     source = load(tmp_path, "again", [question(i) for i in range(N)])
     first = evaluate("tier3", source=source, k=2)
     asked = len(judge.requests)
@@ -70,7 +72,7 @@ def test_a_repeated_evaluation_asks_anew_and_shows_the_noise(judge: Chaos, engin
     assert found["noise"] == {"band": bands["avg_e2e_score"], "pairs": 1, "n": N}
 
 
-def test_an_anchor_tells_the_drift_of_the_judge(judge: Chaos, engine: Engine, tmp_path: Path) -> None:
+def test_an_anchor_tells_the_drift_of_the_judge(judge: FakeLLMServer, engine: Engine, tmp_path: Path) -> None:
     source = load(tmp_path, "anchored", [question(i) for i in range(N)])
     first = evaluate("tier3", source=source)
     asked = len(judge.requests)
@@ -89,7 +91,7 @@ def test_an_anchor_tells_the_drift_of_the_judge(judge: Chaos, engine: Engine, tm
     assert [night["evaluation_id"] for night in live["nights"]] == [first["evaluation_id"]]
 
 
-def test_a_gate_can_be_repeated_too(judge: Chaos, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gate_can_be_repeated_too(judge: FakeLLMServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     use(monkeypatch, roles(judge.url, "gate"))
     judge.script = lambda number, request: says("да")
     first = evaluate(
@@ -101,7 +103,9 @@ def test_a_gate_can_be_repeated_too(judge: Chaos, tmp_path: Path, monkeypatch: p
     assert (again["source"], len(judge.requests)) == ("gate_again", 24)
 
 
-def test_what_makes_no_pair(judge: Chaos, engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_makes_no_pair(
+    judge: FakeLLMServer, engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     source = load(tmp_path, "no_pair", [question(i) for i in range(6)])
     first = evaluate("tier3", source=source)
     name = first["evaluation_id"]

@@ -17,7 +17,7 @@ from tasks.experiments.sweep import sweeps
 from tasks.report.experiment_pages import pages
 from tests.conftest import CommandLine, Ran, here
 from tests.support.evaluations import chance, metric_of, passages, question, texts
-from tests.tasks.conftest import JSON, Chaos, http, says, scores
+from tests.support.llm_server import JSON, FakeLLMServer, http, says, scores
 
 Document = dict[str, Any]
 QUESTIONS = 12
@@ -30,8 +30,8 @@ class Swept(NamedTuple):
     """A sweep and the servers that it asked."""
 
     ran: Ran
-    models: Chaos
-    retriever: Chaos
+    models: FakeLLMServer
+    retriever: FakeLLMServer
     env: dict[str, str]
 
     @property
@@ -70,7 +70,7 @@ def source(yarus: CommandLine, home: Path) -> str:
 @pytest.fixture(scope="module")
 def swept(yarus: CommandLine, source: str, prefect_server: dict[str, str]) -> Iterator[Swept]:
     """Four generators, one of which is not there, by three judges: twelve arms, over one retriever on sockets."""
-    models, retriever = Chaos(script=models_say), Chaos(script=rank)
+    models, retriever = FakeLLMServer(script=models_say), FakeLLMServer(script=rank)
     models.start()
     retriever.start()
     env = prefect_server | {"YARUS_RETRIEVER": retriever.url, "YARUS_PRICES": json.dumps(PRICES)}

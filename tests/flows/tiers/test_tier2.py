@@ -34,7 +34,7 @@ from tests.support.evaluations import (
     use,
     value,
 )
-from tests.tasks.conftest import Chaos, http, says, scores
+from tests.support.llm_server import FakeLLMServer, http, says, scores
 
 Document = dict[str, Any]
 JUDGED = ("faithfulness", "answer_relevance", "answer_correctness")
@@ -79,9 +79,9 @@ PEERS: dict[str, Callable[[str, str], float | None]] = {
 
 
 @pytest.fixture
-def served(at_home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Chaos]:
+def served(at_home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLLMServer]:
     """A server that serves generator and judge, as `steady` says until told otherwise."""
-    server = Chaos(script=steady)
+    server = FakeLLMServer(script=steady)
     server.start()
     use(monkeypatch, roles(server.url, "generator", "judge"))
     yield server
@@ -155,7 +155,7 @@ def test_what_the_corpus_cannot_answer_is_not_asked(sample_rows: list[Document])
     assert {row["answer"] for row in left_out} == {None}
 
 
-def test_a_refusal_counts_where_it_has_a_reference(served: Chaos, at_home: Path, tmp_path: Path) -> None:
+def test_a_refusal_counts_where_it_has_a_reference(served: FakeLLMServer, at_home: Path, tmp_path: Path) -> None:
     source = load(tmp_path, "declining", [question(i) for i in range(4)] + [question(4, ground_truth_answer=None)])
     declines = {0: "Ответ не найден. Попробуйте иначе.", 4: "Ответ не  найден", 1: "", 2: "Не нашёл ответа"}
 
@@ -175,7 +175,7 @@ def test_a_refusal_counts_where_it_has_a_reference(served: Chaos, at_home: Path,
     assert rows["4"]["wer"] is None
 
 
-def test_bad_lines_of_the_log_are_counted_not_scored(served: Chaos, tmp_path: Path) -> None:
+def test_bad_lines_of_the_log_are_counted_not_scored(served: FakeLLMServer, tmp_path: Path) -> None:
     long = [{"id": "c0", "confluence_url": "https://wiki.example/0", "text": "слово " * 400}, *passages(10)[1:]]
     rows = [
         question(1, ground_truth_answer=None),  # no annotated answer
@@ -199,7 +199,7 @@ def test_bad_lines_of_the_log_are_counted_not_scored(served: Chaos, tmp_path: Pa
     assert (summary["coverage"], summary["state"]) == (1.0, "completed")
 
 
-def test_a_context_that_the_model_cannot_take_is_its_failure(served: Chaos, tmp_path: Path) -> None:
+def test_a_context_that_the_model_cannot_take_is_its_failure(served: FakeLLMServer, tmp_path: Path) -> None:
     too_long = {"error": {"message": "maximum context length is 8 tokens", "code": "context_length_exceeded"}}
 
     def script(number: int, request: Document) -> Any:
@@ -217,7 +217,7 @@ def test_a_context_that_the_model_cannot_take_is_its_failure(served: Chaos, tmp_
     assert summary["state"] == "invalid"  # 90 % were measured, 95 % are needed
 
 
-def test_repeats_and_probabilities_are_measured(served: Chaos, tmp_path: Path) -> None:
+def test_repeats_and_probabilities_are_measured(served: FakeLLMServer, tmp_path: Path) -> None:
     answers = ("Сдать книгу.", "Сдать книгу.", "Вернуть книгу до мая.")
     logprobs = {"content": [{"token": "a", "logprob": math.log(0.5)}, {"token": "b", "logprob": math.log(0.125)}]}
     given: dict[str, int] = {}
@@ -240,7 +240,7 @@ def test_repeats_and_probabilities_are_measured(served: Chaos, tmp_path: Path) -
     assert sorted(row["answers"]) == sorted(answers)
 
 
-def test_what_is_no_probability_leaves_its_case_unmeasured(served: Chaos, tmp_path: Path) -> None:
+def test_what_is_no_probability_leaves_its_case_unmeasured(served: FakeLLMServer, tmp_path: Path) -> None:
     def script(number: int, request: Document) -> Any:
         if metric_of(request) != "generation":
             return scores(0.5)
@@ -254,7 +254,7 @@ def test_what_is_no_probability_leaves_its_case_unmeasured(served: Chaos, tmp_pa
     assert summary["metrics"]["avg_perplexity"]["n_scored"] == 3
 
 
-def test_half_an_emoji_in_a_verdict_harms_nobody(served: Chaos, tmp_path: Path) -> None:
+def test_half_an_emoji_in_a_verdict_harms_nobody(served: FakeLLMServer, tmp_path: Path) -> None:
     def script(number: int, request: Document) -> Any:
         if metric_of(request) == "generation":
             return steady(number, request)
@@ -268,7 +268,7 @@ def test_half_an_emoji_in_a_verdict_harms_nobody(served: Chaos, tmp_path: Path) 
 
 
 def test_the_journal_has_what_was_bought(
-    served: Chaos, engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    served: FakeLLMServer, engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     price = {"input": 2.0, "output": 4.0, "as_of": "2026-01-01"}
     models = [os.environ[f"YARUS_{role}__MODEL"] for role in ("GENERATOR", "JUDGE")]
@@ -283,7 +283,7 @@ def test_the_journal_has_what_was_bought(
     assert float(paid["cost_usd"]) == pytest.approx((2 * paid["tokens_in"] + 4 * paid["tokens_out"]) / 1e6)
 
 
-def test_an_evaluation_repeated_sends_no_call(served: Chaos, tmp_path: Path) -> None:
+def test_an_evaluation_repeated_sends_no_call(served: FakeLLMServer, tmp_path: Path) -> None:
     source = load(tmp_path, "bought_once", [question(i) for i in range(20)])
     first = evaluate("tier2", source=source)
     sent = len(served.requests)
@@ -298,7 +298,7 @@ def test_an_evaluation_repeated_sends_no_call(served: Chaos, tmp_path: Path) -> 
 
 
 def test_the_key_goes_by_the_judge_not_by_the_system(
-    served: Chaos, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    served: FakeLLMServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = load(tmp_path, "keys", [question(i) for i in range(3)])
     prompt = tmp_path / "faithfulness.txt"
@@ -320,7 +320,7 @@ def test_the_key_goes_by_the_judge_not_by_the_system(
 
 
 def test_stored_answers_are_judged_anew_without_generating(
-    served: Chaos, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    served: FakeLLMServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = load(tmp_path, "replayed", [question(i) for i in range(12)])
     first = evaluate("tier2", source=source)
@@ -336,7 +336,7 @@ def test_stored_answers_are_judged_anew_without_generating(
 
 
 def test_what_was_stopped_goes_on_only_as_it_began(
-    served: Chaos, engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    served: FakeLLMServer, engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = load(tmp_path, "as_it_began", [question(i) for i in range(10)])
     served.script = lambda number, request: http(401) if number > 25 else steady(number, request)
@@ -363,7 +363,7 @@ def broken(number: int, request: Document) -> Any:
 
 
 def test_half_the_replies_broken(
-    yarus: CommandLine, engine: Engine, served: Chaos, tmp_path: Path, prefect_server: dict[str, str]
+    yarus: CommandLine, engine: Engine, served: FakeLLMServer, tmp_path: Path, prefect_server: dict[str, str]
 ) -> None:
     source = load(tmp_path, "half_broken", [question(i) for i in range(40)])
     served.script = broken
@@ -390,7 +390,7 @@ question: Насколько ответ вежлив?
 
 
 def test_rubrics_of_ones_own_are_judged_like_the_others(
-    served: Chaos, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    served: FakeLLMServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = load(tmp_path, "polite", [question(i) for i in range(6)])
     plain = evaluate("tier2", source=source)

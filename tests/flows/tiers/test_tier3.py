@@ -31,15 +31,15 @@ from tests.support.evaluations import (
     use,
     value,
 )
-from tests.tasks.conftest import JSON, Chaos, Do, http, scores
+from tests.support.llm_server import JSON, Do, FakeLLMServer, http, scores
 
 Document = dict[str, Any]
 
 
 @pytest.fixture
-def judge(at_home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Chaos]:
+def judge(at_home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLLMServer]:
     """A judge on sockets, as `steady` says until told otherwise."""
-    server = Chaos(script=steady)
+    server = FakeLLMServer(script=steady)
     server.start()
     use(monkeypatch, roles(server.url, "judge"))
     yield server
@@ -47,9 +47,9 @@ def judge(at_home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Chaos]:
 
 
 @pytest.fixture
-def service(at_home: Path) -> Iterator[Chaos]:
+def service(at_home: Path) -> Iterator[FakeLLMServer]:
     """A question-answering service on sockets."""
-    server = Chaos()
+    server = FakeLLMServer()
     server.start()
     yield server
     server.stop()
@@ -66,7 +66,7 @@ def right(request: Document) -> bytes:
     return replies(answer=f"Сдать книгу {which}.", urls=[page], contexts=[f"Правило {which} велит сдать книгу."])
 
 
-def test_half_an_emoji_in_a_reply_harms_nobody(judge: Chaos, service: Chaos, tmp_path: Path) -> None:
+def test_half_an_emoji_in_a_reply_harms_nobody(judge: FakeLLMServer, service: FakeLLMServer, tmp_path: Path) -> None:
     url = PAGE.format(1) + "&title=\ud83d"
     service.script = lambda number, request: http(200, json.dumps({"answer": "Сдать \ud83d.", "urls": [url]}), JSON)
     source = load(tmp_path, "half_an_emoji_3", [question(i) for i in range(3)])
@@ -76,7 +76,7 @@ def test_half_an_emoji_in_a_reply_harms_nobody(judge: Chaos, service: Chaos, tmp
 
 
 def test_an_id_that_is_not_in_the_corpus_has_no_text_but_its_place(
-    judge: Chaos, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    judge: FakeLLMServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "stranger.py").write_text(STRANGER, encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
@@ -187,7 +187,7 @@ def test_failures_are_told_in_words(yarus: CommandLine, night: dict[str, Documen
 
 
 def test_a_service_is_asked_and_read_as_the_settings_say(
-    judge: Chaos, service: Chaos, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    judge: FakeLLMServer, service: FakeLLMServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def script(number: int, request: Document) -> bytes:
         which = request["messages"][0]["text"].split()[3].strip(",")
@@ -225,7 +225,7 @@ def test_a_service_is_asked_and_read_as_the_settings_say(
 
 
 def test_a_service_that_fails_in_every_way_is_never_scored(
-    judge: Chaos, service: Chaos, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    judge: FakeLLMServer, service: FakeLLMServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ways: dict[int, bytes | Do] = {
         0: http(200, "<html><body>Технические работы</body></html>", "content-type: text/html"),
@@ -262,7 +262,9 @@ def test_a_service_that_fails_in_every_way_is_never_scored(
     assert (summary["state"], summary["coverage"]) == ("invalid", 13 / 20)
 
 
-def test_hidden_empty_and_declined_answers_are_refusals(judge: Chaos, service: Chaos, tmp_path: Path) -> None:
+def test_hidden_empty_and_declined_answers_are_refusals(
+    judge: FakeLLMServer, service: FakeLLMServer, tmp_path: Path
+) -> None:
     ways = {
         0: replies(path="hidden", urls=[PAGE.format(0)], contexts=[]),
         1: replies(answer="", urls=[PAGE.format(1)], contexts=[]),
@@ -316,7 +318,7 @@ no_function = 5
 """
 
 
-def test_a_slow_callable_is_asked_one_question_at_a_time(judge: Chaos, tmp_path: Path, module: str) -> None:
+def test_a_slow_callable_is_asked_one_question_at_a_time(judge: FakeLLMServer, tmp_path: Path, module: str) -> None:
     source = load(tmp_path, "slow", [question(i) for i in range(102)])  # two batches, which are in flight together
     rows = rows_of(evaluate("tier3", source=source, sut=f"{module}:slow", limit=102))
     assert {row["status"] for row in rows} == {"ok"}
@@ -324,14 +326,14 @@ def test_a_slow_callable_is_asked_one_question_at_a_time(judge: Chaos, tmp_path:
     assert [row["answer"] for row in rows] == [row["question"] for row in rows]
 
 
-def test_a_callable_may_need_ten_seconds(judge: Chaos, tmp_path: Path, module: str) -> None:
+def test_a_callable_may_need_ten_seconds(judge: FakeLLMServer, tmp_path: Path, module: str) -> None:
     source = load(tmp_path, "ten_seconds", [question(0)])
     [row] = rows_of(evaluate("tier3", source=source, sut=f"{module}:ten_seconds"))
     assert (row["status"], row["answer"]) == ("ok", "Сдать книгу.")
     assert row["latency_ms"] >= 10_000
 
 
-def test_a_callable_that_raises_or_returns_something_else(judge: Chaos, tmp_path: Path, module: str) -> None:
+def test_a_callable_that_raises_or_returns_something_else(judge: FakeLLMServer, tmp_path: Path, module: str) -> None:
     source = load(tmp_path, "sometimes_wrong", [question(i) for i in range(7)])
     rows = rows_of(evaluate("tier3", source=source, sut=f"{module}:mixed"))
     words = ["KeyError", "got NoneType", "got str", "'answer' is 5", "'contexts' is [1]", "'contexts' is ('одна'"]
@@ -369,7 +371,7 @@ def test_only_our_own_system_has_chunks(at_home: Path) -> None:
 
 
 def test_stored_answers_are_scored_by_another_judge(
-    judge: Chaos, service: Chaos, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    judge: FakeLLMServer, service: FakeLLMServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     service.script = lambda number, request: right(request) if number % 5 else http(500)
     source = load(tmp_path, "replay", [question(i) for i in range(20)])
@@ -395,7 +397,7 @@ def test_stored_answers_are_scored_by_another_judge(
 
 
 def test_our_own_system_answers_from_what_it_retrieved(
-    judge: Chaos, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    judge: FakeLLMServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use(monkeypatch, roles(judge.url, "generator"))
     source = load(tmp_path, "own", [question(i) for i in range(10)])

@@ -13,7 +13,7 @@ from metrics.metric import Tier
 from tasks.cases.perturbations import TO_CYRILLIC, TO_LATIN, change, perturbed, typos, wrong_layout
 from tasks.config.parameters import TIERS
 from tests.support.evaluations import cases_of, evaluate, load, question, roles, rows_of, texts, use
-from tests.tasks.conftest import Chaos, Do, says
+from tests.support.llm_server import Do, FakeLLMServer, says
 
 QUESTION = "Ещё раз: как получить социальную стипендию после сессии?"
 
@@ -57,7 +57,7 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_system_is_asked_the_change_and_judged_by_what_was_meant(
-    at_home: Path, asked: Path, chaos: Chaos, monkeypatch: pytest.MonkeyPatch
+    at_home: Path, asked: Path, llm_server: FakeLLMServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = load(asked, "asked_otherwise", [question(i) for i in range(6)])
 
@@ -67,8 +67,8 @@ def test_the_system_is_asked_the_change_and_judged_by_what_was_meant(
             return says(f"Другими словами: {given['question']}")
         return says("Сдать книгу.")
 
-    chaos.script = script
-    use(monkeypatch, roles(chaos.url, "generator"))
+    llm_server.script = script
+    use(monkeypatch, roles(llm_server.url, "generator"))
     plain = evaluate("tier3", source=source)
     lower = evaluate("tier3", source=source, perturbation="lower")
     other = evaluate("tier3", source=source, perturbation="paraphrase")
@@ -77,7 +77,7 @@ def test_the_system_is_asked_the_change_and_judged_by_what_was_meant(
     for row in rows_of(other):
         assert row["asked"] == f"Другими словами: {row['question']}"
     assert "asked" not in cases_of(plain).column_names
-    generations = [texts(request)["question"] for request in chaos.requests if "context" in texts(request)]
+    generations = [texts(request)["question"] for request in llm_server.requests if "context" in texts(request)]
     assert set(generations) == {row["question"] for row in rows_of(plain)} | {
         row["asked"] for summary in (lower, other) for row in rows_of(summary)
     }
@@ -87,11 +87,11 @@ def test_the_system_is_asked_the_change_and_judged_by_what_was_meant(
 
 
 def test_a_question_that_could_not_be_paraphrased_is_not_measured(
-    at_home: Path, asked: Path, chaos: Chaos, monkeypatch: pytest.MonkeyPatch
+    at_home: Path, asked: Path, llm_server: FakeLLMServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = load(asked, "not_paraphrased", [question(i) for i in range(6)])
-    chaos.script = lambda number, request: says("   " if "правило 3," in str(request) else "Что велит правило?")
-    use(monkeypatch, roles(chaos.url, "generator"))
+    llm_server.script = lambda number, request: says("   " if "правило 3," in str(request) else "Что велит правило?")
+    use(monkeypatch, roles(llm_server.url, "generator"))
     summary = evaluate("tier1", source=source, perturbation="paraphrase")
     (left,) = [row for row in rows_of(summary) if row["status"] != "ok"]
     assert (left["question_id"], left["status"], left["asked"]) == ("3", "not_applicable", None)

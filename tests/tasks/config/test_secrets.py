@@ -18,7 +18,7 @@ from tasks.prompts import prompts
 from tasks.retrievers.external import Outside, from_service
 from tasks.systems.sut import Answered, system
 from tests.support.evaluations import roles, use
-from tests.tasks.conftest import JSON, Chaos, http, says
+from tests.support.llm_server import JSON, FakeLLMServer, http, says
 
 TOKEN, PASSWORD = 'tok/en+"4711"', "s3sam open"
 BASIC = base64.b64encode(f"yarus:{PASSWORD}".encode()).decode()
@@ -38,27 +38,29 @@ FORMS = (
 )
 
 
-def replied(chaos: Chaos, reply: Any) -> None:
+def replied(llm_server: FakeLLMServer, reply: Any) -> None:
     body = json.dumps(reply).replace("T-O-K-E-N", "".join(f"\\u{ord(sign):04x}" for sign in TOKEN))
-    chaos.script = lambda number, request: http(200, body, "content-type: application/json")
+    llm_server.script = lambda number, request: http(200, body, "content-type: application/json")
 
 
-def answer(chaos: Chaos, reply: Mapping[str, Any]) -> Answered:
-    replied(chaos, reply)
-    asked = system(chaos.url, SystemService.model_validate({"headers": HEADERS}))
+def answer(llm_server: FakeLLMServer, reply: Mapping[str, Any]) -> Answered:
+    replied(llm_server, reply)
+    asked = system(llm_server.url, SystemService.model_validate({"headers": HEADERS}))
     [found] = asyncio.run(asked.answers(["Где столовая?"]))
     return found
 
 
 @pytest.mark.parametrize("form", [*FORMS, "T-O-K-E-N"])
-def test_a_system_that_repeats_its_headers_is_not_believed_to_mean_them(chaos: Chaos, form: str) -> None:
-    found = answer(chaos, {"answer": f"<{form}>", "urls": [f"https://c/?t={form}"], "contexts": [form], "path": form})
+def test_a_system_that_repeats_its_headers_is_not_believed_to_mean_them(llm_server: FakeLLMServer, form: str) -> None:
+    found = answer(
+        llm_server, {"answer": f"<{form}>", "urls": [f"https://c/?t={form}"], "contexts": [form], "path": form}
+    )
     assert (found.text, found.urls, found.contexts, found.path) == ("<***>", ["https://c/?t=***"], ["***"], "***")
 
 
-def test_words_and_numbers_of_other_headers_stay(chaos: Chaos) -> None:
+def test_words_and_numbers_of_other_headers_stay(llm_server: FakeLLMServer) -> None:
     page = "https://wiki.example/pages?lang=ru&pageId=4711"
-    found = answer(chaos, {"answer": "The wiki says: ru, basic.", "urls": [page]})
+    found = answer(llm_server, {"answer": "The wiki says: ru, basic.", "urls": [page]})
     assert (found.text, found.urls) == ("The wiki says: ru, basic.", [page])
     kept = {"Accept": "application/json", "X-Tenant": "help-desk", "X-Api-Version": "2026-01", "X-Host": "c.example"}
     assert echoes(kept) == ()
@@ -66,24 +68,24 @@ def test_words_and_numbers_of_other_headers_stay(chaos: Chaos) -> None:
     assert redact("the password passw0rds; pass", ["pass"]) == "the password passw0rds; ***"
 
 
-def test_a_retriever_that_repeats_its_headers(chaos: Chaos) -> None:
-    ask = from_service(chaos.url, RetrieverService.model_validate({"headers": HEADERS}))
-    replied(chaos, {"results": [{"id": "1"}, {"id": f"doc {TOKEN}"}]})
+def test_a_retriever_that_repeats_its_headers(llm_server: FakeLLMServer) -> None:
+    ask = from_service(llm_server.url, RetrieverService.model_validate({"headers": HEADERS}))
+    replied(llm_server, {"results": [{"id": "1"}, {"id": f"doc {TOKEN}"}]})
     [ranking] = Outside(ask, concurrency=1).retrieve(["?"], None, 2, timed=0)
     assert ranking.ids == ["1", "doc ***"]
-    replied(chaos, {"results": [{"id": "T-O-K-E-N", "distance": 2}, {"id": "b", "distance": 1}], "more": TOKEN})
+    replied(llm_server, {"results": [{"id": "T-O-K-E-N", "distance": 2}, {"id": "b", "distance": 1}], "more": TOKEN})
     [ranking] = Outside(ask, concurrency=1).retrieve(["?"], None, 2, timed=0)
     assert ranking.error and TOKEN not in ranking.error
 
 
 async def test_a_model_that_repeats_its_key_is_stored_without_it(
-    at_home: object, engine: Engine, chaos: Chaos, monkeypatch: pytest.MonkeyPatch
+    at_home: object, engine: Engine, llm_server: FakeLLMServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key = 'sk-"planted"-4711'
-    use(monkeypatch, roles(chaos.url, "judge", API_KEY=key))
+    use(monkeypatch, roles(llm_server.url, "judge", API_KEY=key))
     plain = says(f"reason: {key}, {quote(key)}", model=f"model {key}", finish=f"stop {key}").split(b"\r\n\r\n")[1]
     escaped = plain.replace(b"sk-", b"s\\u006b-")
-    chaos.script = lambda number, request: http(200, escaped if number > 1 else plain, JSON)
+    llm_server.script = lambda number, request: http(200, escaped if number > 1 else plain, JSON)
     configuration = settings()
     given = {"question": "Что это?", "answer": "Ключ.", "context": "", "reference": ""}
     async with chat("judge", configuration, engine) as judge:
@@ -97,11 +99,11 @@ async def test_a_model_that_repeats_its_key_is_stored_without_it(
 
 
 async def test_a_key_is_out_of_an_error_before_the_error_is_cut(
-    at_home: object, chaos: Chaos, monkeypatch: pytest.MonkeyPatch
+    at_home: object, llm_server: FakeLLMServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key = "sk-planted-4711-and-long"
-    use(monkeypatch, roles(chaos.url, "judge", API_KEY=key))
-    chaos.script = lambda number, request: http(413, json.dumps({"error": "x" * 280 + " " + key}))
+    use(monkeypatch, roles(llm_server.url, "judge", API_KEY=key))
+    llm_server.script = lambda number, request: http(413, json.dumps({"error": "x" * 280 + " " + key}))
     configuration = settings()
     given = {"question": "Что это?", "answer": "Ключ.", "context": "", "reference": ""}
     async with chat("judge", configuration) as judge:

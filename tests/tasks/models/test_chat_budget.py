@@ -20,7 +20,7 @@ from tasks.models.chat import chat
 from tasks.models.prices import TEMPLATE_TOKENS, Budget
 from tasks.models.rate_limits import RetryPolicy
 from tasks.prompts import prompts
-from tests.tasks.conftest import JSON, Chaos, Do, http, says, scores
+from tests.support.llm_server import JSON, Do, FakeLLMServer, http, says, scores
 
 QUICK = RetryPolicy(attempts=2, first_s=0.01, unreached_s=0.3, wrong_s=0.3, busy_s=0.05, probe_s=0.02)
 PROMPTS = prompts(Settings(_env_file=None))
@@ -56,13 +56,13 @@ async def ask(configuration: Settings, engine: Engine | None, asked: list[Call],
         return await judge.complete(asked)
 
 
-def test_a_server_that_counts_nothing_gets_what_the_budget_allows_once_for_all(chaos: Chaos, engine, tag):
-    chaos.script = lambda number, request: scores(0.5, tokens=None)
-    dear = most(settings(chaos.url))
-    limited = settings(chaos.url, budget=26.5 * dear)
+def test_a_server_that_counts_nothing_gets_what_the_budget_allows_once_for_all(llm_server: FakeLLMServer, engine, tag):
+    llm_server.script = lambda number, request: scores(0.5, tokens=None)
+    dear = most(settings(llm_server.url))
+    limited = settings(llm_server.url, budget=26.5 * dear)
     for _ in range(3):  # each in a loop of its own, as in another process
         replies = asyncio.run(ask(limited, engine, calls(tag, 60), tag))
-        assert [reply.status for reply in replies].count("ok") == len(chaos.requests) == 26
+        assert [reply.status for reply in replies].count("ok") == len(llm_server.requests) == 26
         assert {reply.cost_usd for reply in replies} == {None}  # not known is no number
         assert booked_usd(engine, tag) == pytest.approx(26 * dear)
     assert bought(engine, tag)["cost_usd"] is None
@@ -75,40 +75,42 @@ NO_COUNTS = {
 
 
 @pytest.mark.parametrize("wrong", [pytest.param(value, id=name) for name, value in NO_COUNTS.items()])
-async def test_what_is_no_count_is_not_known_and_the_reply_is_one(chaos: Chaos, engine, tag, wrong):
+async def test_what_is_no_count_is_not_known_and_the_reply_is_one(llm_server: FakeLLMServer, engine, tag, wrong):
     usage = {"prompt_tokens": 100, "completion_tokens": wrong}
     usage = {name: value for name, value in usage.items() if value is not ...}
-    chaos.script = lambda number, request: with_usage(usage)
-    (reply,) = await ask(settings(chaos.url), engine, calls(tag, 1), tag)
-    assert (reply.status, len(chaos.requests)) == ("ok", 1)
+    llm_server.script = lambda number, request: with_usage(usage)
+    (reply,) = await ask(settings(llm_server.url), engine, calls(tag, 1), tag)
+    assert (reply.status, len(llm_server.requests)) == ("ok", 1)
     assert (reply.tokens_in, reply.tokens_out, reply.cost_usd) == (100, None, None)
     assert booked_usd(engine, tag) == pytest.approx((100 + MAX_TOKENS) / MILLION)
 
 
 @pytest.mark.parametrize("usage", [None, [], "12", 12, {}, {"prompt_tokens": -1, "completion_tokens": -1}])
-async def test_without_any_count_the_most_is_booked(chaos: Chaos, engine, tag, usage):
-    chaos.script = lambda number, request: with_usage(usage)
-    (reply,) = await ask(settings(chaos.url), engine, calls(tag, 1), tag)
+async def test_without_any_count_the_most_is_booked(llm_server: FakeLLMServer, engine, tag, usage):
+    llm_server.script = lambda number, request: with_usage(usage)
+    (reply,) = await ask(settings(llm_server.url), engine, calls(tag, 1), tag)
     assert (reply.status, reply.tokens_in, reply.tokens_out, reply.cost_usd) == ("ok", None, None, None)
-    assert booked_usd(engine, tag) == pytest.approx(most(settings(chaos.url)))
+    assert booked_usd(engine, tag) == pytest.approx(most(settings(llm_server.url)))
 
 
 @pytest.mark.parametrize("claim", [MAX_TOKENS + 1, 10**12, 10**400])
-async def test_more_than_was_allowed_is_not_believed_and_yet_booked(chaos: Chaos, engine, tag, claim, caplog):
+async def test_more_than_was_allowed_is_not_believed_and_yet_booked(
+    llm_server: FakeLLMServer, engine, tag, claim, caplog
+):
     """Some servers charge for thinking beyond what they were allowed to write."""
-    chaos.script = lambda number, request: with_usage({"prompt_tokens": 100, "completion_tokens": claim})
-    replies = await ask(settings(chaos.url), engine, calls(tag, 2), tag)
+    llm_server.script = lambda number, request: with_usage({"prompt_tokens": 100, "completion_tokens": claim})
+    replies = await ask(settings(llm_server.url), engine, calls(tag, 2), tag)
     assert [(reply.status, reply.tokens_out, reply.cost_usd) for reply in replies] == [("ok", None, None)] * 2
     assert booked_usd(engine, tag) == pytest.approx(2 * (100 + min(claim, 2**63 - 1)) / MILLION)
     assert sum("what calls cost is not known" in message for message in caplog.messages) == 1
-    again = await ask(settings(chaos.url), engine, calls(tag, 2), tag)
+    again = await ask(settings(llm_server.url), engine, calls(tag, 2), tag)
     assert all(reply.from_store for reply in again)
 
 
-async def test_a_count_of_12_digits_may_be_true(chaos: Chaos, engine, tag):
+async def test_a_count_of_12_digits_may_be_true(llm_server: FakeLLMServer, engine, tag):
     """The columns hold what the settings allow; a template may read a little more than it was sent."""
-    chaos.script = lambda number, request: with_usage({"prompt_tokens": 1_500, "completion_tokens": 10**9})
-    (reply,) = await ask(settings(chaos.url, max_tokens=10**9), engine, [calls(tag, 1)[0]], tag)
+    llm_server.script = lambda number, request: with_usage({"prompt_tokens": 1_500, "completion_tokens": 10**9})
+    (reply,) = await ask(settings(llm_server.url, max_tokens=10**9), engine, [calls(tag, 1)[0]], tag)
     assert (reply.tokens_in, reply.tokens_out) == (1_500, 10**9)
     with engine.begin() as connection:
         connection.exec_driver_sql(f"UPDATE yarus.call SET tokens_in = {10**12} WHERE evaluation_id = '{tag}'")
@@ -138,21 +140,21 @@ FREE = {"429": http(429), "413": http(413)}
 
 
 @pytest.mark.parametrize("deed", [pytest.param(deed, id=name) for name, deed in UNKNOWN.items()])
-async def test_every_try_that_the_server_may_charge_for_is_booked(chaos: Chaos, engine, tag, deed):
-    chaos.script = lambda number, request: deed
-    short = settings(chaos.url, timeout_s=0.2 if isinstance(deed, Do) and deed.after_s else 60)
+async def test_every_try_that_the_server_may_charge_for_is_booked(llm_server: FakeLLMServer, engine, tag, deed):
+    llm_server.script = lambda number, request: deed
+    short = settings(llm_server.url, timeout_s=0.2 if isinstance(deed, Do) and deed.after_s else 60)
     (reply,) = await ask(short, engine, calls(tag, 1), tag)
-    assert (reply.status, reply.cost_usd, len(chaos.requests)) == ("error", None, 2)
+    assert (reply.status, reply.cost_usd, len(llm_server.requests)) == ("error", None, 2)
     assert booked_usd(engine, tag) == pytest.approx(2 * most(short))
     # No try is begun that could pass the budget, and no reply is what was not asked again.
     (reply,) = await ask(short.model_copy(update={"budget_usd": 1.5 * most(short)}), engine, calls(tag, 1), tag + "b")
-    assert (reply.status, len(chaos.requests)) == ("skipped_budget", 3)
+    assert (reply.status, len(llm_server.requests)) == ("skipped_budget", 3)
 
 
 @pytest.mark.parametrize("deed", [pytest.param(deed, id=name) for name, deed in FREE.items()])
-async def test_what_is_refused_is_free(chaos: Chaos, engine, tag, deed):
-    chaos.script = lambda number, request: deed
-    (reply,) = await ask(settings(chaos.url), engine, calls(tag, 1), tag)
+async def test_what_is_refused_is_free(llm_server: FakeLLMServer, engine, tag, deed):
+    llm_server.script = lambda number, request: deed
+    (reply,) = await ask(settings(llm_server.url), engine, calls(tag, 1), tag)
     assert (reply.status, reply.cost_usd, booked_usd(engine, tag)) == ("error", 0.0, 0.0)
 
 
@@ -161,11 +163,11 @@ async def test_a_server_that_is_not_there_is_free(engine, tag):
     assert (reply.status, reply.cost_usd, booked_usd(engine, tag)) == ("error", 0.0, 0.0)
 
 
-async def test_what_is_cancelled_in_flight_counts(chaos: Chaos, engine, tag):
-    chaos.script = lambda number, request: Do(scores(0.5), after_s=30)
-    limited = settings(chaos.url, budget=1.0, concurrency=3)
+async def test_what_is_cancelled_in_flight_counts(llm_server: FakeLLMServer, engine, tag):
+    llm_server.script = lambda number, request: Do(scores(0.5), after_s=30)
+    limited = settings(llm_server.url, budget=1.0, concurrency=3)
     asking = asyncio.create_task(ask(limited, engine, calls(tag, 10), tag))
-    while len(chaos.requests) < 3:  # noqa: ASYNC110 - the server has no event of ours
+    while len(llm_server.requests) < 3:  # noqa: ASYNC110 - the server has no event of ours
         await asyncio.sleep(0.01)
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -173,23 +175,23 @@ async def test_what_is_cancelled_in_flight_counts(chaos: Chaos, engine, tag):
     assert booked_usd(engine, tag) == pytest.approx(3 * most(limited))
 
 
-def test_what_is_known_is_booked_to_the_cent_and_without_a_budget_too(chaos: Chaos, engine, tag):
-    chaos.script = lambda number, request: scores(0.5, tokens=(100, 20))
-    asyncio.run(ask(settings(chaos.url), engine, calls(tag, 100), tag))
+def test_what_is_known_is_booked_to_the_cent_and_without_a_budget_too(llm_server: FakeLLMServer, engine, tag):
+    llm_server.script = lambda number, request: scores(0.5, tokens=(100, 20))
+    asyncio.run(ask(settings(llm_server.url), engine, calls(tag, 100), tag))
     assert booked_usd(engine, tag) == pytest.approx(100 * 120 / MILLION)
-    limited = settings(chaos.url, budget=100 * 120 / MILLION)  # set when it is resumed: it is spent already
+    limited = settings(llm_server.url, budget=100 * 120 / MILLION)  # set when it is resumed: it is spent already
     replies = asyncio.run(ask(limited, engine, calls(tag, 101), tag))
     assert [reply.status for reply in replies] == ["ok"] * 100 + ["skipped_budget"]
 
 
-async def test_money_is_drawn_for_many_calls_at_once(chaos: Chaos, engine, tag, monkeypatch):
+async def test_money_is_drawn_for_many_calls_at_once(llm_server: FakeLLMServer, engine, tag, monkeypatch):
     drawn = []
     from tasks.models import prices
 
     real = prices.draw_usd
     monkeypatch.setattr(prices, "draw_usd", lambda *given: drawn.append(given) or real(*given))
-    chaos.script = lambda number, request: scores(0.5, tokens=(200, 50))
-    replies = await ask(settings(chaos.url, budget=10.0), engine, calls(tag, 300), tag)
+    llm_server.script = lambda number, request: scores(0.5, tokens=(200, 50))
+    replies = await ask(settings(llm_server.url, budget=10.0), engine, calls(tag, 300), tag)
     assert {reply.status for reply in replies} == {"ok"}
     assert len(drawn) <= 300 / 20
 
@@ -209,41 +211,41 @@ asyncio.run(main(*sys.argv[1:]))
 """
 
 
-def buyer(home, chaos: Chaos, tag: str, n: int, budget: float) -> "subprocess.Popen[bytes]":
-    given = [str(home), chaos.url, tag, str(n), repr(budget)]
+def buyer(home, llm_server: FakeLLMServer, tag: str, n: int, budget: float) -> "subprocess.Popen[bytes]":
+    given = [str(home), llm_server.url, tag, str(n), repr(budget)]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     return subprocess.Popen([sys.executable, "-c", BUYER, *given], stdout=subprocess.PIPE, env=environment)
 
 
-def test_a_kill_between_request_and_reply_gives_nothing_back(chaos: Chaos, engine, home, tag):
-    chaos.script = lambda number, request: Do(scores(0.5, tokens=None), after_s=30)
-    dear = most(settings(chaos.url))
+def test_a_kill_between_request_and_reply_gives_nothing_back(llm_server: FakeLLMServer, engine, home, tag):
+    llm_server.script = lambda number, request: Do(scores(0.5, tokens=None), after_s=30)
+    dear = most(settings(llm_server.url))
     for kill in range(1, 4):
-        process = buyer(home, chaos, tag, 60, 40.5 * dear)
-        while len(chaos.requests) < 4 * kill and process.poll() is None:
+        process = buyer(home, llm_server, tag, 60, 40.5 * dear)
+        while len(llm_server.requests) < 4 * kill and process.poll() is None:
             time.sleep(0.01)
         process.send_signal(signal.SIGKILL)
         process.communicate()
-        assert len(chaos.requests) * dear <= booked_usd(engine, tag)
-    chaos.script = lambda number, request: scores(0.5, tokens=None)
-    assert int(buyer(home, chaos, tag, 60, 40.5 * dear).communicate()[0]) > 0
-    assert 12 < len(chaos.requests) <= 40
+        assert len(llm_server.requests) * dear <= booked_usd(engine, tag)
+    llm_server.script = lambda number, request: scores(0.5, tokens=None)
+    assert int(buyer(home, llm_server, tag, 60, 40.5 * dear).communicate()[0]) > 0
+    assert 12 < len(llm_server.requests) <= 40
 
 
-def test_processes_of_one_evaluation_share_its_budget(chaos: Chaos, engine, home, tag):
+def test_processes_of_one_evaluation_share_its_budget(llm_server: FakeLLMServer, engine, home, tag):
     """As the workers of a Dask cluster do."""
-    chaos.script = lambda number, request: Do(scores(0.5, tokens=None), after_s=0.02)
-    dear = most(settings(chaos.url))
-    both = [buyer(home, chaos, tag, 60 + place, 30.5 * dear) for place in range(2)]
+    llm_server.script = lambda number, request: Do(scores(0.5, tokens=None), after_s=0.02)
+    dear = most(settings(llm_server.url))
+    both = [buyer(home, llm_server, tag, 60 + place, 30.5 * dear) for place in range(2)]
     said = [int(process.communicate()[0]) for process in both]
-    assert len(chaos.requests) <= 30
+    assert len(llm_server.requests) <= 30
     assert max(said) > 10
-    assert booked_usd(engine, tag) == pytest.approx(len(chaos.requests) * dear)
+    assert booked_usd(engine, tag) == pytest.approx(len(llm_server.requests) * dear)
 
 
-async def test_a_model_that_costs_nothing_goes_on_when_the_money_is_spent(chaos: Chaos, engine, tag):
-    chaos.script = lambda number, request: scores(0.5, tokens=None)
-    limited = settings(chaos.url, budget=1.5 * most(settings(chaos.url)))
+async def test_a_model_that_costs_nothing_goes_on_when_the_money_is_spent(llm_server: FakeLLMServer, engine, tag):
+    llm_server.script = lambda number, request: scores(0.5, tokens=None)
+    limited = settings(llm_server.url, budget=1.5 * most(settings(llm_server.url)))
     assert [one.status for one in await ask(limited, engine, calls(tag, 3), tag)].count("ok") == 1
     limited.prices["asked"] = Price(input=0, output=0, as_of=date(2026, 11, 1))
     free = limited.model_copy(update={"judge": limited.judge.model_copy(update={"temperature": 0.5})})

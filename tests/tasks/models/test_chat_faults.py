@@ -20,7 +20,7 @@ from tasks.models.chat import chat
 from tasks.models.rate_limits import RetryPolicy
 from tasks.models.verdicts import ask_for_score
 from tests.support.llm_clients import KEY, QUICK, call, settings, verdict
-from tests.tasks.conftest import JSON, Chaos, Do, http, says, scores
+from tests.support.llm_server import JSON, Do, FakeLLMServer, http, says, scores
 
 GOOD = scores(0.5)
 CUT = GOOD[: len(GOOD) - 40]  # the body ends before its content-length
@@ -73,10 +73,10 @@ SLOW = [row[1] for row in STATUSES if row[0] in ("hanging", "dribbling")]
 
 
 @pytest.mark.parametrize(("deed", "status", "reason"), [pytest.param(*row[1:], id=row[0]) for row in STATUSES])
-async def test_a_fault_that_lasts_has_its_status_and_no_score(chaos: Chaos, deed, status, reason):
-    chaos.script = lambda number, request: deed
+async def test_a_fault_that_lasts_has_its_status_and_no_score(llm_server: FakeLLMServer, deed, status, reason):
+    llm_server.script = lambda number, request: deed
     async with asyncio.timeout(60):  # far less than an hour: nothing hangs
-        found = await verdict(chaos.url, timeout_s=0.4 if deed in SLOW else 60)
+        found = await verdict(llm_server.url, timeout_s=0.4 if deed in SLOW else 60)
     assert (found.status, found.value) == (status, None)
     assert reason in found.reason
     if status == "parse_error":
@@ -88,10 +88,10 @@ PASSING = [row for row in STATUSES if row[2] == "judge_error" and row[0] not in 
 
 
 @pytest.mark.parametrize("deed", [pytest.param(row[1], id=row[0]) for row in PASSING])
-async def test_a_fault_that_passes_costs_nothing(chaos: Chaos, deed):
-    chaos.script = lambda number, request: deed if number == 1 else scores(0.25)
-    found = await verdict(chaos.url, timeout_s=2 if deed in SLOW else 60)
-    assert (found.status, found.value, len(chaos.requests)) == ("ok", 0.25, 2)
+async def test_a_fault_that_passes_costs_nothing(llm_server: FakeLLMServer, deed):
+    llm_server.script = lambda number, request: deed if number == 1 else scores(0.25)
+    found = await verdict(llm_server.url, timeout_s=2 if deed in SLOW else 60)
+    assert (found.status, found.value, len(llm_server.requests)) == ("ok", 0.25, 2)
 
 
 async def test_dns_failure():
@@ -101,7 +101,7 @@ async def test_dns_failure():
 
 
 async def test_tls_failure(tmp_path):
-    server = Chaos(context=self_signed(tmp_path))
+    server = FakeLLMServer(context=self_signed(tmp_path))
     server.start()
     found = await verdict(server.url)
     server.stop()
@@ -126,7 +126,7 @@ def self_signed(folder) -> ssl.SSLContext:
     return context
 
 
-async def test_with_half_the_calls_failing_the_mean_is_the_truth_of_what_was_scored(chaos: Chaos):
+async def test_with_half_the_calls_failing_the_mean_is_the_truth_of_what_was_scored(llm_server: FakeLLMServer):
     """Each case has its own true score. A case is hit or spared for good, so that retries do not hide the faults."""
     random.seed(6)
     truth = [random.random() for _ in range(400)]
@@ -137,9 +137,9 @@ async def test_with_half_the_calls_failing_the_mean_is_the_truth_of_what_was_sco
         case = int(request["messages"][0]["content"].split("Вопрос ")[1].split("?")[0])
         return scores(truth[case]) if fate[case] is None else fate[case]
 
-    chaos.script = script
+    llm_server.script = script
     patience = replace(QUICK, attempts=2, outage_s=1, unreached_s=1)
-    async with chat("judge", settings(chaos.url, concurrency=32), patience=patience) as judge:
+    async with chat("judge", settings(llm_server.url, concurrency=32), patience=patience) as judge:
         found = await asyncio.gather(*(ask_for_score(judge, call(number)) for number in range(len(truth))))
     scored = [number for number, one in enumerate(found) if one.value is not None]
     assert scored == [number for number, hit in enumerate(fate) if hit is None]
@@ -149,20 +149,23 @@ async def test_with_half_the_calls_failing_the_mean_is_the_truth_of_what_was_sco
     assert sum(map(statuses.count, ("judge_error", "parse_error"))) + len(scored) == len(truth)
 
 
-async def test_the_last_call_gives_up_too(chaos: Chaos):
+async def test_the_last_call_gives_up_too(llm_server: FakeLLMServer):
     """No other call probes the server while it waits."""
-    chaos.script = lambda number, request: Do(b"", then="close")
-    async with asyncio.timeout(60), chat("judge", settings(chaos.url), patience=replace(QUICK, attempts=99)) as judge:
+    llm_server.script = lambda number, request: Do(b"", then="close")
+    async with (
+        asyncio.timeout(60),
+        chat("judge", settings(llm_server.url), patience=replace(QUICK, attempts=99)) as judge,
+    ):
         found = await ask_for_score(judge, call())
     assert found.status == "judge_error"
 
 
-async def test_random_faults_are_survived_by_trying_again(chaos: Chaos):
+async def test_random_faults_are_survived_by_trying_again(llm_server: FakeLLMServer):
     random.seed(7)
     passing = [http(500), http(429), http(502), Do(CUT, then="reset"), Do(b"", then="close")]
-    chaos.script = lambda number, request: random.choice(passing) if random.random() < 0.5 else scores(0.5)
+    llm_server.script = lambda number, request: random.choice(passing) if random.random() < 0.5 else scores(0.5)
     patience = RetryPolicy(attempts=30, first_s=0.001, longest_s=0.05, probe_s=0.01)
-    async with chat("judge", settings(chaos.url, concurrency=16), patience=patience) as judge:
+    async with chat("judge", settings(llm_server.url, concurrency=16), patience=patience) as judge:
         replies = await judge.complete([call(number) for number in range(300)])
     assert {reply.status for reply in replies} == {"ok"}
 
@@ -172,19 +175,19 @@ FATAL = {400: "MAX_TOKENS", 401: "API_KEY", 402: "money", 403: "API_KEY", 404: "
 
 @pytest.mark.parametrize("status", FATAL)
 @pytest.mark.parametrize("first", [1, 500])
-async def test_wrong_settings_stop_at_once_and_say_what_to_fix(chaos: Chaos, status, first):
-    chaos.script = lambda number, request: scores(0.5) if number < first else http(status, f"no {KEY}")
-    async with chat("judge", settings(chaos.url, concurrency=8), patience=QUICK) as judge:
+async def test_wrong_settings_stop_at_once_and_say_what_to_fix(llm_server: FakeLLMServer, status, first):
+    llm_server.script = lambda number, request: scores(0.5) if number < first else http(status, f"no {KEY}")
+    async with chat("judge", settings(llm_server.url, concurrency=8), patience=QUICK) as judge:
         with pytest.raises(ModelUnavailable, match=FATAL[status]) as raised:
             await judge.complete([call(number) for number in range(2_000)])
         with pytest.raises(ModelUnavailable):  # nobody asks again
             await judge.ask(call(-1))
     assert "YARUS_JUDGE__" in str(raised.value)
     assert KEY not in "".join(traceback.format_exception(raised.value))
-    assert first <= len(chaos.requests) < first + 8 * (3 if status == 400 else 1)  # a 400 may concern the format
+    assert first <= len(llm_server.requests) < first + 8 * (3 if status == 400 else 1)  # a 400 may concern the format
 
 
-async def test_the_key_is_nowhere(chaos: Chaos, caplog):
+async def test_the_key_is_nowhere(llm_server: FakeLLMServer, caplog):
     """Servers that repeat the key in errors and replies, and everything logged at the lowest level."""
     caplog.set_level(logging.DEBUG)
     refusal = http(401, json.dumps({"error": {"message": KEY}}))
@@ -192,14 +195,14 @@ async def test_the_key_is_nowhere(chaos: Chaos, caplog):
     deeds += [http(200, json.dumps({"error": {"message": KEY}})), refusal]
     told = []
     for deed in deeds:
-        chaos.script = lambda number, request, deed=deed: deed
-        configuration = settings(chaos.url)
+        llm_server.script = lambda number, request, deed=deed: deed
+        configuration = settings(llm_server.url)
         async with chat("judge", configuration, patience=QUICK) as judge:
             try:
                 told += [repr(await ask_for_score(judge, call())), repr(judge), repr(vars(judge).get("_headers"))]
             except ModelUnavailable as error:
                 told += ["".join(traceback.format_exception(error)), repr(error)]
         told += [repr(configuration), str(configuration.public())]
-    assert f"authorization: bearer {KEY}" in chaos.headers[0].lower()  # it was really sent
+    assert f"authorization: bearer {KEY}" in llm_server.headers[0].lower()  # it was really sent
     assert not [text for text in told if KEY in text]
     assert KEY not in caplog.text

@@ -29,7 +29,7 @@ from tasks.models.rate_limits import RetryPolicy
 from tasks.models.stand_ins import Offline
 from tasks.models.verdicts import ask_for_score, ask_for_yes_no
 from tasks.prompts import prompts
-from tests.tasks.conftest import Chaos, Do, http, says, scores
+from tests.support.llm_server import Do, FakeLLMServer, http, says, scores
 
 QUICK = RetryPolicy(attempts=2, first_s=0.01, unreached_s=0.3, wrong_s=0.3, busy_s=0.3, probe_s=0.02)
 PROMPTS = prompts(Settings(_env_file=None))
@@ -58,63 +58,63 @@ async def ask(configuration: Settings, engine: Engine, asked: list[Call], **more
         return await judge.complete(asked)
 
 
-async def test_what_no_database_stores_is_replaced_wherever_a_reply_has_it(chaos: Chaos, engine, tag):
-    chaos.script = lambda number, request: scores(0.5, model="served\0-1", finish="st\0op")
-    (reply,) = await ask(settings(chaos.url), engine, calls(tag, 1))
+async def test_what_no_database_stores_is_replaced_wherever_a_reply_has_it(llm_server: FakeLLMServer, engine, tag):
+    llm_server.script = lambda number, request: scores(0.5, model="served\0-1", finish="st\0op")
+    (reply,) = await ask(settings(llm_server.url), engine, calls(tag, 1))
     assert (reply.status, reply.served_model, reply.finish_reason) == ("ok", "served\ufffd-1", "st\ufffdop")
-    (again,) = await ask(settings(chaos.url), engine, calls(tag, 1))
+    (again,) = await ask(settings(llm_server.url), engine, calls(tag, 1))
     assert (again.from_store, again.served_model) == (True, "served\ufffd-1")
 
 
-async def test_repeating_sends_nothing_and_another_model_only_its_own(chaos: Chaos, engine, tag):
+async def test_repeating_sends_nothing_and_another_model_only_its_own(llm_server: FakeLLMServer, engine, tag):
     logprobs = {"logprobs": {"content": [{"logprob": -0.5}, {"logprob": -1.0}]}}
-    chaos.script = lambda number, request: scores(number % 10 / 10, **logprobs)
-    first = await ask(settings(chaos.url), engine, calls(tag, 50))
-    again = await ask(settings(chaos.url), engine, calls(tag, 50))
-    assert len(chaos.requests) == 50
+    llm_server.script = lambda number, request: scores(number % 10 / 10, **logprobs)
+    first = await ask(settings(llm_server.url), engine, calls(tag, 50))
+    again = await ask(settings(llm_server.url), engine, calls(tag, 50))
+    assert len(llm_server.requests) == 50
     assert [replace(reply, from_store=False, cost_usd=None) for reply in again] == first
     assert all(reply.from_store and reply.logprobs == (-0.5, -1.0) and reply.cost_usd == 0 for reply in again)
     assert first[0].served_model == "served-1"
 
-    await ask(settings(chaos.url, model="another"), engine, calls(tag, 50))
-    assert len(chaos.requests) == 100
+    await ask(settings(llm_server.url, model="another"), engine, calls(tag, 50))
+    assert len(llm_server.requests) == 100
     for change in ({"temperature": 0.5}, {"max_tokens": 99}):
-        await ask(settings(chaos.url, **change), engine, calls(tag, 50)[:1])
-    await ask(settings(chaos.url), engine, [replace(calls(tag, 1)[0], repeat=1)])
-    assert len(chaos.requests) == 103
+        await ask(settings(llm_server.url, **change), engine, calls(tag, 50)[:1])
+    await ask(settings(llm_server.url), engine, [replace(calls(tag, 1)[0], repeat=1)])
+    assert len(llm_server.requests) == 103
     # Neither the address nor the key nor the limits say what was asked.
-    await ask(settings(chaos.url + "/", concurrency=3, api_key=SecretStr("k" * 20)), engine, calls(tag, 50))
-    assert len(chaos.requests) == 103
+    await ask(settings(llm_server.url + "/", concurrency=3, api_key=SecretStr("k" * 20)), engine, calls(tag, 50))
+    assert len(llm_server.requests) == 103
 
 
-async def test_a_change_of_model_is_recorded_and_said_once(chaos: Chaos, engine, tag, caplog):
-    chaos.script = lambda number, request: scores(0.5, model="asked" if number < 3 else "cheaper")
-    async with chat("judge", settings(chaos.url, concurrency=1), engine) as judge:
+async def test_a_change_of_model_is_recorded_and_said_once(llm_server: FakeLLMServer, engine, tag, caplog):
+    llm_server.script = lambda number, request: scores(0.5, model="asked" if number < 3 else "cheaper")
+    async with chat("judge", settings(llm_server.url, concurrency=1), engine) as judge:
         replies = [await judge.ask(call) for call in calls(tag, 5)]
     assert [reply.served_model for reply in replies] == ["asked"] * 2 + ["cheaper"] * 3
     assert {reply.requested_model for reply in replies} == {"asked"}
     assert caplog.messages == ["judge: asked for the model asked, served by cheaper"]
 
 
-async def test_each_role_has_its_own(chaos: Chaos, engine, tag):
+async def test_each_role_has_its_own(llm_server: FakeLLMServer, engine, tag):
     for name in ("judge", "gate"):
-        async with chat(name, settings(chaos.url), engine) as model:
+        async with chat(name, settings(llm_server.url), engine) as model:
             await model.ask(calls(tag, 1)[0])
-    assert len(chaos.requests) == 2
+    assert len(llm_server.requests) == 2
 
 
-async def test_unreadable_replies_were_paid_for_and_are_kept_failures_are_not(chaos: Chaos, engine, tag):
-    chaos.script = lambda number, request: says("Оценка 0.9", finish="length" if number == 1 else "stop")
-    async with chat("judge", settings(chaos.url), engine) as judge:
+async def test_unreadable_replies_were_paid_for_and_are_kept_failures_are_not(llm_server: FakeLLMServer, engine, tag):
+    llm_server.script = lambda number, request: says("Оценка 0.9", finish="length" if number == 1 else "stop")
+    async with chat("judge", settings(llm_server.url), engine) as judge:
         for _ in range(2):
             found = await ask_for_score(judge, calls(tag, 1)[0])
             assert (found.status, len(found.replies)) == ("parse_error", 3)  # cut off, unreadable, unreadable
-    assert len(chaos.requests) == 3
-    chaos.script = lambda number, request: http(500)
+    assert len(llm_server.requests) == 3
+    llm_server.script = lambda number, request: http(500)
     failed = calls(tag, 2)[1:]
-    assert [reply.status for reply in await ask(settings(chaos.url), engine, failed)] == ["error"]
-    chaos.script = lambda number, request: scores(1)
-    assert [reply.status for reply in await ask(settings(chaos.url), engine, failed)] == ["ok"]
+    assert [reply.status for reply in await ask(settings(llm_server.url), engine, failed)] == ["error"]
+    llm_server.script = lambda number, request: scores(1)
+    assert [reply.status for reply in await ask(settings(llm_server.url), engine, failed)] == ["ok"]
 
 
 BUYER = """
@@ -139,23 +139,25 @@ asyncio.run(main(*sys.argv[1:]))
 """
 
 
-def test_a_kill_loses_only_what_was_in_flight(chaos: Chaos, home: Path, tag):
-    chaos.script = lambda number, request: Do(scores(0.5), after_s=0.02)
+def test_a_kill_loses_only_what_was_in_flight(llm_server: FakeLLMServer, home: Path, tag):
+    llm_server.script = lambda number, request: Do(scores(0.5), after_s=0.02)
     kills, seen = 3, 0
     for _ in range(kills):
-        process = subprocess.Popen([sys.executable, "-c", BUYER, str(home), chaos.url, tag], stdout=subprocess.PIPE)
-        while len(chaos.requests) < seen + 100 and process.poll() is None:
+        process = subprocess.Popen(
+            [sys.executable, "-c", BUYER, str(home), llm_server.url, tag], stdout=subprocess.PIPE
+        )
+        while len(llm_server.requests) < seen + 100 and process.poll() is None:
             time.sleep(0.005)
         process.send_signal(signal.SIGKILL)
         assert process.communicate()[0] == b""  # it had not come to its end
-        seen = len(chaos.requests)
-    done = subprocess.run([sys.executable, "-c", BUYER, str(home), chaos.url, tag], capture_output=True, text=True)
+        seen = len(llm_server.requests)
+    done = subprocess.run([sys.executable, "-c", BUYER, str(home), llm_server.url, tag], capture_output=True, text=True)
     assert done.stdout == "600\n", done.stderr
     # In flight: 8 with the server, and what came back while the last group was being committed.
-    assert 600 <= len(chaos.requests) <= 600 + kills * 2 * 8
+    assert 600 <= len(llm_server.requests) <= 600 + kills * 2 * 8
 
 
-async def test_the_database_gone_for_a_moment_costs_nothing(chaos: Chaos, tmp_path, tag):
+async def test_the_database_gone_for_a_moment_costs_nothing(llm_server: FakeLLMServer, tmp_path, tag):
     alone = own(tmp_path, None)
 
     async def outage():
@@ -164,57 +166,59 @@ async def test_the_database_gone_for_a_moment_costs_nothing(chaos: Chaos, tmp_pa
         await asyncio.sleep(0.5)
         await asyncio.to_thread(embedded.running, tmp_path)
 
-    chaos.script = lambda number, request: Do(scores(0.5), after_s=0.02)
+    llm_server.script = lambda number, request: Do(scores(0.5), after_s=0.02)
     try:
-        replies, _ = await asyncio.gather(ask(settings(chaos.url, concurrency=4), alone, calls(tag, 200)), outage())
+        replies, _ = await asyncio.gather(
+            ask(settings(llm_server.url, concurrency=4), alone, calls(tag, 200)), outage()
+        )
         with alone.connect() as connection:
             assert connection.scalar(text("SELECT count(*) FROM yarus.call")) == 200
     finally:
         alone.dispose()
         embedded.release(tmp_path)
     assert {reply.status for reply in replies} == {"ok"}
-    assert len(chaos.requests) == 200
+    assert len(llm_server.requests) == 200
 
 
-async def test_the_database_gone_for_good_is_said(chaos: Chaos, tmp_path, tag, monkeypatch):
+async def test_the_database_gone_for_good_is_said(llm_server: FakeLLMServer, tmp_path, tag, monkeypatch):
     monkeypatch.setattr(call_store, "WAITS_S", (0.05, 0.1))
     alone = own(tmp_path, None)
     embedded.release(tmp_path)
     with pytest.raises(DatabaseUnavailable):
-        await ask(settings(chaos.url), alone, calls(tag, 20))
+        await ask(settings(llm_server.url), alone, calls(tag, 20))
     alone.dispose()
-    assert chaos.requests == []
+    assert llm_server.requests == []
 
 
-async def test_a_cancelled_asker_does_not_lose_what_is_paid_for(chaos: Chaos, engine, tag):
-    chaos.script = lambda number, request: Do(scores(0.5), after_s=0.2)
-    async with chat("judge", settings(chaos.url), engine) as judge:
+async def test_a_cancelled_asker_does_not_lose_what_is_paid_for(llm_server: FakeLLMServer, engine, tag):
+    llm_server.script = lambda number, request: Do(scores(0.5), after_s=0.2)
+    async with chat("judge", settings(llm_server.url), engine) as judge:
         asking = asyncio.create_task(judge.ask(calls(tag, 1)[0]))
         await asyncio.sleep(0.1)
         asking.cancel()
         await asyncio.sleep(0.3)
-    replies = await ask(settings(chaos.url), engine, calls(tag, 1))
-    assert (replies[0].from_store, len(chaos.requests)) == (True, 1)
+    replies = await ask(settings(llm_server.url), engine, calls(tag, 1))
+    assert (replies[0].from_store, len(llm_server.requests)) == (True, 1)
 
 
 # --- money ---
 
 
-async def test_cost_by_the_price_table(chaos: Chaos, engine, tag):
-    chaos.script = lambda number, request: scores(0.5, tokens=(1_000, 200))
-    (reply,) = await ask(settings(chaos.url, price=2.0), engine, calls(tag, 1))
+async def test_cost_by_the_price_table(llm_server: FakeLLMServer, engine, tag):
+    llm_server.script = lambda number, request: scores(0.5, tokens=(1_000, 200))
+    (reply,) = await ask(settings(llm_server.url, price=2.0), engine, calls(tag, 1))
     assert reply.cost_usd == pytest.approx(1_200 * 2 / MILLION)
-    (reply,) = await ask(settings(chaos.url), engine, calls(tag + "x", 1))
+    (reply,) = await ask(settings(llm_server.url), engine, calls(tag + "x", 1))
     assert reply.cost_usd is None  # no price
 
 
-async def test_the_budget_is_not_passed_and_nearly_used(chaos: Chaos, engine, tag):
-    chaos.script = lambda number, request: Do(scores(0.5, tokens=(100, 20)), after_s=0.01)
-    limited = settings(chaos.url, price=1.0, budget=50 * 120 / MILLION + 0.002, max_tokens=50, concurrency=16)
+async def test_the_budget_is_not_passed_and_nearly_used(llm_server: FakeLLMServer, engine, tag):
+    llm_server.script = lambda number, request: Do(scores(0.5, tokens=(100, 20)), after_s=0.01)
+    limited = settings(llm_server.url, price=1.0, budget=50 * 120 / MILLION + 0.002, max_tokens=50, concurrency=16)
     replies = await ask(limited, engine, calls(tag, 200), evaluation=tag)
     bought = [reply for reply in replies if reply.status == "ok"]
     skipped = [reply for reply in replies if reply.status == "skipped_budget"]
-    assert len(bought) == len(chaos.requests)
+    assert len(bought) == len(llm_server.requests)
     assert len(bought) + len(skipped) == 200
     spent = sum(reply.cost_usd for reply in bought)
     assert 0.5 * limited.budget_usd < spent <= limited.budget_usd
@@ -222,17 +226,17 @@ async def test_the_budget_is_not_passed_and_nearly_used(chaos: Chaos, engine, ta
     # All of it is remembered: resumed, the evaluation pays for nothing twice and keeps its own costs.
     again = await ask(limited, engine, calls(tag, 200), evaluation=tag)
     assert [reply.cost_usd for reply in again] == [reply.cost_usd for reply in replies]
-    assert len(chaos.requests) == len(bought)
+    assert len(llm_server.requests) == len(bought)
 
 
-async def test_a_budget_without_a_price_is_refused(chaos: Chaos):
+async def test_a_budget_without_a_price_is_refused(llm_server: FakeLLMServer):
     with pytest.raises(InputError, match="no price for 'asked'"):
-        await ask(settings(chaos.url, budget=1.0), None, [])
-    assert chaos.requests == []
+        await ask(settings(llm_server.url, budget=1.0), None, [])
+    assert llm_server.requests == []
 
 
-async def test_the_estimate_goes_by_history(chaos: Chaos, engine, tag):
-    configuration = settings(chaos.url, price=1.0, model=tag, concurrency=2)
+async def test_the_estimate_goes_by_history(llm_server: FakeLLMServer, engine, tag):
+    configuration = settings(llm_server.url, price=1.0, model=tag, concurrency=2)
     configuration.prices[tag] = configuration.prices["asked"]
     unknown = estimate("judge", configuration, engine, {"faithfulness": 10})
     assert (unknown.calls, unknown.tokens_in, unknown.cost_usd, unknown.seconds) == (10, None, None, None)
@@ -282,18 +286,18 @@ async def test_without_an_address_the_stand_in_serves():
     assert (found.status, found.value) == ("ok", 0.0)
 
 
-async def test_memory_stays_flat(chaos: Chaos):
+async def test_memory_stays_flat(llm_server: FakeLLMServer):
     """6,000 calls; the last half may not add what 3,000 kept requests or replies would take (5 kB each)."""
     reply = scores(0.5)
 
     def script(number, request):
-        chaos.requests.clear(), chaos.headers.clear()
+        llm_server.requests.clear(), llm_server.headers.clear()
         return reply
 
-    chaos.script = script
+    llm_server.script = script
     process = psutil.Process(os.getpid())
     sizes = []
-    async with chat("judge", settings(chaos.url, concurrency=32)) as judge:
+    async with chat("judge", settings(llm_server.url, concurrency=32)) as judge:
         for block in range(6):
             for portion in range(4):
                 await judge.complete(calls(f"{block} {portion}", 250))

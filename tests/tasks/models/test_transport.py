@@ -17,10 +17,10 @@ from tasks.models.transport import LARGEST_BYTES, LONGEST_TEXT
 from tasks.retrievers.external import Outside, from_service
 from tasks.systems.sut import system
 from tests.support.llm_clients import verdict
+from tests.support.llm_server import JSON, FakeLLMServer, http
+from tests.support.llm_server import says as chat_says
 from tests.support.memory import peak_kb
 from tests.support.odd_servers import CHUNKED, FLOODS, OK, dripping, says, stranger, whole
-from tests.tasks.conftest import JSON, Chaos, http
-from tests.tasks.conftest import says as chat_says
 
 ROOT = Path(__file__).parents[3]
 
@@ -94,24 +94,24 @@ def test_the_limit_of_time_is_of_the_whole_exchange(client: str, what: str) -> N
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_a_redirect_is_not_followed(client: str, chaos: Chaos) -> None:
+def test_a_redirect_is_not_followed(client: str, llm_server: FakeLLMServer) -> None:
     """It would take the question, and headers that are secret, to an address that nobody has set."""
     with stranger(says({"answer": "Да.", "results": []})) as elsewhere:
-        chaos.script = lambda number, request: http(307, "", f"location: {elsewhere.url}")
-        assert "307" in str(CLIENTS[client](chaos.url, 5))
+        llm_server.script = lambda number, request: http(307, "", f"location: {elsewhere.url}")
+        assert "307" in str(CLIENTS[client](llm_server.url, 5))
         assert elsewhere.heads == []
 
 
 @pytest.mark.parametrize("client", CLIENTS)
 @pytest.mark.parametrize("bypassed", [False, True])
 def test_a_proxy_of_the_environment_is_used_and_its_password_is_not_told(
-    client: str, bypassed: bool, chaos: Chaos, monkeypatch: pytest.MonkeyPatch
+    client: str, bypassed: bool, llm_server: FakeLLMServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    chaos.script = lambda number, request: http(404, "nobody here")
+    llm_server.script = lambda number, request: http(404, "nobody here")
     with stranger(lambda: iter([b"HTTP/1.1 502 Bad\r\ncontent-length: 0\r\n\r\n"])) as proxy:
         monkeypatch.setenv("HTTP_PROXY", f"http://user:pr0xy-s3cret@127.0.0.1:{proxy.port}")
-        monkeypatch.setenv("NO_PROXY", f"127.0.0.1:{chaos.port}" if bypassed else "elsewhere")
-        reason = str(CLIENTS[client](chaos.url, 5))
+        monkeypatch.setenv("NO_PROXY", f"127.0.0.1:{llm_server.port}" if bypassed else "elsewhere")
+        reason = str(CLIENTS[client](llm_server.url, 5))
     assert ("404" if bypassed else "502") in reason
     assert "s3cret" not in reason
     assert (len(proxy.heads) == 0) is bypassed
@@ -153,30 +153,30 @@ NONSENSE = {
 
 
 @pytest.mark.parametrize("name", NONSENSE)
-def test_nonsense_of_a_system_is_its_error_with_a_reason(name: str, chaos: Chaos) -> None:
+def test_nonsense_of_a_system_is_its_error_with_a_reason(name: str, llm_server: FakeLLMServer) -> None:
     content, reason = NONSENSE[name]
-    chaos.script = lambda number, request: http(200, content, JSON)
-    assert reason in str(answered(chaos.url, 30))
+    llm_server.script = lambda number, request: http(200, content, JSON)
+    assert reason in str(answered(llm_server.url, 30))
 
 
 @pytest.mark.parametrize("charset", ["zlib", "bz2", "utf-7", "no-such", "utf-16", "idna"])
-def test_a_charset_that_a_server_names_decides_nothing(charset: str, chaos: Chaos) -> None:
+def test_a_charset_that_a_server_names_decides_nothing(charset: str, llm_server: FakeLLMServer) -> None:
     kind = f"content-type: application/json; charset={charset}"
-    chaos.script = lambda number, request: http(200, '{"answer": "Да.", "results": []}', kind)
-    assert answered(chaos.url, 5) is None
-    assert retrieved(chaos.url, 5) is None
-    chaos.script = lambda number, request: http(500, "внутри", kind)
-    assert "500: внутри" in str(answered(chaos.url, 5))
-    assert "500: внутри" in str(judged(chaos.url, 5))
+    llm_server.script = lambda number, request: http(200, '{"answer": "Да.", "results": []}', kind)
+    assert answered(llm_server.url, 5) is None
+    assert retrieved(llm_server.url, 5) is None
+    llm_server.script = lambda number, request: http(500, "внутри", kind)
+    assert "500: внутри" in str(answered(llm_server.url, 5))
+    assert "500: внутри" in str(judged(llm_server.url, 5))
 
 
-def test_a_reply_of_a_judge_that_is_too_long_is_no_verdict(chaos: Chaos) -> None:
-    chaos.script = lambda number, request: chat_says("9" * (LONGEST_TEXT + 1))
+def test_a_reply_of_a_judge_that_is_too_long_is_no_verdict(llm_server: FakeLLMServer) -> None:
+    llm_server.script = lambda number, request: chat_says("9" * (LONGEST_TEXT + 1))
     assert (
-        judged(chaos.url, 30)
+        judged(llm_server.url, 30)
         == "judge_error: HTTP 200 with a text of 4,000,001 characters; at most 4,000,000 are taken"
     )
-    assert len(chaos.requests) == 1  # not paid for once more
+    assert len(llm_server.requests) == 1  # not paid for once more
 
 
 @pytest.mark.parametrize("says_gzip", [True, False])

@@ -15,7 +15,7 @@ from tasks.models.chat import chat
 from tasks.personal_data.masking import _key, find, mask, own_key
 from tasks.prompts import prompts
 from tests.support.evaluations import roles, texts, use
-from tests.tasks.conftest import Chaos, scores
+from tests.support.llm_server import FakeLLMServer, scores
 
 FOUND = {
     "Позвоните +7 (927) 123-45-67": ("phone", "+7 (927) 123-45-67"),
@@ -97,16 +97,18 @@ def test_the_key_is_made_once_and_only_its_owner_reads_it(tmp_path: Path) -> Non
     assert list(place.parent.iterdir()) == [place]
 
 
-async def test_models_get_pseudonyms_if_asked(at_home: Path, chaos: Chaos, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_models_get_pseudonyms_if_asked(
+    at_home: Path, llm_server: FakeLLMServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     given = {"question": "я Иванов Иван Иванович, где?", "answer": "Пишите на a@b.ru.", "case_id": 7, "relevant": None}
     for wanted in ("false", "true"):
-        use(monkeypatch, roles(chaos.url, "judge") | {"YARUS_MASK_CALLS": wanted})
-        chaos.script = lambda number, request: scores(1.0)
+        use(monkeypatch, roles(llm_server.url, "judge") | {"YARUS_MASK_CALLS": wanted})
+        llm_server.script = lambda number, request: scores(1.0)
         configuration = settings()
         call = Call(prompts(configuration)["answer_relevance"], given)
         async with chat("judge", configuration) as judge:
             assert (await judge.ask(call)).status == "ok"
-    plain, masked = (texts(request) for request in chaos.requests)
+    plain, masked = (texts(request) for request in llm_server.requests)
     assert plain["question"] == given["question"]
     assert masked["question"] == mask(str(given["question"]), own_key()) != given["question"]
     assert "a@b.ru" not in masked["answer"]

@@ -14,11 +14,11 @@ from tasks.config.settings import RetrieverService, SystemService
 from tasks.retrievers.external import Outside, from_service
 from tasks.retrievers.protocol import Ranking
 from tasks.systems.sut import system
-from tests.tasks.conftest import Chaos, Do, http
+from tests.support.llm_server import Do, FakeLLMServer, http
 
 
-def asked(chaos: Chaos, k: int = 3, **service: Any) -> Ranking:
-    retriever = Outside(from_service(chaos.url, RetrieverService(**service)), concurrency=2)
+def asked(llm_server: FakeLLMServer, k: int = 3, **service: Any) -> Ranking:
+    retriever = Outside(from_service(llm_server.url, RetrieverService(**service)), concurrency=2)
     [ranking] = retriever.retrieve(["Где столовая?"], None, k, timed=0)
     return ranking
 
@@ -27,26 +27,28 @@ def replies(reply: Any) -> Callable[[int, dict[str, Any]], bytes]:
     return lambda number, request: http(200, json.dumps(reply), "content-type: application/json")
 
 
-def test_a_service_gets_the_question_and_its_order_and_distances_count(chaos: Chaos) -> None:
-    chaos.script = replies({"results": [{"id": 7, "distance": 0.1}, {"id": "b", "distance": 0.2}]})
-    ranking = asked(chaos)
+def test_a_service_gets_the_question_and_its_order_and_distances_count(llm_server: FakeLLMServer) -> None:
+    llm_server.script = replies({"results": [{"id": 7, "distance": 0.1}, {"id": "b", "distance": 0.2}]})
+    ranking = asked(llm_server)
     assert (ranking.ids, ranking.distances, ranking.error) == (["7", "b"], [0.1, 0.2], None)
     assert ranking.latency_ms is not None
-    assert chaos.requests == [{"question": "Где столовая?", "k": 3}]
+    assert llm_server.requests == [{"question": "Где столовая?", "k": 3}]
 
 
-def test_what_is_sent_and_where_the_answer_stands_can_be_mapped(chaos: Chaos) -> None:
-    chaos.script = replies({"data": {"hits": [{"doc": {"uri": "a"}, "score": 9}, {"doc": {"uri": "b"}, "score": 4}]}})
+def test_what_is_sent_and_where_the_answer_stands_can_be_mapped(llm_server: FakeLLMServer) -> None:
+    llm_server.script = replies(
+        {"data": {"hits": [{"doc": {"uri": "a"}, "score": 9}, {"doc": {"uri": "b"}, "score": 4}]}}
+    )
     ranking = asked(
-        chaos,
+        llm_server,
         request='{"query": {"text": "$question", "lang": "ru"}, "size": ["$k"]}',
         ids="data.hits[].doc.uri",
         distances="none",
         headers={"authorization": "Bearer s3cret"},
     )
     assert (ranking.ids, ranking.distances) == (["a", "b"], [0, 1])  # a score is no distance: the order counts
-    assert chaos.requests == [{"query": {"text": "Где столовая?", "lang": "ru"}, "size": [3]}]
-    assert "Bearer s3cret" in chaos.headers[0]
+    assert llm_server.requests == [{"query": {"text": "Где столовая?", "lang": "ru"}, "size": [3]}]
+    assert "Bearer s3cret" in llm_server.headers[0]
 
 
 FAULTS = {
@@ -69,10 +71,10 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_whatever_a_service_does_is_that_questions_error(chaos: Chaos, fault: str) -> None:
+def test_whatever_a_service_does_is_that_questions_error(llm_server: FakeLLMServer, fault: str) -> None:
     deed, message = FAULTS[fault]
-    chaos.script = lambda number, request: deed
-    ranking = asked(chaos, timeout_s=0.2 if fault == "slow" else 60)
+    llm_server.script = lambda number, request: deed
+    ranking = asked(llm_server, timeout_s=0.2 if fault == "slow" else 60)
     assert (ranking.ids, ranking.distances, ranking.latency_ms) == ([], [], None)
     assert re.search(message, str(ranking.error)), ranking.error
 
@@ -87,14 +89,14 @@ def test_whatever_a_service_does_is_that_questions_error(chaos: Chaos, fault: st
         http(200, '{"results": [{"id": "topsecret9"}, {"id": "topsecret9"}]}'),
     ],
 )
-def test_a_secret_that_a_service_repeats_is_not_stored(chaos: Chaos, reply: bytes) -> None:
-    chaos.script = lambda number, request: reply
+def test_a_secret_that_a_service_repeats_is_not_stored(llm_server: FakeLLMServer, reply: bytes) -> None:
+    llm_server.script = lambda number, request: reply
     service = RetrieverService.model_validate({"headers": {"Authorization": "Bearer topsecret9\n"}})
-    [ranking] = Outside(from_service(chaos.url, service), concurrency=1).retrieve(["?"], None, 3, timed=0)
-    assert "Bearer topsecret9" in chaos.headers[0]
+    [ranking] = Outside(from_service(llm_server.url, service), concurrency=1).retrieve(["?"], None, 3, timed=0)
+    assert "Bearer topsecret9" in llm_server.headers[0]
     assert "***" in str(ranking.error)
     assert "topsec" not in str(ranking.error)
-    [answered] = asyncio.run(system(chaos.url, SystemService(headers=service.headers)).answers(["?"]))
+    [answered] = asyncio.run(system(llm_server.url, SystemService(headers=service.headers)).answers(["?"]))
     assert answered.error
     assert "topsec" not in answered.error
 
@@ -113,30 +115,30 @@ def test_a_service_that_cannot_be_asked_is_refused_at_once(open_service: Any) ->
         assert "s3cret" not in str(refused.value)
 
 
-def test_a_dead_service_is_an_error_and_an_empty_answer_is_not(chaos: Chaos) -> None:
-    chaos.script = replies({"results": []})
-    assert asked(chaos).error is None
-    chaos.stop()
-    assert "ConnectError" in str(asked(chaos).error)
-    chaos.start()
+def test_a_dead_service_is_an_error_and_an_empty_answer_is_not(llm_server: FakeLLMServer) -> None:
+    llm_server.script = replies({"results": []})
+    assert asked(llm_server).error is None
+    llm_server.stop()
+    assert "ConnectError" in str(asked(llm_server).error)
+    llm_server.start()
 
 
-def test_one_failure_leaves_the_other_questions_alone_and_in_order(chaos: Chaos) -> None:
+def test_one_failure_leaves_the_other_questions_alone_and_in_order(llm_server: FakeLLMServer) -> None:
     def script(number: int, request: dict[str, Any]) -> bytes:
         if request["question"] == "3":
             return http(503)
         return http(200, json.dumps({"results": [{"id": request["question"]}]}))
 
-    chaos.script = script
-    retriever = Outside(from_service(chaos.url, RetrieverService()), concurrency=4)
+    llm_server.script = script
+    retriever = Outside(from_service(llm_server.url, RetrieverService()), concurrency=4)
     found = retriever.retrieve([str(number) for number in range(20)], None, 5, timed=0)
     assert [ranking.ids for ranking in found] == [[str(n)] if n != 3 else [] for n in range(20)]
     assert [n for n, ranking in enumerate(found) if ranking.error] == [3]
 
 
-def test_no_more_questions_at_once_than_are_allowed(chaos: Chaos) -> None:
-    chaos.script = lambda number, request: Do(http(200, '{"results": []}'), after_s=0.02)
-    retriever = Outside(from_service(chaos.url, RetrieverService()), concurrency=3)
+def test_no_more_questions_at_once_than_are_allowed(llm_server: FakeLLMServer) -> None:
+    llm_server.script = lambda number, request: Do(http(200, '{"results": []}'), after_s=0.02)
+    retriever = Outside(from_service(llm_server.url, RetrieverService()), concurrency=3)
     batches = [
         threading.Thread(target=retriever.retrieve, args=(["?"] * 10, None, 5), kwargs={"timed": 0}) for _ in range(2)
     ]
@@ -144,7 +146,7 @@ def test_no_more_questions_at_once_than_are_allowed(chaos: Chaos) -> None:
         batch.start()
     for batch in batches:
         batch.join()
-    assert (len(chaos.requests), chaos.most_in_flight) == (20, 3)
+    assert (len(llm_server.requests), llm_server.most_in_flight) == (20, 3)
 
 
 @pytest.mark.parametrize(

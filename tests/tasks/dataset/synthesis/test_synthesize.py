@@ -19,7 +19,7 @@ from tasks.dataset.synthesis.passages import TRIES, plans, quotas
 from tasks.dataset.synthesis.synthesize import gather, keep, write
 from tasks.models.calls import Reply
 from tests.support.evaluations import chance, load, metric_of, roles, texts, use
-from tests.tasks.conftest import Chaos, says, scores
+from tests.support.llm_server import FakeLLMServer, says, scores
 
 TEXT = "Правило {0} велит студентам группы {0} сдать книгу {1} в библиотеку до мая, иначе штраф {2} рублей."
 THINGS = ("сопромат", "химия", "логика", "алгебра", "ботаника", "история", "физика", "право", "этика", "латынь")
@@ -98,12 +98,12 @@ def good(number: int, request: dict[str, Any]) -> bytes:
 
 
 @pytest.fixture
-def served(at_home: Path, chaos: Chaos, monkeypatch: pytest.MonkeyPatch) -> Chaos:
-    use(monkeypatch, roles(chaos.url, "generator", "judge"))
-    return chaos
+def served(at_home: Path, llm_server: FakeLLMServer, monkeypatch: pytest.MonkeyPatch) -> FakeLLMServer:
+    use(monkeypatch, roles(llm_server.url, "generator", "judge"))
+    return llm_server
 
 
-def test_a_good_generator_fills_a_source(engine: Engine, library: str, served: Chaos) -> None:
+def test_a_good_generator_fills_a_source(engine: Engine, library: str, served: FakeLLMServer) -> None:
     served.script = good
     made = synthesize(source=library, into="made_good", n=9)
     assert (made["accepted"], made["kinds"]) == (9, {"single": 3, "multi": 3, "unanswerable": 3})
@@ -121,7 +121,9 @@ def test_a_good_generator_fills_a_source(engine: Engine, library: str, served: C
     assert not any(given["context"] == "Пусто" for given in asked)
 
 
-def test_started_again_it_buys_nothing_and_comes_to_the_same(engine: Engine, library: str, served: Chaos) -> None:
+def test_started_again_it_buys_nothing_and_comes_to_the_same(
+    engine: Engine, library: str, served: FakeLLMServer
+) -> None:
     served.script = good
     first = synthesize(source=library, into="made_twice", n=6, seed=5)
     bought = len(served.requests)
@@ -134,7 +136,7 @@ def test_started_again_it_buys_nothing_and_comes_to_the_same(engine: Engine, lib
     assert len(rows_of(engine, "made_twice")) == 6 + other["accepted"]
 
 
-def test_killed_half_way_it_goes_on_from_the_store(library: str, served: Chaos) -> None:
+def test_killed_half_way_it_goes_on_from_the_store(library: str, served: FakeLLMServer) -> None:
     """The second half of the calls fails as a kill would; the first half is never bought again."""
     served.script = lambda number, request: good(number, request) if number <= 10 else says("", finish="stop")
     synthesize(source=library, into="made_killed", n=6, seed=9)
@@ -162,7 +164,7 @@ BAD: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_what_a_generator_does_wrong_is_counted(library: str, served: Chaos, name: str) -> None:
+def test_what_a_generator_does_wrong_is_counted(library: str, served: FakeLLMServer, name: str) -> None:
     wrong, reason = BAD[name]
     served.script = lambda number, request: wrong(request) if "examples" in texts(request) else scores(1.0)
     made = synthesize(source=library, into="made_bad", n=2, kinds="single")
@@ -181,7 +183,7 @@ VERDICTS: dict[str, tuple[str, str, dict[str, float]]] = {
 
 
 @pytest.mark.parametrize("name", VERDICTS)
-def test_what_the_judge_finds_is_counted(library: str, served: Chaos, name: str) -> None:
+def test_what_the_judge_finds_is_counted(library: str, served: FakeLLMServer, name: str) -> None:
     kind, reason, given = VERDICTS[name]
 
     def script(number: int, request: dict[str, Any]) -> bytes:
@@ -194,12 +196,12 @@ def test_what_the_judge_finds_is_counted(library: str, served: Chaos, name: str)
     assert made["into"] is None
 
 
-def test_a_judge_that_fails_rejects(library: str, served: Chaos) -> None:
+def test_a_judge_that_fails_rejects(library: str, served: FakeLLMServer) -> None:
     served.script = lambda n, request: pair(fresh(request)) if "examples" in texts(request) else says("0.9")
     assert synthesize(source=library, into="made_judged", n=1, kinds="single")["rejected"] == {"judge_error": TRIES}
 
 
-def test_the_budget_ends_it(library: str, served: Chaos, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_budget_ends_it(library: str, served: FakeLLMServer, monkeypatch: pytest.MonkeyPatch) -> None:
     price = {"input": 1000, "output": 1000, "as_of": "2026-01-01"}
     models = {f"{role}-{served.port}": price for role in ("generator", "judge")}
     use(monkeypatch, {"YARUS_BUDGET_USD": "3", "YARUS_PRICES": json.dumps(models)})

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import Engine
 
 from db.errors import InputError
-from db.importers.test_sets import read
+from db.importers.evaluation_sets import read
 from db.loading.fill import fill
 from tests.support.evaluations import evaluate, value
 
