@@ -13,26 +13,11 @@ from typing import Any
 from metrics import text
 from metrics.metric import LADDERS
 from metrics.table import GOALS, METRICS, Metric, metrics_of
+from tasks.config.tiers import TIERS
 from tasks.texts import texts
 
 TARGET = Path(__file__).with_name("metrics.md")
 PROSE = Path(__file__).with_name("metrics.template.md")
-TIERS = {
-    "tier0": ("Tier 0: embedding quality", "Do the vectors put like texts together? Needs no retriever and no model."),
-    "tier1": ("Tier 1: retrieval", "Does the search find the passages that people marked as relevant?"),
-    "tier2": ("Tier 2: generation on ideal context", "Given the right passages, does the model answer well?"),
-    "tier3": ("Tier 3: end to end", "Search, then answer: what a user gets."),
-    "real_users": (
-        "Real users",
-        "Tier 1's metrics on the log's questions, the page that the bot showed being the label.",
-    ),
-    "judge": ("Judge quality", "A judged number is worth what its judge is worth. This tier judges the judge."),
-    "judge_pipeline": (
-        "Production judge",
-        "The yes/no gate that decides whether a user sees an answer, as a classifier.",
-    ),
-    "ux": ("User experience", "What a cache of questions would do, and whether dialogs hang together."),
-}
 KINDS = {
     "algorithmic": "a formula",
     "judged": "a language model's judgement",
@@ -141,7 +126,7 @@ def _overview_row(family: tuple[Metric, ...]) -> tuple[str, ...]:
     row, graded = family[0], [row for row in family if row.thresholds]
     better = row.better if all(other.better == row.better for other in family) else "see below"
     names = ", ".join(f"`{row.name}`" for row in family)
-    tiers = ", ".join(TIERS[tier][0].split(":")[0] for tier in row.tiers)
+    tiers = ", ".join(_title(tier).split(":")[0] for tier in row.tiers)
     grades = ", ".join(f"`{row.name}`: {' / '.join(f'{bound:g}' for bound in row.thresholds or ())}" for row in graded)
     return names, tiers, _range(row), better, grades
 
@@ -155,11 +140,15 @@ def _example_rows() -> Iterable[tuple[str, ...]]:
     yield "Perplexity", "ten words, each as likely as nine others", "10", f"{tenth:.1f}", ""
 
 
+def _title(tier: str) -> str:
+    return texts(f"tiers.{tier}", "en")["terminal"]
+
+
 def _sections() -> Iterable[str]:
     """Every metric once, in the first tier that has it; a metric at several k under one heading."""
-    for tier, (title, question) in TIERS.items():
-        yield f"\n## {title}\n\n{question}\n"
-        rows = metrics_of(tier)  # type: ignore[arg-type]
+    for tier, row in TIERS.items():
+        yield f"\n## {_title(tier)}\n\n{inspect.cleandoc(row.parameters.__doc__ or '')}\n"
+        rows = metrics_of(tier)
         if known := [row for row in rows if row.tiers[0] != tier]:
             yield "Also here, described above: " + ", ".join(f"`{row.name}`" for row in known) + ".\n"
         yield from map(_entry, _families(row for row in rows if row.tiers[0] == tier))

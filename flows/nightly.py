@@ -1,15 +1,16 @@
 """Nightly: every tier in order over one source; a tier that fails does not stop the others."""
 
-from importlib import import_module
 from typing import Any
 from uuid import UUID
 
 from prefect import flow
 from prefect.runtime import flow_run
 
+from flows import flow_of
 from tasks.comparison.gate_rules import policy_set
 from tasks.config.connections import database
-from tasks.config.parameters import TIERS, Nightly
+from tasks.config.flow_parameters import Nightly
+from tasks.config.tiers import TIERS
 from tasks.corpus.analytics import describe_corpus
 from tasks.evaluation.repeats import anchored
 from tasks.loading.source import sources_shared
@@ -35,7 +36,7 @@ async def nightly(parameters: Nightly) -> Ended:
     """
     policy_set()
     summaries: list[dict[str, Any]] = []
-    live = ((tier, TIERS[tier](**parameters.shared())) for tier in parameters.tiers)
+    live = ((tier, TIERS[tier].parameters(**parameters.shared())) for tier in parameters.tiers)
     parts = [*live, *anchored(database(), parameters)]
     begun = await begun_by(database(), flow_run.get_id())
     with sources_shared():
@@ -44,7 +45,7 @@ async def nightly(parameters: Nightly) -> Ended:
                 await follow(UUID(done["flow_run_id"]))  # the try may have ended before it was judged
                 summaries.append(with_gate(summary(database(), done["id"])))
                 continue
-            evaluate = getattr(import_module(f"flows.{tier}"), tier)
+            evaluate = flow_of(tier)
             state = await evaluate(going_on(database(), begun, tier, chosen), return_state=True)
             result = await state.aresult(raise_on_failure=False)
             await follow(state.state_details.flow_run_id)

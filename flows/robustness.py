@@ -9,7 +9,7 @@ from prefect.cache_policies import NO_CACHE
 from db import analyses
 from flows.sweep import evaluated, incomplete
 from tasks.config.connections import database
-from tasks.config.parameters import Robustness
+from tasks.config.flow_parameters import Robustness
 from tasks.experiments.arms import outcome
 from tasks.experiments.robustness import arms, combined
 from tasks.loading.source import sources_shared

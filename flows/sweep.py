@@ -1,7 +1,6 @@
 """Sweep: generators, judges, embedders, retrievers and depths against each other on the same cases."""
 
 import asyncio
-from importlib import import_module
 from typing import Any
 
 from prefect import flow, task
@@ -9,7 +8,8 @@ from prefect.artifacts import acreate_table_artifact
 from prefect.cache_policies import NO_CACHE
 from prefect.states import Completed
 
-from tasks.config.parameters import Sweep
+from flows import flow_of
+from tasks.config.flow_parameters import Sweep
 from tasks.experiments.arms import Arm, outcome
 from tasks.experiments.sweep_run import Sweeping, sweeping
 from tasks.experiments.sweep_table import rows
@@ -44,7 +44,7 @@ def incomplete(document: dict[str, Any]) -> Any:
 
 async def evaluated(arm: Arm) -> Any:
     """The summary of an arm's evaluation, or what ended it."""
-    evaluate = getattr(import_module(f"flows.{arm.tier}"), arm.tier)
+    evaluate = flow_of(arm.tier)
     state = await evaluate(arm.parameters, return_state=True)
     return await state.aresult(raise_on_failure=False)
 

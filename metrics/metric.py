@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-Tier = Literal["tier0", "tier1", "tier2", "tier3", "real_users", "judge", "judge_pipeline", "ux"]
 Direction = Literal["higher", "lower", "neither"]
 Grade = Literal["excellent", "good", "attention", "strong", "reasonable", "weak", "absent"]
 INFINITE = float("inf")
@@ -17,7 +16,7 @@ class Metric:
 
     name: str
     """As stored, e.g. 'ndcg@10', 'avg_bleu', 'retrieval_latency_ms_p95'."""
-    tiers: tuple[Tier, ...]
+    tiers: tuple[str, ...]
     function: str = ""
     """What computes it, in the package metrics: 'retrieval.ndcg'. Empty for counts and what only a step can measure."""
     column: str | None = None

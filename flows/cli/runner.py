@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -18,13 +17,15 @@ from rich.status import Status
 from db import analyses, journal
 from db.errors import InputError, unknown
 from db.sources import verify
-from flows import stopping
+from flows import flow_of, stopping
 from tasks.cases.frozen_sets import frozen
 from tasks.comparison.gate_rules import policy_set
 from tasks.config.connections import database, source
-from tasks.config.parameters import FLOWS, TIERS, Nightly, Parameters, Retrieval, Sweep, Tier3
+from tasks.config.flow_parameters import FLOWS, Nightly, Sweep
+from tasks.config.parameters import Parameters, Retrieval, Tier3
 from tasks.config.redaction import redact_urls
 from tasks.config.settings import open_address, settings
+from tasks.config.tiers import TIERS
 from tasks.config.validation import bad_value
 from tasks.evaluation.repeats import anchored, parameters_of_repeated
 from tasks.orchestration.local_server import prepare_prefect, start_server
@@ -104,7 +105,11 @@ def estimate(name: str, chosen: Parameters) -> dict[str, Any]:
     from tasks.operations.dry_run import plan
 
     check(chosen)
-    tiers = {tier: TIERS[tier](**chosen.shared()) for tier in chosen.tiers} if isinstance(chosen, Nightly) else {}
+    tiers = (
+        {tier: TIERS[tier].parameters(**chosen.shared()) for tier in chosen.tiers}
+        if isinstance(chosen, Nightly)
+        else {}
+    )
     every = tiers or {tier: chosen for tier in TIERS if tier == name}
     with _stdout_kept():
         return {"plans": [asyncio.run(plan(tier, given)) for tier, given in every.items()]}
@@ -170,7 +175,7 @@ async def _run(name: str, chosen: Parameters) -> Summary:
     from tasks.orchestration.cancellation import begun, cancellable
 
     try:
-        async with cancellable(getattr(import_module(f"flows.{name}"), name)) as flow:
+        async with cancellable(flow_of(name)) as flow:
             state = await flow(chosen, return_state=True)
         summary = await state.aresult(raise_on_failure=False)  # of a failed gate, too: its summary is what we print
         if isinstance(summary, BaseException):

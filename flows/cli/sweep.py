@@ -30,7 +30,7 @@ def sweep(as_json: bool, **given: Any) -> None:
     """
     from flows.cli.runner import parameters
     from flows.terminal.experiments import print_sweep
-    from tasks.config.parameters import Sweep
+    from tasks.config.flow_parameters import Sweep
     from tasks.experiments.sweep import arms
 
     chosen = parameters("sweep", {name: value for name, value in given.items() if value is not None}, (), ())

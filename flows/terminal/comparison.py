@@ -9,7 +9,7 @@ from rich.table import Table
 
 from flows.terminal.summary import SYSTEM, WIDTH, plain, tier_name
 from metrics.table import METRICS
-from metrics.table.headlines import HEADLINES
+from tasks.config.tiers import TIERS
 from tasks.texts import texts
 
 Document = dict[str, Any]
@@ -78,7 +78,7 @@ def verdict(document: Document, language: str) -> Iterator[str]:
 
 def _main(document: Document, found: Document) -> str:
     """The metric that the verdict ends with: the tier's first that was compared."""
-    return next((name for name in HEADLINES[document["b"]["tier"]] if name in found), next(iter(found)))
+    return next((name for name in TIERS[document["b"]["tier"]].headlines if name in found), next(iter(found)))
 
 
 def _reach(name: str, found: Document, words: dict[str, str]) -> str:
@@ -101,7 +101,7 @@ def _metrics(document: Document, words: dict[str, str]) -> Table:
     table = Table(words["metric"], "A", "B", *(words[name] for name in headers), box=None)
     for column in table.columns[1:7]:
         column.justify = "right"
-    main = HEADLINES[document["b"]["tier"]]
+    main = TIERS[document["b"]["tier"]].headlines
     for name, one in document["metrics"].items():
         if one["reason"] is not None:
             continue
@@ -124,7 +124,7 @@ def _metrics(document: Document, words: dict[str, str]) -> Table:
 def _print_margins(console: Console, document: Document, words: dict[str, str]) -> None:
     """What the verdict of the headline metrics rests on, or of all where few were asked for."""
     found = {name: one["margin"] for name, one in document["metrics"].items() if one["margin"] is not None}
-    headlines = HEADLINES[document["b"]["tier"]]
+    headlines = TIERS[document["b"]["tier"]].headlines
     named = {name: margin for name, margin in found.items() if name in headlines or len(found) <= len(headlines)}
     if named:
         said = ", ".join(f"{name} ±{_number(name, margin)}" for name, margin in named.items())
@@ -143,7 +143,9 @@ def _print_reasons(console: Console, document: Document, words: dict[str, str]) 
 
 def _print_noise(console: Console, document: Document, words: dict[str, str]) -> None:
     """How far the headline metrics move when nothing has changed, where an evaluation was repeated."""
-    bands = {name: document["noise"][name] for name in HEADLINES[document["b"]["tier"]] if name in document["noise"]}
+    bands = {
+        name: document["noise"][name] for name in TIERS[document["b"]["tier"]].headlines if name in document["noise"]
+    }
     if bands:
         said = ", ".join(f"{name} ±{_number(name, band)}" for name, band in bands.items())
         console.print(words["noise"].format(bands=said), style="dim", soft_wrap=True)

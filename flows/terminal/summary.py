@@ -10,8 +10,8 @@ from rich.table import Table
 from sqlalchemy.engine import RowMapping
 
 from metrics.table import METRICS
-from metrics.table.headlines import HEADLINES
 from tasks.cases.table import MEASURED
+from tasks.config.tiers import TIERS
 from tasks.config.utf8 import harmless
 from tasks.results.summary import HEADLINE_STRATUM
 from tasks.texts import texts
@@ -29,9 +29,6 @@ LONGEST = 300
 """Of a question: characters that are printed."""
 SYSTEM: tuple[str, ...] = ("sut", "retriever", "embedder_identity", "vectors", "index_recall", "generator")
 SYSTEM += ("texts", "unit", "k", "similarity_embedder")
-NEXT = {"tier0": "next texts", "tier1": "next rankings", "real_users": "next rankings"}
-NEXT |= {"tier2": "next answers", "tier3": "next answers", "judge": "next judge"}
-NEXT |= {"judge_pipeline": "next gate", "ux": "next cache"}
 
 
 def print_summary(summary: dict[str, Any], language: str) -> None:
@@ -60,7 +57,9 @@ def print_summary(summary: dict[str, Any], language: str) -> None:
     if summary["parquet"]:
         console.print(f"{words['key']}: {summary['comparability_key']}")
         console.print(f"{words['file']}: {plain(summary['parquet'])}", soft_wrap=True)
-        console.print(words[NEXT[summary["tier"]]].format(id=summary["evaluation_id"]), soft_wrap=True)
+        console.print(
+            texts(f"tiers.{summary['tier']}", language)["next"].format(id=summary["evaluation_id"]), soft_wrap=True
+        )
 
 
 def print_overview(night: dict[str, Any], language: str) -> None:
@@ -73,7 +72,7 @@ def print_overview(night: dict[str, Any], language: str) -> None:
         tier = tier_name(summary["tier"], language)
         if summary["state"] not in ("completed", "invalid"):
             table.add_row(tier, _state(summary, language), plain(summary["error"] or ""))
-        for name in HEADLINES[summary["tier"]] if summary.get("metrics") else ():
+        for name in TIERS[summary["tier"]].headlines if summary.get("metrics") else ():
             table.add_row(tier, *_cells(name, summary["metrics"][name], language))
             tier = ""
     new_console().print("", table)

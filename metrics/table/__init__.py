@@ -7,7 +7,7 @@ metrics/retrieval.py), whose docstring ends with the names of its rows.
 import math
 from difflib import get_close_matches
 
-from metrics.metric import GOALS, LADDERS, RUBRIC, Goal, Grade, Metric, Tier
+from metrics.metric import GOALS, LADDERS, RUBRIC, Goal, Grade, Metric
 from metrics.table.embedding import EMBEDDING
 from metrics.table.gate import GATE
 from metrics.table.generation import GENERATION, rubric_metric
@@ -21,7 +21,6 @@ __all__ = [
     "Goal",
     "Grade",
     "Metric",
-    "Tier",
     "grade",
     "metric",
     "metrics_of",
@@ -62,7 +61,7 @@ def metric(name: str) -> Metric:
     raise ValueError(f"no metric {name!r}; {hint}")
 
 
-def metrics_of(tier: Tier) -> tuple[Metric, ...]:
+def metrics_of(tier: str) -> tuple[Metric, ...]:
     """The metrics of a tier, in the order in which they are shown.
 
     Example:

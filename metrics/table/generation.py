@@ -1,9 +1,9 @@
 """The metrics of generated answers, tiers 2 and 3: judged, overlap with a reference, meaning, repeats and refusals."""
 
-from metrics.metric import INFINITE, Direction, Metric, Tier
+from metrics.metric import INFINITE, Direction, Metric
 from metrics.table.overlap import OVERLAP
 
-_BOTH: tuple[Tier, ...] = ("tier2", "tier3")
+_BOTH: tuple[str, ...] = ("tier2", "tier3")
 _REFERENCE = "no reference, or an empty one"
 _JUDGED = (
     "Medium to high: it agrees with people about as well as they agree with each other, but carries the judge's own "
@@ -12,7 +12,7 @@ _JUDGED = (
 )
 
 
-def _judged(name: str, tiers: tuple[Tier, ...], measures: str, compares: str, reading: str, **more: object) -> Metric:
+def _judged(name: str, tiers: tuple[str, ...], measures: str, compares: str, reading: str, **more: object) -> Metric:
     return Metric(
         name=name,
         tiers=tiers,

@@ -1,8 +1,8 @@
 """The metrics of an answer's overlap with its reference, letter by letter, word by word, tiers 2 and 3."""
 
-from metrics.metric import INFINITE, Metric, Tier
+from metrics.metric import INFINITE, Metric
 
-_BOTH: tuple[Tier, ...] = ("tier2", "tier3")
+_BOTH: tuple[str, ...] = ("tier2", "tier3")
 _REFERENCE = "no reference, or an empty one"
 _SURFACE = "It sees letters, not meaning: a right answer in other words scores low, a wrong one in the same words high."
 

@@ -1,8 +1,8 @@
 """The metrics of rankings (tier 1, tier 3 and real users), and the rates and latencies of the system under test."""
 
-from metrics.metric import INFINITE, Metric, Tier
+from metrics.metric import INFINITE, Metric
 
-_RANKED: tuple[Tier, ...] = ("tier1", "tier3", "real_users")
+_RANKED: tuple[str, ...] = ("tier1", "tier3", "real_users")
 _UNLABELLED = "the question has no relevant label, or the retriever failed (an empty ranking is defined: 0)"
 _TREC = "trec_eval (pytrec_eval) on the same ranking"
 _DEPTH = "Only as good as the labels: a relevant chunk that nobody labelled counts as a miss."
@@ -101,7 +101,7 @@ MRR = Metric(
 )
 
 
-def _latency(name: str, column: str, percent: int, tiers: tuple[Tier, ...], what: str) -> Metric:
+def _latency(name: str, column: str, percent: int, tiers: tuple[str, ...], what: str) -> Metric:
     return Metric(
         name=f"{name}_p{percent}",
         tiers=tiers,
@@ -123,7 +123,7 @@ def _latency(name: str, column: str, percent: int, tiers: tuple[Tier, ...], what
     )
 
 
-def _rate(name: str, tiers: tuple[Tier, ...], measures: str, formula: str, reading: str) -> Metric:
+def _rate(name: str, tiers: tuple[str, ...], measures: str, formula: str, reading: str) -> Metric:
     return Metric(
         name=name,
         tiers=tiers,

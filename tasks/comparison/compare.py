@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,18 +13,18 @@ from threadpoolctl import threadpool_limits
 
 from db import journal
 from db.errors import InputError, unknown
-from metrics.metric import Metric, Tier
+from metrics.metric import Metric
 from metrics.statistics import holm
 from metrics.statistics.numbers import Compared
 from metrics.statistics.paired import compare_numbers
 from metrics.statistics.unpaired import compare_independent
 from metrics.table import metric
-from metrics.table.headlines import HEADLINES
 from tasks.cases import pseudonyms
 from tasks.comparison.common_cases import Pairs, changed_cases, common, headline, read_cases, require_cases
 from tasks.comparison.noise_floor import noise
 from tasks.comparison.slices import compare_slices
 from tasks.comparison.totals import numbers
+from tasks.config.tiers import TIERS
 from tasks.results.aggregate import measured_by
 from tasks.results.summary import Document
 
@@ -85,7 +85,7 @@ def compare_pairs(pairs: Pairs, tier: str, declared: Mapping[str, Metric], only:
     """The comparison of common cases: metrics, cases, slices, small_slices."""
     found, reasons = numbers(declared.values(), *pairs)
     groups = _groups(pairs.a)
-    main = [name for name in only or HEADLINES[tier] if name in declared]
+    main = [name for name in only or TIERS[tier].headlines if name in declared]
     within = {name: found[name] for name in main if name in found}
     slices, small = compare_slices(pairs, within, groups=groups, seed=SEED)
     return {
@@ -123,7 +123,7 @@ def _shown(found: Document, source: str) -> Document:
 
 def _declared(a: RowMapping, b: RowMapping, only: Sequence[str]) -> dict[str, Metric]:
     """The metrics that both tiers have, or those of them that were asked for."""
-    tiers = [cast(Tier, row["tier"]) for row in (a, b)]
+    tiers = [row["tier"] for row in (a, b)]
     declared = {row.name: row for row in measured_by(tiers[0], a["resolved"]) if tiers[1] in row.tiers}
     if not declared:
         raise InputError(f"tiers {tiers[0]} and {tiers[1]} have no metric in common: there is nothing to compare")

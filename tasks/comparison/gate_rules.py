@@ -10,10 +10,9 @@ from typing import Any, Literal, NamedTuple
 from db.errors import InputError, unknown
 from metrics.metric import INFINITE, Metric
 from metrics.table import metric as declared
-from metrics.table.headlines import HEADLINES
 from tasks.cases.table import COLUMNS, STRATA
-from tasks.config.parameters import TIERS
 from tasks.config.settings import settings
+from tasks.config.tiers import TIERS
 
 FILE = Path("gate.toml")
 Kind = Literal["floor", "ceiling", "no regression"]
@@ -77,7 +76,9 @@ def read_policy(path: Path | None = None) -> Policy:
             the metric cannot have; the place and the nearest match are named.
     """
     if path is None and not FILE.exists():
-        regressions = (Rule(name, "no regression", tier=tier) for tier, names in HEADLINES.items() for name in names)
+        regressions = (
+            Rule(metric, "no regression", tier=name) for name, tier in TIERS.items() for metric in tier.headlines
+        )
         return Policy(None, {}, tuple(regressions))
     path = path or FILE
     try:

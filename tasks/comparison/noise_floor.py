@@ -10,7 +10,7 @@ from sqlalchemy import Engine, select
 
 from db.errors import ResultsUnavailable
 from db.tables import evaluation
-from metrics.metric import Metric, Tier
+from metrics.metric import Metric
 from metrics.statistics.groups import group_codes, group_totals
 from metrics.statistics.intervals import normal_quantile
 from metrics.table import metrics_of
@@ -66,7 +66,7 @@ def floors(engine: Engine, comparability_key: str) -> dict[str, Noise]:
     }
 
 
-def _pairs(engine: Engine, comparability_key: str) -> Iterator[tuple[Tier, pa.Table, pa.Table]]:
+def _pairs(engine: Engine, comparability_key: str) -> Iterator[tuple[str, pa.Table, pa.Table]]:
     """Tier, and the common cases of the first and the repeated evaluation, newest pairs first."""
     first = evaluation.alias()
     found = (
@@ -89,7 +89,7 @@ def _pairs(engine: Engine, comparability_key: str) -> Iterator[tuple[Tier, pa.Ta
         yield tier, *common(one, other)
 
 
-def _read(path: str, tier: Tier) -> pa.Table:
+def _read(path: str, tier: str) -> pa.Table:
     """What is measured of the cases, without their texts."""
     return parquet_files.read(
         path, ["case_id", "group", *(metric.column for metric in metrics_of(tier) if metric.column)]

@@ -15,7 +15,7 @@ from metrics.statistics.ewma import HISTORY, LAMBDA, chart
 from metrics.table import metric as declared
 from tasks.cases.table import STRATA
 from tasks.comparison.noise_floor import floors
-from tasks.config.parameters import TIERS
+from tasks.config.tiers import TIERS
 from tasks.results.summary import HEADLINE_STRATUM, Document
 
 LAST = HISTORY

@@ -16,7 +16,6 @@ from db import journal
 from db.engine import reaching
 from db.errors import InputError, SourceChanged
 from metrics.selftest import self_test
-from metrics.table import Tier
 from tasks.cases import pseudonyms
 from tasks.comparison.gate_rules import policy_set
 from tasks.config.connections import database
@@ -41,7 +40,7 @@ TERMINATED_S = 6.0
 
 
 @asynccontextmanager
-async def evaluation(tier: Tier, parameters: P, *, flow_run_id: str | None) -> AsyncIterator[Run[P]]:
+async def evaluation(tier: str, parameters: P, *, flow_run_id: str | None) -> AsyncIterator[Run[P]]:
     """Opens or resumes an evaluation; whatever ends it early is written into the journal.
 
     Prefect's retry of a flow run goes on with the evaluation that the run had begun.
@@ -130,7 +129,7 @@ def fail_orphaned(engine: Engine) -> None:
         log.warning("evaluation %s had died; it can be resumed", dead)
 
 
-def _new(engine: Engine, tier: Tier, parameters: P) -> Run[P]:
+def _new(engine: Engine, tier: str, parameters: P) -> Run[P]:
     parameters, repeated = parameters_of_repeated(engine, parameters)
     if repeated is not None:
         same_settings(repeated)
@@ -153,7 +152,7 @@ def _row(run: Run, flow_run_id: str | None) -> dict[str, Any]:
     }
 
 
-def _resumed(engine: Engine, tier: Tier, kind: type[P], name: str) -> Run[P]:
+def _resumed(engine: Engine, tier: str, kind: type[P], name: str) -> Run[P]:
     row = journal.find(engine, name)
     if row["tier"] != tier:
         raise InputError(f"evaluation {row['id']} is of {row['tier']}, not {tier}: yarus run {row['tier']} --resume …")

@@ -9,8 +9,9 @@ from sqlalchemy.engine import RowMapping
 
 from db import journal
 from db.errors import InputError
-from metrics.table import Tier
-from tasks.config.parameters import TIERS, Answering, Nightly, Parameters
+from tasks.config.flow_parameters import Nightly
+from tasks.config.parameters import Answering, Parameters
+from tasks.config.tiers import TIERS
 from tasks.evaluation.resolved import Resolved
 
 P = TypeVar("P", bound=Parameters)
@@ -38,7 +39,7 @@ def parameters_of_repeated(engine: Engine, parameters: P) -> tuple[P, RowMapping
         return parameters, None
     mark, name = asked
     row = _finished(engine, mark, name)
-    if TIERS[row["tier"]] is not type(parameters):
+    if TIERS[row["tier"]].parameters is not type(parameters):
         raise InputError(f"--{mark} {name}: it is of {row['tier']}: yarus run {row['tier']} --{mark} {name}")
     then = type(parameters).model_validate(row["parameters"])
     _refuse_others(mark, parameters, then)
@@ -48,7 +49,7 @@ def parameters_of_repeated(engine: Engine, parameters: P) -> tuple[P, RowMapping
     return then.model_copy(update=now), row if mark == "again" else None
 
 
-def anchored(engine: Engine, parameters: Nightly) -> Iterator[tuple[Tier, Parameters]]:
+def anchored(engine: Engine, parameters: Nightly) -> Iterator[tuple[str, Parameters]]:
     """The night's evaluation of the anchor; none without one.
 
     Raises:
@@ -57,9 +58,10 @@ def anchored(engine: Engine, parameters: Nightly) -> Iterator[tuple[Tier, Parame
     if parameters.anchor is None:
         return
     row = _finished(engine, "anchor", parameters.anchor)
-    if not issubclass(TIERS[row["tier"]], Answering):
+    tier = TIERS[row["tier"]]
+    if not issubclass(tier.parameters, Answering):
         raise InputError(f"--anchor {parameters.anchor}: it is of {row['tier']}; name one of tier2 or tier3")
-    yield row["tier"], TIERS[row["tier"]].model_validate({"anchor": row["id"]})
+    yield row["tier"], tier.parameters.model_validate({"anchor": row["id"]})
 
 
 def repeating(parameters: Parameters) -> Resolved:

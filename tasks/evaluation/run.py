@@ -6,7 +6,6 @@ from typing import Generic
 
 from typing_extensions import TypeVar
 
-from metrics.table import Tier
 from tasks.config.parameters import Parameters
 from tasks.config.settings import settings
 from tasks.evaluation.resolved import Resolved
@@ -22,7 +21,7 @@ class Run(Generic[P_co]):
     """One evaluation with its parameters: `Run[Retrieval]` asks a retriever. What `load` finds out is added by it."""
 
     id: str
-    tier: Tier
+    tier: str
     parameters: P_co
     resolved: Resolved = field(default_factory=Resolved)
     n_cases: int = 0

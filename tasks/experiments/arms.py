@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from metrics.metric import Metric, Tier
+from metrics.metric import Metric
 from metrics.statistics import Comparison, compare_paired, holm
 from metrics.table import METRICS
 from tasks.config.parameters import Parameters
@@ -17,7 +17,7 @@ from tasks.config.redaction import redact_urls
 from tasks.results import parquet_files
 from tasks.results.summary import Document
 
-SWEEP_METRICS: dict[Tier, tuple[str, ...]] = {
+SWEEP_METRICS: dict[str, tuple[str, ...]] = {
     "tier1": ("hit_rate@1", "mrr", "ndcg@10"),
     "tier2": ("avg_answer_correctness", "avg_faithfulness", "avg_answer_relevance"),
     "tier3": ("avg_e2e_score", "avg_semantic_similarity", "avg_faithfulness"),
@@ -37,7 +37,7 @@ class Arm:
     name: str
     axes: dict[str, Any]
     """What sets it apart: axis -> value."""
-    tier: Tier
+    tier: str
     parameters: Parameters
 
 

@@ -9,15 +9,15 @@ from numpy.typing import NDArray
 from sqlalchemy import Engine
 
 from db import analyses
-from metrics.metric import Tier
 from metrics.statistics import Comparison, Interval
-from tasks.config.parameters import TIERS, Robustness
+from tasks.config.flow_parameters import Robustness
 from tasks.config.settings import settings
+from tasks.config.tiers import TIERS
 from tasks.experiments.arms import FINISHED, SHARED, Arm, adjusted, cases_of, compared, named, number, on_common, worst
 from tasks.results.set_metrics import share
 from tasks.results.summary import Document
 
-METRICS: dict[Tier, tuple[str, ...]] = {
+METRICS: dict[str, tuple[str, ...]] = {
     "tier1": ("hit_rate@1", "hit_rate@10", "mrr"),
     "tier3": ("avg_e2e_score", "avg_semantic_similarity", "avg_rougeL_f"),
 }
@@ -35,7 +35,7 @@ def arms(parameters: Robustness) -> list[Arm]:
             f"{tier}: {kind or AS_IS}",
             {"perturbation": kind},
             tier,
-            TIERS[tier].model_validate(shared | {"perturbation": kind}),
+            TIERS[tier].parameters.model_validate(shared | {"perturbation": kind}),
         )
         for tier in parameters.tiers
         for kind in kinds
@@ -72,7 +72,7 @@ def _has_model() -> bool:
     return settings().generator.base_url is not None
 
 
-def _tier(parameters: Robustness, tier: Tier, outcomes: dict[str | None, Document]) -> Document:
+def _tier(parameters: Robustness, tier: str, outcomes: dict[str | None, Document]) -> Document:
     before = outcomes[None]
     plain = cases_of(before) if before["state"] in FINISHED else None
     found: dict[str, Document] = {}
@@ -112,7 +112,7 @@ def _touched(one: pa.Table, other: pa.Table) -> NDArray[np.bool_]:
     return np.array([asked is not None and asked != question for question, asked in pairs], dtype=bool)
 
 
-def _same(tier: Tier, one: pa.Table, other: pa.Table) -> Document | None:
+def _same(tier: str, one: pa.Table, other: pa.Table) -> Document | None:
     """The share of questions that got the same first result, or the same answer, with its interval."""
     if tier == "tier1":
         before, after = (_firsts(cases) for cases in (one, other))

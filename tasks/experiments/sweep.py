@@ -13,10 +13,11 @@ from db import analyses
 from db.errors import InputError
 from db.stores.calls import stored_calls
 from metrics.pareto import pareto_front
-from metrics.table import Tier
 from tasks.config.connections import database, source
-from tasks.config.parameters import TIERS, JudgeQuality, Parameters, Sweep
+from tasks.config.flow_parameters import Sweep
+from tasks.config.parameters import JudgeQuality, Parameters
 from tasks.config.settings import settings
+from tasks.config.tiers import TIERS
 from tasks.config.validation import bad_value
 from tasks.evaluation.identity import with_models
 from tasks.experiments.arms import (
@@ -40,7 +41,7 @@ from tasks.retrievers.registry import retriever_kind
 
 RETRIEVING = {"retriever": "retrievers", "embedder": "embedders", "k": "k"}
 MODELS = {"generator_model": "generators", "judge_model": "judges"}
-AXES: dict[Tier, dict[str, str]] = {"tier1": RETRIEVING, "tier2": MODELS, "tier3": RETRIEVING | MODELS}
+AXES: dict[str, dict[str, str]] = {"tier1": RETRIEVING, "tier2": MODELS, "tier3": RETRIEVING | MODELS}
 """Parameter of the tier -> list in the sweep; arms that retrieve alike come after each other."""
 MOST_ARMS = 50
 NOT_COMPARED: Document = dict.fromkeys(("difference", "ci_low", "ci_high", "p", "p_holm", "verdict"))
@@ -125,9 +126,9 @@ def _needed(values: dict[str, Any]) -> dict[str, Any]:
     return values
 
 
-def _validated(tier: Tier, values: dict[str, Any]) -> Parameters:
+def _validated(tier: str, values: dict[str, Any]) -> Parameters:
     try:
-        given = TIERS[tier].model_validate(values)
+        given = TIERS[tier].parameters.model_validate(values)
     except ValidationError as error:
         raise bad_value(error, f"sweep of {tier}") from None
     with_models(given)
@@ -167,7 +168,7 @@ def _cost_usd(parameters: Sweep, said: Document, cases: pa.Table) -> float | Non
     if parameters.tier == "tier1" or settings().sut != "local":
         return None
     values = {"source": parameters.source, "generator_model": said.get("generator_model")}
-    configuration = with_models(TIERS[parameters.tier].model_validate(values))
+    configuration = with_models(TIERS[parameters.tier].parameters.model_validate(values))
     role = configuration.generator
     if role.base_url is None:
         return 0.0

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from db import analyses
 from tasks.config.connections import database
-from tasks.config.parameters import Sweep
+from tasks.config.flow_parameters import Sweep
 from tasks.experiments.arms import FINISHED, Arm
 from tasks.experiments.sweep import arms, combined
 from tasks.results.summary import Document

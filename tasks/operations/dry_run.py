@@ -10,7 +10,6 @@ from typing import Any
 import pyarrow as pa
 from prefect import Task
 
-from metrics.table import Tier
 from tasks.config.connections import database
 from tasks.config.parameters import JudgeQuality, Parameters, Tier2, Tier3
 from tasks.evaluation.identity import configured
@@ -25,7 +24,7 @@ from tasks.prompts import prompts
 from tasks.results.parquet_files import make_folder
 from tasks.steps.judge_quality import CHANGES
 
-LOADERS: dict[Tier, Task[..., Any]] = {
+LOADERS: dict[str, Task[..., Any]] = {
     "tier2": load_ideal,
     "tier3": load_whole,
     "judge": load_logged_answers,
@@ -35,7 +34,7 @@ LOADERS: dict[Tier, Task[..., Any]] = {
 Planned = Mapping[RoleName, Mapping[str, int]]
 
 
-async def plan(tier: Tier, parameters: Parameters) -> dict[str, Any]:
+async def plan(tier: str, parameters: Parameters) -> dict[str, Any]:
     """Loads the cases as the evaluation would, and counts the calls that are not in the store.
 
     Calls about answers that are not there yet cannot be looked up: they are counted as if none were stored, and no

@@ -10,10 +10,10 @@ from sqlalchemy import Engine
 from db import journal
 from db.errors import InputError, ResultsUnavailable
 from metrics.table import METRICS
-from metrics.table.headlines import HEADLINES
 from tasks.cases import pseudonyms as to_people
 from tasks.cases.table import COLUMNS
 from tasks.comparison.compare import compare
+from tasks.config.tiers import TIERS
 from tasks.results import parquet_files
 from tasks.results import summary as report
 from tasks.results.guidance import changed, lead, next_step, says
@@ -27,9 +27,6 @@ CODE_ENDS = r"[`|\r\n]"
 LONGEST = 160
 """Characters of a question or answer in a table."""
 LONGEST_REASON = 1_000
-WORST_BY: dict[str, str] = {tier: METRICS[names[0]].column or "" for tier, names in HEADLINES.items()}
-WORST_BY |= {"tier1": "ndcg@10", "real_users": "ndcg@10", "judge": "mean_abs_difference", "ux": "cache_wrong_hit_rate"}
-"""The column that tells the worst cases of a tier."""
 
 
 def changes_since(engine: Engine, summary: Document) -> Document:
@@ -47,7 +44,7 @@ def changes_since(engine: Engine, summary: Document) -> Document:
     then = {name: metric["value"] for name, metric in old["metrics"].items() if metric["value"] is not None}
     now = {name: metric["value"] for name, metric in summary["metrics"].items() if metric["value"] is not None}
     plain = {name: {"difference": now[name] - then[name], "verdict": None} for name in now.keys() & then.keys()}
-    judged_by = [name for name in HEADLINES[summary["tier"]] if name in plain]
+    judged_by = [name for name in TIERS[summary["tier"]].headlines if name in plain]
     try:
         found = compare(engine, before, summary["evaluation_id"], only=judged_by) if judged_by else {"metrics": {}}
     except (InputError, ResultsUnavailable):  # the one before lost its file, or they have no case in common
@@ -77,7 +74,7 @@ def verdict_text(summary: Document, changes: Document, language: str, report_url
     words = texts("artifacts", language)
     compared = [
         {"tier": summary["tier"], "metric": name, **changes["metrics"][name]}
-        for name in HEADLINES[summary["tier"]]
+        for name in TIERS[summary["tier"]].headlines
         if name in changes["metrics"]
     ]
     sentences = [said[language] for said in (says(summary), changed(compared, changes["since"]), next_step(summary)[0])]
@@ -98,7 +95,7 @@ def tier_rows(engine: Engine, night: Document, language: str) -> list[Sequence[s
             rows.append((tier, f"**{words.get(summary['state'], summary['state'])}**", _plain(summary["error"] or "")))
             continue
         changes = changes_since(engine, summary)["metrics"]
-        for name in HEADLINES[summary["tier"]]:
+        for name in TIERS[summary["tier"]].headlines:
             metric = summary["metrics"][name]
             label = texts("grades", language)[metric["grade"]] if metric["grade"] else ""
             change = _change(name, changes.get(name), words)
@@ -154,7 +151,7 @@ def _change(name: str, found: Document | None, words: dict[str, str]) -> str:
 
 def _worst(summary: Document, words: dict[str, str]) -> str:
     """The measured cases that are furthest from the best value."""
-    column = WORST_BY[summary["tier"]]
+    column = TIERS[summary["tier"]].worst_by
     declared = next((metric for metric in METRICS.values() if metric.column == column), None)
     wanted = ("case_id", "question", "text", column)
     cases = parquet_files.read(summary["parquet"], without=[name for name in COLUMNS if name not in wanted])

@@ -19,11 +19,11 @@ from db import journal
 from db.errors import InputError, ResultsUnavailable
 from db.tables import evaluation, nightly_verdict
 from metrics.table import METRICS
-from metrics.table.headlines import HEADLINES
 from tasks.cases import pseudonyms
 from tasks.comparison.compare import compare
 from tasks.config.connections import database
 from tasks.config.settings import settings
+from tasks.config.tiers import TIERS
 from tasks.orchestration.events import INCIDENT, tell
 from tasks.texts import texts
 
@@ -110,7 +110,7 @@ def judge(engine: Engine, row: RowMapping, baseline: str | None, going_on: Verdi
     if baseline is None:
         return Judged("good", None, [])
     try:
-        found = compare(engine, baseline, row["id"], only=HEADLINES.get(row["tier"], ()))
+        found = compare(engine, baseline, row["id"], only=TIERS[row["tier"]].headlines)
     except (InputError, ResultsUnavailable) as error:
         log.warning("%s; accept the new level with: yarus alerts accept %s", error, row["id"])
         return Judged(going_on or "good", baseline, [])

@@ -9,7 +9,6 @@ from sqlalchemy.engine import RowMapping
 
 from db import journal
 from db.errors import InputError
-from metrics.table import Tier
 from tasks.config.parameters import Parameters
 from tasks.evaluation.comparability import same_settings
 from tasks.orchestration.cancellation import runs_of
@@ -29,13 +28,13 @@ async def begun_by(engine: Engine, flow_run_id: str | None) -> Begun:
     }
 
 
-def completed(begun: Begun, tier: Tier, parameters: Parameters) -> RowMapping | None:
+def completed(begun: Begun, tier: str, parameters: Parameters) -> RowMapping | None:
     """The evaluation that an earlier try has completed; an invalid one is no result to keep."""
     row = _of(begun, tier, parameters)
     return row if row is not None and row["state"] == "completed" else None
 
 
-def going_on(engine: Engine, begun: Begun, tier: Tier, parameters: Chosen) -> Chosen:
+def going_on(engine: Engine, begun: Begun, tier: str, parameters: Chosen) -> Chosen:
     """The parameters, to resume what an earlier try has begun and could not finish, unless the settings changed."""
     row = _of(begun, tier, parameters)
     if row is None or row["state"] in journal.FINISHED:
@@ -49,5 +48,5 @@ def going_on(engine: Engine, begun: Begun, tier: Tier, parameters: Chosen) -> Ch
     return parameters.model_copy(update={"resume": row["id"]})
 
 
-def _of(begun: Begun, tier: Tier, parameters: Parameters) -> RowMapping | None:
+def _of(begun: Begun, tier: str, parameters: Parameters) -> RowMapping | None:
     return begun.get((tier, getattr(parameters, "anchor", None)))

@@ -9,10 +9,10 @@ from sqlalchemy import Engine
 
 from db import journal
 from db.errors import InputError, ResultsUnavailable
-from metrics.table.headlines import HEADLINES
 from tasks.cases import pseudonyms as to_people
 from tasks.comparison.compare import compare
 from tasks.comparison.trend import trend
+from tasks.config.tiers import TIERS
 from tasks.report import figures
 from tasks.report.bars import difference_bar
 from tasks.report.case_list import column
@@ -52,7 +52,7 @@ def comparison(entry: Entry) -> Document | None:
     found = entry.comparison
     if not found or "problem" in found:
         return found or None
-    headline = HEADLINES[entry.tier]
+    headline = TIERS[entry.tier].headlines
     metrics = [
         {
             "name": name,
@@ -87,7 +87,7 @@ def changes(entries: list[Entry]) -> tuple[list[Document], Text | None]:
     found = [
         {"tier": entry.tier, "metric": name, **entry.comparison["metrics"][name]}
         for entry in compared
-        for name in HEADLINES[entry.tier]
+        for name in TIERS[entry.tier].headlines
         if entry.comparison["metrics"].get(name, {}).get("difference") is not None
     ]
     days = [entry.comparison["a"]["started_at"] for entry in compared]
@@ -105,7 +105,7 @@ def trends(engine: Engine, entries: list[Entry]) -> list[Document]:
     found = []
     for tier in dict.fromkeys(entry.tier for entry in entries):
         source = next(entry.row["source"] for entry in entries if entry.tier == tier)
-        for name in HEADLINES[tier]:
+        for name in TIERS[tier].headlines:
             history = _history(engine, name, tier, source)
             if history and len(history["nights"]) > 1:
                 kept = {"tier": tier, "metric": name, "n": len(history["nights"]), "first_out": history["first_out"]}

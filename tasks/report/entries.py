@@ -12,10 +12,9 @@ from db import journal
 from db.errors import InputError, ResultsUnavailable
 from db.tables import evaluation
 from metrics.table import METRICS
-from metrics.table.headlines import HEADLINES
 from tasks.cases import pseudonyms as to_people
 from tasks.cases.table import MEASURED, SEVERITY
-from tasks.config.parameters import TIERS
+from tasks.config.tiers import TIERS
 from tasks.evaluation.repeats import MARKS
 from tasks.report import figures
 from tasks.report.bars import bar
@@ -100,7 +99,10 @@ def described(entry: Entry) -> Document:
     """An evaluation as the templates read it."""
     told = entry.summary
     compared = {name: one for name, one in entry.comparison.get("metrics", {}).items() if one["difference"] is not None}
-    names = [*HEADLINES[entry.tier], *(name for name in told["metrics"] if name not in HEADLINES[entry.tier])]
+    names = [
+        *TIERS[entry.tier].headlines,
+        *(name for name in told["metrics"] if name not in TIERS[entry.tier].headlines),
+    ]
     return {
         "key": entry.key,
         "id": entry.row["id"],
@@ -111,7 +113,7 @@ def described(entry: Entry) -> Document:
         "metrics": [
             _metric(name, told["metrics"][name], compared.get(name)) for name in names if name in told["metrics"]
         ],
-        "strata": _strata(told.get("strata", {}), HEADLINES[entry.tier]),
+        "strata": _strata(told.get("strata", {}), TIERS[entry.tier].headlines),
         "statuses": _statuses(told["statuses"], entry.cases),
         "stages": _stages(told),
         "problem": entry.problem,

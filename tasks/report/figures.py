@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from metrics.table import metrics_of
-from metrics.table.headlines import HEADLINES
+from tasks.config.tiers import TIERS
 
 Figure = dict[str, Any]
 BINS = 20
@@ -45,7 +45,7 @@ def distributions(tier: Any, cases: pa.Table) -> list[dict[str, Any]]:
     Returns:
         One document a metric: its stored name, and the figure.
     """
-    headline = HEADLINES[tier]
+    headline = TIERS[tier].headlines
     declared = sorted(metrics_of(tier), key=lambda metric: metric.name not in headline)
     found = []
     families = set()

@@ -10,7 +10,7 @@ from sqlalchemy.engine import RowMapping
 
 from db import journal
 from db.tables import evaluation_metric
-from metrics.table.headlines import HEADLINES
+from tasks.config.tiers import TIERS
 from tasks.report.render import rendered, script
 from tasks.results.numbers import shown
 from tasks.results.summary import HEADLINE_STRATUM
@@ -57,7 +57,11 @@ def render_index(engine: Engine, folder: Path, language: str) -> Iterator[str]:
 
 def _listed(row: RowMapping, main: Document | None, report: str | None) -> Document:
     kept = {name: row[name] for name in ("id", "tier", "source", "state", "sut_label", "n_cases")}
-    told = {"started": f"{row['started_at']:%Y-%m-%d %H:%M}", "metric": HEADLINES[row["tier"]][0], "report": report}
+    told = {
+        "started": f"{row['started_at']:%Y-%m-%d %H:%M}",
+        "metric": TIERS[row["tier"]].headlines[0],
+        "report": report,
+    }
     return kept | told | (main or {"value": "—", "grade": None})
 
 
@@ -76,7 +80,7 @@ def _reports(folder: Path) -> dict[str, str]:
 def _main_numbers(engine: Engine, evaluation_ids: list[str]) -> dict[str, Document]:
     """Evaluation -> its first headline metric."""
     of = evaluation_metric.c
-    first = {names[0] for names in HEADLINES.values()}
+    first = {tier.headlines[0] for tier in TIERS.values()}
     found = select(of.evaluation_id, of.metric, of.value, of.grade).where(
         of.evaluation_id.in_(evaluation_ids), of.metric.in_(first), of.stratum.in_(["", HEADLINE_STRATUM])
     )
@@ -85,7 +89,7 @@ def _main_numbers(engine: Engine, evaluation_ids: list[str]) -> dict[str, Docume
     return {
         row.evaluation_id: {"value": shown(row.metric, row.value), "grade": _grade(row.grade)}
         for row in rows
-        if row.metric == HEADLINES[_tier(row.evaluation_id)][0]
+        if row.metric == TIERS[_tier(row.evaluation_id)].headlines[0]
     }
 
 

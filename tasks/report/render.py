@@ -11,9 +11,9 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 from sqlalchemy import Engine
 
-from metrics.table.headlines import FELT, HEADLINES
 from tasks.cases import pseudonyms as to_people
 from tasks.cases.table import STRATA
+from tasks.config.tiers import TIERS
 from tasks.report import corpus_page
 from tasks.report.comparisons import LISTS, add_comparisons, changes, comparison, trends
 from tasks.report.embedded_data import as_script, packed_plotly
@@ -47,8 +47,8 @@ def environment() -> Environment:
         "named": _named,
         "told": told,
         "labels": texts("metric_labels", "ru").keys(),
-        "headlines": HEADLINES,
-        "n_headlines": {tier: len(names) for tier, names in HEADLINES.items()},
+        "headlines": {name: tier.headlines for name, tier in TIERS.items()},
+        "n_headlines": {name: len(tier.headlines) for name, tier in TIERS.items()},
         "shown": shown,
         "logo": source("logo.svg"),
         "icons": {name: source(f"{name}.svg") for name in ("auto", "light", "dark", "print")},
@@ -186,7 +186,7 @@ def _in_order(evaluations: list[Document]) -> list[Document]:
 
     def urgency(one: Document) -> tuple[bool, int, int]:
         worst = min((grades.get(metric["grade"], 3) for metric in one["metrics"] if metric["grade"]), default=3)
-        order = FELT.index(one["tier"]) if one["tier"] in FELT else len(FELT)
+        order = TIERS[one["tier"]].felt or len(TIERS)
         return one["summary"]["state"] == "completed", worst, order
 
     return sorted((one for one in evaluations if one["key"] == one["tier"]), key=urgency)[:5]
@@ -217,7 +217,7 @@ def _packs(one: Document) -> dict[str, str]:
 def _listed(one: Document) -> Document:
     """What the page's script must know of a list of cases before it is opened."""
     numbers = one["pack"]["numbers"]
-    first = [name.removeprefix("avg_") for name in HEADLINES[one["tier"]]]
+    first = [name.removeprefix("avg_") for name in TIERS[one["tier"]].headlines]
     first += ["mean_abs_difference", "latency_ms", "nn_distance", *numbers]
     chosen = list(dict.fromkeys(name for name in first if name in numbers))[:LIST_COLUMNS]
     return {"n": one["pack"]["n"], "numbers": numbers, "shown": chosen}

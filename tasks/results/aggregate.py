@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from metrics.metric import QUANTILES, RUBRIC, Metric, Tier
+from metrics.metric import QUANTILES, RUBRIC, Metric
 from metrics.statistics import Interval, bootstrap_interval, quantile_interval, share_interval
 from metrics.table import grade, metric, metrics_of
 from tasks.cases.table import CANNOT_BE_MEASURED, MEASURED, STRATA
@@ -41,7 +41,7 @@ class Value(NamedTuple):
         }
 
 
-def measured_by(tier: Tier, resolved: Mapping[str, Any] | None) -> tuple[Metric, ...]:
+def measured_by(tier: str, resolved: Mapping[str, Any] | None) -> tuple[Metric, ...]:
     """The metrics of an evaluation: those of its tier, and the user's own that its judge is asked for."""
     asked = (resolved or {}).get("judge", {}).get("prompts", ())
     return (*metrics_of(tier), *(metric(f"avg_{name}") for name in asked if name.startswith(RUBRIC)))

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from metrics.table import GOALS, METRICS, Grade, grade
-from metrics.table.headlines import FELT, HEADLINES
+from tasks.config.tiers import TIERS
 from tasks.texts import LANGUAGES, Text, texts, translations
 
 Document = dict[str, Any]
@@ -81,7 +81,7 @@ def says(summary: Document) -> Text:
     values = _values(summary["metrics"])
     if summary["state"] not in ("completed", "invalid") or not values:
         return _text("not run")
-    main = HEADLINES[summary["tier"]][0]
+    main = TIERS[summary["tier"]].headlines[0]
     if main not in values:
         return _text("not measured", label=main)
     key = {"tier0": _geometry, "judge": _judge}.get(summary["tier"], lambda _: summary["tier"])(values)
@@ -107,8 +107,9 @@ def next_step(summary: Document) -> tuple[Text, Document]:
         return _about_ranking(values["hit_rate@1"], values["hit_rate@10"])
     if counts := summary.get("failures", {}).get("counts"):
         return _about_failures(counts)
-    key, kept = NEXT.get(summary["tier"], ("nothing to do", {}))
-    return _text(key), kept
+    tier = summary["tier"]
+    advice = {language: texts(f"tiers.{tier}", language).get("advice") for language in LANGUAGES}
+    return ({of: text for of, text in advice.items() if text} or _text("nothing to do")), dict(TIERS[tier].doubtful)
 
 
 def goals(summaries: Sequence[Document]) -> list[Document]:
@@ -123,27 +124,17 @@ def goals(summaries: Sequence[Document]) -> list[Document]:
             {"tier": summary["tier"], "metric": name, **summary["metrics"][name]}
             for summary in summaries
             for name in goal.metrics
-            if name in HEADLINES[summary["tier"]] and name in summary["metrics"]
+            if name in TIERS[summary["tier"]].headlines and name in summary["metrics"]
         ]
         label = translations("goals", goal.key)
         found.append({"key": goal.key, "label": label, "names": goal.metrics, "metrics": metrics})
     return found
 
 
-NEXT: dict[str, tuple[str, Document]] = {
-    "tier0": ("next tier0", {"metric": "silhouette_score", "max": 0}),
-    "tier2": ("next tier2", {"metric": "faithfulness", "max": 0.7}),
-    "tier3": ("next tier3", {"metric": "e2e_score", "max": 0.6}),
-    "judge": ("next judge", {"metric": "mean_abs_difference", "min": 0.25}),
-    "judge_pipeline": ("next gate", {"metric": "accuracy", "max": 0}),
-    "ux": ("next ux", {"metric": "cache_wrong_hit_rate", "min": 1}),
-}
-
-
 def _graded(summary: Document) -> list[Weakest]:
     """The worst graded headline metric of an evaluation, if it has any."""
     found = []
-    for name in HEADLINES[summary["tier"]]:
+    for name in TIERS[summary["tier"]].headlines:
         value = (summary["metrics"].get(name) or {}).get("value")
         bounds, given = METRICS[name].thresholds, grade(name, value)
         if value is not None and bounds is not None and given is not None:
@@ -155,7 +146,7 @@ def _graded(summary: Document) -> list[Weakest]:
 def _rank(found: Weakest) -> tuple[int, float]:
     """Worst first: what needs attention and is felt, what needs attention and explains, then the better grades."""
     level = {"attention": 0, "absent": 0, "weak": 0, "good": 2, "reasonable": 2}.get(found.grade, 3)
-    return (0 if level == 0 and found.tier in FELT else level or 1), found.value / found.bound
+    return (0 if level == 0 and TIERS[found.tier].felt else level or 1), found.value / found.bound
 
 
 def _listed(changes: Sequence[Document], verdict: str) -> Text | None:

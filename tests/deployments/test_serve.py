@@ -13,7 +13,8 @@ import pytest
 from sqlalchemy import Engine, select
 
 from db.tables import evaluation
-from tasks.config.parameters import FLOWS, TIERS
+from tasks.config.flow_parameters import FLOWS
+from tasks.config.tiers import TIERS
 from tasks.orchestration.server_access import link
 from tasks.orchestration.server_process import STOP_S
 from tests.conftest import CommandLine

@@ -1,84 +1,136 @@
-"""docs/contributing.md: its examples, as they stand there, make a metric, a retriever and a tier that work."""
+"""docs/contributing.md: its examples, as they stand there, make a metric, a retriever and a tier that work.
 
+They are put into a copy of the project, which then is used as a person would use it.
+"""
+
+import json
 import re
+import shutil
+import subprocess
 import sys
-from importlib.util import module_from_spec, spec_from_loader
+from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
-from sqlalchemy import Engine
 
-import metrics
-from metrics.table import METRICS
-from tasks.cases import table
-from tasks.cases.table import Column
-from tasks.config import parameters
-from tasks.config.parameters import TIERS
-from tasks.retrievers.registry import RETRIEVERS, Kind
-from tests.support.evaluations import evaluate, load, question, rows_of
+from tests.conftest import CommandLine, environment
+from tests.support.evaluations import load, question
 
-PAGE = (Path(__file__).parents[2] / "docs" / "contributing.md").read_text(encoding="utf-8")
-BLOCKS = dict(re.findall(r"^```python\n# (\S+)\n(.*?)^```", PAGE, flags=re.MULTILINE | re.DOTALL))
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "contributing.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```\w+\n# (\S+)\n(.*?)^```", PAGE, flags=re.MULTILINE | re.DOTALL)
+PACKAGES = ("flows", "tasks", "metrics", "db", "deployments")
+ROWS = [question(i) for i in range(6)]
+ROWS[3]["answer"] = "Сдать книгу."
+IMPORTS = {
+    "metrics/table/__init__.py": "from metrics.table.style import STYLE",
+    "tasks/config/tiers.py": "from tasks.config.parameters import Style",
+    "tasks/retrievers/registry.py": "from tasks.retrievers.overlap import Overlap",
+}
+"""What the page leaves to the reader: whoever uses a name imports it."""
 
 
-def made(path: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """The module that a block of the page is."""
-    name = path.removesuffix(".py").replace("/", ".")
-    spec = spec_from_loader(name, None)
-    assert spec
-    module = module_from_spec(spec)
-    exec(compile(BLOCKS[path], path, "exec"), module.__dict__)  # noqa: S102 - our own page
-    monkeypatch.setitem(sys.modules, name, module)
-    return module
+def put(project: Path, path: str, block: str) -> None:
+    """A block of the page into the file that it is headed by: a new one, or where the page says that it goes."""
+    file = project / path
+    if not file.exists():
+        file.write_text(block, encoding="utf-8")
+        return
+    text = file.read_text(encoding="utf-8")
+    if file.suffix == ".toml":
+        for table in re.split(r"\n(?=\[)", block):
+            head, keys = table.split("\n", 1)
+            text = text.replace(f"\n{head}\n", f"\n{head}\n{keys}\n") if f"\n{head}\n" in text else f"{text}\n{table}\n"
+    elif block.startswith("    "):  # the last row of the file's one table
+        table, rest = text.rsplit("\n}\n", 1) if file.name != "registry.py" else text.split("\n}\n", 1)
+        text = f"{table}\n{block}}}\n{rest}"
+    else:
+        text = f"{text}\n\n{block}" if file.suffix == ".py" else text + block
+    file.write_text(text, encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the project with everything that the page says is to be added."""
+    folder = tmp_path_factory.mktemp("project")
+    for name in PACKAGES:
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for path, block in BLOCKS:
+        put(folder, path, block)
+        if path == "tasks/texts/en.toml":  # «ru.toml has the same keys»
+            put(folder, "tasks/texts/ru.toml", block)
+    for path, line in IMPORTS.items():
+        file = folder / path
+        text = file.read_text(encoding="utf-8")
+        file.write_text(text.replace("\nfrom ", f"\n{line}\nfrom ", 1), encoding="utf-8")
+    table = folder / "metrics/table/__init__.py"
+    table.write_text(table.read_text(encoding="utf-8").replace("*UX)", "*UX, *STYLE)"), encoding="utf-8")
+    return folder
 
 
 @pytest.fixture
-def taken_over(monkeypatch: pytest.MonkeyPatch, at_home: Path, engine: Engine) -> None:
-    """Everything that the page says is to be added."""
-    monkeypatch.setattr(metrics, "style", made("metrics/style.py", monkeypatch), raising=False)
-    (row,) = made("metrics/table/style.py", monkeypatch).STYLE
-    monkeypatch.setitem(METRICS, row.name, row)
-    monkeypatch.setitem(table.COLUMNS, row.column, Column(table.pa.float64(), row.measures))
-    overlap = made("tasks/retrievers/overlap.py", monkeypatch).Overlap
-    monkeypatch.setitem(RETRIEVERS, "overlap", Kind(lambda run, corpus: overlap(corpus), uses_vectors=False))
-    namespace: dict[str, Any] = dict(vars(parameters))
-    exec(BLOCKS["tasks/config/parameters.py"], namespace)  # noqa: S102
-    monkeypatch.setattr(parameters, "Style", namespace["Style"], raising=False)
-    monkeypatch.setitem(TIERS, "style", namespace["Style"])  # type: ignore[misc]
-    for path in ("tasks/steps/style.py", "flows/style.py"):
-        made(path, monkeypatch)
+def there(project: Path, home: Path, yarus: CommandLine) -> Callable[..., str]:
+    """Runs a command of that project, at the home of all tests."""
+
+    def run(*words: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "flows", *words],
+            cwd=project,
+            env=environment(home) | yarus.server() | {"PYTHONPATH": str(project)},
+            capture_output=True,
+            text=True,
+            timeout=240,
+        )
+        assert done.returncode == 0, done.stderr + done.stdout
+        return done.stdout
+
+    return run
 
 
-def test_the_metric_and_the_tier_work(taken_over: None, tmp_path: Path) -> None:
-    rows = [question(i) for i in range(6)]
-    rows[3]["answer"] = "Сдать книгу."
-    source = load(tmp_path, "of_style", rows)
-    summary = evaluate("style", source=source)
-    expected = [len(str(row["answer"]).split()) for row in rows]
-    assert [row["answer_words"] for row in rows_of(summary)] == expected
+def test_the_metric_and_the_tier_work(there: Callable[..., str], at_home: Path, tmp_path: Path) -> None:
+    """In a flow run, whose artifacts and states are Prefect's; in its printed summary; in the report."""
+    source = load(tmp_path, "of_style", ROWS)
+    summary = json.loads(there("run", "style", "--source", source, "--json"))
+    expected = [len(str(row["answer"]).split()) for row in ROWS]
     measured = summary["metrics"]["avg_answer_words"]
     assert measured["value"] == pytest.approx(np.mean(expected))
     assert (measured["n_scored"], summary["state"]) == (6, "completed")
     assert measured["ci_low"] <= measured["value"] <= measured["ci_high"]
+    name = summary["evaluation_id"]
+    cases = json.loads(there("cases", name, "--json"))
+    assert [row["answer_words"] for row in cases] == expected
+    assert "The longest answers: yarus cases" in there("show", name)
+    page = tmp_path / "style.html"
+    there("report", name, "--out", str(page))
+    html = page.read_text(encoding="utf-8")
+    assert "How are answers written?" in html
+    assert "Length of answers" in html
 
 
-def test_the_retriever_finds(taken_over: None, tmp_path: Path) -> None:
+def test_a_night_has_the_tier(there: Callable[..., str], at_home: Path, tmp_path: Path) -> None:
+    source = load(tmp_path, "night_of_style", ROWS)
+    night = json.loads(there("run", "nightly", "--source", source, "--set", "tiers=tier1,style", "--json"))
+    assert [(part["tier"], part["state"]) for part in night["evaluations"]] == [
+        ("tier1", "completed"),
+        ("style", "completed"),
+    ]
+
+
+def test_the_retriever_finds(there: Callable[..., str], at_home: Path, tmp_path: Path) -> None:
     source = load(tmp_path, "of_overlap", [question(i) for i in range(10)])
-    summary = evaluate("tier1", source=source, retriever="overlap")
+    summary = json.loads(there("run", "tier1", "--source", source, "--retriever", "overlap", "--json"))
     assert summary["system"]["retriever"] == "overlap"
-    assert all(len(row["retrieved"]) == 10 for row in rows_of(summary))
     assert summary["metrics"]["hit_rate@10"]["value"] == 1.0
-    first = rows_of(summary)[0]
-    assert first["distances"] == sorted(first["distances"])
+    cases: list[dict[str, Any]] = json.loads(there("cases", summary["evaluation_id"], "--json"))
+    assert all(len(row["retrieved"]) == 10 for row in cases)
+    assert cases[0]["distances"] == sorted(cases[0]["distances"])
 
 
 def test_files_and_tables_that_the_page_names_are_there() -> None:
-    root = Path(__file__).parents[2]
     named = set(re.findall(r"`((?:metrics|tasks|flows|tests|deployments)/[\w/]+\.\w+)`", PAGE))
     assert len(named) > 8
-    assert [path for path in named - set(BLOCKS) if not (root / path).exists()] == []
-    for name, path in re.findall(r"\(?`([A-Z]{4,})` (?:in|of) `([\w/]+\.py)`", PAGE):
-        assert re.search(rf"^{name}\b", (root / path).read_text(encoding="utf-8"), flags=re.MULTILINE), (name, path)
+    assert [path for path in named - {path for path, _ in BLOCKS} if not (ROOT / path).exists()] == []
+    for name, path in re.findall(r"\(?`([A-Z]{4,})`[\w ]* (?:in|of)\s+`([\w/]+\.py)`", PAGE):
+        assert re.search(rf"^{name}\b", (ROOT / path).read_text(encoding="utf-8"), flags=re.MULTILINE), (name, path)

@@ -14,7 +14,7 @@ from db.views import VIEWS
 from flows.__main__ import cli
 from tasks.comparison.gate_rules import read_policy
 from tasks.config.connections import source
-from tasks.config.parameters import FLOWS
+from tasks.config.flow_parameters import FLOWS
 from tasks.config.settings import Settings
 from tests.support.docs_pages import PAGES, ROOT, blocks, inline, words
 

@@ -8,7 +8,8 @@ import pytest
 
 from metrics.table import METRICS
 from tasks.cases.table import COLUMNS, SEVERITY
-from tasks.config.parameters import FLOWS, Perturbation, Tier2, Tier3
+from tasks.config.flow_parameters import FLOWS
+from tasks.config.parameters import Perturbation, Tier2, Tier3
 from tasks.config.settings import Role, Settings, SystemService
 from tasks.results.failures import FAILURES
 

@@ -20,7 +20,7 @@ from click.testing import CliRunner
 from prefect import Task
 
 from flows.__main__ import cli
-from tasks.config.parameters import TIERS
+from tasks.config.tiers import TIERS
 from tasks.evaluation import finish
 from tests.support.llm_server import says, scores
 
@@ -40,7 +40,7 @@ def evaluate(tier: str, **parameters: Any) -> Document:
                     patch.setattr(place, name, value.fn)
         patch.setattr(logging.getLogger("yarus"), "handlers", [])  # Prefect's own, which wants a flow run
         flow = getattr(module, tier)
-        done = asyncio.run(flow.fn(TIERS[tier].model_validate(parameters)))  # type: ignore[index]
+        done = asyncio.run(flow.fn(TIERS[tier].parameters.model_validate(parameters)))  # type: ignore[index]
     summary: Document = done if isinstance(done, dict) else done.data  # an invalid evaluation ends in a state
     return summary
 

@@ -12,7 +12,7 @@ from sqlalchemy import Engine
 from flows.__main__ import cli
 from tasks.comparison.compare import compare
 from tasks.comparison.totals import NOT_COMPARED
-from tasks.config.parameters import TIERS
+from tasks.config.tiers import TIERS
 from tests.conftest import here
 from tests.support.evaluations import evaluate
 

@@ -41,7 +41,7 @@ import flows
 from flows.nightly import nightly
 from tasks.config.connections import database
 from tasks.orchestration.incidents import incidents
-from tasks.config.parameters import Nightly
+from tasks.config.flow_parameters import Nightly
 from tasks.config.settings import settings
 ill, done = Path("ill"), []
 for night in sys.argv[1:]:

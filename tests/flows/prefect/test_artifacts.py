@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 from sqlalchemy import Engine
 
-from tasks.config.parameters import TIERS
 from tasks.config.secrets import keep_logs_clean
+from tasks.config.tiers import TIERS
 from tasks.evaluation.run import Run
 from tasks.evaluation.work_folder import keep_loaded
 from tasks.loading.source import read_source, sources_shared
@@ -149,7 +149,7 @@ def test_a_night_over_ten_thousand_cases_stays_under_600_task_runs(
     from tasks.evaluation import work_folder
 
     monkeypatch.setattr(work_folder.journal, "describe", lambda *_, **__: None)
-    run = Run("tier1-of-ten-thousand", "tier1", TIERS["tier1"]())
+    run = Run("tier1-of-ten-thousand", "tier1", TIERS["tier1"].parameters())
     run.work.mkdir(parents=True)
     cases = pa.table({"case_id": [f"s:{i}" for i in range(10_000)], "question": ["?"] * 10_000})
     run = keep_loaded(run, source("sample"), cases, Corpus([], [], [], None), [])
@@ -215,7 +215,7 @@ def test_a_night_reads_its_source_once(at_home: Path, engine: Engine, monkeypatc
 
     original = reading.read_corpus
     monkeypatch.setattr(reading, "read_corpus", read_corpus)
-    run = Run("tier1-reads", "tier1", TIERS["tier1"]())
+    run = Run("tier1-reads", "tier1", TIERS["tier1"].parameters())
     with sources_shared():
         with_vectors = read_source(run, vectors=True)
         without = read_source(run, vectors=False)

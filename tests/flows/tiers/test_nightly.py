@@ -9,7 +9,7 @@ from sqlalchemy import Engine, select
 
 from db.tables import evaluation
 from metrics.table import METRICS, metrics_of
-from tasks.config.parameters import TIERS
+from tasks.config.tiers import TIERS
 from tests.conftest import CommandLine
 from tests.support.evaluations import load, question
 
@@ -23,7 +23,7 @@ NOT_MEASURED = {
 SOME_TIERS = """
 import asyncio, json, sys
 from flows.nightly import nightly
-from tasks.config.parameters import Nightly
+from tasks.config.flow_parameters import Nightly
 state = asyncio.run(nightly(Nightly(source=sys.argv[1], tiers=sys.argv[2:]), return_state=True))
 print(json.dumps(state.result(raise_on_failure=False)))
 """
@@ -36,7 +36,7 @@ from sqlalchemy import delete, select
 from db.tables import nightly_verdict
 from flows.nightly import nightly
 from tasks.config.connections import database
-from tasks.config.parameters import Nightly
+from tasks.config.flow_parameters import Nightly
 
 async def retried():
     given = Nightly(tiers=["tier0"], limit=20)

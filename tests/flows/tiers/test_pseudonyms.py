@@ -39,7 +39,8 @@ NIGHTS = """
 import asyncio, json, os, sys
 from flows.nightly import nightly
 from flows.real_users import real_users
-from tasks.config.parameters import Nightly, RealUsers
+from tasks.config.flow_parameters import Nightly
+from tasks.config.parameters import RealUsers
 
 async def night(*tiers, **variables):
     os.environ.update(variables)

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from rapidfuzz.distance import DamerauLevenshtein
 
 from db.errors import InputError
-from metrics.metric import Tier
 from tasks.cases.perturbations import TO_CYRILLIC, TO_LATIN, change, perturbed, typos, wrong_layout
-from tasks.config.parameters import TIERS
+from tasks.config.tiers import TIERS
 from tests.support.evaluations import cases_of, evaluate, load, question, roles, rows_of, texts, use
 from tests.support.llm_server import Do, FakeLLMServer, says
 
@@ -101,10 +100,10 @@ def test_a_question_that_could_not_be_paraphrased_is_not_measured(
 
 
 @pytest.mark.parametrize("tier", ["tier1", "tier3"])
-def test_a_paraphrase_needs_a_model(at_home: Path, tier: Tier) -> None:
+def test_a_paraphrase_needs_a_model(at_home: Path, tier: str) -> None:
     with pytest.raises(InputError, match="YARUS_GENERATOR__BASE_URL"):
-        perturbed(TIERS[tier].model_validate({"perturbation": "paraphrase"}))
-    assert perturbed(TIERS[tier].model_validate({})) is None
+        perturbed(TIERS[tier].parameters.model_validate({"perturbation": "paraphrase"}))
+    assert perturbed(TIERS[tier].parameters.model_validate({})) is None
 
 
 def test_answers_to_the_questions_as_they_are_are_not_reused(at_home: Path, asked: Path) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from tasks.config.parameters import FLOWS
+from tasks.config.flow_parameters import FLOWS
 from tasks.config.validation import bad_value
 from tasks.dataset.synthesis.parameters import Synthesis
 

@@ -8,7 +8,8 @@ from sqlalchemy import Engine
 
 from db import analyses
 from db.errors import InputError
-from tasks.config.parameters import Robustness, Sweep, Tier3
+from tasks.config.flow_parameters import Robustness, Sweep
+from tasks.config.parameters import Tier3
 from tasks.experiments.robustness import arms as probe_arms
 from tasks.experiments.sweep import MOST_ARMS, _with_front, arms, combined
 from tasks.retrievers.protocol import Ranking

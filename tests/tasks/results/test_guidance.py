@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from metrics.table import GOALS, METRICS
-from metrics.table.headlines import HEADLINES
-from tasks.config.parameters import TIERS
+from tasks.config.tiers import TIERS
 from tasks.results.guidance import changed, goals, lead, next_step, says, weakest
 from tasks.texts import texts
 
@@ -104,11 +103,11 @@ def test_no_change_and_nothing_certain_are_told_apart() -> None:
 @pytest.mark.parametrize("whole", [True, False])
 def test_every_tier_is_told_in_both_languages(tier: str, whole: bool) -> None:
     measured = {name: 0.5 for name, metric in METRICS.items() if tier in metric.tiers}
-    kept = measured if whole else {HEADLINES[tier][0]: 0.5}
+    kept = measured if whole else {TIERS[tier].headlines[0]: 0.5}
     for sentence in (says(summary(tier, **kept)), next_step(summary(tier, **kept))[0]):
         assert set(sentence) == {"ru", "en"}
         assert all(text and "{" not in text for text in sentence.values())
-    assert says(summary(tier, **{HEADLINES[tier][0]: None}))
+    assert says(summary(tier, **{TIERS[tier].headlines[0]: None}))
     assert says(summary(tier, "failed"))["en"] == "The evaluation did not finish; there are no numbers."
 
 
@@ -159,8 +158,7 @@ def test_goals_name_the_metrics_that_answer_them() -> None:
 def test_every_tier_headline_and_failure_has_its_words() -> None:
     from tasks.results.failures import FAILURES
 
-    assert set(HEADLINES) == set(TIERS)
     for language in ("ru", "en"):
         assert all(texts(f"tiers.{tier}", language)["sentence"] for tier in TIERS)
-        assert {name for names in HEADLINES.values() for name in names} == texts("metric_labels", language).keys()
+        assert {name for tier in TIERS.values() for name in tier.headlines} == texts("metric_labels", language).keys()
         assert set(FAILURES) == texts("failures", language).keys()

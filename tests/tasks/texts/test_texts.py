@@ -13,11 +13,10 @@ import pytest
 from db.retention import ERASED
 from metrics.metric import LADDERS
 from metrics.table import GOALS, METRICS
-from metrics.table.headlines import HEADLINES
 from tasks.cases.table import STRATA, Status
 from tasks.comparison import gate
 from tasks.comparison.slices import SLICES
-from tasks.config.parameters import TIERS
+from tasks.config.tiers import TIERS
 from tasks.dataset.annotation.columns import COLUMNS, YES_NO
 from tasks.dataset.audit.audit import KINDS
 from tasks.dataset.synthesis.generator import KINDS as MADE
@@ -35,10 +34,10 @@ GRADES = {grade for ladder in LADDERS.values() for grade in ladder}
 STATES = {"completed", "invalid", "failed", "cancelled", "running"}
 VERDICTS = {"improved", "regressed", "changed", "no difference shown", "inconclusive"}
 BY_TABLE: dict[str, set[str]] = {
-    **{f"tiers.{tier}": {"title", "short", "question", "terminal", "sentence"} for tier in TIERS},
+    **{f"tiers.{tier}": {"title", "short", "question", "terminal", "sentence", "next"} for tier in TIERS},
     "grades": GRADES,
     "goals": {goal.key for goal in GOALS},
-    "metric_labels": {name for names in HEADLINES.values() for name in names},
+    "metric_labels": {name for tier in TIERS.values() for name in tier.headlines},
     "failures": {*FAILURES},
     "states": STATES,
     "statuses": {*get_args(Status)},

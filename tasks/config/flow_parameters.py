@@ -1,0 +1,106 @@
+"""What a person chooses for a flow of several evaluations: a night, a sweep, the probes of robustness."""
+
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from pydantic import Field, field_validator
+
+from tasks.config.parameters import Parameters, Perturbation
+from tasks.config.tiers import TIERS
+
+if TYPE_CHECKING:
+    TierName = str
+else:  # the form in the Prefect UI lists them
+    TierName = Literal[tuple(TIERS)]
+
+
+class Nightly(Parameters):
+    """Every tier in order over one source."""
+
+    tiers: list[TierName] = Field(list(TIERS), title="Tiers", description="Which, in this order", min_length=1)
+    anchor: str | None = Field(
+        None,
+        title="Anchor",
+        description="Id of an evaluation of tier2 or tier3 whose stored answers are judged anew every night",
+        examples=["tier3-20261101-030000-9c1e"],
+    )
+    resume: None = Field(None, title="Resume", description="A night goes on by Prefect's Retry; else resume its parts")
+
+    @field_validator("tiers", mode="before")
+    @classmethod
+    def _names(cls, value: object) -> object:
+        return [name.strip() for name in value.split(",")] if isinstance(value, str) else value
+
+    def shared(self) -> dict[str, Any]:
+        """What every tier is given."""
+        return self.model_dump(include={"source", "limit", "seed", "cases", "runner"})
+
+
+class Sweep(Parameters):
+    """Models, retrievers and depths against each other on the same cases: every combination is an arm."""
+
+    tier: Literal["tier1", "tier2", "tier3"] = Field("tier3", title="Tier", description="What every arm evaluates")
+    generators: list[str] = Field(
+        [],
+        title="Generators",
+        description="Models at YARUS_GENERATOR__BASE_URL; none: the settings' one",
+        examples=[["qwen2.5-7b-instruct", "llama-3.1-8b-instruct"]],
+    )
+    judges: list[str] = Field(
+        [],
+        title="Judges",
+        description="Models at YARUS_JUDGE__BASE_URL; none: the settings' one",
+        examples=[["qwen2.5-72b-instruct"]],
+    )
+    embedders: list[str] = Field(
+        [],
+        title="Embedders",
+        description="None: YARUS_EMBEDDER",
+        examples=[["lexical", "intfloat/multilingual-e5-small"]],
+    )
+    retrievers: list[str] = Field(
+        [], title="Retrievers", description="None: YARUS_RETRIEVER", examples=[["dense", "fulltext"]]
+    )
+    k: list[int] = Field([], title="Depths", description="Of the rankings; none: the tier's own", examples=[[1, 3]])
+    resume: str | None = Field(
+        None,
+        title="Resume",
+        description="Id of a sweep that did not finish; its own parameters hold",
+        examples=["tier1-20261120-030000-4f2a"],
+    )
+
+    @field_validator("generators", "judges", "embedders", "retrievers", "k", mode="before")
+    @classmethod
+    def _once_each(cls, value: object) -> object:
+        return _listed(value)
+
+
+class Robustness(Parameters):
+    """The same questions asked otherwise: does the system still find and answer the same?"""
+
+    kinds: list[Perturbation] = Field(
+        list(get_args(Perturbation)), title="Kinds", description="Ways of asking otherwise", min_length=1
+    )
+    tiers: list[Literal["tier1", "tier3"]] = Field(
+        ["tier1", "tier3"], title="Tiers", description="tier1: change of rank; tier3: change of answer", min_length=1
+    )
+    resume: None = Field(None, title="Resume", description="Probes are not resumed; calls are not bought twice")
+
+    @field_validator("kinds", "tiers", mode="before")
+    @classmethod
+    def _once_each(cls, value: object) -> object:
+        return _listed(value)
+
+
+def _listed(value: object) -> object:
+    """A list from words parted by commas; nothing twice."""
+    parts = [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+    return list(dict.fromkeys(parts)) if isinstance(parts, list | tuple) else parts
+
+
+FLOWS: dict[str, type[Parameters]] = {
+    **{name: tier.parameters for name, tier in TIERS.items()},
+    "nightly": Nightly,
+    "sweep": Sweep,
+    "robustness": Robustness,
+}
+"""Every flow that can be run by name, and its parameters."""

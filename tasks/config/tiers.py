@@ -1,0 +1,79 @@
+"""The tiers, a row each; what people call them stands in tasks/texts, what they measure in metrics/table."""
+
+from dataclasses import dataclass, field
+
+from tasks.config.parameters import (
+    JudgePipeline,
+    JudgeQuality,
+    Parameters,
+    RealUsers,
+    Tier0,
+    Tier1,
+    Tier2,
+    Tier3,
+    Ux,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Tier:
+    """A tier of the evaluation. Its flow is `flows.NAME:NAME`, its words are `[tiers.NAME]` of tasks/texts."""
+
+    parameters: type[Parameters]
+    """What a person chooses: the options of `yarus run`, and the form in the Prefect UI."""
+    headlines: tuple[str, ...]
+    """The metrics that it is judged by, the first first."""
+    worst_by: str
+    """The column of its cases that tells the worst of them."""
+    doubtful: dict[str, str | float] = field(default_factory=dict)
+    """Which cases to read next: a metric of cases and its `min` or `max`."""
+    felt: int | None = None
+    """Its place among the tiers whose quality reaches the user, 1 the nearest. The others explain or measure: they are
+    the weakest only where these are sound.
+    """
+
+
+TIERS: dict[str, Tier] = {
+    "tier0": Tier(
+        Tier0,
+        headlines=("silhouette_score",),
+        worst_by="silhouette_score",
+        doubtful={"metric": "silhouette_score", "max": 0},
+    ),
+    "tier1": Tier(Tier1, headlines=("hit_rate@1", "mrr", "ndcg@10"), worst_by="ndcg@10", felt=3),
+    "tier2": Tier(
+        Tier2,
+        headlines=("avg_faithfulness", "avg_answer_relevance"),
+        worst_by="faithfulness",
+        doubtful={"metric": "faithfulness", "max": 0.7},
+        felt=4,
+    ),
+    "tier3": Tier(
+        Tier3,
+        headlines=("avg_e2e_score", "avg_semantic_similarity"),
+        worst_by="e2e_score",
+        doubtful={"metric": "e2e_score", "max": 0.6},
+        felt=1,
+    ),
+    "real_users": Tier(RealUsers, headlines=("hit_rate@1", "mrr", "ndcg@10"), worst_by="ndcg@10", felt=2),
+    "judge": Tier(
+        JudgeQuality,
+        headlines=("consistency_score", "weighted_kappa"),
+        worst_by="mean_abs_difference",
+        doubtful={"metric": "mean_abs_difference", "min": 0.25},
+    ),
+    "judge_pipeline": Tier(
+        JudgePipeline,
+        headlines=("accuracy", "precision", "recall", "f1_score"),
+        worst_by="accuracy",
+        doubtful={"metric": "accuracy", "max": 0},
+        felt=5,
+    ),
+    "ux": Tier(
+        Ux,
+        headlines=("cache_hit_rate", "cache_wrong_hit_rate"),
+        worst_by="cache_wrong_hit_rate",
+        doubtful={"metric": "cache_wrong_hit_rate", "min": 1},
+        felt=6,
+    ),
+}
