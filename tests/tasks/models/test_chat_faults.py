@@ -199,7 +199,7 @@ async def test_the_key_is_nowhere(llm_server: FakeLLMServer, caplog):
         configuration = settings(llm_server.url)
         async with chat("judge", configuration, patience=QUICK) as judge:
             try:
-                told += [repr(await ask_for_score(judge, call())), repr(judge), repr(vars(judge).get("_headers"))]
+                told += [repr(await ask_for_score(judge, call())), repr(judge), repr(judge._attempts._headers)]
             except ModelUnavailable as error:
                 told += ["".join(traceback.format_exception(error)), repr(error)]
         told += [repr(configuration), str(configuration.public())]
