@@ -6,15 +6,15 @@ from metrics.statistics.bootstrap import (
     bootstrap_totals,
     quantile_interval,
 )
-from metrics.statistics.comparison import Comparison, Verdict, compare_paired
+from metrics.statistics.comparison import Comparison, ComparisonVerdict, compare_paired
 from metrics.statistics.intervals import Interval, missingness_bounds, share_interval, wilson_interval
 from metrics.statistics.power import smallest_detectable_difference
 from metrics.statistics.significance import holm, mcnemar_exact, newcombe_paired_interval, permutation_p
 
 __all__ = [
     "Comparison",
+    "ComparisonVerdict",
     "Interval",
-    "Verdict",
     "bootstrap_interval",
     "bootstrap_statistic",
     "bootstrap_totals",

@@ -14,7 +14,7 @@ from metrics.statistics.intervals import NO_INTERVAL, UNDEFINED, Interval, level
 from metrics.statistics.power import fewest_pairs, smallest_detectable_difference
 from metrics.statistics.significance import compare_yes_no, permutation_p
 
-Verdict = Literal["improved", "regressed", "changed", "no difference shown", "inconclusive"]
+ComparisonVerdict = Literal["improved", "regressed", "changed", "no difference shown", "inconclusive"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +26,7 @@ class Comparison:
     interval: Interval
     p: float
     """Two-sided, for no difference at all; NaN below two pairs."""
-    verdict: Verdict
+    verdict: ComparisonVerdict
     n: int
     """Complete pairs."""
     n_missing: int
@@ -44,8 +44,8 @@ class Comparison:
         # Shown under neither p, or not shown for want of cases although p is small: the verdict stays.
         if not min(self.p, p) < self.alpha or (self.p < self.alpha and self.verdict == "inconclusive"):
             return replace(self, p=p)
-        judged = verdict_of(self.difference, self.interval, p, better=self.better, margin=self.margin, alpha=self.alpha)
-        return replace(self, p=p, verdict=judged)
+        found = verdict_of(self.difference, self.interval, p, better=self.better, margin=self.margin, alpha=self.alpha)
+        return replace(self, p=p, verdict=found)
 
 
 def compare_paired(
@@ -177,7 +177,7 @@ def usual_margin(values: Floats, *, yes_no: bool) -> float:
 
 def verdict_of(
     difference: float, interval: Interval, p: float, *, better: Direction, margin: float, alpha: float
-) -> Verdict:
+) -> ComparisonVerdict:
     """What a difference, its interval and its p say together; how, stands at `compare_paired`.
 
     Example:

@@ -22,13 +22,13 @@ from tasks.comparison.gate_rules import COSTS, Policy, Rule, measure
 from tasks.results.summary import HEADLINE_STRATUM, Document
 
 ALPHA = 0.05
-Verdict = Literal["pass", "fail", "inconclusive", "invalid"]
+GateVerdict = Literal["pass", "fail", "inconclusive", "invalid"]
 NO_BASELINE = "no earlier comparable evaluation"
 NOTHING_IN_COMMON = "no case in common with the baseline"
 NOT_COMPARED = "not compared case by case"
 NOTHING_MEASURED = "nothing was measured"
 NO_INTERVAL = "too few cases, or groups of cases, for an interval"
-WORST_FIRST: tuple[Verdict, ...] = ("invalid", "fail", "inconclusive", "pass")
+WORST_FIRST: tuple[GateVerdict, ...] = ("invalid", "fail", "inconclusive", "pass")
 Found = Mapping[str, Any]
 """A value with its interval (`value`, `ci_low`, `ci_high`, `n`), or a paired difference as `compare` gives it."""
 
@@ -66,15 +66,15 @@ def gate(engine: Engine, evaluation_id: str, policy: Policy, *, baseline: str | 
         )
     compares = baseline is not None or any(rule.kind == "no regression" for rule in rules)
     before = _baseline(engine, row, policy, baseline) if compares else None
-    judged = _judged(engine, row, before, rules) if row["state"] == "completed" else [_invalid(rule) for rule in rules]
-    verdicts = [rule["verdict"] for rule in judged]
+    decided = _decide(engine, row, before, rules) if row["state"] == "completed" else [_invalid(rule) for rule in rules]
+    verdicts = [rule["verdict"] for rule in decided]
     return {
         "evaluation_id": row["id"],
         **{name: row[name] for name in ("tier", "source", "state", "sut_label", "error")},
         "verdict": next(verdict for verdict in WORST_FIRST if verdict in verdicts),
         "file": policy.file,
         "baseline": before["id"] if before else None,
-        "rules": judged,
+        "rules": decided,
     }
 
 
@@ -119,12 +119,12 @@ def _pinned(engine: Engine, name: str, tier: str, place: str) -> RowMapping:
     return found
 
 
-def _judged(engine: Engine, row: RowMapping, before: RowMapping | None, rules: Sequence[Rule]) -> list[Document]:
+def _decide(engine: Engine, row: RowMapping, before: RowMapping | None, rules: Sequence[Rule]) -> list[Document]:
     compared = [rule for rule in rules if rule.kind == "no regression"]
     pairs = dict(zip(compared, _compared(engine, row, before, compared), strict=True)) if compared else {}
     values = _values(engine, row, [rule for rule in rules if rule.kind != "no regression"])
-    judged = regressions(pairs) | {rule: _bounded(rule, found) for rule, found in values.items()}
-    return [judged[rule] for rule in rules]
+    decided = regressions(pairs) | {rule: _bounded(rule, found) for rule, found in values.items()}
+    return [decided[rule] for rule in rules]
 
 
 def regressions(pairs: Mapping[Rule, Found]) -> dict[Rule, Document]:
@@ -186,7 +186,7 @@ def _needed(n: int, reach: float, room: float) -> int | None:
     return max(1, ceil(n * ((reach / room) ** 2 - 1))) if room > 0 and n else None
 
 
-def _document(rule: Rule, verdict: Verdict, found: Found, *, needs: int | None = None) -> Document:
+def _document(rule: Rule, verdict: GateVerdict, found: Found, *, needs: int | None = None) -> Document:
     names = (
         "value",
         "ci_low",

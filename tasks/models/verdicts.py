@@ -3,12 +3,13 @@
 import json
 import re
 import unicodedata
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NoReturn
+from typing import Any, ClassVar, Generic, Literal, NoReturn, TypeVar
 
 from tasks.models.calls import Call, Model, Reply, without_thinking
 
-Status = Literal["ok", "parse_error"]
+T = TypeVar("T")
 FENCED = re.compile(r"```(?:json)?\s*(.*?)\s*```", re.DOTALL | re.IGNORECASE)
 # Up to the first sign that ends a word; "Yes/No" repeats the question and "No-one" is another word.
 FIRST_WORD = re.compile(r"[\W_]*(\w+)(?![\w/|-])")
@@ -16,21 +17,33 @@ WORDS = {"yes": True, "да": True, "no": False, "нет": False}
 
 
 @dataclass(frozen=True, slots=True)
-class Score:
-    """A judge's reply as it was read: `value` 0..1 and why, or None and what was wrong with the reply."""
+class Verdict(Generic[T]):
+    """What a model has judged, and why."""
 
-    status: Status
-    value: float | None
+    status: ClassVar[Literal["ok"]] = "ok"
+    value: T
     reason: str
+    replies: tuple[Reply, ...] = ()  # all that came, in order; the last one decided
 
 
 @dataclass(frozen=True, slots=True)
-class YesNo:
-    """A gate's reply as it was read: True or False, or None and what was wrong with the reply."""
+class NoVerdict:
+    """There is none: what stood in the way. It has no value, so that none can be read from it."""
 
-    status: Status
-    value: bool | None
+    status: Literal["judge_error", "parse_error", "skipped_budget", "not_applicable"]
     reason: str
+    replies: tuple[Reply, ...] = ()
+
+
+Score = Verdict[float] | NoVerdict
+"""A judge's, from 0 to 1."""
+YesNo = Verdict[bool] | NoVerdict
+"""A gate's."""
+
+
+def value_of(verdict: Verdict[T] | NoVerdict | None) -> T | None:
+    """The value as tables keep it: None where there is no verdict, or none was asked for."""
+    return verdict.value if isinstance(verdict, Verdict) else None
 
 
 def read_score(text: str) -> Score:
@@ -43,7 +56,7 @@ def read_score(text: str) -> Score:
         text: the reply as received.
 
     Returns:
-        `ok` with the score (0..1) and the judge's reason, or `parse_error` with what is wrong.
+        The score (0..1) with the judge's reason, or `parse_error` with what is wrong.
     """
     body = without_thinking(text)
     if fenced := FENCED.fullmatch(body):
@@ -52,17 +65,17 @@ def read_score(text: str) -> Score:
         reply = json.loads(body, object_pairs_hook=_unique, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
         what = str(error) if isinstance(error, _Unfit) else "not one JSON object" if body else "empty"
-        return Score("parse_error", None, what)
+        return _unreadable(what)
     if not isinstance(reply, dict):
-        return Score("parse_error", None, f"a JSON {type(reply).__name__}, not an object")
+        return _unreadable(f"a JSON {type(reply).__name__}, not an object")
     value = reply.get("score")
     if isinstance(value, bool) or not isinstance(value, int | float):
         what = f"'score' is {value!r:.60}, not a number" if "score" in reply else "no key 'score'"
-        return Score("parse_error", None, what)
+        return _unreadable(what)
     if not 0 <= value <= 1:
-        return Score("parse_error", None, f"score {value!r:.60} is outside 0..1")
+        return _unreadable(f"score {value!r:.60} is outside 0..1")
     reason = reply.get("reason")
-    return Score("ok", float(value), reason if isinstance(reason, str) else "")
+    return Verdict(float(value), reason if isinstance(reason, str) else "")
 
 
 def read_yes_no(text: str) -> YesNo:
@@ -75,26 +88,11 @@ def read_yes_no(text: str) -> YesNo:
     match = FIRST_WORD.match(body)
     value = WORDS.get(match[1].casefold()) if match else None
     if value is None:
-        return YesNo("parse_error", None, f"begins with none of yes, no, да, нет: {body!r:.60}")
-    return YesNo("ok", value, body[match.end() :].strip(" \t\r\n*_.,:;!-—–") if match else "")
+        return _unreadable(f"begins with none of yes, no, да, нет: {body!r:.60}")
+    return Verdict(value, body[match.end() :].strip(" \t\r\n*_.,:;!-—–") if match else "")
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What a model has judged: `value` 0..1 (a gate's yes is 1), or None with the status and the reason."""
-
-    status: Literal["ok", "judge_error", "parse_error", "skipped_budget", "not_applicable"]
-    value: float | None
-    reason: str
-    replies: tuple[Reply, ...]  # all that came, in order; the last one decided
-
-    @property
-    def raw(self) -> str:
-        """The reply that decided, as received."""
-        return self.replies[-1].raw
-
-
-async def ask_for_score(model: Model, call: Call) -> Verdict:
+async def ask_for_score(model: Model, call: Call) -> Score:
     """A judge's score. A reply that was cut off is asked for again with twice the tokens, one that cannot be read is
     asked for again with what was wrong; each once.
 
@@ -107,36 +105,39 @@ async def ask_for_score(model: Model, call: Call) -> Verdict:
         call = replace(call, doubled=True)
         replies.append(await model.ask(call))
     score = _score(replies[-1])
-    if replies[-1].status == "ok" and score.status == "parse_error" and not replies[-1].truncated:
+    if score.status == "parse_error" and not replies[-1].truncated:
         unread = replies[-1].text or "…"
         replies.append(await model.ask(replace(call, unread=unread)))
         score = _score(replies[-1])
-    return _verdict(score.status, score.value, score.reason, replies)
+    return replace(score, replies=tuple(replies))
 
 
-async def ask_for_yes_no(model: Model, call: Call) -> Verdict:
-    """A gate's yes (1) or no (0). It is measured as it is: nothing is asked twice.
+async def ask_for_yes_no(model: Model, call: Call) -> YesNo:
+    """A gate's decision. It is measured as it is: nothing is asked twice.
 
     Args:
         model: the gate.
         call: with a prompt that asks for yes or no.
     """
     reply = await model.ask(call)
-    answer = read_yes_no(reply.raw)
-    return _verdict(answer.status, None if answer.value is None else float(answer.value), answer.reason, [reply])
+    return replace(_said(reply, read_yes_no), replies=(reply,))
 
 
 def _score(reply: Reply) -> Score:
     if reply.truncated:
-        return Score("parse_error", None, f"cut off after {reply.tokens_out} tokens (…__MAX_TOKENS)")
-    return read_score(reply.raw)
+        return _unreadable(f"cut off after {reply.tokens_out} tokens (…__MAX_TOKENS)")
+    return _said(reply, read_score)
 
 
-def _verdict(status: Status, value: float | None, reason: str, replies: list[Reply]) -> Verdict:
-    last = replies[-1]
-    if last.status == "ok":
-        return Verdict(status, value, reason, tuple(replies))
-    return Verdict("judge_error" if last.status == "error" else last.status, None, last.reason, tuple(replies))
+def _said(reply: Reply, read: Callable[[str], Verdict[T] | NoVerdict]) -> Verdict[T] | NoVerdict:
+    """What a reply says, or why there was none."""
+    if reply.status == "ok":
+        return read(reply.raw)
+    return NoVerdict("judge_error" if reply.status == "error" else reply.status, reply.reason)
+
+
+def _unreadable(what: str) -> NoVerdict:
+    return NoVerdict("parse_error", what)
 
 
 class _Unfit(ValueError):

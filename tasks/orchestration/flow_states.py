@@ -67,7 +67,7 @@ def with_gate(summary: Document) -> Document:
         alone, compared = ([rule for rule in rules if (rule.kind == "no regression") == kind] for kind in (False, True))
         parts = [_part(summary, policy, part) for part in (alone, compared) if policy and part]
     except InputError as error:  # the file was changed while the evaluation ran
-        parts = [_not_judged(summary, str(settings().gate_file), error)]
+        parts = [_undecided(summary, str(settings().gate_file), error)]
     if not parts:
         return summary
     worst = next(verdict for verdict in WORST_FIRST if verdict in [part["verdict"] for part in parts])
@@ -83,12 +83,12 @@ def _part(summary: Document, policy: Policy, rules: list[Rule]) -> Document:
         with reaching(engine):
             found = gate(engine, summary["evaluation_id"], policy._replace(rules=tuple(rules)))
     except (InputError, ResultsUnavailable) as error:
-        return _not_judged(summary, policy.file, error)
+        return _undecided(summary, policy.file, error)
     failed = [f"{rule['metric']}: {rule['rule']}" for rule in found["rules"] if rule["verdict"] == "fail"]
     return {"verdict": found["verdict"], "file": found["file"], "failed": failed}
 
 
-def _not_judged(summary: Document, file: str | None, error: Exception) -> Document:
+def _undecided(summary: Document, file: str | None, error: Exception) -> Document:
     log.warning("%s: the gate could not be judged: %s", summary["evaluation_id"], error)
     verdict = "invalid" if summary["state"] == "invalid" else "inconclusive"
     return {"verdict": verdict, "file": file, "failed": [], "reason": redact_urls(str(error))}

@@ -28,7 +28,7 @@ from tasks.orchestration.events import INCIDENT, tell
 from tasks.texts import texts
 
 log = logging.getLogger("yarus")
-Verdict = Literal["good", "accepted", "regressed", "invalid", "failed"]
+NightlyVerdict = Literal["good", "accepted", "regressed", "invalid", "failed"]
 GOOD = ("good", "accepted")
 FAILED = "failed"
 """Stands for the key of nights that failed, which have none."""
@@ -52,10 +52,10 @@ that, nor that of an anchor."""
 Document = dict[str, Any]
 
 
-class Judged(NamedTuple):
+class Assessment(NamedTuple):
     """What a night says of an evaluation."""
 
-    verdict: Verdict
+    verdict: NightlyVerdict
     baseline: str | None
     """The last good evaluation, which it was compared with."""
     changes: list[Document]
@@ -79,19 +79,19 @@ def _follow(engine: Engine, flow_run_id: str) -> None:
     was_open = _open(_bad(engine, *place))
     key = row["comparability_key"]
     going_on = was_open[key][0]["verdict"] if key in was_open else None
-    judged = judge(engine, row, _last_good(engine, *place, key), going_on)
-    if not _keep(engine, row["id"], judged):
+    found = assess(engine, row, _last_good(engine, *place, key), going_on)
+    if not _keep(engine, row["id"], found):
         return
-    kind = FAILED if judged.verdict == "failed" else key
+    kind = FAILED if found.verdict == "failed" else key
     for open_kind, nights in was_open.items():
         # Whatever it came to, a night has been: those that failed are over. What is bad is over with a good night.
-        if judged.verdict in GOOD or (open_kind == FAILED != kind):
-            _tell("closed", row, judged, nights[-1]["evaluation_id"])
-    if judged.verdict not in GOOD and kind not in was_open:
-        _tell("opened", row, judged, row["id"])
+        if found.verdict in GOOD or (open_kind == FAILED != kind):
+            _tell("closed", row, found, nights[-1]["evaluation_id"])
+    if found.verdict not in GOOD and kind not in was_open:
+        _tell("opened", row, found, row["id"])
 
 
-def judge(engine: Engine, row: RowMapping, baseline: str | None, going_on: Verdict | None) -> Judged:
+def assess(engine: Engine, row: RowMapping, baseline: str | None, going_on: NightlyVerdict | None) -> Assessment:
     """What a night says of an evaluation, given what nights have said of its like.
 
     An incident begins where a loss is shown (paired test, Holm over the tier's headline metrics), and goes on while
@@ -104,22 +104,22 @@ def judge(engine: Engine, row: RowMapping, baseline: str | None, going_on: Verdi
         going_on: the newest verdict on that key, where it belongs to an incident that is not over.
     """
     if row["state"] == "failed":
-        return Judged("failed", baseline, [])
+        return Assessment("failed", baseline, [])
     if row["state"] == "invalid":
-        return Judged("invalid", baseline, [])
+        return Assessment("invalid", baseline, [])
     if baseline is None:
-        return Judged("good", None, [])
+        return Assessment("good", None, [])
     try:
         found = compare(engine, baseline, row["id"], only=TIERS[row["tier"]].headlines)
     except (InputError, ResultsUnavailable) as error:
         log.warning("%s; accept the new level with: yarus alerts accept %s", error, row["id"])
-        return Judged(going_on or "good", baseline, [])
+        return Assessment(going_on or "good", baseline, [])
     changes = [
         {"metric": name, **{part: metric[part] for part in ("a", "b", "difference", "p", "p_holm")}}
         for name, metric in found["metrics"].items()
         if metric["verdict"] == "regressed" or (going_on and _worse(name, metric))
     ]
-    return Judged("regressed" if changes else "good", baseline, changes)
+    return Assessment("regressed" if changes else "good", baseline, changes)
 
 
 def incidents(engine: Engine) -> list[Document]:
@@ -232,9 +232,9 @@ def _worse(name: str, metric: Document) -> bool:
     return bool((metric["difference"] < 0) == (METRICS[name].better == "higher"))
 
 
-def _keep(engine: Engine, evaluation_id: str, judged: Judged) -> bool:
+def _keep(engine: Engine, evaluation_id: str, found: Assessment) -> bool:
     """Writes the verdict down; False where a night has done so before, unless it had only failed."""
-    said = judged._asdict()
+    said = found._asdict()
     write = insert(nightly_verdict).values(evaluation_id=evaluation_id, **said)
     unless_done = write.on_conflict_do_update(
         index_elements=["evaluation_id"], set_=said, where=nightly_verdict.c.verdict == "failed"
@@ -243,23 +243,23 @@ def _keep(engine: Engine, evaluation_id: str, judged: Judged) -> bool:
         return bool(connection.execute(unless_done).rowcount)
 
 
-def _tell(what: str, row: RowMapping, judged: Judged, incident: str) -> None:
+def _tell(what: str, row: RowMapping, found: Assessment, incident: str) -> None:
     words = texts("incidents", settings().language)
-    said = "; ".join(words["change"].format(**change) for change in judged.changes)
+    said = "; ".join(words["change"].format(**change) for change in found.changes)
     error = pseudonyms.text(row["error"] or "", row["source"])
-    why = "" if judged.verdict in GOOD else words[judged.verdict].format(changes=said, error=error)
+    why = "" if found.verdict in GOOD else words[found.verdict].format(changes=said, error=error)
     text = words[what].format(tier=row["tier"], source=row["source"], what=why, id=incident)
     log.warning(text)
-    first: Document = judged.changes[0] if judged.changes else {}
+    first: Document = found.changes[0] if found.changes else {}
     payload = {
         "text": text,
         "evaluation_id": row["id"],
         "incident": incident,
-        "verdict": judged.verdict,
-        "baseline": judged.baseline,
+        "verdict": found.verdict,
+        "baseline": found.baseline,
         "metric": first.get("metric"),
         "change": first.get("difference"),
-        "changes": judged.changes,
+        "changes": found.changes,
         **{name: row[name] for name in ("tier", "source", "sut_label", "comparability_key")},
     }
     tell(f"{INCIDENT}.{what}", incident, payload, flow_run_id=row["flow_run_id"])

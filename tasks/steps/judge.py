@@ -1,7 +1,7 @@
 """Judging: what the judge says of every answer, one score a metric."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -14,7 +14,7 @@ from tasks.evaluation.repeats import first_repeat
 from tasks.evaluation.run import Run
 from tasks.models.calls import Call, Model, Reply
 from tasks.models.chat import chat
-from tasks.models.verdicts import Verdict, ask_for_score
+from tasks.models.verdicts import NoVerdict, Score, Verdict, ask_for_score, value_of
 from tasks.prompts import SHAPES, Prompt, prompts
 from tasks.steps.generate import totals
 
@@ -42,7 +42,7 @@ async def judge(run: Run, cases: pa.Table) -> pa.Table:
 
 async def _case(
     model: Model, known: dict[str, Prompt], case: Case, metrics: Sequence[str], repeat: int
-) -> tuple[dict[str, float | None], dict[str, Verdict]]:
+) -> tuple[dict[str, float | None], dict[str, Score]]:
     """The scores of a case, and the verdicts they come from."""
     if case["status"] == "sut_refusal":
         return {metric: _worth_of_refusal(case, metric) for metric in metrics}, {}
@@ -52,7 +52,7 @@ async def _case(
     asked = [metric for metric in possible if all(case.get(name) for name in known[metric].shape.variables)]
     given = await asyncio.gather(*(ask_for_score(model, Call(known[metric], case, repeat)) for metric in asked))
     verdicts = dict(zip(asked, given, strict=True))
-    return {metric: verdicts[metric].value if metric in verdicts else None for metric in metrics}, verdicts
+    return {metric: value_of(verdicts.get(metric)) for metric in metrics}, verdicts
 
 
 def _worth_of_refusal(case: Case, metric: str) -> float | None:
@@ -61,7 +61,9 @@ def _worth_of_refusal(case: Case, metric: str) -> float | None:
     return 0.0 if all(case[name] for name in SHAPES[metric].variables if name != "answer") else None
 
 
-def with_verdicts(cases: pa.Table, verdicts: list[dict[str, Verdict]], *, counting: str = "") -> pa.Table:
+def with_verdicts(
+    cases: pa.Table, verdicts: Sequence[Mapping[str, Verdict[Any] | NoVerdict]], *, counting: str = ""
+) -> pa.Table:
     """The cases with every reply as received, the judge's reasons, what it cost, and the worst of the statuses.
 
     Args:
@@ -86,7 +88,7 @@ def with_verdicts(cases: pa.Table, verdicts: list[dict[str, Verdict]], *, counti
     )
 
 
-def _raw(metric: str, verdict: Verdict) -> list[dict[str, Any]]:
+def _raw(metric: str, verdict: Verdict[Any] | NoVerdict) -> list[dict[str, Any]]:
     """A reply that was asked for again had no score, whatever came after it."""
     name, _, repeat = metric.partition("#")
     last = len(verdict.replies) - 1

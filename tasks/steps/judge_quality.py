@@ -22,7 +22,7 @@ from tasks.evaluation.repeats import fresh_repeat
 from tasks.evaluation.run import Run
 from tasks.models.calls import Call, Model, Reply
 from tasks.models.chat import chat
-from tasks.models.verdicts import Verdict, ask_for_score
+from tasks.models.verdicts import Score, ask_for_score, value_of
 from tasks.personal_data.masking import mask, own_key
 from tasks.prompts import Prompt, prompts
 from tasks.results.set_metrics import UNKNOWN, Whole
@@ -96,7 +96,7 @@ CHANGES: dict[str, Callable[[str, str], str | None]] = {
 
 async def _case(
     model: Model, known: dict[str, Prompt], case: Case, parameters: JudgeQuality, run: Run
-) -> tuple[dict[str, Verdict], list[Reply]]:
+) -> tuple[dict[str, Score], list[Reply]]:
     """The verdicts on one answer and its changed versions, and what else was asked for: an answer of its own."""
     if case["status"] != "ok":
         return {}, []
@@ -116,9 +116,8 @@ async def _case(
     return dict(zip(asked, verdicts, strict=True)), more
 
 
-def _scores(given: list[dict[str, Verdict]], name: str) -> NDArray[np.float64]:
-    values = [verdicts[name].value if name in verdicts else None for verdicts in given]
-    return np.array([math.nan if value is None else value for value in values])
+def _scores(given: list[dict[str, Score]], name: str) -> NDArray[np.float64]:
+    return np.array([value_of(verdicts.get(name)) for verdicts in given], dtype=np.float64)  # None becomes NaN
 
 
 def _within(apart: NDArray[np.float64], delta: float) -> NDArray[np.float64]:

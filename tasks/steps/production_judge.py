@@ -19,7 +19,7 @@ from tasks.evaluation.repeats import first_repeat
 from tasks.evaluation.run import Run
 from tasks.models.calls import Call, Model
 from tasks.models.chat import chat
-from tasks.models.verdicts import Verdict, ask_for_yes_no
+from tasks.models.verdicts import YesNo, ask_for_yes_no, value_of
 from tasks.prompts import Prompt, prompts
 from tasks.results.set_metrics import UNKNOWN, Whole, share
 from tasks.steps.judge import with_verdicts
@@ -39,7 +39,7 @@ async def decide(run: Run, cases: pa.Table) -> pa.Table:
     async with chat("gate", configuration, database(), evaluation=run.id) as model:
         repeat = first_repeat(run.id, run.parameters)
         given = await asyncio.gather(*(_case(model, prompt, case, repeat) for case in cases.to_pylist()))
-    decisions = [None if verdict is None or verdict.value is None else verdict.value == 1 for verdict in given]
+    decisions = [value_of(verdict) for verdict in given]
     right = [
         None if d is None else float(d == shown) for d, shown in zip(decisions, cases["shown"].to_pylist(), strict=True)
     ]
@@ -78,11 +78,11 @@ def measure_gate(cases: pa.Table, seed: int) -> dict[str, Whole]:
     return whole | {"invalid_rate": rate}
 
 
-async def _case(model: Model, prompt: Prompt, case: dict[str, Any], repeat: int) -> Verdict | None:
+async def _case(model: Model, prompt: Prompt, case: dict[str, Any], repeat: int) -> YesNo | None:
     return await ask_for_yes_no(model, Call(prompt, case, repeat)) if case["status"] == "ok" else None
 
 
-def _latency_ms(verdict: Verdict | None) -> float | None:
+def _latency_ms(verdict: YesNo | None) -> float | None:
     """Of the call; None where it was bought earlier, or nothing was called: the stand-in's 0 is not measured."""
     if verdict is None or verdict.replies[-1].from_store:
         return None

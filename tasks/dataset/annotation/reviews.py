@@ -28,11 +28,11 @@ from tasks.config.connections import database, source
 from tasks.dataset.annotation.chunk_references import Relevant
 from tasks.dataset.annotation.columns import VERDICTS, YES_NO
 
-Verdict = dict[str, Any]
+Review = dict[str, Any]
 Document = dict[str, Any]
 
 
-def apply(where: Source, verdicts: Mapping[str, Verdict], annotator: str) -> int:
+def apply(where: Source, verdicts: Mapping[str, Review], annotator: str) -> int:
     """Stores an annotator's verdicts and what follows from all annotators' for the labels, whole or not at all.
 
     Args:
@@ -84,7 +84,7 @@ def agreement(source_name: str, *, seed: int = 0) -> Document:
     return {"source": where.name, "annotators": dict(sorted(counts.items())), "pairs": pairs}
 
 
-def _agreement(said: Sequence[Mapping[str, Verdict]], a: str, b: str, field: str, seed: int) -> Document:
+def _agreement(said: Sequence[Mapping[str, Review]], a: str, b: str, field: str, seed: int) -> Document:
     both = [(of[a][field], of[b][field]) for of in said if _comparable(of.get(a, {}), of.get(b, {}), field)]
     if field == "relevant":
         return _overlap([(_flat(one), _flat(other)) for one, other in both], seed)
@@ -97,7 +97,7 @@ def _agreement(said: Sequence[Mapping[str, Verdict]], a: str, b: str, field: str
             "ci_high": _number(high), "reason": reason}  # fmt: skip
 
 
-def _comparable(one: Verdict, other: Verdict, field: str) -> bool:
+def _comparable(one: Review, other: Review, field: str) -> bool:
     """Both have said something of the same: verdicts on the answers of two systems are not one question."""
     if field not in one or field not in other:
         return False
@@ -113,7 +113,7 @@ def _overlap(both: Sequence[tuple[set[tuple[str, str]], set[tuple[str, str]]]], 
             "reason": reason}  # fmt: skip
 
 
-def _reviewed(row: Row, annotator: str, verdict: Verdict, at: str) -> Loaded:
+def _reviewed(row: Row, annotator: str, verdict: Review, at: str) -> Loaded:
     """The annotation of a question after an annotator's verdict."""
     review = dict(row.get("review") or {})
     before = review.get("annotators", {})
@@ -122,18 +122,18 @@ def _reviewed(row: Row, annotator: str, verdict: Verdict, at: str) -> Loaded:
     return Loaded(f"question {row['question_id']}", _labels(row, said) | {"review": review})
 
 
-def _merged(before: Verdict, verdict: Verdict, at: str) -> Verdict:
+def _merged(before: Review, verdict: Review, at: str) -> Review:
     """What an annotator has said, each with its own time: who adds a note does not speak again of the rest."""
     times = {field: _said_at(before, field) for field in VERDICTS if field in before}
     return {**before, **verdict, "at": times | {field: at for field in VERDICTS if field in verdict}}
 
 
-def _said_at(verdict: Verdict, field: str) -> str:
+def _said_at(verdict: Review, field: str) -> str:
     at: str | dict[str, str] = verdict["at"]
     return at if isinstance(at, str) else at[field]
 
 
-def _labels(row: Row, said: Mapping[str, Verdict]) -> Row:
+def _labels(row: Row, said: Mapping[str, Review]) -> Row:
     """The annotation that follows; a label that nobody spoke of stays, also one that was only the log's."""
     own = bool(row.get("origin"))
     labels = {
@@ -154,7 +154,7 @@ def _labels(row: Row, said: Mapping[str, Verdict]) -> Row:
     return labels
 
 
-def _answer(row: Row, said: Mapping[str, Verdict], *, own: bool) -> str | None:
+def _answer(row: Row, said: Mapping[str, Review], *, own: bool) -> str | None:
     """The reference: as it was, or the bot's own answer where the annotators, who were shown it, say so."""
     logged: str | None = row["answer"]
     before = row.get("ground_truth_answer") if own else (logged if row["score"] == GOOD else None)
@@ -165,7 +165,7 @@ def _answer(row: Row, said: Mapping[str, Verdict], *, own: bool) -> str | None:
     return None if verdict is False and before == logged else before
 
 
-def _majority(said: Mapping[str, Verdict], field: str) -> Any:
+def _majority(said: Mapping[str, Review], field: str) -> Any:
     """What most annotators say; where they are even, what was said last; None where nobody spoke."""
     verdicts = [verdict for verdict in said.values() if field in verdict]
     spoken = [verdict[field] for verdict in sorted(verdicts, key=lambda verdict: _said_at(verdict, field))]

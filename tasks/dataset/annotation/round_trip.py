@@ -30,7 +30,7 @@ from tasks.dataset.annotation.columns import (
 from tasks.dataset.annotation.columns import NONE as NO_CHUNK
 from tasks.dataset.annotation.messages import said, wrong
 from tasks.dataset.annotation.priority import Case, priority
-from tasks.dataset.annotation.reviews import Verdict, apply
+from tasks.dataset.annotation.reviews import Review, apply
 from tasks.dataset.annotation.spreadsheets import Cell, Line
 from tasks.personal_data.masking import mask, own_key
 from tasks.results import parquet_files
@@ -191,9 +191,9 @@ def _verdicts(
     known: Mapping[str, Row],
     corpus: Known,
     problems: list[str],
-) -> dict[str, Verdict]:
+) -> dict[str, Review]:
     """The verdicts by question, without rows in which nothing is filled; what is wrong goes into `problems`."""
-    found: dict[str, Verdict] = {}
+    found: dict[str, Review] = {}
     rows: dict[str, int] = {}
     for number, cells in lines:
         verdict = {}

@@ -19,7 +19,7 @@ from tasks.dataset.synthesis.checks import Known, copied, wrong_language
 from tasks.dataset.synthesis.generator import Pair, invent, prompts_of
 from tasks.dataset.synthesis.passages import Plan
 from tasks.models.calls import Call, Model, Reply
-from tasks.models.verdicts import Verdict, ask_for_score
+from tasks.models.verdicts import Score, ask_for_score, value_of
 from tasks.personal_data.masking import mask, own_key
 from tasks.prompts import Prompt
 
@@ -145,11 +145,11 @@ async def _judged_problem(makers: Makers, plan: Plan, pair: Pair, made: Made) ->
     )
 
 
-def _value(verdict: Verdict, made: Made) -> float | None:
+def _value(verdict: Score, made: Made) -> float | None:
     made.replies += verdict.replies
     if verdict.status == "skipped_budget":
         made.rejected["budget"] += 1
-    return verdict.value
+    return value_of(verdict)
 
 
 def _first(*problems: tuple[str, bool]) -> str:

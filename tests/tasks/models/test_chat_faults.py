@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from db.errors import ModelUnavailable
 from tasks.models.chat import chat
 from tasks.models.rate_limits import RetryPolicy
-from tasks.models.verdicts import ask_for_score
+from tasks.models.verdicts import ask_for_score, value_of
 from tests.support.llm_clients import KEY, QUICK, call, settings, verdict
 from tests.support.llm_server import JSON, Do, FakeLLMServer, http, says, scores
 
@@ -77,10 +77,10 @@ async def test_a_fault_that_lasts_has_its_status_and_no_score(llm_server: FakeLL
     llm_server.script = lambda number, request: deed
     async with asyncio.timeout(60):  # far less than an hour: nothing hangs
         found = await verdict(llm_server.url, timeout_s=0.4 if deed in SLOW else 60)
-    assert (found.status, found.value) == (status, None)
+    assert (found.status, value_of(found)) == (status, None)
     assert reason in found.reason
     if status == "parse_error":
-        assert found.raw or "null" in reason or found.reason == "empty"
+        assert found.replies[-1].raw or "null" in reason or found.reason == "empty"
 
 
 LASTING = {"413", "context too long", "429 for an hour"}
@@ -96,7 +96,7 @@ async def test_a_fault_that_passes_costs_nothing(llm_server: FakeLLMServer, deed
 
 async def test_dns_failure():
     found = await verdict("http://no-such-host.invalid/v1")
-    assert (found.status, found.value) == ("judge_error", None)
+    assert (found.status, value_of(found)) == ("judge_error", None)
     assert "no-such-host.invalid" in found.reason
 
 
@@ -105,7 +105,7 @@ async def test_tls_failure(tmp_path):
     server.start()
     found = await verdict(server.url)
     server.stop()
-    assert (found.status, found.value) == ("judge_error", None)
+    assert (found.status, value_of(found)) == ("judge_error", None)
     assert "certificate is not trusted" in found.reason
     assert server.requests == []
 
@@ -141,7 +141,7 @@ async def test_with_half_the_calls_failing_the_mean_is_the_truth_of_what_was_sco
     patience = replace(QUICK, attempts=2, outage_s=1, unreached_s=1)
     async with chat("judge", settings(llm_server.url, concurrency=32), patience=patience) as judge:
         found = await asyncio.gather(*(ask_for_score(judge, call(number)) for number in range(len(truth))))
-    scored = [number for number, one in enumerate(found) if one.value is not None]
+    scored = [number for number, one in enumerate(found) if value_of(one) is not None]
     assert scored == [number for number, hit in enumerate(fate) if hit is None]
     assert [found[number].value for number in scored] == [truth[number] for number in scored]
     statuses = [one.status for one in found]
@@ -199,7 +199,7 @@ async def test_the_key_is_nowhere(llm_server: FakeLLMServer, caplog):
         configuration = settings(llm_server.url)
         async with chat("judge", configuration, patience=QUICK) as judge:
             try:
-                told += [repr(await ask_for_score(judge, call())), repr(judge), repr(vars(judge).get("_headers"))]
+                told += [repr(await ask_for_score(judge, call())), repr(judge), repr(judge._attempts._headers)]
             except ModelUnavailable as error:
                 told += ["".join(traceback.format_exception(error)), repr(error)]
         told += [repr(configuration), str(configuration.public())]

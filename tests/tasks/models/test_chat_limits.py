@@ -47,10 +47,10 @@ async def test_concurrency_falls_after_429_and_comes_back(llm_server: FakeLLMSer
     llm_server.script = script
     async with chat("judge", settings(llm_server.url, concurrency=32), patience=replace(QUICK, busy_s=30)) as judge:
         replies = await judge.complete([call(number) for number in range(400)])
-        assert 1 <= judge._slots.limit < 32
+        assert 1 <= judge._attempts._slots.limit < 32
         llm_server.script = lambda number, request: scores(0.5)
         await judge.complete([call(number) for number in range(400, 1400)])
-        assert judge._slots.limit > 25
+        assert judge._attempts._slots.limit > 25
     assert {reply.status for reply in replies} == {"ok"}
 
 
