@@ -12,16 +12,15 @@ from flows.cli.alerts import alerts
 from flows.cli.compare import compare, trend
 from flows.cli.corpus import corpus
 from flows.cli.dataset import dataset
-from flows.cli.evaluations import cases, runs, show
+from flows.cli.evaluations import cases, report, runs, show
 from flows.cli.export import export
 from flows.cli.gate import gate
 from flows.cli.load import load
 from flows.cli.prune import prune
-from flows.cli.report import report
 from flows.cli.run import demo, doctor, run
 from flows.cli.serve import serve
 from flows.cli.sweep import robustness, sweep
-from flows.stopping import STOPPED
+from tasks.evaluation.process_exit import ENDING_S, GRACE_S, STOPPED, exit_within
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -63,8 +62,6 @@ def main() -> None:
     code = exit_code(sys.argv[1:])
     stopping.no_more()
     if "prefect" in sys.modules:
-        from tasks.evaluation.process_exit import ENDING_S, GRACE_S, exit_within
-
         exit_within(GRACE_S if code == STOPPED else ENDING_S, code)
     sys.exit(code)
 

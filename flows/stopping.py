@@ -8,7 +8,6 @@ from types import FrameType
 from typing import Any, TypeVar
 
 T = TypeVar("T")
-STOPPED = 130
 _asked: list[int] = []
 
 

@@ -1,13 +1,10 @@
-"""`yarus runs`, `show`, `cases`: what evaluations left behind."""
+"""`yarus runs`, `show`, `cases`, `report`: what evaluations left behind."""
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import click
 
 from flows.cli.options import as_json, own_database
-
-if TYPE_CHECKING:
-    pass
 
 
 @click.command()
@@ -76,3 +73,22 @@ def cases(evaluation: str, where: tuple[str, ...], limit: int, as_json: bool) ->
     else:
         print_cases(first, len(found))
     say_what_stands_there(source)
+
+
+@click.command()
+@click.argument("evaluations", nargs=-1, metavar="[EVALUATION ...]")
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="The file to write; default: at home.")
+@click.option("--language", type=click.Choice(["ru", "en"]), help="That it opens in; default: YARUS_LANGUAGE.")
+@as_json
+def report(evaluations: tuple[str, ...], out: Path | None, language: str | None, as_json: bool) -> None:
+    """Write a self-contained HTML report and print its path.
+
+    Without evaluations: the newest one of every tier. Two of one tier are compared: yarus report ID ID.
+    """
+    from tasks.config.settings import Language
+    from tasks.report.write import report as write
+    from tasks.results.summary import as_json as document
+
+    chosen: Language | None = "en" if language == "en" else "ru" if language == "ru" else None
+    path = write(own_database(), evaluations, out, chosen)
+    click.echo(document({"report": str(path)}) if as_json else path)

@@ -1,9 +1,10 @@
-"""Words of a text: normalised, stemmed, without the common ones."""
+"""Words of a text: normalised, stemmed, without the common ones; texts as one context, cut to a limit of tokens."""
 
 import re
 import unicodedata
 
 STEM = 5
+CHARACTERS_A_TOKEN = 3  # of Russian text, roughly; English has four
 WORD = re.compile(r"\w+")
 COMMON_WORDS = """
 а без бы был была были было быть в вам вас во вот все вы где да для до его ее если есть еще же за и из или им их к как
@@ -26,3 +27,10 @@ def words(text: str) -> set[str]:
 def normalised(text: str) -> str:
     """The words of a text in lower case, ё as е: what makes two texts the same question."""
     return " ".join(WORD.findall(unicodedata.normalize("NFC", text).casefold().replace("ё", "е")))
+
+
+def fit(texts: list[str], tokens: int) -> tuple[str, bool]:
+    """The texts as one, cut to about so many tokens, and whether it was cut."""
+    whole = "\n\n".join(texts)
+    limit = tokens * CHARACTERS_A_TOKEN
+    return whole[:limit], len(whole) > limit

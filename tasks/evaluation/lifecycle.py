@@ -4,10 +4,15 @@ import asyncio
 import logging
 import secrets
 import signal
+import subprocess
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from platform import python_version
 from typing import Any, TypeVar
 
 from sqlalchemy import Engine
@@ -26,7 +31,6 @@ from tasks.config.settings import settings
 from tasks.config.utf8 import harmless
 from tasks.evaluation.comparability import same_settings
 from tasks.evaluation.process_exit import STOPPED, exit_within
-from tasks.evaluation.provenance import commit, versions
 from tasks.evaluation.repeats import parameters_of_repeated
 from tasks.evaluation.resolved import Resolved
 from tasks.evaluation.run import Run
@@ -35,6 +39,7 @@ from tasks.results.parquet_files import make_folder, remove, result_path
 
 P = TypeVar("P", bound=Parameters)
 log = logging.getLogger("yarus")
+RECORDED_PACKAGES = ("numpy", "scipy", "scikit-learn", "rapidfuzz", "sentence-transformers", "prefect", "pyarrow")
 TERMINATED_S = 6.0
 """How long after SIGTERM the journal and Prefect's server may take to be told."""
 
@@ -145,11 +150,33 @@ def _row(run: Run, flow_run_id: str | None) -> dict[str, Any]:
         "source": run.parameters.source,
         "parameters": run.parameters.model_dump(mode="json"),
         "settings": configuration.public(),
-        "versions": versions(),
+        "versions": _versions(),
         "sut_label": configuration.sut_label,
         "flow_run_id": flow_run_id,
-        **commit(),
+        **_commit(),
     }
+
+
+@cache
+def _versions() -> dict[str, str]:
+    """Of Yarus, Python and the packages that move numbers."""
+    return {"yarus": version("yarus"), "python": python_version()} | {name: version(name) for name in RECORDED_PACKAGES}
+
+
+@cache
+def _commit() -> dict[str, Any]:
+    """The commit of the code that runs, if it is a git checkout."""
+    try:
+        commit = _git("rev-parse", "HEAD")
+        return {"git_commit": commit, "git_dirty": bool(_git("status", "--porcelain", "--untracked-files=no"))}
+    except (OSError, subprocess.CalledProcessError):
+        return {}
+
+
+def _git(*arguments: str) -> str:
+    folder = Path(__file__).parents[2]
+    done = subprocess.run(["git", "-C", folder, *arguments], capture_output=True, text=True, check=True)
+    return done.stdout.strip()
 
 
 def _resumed(engine: Engine, tier: str, kind: type[P], name: str) -> Run[P]:

@@ -10,7 +10,6 @@ from prefect.cache_policies import NO_CACHE
 
 from db.errors import InputError
 from db.sources import Corpus
-from tasks.cases.context import fit
 from tasks.cases.labels import (
     Note,
     Row,
@@ -25,6 +24,7 @@ from tasks.cases.labels import (
 from tasks.cases.perturbations import perturbed
 from tasks.cases.sampling import topic_and_score
 from tasks.cases.table import with_columns
+from tasks.cases.text import fit
 from tasks.config.parameters import Answering, Parameters, Tier2, Tier3
 from tasks.config.settings import settings
 from tasks.evaluation.identity import JUDGED_END_TO_END, JUDGED_ON_IDEAL_CONTEXT, generator_identity, judge_identity

@@ -10,11 +10,11 @@ from prefect.cache_policies import NO_CACHE
 from db.errors import InputError
 from db.sources import Corpus
 from db.urls import canonical_url
-from tasks.cases.context import fit
 from tasks.cases.dialogs import by_time, places, sampled_whole
 from tasks.cases.labels import GOOD, Note, Row, pages_of, shown_rightly
 from tasks.cases.sampling import topic_and_score
 from tasks.cases.table import table
+from tasks.cases.text import fit
 from tasks.config.parameters import JudgesLog, Ux
 from tasks.evaluation.identity import judge_identity
 from tasks.evaluation.resolved import JudgeIdentity, Resolved

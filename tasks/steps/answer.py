@@ -6,9 +6,9 @@ import threading
 import pyarrow as pa
 
 from db.urls import canonical_url
-from tasks.cases.context import fit
 from tasks.cases.refusals import declined
 from tasks.cases.table import with_columns
+from tasks.cases.text import fit
 from tasks.evaluation.identity import configured
 from tasks.evaluation.run import Run
 from tasks.evaluation.work_folder import read_stored_corpus

@@ -12,8 +12,8 @@ import numpy as np
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from db.sources import Corpus
-from tasks.cases.context import fit
 from tasks.cases.labels import Row
+from tasks.cases.text import fit
 from tasks.config.settings import Settings
 from tasks.dataset.synthesis.checks import Known, copied, wrong_language
 from tasks.dataset.synthesis.generator import Pair, invent, prompts_of
