@@ -58,7 +58,7 @@ def keep(engine: Engine, name: str, source: str, rows: Sequence[Row], rule: dict
         engine: of our own database.
         name: of the set.
         source: where the rows are from.
-        rows: questions with their annotations, as `db.sources.read_questions` gives them.
+        rows: questions with their annotations, as `db.source_rows.read_questions` gives them.
         rule: how they were chosen, as it is shown.
 
     Raises:

@@ -1,38 +1,13 @@
-"""Reading a source: a loaded one or a production database, by the same queries and in one snapshot."""
+"""The sources that can be read: loaded ones and a production database, each in one snapshot."""
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from typing import Any, Literal
+from datetime import datetime
+from typing import Literal
 
-import numpy as np
-from numpy.typing import NDArray
-from sqlalchemy import (
-    JSON,
-    Boolean,
-    Column,
-    ColumnElement,
-    Connection,
-    Date,
-    DateTime,
-    Engine,
-    Integer,
-    Numeric,
-    Select,
-    Table,
-    Text,
-    case,
-    cast,
-    func,
-    inspect,
-    literal_column,
-    select,
-)
-from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy import Connection, Engine, Table, select
 from sqlalchemy.exc import DataError, InternalError, ProgrammingError
-from sqlalchemy.types import LargeBinary
 
 from db import privileged, tables
 from db.engine import reaching
@@ -41,19 +16,6 @@ from db.loading.fill import PRODUCTION as PRODUCTION
 from db.loading.fill import SCHEMA_PREFIX, checked_name
 
 SAMPLE = "sample"
-LARGEST = 2**31 - 1
-EARLIEST, LATEST = datetime(1, 1, 2, tzinfo=UTC), datetime(9999, 12, 30, tzinfo=UTC)
-"""Between these a time is one in every time zone."""
-
-QUESTION = ("id", "question", "answer", "confluence_url", "score", "user_id", "created_at")
-CHUNK = ("id", "confluence_url", "text")
-READ_FROM: dict[type, tuple[type, ...]] = {
-    Integer: (Integer, Numeric),
-    Boolean: (Boolean,),
-    DateTime: (DateTime, Date),
-    JSONB: (JSON, JSONB),
-}
-"""What the values of our types are read from; a text from anything."""
 
 
 @dataclass(frozen=True)
@@ -67,17 +29,6 @@ class Source:
     tables: dict[str, Table]
     loaded_at: datetime | None = None
     """When a loaded source's rows were last changed, as `registered` found it."""
-
-
-@dataclass(frozen=True)
-class Corpus:
-    """The chunks of a source in the order of their ids, which decides ties."""
-
-    ids: list[str]
-    urls: list[str | None]
-    texts: list[str]
-    vectors: NDArray[np.float32] | None
-    """(n, d) as stored in the source; rows of chunks without one are NaN; None if there is none at all."""
 
 
 def loaded(engine: Engine, name: str) -> Source:
@@ -145,182 +96,3 @@ def snapshot(source: Source) -> Iterator[Connection]:
             f"source {source.name!r}: its database refuses the query: {' '.join(str(error.orig).split())}. Check what "
             "the tables and columns are mapped to (YARUS_SOURCE_TABLES__…, YARUS_SOURCE_COLUMNS__…)"
         ) from None
-
-
-def has_annotations(connection: Connection, source: Source) -> bool:
-    """Whether the source has our optional table of labels; another table of that name is not it."""
-    table, inspector = source.tables[tables.ANNOTATION], inspect(connection)
-    if not inspector.has_table(table.name, schema=table.schema):
-        return False
-    there = {column["name"] for column in inspector.get_columns(table.name, schema=table.schema)}
-    return table.c.question_id.name in there
-
-
-def has_review(connection: Connection, source: Source) -> bool:
-    """Whether the labels say who reviewed them."""
-    label = source.tables[tables.ANNOTATION]
-    columns = inspect(connection).get_columns(label.name, schema=label.schema)
-    return any(column["name"] == label.c.review.name for column in columns)
-
-
-def verify(source: Source) -> None:
-    """That what every tier reads is there.
-
-    Raises:
-        InputError: a table or column is missing or of another type; the setting that maps it is named.
-        DatabaseUnavailable: the source cannot be reached.
-    """
-    with snapshot(source) as connection:
-        _check(connection, source, "question_answer", QUESTION)
-        _check(connection, source, "chunk", CHUNK)
-
-
-def read_questions(connection: Connection, source: Source, *, all_rows: bool = False) -> list[dict[str, Any]]:
-    """The rows of `question_answer` that have a question, with their annotation, by id; columns under our names.
-
-    Ids become text, whatever they are in the database. What an annotator has rejected is left out.
-
-    Args:
-        connection: in a snapshot of the source, or under its lock.
-        source: where to read.
-        all_rows: also those without a question and those rejected, with `review`, for an audit.
-
-    Raises:
-        InputError: a table or column is missing (the setting that maps it is named), or an id is there twice.
-    """
-    question = source.tables["question_answer"]
-    values = _check(connection, source, "question_answer", QUESTION)
-    key = values["id"]
-    columns: list[Any] = [key.label("question_id")]
-    columns += [values[name].label(name) for name in QUESTION[1:]]
-    statement: Select[Any] = select(*columns).order_by(question.c.id)
-    if not all_rows:
-        statement = statement.where(values["question"].regexp_match(r"\S"))
-    if has_annotations(connection, source):
-        label = source.tables[tables.ANNOTATION]
-        named = [column.key for column in label.columns if column.key not in {"question_id", "review"}]
-        values = _check(connection, source, tables.ANNOTATION, ["question_id", *named])
-        statement = statement.add_columns(*(values[name].label(name) for name in named))
-        statement = statement.outerjoin_from(question, label, values["question_id"] == key)
-        reviewed = has_review(connection, source)
-        if reviewed and all_rows:
-            statement = statement.add_columns(label.c.review)
-        elif reviewed:
-            rejected = cast(label.c.review, JSONB)["rejected"].astext
-            statement = statement.where(rejected.is_distinct_from("true"))
-    stream = connection.execute(statement.execution_options(yield_per=5_000))
-    rows = [dict(row) for row in stream.mappings()]
-    _check_unique([row["question_id"] for row in rows], source, "question_answer")
-    return rows
-
-
-def read_corpus(connection: Connection, source: Source, *, vectors: bool) -> Corpus:
-    """All chunks, by id; with their stored vectors if asked for.
-
-    Raises:
-        InputError: a table or column is missing, an id is there twice, or the vectors differ in their dimensions.
-    """
-    chunk = source.tables["chunk"]
-    values = _check(connection, source, "chunk", [*CHUNK, *(["embedding"] if vectors else [])])
-    columns: list[Any] = [values[name] for name in CHUNK]
-    if vectors:
-        columns.append(func.vector_send(chunk.c.embedding, type_=LargeBinary))
-    stream = connection.execution_options(yield_per=5_000)
-    rows = stream.execute(select(*columns).where(chunk.c.text.is_not(None)).order_by(chunk.c.id)).all()
-    ids = [row[0] for row in rows]
-    _check_unique(ids, source, "chunk")
-    stored = _matrix(ids, [row[3] for row in rows], source) if vectors else None
-    return Corpus(ids, [row[1] for row in rows], [row[2] for row in rows], stored)
-
-
-def whole(number: Column[Any]) -> ColumnElement[Any]:
-    """A number as an integer, or NULL where it is not whole or too large: 4.5 stars are no verdict, nor are they 5."""
-    return case((number.between(-LARGEST, LARGEST) & (func.trunc(number) == number), cast(number, Integer)))
-
-
-def moment(time: ColumnElement[Any]) -> ColumnElement[Any]:
-    """A point in time, or NULL where it is infinite, before Christ or beyond what Python can say: when is not known."""
-    first, last = (literal_column(f"TIMESTAMPTZ '{bound.isoformat()}'", time.type) for bound in (EARLIEST, LATEST))
-    return case((time.between(first, last), time))
-
-
-def _matrix(ids: list[str], packed: list[bytes | None], source: Source) -> NDArray[np.float32] | None:
-    """Vectors from pgvector's wire format: two 16-bit numbers, the first the dimension, then big-endian float32."""
-    sizes: dict[int, str] = {}
-    for chunk_id, vector in zip(ids, packed, strict=True):
-        if vector is not None:
-            sizes.setdefault((len(vector) - 4) // 4, chunk_id)
-    if len(sizes) > 1:
-        examples = ", ".join(f"{size} (chunk {chunk_id})" for size, chunk_id in sorted(sizes.items()))
-        raise InputError(
-            f"source {source.name!r}: the vectors in {source.tables['chunk'].fullname} have different numbers of "
-            f"dimensions: {examples}; embed the chunks again with one model, or give --vectors computed"
-        )
-    if not sizes:
-        return None
-    matrix = np.full((len(ids), next(iter(sizes))), np.nan, dtype=np.float32)
-    for row, vector in enumerate(packed):
-        if vector is not None:
-            matrix[row] = np.frombuffer(vector, dtype=">f4", offset=4)
-    return matrix
-
-
-def _check_unique(ids: Iterable[str], source: Source, ours: str) -> None:
-    counts = Counter(ids).most_common(1)
-    if counts and counts[0][1] > 1:
-        raise InputError(
-            f"source {source.name!r}: id {counts[0][0]!r} stands {counts[0][1]} times in "
-            f"{source.tables[ours].fullname!r} with its annotations: ids must be unique; "
-            f"map another column or a view: YARUS_SOURCE_COLUMNS__{ours.upper()}__ID=NAME"
-        )
-
-
-def _check(connection: Connection, source: Source, ours: str, wanted: Iterable[str]) -> dict[str, ColumnElement[Any]]:
-    """That the table and its columns are there, and hold what they should: a score of true is not a 1.
-
-    Returns:
-        Our column name -> its value in our type.
-
-    Raises:
-        InputError: naming what is missing or of another type, and the setting that maps it.
-    """
-    table = source.tables[ours]
-    inspector = inspect(connection)
-    if not inspector.has_table(table.name, schema=table.schema):
-        there = inspector.get_table_names(schema=table.schema)
-        raise unknown(
-            f"table in source {source.name!r}:",
-            table.fullname,
-            there,
-            f"Map it: YARUS_SOURCE_TABLES__{ours.upper()}=NAME",
-        )
-    types = {column["name"]: column["type"] for column in inspector.get_columns(table.name, schema=table.schema)}
-    values = {}
-    for key in wanted:
-        name, kind = table.c[key].name, table.c[key].type
-        mapping = f"YARUS_SOURCE_COLUMNS__{ours.upper()}__{key.upper()}=NAME"
-        if name not in types:
-            raise unknown(
-                f"column in table {table.fullname!r} of source {source.name!r}:", name, types, f"Map it: {mapping}"
-            )
-        if not isinstance(types[name], READ_FROM.get(type(kind), object)):
-            raise InputError(
-                f"source {source.name!r}: column {name!r} of {table.fullname!r} is {types[name]}, not {kind}; "
-                f"map another, or one of a view that converts it: {mapping}"
-            )
-        values[key] = _converted(table.c[key], types[name])
-    return values
-
-
-def _converted(column: Column[Any], theirs: object) -> ColumnElement[Any]:
-    """The column's value in our type; a day begins at midnight UTC, a time without a zone is left without.
-
-    What is no value of our type is NULL, as if it were not known.
-    """
-    if isinstance(column.type, Text):
-        return cast(column, Text)
-    if isinstance(column.type, Integer):
-        return whole(column)
-    if isinstance(column.type, DateTime) and isinstance(theirs, Date):
-        return moment(func.timezone("UTC", cast(column, DateTime), type_=column.type))
-    return moment(column) if isinstance(column.type, DateTime) else column

@@ -1,1 +1,4 @@
 """The PostgreSQL server that we bring."""
+
+ELSEWHERE = "or set YARUS_DATABASE_URL to a PostgreSQL server with pgvector"
+"""The other way out, which messages about the server end with."""

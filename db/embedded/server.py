@@ -4,7 +4,7 @@
 used, because it fails on paths with spaces and, as root, opens every parent folder to all users.
 
     home/postgres.lock        mutex: whoever starts or stops the server holds it
-    home/postgres/            0700, owned by the account that the server runs as (cluster.py)
+    home/postgres/            0700, owned by the account that the server runs as (account.py)
         users.lock            shared lock of every process that uses the server; who gets it alone is the last one
         server.lock           held by PostgreSQL itself, through an inherited file: free means that none of its
                               processes is alive, whatever postmaster.pid says after a crash or a reused pid
@@ -29,7 +29,7 @@ from pathlib import Path
 from urllib.parse import quote, urlencode
 
 from db import home as house
-from db.embedded import cluster
+from db.embedded import ELSEWHERE, account, cluster
 from db.errors import DatabaseUnavailable, InputError
 
 START_S, STOP_S, KILL_S = 120.0, 30.0, 5.0  # after a crash up to a gigabyte of log is replayed
@@ -66,7 +66,7 @@ def running(home: Path, *, version: str = "18") -> str:
         raise InputError(f"no embedded PostgreSQL {version!r}: choose one of {', '.join(cluster.INSTALLATIONS)}")
     folder = _folder(home)
     if "\n" in str(folder):
-        raise DatabaseUnavailable(f"{str(folder)!r} has a line break: set YARUS_HOME elsewhere, {cluster.ELSEWHERE}")
+        raise DatabaseUnavailable(f"{str(folder)!r} has a line break: set YARUS_HOME elsewhere, {ELSEWHERE}")
     with _threads:
         try:
             if folder not in _uses or not cluster.ready(folder):
@@ -76,7 +76,7 @@ def running(home: Path, *, version: str = "18") -> str:
         except OSError as error:
             raise DatabaseUnavailable(
                 f"the embedded database cannot use {error.filename or folder}: {error.strerror or error}; "
-                f"set YARUS_HOME to a folder that you may write to, {cluster.ELSEWHERE}"
+                f"set YARUS_HOME to a folder that you may write to, {ELSEWHERE}"
             ) from error
     address = {"host": sockets, "port": "5432"}  # both given, so that PGHOST and PGPORT do not matter
     return f"postgresql+psycopg://yarus@/postgres?{urlencode(address, quote_via=quote)}"
@@ -129,7 +129,7 @@ def _join(folder: Path, version: str) -> None:
     """Become a user of the server of `folder`, starting it if needed."""
     house.make(folder.parent, folder.parent)
     with _mutex(folder), ExitStack() as undo:
-        cluster.make_folder(folder)
+        account.make_folder(folder)
         cluster.check_version(folder, version)
         if folder not in _uses:
             users = _open_lock(folder / "users.lock", folder)
@@ -247,7 +247,7 @@ def _take_if_free(folder: Path) -> int | None:
 def _open_lock(path: Path, folder: Path) -> int:
     lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     _open_locks.add(lock)
-    cluster.hand_over(lock, folder)
+    account.hand_over(lock, folder)
     return lock
 
 

@@ -22,7 +22,8 @@ from psycopg.sql import SQL, Identifier
 from sqlalchemy import MetaData, Table, create_engine
 from sqlalchemy.pool import StaticPool
 
-from db.embedded.cluster import INSTALLATIONS, lowered, nobody, programs
+from db.embedded.account import lowered, nobody
+from db.embedded.cluster import INSTALLATIONS, programs
 from db.engine import reaching
 from db.errors import DatabaseUnavailable, InputError, unknown
 from db.importers.dump_statements import Dump, Name

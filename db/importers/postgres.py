@@ -37,7 +37,8 @@ from db.engine import reaching
 from db.errors import DatabaseUnavailable, InputError, unknown
 from db.loading.fill import SCHEMA_PREFIX, Stream
 from db.loading.staging import Packed
-from db.sources import Source, has_annotations, moment, snapshot, whole
+from db.source_rows import has_annotations, moment, whole
+from db.sources import Source, snapshot
 
 OPTIONAL = ("embedding", "review")
 DIALECT = postgresql.dialect(paramstyle="named")  # type: ignore[no-untyped-call]  # leaves % in names as it is

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from db.importers.lines import UNREADABLE
-from db.sources import EARLIEST, LATEST
+from db.source_rows import EARLIEST, LATEST
 
 YES = {"true", "t", "yes", "y", "1", "да"}
 NO = {"false", "f", "no", "n", "0", "нет"}

@@ -16,7 +16,7 @@ from rich.status import Status
 
 from db import analyses, journal
 from db.errors import InputError, unknown
-from db.sources import verify
+from db.source_rows import verify
 from flows import flow_of, stopping
 from tasks.cases.frozen_sets import frozen
 from tasks.comparison.gate_rules import policy_set

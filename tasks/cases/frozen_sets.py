@@ -7,7 +7,8 @@ from typing import Any
 from db import case_sets
 from db.case_sets import CaseSet
 from db.errors import InputError
-from db.sources import read_questions, snapshot
+from db.source_rows import read_questions
+from db.sources import snapshot
 from tasks.cases import pseudonyms
 from tasks.cases.labels import Row
 from tasks.cases.sampling import sampled, topic_and_score

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from db.errors import InputError
-from db.sources import Corpus
+from db.source_rows import Corpus
 from db.urls import canonical_url
 from tasks.cases.table import table, with_columns
 

@@ -12,7 +12,8 @@ from sqlalchemy.engine import RowMapping
 
 from db import journal
 from db.errors import InputError, ResultsUnavailable
-from db.sources import Corpus, read_corpus, read_questions, snapshot
+from db.source_rows import Corpus, read_corpus, read_questions
+from db.sources import snapshot
 from db.tables import evaluation
 from tasks.cases.labels import BAD, GOOD, Row, annotated_cases, answerable, pages_of
 from tasks.cases.refusals import declined

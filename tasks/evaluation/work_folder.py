@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from db import journal
-from db.sources import Corpus, Source
+from db.source_rows import Corpus
+from db.sources import Source
 from tasks.cases.frozen_sets import frozen
 from tasks.cases.labels import Note
 from tasks.cases.table import declared

@@ -9,7 +9,7 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from db.errors import InputError
-from db.sources import Corpus
+from db.source_rows import Corpus
 from tasks.cases.labels import (
     Note,
     Row,

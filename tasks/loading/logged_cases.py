@@ -8,7 +8,7 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from db.errors import InputError
-from db.sources import Corpus
+from db.source_rows import Corpus
 from db.urls import canonical_url
 from tasks.cases.dialogs import by_time, places, sampled_whole
 from tasks.cases.labels import GOOD, Note, Row, pages_of, shown_rightly

@@ -8,7 +8,7 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from db.errors import InputError
-from db.sources import Corpus
+from db.source_rows import Corpus
 from tasks.cases.labels import Note, annotated_cases, default_unit, logged_cases, merged, pages_of, topics
 from tasks.cases.perturbations import perturbed
 from tasks.cases.sampling import page_and_stratum, topic_and_score

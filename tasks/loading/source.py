@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any, TypeVar, Unpack
 
 from db.errors import InputError
-from db.sources import Corpus, Source, read_corpus, read_questions, registered, snapshot
+from db.source_rows import Corpus, read_corpus, read_questions
+from db.sources import Source, registered, snapshot
 from tasks.cases.frozen_sets import frozen_questions
 from tasks.cases.labels import Row
 from tasks.cases.sampling import sampled

@@ -11,7 +11,8 @@ from sqlalchemy import Connection, Table, Text, cast, func, inspect, select, tex
 from db import tables
 from db.errors import InputError
 from db.privileged import privilege
-from db.sources import Corpus, Source, has_annotations, snapshot
+from db.source_rows import Corpus, has_annotations
+from db.sources import Source, snapshot
 from db.stores.fulltext import CONFIGURATIONS
 from db.urls import canonical_url
 from tasks.cases.labels import graded

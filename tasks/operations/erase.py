@@ -15,7 +15,8 @@ from sqlalchemy.engine import RowMapping
 
 from db import journal, retention, tables
 from db.errors import InputError, ResultsUnavailable
-from db.sources import Source, read_questions, snapshot
+from db.source_rows import read_questions
+from db.sources import Source, snapshot
 from db.tables import analysis, call, case_set, case_set_row, embedding, evaluation
 from db.wipe import beyond, wipe
 from tasks.config.connections import source as source_of

@@ -8,7 +8,8 @@ from typing import NamedTuple
 from sqlalchemy import Connection
 
 from db.errors import unknown
-from db.sources import Corpus, require_unchanged
+from db.source_rows import Corpus
+from db.sources import require_unchanged
 from db.stores.fulltext import CONFIGURATIONS, index_corpus
 from db.stores.vectors import corpus_name, index_vectors
 from db.tables import chunk_vector

@@ -10,7 +10,7 @@ from prefect import task
 
 from db import journal
 from db.errors import InputError
-from db.sources import Corpus
+from db.source_rows import Corpus
 from tasks.cases.labels import Note
 from tasks.config.connections import database
 from tasks.config.parameters import Embedding, Retrieval

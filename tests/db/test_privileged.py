@@ -14,7 +14,8 @@ from db.engine import read_only
 from db.errors import DatabaseUnavailable, InputError
 from db.importers.postgres import reading
 from db.loading.fill import fill
-from db.sources import Source, read_corpus, read_questions, snapshot
+from db.source_rows import read_corpus, read_questions
+from db.sources import Source, snapshot
 from db.tables import source_tables
 from tests.support.dumps import alter
 

@@ -10,7 +10,8 @@ from sqlalchemy import create_engine, text
 
 from db.engine import read_only
 from db.errors import DatabaseUnavailable, InputError
-from db.sources import Corpus, Source, loaded, read_corpus, read_questions, snapshot
+from db.source_rows import Corpus, read_corpus, read_questions
+from db.sources import Source, loaded, snapshot
 from db.tables import source_tables
 from tests.support.dumps import alter
 

@@ -9,7 +9,8 @@ import pytest
 from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.exc import DBAPIError
 
-from db.sources import read_corpus, read_questions, snapshot
+from db.source_rows import read_corpus, read_questions
+from db.sources import snapshot
 from db.views import VIEWS
 from flows.__main__ import cli
 from tasks.comparison.gate_rules import read_policy

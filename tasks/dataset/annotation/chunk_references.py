@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from db.sources import Corpus
+from db.source_rows import Corpus
 from db.urls import canonical_url
 from tasks.cases.labels import pages_of
 from tasks.dataset.annotation.messages import said

@@ -20,7 +20,8 @@ from db.engine import reaching
 from db.errors import InputError
 from db.loading.fill import Row as Loaded
 from db.loading.fill import Rows, fill_within, lock
-from db.sources import Source, read_questions, snapshot
+from db.source_rows import read_questions
+from db.sources import Source, snapshot
 from metrics.agreement import weighted_kappa
 from metrics.statistics import bootstrap_interval, bootstrap_statistic
 from tasks.cases.labels import GOOD, Row, shown_rightly

@@ -8,7 +8,8 @@ from typing import Any
 
 from db import journal
 from db.errors import InputError
-from db.sources import Source, read_corpus, read_questions, snapshot
+from db.source_rows import read_corpus, read_questions
+from db.sources import Source, snapshot
 from tasks.cases.labels import Row, graded, reference_of
 from tasks.cases.pseudonyms import has_pseudonyms
 from tasks.config.connections import database, source

@@ -7,7 +7,8 @@ from typing import Any
 
 from db import journal
 from db.errors import InputError
-from db.sources import Corpus, Source, read_corpus, read_questions, snapshot
+from db.source_rows import Corpus, read_corpus, read_questions
+from db.sources import Source, snapshot
 from tasks.cases.labels import Row
 from tasks.cases.pseudonyms import has_pseudonyms
 from tasks.cases.text import normalised

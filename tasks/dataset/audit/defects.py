@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from db.sources import Corpus
+from db.source_rows import Corpus
 from db.urls import canonical_url
 from tasks.cases.labels import BAD, GOOD, Row, graded, reference_of
 from tasks.cases.text import normalised, words

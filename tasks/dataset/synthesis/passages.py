@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from db.sources import Corpus
+from db.source_rows import Corpus
 from tasks.cases.labels import Row, pages_of
 from tasks.cases.sampling import sampled
 from tasks.cases.text import WORD

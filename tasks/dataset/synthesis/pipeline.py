@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from db.sources import Corpus
+from db.source_rows import Corpus
 from tasks.cases.labels import Row
 from tasks.cases.text import fit
 from tasks.config.settings import Settings

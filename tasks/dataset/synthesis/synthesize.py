@@ -19,7 +19,8 @@ from db.engine import reaching
 from db.errors import InputError
 from db.loading.fill import Row as Loaded
 from db.loading.fill import Rows, fill
-from db.sources import Corpus, Source, loaded, read_corpus, read_questions, snapshot
+from db.source_rows import Corpus, read_corpus, read_questions
+from db.sources import Source, loaded, snapshot
 from tasks.cases import pseudonyms
 from tasks.config.connections import database, source
 from tasks.config.settings import settings

@@ -13,7 +13,8 @@ from sqlalchemy.pool import NullPool
 from db.engine import read_only
 from db.importers import postgres, table
 from db.loading.fill import fill
-from db.sources import EARLIEST, LATEST, Source, loaded, read_questions, snapshot
+from db.source_rows import EARLIEST, LATEST, read_questions
+from db.sources import Source, loaded, snapshot
 from db.tables import source_tables
 
 TABLES = """

@@ -9,7 +9,8 @@ from sqlalchemy import Engine, text
 from db import tables
 from db.errors import InputError
 from db.loading.fill import Counts, Row, Rows, checked_name, fill
-from db.sources import loaded, read_corpus, read_questions, snapshot
+from db.source_rows import read_corpus, read_questions
+from db.sources import loaded, snapshot
 
 
 def rows(

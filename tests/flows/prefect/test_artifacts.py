@@ -144,7 +144,7 @@ def test_a_night_over_ten_thousand_cases_stays_under_600_task_runs(
     at_home: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """load, index, batches, finish of every tier; tier0 and ux have one batch and a step of their own."""
-    from db.sources import Corpus
+    from db.source_rows import Corpus
     from tasks.config.connections import source
     from tasks.evaluation import work_folder
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from db.errors import InputError
-from db.sources import Corpus
+from db.source_rows import Corpus
 from tasks.cases.labels import annotated_cases, default_unit, logged_cases, merged, stratum, topics
 from tasks.cases.sampling import page_and_stratum, sampled, topic_and_score
 

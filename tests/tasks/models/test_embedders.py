@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from db.errors import InputError
-from db.sources import Corpus
+from db.source_rows import Corpus
 from tasks.models.embedders import Transformer, embedder
 from tasks.steps.index import check_stored
 

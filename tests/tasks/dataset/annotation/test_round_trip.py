@@ -17,7 +17,8 @@ from sqlalchemy import Engine, text
 
 from db.errors import InputError
 from db.loading.fill import lock
-from db.sources import loaded, read_questions, snapshot
+from db.source_rows import read_questions
+from db.sources import loaded, snapshot
 from tasks.dataset.annotation import spreadsheets
 from tasks.dataset.annotation.columns import COLUMNS, headings
 from tasks.dataset.annotation.priority import priority

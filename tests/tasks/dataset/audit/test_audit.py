@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import Engine
 
 from db.errors import InputError
-from db.sources import Corpus
+from db.source_rows import Corpus
 from tasks.cases.text import normalised
 from tasks.dataset.audit import defects
 from tasks.dataset.audit.audit import KINDS, audit, find_all

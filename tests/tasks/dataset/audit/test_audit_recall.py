@@ -16,7 +16,8 @@ from sqlalchemy import Engine, text
 
 from db.importers import sample
 from db.loading.fill import Row, Rows, fill
-from db.sources import loaded, read_corpus, read_questions, snapshot
+from db.source_rows import read_corpus, read_questions
+from db.sources import loaded, snapshot
 from tasks.dataset.audit.audit import audit, find_all
 from tasks.evaluation.run import Run
 from tasks.evaluation.work_folder import read_cases

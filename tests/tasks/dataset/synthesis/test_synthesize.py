@@ -11,7 +11,8 @@ from sqlalchemy import Engine
 
 from db.errors import InputError
 from db.loading.fill import Row, Rows, fill
-from db.sources import loaded, read_questions, snapshot
+from db.source_rows import read_questions
+from db.sources import loaded, snapshot
 from tasks.dataset.synthesis.checks import Known, copied, longest_run, wrong_language
 from tasks.dataset.synthesis.generator import read_pair
 from tasks.dataset.synthesis.parameters import Synthesis
