@@ -9,6 +9,7 @@ from typing import TypeVar
 import pyarrow as pa
 from prefect import task
 from prefect.cache_policies import NO_CACHE
+from prefect.runtime import task_run
 
 from db import journal
 from tasks.cases import pseudonyms
@@ -24,9 +25,19 @@ P = TypeVar("P", bound=Parameters)
 Step = Callable[[Run[P], pa.Table], pa.Table | Awaitable[pa.Table]]
 
 
-@task(task_run_name="batch {batch}", cache_policy=NO_CACHE)
+def batch_name() -> str:
+    """What Prefect's run view calls a batch: its number and its steps, as the flow names them."""
+    run, batch, steps = (task_run.parameters[name] for name in ("run", "batch", "steps"))
+    return f"batch {batch + 1} of {run.n_batches}: {', '.join(step.__name__ for step in steps)}"
+
+
+@task(task_run_name=batch_name, cache_policy=NO_CACHE, retries=0)
 async def evaluate_batch(run: Run[P], batch: int, steps: Sequence[Step[P]]) -> None:
-    """Sends one batch of cases through the steps and keeps the result."""
+    """Sends one batch of cases through the steps and keeps the result.
+
+    One task run for all of its steps, since each costs Prefect's server 20 ms. No retries, whatever Prefect's settings
+    say: every call is tried by itself (`RetryPolicy`), and a system under test would be asked all of it again.
+    """
     cases = read_cases(run, batch)
     with pseudonyms.errors(run.parameters.source):
         for step in steps:
