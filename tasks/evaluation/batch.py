@@ -4,12 +4,11 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from inspect import iscoroutinefunction
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
 from prefect import task
 from prefect.cache_policies import NO_CACHE
-from prefect.runtime import task_run
 
 from db import journal
 from tasks.cases import pseudonyms
@@ -25,13 +24,14 @@ P = TypeVar("P", bound=Parameters)
 Step = Callable[[Run[P], pa.Table], pa.Table | Awaitable[pa.Table]]
 
 
-def batch_name() -> str:
+def batch_name(parameters: dict[str, Any]) -> str:
     """What Prefect's run view calls a batch: its number and its steps, as the flow names them."""
-    run, batch, steps = (task_run.parameters[name] for name in ("run", "batch", "steps"))
+    run, batch, steps = (parameters[name] for name in ("run", "batch", "steps"))
     return f"batch {batch + 1} of {run.n_batches}: {', '.join(step.__name__ for step in steps)}"
 
 
-@task(task_run_name=batch_name, cache_policy=NO_CACHE, retries=0)
+# Prefect's type of such a function is one that no function has.
+@task(task_run_name=batch_name, cache_policy=NO_CACHE, retries=0)  # type: ignore[arg-type]
 async def evaluate_batch(run: Run[P], batch: int, steps: Sequence[Step[P]]) -> None:
     """Sends one batch of cases through the steps and keeps the result.
 

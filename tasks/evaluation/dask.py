@@ -72,7 +72,7 @@ async def on_dask(
             group.create_task(_one(runner, {"run": run, "batch": batch, "steps": steps}, advance))
 
 
-@task(task_run_name=batch_name, cache_policy=NO_CACHE, retries=0)
+@task(task_run_name=batch_name, cache_policy=NO_CACHE, retries=0)  # type: ignore[arg-type]  # as evaluate_batch
 async def batch_on_worker(run: Run[P], batch: int, steps: Sequence[Step[P]]) -> None:
     """One batch, in the process of a worker: with one thread, for there are as many workers as there are processors."""
     await asyncio.to_thread(_prepare, run)
