@@ -111,7 +111,9 @@ def reaching(engine: Engine) -> Iterator[None]:
         way_out = "Check the address, the password and the role's rights (YARUS_DATABASE_URL, YARUS_SOURCE_URL)"
         if isinstance(error.orig, psycopg.errors.DiskFull):
             way_out = "The disk under the database is full: make room there, then try again"
-        raise DatabaseUnavailable(f"database {shown(engine.url)}: {reason}. {way_out}") from None
+        unavailable = DatabaseUnavailable(f"database {shown(engine.url)}: {reason}. {way_out}")
+        unavailable.connection_lost = error.connection_invalidated or error.statement is None
+        raise unavailable from None
 
 
 def shown(url: URL) -> str:

@@ -11,6 +11,9 @@ class InputError(ValueError):
 class DatabaseUnavailable(RuntimeError):
     """The database cannot be reached or refuses us: the message says what to do. Exit code 3."""
 
+    connection_lost = False
+    """There was no connection, or it broke: what was asked may succeed a moment later."""
+
 
 class ModelUnavailable(RuntimeError):
     """A language model refuses us or its settings are wrong: the message says what to fix. Exit code 3."""

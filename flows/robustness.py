@@ -32,7 +32,7 @@ async def robustness(parameters: Robustness) -> Any:
         return incomplete(await compare_kinds(robustness_id, parameters, outcomes))
 
 
-@task(task_run_name="compare the kinds", cache_policy=NO_CACHE)
+@task(task_run_name="compare_kinds", cache_policy=NO_CACHE)
 async def compare_kinds(robustness_id: str, parameters: Robustness, outcomes: list[dict[str, Any]]) -> dict[str, Any]:
     """Writes what the probes come to."""
     found = await asyncio.to_thread(combined, parameters, outcomes)

@@ -49,13 +49,13 @@ async def evaluated(arm: Arm) -> Any:
     return await state.aresult(raise_on_failure=False)
 
 
-@task(task_run_name="compare the arms", cache_policy=NO_CACHE)
+@task(task_run_name="compare_arms", cache_policy=NO_CACHE)
 async def compare_arms(running: Sweeping) -> dict[str, Any]:
     """Writes what the arms come to."""
     return await asyncio.to_thread(running.finish)
 
 
-@task(task_run_name="show the arms", cache_policy=NO_CACHE)
+@task(task_run_name="show_arms", cache_policy=NO_CACHE)
 async def show_arms(document: dict[str, Any]) -> None:
     """The table of arms, as an artifact in the Prefect UI."""
     await acreate_table_artifact(rows(document), key="sweep", description=document["sweep_id"])

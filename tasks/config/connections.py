@@ -1,16 +1,21 @@
 """Names become connections here: tasks pass names to each other, never engines."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Engine, select
 
 from db import tables
 from db.engine import own, reaching, read_only
-from db.errors import InputError
+from db.errors import DatabaseUnavailable, InputError
 from db.importers import sample
 from db.loading.fill import fill
 from db.sources import PRODUCTION, SAMPLE, Source, loaded
 from tasks.config.settings import settings
+
+if TYPE_CHECKING:
+    from prefect import State, Task
+    from prefect.client.schemas.objects import TaskRun
 
 
 def database() -> Engine:
@@ -31,6 +36,16 @@ def source(name: str) -> Source:
     if name == SAMPLE:
         _load_sample()
     return loaded(database(), name)
+
+
+def connection_lost(task: "Task[..., Any]", task_run: "TaskRun", state: "State[Any]") -> bool:
+    """Whether Prefect is to try a task that reads a source once more: only where the connection was lost.
+
+    Reading costs nothing and leaves nothing behind, and a PostgreSQL that restarts is back within the 6 s of the two
+    retries; whoever mistyped its address waits no longer than that. A query that took too long would do so again.
+    What asks models has no retries in Prefect: there every call is tried by itself (`RetryPolicy`).
+    """
+    return isinstance(state.data, DatabaseUnavailable) and state.data.connection_lost
 
 
 def _production() -> Source:

@@ -58,7 +58,7 @@ def corpus(
     }
 
 
-@task(task_run_name="describe the corpus", cache_policy=NO_CACHE)
+@task(task_run_name="describe_corpus {source}", cache_policy=NO_CACHE)
 async def describe_corpus(source: str) -> str:
     """Keeps what the corpus and the newest of the log are like, for the report of the night; the id of what is kept."""
     return await asyncio.to_thread(_describe, source)

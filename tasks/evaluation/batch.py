@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from inspect import iscoroutinefunction
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
 from prefect import task
@@ -24,9 +24,20 @@ P = TypeVar("P", bound=Parameters)
 Step = Callable[[Run[P], pa.Table], pa.Table | Awaitable[pa.Table]]
 
 
-@task(task_run_name="batch {batch}", cache_policy=NO_CACHE)
+def batch_name(parameters: dict[str, Any]) -> str:
+    """What Prefect's run view calls a batch: its number and its steps, as the flow names them."""
+    run, batch, steps = (parameters[name] for name in ("run", "batch", "steps"))
+    return f"batch {batch + 1} of {run.n_batches}: {', '.join(step.__name__ for step in steps)}"
+
+
+# Prefect's type of such a function is one that no function has.
+@task(task_run_name=batch_name, cache_policy=NO_CACHE, retries=0)  # type: ignore[arg-type]
 async def evaluate_batch(run: Run[P], batch: int, steps: Sequence[Step[P]]) -> None:
-    """Sends one batch of cases through the steps and keeps the result."""
+    """Sends one batch of cases through the steps and keeps the result.
+
+    One task run for all of its steps, since each costs Prefect's server 20 ms. No retries, whatever Prefect's settings
+    say: every call is tried by itself (`RetryPolicy`), and a system under test would be asked all of it again.
+    """
     cases = read_cases(run, batch)
     with pseudonyms.errors(run.parameters.source):
         for step in steps:

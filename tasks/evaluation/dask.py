@@ -18,7 +18,7 @@ from db import journal
 from db.errors import InputError
 from tasks.config.connections import database
 from tasks.config.settings import settings
-from tasks.evaluation.batch import P, Step, evaluate_batch
+from tasks.evaluation.batch import P, Step, batch_name, evaluate_batch
 from tasks.evaluation.comparability import same_settings
 from tasks.evaluation.run import Run
 from tasks.evaluation.work_store import download
@@ -72,7 +72,7 @@ async def on_dask(
             group.create_task(_one(runner, {"run": run, "batch": batch, "steps": steps}, advance))
 
 
-@task(task_run_name="batch {batch}", cache_policy=NO_CACHE)
+@task(task_run_name=batch_name, cache_policy=NO_CACHE, retries=0)  # type: ignore[arg-type]  # as evaluate_batch
 async def batch_on_worker(run: Run[P], batch: int, steps: Sequence[Step[P]]) -> None:
     """One batch, in the process of a worker: with one thread, for there are as many workers as there are processors."""
     await asyncio.to_thread(_prepare, run)

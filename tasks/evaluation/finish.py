@@ -39,9 +39,11 @@ def _nothing_more(cases: pa.Table, seed: int) -> dict[str, Whole]:
     return {}
 
 
-@task(task_run_name="finish", cache_policy=NO_CACHE)
+@task(task_run_name="finish", cache_policy=NO_CACHE, retries=0)
 async def finish(run: Run, measure: Measure = _nothing_more) -> dict[str, Any]:
     """Writes the file, then metrics and final state in one transaction; returns the summary of the evaluation.
+
+    No retries: after the transaction the batches are gone, and before it `--resume` goes on here.
 
     Args:
         run: with all of its batches done.

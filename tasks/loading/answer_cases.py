@@ -25,6 +25,7 @@ from tasks.cases.perturbations import perturbed
 from tasks.cases.sampling import topic_and_score
 from tasks.cases.table import with_columns
 from tasks.cases.text import fit
+from tasks.config.connections import connection_lost
 from tasks.config.parameters import Answering, Parameters, Tier2, Tier3
 from tasks.config.settings import settings
 from tasks.evaluation.identity import JUDGED_END_TO_END, JUDGED_ON_IDEAL_CONTEXT, generator_identity, judge_identity
@@ -40,7 +41,13 @@ from tasks.systems.sut import system
 A = TypeVar("A", bound=Answering)
 
 
-@task(task_run_name="load {run.parameters.source}", cache_policy=NO_CACHE)
+@task(
+    task_run_name="load_ideal {run.parameters.source}",
+    cache_policy=NO_CACHE,
+    retries=2,
+    retry_delay_seconds=[1, 5],
+    retry_condition_fn=connection_lost,
+)
 async def load_ideal(run: Run[Tier2]) -> Run[Tier2]:
     """Tier 2's cases: every question with the full text of its relevant chunks.
 
@@ -50,7 +57,13 @@ async def load_ideal(run: Run[Tier2]) -> Run[Tier2]:
     return await asyncio.to_thread(_load_ideal, run)
 
 
-@task(task_run_name="load {run.parameters.source}", cache_policy=NO_CACHE)
+@task(
+    task_run_name="load_whole {run.parameters.source}",
+    cache_policy=NO_CACHE,
+    retries=2,
+    retry_delay_seconds=[1, 5],
+    retry_condition_fn=connection_lost,
+)
 async def load_whole(run: Run[Tier3]) -> Run[Tier3]:
     """Tier 3's cases: every question with its reference and its relevant chunks or pages; errors as `load_ideal`."""
     return await asyncio.to_thread(_load_whole, run)

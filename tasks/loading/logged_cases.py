@@ -15,6 +15,7 @@ from tasks.cases.labels import GOOD, Note, Row, pages_of, shown_rightly
 from tasks.cases.sampling import topic_and_score
 from tasks.cases.table import table
 from tasks.cases.text import fit
+from tasks.config.connections import connection_lost
 from tasks.config.parameters import JudgesLog, Ux
 from tasks.evaluation.identity import judge_identity
 from tasks.evaluation.resolved import JudgeIdentity, Resolved
@@ -26,7 +27,13 @@ from tasks.models.embedders import measuring_embedder
 J = TypeVar("J", bound=JudgesLog)
 
 
-@task(task_run_name="load {run.parameters.source}", cache_policy=NO_CACHE)
+@task(
+    task_run_name="load_logged_answers {run.parameters.source}",
+    cache_policy=NO_CACHE,
+    retries=2,
+    retry_delay_seconds=[1, 5],
+    retry_condition_fn=connection_lost,
+)
 async def load_logged_answers(run: Run[J]) -> Run[J]:
     """Cases of the tiers `judge` and `judge_pipeline`: logged answers with the text of the page that they came from.
 
@@ -36,7 +43,13 @@ async def load_logged_answers(run: Run[J]) -> Run[J]:
     return await asyncio.to_thread(_load_answered, run)
 
 
-@task(task_run_name="load {run.parameters.source}", cache_policy=NO_CACHE)
+@task(
+    task_run_name="load_dialogs {run.parameters.source}",
+    cache_policy=NO_CACHE,
+    retries=2,
+    retry_delay_seconds=[1, 5],
+    retry_condition_fn=connection_lost,
+)
 async def load_dialogs(run: Run[Ux]) -> Run[Ux]:
     """Cases of the tier `ux`, whole dialogs where it is a sample, and beside them what the log could answer them from.
 

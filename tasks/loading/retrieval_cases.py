@@ -13,6 +13,7 @@ from tasks.cases.labels import Note, annotated_cases, default_unit, logged_cases
 from tasks.cases.perturbations import perturbed
 from tasks.cases.sampling import page_and_stratum, topic_and_score
 from tasks.cases.table import table
+from tasks.config.connections import connection_lost
 from tasks.config.parameters import RealUsers, Retrieval, Tier0, Tier1
 from tasks.config.settings import settings
 from tasks.evaluation.resolved import Resolved
@@ -23,7 +24,13 @@ from tasks.loading.source import read_source, sample, wants_vectors
 log = logging.getLogger("yarus")
 
 
-@task(task_run_name="load {run.parameters.source}", cache_policy=NO_CACHE)
+@task(
+    task_run_name="load {run.parameters.source}",
+    cache_policy=NO_CACHE,
+    retries=2,
+    retry_delay_seconds=[1, 5],
+    retry_condition_fn=connection_lost,
+)
 async def load(run: Run[Tier1]) -> Run[Tier1]:
     """Tier 1's cases and the corpus; a resumed evaluation keeps those that it began with.
 
@@ -33,13 +40,25 @@ async def load(run: Run[Tier1]) -> Run[Tier1]:
     return await asyncio.to_thread(_load, run)
 
 
-@task(task_run_name="load the log of {run.parameters.source}", cache_policy=NO_CACHE)
+@task(
+    task_run_name="load_log {run.parameters.source}",
+    cache_policy=NO_CACHE,
+    retries=2,
+    retry_delay_seconds=[1, 5],
+    retry_condition_fn=connection_lost,
+)
 async def load_log(run: Run[RealUsers]) -> Run[RealUsers]:
     """The real users' cases and the corpus; errors as `load`."""
     return await asyncio.to_thread(_load_log, run)
 
 
-@task(task_run_name="load the texts of {run.parameters.source}", cache_policy=NO_CACHE)
+@task(
+    task_run_name="load_texts {run.parameters.source}",
+    cache_policy=NO_CACHE,
+    retries=2,
+    retry_delay_seconds=[1, 5],
+    retry_condition_fn=connection_lost,
+)
 async def load_texts(run: Run[Tier0]) -> Run[Tier0]:
     """Tier 0's cases: chunks by page, or questions by topic; errors as `load`."""
     return await asyncio.to_thread(_load_texts, run)

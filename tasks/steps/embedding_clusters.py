@@ -31,7 +31,7 @@ RESAMPLES, MOST_CLUSTERS = 2_000, 5_000
 UNKNOWN = Interval(math.nan, math.nan)
 
 
-@task(task_run_name="embed the texts", cache_policy=NO_CACHE)
+@task(task_run_name="embed_texts", cache_policy=NO_CACHE)
 async def embed_texts(run: Run[Tier0]) -> Run[Tier0]:
     """Writes one vector a text into the working folder: the source's own, or the embedder's.
 
@@ -41,7 +41,7 @@ async def embed_texts(run: Run[Tier0]) -> Run[Tier0]:
     return await asyncio.to_thread(_embed_texts, run)
 
 
-@task(task_run_name="measure the clusters", cache_policy=NO_CACHE)
+@task(task_run_name="measure_clusters", cache_policy=NO_CACHE)
 async def measure_clusters(run: Run[Tier0]) -> dict[str, Whole]:
     """Scores every text, and the set of them.
 

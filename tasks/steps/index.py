@@ -33,7 +33,7 @@ PROBED = 5
 """Chunks that are embedded again, to see whether the stored vectors are the embedder's."""
 
 
-@task(task_run_name="index the corpus")
+@task(task_run_name="index {run.parameters.source}")
 async def index(run: Run[R]) -> Run[R]:
     """Makes the corpus searchable, and writes down by what; a system that is not ours searches by itself.
 

@@ -27,7 +27,7 @@ from tasks.results.set_metrics import UNKNOWN, Whole
 THRESHOLDS = {"": 0.85, "@0.8": 0.8, "@0.9": 0.9, "@0.95": 0.95}
 
 
-@task(task_run_name="measure the experience", cache_policy=NO_CACHE)
+@task(task_run_name="measure_experience", cache_policy=NO_CACHE)
 async def measure_experience(run: Run) -> dict[str, Whole]:
     """Scores every question of the evaluation against the earlier ones of the whole log, and every dialog."""
     return await asyncio.to_thread(_measure, run)

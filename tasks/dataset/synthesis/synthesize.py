@@ -22,7 +22,7 @@ from db.loading.fill import Rows, fill
 from db.source_rows import Corpus, read_corpus, read_questions
 from db.sources import Source, loaded, snapshot
 from tasks.cases import pseudonyms
-from tasks.config.connections import database, source
+from tasks.config.connections import connection_lost, database, source
 from tasks.config.settings import settings
 from tasks.dataset.synthesis.checks import Known
 from tasks.dataset.synthesis.generator import Pair
@@ -35,7 +35,13 @@ Document = dict[str, Any]
 SHOWN = 5
 
 
-@task(task_run_name="read {parameters.source}", cache_policy=NO_CACHE)
+@task(
+    task_run_name="gather {parameters.source}",
+    cache_policy=NO_CACHE,
+    retries=2,
+    retry_delay_seconds=[1, 5],
+    retry_condition_fn=connection_lost,
+)
 async def gather(parameters: Synthesis) -> Material:
     """The chunks and questions of the source.
 
@@ -45,9 +51,12 @@ async def gather(parameters: Synthesis) -> Material:
     return await asyncio.to_thread(_gather, parameters)
 
 
-@task(task_run_name="write {parameters.n} questions", cache_policy=NO_CACHE)
+@task(task_run_name="write {parameters.n} questions", cache_policy=NO_CACHE, retries=0)
 async def write(parameters: Synthesis, material: Material) -> Made:
-    """Has questions made and checked, round by round, until there are enough or all chunks have been tried."""
+    """Has questions made and checked, round by round, until there are enough or all chunks have been tried.
+
+    No retries: every call is tried by itself (`RetryPolicy`).
+    """
     configuration = settings().model_copy(update={"language": material.language})
     bill = "synthesize-" + hashlib.sha256(parameters.model_dump_json().encode()).hexdigest()[:12]
     known = Known([row["question"] for row in material.questions] + material.taken)
