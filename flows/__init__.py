@@ -1,13 +1,24 @@
-"""Flows, one file a tier, and the command line."""
+"""Flows, one file a tier; the command line; and for notebooks what it does: run, cases, metrics, compare.
+
+What these import, they import when they are called: whoever wants a flow, or the help of a command, waits for no table.
+"""
 
 import os
 from pkgutil import resolve_name
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pandas import DataFrame
+    from pyarrow import Table
+    from sqlalchemy import Engine
 
 # Before Prefect is imported anywhere: it reads its settings once. What the user has set stays.
 for _name, _value in {
     "DO_NOT_TRACK": "1",
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+    "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "180",  # of a flow that is awaited without `start_prefect`
     "PREFECT_LOGGING_EXTRA_LOGGERS": "yarus",
     "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30",  # s; deployments/automations.yaml waits for it
     "PREFECT_LOGGING_TO_API_WHEN_MISSING_FLOW": "ignore",
@@ -18,3 +29,102 @@ for _name, _value in {
 def flow_of(name: str) -> Any:
     """The flow of that name: each stands in a file of its own, as `flows.NAME:NAME`."""
     return resolve_name(f"flows.{name}:{name}")
+
+
+async def run(tier: str, /, **parameters: Any) -> dict[str, Any]:
+    """Evaluates a tier, as `yarus run TIER --json` does.
+
+    Args:
+        tier: tier0, tier1, …, or nightly for all.
+        parameters: of the tier, by name, such as source="sample".
+
+    Returns:
+        The summary: evaluation_id, state, metrics and more.
+
+    Raises:
+        InputError: no such tier, parameter or source, or a value that it cannot have; the nearest is named.
+        OSError: Prefect's server, the database or the results cannot be reached.
+    """
+    from flows.cli import runner
+
+    chosen = runner.parameters(tier, parameters, (), ())
+    runner.check(chosen)
+    start_prefect()
+    return await runner.evaluate(tier, chosen)
+
+
+def start_prefect() -> None:
+    """Finds the Prefect server that PREFECT_API_URL or the profile names, or starts one that ends with this process.
+
+    Raises:
+        ServerUnavailable: there is none, and none can be started.
+    """
+    from tasks.orchestration.local_server import prepare_prefect, start_server
+
+    os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "WARNING")
+    prepare_prefect()
+    start_server()
+
+
+def cases(evaluation: str) -> "DataFrame":
+    """The cases of an evaluation, one row a case, with every column that was stored; what is NULL there is NA.
+
+    Args:
+        evaluation: its id, the beginning or end of it, or `last`.
+
+    Raises:
+        InputError: there is no such evaluation, or it has no cases yet.
+        ResultsUnavailable: its file cannot be read.
+    """
+    from tasks.results.queries import cases_where
+
+    return _frame(evaluation, lambda engine, found: cases_where(engine, found, ()))
+
+
+def metrics(evaluation: str) -> "DataFrame":
+    """The metrics of an evaluation, one row a metric and stratum: value, interval, counts, grade, and whose they are.
+
+    Args:
+        evaluation: its id, the beginning or end of it, or `last`.
+
+    Raises:
+        InputError: there is no such evaluation, or it has no metrics.
+    """
+    from tasks.results.export import metric_rows
+
+    return _frame(evaluation, metric_rows)
+
+
+def compare(a: str, b: str, *, force: bool = False) -> dict[str, Any]:
+    """Compares two evaluations case by case, as `yarus compare A B --json` does.
+
+    Args:
+        a: the evaluation before: its id, the beginning or end of it, `last`, or `previous` (b's predecessor).
+        b: the evaluation after.
+        force: compare even what is not comparable.
+
+    Returns:
+        The comparison: `metrics` by name with difference, interval, p and verdict; `cases`, `slices` and more.
+
+    Raises:
+        InputError: no such evaluation, nothing in common, or not comparable and not forced.
+    """
+    from flows.cli.options import own_database
+    from tasks.comparison import compare as comparison
+
+    return comparison.compare(own_database(), a, b, force=force)
+
+
+def _frame(evaluation: str, rows: "Callable[[Engine, str], Table]") -> "DataFrame":
+    """Rows of an evaluation as people may see them, each column in the type that it is stored in."""
+    import pandas as pd
+
+    from db import journal
+    from flows.cli.options import own_database
+    from tasks.cases import pseudonyms
+
+    engine = own_database()
+    row = journal.find(engine, evaluation)
+    shown = pseudonyms.cases(rows(engine, row["id"]), row["source"])
+    frame: pd.DataFrame = shown.to_pandas(types_mapper=pd.ArrowDtype)
+    return frame

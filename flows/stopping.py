@@ -7,6 +7,8 @@ from functools import partial
 from types import FrameType
 from typing import Any, TypeVar
 
+from tasks.evaluation.process_exit import GRACE_S, STOPPED, exit_within
+
 T = TypeVar("T")
 _asked: list[int] = []
 
@@ -35,7 +37,11 @@ def run(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
     async def heard() -> T:
         signal.signal(signal.SIGINT, partial(_note, signal.getsignal(signal.SIGINT)))
-        return await work()
+        try:
+            return await work()
+        except asyncio.CancelledError:
+            exit_within(GRACE_S, STOPPED, unless=asyncio.get_running_loop().is_closed)
+            raise
 
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -73,7 +73,7 @@ def run_flow(name: str, chosen: Parameters, *, quiet: bool) -> Summary:
     with _saying(quiet):
         logging.getLogger("yarus").info("starting the database")
         check(chosen)
-        return _in_prefect(lambda: _run(name, chosen))
+        return _in_prefect(lambda: evaluate(name, chosen))
 
 
 def run_other(work: Callable[[], Coroutine[Any, Any, Summary]], *, quiet: bool) -> Summary:
@@ -171,7 +171,8 @@ def _options(rest: Sequence[str]) -> Iterator[tuple[str, str]]:
         yield name.replace("-", "_"), value
 
 
-async def _run(name: str, chosen: Parameters) -> Summary:
+async def evaluate(name: str, chosen: Parameters) -> Summary:
+    """Runs a flow, when Prefect's server is there, and waits until the server has recorded it."""
     from tasks.orchestration.cancellation import begun, cancellable
 
     try:

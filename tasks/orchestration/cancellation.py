@@ -9,8 +9,6 @@ from uuid import UUID
 
 import httpx
 
-from tasks.evaluation.process_exit import GRACE_S, STOPPED, exit_within
-
 if TYPE_CHECKING:
     from prefect import Flow
     from prefect.client.schemas.objects import FlowRun
@@ -43,7 +41,6 @@ async def cancellable(flow: "Flow[..., Any]") -> AsyncIterator[Any]:
         watcher.cancel()
         if _begun:
             await _tell(_begun[0])
-        exit_within(GRACE_S, STOPPED, unless=asyncio.get_running_loop().is_closed)
         raise
     finally:
         watcher.cancel()

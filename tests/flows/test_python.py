@@ -1,0 +1,145 @@
+"""`import flows`: the examples of docs/python.md in a running loop as a notebook has it, and what they promise."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import psutil
+import pytest
+
+import flows
+from db.errors import InputError
+from tests.conftest import CommandLine, environment
+from tests.support.docs_pages import ROOT, blocks
+
+Document = dict[str, Any]
+EXAMPLES = [block.text for block in blocks(ROOT / "docs" / "python.md") if block.kind == "python"]
+CELLS = [example for example in EXAMPLES if "asyncio" not in example]
+NOTEBOOK = """
+import ast, asyncio, inspect, sys
+async def notebook():
+    names = {"__name__": "__main__"}
+    for cell in sys.argv[1:]:
+        found = eval(compile(cell, "cell", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT), names)
+        if inspect.iscoroutine(found):
+            await found
+asyncio.run(notebook())
+"""
+"""Runs its words one after another, all in one loop that goes on between them."""
+
+
+def python(home: Path, script: str, *words: str, env: dict[str, str] | None = None) -> str:
+    """What a program says that is run at home; it must succeed."""
+    ran = subprocess.run(
+        [sys.executable, "-c", script, *words],
+        env=environment(home) | (env or {}),
+        cwd=home,
+        text=True,
+        capture_output=True,
+        timeout=280,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    return ran.stdout
+
+
+def test_the_cells_of_the_page_run_and_leave_no_process(home: Path) -> None:
+    """Three evaluations by both ways, on a server that is started for them."""
+    look = """
+import json, psutil
+children = [child.pid for child in psutil.Process().children(recursive=True)]
+print(json.dumps([summary["state"], other["state"], len(cases), len(by_topic), list(changes), children]))
+"""
+    said = python(home, NOTEBOOK, *CELLS, look)
+    state, other, n_cases, topics, columns, children = json.loads(said)
+    assert (state, other, n_cases) == ("completed", "completed", 100)
+    assert topics > 2
+    assert columns == ["a", "b", "difference", "p", "verdict"]
+    assert children
+    assert [pid for pid in children if psutil.pid_exists(pid)] == []
+
+
+def test_the_script_of_the_page_runs(home: Path, prefect_server: dict[str, str]) -> None:
+    (script,) = set(EXAMPLES) - set(CELLS)
+    assert "hit_rate@1" in python(home, script, env=prefect_server)
+
+
+def test_a_flow_can_be_awaited_as_it_stands(home: Path, prefect_server: dict[str, str]) -> None:
+    """Twice, on a server that is found."""
+    flow = "from flows.tier1 import tier1; from tasks.config.parameters import Tier1"
+    cell = "print((await tier1(Tier1(source='sample', limit=50)))['state'])"
+    assert python(home, NOTEBOOK, flow, cell, cell, env=prefect_server).split() == ["completed", "completed"]
+
+
+def test_an_interrupted_cell_leaves_the_notebook_alive(home: Path, prefect_server: dict[str, str]) -> None:
+    """What is cancelled can be finished in the same notebook, later than a stopped command may last."""
+    interrupted = """
+import asyncio, flows
+from db import journal
+from tasks.config.connections import database
+from tasks.evaluation.process_exit import GRACE_S
+running = asyncio.create_task(flows.run("judge", source="sample"))
+while "running" not in [row["state"] for row in journal.listing(database(), limit=1)]:
+    assert not running.done(), running.result()
+    await asyncio.sleep(0.05)
+running.cancel()
+try:
+    await running
+except asyncio.CancelledError:
+    print(journal.listing(database(), limit=1)[0]["state"])
+await asyncio.sleep(GRACE_S + 1)
+"""
+    resumed = "print((await flows.run('judge', resume='last'))['state'])"
+    said = python(home, NOTEBOOK, interrupted, resumed, env=prefect_server)
+    assert said.split() == ["cancelled", "completed"]
+
+
+def test_import_flows_waits_for_nothing(home: Path) -> None:
+    heavy = "{'prefect', 'pandas', 'pyarrow', 'sqlalchemy', 'click', 'tasks', 'db'}"
+    assert python(home, f"import flows, sys; print({heavy} & sys.modules.keys())").strip() == "set()"
+
+
+def test_cases_are_those_that_were_stored(at_home: Path, night: dict[str, Document]) -> None:
+    summary = night["tier1"]
+    cases = flows.cases(summary["evaluation_id"])
+    assert len(cases) == summary["n_cases"]
+    assert cases["mrr"].mean() == pytest.approx(summary["metrics"]["mrr"]["value"])
+    assert cases["mrr"].count() == summary["metrics"]["mrr"]["n_scored"]
+    unmeasured = cases[cases["mrr"].isna()]
+    assert len(unmeasured)
+    assert (unmeasured["status"] != "ok").all()
+    first = cases[cases["status"] == "ok"].iloc[0]
+    assert isinstance(first["retrieved"], list)
+    assert all(isinstance(found, str) for found in first["retrieved"])
+
+
+def test_metrics_are_those_of_the_summary(at_home: Path, night: dict[str, Document]) -> None:
+    for tier in ("tier1", "real_users"):
+        summary = night[tier]
+        rows = flows.metrics(summary["evaluation_id"])
+        assert set(rows["tier"]) == {tier}
+        stratum = rows[rows["stratum"] == ("confirmed" if "strata" in summary else "")].set_index("metric")
+        assert set(stratum.index) == set(summary["metrics"])
+        for name, metric in summary["metrics"].items():
+            for column, value in metric.items():
+                found = stratum.loc[name, column]
+                assert found == value or (value is None and found is pd.NA)
+
+
+def test_a_comparison_is_that_of_the_command(at_home: Path, night: dict[str, Document], yarus: CommandLine) -> None:
+    one, other = (night[tier]["evaluation_id"] for tier in ("tier1", "real_users"))
+    with pytest.raises(InputError, match="--force"):
+        flows.compare(one, other)
+    assert flows.compare(one, other, force=True) == yarus("compare", one, other, "--force", "--json").json
+
+
+async def test_what_is_wrong_is_named(at_home: Path) -> None:
+    with pytest.raises(InputError, match="tier1"):
+        await flows.run("tier11")
+    with pytest.raises(InputError, match="source"):
+        await flows.run("tier1", sorce="sample")
+    with pytest.raises(InputError, match="no-such"):
+        flows.cases("no-such")
