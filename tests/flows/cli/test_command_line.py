@@ -15,8 +15,7 @@ from db.sources import loaded
 from flows.__main__ import cli
 from tasks.models.embedders import Lexical
 from tasks.results.summary import as_json
-from tests.conftest import CommandLine, Ran, environment, here
-from tests.flows.conftest import Command, together
+from tests.support.command_line import Command, CommandLine, Ran, environment, here, together
 from tests.support.evaluations import evaluate
 
 SECRET = "s3cret"

@@ -20,8 +20,9 @@ from sqlalchemy import Engine, select
 
 from db import journal
 from db.tables import evaluation, evaluation_metric
-from tests.conftest import CommandLine, answers, environment
-from tests.flows.conftest import Document, free_port, state_of, until
+from tests.support.command_line import CommandLine, Document, environment
+from tests.support.prefect_servers import state_of
+from tests.support.processes import answers, free_port, until
 
 Server = dict[str, str]
 STOP_S = 10

@@ -19,7 +19,7 @@ from db.errors import InputError, ModelUnavailable
 from metrics.text.tokenizers import tokenize
 from tasks.cases.text import words as stems
 from tasks.models.stand_ins import f1
-from tests.conftest import CommandLine
+from tests.support.command_line import CommandLine
 from tests.support.evaluations import (
     cases_of,
     evaluate,

@@ -17,7 +17,7 @@ from tasks.config.settings import SystemService
 from tasks.models.embedders import embedder
 from tasks.steps.find_failures import failure_of
 from tasks.systems.sut import checked, system
-from tests.conftest import CommandLine
+from tests.support.command_line import CommandLine
 from tests.support.evaluations import (
     PAGE,
     evaluate,

@@ -18,7 +18,7 @@ from db.tables import call, embedding, evaluation, nightly_verdict
 from tasks.evaluation.run import Run
 from tasks.operations import prune as pruning
 from tasks.operations.prune import age, plan, prune
-from tests.conftest import CommandLine, here
+from tests.support.command_line import CommandLine, here
 
 Make = Callable[..., str]
 LONG_AGO = timedelta(days=400)
