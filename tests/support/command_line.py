@@ -13,6 +13,9 @@ from typing import Any, NamedTuple
 import pytest
 
 Document = dict[str, Any]
+SECRET = "s3cret"
+CLOSED = f"postgresql://someone:{SECRET}@127.0.0.1:1/there"
+"""Where no database answers."""
 
 
 class Ran(NamedTuple):
@@ -99,3 +102,13 @@ def together(yarus: CommandLine, commands: Mapping[str, Command]) -> dict[str, R
             out, err = process.communicate(timeout=240)
             left[name] = Ran(out, err, process.returncode)
     return left
+
+
+def refused(ran: Ran, code: int, words: tuple[str, ...]) -> None:
+    """That a command ended with this code and these words, and told no secret."""
+    assert ran.code == code, ran
+    assert ran.out == ""
+    for word in words:
+        assert word in ran.err
+    assert "Traceback" not in ran.err
+    assert SECRET not in ran.err
