@@ -7,11 +7,8 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import redirect_stderr, redirect_stdout, suppress
-from io import StringIO
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import settings as hypothesis_settings
@@ -19,6 +16,9 @@ from sqlalchemy import Engine, create_engine, text
 
 from db.embedded import server as embedded
 from db.engine import _own, own
+from tests.support.command_line import CommandLine, environment
+from tests.support.database.production import PRODUCTION
+from tests.support.processes import answers
 
 os.environ.setdefault("PREFECT_LOGGING_TO_API_WHEN_MISSING_FLOW", "ignore")  # steps run without a flow in tests
 os.environ.setdefault("PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS", "180")  # a busy machine is slow
@@ -61,73 +61,6 @@ def xquad_pairs(xquad_ru: Path) -> list[tuple[str, str]]:
                 end = context.find(". ", answer["answer_start"] + len(answer["text"]))
                 pairs.append((answer["text"], context[start : end + 1 if end >= 0 else None].strip()))
     return pairs
-
-
-class Ran(NamedTuple):
-    """What a command left: its streams and its exit code."""
-
-    out: str
-    err: str
-    code: int
-
-    @property
-    def json(self) -> Any:
-        """The one document on stdout."""
-        return json.loads(self.out)
-
-
-Yarus = Callable[..., Ran]
-
-
-class CommandLine:
-    """`yarus` in processes of their own, on one home; without a server every flow starts and stops its own."""
-
-    FLOWS = ("run", "sweep", "robustness")
-
-    def __init__(self, home: Path, server: Callable[[], dict[str, str]] = dict) -> None:
-        self.home, self.server = home, server
-
-    def __call__(self, *words: str, env: dict[str, str] | None = None, ok: bool = True) -> Ran:
-        """Runs a command to its end; with `ok` it must have succeeded, with exit code 0."""
-        process = self.start(*words, env=env)
-        out, err = process.communicate(timeout=240)
-        if ok:
-            assert process.returncode == 0, f"yarus {' '.join(words)}: exit code {process.returncode}\n{err}\n{out}"
-        return Ran(out, err, process.returncode)
-
-    def start(self, *words: str, env: dict[str, str] | None = None, script: str | None = None) -> subprocess.Popen[str]:
-        """Starts a command, or Python code that has the command's words in sys.argv."""
-        program = ["-c", script] if script else ["-m", "flows"]
-        server = self.server() if words and words[0] in self.FLOWS else {}
-        return subprocess.Popen(
-            [sys.executable, *program, *words],
-            env=environment(self.home) | server | (env or {}),
-            cwd=self.home,  # no .env and no module of the project's is found here by chance
-            text=True,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
-
-
-def here(*words: str, env: Mapping[str, str] | None = None) -> Ran:
-    """What a command leaves that is run in this process, at home, without the second that a process takes to start.
-
-    For what ends before Prefect is started: refusals, above all.
-    """
-    from flows.__main__ import exit_code
-
-    out, err = StringIO(), StringIO()
-    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
-        for name, value in (env or {}).items():
-            patch.setenv(name, value)
-        code = exit_code(words)
-    return Ran(out.getvalue(), err.getvalue(), code)
-
-
-def environment(home: Path) -> dict[str, str]:
-    """The variables of this process without what would change a result, and with everything kept at that home."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("YARUS_", "PREFECT_", "PG"))}
-    return kept | {"YARUS_HOME": str(home), "PREFECT_HOME": str(home / "prefect-home"), "HF_HUB_OFFLINE": "1"}
 
 
 @pytest.fixture(scope="session")
@@ -190,13 +123,6 @@ def xquad_source(yarus: CommandLine, xquad_ru: Path) -> str:
     return "xquad_ru"
 
 
-def answers(port: int) -> bool:
-    """Whether somebody listens there."""
-    with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
-        return True
-    return False
-
-
 @pytest.fixture(scope="session")
 def prefect_server(home: Path) -> Iterator[dict[str, str]]:
     """A Prefect server for tests of many runs, each of which would start its own; yields the variable that names it."""
@@ -224,26 +150,6 @@ def prefect_server(home: Path) -> Iterator[dict[str, str]]:
             yield {"PREFECT_API_URL": f"http://127.0.0.1:{port}/api"}
         finally:
             server.terminate()
-
-
-PRODUCTION = """
-CREATE EXTENSION vector;
-CREATE TABLE question_answer (
-    id bigint PRIMARY KEY, question text, embedding vector, answer text, confluence_url text, score integer,
-    user_id bigint, created_at timestamp
-);
-CREATE TABLE chunk (id bigint PRIMARY KEY, confluence_url text, text text, embedding vector);
-INSERT INTO chunk (id, confluence_url, text) VALUES
-    (10, 'https://c.example/pages/viewpage.action?pageId=1', 'Стипендия назначается студентам приказом ректора.'),
-    (9, 'https://c.example/pages/viewpage.action?pageId=2', 'Общежитие находится рядом с корпусом на улице Ленина.'),
-    (8, 'https://c.example/pages/viewpage.action?pageId=3', 'Библиотека выдаёт книги по студенческому билету.');
-INSERT INTO question_answer (id, question, answer, confluence_url, score, user_id, created_at) VALUES
-    (3, 'Кому назначается стипендия?', 'Студентам.',
-     'https://c.example/pages/viewpage.action?pageId=1&preview=x', 5, 7, now()),
-    (1, 'Где находится общежитие?', 'На Ленина.', 'https://c.example/pages/viewpage.action?pageId=2', NULL, 7, now()),
-    (2, 'Как взять книги в библиотеке?', 'По билету.', 'https://c.example/pages/viewpage.action?pageId=3', 1, 8, now()),
-    (4, 'Кто ректор?', NULL, 'None', NULL, NULL, now());
-"""
 
 
 @pytest.fixture(scope="session")

@@ -11,8 +11,8 @@ import pytest
 from db.embedded.server import release, running
 from db.errors import InputError
 from db.home import PARTS, make, open_parts, prefect_database
-from tests.conftest import CommandLine, environment
-from tests.db.conftest import query
+from tests.support.command_line import CommandLine, environment
+from tests.support.database.embedded_users import query
 
 PASSED = 0o711 if os.geteuid() == 0 else 0o700
 """As root PostgreSQL's account has to pass the home."""

@@ -11,7 +11,7 @@ from sqlalchemy import Engine
 
 from db import journal
 from db.errors import InputError
-from tests.conftest import environment
+from tests.support.command_line import environment
 
 NUMBERS = count()
 METRIC = {"metric": "mrr", "stratum": "", "value": 0.5, "n_scored": 2, "n_total": 2, "direction": "higher"}

@@ -17,7 +17,7 @@ from db.loading.fill import fill
 from db.source_rows import read_corpus, read_questions
 from db.sources import Source, snapshot
 from db.tables import source_tables
-from tests.support.dumps import alter
+from tests.support.database.dumps import alter
 
 Production = Callable[..., str]
 EVIL = """

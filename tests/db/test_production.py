@@ -17,8 +17,8 @@ from db.sources import Source, snapshot
 from db.tables import source_tables
 from tasks.models.embedders import embedder
 from tasks.retrievers.pgvector import Pgvector
-from tests.conftest import PRODUCTION, CommandLine
-from tests.flows.conftest import Command, together
+from tests.support.command_line import Command, CommandLine, together
+from tests.support.database.production import PRODUCTION
 
 DATABASE = "voproshalych"
 ROLE = """

@@ -13,7 +13,7 @@ from db.errors import DatabaseUnavailable, InputError
 from db.source_rows import Corpus, read_corpus, read_questions
 from db.sources import Source, loaded, snapshot
 from db.tables import source_tables
-from tests.support.dumps import alter
+from tests.support.database.dumps import alter
 
 Production = Callable[..., str]
 

@@ -11,9 +11,9 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, expect, sync_playwright
 
 from tasks.orchestration.server_access import link
-from tests.conftest import CommandLine
-from tests.deployments.conftest import Serve
 from tests.support.browser import PATIENCE_MS, executable
+from tests.support.command_line import CommandLine
+from tests.support.prefect_servers import Serve
 
 expect.set_options(timeout=PATIENCE_MS)
 SECRET = "s3cret-of-a-block"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from deployments.report_server import served
-from tests.deployments.conftest import free_port
+from tests.support.processes import free_port
 
 
 @pytest.fixture(scope="module")

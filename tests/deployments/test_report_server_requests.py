@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from deployments.report_server import served
-from tests.deployments.conftest import free_port
+from tests.support.processes import free_port
 
 PASSWORD = "yarus:s3cret"
 BASIC = b"Basic " + b64encode(PASSWORD.encode())

@@ -17,8 +17,8 @@ from tasks.config.flow_parameters import FLOWS
 from tasks.config.tiers import TIERS
 from tasks.orchestration.server_access import link
 from tasks.orchestration.server_process import STOP_S
-from tests.conftest import CommandLine
-from tests.deployments.conftest import PATIENCE_S, Serve, table_of
+from tests.support.command_line import CommandLine
+from tests.support.prefect_servers import PATIENCE_S, Serve, table_of
 
 CHROMIUM = Path("/usr/bin/chromium")
 UNREACHABLE = "http://127.0.0.1:9/nothing-listens-here"

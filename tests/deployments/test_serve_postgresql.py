@@ -14,7 +14,8 @@ import pytest
 
 from db.embedded import server as embedded
 from tasks.orchestration.server_process import STOP_S
-from tests.deployments.conftest import Serve, free_port
+from tests.support.prefect_servers import Serve
+from tests.support.processes import free_port
 
 
 def programs() -> Path | None:

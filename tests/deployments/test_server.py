@@ -16,8 +16,8 @@ from db.errors import DatabaseUnavailable, InputError
 from deployments.server import database_of, require_free
 from tasks.orchestration.local_server import require_compatible
 from tasks.orchestration.server_process import ServerUnavailable
-from tests.conftest import CommandLine, Ran
-from tests.deployments.conftest import free_port
+from tests.support.command_line import CommandLine, Ran
+from tests.support.processes import free_port
 
 
 @contextmanager

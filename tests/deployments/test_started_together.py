@@ -7,8 +7,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from tasks.orchestration.server_process import SQLITE, start, stop, wait_until_ready
-from tests.conftest import environment
-from tests.flows.conftest import until
+from tests.support.command_line import environment
+from tests.support.processes import until
 
 Started = tuple[str, "subprocess.Popen[bytes]", Path]
 

@@ -1,65 +1,12 @@
-"""Evaluations that several tests look at, and commands that are run side by side."""
+"""Evaluations that several tests look at."""
 
 import json
-import os
-import socket
-import time
-from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
 
-import httpx
 import pytest
 from sqlalchemy import Engine, text
 
-from tests.conftest import CommandLine, Ran
-
-Document = dict[str, Any]
-
-
-class Command(NamedTuple):
-    """A command line and the variables that it is given; Python code where it is not `yarus` itself that runs."""
-
-    words: tuple[str, ...]
-    env: dict[str, str] = {}  # noqa: RUF012 - a default that nobody changes
-    script: str | None = None
-
-
-def together(yarus: CommandLine, commands: Mapping[str, Command]) -> dict[str, Ran]:
-    """What the commands left, run as many at once as there are processors."""
-    waiting, left = dict(commands), {}
-    while waiting:
-        some = [waiting.popitem() for _ in range(min(len(waiting), os.cpu_count() or 2))]
-        started = [
-            (name, yarus.start(*command.words, env=command.env, script=command.script)) for name, command in some
-        ]
-        for name, process in started:
-            out, err = process.communicate(timeout=240)
-            left[name] = Ran(out, err, process.returncode)
-    return left
-
-
-def until(what: str, found: Callable[[], Any], seconds: float = 90) -> Any:
-    """What is found, as soon as it is."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if value := found():
-            return value
-        time.sleep(0.05)
-    return pytest.fail(f"in {seconds} s there was no {what}")
-
-
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-    return port
-
-
-def state_of(server: Mapping[str, str], flow_run_id: str) -> str:
-    """The type of a flow run's state, as a Prefect server has it."""
-    run = httpx.get(f"{server['PREFECT_API_URL']}/flow_runs/{flow_run_id}", timeout=30).raise_for_status().json()
-    return str(run["state"]["type"])
+from tests.support.command_line import Command, CommandLine, Document, together
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import environment
+from tests.support.command_line import environment
 
 FLOWS = Path(__file__).parents[2] / "flows"
 FILES = sorted(path.stem for path in FLOWS.glob("*.py"))

@@ -18,7 +18,10 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 from prefect import Task
+from sqlalchemy import Engine
 
+from db.source_rows import read_questions
+from db.sources import loaded, snapshot
 from flows.__main__ import cli
 from tasks.config.tiers import TIERS
 from tasks.evaluation import finish
@@ -27,6 +30,7 @@ from tests.support.llm_server import says, scores
 Document = dict[str, Any]
 TEXT = re.compile(r"<(\w+)-([0-9a-f]{8})>\n(.*?)\n</\1-\2>", re.DOTALL)
 PAGE = "https://wiki.example/pages/viewpage.action?pageId={}"
+JUDGED = ("faithfulness", "answer_relevance", "answer_correctness")
 Script = Callable[[int, dict[str, Any]], Any]
 
 
@@ -134,3 +138,10 @@ def question(i: int, **more: Any) -> Document:
         "answerable": True,
         "origin": "manual",
     } | more
+
+
+def questions_of(engine: Engine, name: str, *, all_rows: bool = True) -> dict[str, Document]:
+    """The questions of a source with their labels, by id."""
+    where = loaded(engine, name)
+    with snapshot(where) as connection:
+        return {row["question_id"]: row for row in read_questions(connection, where, all_rows=all_rows)}

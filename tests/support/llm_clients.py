@@ -1,8 +1,11 @@
 """Clients of chat servers that have little patience, for tests of what servers do. Imported by full name."""
 
-from pydantic import SecretStr
+from datetime import date
 
-from tasks.config.settings import Role, Settings
+from pydantic import SecretStr
+from sqlalchemy import Engine
+
+from tasks.config.settings import Price, Role, Settings
 from tasks.models.calls import Call
 from tasks.models.chat import chat
 from tasks.models.rate_limits import RetryPolicy
@@ -29,3 +32,23 @@ def call(number: int = 0, name: str = "faithfulness") -> Call:
 async def verdict(url: str, **role: object):
     async with chat("judge", settings(url, **role), patience=QUICK) as judge:
         return await ask_for_score(judge, call())
+
+
+HASTY = RetryPolicy(attempts=2, first_s=0.01, unreached_s=0.3, wrong_s=0.3, busy_s=0.05, probe_s=0.02)
+MAX_TOKENS = 50
+
+
+def priced(url: str, *, price: float = 1.0, budget: float | None = None, **role: object) -> Settings:
+    made = Role(**({"base_url": url, "model": "asked", "timeout_s": 60, "max_tokens": MAX_TOKENS} | role))
+    prices = {"asked": Price(input=price, output=price, as_of=date(2026, 11, 1))}
+    return Settings(_env_file=None, judge=made, gate=made, generator=made, prices=prices, budget_usd=budget)
+
+
+def calls(tag: str, n: int) -> list[Call]:
+    texts = ({"question": f"{tag} {number:05}", "context": "Контекст", "answer": "Ответ"} for number in range(n))
+    return [Call(PROMPTS["faithfulness"], one) for one in texts]
+
+
+async def ask(configuration: Settings, engine: Engine | None, asked: list[Call], evaluation: str):
+    async with chat("judge", configuration, engine, patience=HASTY, evaluation=evaluation) as judge:
+        return await judge.complete(asked)

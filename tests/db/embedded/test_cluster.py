@@ -18,7 +18,7 @@ from sqlalchemy import make_url
 from db.embedded import cluster
 from db.embedded.server import release, running
 from db.errors import DatabaseUnavailable
-from tests.db.conftest import ROOT, USE, User, is_stopped, on_linux, postmasters, query
+from tests.support.database.embedded_users import ROOT, USE, User, is_stopped, on_linux, postmasters, query
 
 NOBODY = pwd.getpwnam("nobody").pw_uid
 DOCKER = "chown,dac_override,fowner,fsetid,kill,setgid,setuid,setpcap,net_bind_service,net_raw,sys_chroot,mknod,setfcap"

@@ -15,7 +15,7 @@ from sqlalchemy import make_url
 from db.embedded import cluster
 from db.embedded.server import release, running
 from db.errors import DatabaseUnavailable, InputError
-from tests.db.conftest import HOLD, USE, User, is_stopped, on_linux, parent, postmasters, query
+from tests.support.database.embedded_users import HOLD, USE, User, is_stopped, on_linux, parent, postmasters, query
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from sqlalchemy import Engine
 
 from db.errors import InputError
 from db.loading.fill import Counts
-from tests.support.dumps import alter, dump, load, rows
+from tests.support.database.dumps import alter, dump, load, rows
 
 Production = Callable[..., str]
 

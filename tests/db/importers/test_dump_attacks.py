@@ -17,7 +17,7 @@ from db.importers.postgres import reading
 from db.loading.fill import Counts
 from db.sources import Source
 from db.tables import source_tables
-from tests.support.dumps import alter, dump, load, rows
+from tests.support.database.dumps import alter, dump, load, rows
 
 Production = Callable[..., str]
 

@@ -3,7 +3,7 @@
 import csv
 import io
 import json
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +13,6 @@ from sqlalchemy import Engine, text
 
 from db.errors import InputError
 from db.importers import table
-from db.importers.values import BadValue, parse
 from db.loading.fill import Counts, LoadReport, fill
 
 ROWS = [
@@ -251,36 +250,6 @@ def test_another_encoding_can_be_named(engine: Engine, tmp_path: Path, encoding:
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("t.parquet", b"PAR1", "not a whole Parquet file"),
-        ("t.xlsx", b"", r"ends in \.csv, .*save a spreadsheet as CSV"),
-        ("t.jsonl", b'{"question": "a"}\n{"question": \n', r"t\.jsonl: line 2, column 1\d?: not valid JSON"),
-        ("t.jsonl", b'{"question": "a"}\n{"question": ' + b"1" * 5_001 + b"}\n", r"line 2: a number with thousands of"),
-        ("t.jsonl", b'{"question": "a"}\n' + b"[" * 100_000, "line 2: .*nested too deeply to be read; nothing was"),
-        ("t.jsonl", b'{"Question": "a"}\n', "no column in .*did you mean 'Question'"),
-        ("t.csv", b"question\na\n", "no encoding 'cp125'"),
-    ],
-)
-def test_files_that_cannot_be_read(tmp_path: Path, name: str, content: bytes, message: str) -> None:
-    (tmp_path / name).write_bytes(content)
-    with pytest.raises(InputError, match=message):
-        table.read(tmp_path / name, encoding="cp125" if "cp125" in message else "utf-8-sig")
-
-
-@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
-def test_a_file_that_is_not_there(tmp_path: Path, suffix: str) -> None:
-    with pytest.raises(InputError, match=r"nowhere.*[Nn]o such file"):
-        table.read(tmp_path / f"nowhere{suffix}")
-
-
-def test_a_parquet_without_the_column_names_the_nearest(tmp_path: Path) -> None:
-    pd.DataFrame({"questions": ["а"], "answer": ["б"]}).to_parquet(tmp_path / "t.parquet")
-    with pytest.raises(InputError, match=r"no column in .*t\.parquet: 'question'; did you mean 'questions'\?"):
-        table.read(tmp_path / "t.parquet")
-
-
-@pytest.mark.parametrize(
     ("mapping", "message"),
     [
         ({"scor": "b"}, "no column of questions: 'scor'; did you mean 'score'?"),
@@ -305,71 +274,3 @@ def test_numbers_of_hundreds_of_digits_are_told_with_their_places(engine: Engine
 def test_a_misspelt_column_is_told(engine: Engine, tmp_path: Path) -> None:
     report = load(engine, "misspelt", csv_file(tmp_path, "question,anwser,zzz\nа,б,в\n"))
     assert report.problems == ["table.csv: column 'anwser' is not used; did you mean 'answer'?"]
-
-
-@pytest.mark.parametrize(
-    ("column", "value", "expected"),
-    [
-        ("id", 12, "12"),
-        ("id", 12.0, "12"),
-        ("answer", "  ", None),
-        ("score", float("nan"), None),
-        ("score", "5", 5),
-        ("score", "5.0", 5),
-        ("created_at", "2026-03-05", datetime(2026, 3, 5, tzinfo=UTC)),
-        ("created_at", "2026-03-05 10:00:00+0300", datetime(2026, 3, 5, 10, tzinfo=timezone(timedelta(hours=3)))),
-        ("relevant_chunk_ids", "a; b;a;", ["a", "b"]),
-        ("relevant_chunk_ids", "[1, 2]", ["1", "2"]),
-        ("relevant_chunk_ids", '{"1": 0.5, "2": null}', {"1": 0.5}),
-        ("relevant_chunk_ids", [("1", 2)], {"1": 2}),
-        ("relevant_chunk_ids", [], []),
-        ("relevant_chunk_ids", 5, ["5"]),
-        ("answerable", "Да", True),
-        ("answerable", 0, False),
-        ("answerable", "FALSE", False),
-    ],
-)
-def test_what_cells_mean(column: str, value: object, expected: object) -> None:
-    assert parse(column, value) == expected
-
-
-@pytest.mark.parametrize(
-    ("column", "value"),
-    [
-        ("question", ["a"]),
-        ("question", True),
-        ("score", "5,0"),
-        ("score", 4.5),
-        ("score", 10**12),
-        ("score", True),
-        ("turn", "inf"),
-        ("created_at", "05.03.2026"),
-        ("created_at", 1767225600),
-        ("created_at", "1767225600"),
-        ("created_at", "1712101300123"),  # milliseconds; Python would read it as a day of 1712
-        ("created_at", "0001-01-01T00:00:00+14:00"),
-        ("created_at", "0001-01-01"),
-        ("created_at", "9999-12-31T23:59:59-12:00"),
-        ("created_at", "2026-03-05T24:00:00"),
-        ("created_at", "2026-03-05T10:30:60"),
-        ("created_at", "infinity"),
-        ("relevant_chunk_ids", {"1": 1e308}),
-        ("relevant_chunk_ids", '{"1": "high"}'),
-        ("relevant_chunk_ids", "[1,"),
-        ("relevant_urls", [["a"]]),
-        ("answerable", 2),
-        ("score", 10**400),
-        ("turn", "1" * 5_001),
-        ("relevant_chunk_ids", {"1": 10**400}),
-        ("relevant_chunk_ids", f"[{'1' * 5_001}]"),
-        ("relevant_chunk_ids", "[" * 100_000),
-        ("embedding", [10**400]),
-        ("embedding", f"[{'1' * 5_001}]"),
-        ("embedding", [[1.0]]),
-        ("embedding", [float("nan")]),
-        ("embedding", []),
-    ],
-)
-def test_what_cells_cannot_mean(column: str, value: object) -> None:
-    with pytest.raises(BadValue):
-        parse(column, value)

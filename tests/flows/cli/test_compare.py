@@ -13,7 +13,7 @@ from flows.__main__ import cli
 from tasks.comparison.compare import compare
 from tasks.comparison.totals import NOT_COMPARED
 from tasks.config.tiers import TIERS
-from tests.conftest import here
+from tests.support.command_line import here
 from tests.support.evaluations import evaluate
 
 Night = dict[str, dict[str, Any]]

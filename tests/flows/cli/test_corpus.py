@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import Engine
 
 from tasks.corpus.analytics import corpus, stored
-from tests.conftest import CommandLine, here
+from tests.support.command_line import CommandLine, here
 from tests.support.evaluations import rows_of
 
 Document = dict[str, Any]

@@ -12,7 +12,7 @@ from openpyxl import load_workbook
 from db.errors import InputError
 from flows.__main__ import cli
 from tasks.dataset.synthesis.generator import KINDS as MADE
-from tests.conftest import CommandLine, here
+from tests.support.command_line import CommandLine, here
 from tests.support.evaluations import load, question
 
 

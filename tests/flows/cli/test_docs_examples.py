@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.exc import DBAPIError
 
-from tests.conftest import environment
+from tests.support.command_line import environment
 from tests.support.docs_pages import PAGES, ROOT, Block, blocks
 
 Document = dict[str, Any]

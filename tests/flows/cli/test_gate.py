@@ -24,7 +24,7 @@ from tasks.loading.retrieval_cases import load
 from tasks.steps.index import index
 from tasks.steps.retrieve import retrieve
 from tasks.steps.score_rankings import score_rankings
-from tests.conftest import CommandLine, environment
+from tests.support.command_line import CommandLine, environment
 from tests.support.evaluation_history import source_name, with_cases
 from tests.support.evaluations import rows_of
 

@@ -14,7 +14,7 @@ from sqlalchemy.pool import NullPool
 from db.errors import DatabaseUnavailable, InputError
 from flows.__main__ import cli
 from tasks.config.connections import database
-from tests.support.dumps import dump
+from tests.support.database.dumps import dump
 
 KEYS = ["source", "questions", "chunks", "labels", "problems"]
 LOG = "№;Вопрос;Оценка;Время;Страница\n1;где билет?;5;2026-01-01;https://wiki/a\n2;когда стипендия?;пять;;\n"

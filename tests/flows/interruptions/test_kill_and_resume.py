@@ -13,8 +13,7 @@ import pytest
 from sqlalchemy import Engine, func, select
 
 from db.tables import evaluation, evaluation_batch, evaluation_metric
-from tests.conftest import CommandLine, Ran
-from tests.flows.conftest import Command, Document, together
+from tests.support.command_line import Command, CommandLine, Document, Ran, together
 
 QUALITY = ("hit_rate@1", "mrr", "recall@10", "ndcg@10")
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from db import journal
-from tests.conftest import CommandLine
+from tests.support.command_line import CommandLine
 from tests.support.evaluations import cases_of, load, question, roles, steady
 from tests.support.llm_server import Do, FakeLLMServer
 

@@ -6,22 +6,9 @@ import psutil
 import pytest
 
 from tasks.orchestration.server_process import STOP_S
-from tests.conftest import CommandLine
-from tests.flows.conftest import until
-
-
-def servers(pid: int) -> list[psutil.Process]:
-    """The processes of servers that the command has started."""
-    found = psutil.Process(pid).children()
-    return [process for process in found if "deployments.process" in process.cmdline()]
-
-
-def listens(process: psutil.Process) -> bool:
-    return any(connection.status == psutil.CONN_LISTEN for connection in process.net_connections())
-
-
-def answers(process: psutil.Process) -> bool:
-    return any(connection.status == psutil.CONN_ESTABLISHED for connection in process.net_connections("tcp"))
+from tests.support.command_line import CommandLine
+from tests.support.prefect_servers import answers, listens, servers
+from tests.support.processes import until
 
 
 @pytest.mark.parametrize("moment", [psutil.Process.is_running, listens, answers])

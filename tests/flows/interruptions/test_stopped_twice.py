@@ -8,9 +8,9 @@ import psutil
 import pytest
 
 from tasks.orchestration.server_process import STOP_S
-from tests.conftest import CommandLine
-from tests.flows.conftest import until
-from tests.flows.interruptions.test_orphans import answers, listens, servers
+from tests.support.command_line import CommandLine
+from tests.support.prefect_servers import answers, listens, servers
+from tests.support.processes import until
 
 AGAIN_S = 0.1
 AT_MOST = 600

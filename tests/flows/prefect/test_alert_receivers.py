@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from tasks.models.transport import LARGEST_BYTES
-from tests.conftest import CommandLine
+from tests.support.command_line import CommandLine
 from tests.support.odd_servers import FLOODS, OK, dripping, says, stranger, whole
 
 RECEIVERS = {

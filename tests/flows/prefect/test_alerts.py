@@ -13,8 +13,8 @@ from click.testing import CliRunner
 
 from db.errors import InputError
 from flows.__main__ import cli
-from tests.conftest import CommandLine
-from tests.flows.conftest import Document, until
+from tests.support.command_line import CommandLine, Document
+from tests.support.processes import until
 
 Message = tuple[str, dict[str, str], Document]
 Nights = tuple[list[Document], list[Message], list[list[Document]]]

@@ -17,7 +17,7 @@ from tasks.evaluation.work_folder import keep_loaded
 from tasks.loading.source import read_source, sources_shared
 from tasks.orchestration.artifact_tables import changes_since, metric_rows, night_text, tier_rows, verdict_text
 from tasks.results.summary import summary, together
-from tests.conftest import CommandLine
+from tests.support.command_line import CommandLine
 from tests.support.evaluations import evaluate
 
 Document = dict[str, Any]

@@ -16,7 +16,8 @@ from db.tables import evaluation, nightly_verdict
 from deployments.automations import declared
 from tasks.orchestration import incidents
 from tasks.orchestration.incidents import _worse, accept
-from tests.flows.conftest import state_of, until
+from tests.support.prefect_servers import state_of
+from tests.support.processes import until
 
 SOURCE = "source of incidents"
 NIGHT = count()

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tasks.orchestration.server_process import ServerUnavailable, require_sound
-from tests.conftest import CommandLine
-from tests.flows.conftest import free_port
+from tests.support.command_line import CommandLine
+from tests.support.processes import free_port
 
 PAGES = 200
 

@@ -1,7 +1,7 @@
 """A run's own server is on this machine: no proxy that the environment names stands between."""
 
-from tests.conftest import CommandLine
-from tests.flows.conftest import free_port
+from tests.support.command_line import CommandLine
+from tests.support.processes import free_port
 
 
 def test_a_run_reaches_its_server_whatever_proxy_is_set(yarus_alone: CommandLine) -> None:

@@ -15,7 +15,7 @@ from sqlalchemy import Engine
 from db import journal
 from db.errors import ModelUnavailable
 from flows.terminal.summary import print_summary
-from tests.conftest import CommandLine
+from tests.support.command_line import CommandLine
 from tests.support.evaluations import (
     cases_of,
     evaluate,

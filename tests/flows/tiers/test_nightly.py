@@ -10,7 +10,7 @@ from sqlalchemy import Engine, select
 from db.tables import evaluation
 from metrics.table import METRICS, metrics_of
 from tasks.config.tiers import TIERS
-from tests.conftest import CommandLine
+from tests.support.command_line import CommandLine
 from tests.support.evaluations import load, question
 
 Night = dict[str, dict[str, Any]]

@@ -10,7 +10,7 @@ from sqlalchemy import Engine
 
 from db.loading.fill import Row, Rows, fill
 from db.urls import canonical_url
-from tests.conftest import CommandLine, Ran
+from tests.support.command_line import CommandLine, Ran
 from tests.support.steps import real_users
 
 Document = dict[str, Any]

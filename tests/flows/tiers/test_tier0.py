@@ -16,7 +16,7 @@ from sqlalchemy import Engine, text
 
 from db.loading.fill import Row, Rows, fill
 from tasks.models.embedders import embedder
-from tests.conftest import CommandLine, Ran
+from tests.support.command_line import CommandLine, Ran
 from tests.support.steps import tier0
 
 Document = dict[str, Any]

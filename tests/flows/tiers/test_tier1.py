@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 import pytrec_eval
 
-from tests.conftest import CommandLine
+from tests.support.command_line import CommandLine
 
 Document = dict[str, Any]
 TREC = {"hit_rate": "success", "mrr": "recip_rank", "recall": "recall", "precision": "P", "ndcg": "ndcg_cut"}

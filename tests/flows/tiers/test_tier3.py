@@ -1,10 +1,6 @@
-"""Tier 3: our own system, a service and a callable; what refuses, hides or fails; where answers fail first."""
+"""Tier 3 of our own system, on the sample too: its figures, and where answers fail first."""
 
-import importlib
-import json
-import sys
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,66 +9,13 @@ import pytest
 from sklearn.metrics.pairwise import paired_cosine_distances
 
 from db.errors import InputError
-from tasks.config.settings import SystemService
 from tasks.models.embedders import embedder
 from tasks.steps.find_failures import failure_of
-from tasks.systems.sut import checked, system
-from tests.conftest import CommandLine
-from tests.support.evaluations import (
-    PAGE,
-    evaluate,
-    load,
-    metric_of,
-    question,
-    roles,
-    rows_of,
-    steady,
-    texts,
-    use,
-    value,
-)
-from tests.support.llm_server import JSON, Do, FakeLLMServer, http, scores
+from tests.support.command_line import CommandLine
+from tests.support.evaluations import evaluate, load, metric_of, question, roles, rows_of, texts, use, value
+from tests.support.llm_server import FakeLLMServer
 
 Document = dict[str, Any]
-
-
-@pytest.fixture
-def judge(at_home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLLMServer]:
-    """A judge on sockets, as `steady` says until told otherwise."""
-    server = FakeLLMServer(script=steady)
-    server.start()
-    use(monkeypatch, roles(server.url, "judge"))
-    yield server
-    server.stop()
-
-
-@pytest.fixture
-def service(at_home: Path) -> Iterator[FakeLLMServer]:
-    """A question-answering service on sockets."""
-    server = FakeLLMServer()
-    server.start()
-    yield server
-    server.stop()
-
-
-def replies(**parts: Any) -> bytes:
-    return http(200, json.dumps(parts, ensure_ascii=False), JSON)
-
-
-def right(request: Document) -> bytes:
-    """The right page and answer, from a question of `tests.support.evaluations.question`."""
-    which = request["question"].split()[3].strip(",")
-    page = PAGE.format(int(which) % 10)
-    return replies(answer=f"Сдать книгу {which}.", urls=[page], contexts=[f"Правило {which} велит сдать книгу."])
-
-
-def test_half_an_emoji_in_a_reply_harms_nobody(judge: FakeLLMServer, service: FakeLLMServer, tmp_path: Path) -> None:
-    url = PAGE.format(1) + "&title=\ud83d"
-    service.script = lambda number, request: http(200, json.dumps({"answer": "Сдать \ud83d.", "urls": [url]}), JSON)
-    source = load(tmp_path, "half_an_emoji_3", [question(i) for i in range(3)])
-    summary = evaluate("tier3", source=source, sut=f"{service.url}/ask")
-    assert summary["state"] == "completed"
-    assert {row["answer"] for row in rows_of(summary)} == {"Сдать ?."}
 
 
 def test_an_id_that_is_not_in_the_corpus_has_no_text_but_its_place(
@@ -93,8 +36,6 @@ STRANGER = """
 def retrieve(question, k):
     return [("gone", 0.1), ("c1", 0.2)]
 """
-
-# The sample, with the stand-ins.
 
 
 @pytest.fixture(scope="module")
@@ -183,217 +124,9 @@ def test_failures_are_told_in_words(yarus: CommandLine, night: dict[str, Documen
     assert night["tier3"]["failures"]["fix_first"][0] in shown
 
 
-# A service over HTTP.
-
-
-def test_a_service_is_asked_and_read_as_the_settings_say(
-    judge: FakeLLMServer, service: FakeLLMServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def script(number: int, request: Document) -> bytes:
-        which = request["messages"][0]["text"].split()[3].strip(",")
-        return replies(
-            result={"text": f"Сдать книгу {which}."},
-            sources=[
-                {"url": f"{PAGE.format(which)}#part", "text": "сдать книгу"},
-                {"url": PAGE.format(77), "text": ""},
-            ],
-            path="cache",
-            latency_ms=250,
-        )
-
-    service.script = script
-    use(
-        monkeypatch,
-        {
-            "YARUS_SUT_SERVICE__REQUEST": '{"messages": [{"text": "$question"}], "lang": "ru"}',
-            "YARUS_SUT_SERVICE__ANSWER": "result.text",
-            "YARUS_SUT_SERVICE__URLS": "sources[].url",
-            "YARUS_SUT_SERVICE__CONTEXTS": "sources[].text",
-            "YARUS_SUT_SERVICE__HEADERS": '{"authorization": "Bearer s3cret"}',
-        },
-    )
-    source = load(tmp_path, "served", [question(i) for i in range(8)])
-    summary = evaluate("tier3", source=source, sut=f"{service.url}/ask")
-    rows = rows_of(summary)
-    assert summary["state"] == "completed"
-    assert (summary["system"]["unit"], value(summary, "hit_rate@1"), value(summary, "mrr")) == ("page", 1, 1)
-    assert rows[3]["retrieved"] == [PAGE.format(3), PAGE.format(77)]
-    assert (rows[3]["answer"], rows[3]["path"], rows[3]["latency_ms"]) == ("Сдать книгу 3.", "cache", 250)
-    assert (value(summary, "latency_ms_p50"), value(summary, "retrieval_latency_ms_p50")) == (250, None)
-    assert all("authorization: Bearer s3cret" in head for head in service.headers)
-    assert "s3cret" not in json.dumps(summary)
-
-
-def test_a_service_that_fails_in_every_way_is_never_scored(
-    judge: FakeLLMServer, service: FakeLLMServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ways: dict[int, bytes | Do] = {
-        0: http(200, "<html><body>Технические работы</body></html>", "content-type: text/html"),
-        1: http(500, "Internal Server Error"),
-        2: Do(b"", after_s=3),
-        3: replies(text="shape changed"),
-        4: replies(answer=["a", "list"], urls=[], contexts=[]),
-        5: replies(answer="Сдать.", urls="https://one", contexts=[]),
-        6: Do(b"", then="close"),
-        7: replies(answer="Сдать книгу.", urls=[], contexts=[]),
-        8: replies(answer="Сдать книгу."),
-    }
-
-    def script(number: int, request: Document) -> bytes | Do:
-        which = int(request["question"].split()[3].strip(","))
-        return ways.get(which) or right(request)
-
-    service.script = script
-    use(monkeypatch, {"YARUS_SUT_SERVICE__TIMEOUT_S": "0.7"})
-    source = load(tmp_path, "failing", [question(i) for i in range(20)])
-    summary = evaluate("tier3", source=source, sut=service.url)
-    rows = {int(row["question_id"]): row for row in rows_of(summary)}
-    reasons = {0: "no JSON: <html>", 1: "answered 500", 2: "Timeout", 3: "'answer' is None", 4: "'answer' is ['a'"}
-    reasons |= {5: "'urls' is 'https://one'", 6: "disconnected"}
-    for number, words in reasons.items():
-        assert (rows[number]["status"], rows[number]["answer"]) == ("sut_error", None)
-        assert words in rows[number]["reason"]
-        assert [rows[number][name] for name in ("e2e_score", "bleu", "mrr", "latency_ms", "retrieved")] == [None] * 5
-    # An empty ranking is worth 0; a system that does not say what it retrieved is not measured there.
-    assert [rows[number]["mrr"] for number in (7, 8, 9)] == [0, None, 1]
-    assert [rows[number]["faithfulness"] is None for number in (7, 8, 9)] == [True, True, False]
-    assert value(summary, "sut_error_rate") == pytest.approx(7 / 20)
-    assert summary["metrics"]["avg_e2e_score"]["n_scored"] == 13
-    assert (summary["state"], summary["coverage"]) == ("invalid", 13 / 20)
-
-
-def test_hidden_empty_and_declined_answers_are_refusals(
-    judge: FakeLLMServer, service: FakeLLMServer, tmp_path: Path
-) -> None:
-    ways = {
-        0: replies(path="hidden", urls=[PAGE.format(0)], contexts=[]),
-        1: replies(answer="", urls=[PAGE.format(1)], contexts=[]),
-        2: replies(answer="К сожалению, ОТВЕТ НЕ НАЙДЕН. Позвоните нам.", urls=[PAGE.format(2)], contexts=[]),
-        3: replies(answer="Ответ не найден", urls=[], contexts=[]),
-    }
-    service.script = lambda number, request: ways.get(int(request["question"].split()[3].strip(","))) or right(request)
-    nothing = {"answerable": False, "ground_truth_answer": None, "relevant_chunk_ids": None, "confluence_url": None}
-    source = load(tmp_path, "refusing", [question(i, **(nothing if i == 3 else {})) for i in range(6)])
-    summary = evaluate("tier3", source=source, sut=service.url)
-    rows = rows_of(summary)
-    assert [row["status"] for row in rows] == [*["sut_refusal"] * 4, "ok", "ok"]
-    assert [row["e2e_score"] for row in rows[:4]] == [0, 0, 0, None]
-    assert [row["failure"] for row in rows[:4]] == ["gate", "refusal", "refusal", None]
-    assert summary["failures"]["counts"]["gate"] == 1
-    assert [value(summary, f"{name}_refused") for name in ("answerable", "unanswerable")] == [3, 1]
-    assert (value(summary, "refusal_rate"), summary["coverage"]) == (pytest.approx(4 / 6), 1.0)
-
-
-# A callable.
-
-
-@pytest.fixture
-def module(at_home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """A module of callables, importable from the current folder."""
-    (at_home / "my_bot.py").write_text(BOT, encoding="utf-8")
-    monkeypatch.syspath_prepend(str(at_home))
-    importlib.invalidate_caches()
-    yield "my_bot"
-    sys.modules.pop("my_bot", None)
-
-
-BOT = """
-import threading, time
-inside = threading.Lock()
-def slow(question):
-    assert inside.acquire(blocking=False), "two at once"
-    time.sleep(0.01)
-    inside.release()
-    return {"answer": question, "urls": [], "contexts": [question]}
-def ten_seconds(question):
-    time.sleep(10)
-    return {"answer": "Сдать книгу."}
-def mixed(question):
-    which = int(question.split()[3].strip(","))
-    if which == 0:
-        raise KeyError("no index at postgresql://bot:s3cret@db/x")
-    return [None, "a text", {"answer": 5}, {"answer": "да", "contexts": [1]}][which - 1] if which < 5 else \\
-        {"answer": "Сдать книгу.", "urls": None, "contexts": ("одна", "пара")} if which == 5 else {"answer": "Сдать."}
-no_function = 5
-"""
-
-
-def test_a_slow_callable_is_asked_one_question_at_a_time(judge: FakeLLMServer, tmp_path: Path, module: str) -> None:
-    source = load(tmp_path, "slow", [question(i) for i in range(102)])  # two batches, which are in flight together
-    rows = rows_of(evaluate("tier3", source=source, sut=f"{module}:slow", limit=102))
-    assert {row["status"] for row in rows} == {"ok"}
-    assert min(row["latency_ms"] for row in rows) >= 10
-    assert [row["answer"] for row in rows] == [row["question"] for row in rows]
-
-
-def test_a_callable_may_need_ten_seconds(judge: FakeLLMServer, tmp_path: Path, module: str) -> None:
-    source = load(tmp_path, "ten_seconds", [question(0)])
-    [row] = rows_of(evaluate("tier3", source=source, sut=f"{module}:ten_seconds"))
-    assert (row["status"], row["answer"]) == ("ok", "Сдать книгу.")
-    assert row["latency_ms"] >= 10_000
-
-
-def test_a_callable_that_raises_or_returns_something_else(judge: FakeLLMServer, tmp_path: Path, module: str) -> None:
-    source = load(tmp_path, "sometimes_wrong", [question(i) for i in range(7)])
-    rows = rows_of(evaluate("tier3", source=source, sut=f"{module}:mixed"))
-    words = ["KeyError", "got NoneType", "got str", "'answer' is 5", "'contexts' is [1]", "'contexts' is ('одна'"]
-    assert [row["status"] for row in rows] == ["sut_error"] * 6 + ["ok"]
-    assert [word in row["reason"] for word, row in zip(words, rows, strict=False)] == [True] * 6
-    assert "s3cret" not in rows[0]["reason"]
-
-
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [("my_bot:absent", "absent"), ("no_such_bot:answer", "no_such_bot"), ("my_bot:no_function", "no function"),
-     ("locale", "expected 'local'"), (":answer", "YARUS_SUT ':answer'.*expected module:function")],
-)  # fmt: skip
-def test_a_system_that_is_not_there_is_wrong_usage(at_home: Path, module: str, name: str, words: str) -> None:
-    with pytest.raises(InputError, match=words):
-        evaluate("tier3", sut=name)
-
-
-def test_settings_of_a_service_that_cannot_work_are_named() -> None:
-    with pytest.raises(InputError, match="YARUS_SUT_SERVICE"):
-        system("http://127.0.0.1:1", SystemService(request="{question}"))
-    with pytest.raises(InputError, match="YARUS_SUT_SERVICE"):
-        system("http://127.0.0.1:1", SystemService(urls="results["))
-
-
-@pytest.mark.parametrize("latency", [-1, True, "fast", float("nan"), float("inf")])
-def test_a_latency_that_is_none_is_an_error(latency: Any) -> None:
-    with pytest.raises(ValueError, match="latency_ms"):
-        checked({"answer": "да", "latency_ms": latency}, 1.0)
-
-
 def test_only_our_own_system_has_chunks(at_home: Path) -> None:
     with pytest.raises(InputError, match="leave out --unit"):
         evaluate("tier3", sut="http://127.0.0.1:1", unit="chunk")
-
-
-def test_stored_answers_are_scored_by_another_judge(
-    judge: FakeLLMServer, service: FakeLLMServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    service.script = lambda number, request: right(request) if number % 5 else http(500)
-    source = load(tmp_path, "replay", [question(i) for i in range(20)])
-    monkeypatch.setenv("YARUS_SUT_LABEL", "v1")
-    first = evaluate("tier3", source=source, sut=service.url)
-    asked = len(service.requests)
-    monkeypatch.setenv("YARUS_SUT_LABEL", "v2")
-    same = evaluate("tier3", source=source, reuse_answers=first["evaluation_id"])
-    judge.script = lambda number, request: scores(1.0)
-    use(monkeypatch, {"YARUS_JUDGE__MODEL": "another"})
-    other = evaluate("tier3", source=source, reuse_answers=same["evaluation_id"])
-    assert len(service.requests) == asked == 20
-    assert same["metrics"] == first["metrics"]
-    assert (same["comparability_key"], same["sut_label"]) == (first["comparability_key"], "v1")
-    assert other["system"]["sut"] == f"answers of {first['evaluation_id']}"
-    assert (value(other, "avg_e2e_score"), value(other, "mrr")) == (1.0, value(first, "mrr"))
-    assert value(other, "sut_error_rate") == pytest.approx(0.2)
-    assert other["comparability_key"] != first["comparability_key"]
-    with pytest.raises(InputError, match="its tier is 'tier3', not 'tier2'"):
-        evaluate("tier2", source=source, reuse_answers=first["evaluation_id"])
-    with pytest.raises(InputError, match="its source is 'replay', not 'sample'"):
-        evaluate("tier3", reuse_answers=first["evaluation_id"])
 
 
 def test_our_own_system_answers_from_what_it_retrieved(

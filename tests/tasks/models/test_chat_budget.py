@@ -11,27 +11,15 @@ import uuid
 from datetime import date
 
 import pytest
-from sqlalchemy import Engine
 
 from db.stores.calls import booked_usd, bought
-from tasks.config.settings import Price, Role, Settings
-from tasks.models.calls import Call, body
-from tasks.models.chat import chat
+from tasks.config.settings import Price, Settings
+from tasks.models.calls import body
 from tasks.models.prices import TEMPLATE_TOKENS, Budget
-from tasks.models.rate_limits import RetryPolicy
-from tasks.prompts import prompts
+from tests.support.llm_clients import MAX_TOKENS, ask, calls, priced
 from tests.support.llm_server import JSON, Do, FakeLLMServer, http, says, scores
 
-QUICK = RetryPolicy(attempts=2, first_s=0.01, unreached_s=0.3, wrong_s=0.3, busy_s=0.05, probe_s=0.02)
-PROMPTS = prompts(Settings(_env_file=None))
 MILLION = 1_000_000
-MAX_TOKENS = 50
-
-
-def settings(url: str, *, price: float = 1.0, budget: float | None = None, **role: object) -> Settings:
-    made = Role(**({"base_url": url, "model": "asked", "timeout_s": 60, "max_tokens": MAX_TOKENS} | role))
-    prices = {"asked": Price(input=price, output=price, as_of=date(2026, 11, 1))}
-    return Settings(_env_file=None, judge=made, gate=made, generator=made, prices=prices, budget_usd=budget)
 
 
 @pytest.fixture
@@ -40,26 +28,16 @@ def tag() -> str:
     return uuid.uuid4().hex
 
 
-def calls(tag: str, n: int) -> list[Call]:
-    texts = ({"question": f"{tag} {number:05}", "context": "Контекст", "answer": "Ответ"} for number in range(n))
-    return [Call(PROMPTS["faithfulness"], one) for one in texts]
-
-
 def most(configuration: Settings) -> float:
     """USD that one of the calls can cost at most; they are all of one length."""
     request = body(calls("0" * 32, 1)[0], configuration.judge)
     return (len(request) + TEMPLATE_TOKENS + MAX_TOKENS) / MILLION
 
 
-async def ask(configuration: Settings, engine: Engine | None, asked: list[Call], evaluation: str):
-    async with chat("judge", configuration, engine, patience=QUICK, evaluation=evaluation) as judge:
-        return await judge.complete(asked)
-
-
 def test_a_server_that_counts_nothing_gets_what_the_budget_allows_once_for_all(llm_server: FakeLLMServer, engine, tag):
     llm_server.script = lambda number, request: scores(0.5, tokens=None)
-    dear = most(settings(llm_server.url))
-    limited = settings(llm_server.url, budget=26.5 * dear)
+    dear = most(priced(llm_server.url))
+    limited = priced(llm_server.url, budget=26.5 * dear)
     for _ in range(3):  # each in a loop of its own, as in another process
         replies = asyncio.run(ask(limited, engine, calls(tag, 60), tag))
         assert [reply.status for reply in replies].count("ok") == len(llm_server.requests) == 26
@@ -79,7 +57,7 @@ async def test_what_is_no_count_is_not_known_and_the_reply_is_one(llm_server: Fa
     usage = {"prompt_tokens": 100, "completion_tokens": wrong}
     usage = {name: value for name, value in usage.items() if value is not ...}
     llm_server.script = lambda number, request: with_usage(usage)
-    (reply,) = await ask(settings(llm_server.url), engine, calls(tag, 1), tag)
+    (reply,) = await ask(priced(llm_server.url), engine, calls(tag, 1), tag)
     assert (reply.status, len(llm_server.requests)) == ("ok", 1)
     assert (reply.tokens_in, reply.tokens_out, reply.cost_usd) == (100, None, None)
     assert booked_usd(engine, tag) == pytest.approx((100 + MAX_TOKENS) / MILLION)
@@ -88,9 +66,9 @@ async def test_what_is_no_count_is_not_known_and_the_reply_is_one(llm_server: Fa
 @pytest.mark.parametrize("usage", [None, [], "12", 12, {}, {"prompt_tokens": -1, "completion_tokens": -1}])
 async def test_without_any_count_the_most_is_booked(llm_server: FakeLLMServer, engine, tag, usage):
     llm_server.script = lambda number, request: with_usage(usage)
-    (reply,) = await ask(settings(llm_server.url), engine, calls(tag, 1), tag)
+    (reply,) = await ask(priced(llm_server.url), engine, calls(tag, 1), tag)
     assert (reply.status, reply.tokens_in, reply.tokens_out, reply.cost_usd) == ("ok", None, None, None)
-    assert booked_usd(engine, tag) == pytest.approx(most(settings(llm_server.url)))
+    assert booked_usd(engine, tag) == pytest.approx(most(priced(llm_server.url)))
 
 
 @pytest.mark.parametrize("claim", [MAX_TOKENS + 1, 10**12, 10**400])
@@ -99,18 +77,18 @@ async def test_more_than_was_allowed_is_not_believed_and_yet_booked(
 ):
     """Some servers charge for thinking beyond what they were allowed to write."""
     llm_server.script = lambda number, request: with_usage({"prompt_tokens": 100, "completion_tokens": claim})
-    replies = await ask(settings(llm_server.url), engine, calls(tag, 2), tag)
+    replies = await ask(priced(llm_server.url), engine, calls(tag, 2), tag)
     assert [(reply.status, reply.tokens_out, reply.cost_usd) for reply in replies] == [("ok", None, None)] * 2
     assert booked_usd(engine, tag) == pytest.approx(2 * (100 + min(claim, 2**63 - 1)) / MILLION)
     assert sum("what calls cost is not known" in message for message in caplog.messages) == 1
-    again = await ask(settings(llm_server.url), engine, calls(tag, 2), tag)
+    again = await ask(priced(llm_server.url), engine, calls(tag, 2), tag)
     assert all(reply.from_store for reply in again)
 
 
 async def test_a_count_of_12_digits_may_be_true(llm_server: FakeLLMServer, engine, tag):
     """The columns hold what the settings allow; a template may read a little more than it was sent."""
     llm_server.script = lambda number, request: with_usage({"prompt_tokens": 1_500, "completion_tokens": 10**9})
-    (reply,) = await ask(settings(llm_server.url, max_tokens=10**9), engine, [calls(tag, 1)[0]], tag)
+    (reply,) = await ask(priced(llm_server.url, max_tokens=10**9), engine, [calls(tag, 1)[0]], tag)
     assert (reply.tokens_in, reply.tokens_out) == (1_500, 10**9)
     with engine.begin() as connection:
         connection.exec_driver_sql(f"UPDATE yarus.call SET tokens_in = {10**12} WHERE evaluation_id = '{tag}'")
@@ -142,7 +120,7 @@ FREE = {"429": http(429), "413": http(413)}
 @pytest.mark.parametrize("deed", [pytest.param(deed, id=name) for name, deed in UNKNOWN.items()])
 async def test_every_try_that_the_server_may_charge_for_is_booked(llm_server: FakeLLMServer, engine, tag, deed):
     llm_server.script = lambda number, request: deed
-    short = settings(llm_server.url, timeout_s=0.2 if isinstance(deed, Do) and deed.after_s else 60)
+    short = priced(llm_server.url, timeout_s=0.2 if isinstance(deed, Do) and deed.after_s else 60)
     (reply,) = await ask(short, engine, calls(tag, 1), tag)
     assert (reply.status, reply.cost_usd, len(llm_server.requests)) == ("error", None, 2)
     assert booked_usd(engine, tag) == pytest.approx(2 * most(short))
@@ -154,18 +132,18 @@ async def test_every_try_that_the_server_may_charge_for_is_booked(llm_server: Fa
 @pytest.mark.parametrize("deed", [pytest.param(deed, id=name) for name, deed in FREE.items()])
 async def test_what_is_refused_is_free(llm_server: FakeLLMServer, engine, tag, deed):
     llm_server.script = lambda number, request: deed
-    (reply,) = await ask(settings(llm_server.url), engine, calls(tag, 1), tag)
+    (reply,) = await ask(priced(llm_server.url), engine, calls(tag, 1), tag)
     assert (reply.status, reply.cost_usd, booked_usd(engine, tag)) == ("error", 0.0, 0.0)
 
 
 async def test_a_server_that_is_not_there_is_free(engine, tag):
-    (reply,) = await ask(settings("http://127.0.0.1:1/v1"), engine, calls(tag, 1), tag)
+    (reply,) = await ask(priced("http://127.0.0.1:1/v1"), engine, calls(tag, 1), tag)
     assert (reply.status, reply.cost_usd, booked_usd(engine, tag)) == ("error", 0.0, 0.0)
 
 
 async def test_what_is_cancelled_in_flight_counts(llm_server: FakeLLMServer, engine, tag):
     llm_server.script = lambda number, request: Do(scores(0.5), after_s=30)
-    limited = settings(llm_server.url, budget=1.0, concurrency=3)
+    limited = priced(llm_server.url, budget=1.0, concurrency=3)
     asking = asyncio.create_task(ask(limited, engine, calls(tag, 10), tag))
     while len(llm_server.requests) < 3:  # noqa: ASYNC110 - the server has no event of ours
         await asyncio.sleep(0.01)
@@ -177,9 +155,9 @@ async def test_what_is_cancelled_in_flight_counts(llm_server: FakeLLMServer, eng
 
 def test_what_is_known_is_booked_to_the_cent_and_without_a_budget_too(llm_server: FakeLLMServer, engine, tag):
     llm_server.script = lambda number, request: scores(0.5, tokens=(100, 20))
-    asyncio.run(ask(settings(llm_server.url), engine, calls(tag, 100), tag))
+    asyncio.run(ask(priced(llm_server.url), engine, calls(tag, 100), tag))
     assert booked_usd(engine, tag) == pytest.approx(100 * 120 / MILLION)
-    limited = settings(llm_server.url, budget=100 * 120 / MILLION)  # set when it is resumed: it is spent already
+    limited = priced(llm_server.url, budget=100 * 120 / MILLION)  # set when it is resumed: it is spent already
     replies = asyncio.run(ask(limited, engine, calls(tag, 101), tag))
     assert [reply.status for reply in replies] == ["ok"] * 100 + ["skipped_budget"]
 
@@ -191,7 +169,7 @@ async def test_money_is_drawn_for_many_calls_at_once(llm_server: FakeLLMServer, 
     real = prices.draw_usd
     monkeypatch.setattr(prices, "draw_usd", lambda *given: drawn.append(given) or real(*given))
     llm_server.script = lambda number, request: scores(0.5, tokens=(200, 50))
-    replies = await ask(settings(llm_server.url, budget=10.0), engine, calls(tag, 300), tag)
+    replies = await ask(priced(llm_server.url, budget=10.0), engine, calls(tag, 300), tag)
     assert {reply.status for reply in replies} == {"ok"}
     assert len(drawn) <= 300 / 20
 
@@ -200,10 +178,10 @@ BUYER = """
 import asyncio, sys
 from pathlib import Path
 from db.engine import own
-from tests.tasks.models.test_chat_budget import ask, calls, settings
+from tests.support.llm_clients import ask, calls, priced
 
 async def main(home, url, tag, n, budget):
-    limited = settings(url, budget=float(budget), concurrency=4)
+    limited = priced(url, budget=float(budget), concurrency=4)
     replies = await ask(limited, own(Path(home), None), calls(tag, int(n)), tag)
     print(sum(reply.status == "ok" for reply in replies))
 
@@ -219,7 +197,7 @@ def buyer(home, llm_server: FakeLLMServer, tag: str, n: int, budget: float) -> "
 
 def test_a_kill_between_request_and_reply_gives_nothing_back(llm_server: FakeLLMServer, engine, home, tag):
     llm_server.script = lambda number, request: Do(scores(0.5, tokens=None), after_s=30)
-    dear = most(settings(llm_server.url))
+    dear = most(priced(llm_server.url))
     for kill in range(1, 4):
         process = buyer(home, llm_server, tag, 60, 40.5 * dear)
         while len(llm_server.requests) < 4 * kill and process.poll() is None:
@@ -235,7 +213,7 @@ def test_a_kill_between_request_and_reply_gives_nothing_back(llm_server: FakeLLM
 def test_processes_of_one_evaluation_share_its_budget(llm_server: FakeLLMServer, engine, home, tag):
     """As the workers of a Dask cluster do."""
     llm_server.script = lambda number, request: Do(scores(0.5, tokens=None), after_s=0.02)
-    dear = most(settings(llm_server.url))
+    dear = most(priced(llm_server.url))
     both = [buyer(home, llm_server, tag, 60 + place, 30.5 * dear) for place in range(2)]
     said = [int(process.communicate()[0]) for process in both]
     assert len(llm_server.requests) <= 30
@@ -245,7 +223,7 @@ def test_processes_of_one_evaluation_share_its_budget(llm_server: FakeLLMServer,
 
 async def test_a_model_that_costs_nothing_goes_on_when_the_money_is_spent(llm_server: FakeLLMServer, engine, tag):
     llm_server.script = lambda number, request: scores(0.5, tokens=None)
-    limited = settings(llm_server.url, budget=1.5 * most(settings(llm_server.url)))
+    limited = priced(llm_server.url, budget=1.5 * most(priced(llm_server.url)))
     assert [one.status for one in await ask(limited, engine, calls(tag, 3), tag)].count("ok") == 1
     limited.prices["asked"] = Price(input=0, output=0, as_of=date(2026, 11, 1))
     free = limited.model_copy(update={"judge": limited.judge.model_copy(update={"temperature": 0.5})})

@@ -5,9 +5,8 @@ import asyncio
 from sqlalchemy import Engine
 
 from tasks.models.chat import Chat, chat
-from tests.support.llm_clients import call, settings
+from tests.support.llm_clients import call, priced, settings
 from tests.support.llm_server import Do, FakeLLMServer, scores
-from tests.tasks.models.test_chat_budget import settings as priced
 
 
 async def test_an_answer_that_waits_for_its_place_in_the_store_is_stored(

@@ -23,11 +23,9 @@ from tasks.config.settings import Price, Role, Settings
 from tasks.models import call_store
 from tasks.models.calls import Call
 from tasks.models.chat import chat
-from tasks.models.endpoints import checked
 from tasks.models.estimate import estimate, missing
 from tasks.models.rate_limits import RetryPolicy
-from tasks.models.stand_ins import Offline
-from tasks.models.verdicts import ask_for_score, ask_for_yes_no
+from tasks.models.verdicts import ask_for_score
 from tasks.prompts import prompts
 from tests.support.llm_server import Do, FakeLLMServer, http, says, scores
 
@@ -249,41 +247,6 @@ async def test_the_estimate_goes_by_history(llm_server: FakeLLMServer, engine, t
     slow = configuration.model_copy(update={"judge": configuration.judge.model_copy(update={"rpm": 60})})
     assert estimate("judge", slow, engine, {"faithfulness": 10}).seconds == 10
     assert estimate("judge", Settings(_env_file=None), engine, {"faithfulness": 10}).calls == 0
-
-
-# --- settings ---
-
-
-@pytest.mark.parametrize(
-    ("role", "message"),
-    [
-        ({"base_url": "http://h/v1"}, "YARUS_JUDGE__MODEL"),
-        ({"base_url": "api.example.org/v1", "model": "m"}, "YARUS_JUDGE__BASE_URL: expected an address"),
-        ({"base_url": "ftp://h/v1", "model": "m"}, "YARUS_JUDGE__BASE_URL: expected an address"),
-        ({"base_url": "http://user:geheim@h/v1", "model": "m"}, "without user name"),
-        ({"base_url": "http://h:port/v1", "model": "m"}, "YARUS_JUDGE__BASE_URL"),
-        ({"base_url": "http://h/v1", "model": "m", "api_key": "ключ geheim"}, "YARUS_JUDGE__API_KEY"),
-        ({"base_url": "http://h/v1", "model": "m", "api_key": "geheim\nX-Header: 1"}, "YARUS_JUDGE__API_KEY"),
-    ],
-)
-def test_settings_that_cannot_work_say_so_without_secrets(role, message):
-    with pytest.raises(InputError, match=message) as raised:
-        checked(Role(**role), "YARUS_JUDGE")
-    assert "geheim" not in str(raised.value)
-
-
-def test_an_address_is_taken_as_people_write_it():
-    for base in ("http://h/v1", "http://h/v1/", " http://h/v1 ", "http://h/v1/chat/completions"):
-        assert checked(Role(base_url=base, model="m"), "YARUS_JUDGE")[1] == "http://h/v1/chat/completions"
-
-
-async def test_without_an_address_the_stand_in_serves():
-    async with chat("gate", Settings(_env_file=None)) as gate:
-        assert isinstance(gate, Offline)
-        found = await ask_for_yes_no(
-            gate, Call(PROMPTS["gate"], {"question": "?", "context": "да", "answer": "собака"})
-        )
-    assert (found.status, found.value) == ("ok", 0.0)
 
 
 async def test_memory_stays_flat(llm_server: FakeLLMServer):

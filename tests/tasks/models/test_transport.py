@@ -19,8 +19,8 @@ from tasks.systems.sut import system
 from tests.support.llm_clients import verdict
 from tests.support.llm_server import JSON, FakeLLMServer, http
 from tests.support.llm_server import says as chat_says
-from tests.support.memory import peak_kb
 from tests.support.odd_servers import CHUNKED, FLOODS, OK, dripping, says, stranger, whole
+from tests.support.processes import peak_kb
 
 ROOT = Path(__file__).parents[3]
 

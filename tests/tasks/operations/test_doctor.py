@@ -13,7 +13,7 @@ from tasks.config.connections import source
 from tasks.models.embedders import embedder
 from tasks.operations.doctor import examine
 from tasks.operations.doctor_sources import Check, examine_source, url_forms
-from tests.conftest import CommandLine
+from tests.support.command_line import CommandLine
 
 Production = Callable[..., str]
 PAGE = "https://c.example/pages/viewpage.action?pageId="

@@ -22,7 +22,7 @@ from tasks.config.connections import database
 from tasks.operations import erase as erasing
 from tasks.operations.erase import erase, find
 from tasks.results.parquet_files import EVALUATION
-from tests.conftest import CommandLine
+from tests.support.command_line import CommandLine
 from tests.support.evaluations import load, question
 from tests.support.steps import real_users, tier0
 

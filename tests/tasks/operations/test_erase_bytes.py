@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.conftest import CommandLine
+from tests.support.command_line import CommandLine
 from tests.support.evaluations import passages, question
 
 pytestmark = pytest.mark.timeout(900)  # it starts a real server, which takes long on a busy machine

@@ -17,8 +17,8 @@ from db.errors import InputError
 from db.tables import call, embedding, evaluation, nightly_verdict
 from tasks.evaluation.run import Run
 from tasks.operations import prune as pruning
-from tasks.operations.prune import age, plan, prune
-from tests.conftest import CommandLine, here
+from tasks.operations.prune import plan, prune
+from tests.support.command_line import CommandLine
 
 Make = Callable[..., str]
 LONG_AGO = timedelta(days=400)
@@ -241,17 +241,6 @@ def test_old_replies_and_vectors_that_nobody_uses_go_if_wanted(make: Make, apart
     assert "used by nobody" not in models
 
 
-@pytest.mark.parametrize(("given", "days"), [("90d", 90), ("2w", 14), ("36h", 1.5), ("0d", 0)])
-def test_ages(given: str, days: float) -> None:
-    assert age(given) == timedelta(days=days)
-
-
-@pytest.mark.parametrize("given", ["90", "d", "-1d", "1.5d", "90 days", "", "999999d"])
-def test_what_is_no_age(given: str) -> None:
-    with pytest.raises(InputError, match="for example 90d"):
-        age(given)
-
-
 def test_newest_of_their_kind_counts_finished_ones_by_tier_and_source() -> None:
     names = ("id", "tier", "source", "state", "resolved")
     marks = ("again", "anchor", "answers_of", "part_of")
@@ -280,24 +269,3 @@ def test_from_the_command_line_it_asks_first(make: Make, yarus: CommandLine, apa
     document = yarus(*words, "--yes", "--json", env=variables).json
     assert document["evaluations"] == ["tier1-20200101-000000-aaaa"]
     assert there(apart, place)["rows"] == set()
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        (),
-        ("--user", "1"),
-        ("--source", "sample"),
-        ("--user", "1", "--source", "sample", "--older-than", "1d"),
-        ("--keep-last", "3", "--calls"),
-        ("--older-than", "90d", "--json"),
-        ("--older-than", "90"),
-        ("--older-than", "90d", "--gate", "absent.toml", "--dry-run"),
-        ("--user", "1", "--source", "samlpe", "--dry-run"),
-    ],
-)
-def test_what_it_refuses(at_home: Path, words: tuple[str, ...]) -> None:
-    ran = here("prune", *words)
-    assert ran.code == 2
-    assert ran.err.strip()
-    assert "Traceback" not in ran.err

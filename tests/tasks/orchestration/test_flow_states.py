@@ -13,7 +13,7 @@ from db.tables import evaluation
 from tasks.orchestration.artifact_tables import gate_text, night_text
 from tasks.orchestration.flow_states import passed, with_gate
 from tasks.results.summary import summary, together
-from tests.conftest import here
+from tests.support.command_line import here
 from tests.support.evaluation_history import source_name, with_cases
 from tests.support.evaluations import evaluate
 

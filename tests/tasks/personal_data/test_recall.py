@@ -8,7 +8,7 @@ import pytest
 
 from db.importers import sample
 from tasks.personal_data.masking import find, mask, pseudonym
-from tests.support.planted_personal_data import Planted, planted
+from tests.support.personal_data.planted import Planted, planted
 
 LEAST = {"phone": 0.98, "email": 0.98, "id": 0.98, "handle": 0.98, "address": 0.98, "name": 0.88}
 SAME = (

@@ -21,7 +21,7 @@ from tasks.results import export as exports
 from tasks.results.export import _csv, _jsonl, export
 from tasks.results.mlflow_export import mlflow_name, to_mlflow
 from tasks.results.summary import as_json, finite
-from tests.conftest import CommandLine, environment, here
+from tests.support.command_line import CommandLine, environment, here
 from tests.support.evaluations import cases_of, load, question
 from tests.support.steps import real_users
 

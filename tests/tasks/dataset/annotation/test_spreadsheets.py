@@ -90,7 +90,7 @@ def test_a_workbook_of_many_small_cells_takes_no_memory(tmp_path: Path) -> None:
 from pathlib import Path
 from db.errors import InputError
 from tasks.dataset.annotation import spreadsheets as sheets
-from tests.support.memory import peak_kb
+from tests.support.processes import peak_kb
 try:
     sheets.read(Path({str(path)!r}))
 except InputError:

@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from tests.support.declension import CASES, Forms, of_woman, patronymic
-from tests.support.paper_numbers import card, inn, snils
+from tests.support.personal_data.declension import CASES, Forms, of_woman, patronymic
+from tests.support.personal_data.paper_numbers import card, inn, snils
 
 MEN = (
     "Иван", "Пётр", "Сергей", "Андрей", "Николай", "Дмитрий", "Олег", "Игорь", "Антон", "Глеб", "Евгений", "Илья",

@@ -13,9 +13,9 @@ from moto.server import ThreadedMotoServer
 from sqlalchemy import Engine
 
 from db import journal
-from tests.conftest import CommandLine, environment
-from tests.flows.conftest import Document, free_port, until
+from tests.support.command_line import CommandLine, Document, environment
 from tests.support.evaluations import cases_of, load, question
+from tests.support.processes import free_port, until
 
 CASES = 600
 QUALITY = ("avg_rouge1_f", "avg_rougeL_f", "avg_bleu", "avg_chrf", "avg_faithfulness", "corpus_bleu")

@@ -17,7 +17,7 @@ from sqlalchemy import Engine
 
 from tasks.cases import pseudonyms
 from tasks.texts import translations
-from tests.conftest import CommandLine, here
+from tests.support.command_line import CommandLine, here
 from tests.support.evaluations import texts
 from tests.support.llm_server import FakeLLMServer, http
 

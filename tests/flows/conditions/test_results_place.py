@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import Engine, func, select
 
 from db.tables import evaluation
-from tests.conftest import here
+from tests.support.command_line import here
 
 
 @pytest.mark.parametrize("words", [("run", "tier1"), ("run", "nightly"), ("run", "tier1", "--resume", "last")])

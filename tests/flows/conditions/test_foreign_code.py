@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import CommandLine
-from tests.flows.conftest import until
+from tests.support.command_line import CommandLine
 from tests.support.evaluations import load, question, rows_of
+from tests.support.processes import until
 
 CASES = 9
 MODULE = """

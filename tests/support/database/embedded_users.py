@@ -1,4 +1,4 @@
-"""Other processes that use an embedded PostgreSQL, and how to see what runs. Tests import it by its full name."""
+"""Other processes that use an embedded PostgreSQL, and how to see what runs. Imported by full name."""
 
 import fcntl
 import os
@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import create_engine, text
 from sqlalchemy.pool import NullPool
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 USE = (
     "import sys, pathlib; from db.embedded.server import running; print(running(pathlib.Path(sys.argv[1])), flush=True)"
 )

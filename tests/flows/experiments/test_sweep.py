@@ -15,7 +15,7 @@ from statsmodels.stats.multitest import multipletests
 from tasks.experiments.arms import SWEEP_METRICS
 from tasks.experiments.sweep import sweeps
 from tasks.report.experiment_pages import pages
-from tests.conftest import CommandLine, Ran, here
+from tests.support.command_line import CommandLine, Ran, here
 from tests.support.evaluations import chance, metric_of, passages, question, texts
 from tests.support.llm_server import JSON, FakeLLMServer, http, says, scores
 

@@ -11,7 +11,7 @@ import pytest
 from db import analyses, journal
 from tasks.config.connections import database
 from tasks.models.protocol import retry_after_s
-from tests.conftest import here
+from tests.support.command_line import here
 from tests.support.evaluations import evaluate, load, question, rows_of
 
 

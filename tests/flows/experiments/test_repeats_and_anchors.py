@@ -17,7 +17,7 @@ from tasks.comparison.noise_floor import floors, noise
 from tasks.comparison.trend import trend
 from tasks.config.parameters import Tier2, Tier3
 from tasks.evaluation.repeats import parameters_of_repeated
-from tests.conftest import CommandLine, here
+from tests.support.command_line import CommandLine, here
 from tests.support.evaluation_history import source_name, with_cases
 from tests.support.evaluations import evaluate, load, question, roles, rows_of, use, value
 from tests.support.llm_server import FakeLLMServer, says, scores

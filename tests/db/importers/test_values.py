@@ -1,0 +1,75 @@
+"""What cells of tables mean, and what they cannot mean."""
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+
+from db.importers.values import BadValue, parse
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "expected"),
+    [
+        ("id", 12, "12"),
+        ("id", 12.0, "12"),
+        ("answer", "  ", None),
+        ("score", float("nan"), None),
+        ("score", "5", 5),
+        ("score", "5.0", 5),
+        ("created_at", "2026-03-05", datetime(2026, 3, 5, tzinfo=UTC)),
+        ("created_at", "2026-03-05 10:00:00+0300", datetime(2026, 3, 5, 10, tzinfo=timezone(timedelta(hours=3)))),
+        ("relevant_chunk_ids", "a; b;a;", ["a", "b"]),
+        ("relevant_chunk_ids", "[1, 2]", ["1", "2"]),
+        ("relevant_chunk_ids", '{"1": 0.5, "2": null}', {"1": 0.5}),
+        ("relevant_chunk_ids", [("1", 2)], {"1": 2}),
+        ("relevant_chunk_ids", [], []),
+        ("relevant_chunk_ids", 5, ["5"]),
+        ("answerable", "Да", True),
+        ("answerable", 0, False),
+        ("answerable", "FALSE", False),
+    ],
+)
+def test_what_cells_mean(column: str, value: object, expected: object) -> None:
+    assert parse(column, value) == expected
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("question", ["a"]),
+        ("question", True),
+        ("score", "5,0"),
+        ("score", 4.5),
+        ("score", 10**12),
+        ("score", True),
+        ("turn", "inf"),
+        ("created_at", "05.03.2026"),
+        ("created_at", 1767225600),
+        ("created_at", "1767225600"),
+        ("created_at", "1712101300123"),  # milliseconds; Python would read it as a day of 1712
+        ("created_at", "0001-01-01T00:00:00+14:00"),
+        ("created_at", "0001-01-01"),
+        ("created_at", "9999-12-31T23:59:59-12:00"),
+        ("created_at", "2026-03-05T24:00:00"),
+        ("created_at", "2026-03-05T10:30:60"),
+        ("created_at", "infinity"),
+        ("relevant_chunk_ids", {"1": 1e308}),
+        ("relevant_chunk_ids", '{"1": "high"}'),
+        ("relevant_chunk_ids", "[1,"),
+        ("relevant_urls", [["a"]]),
+        ("answerable", 2),
+        ("score", 10**400),
+        ("turn", "1" * 5_001),
+        ("relevant_chunk_ids", {"1": 10**400}),
+        ("relevant_chunk_ids", f"[{'1' * 5_001}]"),
+        ("relevant_chunk_ids", "[" * 100_000),
+        ("embedding", [10**400]),
+        ("embedding", f"[{'1' * 5_001}]"),
+        ("embedding", [[1.0]]),
+        ("embedding", [float("nan")]),
+        ("embedding", []),
+    ],
+)
+def test_what_cells_cannot_mean(column: str, value: object) -> None:
+    with pytest.raises(BadValue):
+        parse(column, value)

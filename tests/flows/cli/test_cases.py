@@ -1,0 +1,70 @@
+"""`yarus cases`: which cases its conditions choose, and a reader that has seen enough."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine
+
+from db.errors import InputError
+from tests.support.command_line import CommandLine
+
+
+@pytest.mark.parametrize(
+    ("condition", "words"),
+    [
+        ("hit_rate@11=0", ("no column 'hit_rate@11'", "did you mean 'hit_rate@1")),
+        ("mrr=half", ("'half' is no double",)),
+        ("mrr", ("expected COLUMN=VALUE",)),
+        ("relevant=x", ("list", "relevant~x")),
+    ],
+)
+def test_a_condition_that_is_none(
+    at_home: Path, engine: Engine, by_fulltext: dict[str, Any], condition: str, words: tuple[str, ...]
+) -> None:
+    from tasks.results.queries import cases_where
+
+    with pytest.raises(InputError) as error:
+        cases_where(engine, by_fulltext["evaluation_id"], [condition])
+    for word in words:
+        assert word in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("conditions", "meets"),
+    [
+        ([], lambda case: True),
+        (["status=ok"], lambda case: case["status"] == "ok"),
+        (["status!=ok"], lambda case: case["status"] != "ok"),
+        (["reason=null"], lambda case: case["reason"] is None),
+        (["hit_rate@1=1"], lambda case: case["hit_rate@1"] == 1),
+        (["hit_rate@1=0", "hit_rate@10>0"], lambda case: case["hit_rate@1"] == 0 < case["hit_rate@10"]),
+        (["mrr >= 0.5", "mrr<1"], lambda case: 0.5 <= case["mrr"] < 1),
+        (["question~СКОЛЬКО"], lambda case: "сколько" in case["question"].lower()),
+        (["retrieved~Normans-1"], lambda case: "Normans-1" in case["retrieved"]),
+    ],
+)
+def test_conditions_choose_cases(
+    at_home: Path,
+    engine: Engine,
+    by_fulltext: dict[str, Any],
+    conditions: list[str],
+    meets: Callable[[dict[str, Any]], bool],
+) -> None:
+    from tasks.results.queries import cases_where
+
+    name = by_fulltext["evaluation_id"]
+    wanted = [case["case_id"] for case in cases_where(engine, name, []).to_pylist() if meets(case)]
+    assert cases_where(engine, name, conditions)["case_id"].to_pylist() == wanted
+
+
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_a_reader_that_has_seen_enough_gets_no_complaint(
+    yarus: CommandLine, by_fulltext: dict[str, Any], form: tuple[str, ...]
+) -> None:
+    with yarus.start("cases", by_fulltext["evaluation_id"], "--limit", "1190", *form) as process:
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == ""
+    assert process.returncode in (0, 1)  # click's and rich's

@@ -1,0 +1,38 @@
+"""Servers of language models and of systems under test that the tests of tiers ask."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.evaluations import roles, steady, use
+from tests.support.llm_server import FakeLLMServer
+
+
+@pytest.fixture
+def served(at_home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLLMServer]:
+    """A server that serves generator and judge, as `steady` says until told otherwise."""
+    server = FakeLLMServer(script=steady)
+    server.start()
+    use(monkeypatch, roles(server.url, "generator", "judge"))
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def judge(at_home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLLMServer]:
+    """A judge on sockets, as `steady` says until told otherwise."""
+    server = FakeLLMServer(script=steady)
+    server.start()
+    use(monkeypatch, roles(server.url, "judge"))
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def service(at_home: Path) -> Iterator[FakeLLMServer]:
+    """A question-answering service on sockets."""
+    server = FakeLLMServer()
+    server.start()
+    yield server
+    server.stop()

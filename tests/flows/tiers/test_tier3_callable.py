@@ -1,0 +1,77 @@
+"""Tier 3 of a callable: asked one question at a time, given its time, and never scored for what it raises."""
+
+import importlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from db.errors import InputError
+from tests.support.evaluations import evaluate, load, question, rows_of
+from tests.support.llm_server import FakeLLMServer
+
+
+@pytest.fixture
+def module(at_home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A module of callables, importable from the current folder."""
+    (at_home / "my_bot.py").write_text(BOT, encoding="utf-8")
+    monkeypatch.syspath_prepend(str(at_home))
+    importlib.invalidate_caches()
+    yield "my_bot"
+    sys.modules.pop("my_bot", None)
+
+
+BOT = """
+import threading, time
+inside = threading.Lock()
+def slow(question):
+    assert inside.acquire(blocking=False), "two at once"
+    time.sleep(0.01)
+    inside.release()
+    return {"answer": question, "urls": [], "contexts": [question]}
+def ten_seconds(question):
+    time.sleep(10)
+    return {"answer": "Сдать книгу."}
+def mixed(question):
+    which = int(question.split()[3].strip(","))
+    if which == 0:
+        raise KeyError("no index at postgresql://bot:s3cret@db/x")
+    return [None, "a text", {"answer": 5}, {"answer": "да", "contexts": [1]}][which - 1] if which < 5 else \\
+        {"answer": "Сдать книгу.", "urls": None, "contexts": ("одна", "пара")} if which == 5 else {"answer": "Сдать."}
+no_function = 5
+"""
+
+
+def test_a_slow_callable_is_asked_one_question_at_a_time(judge: FakeLLMServer, tmp_path: Path, module: str) -> None:
+    source = load(tmp_path, "slow", [question(i) for i in range(102)])  # two batches, which are in flight together
+    rows = rows_of(evaluate("tier3", source=source, sut=f"{module}:slow", limit=102))
+    assert {row["status"] for row in rows} == {"ok"}
+    assert min(row["latency_ms"] for row in rows) >= 10
+    assert [row["answer"] for row in rows] == [row["question"] for row in rows]
+
+
+def test_a_callable_may_need_ten_seconds(judge: FakeLLMServer, tmp_path: Path, module: str) -> None:
+    source = load(tmp_path, "ten_seconds", [question(0)])
+    [row] = rows_of(evaluate("tier3", source=source, sut=f"{module}:ten_seconds"))
+    assert (row["status"], row["answer"]) == ("ok", "Сдать книгу.")
+    assert row["latency_ms"] >= 10_000
+
+
+def test_a_callable_that_raises_or_returns_something_else(judge: FakeLLMServer, tmp_path: Path, module: str) -> None:
+    source = load(tmp_path, "sometimes_wrong", [question(i) for i in range(7)])
+    rows = rows_of(evaluate("tier3", source=source, sut=f"{module}:mixed"))
+    words = ["KeyError", "got NoneType", "got str", "'answer' is 5", "'contexts' is [1]", "'contexts' is ('одна'"]
+    assert [row["status"] for row in rows] == ["sut_error"] * 6 + ["ok"]
+    assert [word in row["reason"] for word, row in zip(words, rows, strict=False)] == [True] * 6
+    assert "s3cret" not in rows[0]["reason"]
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("my_bot:absent", "absent"), ("no_such_bot:answer", "no_such_bot"), ("my_bot:no_function", "no function"),
+     ("locale", "expected 'local'"), (":answer", "YARUS_SUT ':answer'.*expected module:function")],
+)  # fmt: skip
+def test_a_system_that_is_not_there_is_wrong_usage(at_home: Path, module: str, name: str, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        evaluate("tier3", sut=name)

@@ -1,0 +1,114 @@
+"""The command line as tests use it: in processes of its own or in this one. Imported by full name."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+Document = dict[str, Any]
+SECRET = "s3cret"
+CLOSED = f"postgresql://someone:{SECRET}@127.0.0.1:1/there"
+"""Where no database answers."""
+
+
+class Ran(NamedTuple):
+    """What a command left: its streams and its exit code."""
+
+    out: str
+    err: str
+    code: int
+
+    @property
+    def json(self) -> Any:
+        """The one document on stdout."""
+        return json.loads(self.out)
+
+
+class CommandLine:
+    """`yarus` in processes of their own, on one home; without a server every flow starts and stops its own."""
+
+    FLOWS = ("run", "sweep", "robustness")
+
+    def __init__(self, home: Path, server: Callable[[], dict[str, str]] = dict) -> None:
+        self.home, self.server = home, server
+
+    def __call__(self, *words: str, env: dict[str, str] | None = None, ok: bool = True) -> Ran:
+        """Runs a command to its end; with `ok` it must have succeeded, with exit code 0."""
+        process = self.start(*words, env=env)
+        out, err = process.communicate(timeout=240)
+        if ok:
+            assert process.returncode == 0, f"yarus {' '.join(words)}: exit code {process.returncode}\n{err}\n{out}"
+        return Ran(out, err, process.returncode)
+
+    def start(self, *words: str, env: dict[str, str] | None = None, script: str | None = None) -> subprocess.Popen[str]:
+        """Starts a command, or Python code that has the command's words in sys.argv."""
+        program = ["-c", script] if script else ["-m", "flows"]
+        server = self.server() if words and words[0] in self.FLOWS else {}
+        return subprocess.Popen(
+            [sys.executable, *program, *words],
+            env=environment(self.home) | server | (env or {}),
+            cwd=self.home,  # no .env and no module of the project's is found here by chance
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+
+
+def here(*words: str, env: Mapping[str, str] | None = None) -> Ran:
+    """What a command leaves that is run in this process, at home, without the second that a process takes to start.
+
+    For what ends before Prefect is started: refusals, above all.
+    """
+    from flows.__main__ import exit_code
+
+    out, err = StringIO(), StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+        for name, value in (env or {}).items():
+            patch.setenv(name, value)
+        code = exit_code(words)
+    return Ran(out.getvalue(), err.getvalue(), code)
+
+
+def environment(home: Path) -> dict[str, str]:
+    """The variables of this process without what would change a result, and with everything kept at that home."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("YARUS_", "PREFECT_", "PG"))}
+    return kept | {"YARUS_HOME": str(home), "PREFECT_HOME": str(home / "prefect-home"), "HF_HUB_OFFLINE": "1"}
+
+
+class Command(NamedTuple):
+    """A command line and the variables that it is given; Python code where it is not `yarus` itself that runs."""
+
+    words: tuple[str, ...]
+    env: dict[str, str] = {}  # noqa: RUF012 - a default that nobody changes
+    script: str | None = None
+
+
+def together(yarus: CommandLine, commands: Mapping[str, Command]) -> dict[str, Ran]:
+    """What the commands left, run as many at once as there are processors."""
+    waiting, left = dict(commands), {}
+    while waiting:
+        some = [waiting.popitem() for _ in range(min(len(waiting), os.cpu_count() or 2))]
+        started = [
+            (name, yarus.start(*command.words, env=command.env, script=command.script)) for name, command in some
+        ]
+        for name, process in started:
+            out, err = process.communicate(timeout=240)
+            left[name] = Ran(out, err, process.returncode)
+    return left
+
+
+def refused(ran: Ran, code: int, words: tuple[str, ...]) -> None:
+    """That a command ended with this code and these words, and told no secret."""
+    assert ran.code == code, ran
+    assert ran.out == ""
+    for word in words:
+        assert word in ran.err
+    assert "Traceback" not in ran.err
+    assert SECRET not in ran.err
