@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.conftest import CommandLine, environment
+from tests.support.command_line import CommandLine, environment
 from tests.support.evaluations import load, question
 
 ROOT = Path(__file__).parents[2]

@@ -12,7 +12,7 @@ import pytest
 
 import flows
 from db.errors import InputError
-from tests.conftest import CommandLine, environment
+from tests.support.command_line import CommandLine, environment
 from tests.support.docs_pages import ROOT, blocks
 
 Document = dict[str, Any]

@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.conftest import CommandLine
+from tests.support.command_line import CommandLine
 
 
 def test_every_step_is_seen_by_the_name_that_it_has_in_the_flow(
