@@ -11,9 +11,10 @@ from sqlalchemy import Engine
 from db import analyses
 from metrics.metric import Tier
 from metrics.statistics import Comparison, Interval
+from tasks.comparison.common_cases import common
 from tasks.config.parameters import TIERS, Robustness
 from tasks.config.settings import settings
-from tasks.experiments.arms import FINISHED, SHARED, Arm, adjusted, cases_of, compared, named, number, on_common, worst
+from tasks.experiments.arms import FINISHED, SHARED, Arm, adjusted, cases_of, compared, named, number, worst
 from tasks.results.set_metrics import share
 from tasks.results.summary import Document
 
@@ -83,7 +84,7 @@ def _tier(parameters: Robustness, tier: Tier, outcomes: dict[str | None, Documen
         changed = cases_of(said) if said is not None and said["state"] in FINISHED else None
         if plain is None or changed is None:
             continue
-        one, other = on_common(plain, changed)
+        one, other = common(plain, changed)
         touched = _touched(one, other)
         found[kind] |= {"n": len(one), "n_changed": int(touched.sum())}
         one, other = one.filter(pa.array(touched)), other.filter(pa.array(touched))
