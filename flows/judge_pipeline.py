@@ -9,7 +9,7 @@ from tasks.evaluation.finish import finish
 from tasks.evaluation.lifecycle import evaluation
 from tasks.loading.logged_cases import load_logged_answers
 from tasks.orchestration.flow_states import Ended, flow_state
-from tasks.steps.production_judge import decide, measure_gate
+from tasks.steps.production_judge import decide
 
 
 @flow(name="judge_pipeline", flow_run_name="judge_pipeline {parameters.source}")
@@ -25,5 +25,5 @@ async def judge_pipeline(parameters: JudgePipeline) -> Ended:
     async with evaluation("judge_pipeline", parameters, flow_run_id=flow_run.get_id()) as run:
         run = await load_logged_answers(run)
         await in_batches(run, steps=(decide,))
-        summary = await finish(run, measure_gate)
+        summary = await finish(run)
     return await flow_state(summary)

@@ -5,10 +5,8 @@ from typing import Any
 from rich.table import Table
 
 from flows.terminal.summary import coloured, new_console, plain, tier_name
-from tasks.experiments.sweep_table import figure_of, interval
+from tasks.experiments.sweep_table import SHOWN, difference, figure_of, interval
 from tasks.texts import texts
-
-SHOWN = ("improved", "regressed", "changed")
 
 
 def print_sweep(document: dict[str, Any], language: str) -> None:
@@ -45,20 +43,13 @@ def print_robustness(document: dict[str, Any], language: str) -> None:
             table.add_column(name)
         for kind, said in kinds.items():
             changed = f"{said['n_changed']} / {said['n']}" if said["n"] else ""
-            cells = [_difference(said["metrics"].get(name)) for name in names]
+            cells = [difference(said["metrics"].get(name)) for name in names]
             table.add_row(words[kind], changed, interval(said["same"]), *cells)
         console.print("", table)
         for kind, said in kinds.items():
             if said["error"]:
                 console.print(plain(f"{words[kind]}: {said['error']}"), style="yellow")
     console.print(words["differences"])
-
-
-def _difference(said: dict[str, Any] | None) -> str:
-    if said is None or said["difference"] is None:
-        return "—"
-    interval = "" if said["ci_low"] is None else f" ({said['ci_low']:+.3f} … {said['ci_high']:+.3f})"
-    return f"{said['difference']:+.3f}{interval}{'*' if said['verdict'] in SHOWN else ''}"
 
 
 def _print_pairs(pairs: list[dict[str, Any]], words: dict[str, str]) -> None:

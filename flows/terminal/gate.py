@@ -10,6 +10,7 @@ from rich.markup import escape
 
 from flows.terminal.summary import WIDTH, tier_name
 from tasks.comparison.gate_rules import measure
+from tasks.results.numbers import rounded
 from tasks.texts import texts
 
 NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -100,11 +101,7 @@ def _parts(rule: Document, words: dict[str, str]) -> Iterator[str]:
 
 
 def _number(name: str, value: float | None, *, sign: str = "") -> str:
-    if value is None:
-        return "—"
-    unit = measure(name).unit
-    places = {"count": 0, "ms": 1, "percent": 1, "USD": 6}.get(unit, 3)
-    return f"{value:{sign}.{places}f}"
+    return "—" if value is None else rounded(value, measure(name).unit, sign)
 
 
 def _coloured(verdict: str, words: dict[str, str]) -> str:

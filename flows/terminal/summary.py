@@ -9,10 +9,10 @@ from rich.markup import escape
 from rich.table import Table
 from sqlalchemy.engine import RowMapping
 
-from metrics.table import METRICS
 from tasks.cases.table import MEASURED
 from tasks.config.tiers import TIERS
 from tasks.config.utf8 import harmless
+from tasks.results.numbers import rounded, unit_of
 from tasks.results.summary import HEADLINE_STRATUM
 from tasks.texts import texts
 
@@ -176,7 +176,7 @@ def _cells(name: str, metric: dict[str, Any], language: str) -> tuple[str, ...]:
         missing = texts("terminal", language)["not measured"]
         return name, f"[yellow]{missing}[/]", "", counted, plain(metric["reason"] or "")
     grade = coloured(texts("grades", language)[metric["grade"]], metric["grade"]) if metric["grade"] else ""
-    return name, _number(name, metric["value"]), _interval(name, metric), counted, grade
+    return name, number(name, metric["value"]), _interval(name, metric), counted, grade
 
 
 def _strata(strata: dict[str, Any], language: str) -> Table:
@@ -227,17 +227,16 @@ def _readings(summary: dict[str, Any], language: str) -> Iterator[str]:
             yield words["judge is moved"].format(what=texts("biases", language)[name], value=value, low=low, high=high)
 
 
-def _number(name: str, value: float) -> str:
-    declared = METRICS.get(name)
-    if declared is not None and declared.unit == "count":
-        return f"{value:,.0f}"
-    return f"{value:.1f}" if declared is not None and declared.unit in ("ms", "percent") else f"{value:.3f}"
+def number(name: str, value: float) -> str:
+    """A value of a metric; of counts, thousands are parted."""
+    unit = unit_of(name)
+    return rounded(value, unit, "," if unit == "count" else "")
 
 
 def _interval(name: str, metric: dict[str, Any]) -> str:
     if metric["ci_low"] is None:
         return ""
-    return f"{_number(name, metric['ci_low'])} – {_number(name, metric['ci_high'])}"
+    return f"{number(name, metric['ci_low'])} – {number(name, metric['ci_high'])}"
 
 
 def _system(system: dict[str, Any]) -> str:

@@ -8,9 +8,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.text import Text
 
-from flows.terminal.summary import WIDTH, tier_name
+from flows.terminal.summary import WIDTH, number, tier_name
 from metrics.statistics.ewma import WARM_UP
-from metrics.table import metric
 from tasks.texts import texts
 
 HEIGHT = 9
@@ -73,7 +72,7 @@ def plot(nights: Sequence[Night], *, width: int, name: str, height: int = HEIGHT
 
     for row in range(height - 1, -1, -1):
         at = low + (high - low) * row / (height - 1)
-        label = _number(name, at) if row in (0, (height - 1) // 2, height - 1) else ""
+        label = number(name, at) if row in (0, (height - 1) // 2, height - 1) else ""
         line = Text(f"{label:>{MARGIN - 4}} ┤ ")
         for night in columns:
             line.append(*_cell(night, row, row_of))
@@ -89,7 +88,7 @@ def sentences(document: dict[str, Any], words: dict[str, str]) -> Iterator[str]:
         yield _newest(nights, name, words)
     first = next((night for night in nights if night["evaluation_id"] == document["first_out"]), None)
     if first is not None:
-        band = {part: _number(name, first[part]) for part in ("band_low", "band_high", "smoothed")}
+        band = {part: number(name, first[part]) for part in ("band_low", "band_high", "smoothed")}
         yield words["out"].format(
             date=_date(first),
             id=first["evaluation_id"],
@@ -106,7 +105,7 @@ def sentences(document: dict[str, Any], words: dict[str, str]) -> Iterator[str]:
     if document["anchor"]:
         yield words["anchor"].format(anchor=document["anchor"])
     if document["noise"] is not None:
-        yield words["noise"].format(band=_number(name, document["noise"]["band"]), pairs=document["noise"]["pairs"])
+        yield words["noise"].format(band=number(name, document["noise"]["band"]), pairs=document["noise"]["pairs"])
 
 
 def _changes(before: Night, night: Night, words: dict[str, str]) -> Iterator[str]:
@@ -130,8 +129,8 @@ def _newest(nights: Sequence[Night], name: str, words: dict[str, str]) -> str:
         ]
         measured = [night for night in line[:-1] if night["value"] is not None]
         return words["warm up"].format(wanted=WARM_UP, n=len(measured))
-    figures = {part: _number(name, newest[f"band_{part}"]) for part in ("low", "high")}
-    return words["calm"].format(**figures, smoothed=_number(name, newest["smoothed"]))
+    figures = {part: number(name, newest[f"band_{part}"]) for part in ("low", "high")}
+    return words["calm"].format(**figures, smoothed=number(name, newest["smoothed"]))
 
 
 def _columns(nights: Sequence[Night]) -> list[Night | None]:
@@ -159,8 +158,3 @@ def _cell(night: Night | None, row: int, row_of: Any) -> tuple[str, str]:
 
 def _date(night: Night) -> str:
     return str(night["started_at"])[:10]
-
-
-def _number(name: str, value: float) -> str:
-    unit = metric(name).unit
-    return f"{value:,.0f}" if unit == "count" else f"{value:.1f}" if unit in ("ms", "percent") else f"{value:.3f}"

@@ -2,7 +2,9 @@
 
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from metrics.metric import RUBRIC
 from metrics.table import METRICS
@@ -158,6 +160,13 @@ def with_columns(cases: pa.Table | None, **columns: Any) -> pa.Table:
     if cases is None:
         raise ValueError("a table of cases needs a column")
     return cases
+
+
+def floats(cases: pa.Table, name: str | None) -> NDArray[np.float64]:
+    """A column of numbers, or of yes and no; NaN where it has no value, everywhere where there is no such column."""
+    if name not in cases.column_names:
+        return np.full(len(cases), np.nan)
+    return np.asarray(cases[name].to_numpy(), dtype=np.float64)
 
 
 def _array(values: Any, kind: pa.DataType) -> pa.Array:

@@ -11,8 +11,8 @@ from sqlalchemy.engine import RowMapping
 
 from db.errors import InputError
 from metrics.metric import Metric
-from tasks.cases.table import COLUMNS, LONG
-from tasks.comparison.totals import column_of, needs
+from tasks.cases.table import COLUMNS, LONG, floats
+from tasks.comparison.totals import needs
 from tasks.results import parquet_files
 from tasks.results.summary import HEADLINE_STRATUM, Document
 
@@ -94,7 +94,7 @@ def _moved(pairs: Pairs, metric: Metric) -> list[tuple[float, Document]]:
         return []
     if not all(metric.column in side.column_names for side in pairs):
         return []
-    before, after = (column_of(side, metric.column) for side in pairs)
+    before, after = (floats(side, metric.column) for side in pairs)
     gains: NDArray[np.float64] = (after - before) * (1 if metric.better == "higher" else -1)
     rows = np.flatnonzero(np.abs(np.nan_to_num(gains)) > FELL)
     ordered = rows[np.argsort(-np.abs(gains[rows]), kind="stable")]

@@ -16,7 +16,8 @@ from metrics.metric import Metric
 from metrics.statistics import bootstrap_interval, compare_paired, holm
 from metrics.statistics.power import fewest_pairs
 from metrics.table import METRICS
-from tasks.comparison.common_cases import common, read_cases, require_cases
+from tasks.cases.table import floats
+from tasks.comparison.common_cases import common, headline, read_cases, require_cases
 from tasks.comparison.compare import compare, differences
 from tasks.comparison.gate_rules import COSTS, Policy, Rule, measure
 from tasks.results.summary import HEADLINE_STRATUM, Document
@@ -231,7 +232,7 @@ def _values(engine: Engine, row: RowMapping, rules: Sequence[Rule]) -> dict[Rule
 
 
 def _mean(rule: Rule, cases: pa.Table) -> Found:
-    values = _column(cases, rule.metric)
+    values = floats(cases, rule.metric)
     n = int(np.count_nonzero(~np.isnan(values)))
     if not n:
         return {"value": None, "reason": NOTHING_MEASURED}
@@ -245,8 +246,7 @@ def _compared(engine: Engine, row: RowMapping, before: RowMapping | None, rules:
     if before is None:
         return [{"reason": NO_BASELINE}] * len(rules)
     both = [_read(side) for side in (before, row)]
-    ids = [_within(cases, None)["case_id"] for cases in both]
-    if not pc.any(pc.is_in(ids[0], value_set=ids[1].combine_chunks())).as_py():
+    if not len(common(*(headline(cases).select(["case_id"]) for cases in both)).a):
         return [{"reason": NOTHING_IN_COMMON}] * len(rules)
     names = list(dict.fromkeys(rule.metric for rule in rules if _in_comparison(rule, row["tier"])))
     known = compare(engine, before["id"], row["id"], only=names)["metrics"] if names else {}
@@ -270,11 +270,10 @@ def _as_found(compared: Found | None) -> Found:
 def _paired(rule: Rule, before: pa.Table, after: pa.Table) -> Found:
     """The difference of a column that `tasks.comparison.compare` leaves out: a cost, a rubric, another stratum."""
     metric: Metric = measure(rule.metric)
-    before, after = (_within(cases, rule.stratum) for cases in (before, after))
-    one, other = common(before, after)
+    one, other = common(*(_within(cases, rule.stratum) for cases in (before, after)))
     if metric.aggregate != "mean" or metric.column is None:
         return {"reason": NOT_COMPARED}
-    a, b = (_column(cases, metric.column) for cases in (one, other))
+    a, b = (floats(cases, metric.column) for cases in (one, other))
     kept = ~(np.isnan(a) | np.isnan(b))
     if not kept.any():
         return {"reason": NOTHING_MEASURED}
@@ -293,12 +292,6 @@ def _within(cases: pa.Table, stratum: str | None) -> pa.Table:
     if "stratum" not in cases.column_names or stratum == "all":
         return cases
     return cases.filter(pc.equal(cases["stratum"], stratum or HEADLINE_STRATUM))
-
-
-def _column(cases: pa.Table, name: str) -> np.ndarray[Any, np.dtype[np.float64]]:
-    if name not in cases.column_names:
-        return np.full(len(cases), np.nan)
-    return np.asarray(cases[name].to_numpy(), dtype=np.float64)
 
 
 def _read(row: RowMapping) -> pa.Table:

@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 from sqlalchemy import Engine, select
 
 from db.errors import ResultsUnavailable
@@ -14,6 +13,7 @@ from metrics.metric import Metric
 from metrics.statistics.groups import group_codes, group_totals
 from metrics.statistics.intervals import normal_quantile
 from metrics.table import metrics_of
+from tasks.cases.table import floats
 from tasks.comparison.common_cases import common
 from tasks.results import parquet_files
 
@@ -100,7 +100,7 @@ def _square(metric: Metric, first: pa.Table, second: pa.Table) -> tuple[float, i
     """The estimated variance of the difference of the means, and the cases that were measured twice."""
     if metric.aggregate != "mean" or any(metric.column not in side.column_names for side in (first, second)):
         return None
-    one, other = (_column(side, metric.column) for side in (first, second))
+    one, other = (floats(side, metric.column) for side in (first, second))
     kept = ~(np.isnan(one) | np.isnan(other))
     n = int(kept.sum())
     if not n:
@@ -108,7 +108,3 @@ def _square(metric: Metric, first: pa.Table, second: pa.Table) -> tuple[float, i
     codes = group_codes(first["group"].to_pylist(), len(first))[kept]
     sums = group_totals((other - one)[kept][:, None], codes)
     return float((sums**2).sum()) / n**2, n
-
-
-def _column(cases: pa.Table, name: str | None) -> NDArray[np.float64]:
-    return np.asarray(cases[name].to_numpy(), dtype=np.float64)

@@ -5,13 +5,12 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from metrics.metric import Metric
 from metrics.statistics import Comparison, compare_paired, holm
 from metrics.table import METRICS
+from tasks.cases.table import floats
 from tasks.config.parameters import Parameters
 from tasks.config.redaction import redact_urls
 from tasks.results import parquet_files
@@ -76,26 +75,10 @@ def cases_of(said: Document) -> pa.Table | None:
     return parquet_files.read(said["parquet"]) if said["parquet"] else None
 
 
-def values(cases: pa.Table, metric: Metric) -> NDArray[np.float64]:
-    """The metric's column, NaN where it was not measured."""
-    if metric.column not in cases.column_names:
-        return np.full(len(cases), np.nan)
-    return np.asarray(cases[metric.column].to_numpy(), dtype=np.float64)
-
-
-def on_common(one: pa.Table, other: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """The cases that both have, in one order."""
-    place = {case: row for row, case in enumerate(other["case_id"].to_pylist())}
-    ids = one["case_id"].to_pylist()
-    kept = [row for row, case in enumerate(ids) if case in place]
-    rows = pa.array(kept, pa.int64()), pa.array([place[ids[row]] for row in kept], pa.int64())
-    return one.take(rows[0]), other.take(rows[1])
-
-
 def compared(one: pa.Table, other: pa.Table, metric: Metric, *, seed: int) -> Comparison:
     """The difference other - one of a metric, over tables of the same cases in one order."""
     groups: list[Hashable] = one["group"].to_pylist()
-    first, second = values(one, metric), values(other, metric)
+    first, second = floats(one, metric.column), floats(other, metric.column)
     return compare_paired(first, second, seed=seed, better=metric.better, groups=groups)
 
 

@@ -10,10 +10,11 @@ from sqlalchemy import Engine
 
 from db import analyses
 from metrics.statistics import Comparison, Interval
+from tasks.comparison.common_cases import common
 from tasks.config.flow_parameters import Robustness
 from tasks.config.settings import settings
 from tasks.config.tiers import TIERS
-from tasks.experiments.arms import FINISHED, SHARED, Arm, adjusted, cases_of, compared, named, number, on_common, worst
+from tasks.experiments.arms import FINISHED, SHARED, Arm, adjusted, cases_of, compared, named, number, worst
 from tasks.results.set_metrics import share
 from tasks.results.summary import Document
 
@@ -83,7 +84,7 @@ def _tier(parameters: Robustness, tier: str, outcomes: dict[str | None, Document
         changed = cases_of(said) if said is not None and said["state"] in FINISHED else None
         if plain is None or changed is None:
             continue
-        one, other = on_common(plain, changed)
+        one, other = common(plain, changed)
         touched = _touched(one, other)
         found[kind] |= {"n": len(one), "n_changed": int(touched.sum())}
         one, other = one.filter(pa.array(touched)), other.filter(pa.array(touched))

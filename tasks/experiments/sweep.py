@@ -13,6 +13,7 @@ from db import analyses
 from db.errors import InputError
 from db.stores.calls import stored_calls
 from metrics.pareto import pareto_front
+from tasks.comparison.common_cases import common
 from tasks.config.connections import database, source
 from tasks.config.flow_parameters import Sweep
 from tasks.config.parameters import JudgeQuality, Parameters
@@ -30,7 +31,6 @@ from tasks.experiments.arms import (
     compared,
     named,
     number,
-    on_common,
     worst,
 )
 from tasks.models.calls import Call, body, key
@@ -209,7 +209,7 @@ def _pairs(rows: list[Document], tables: dict[str, pa.Table | None], parameters:
         both = tables.get(a["arm"]), tables.get(b["arm"])
         if both[0] is None or both[1] is None:
             continue
-        one, other = on_common(both[0], both[1])
+        one, other = common(both[0], both[1])
         for name in SWEEP_METRICS[parameters.tier]:
             metric, place = named(name), (a["arm"], b["arm"], name)
             if metric.kind == "judged" and a["judge_model"] != b["judge_model"]:

@@ -6,6 +6,8 @@ from tasks.results.summary import Document
 
 COLOURS = {True: "@c:accent", False: "@c:muted"}
 """Colours of the report's theme: on the front, or not."""
+SHOWN = ("improved", "regressed", "changed")
+"""Verdicts of a difference that is more than chance."""
 
 
 def rows(document: Document) -> list[dict[str, Any]]:
@@ -33,6 +35,14 @@ def interval(metric: Document | None) -> str:
     if metric["ci_low"] is None:
         return f"{metric['value']:.3f}"
     return f"{metric['value']:.3f} ({metric['ci_low']:.3f} – {metric['ci_high']:.3f})"
+
+
+def difference(compared: Document | None) -> str:
+    """A difference with its interval, starred where it is shown; a dash where nothing was compared."""
+    if compared is None or compared["difference"] is None:
+        return "—"
+    reach = "" if compared["ci_low"] is None else f" ({compared['ci_low']:+.3f} … {compared['ci_high']:+.3f})"
+    return f"{compared['difference']:+.3f}{reach}{'*' if compared['verdict'] in SHOWN else ''}"
 
 
 def figure_of(value: float | None) -> str:

@@ -17,10 +17,10 @@ from tasks.config.tiers import TIERS
 from tasks.results import parquet_files
 from tasks.results import summary as report
 from tasks.results.guidance import changed, lead, next_step, says
+from tasks.results.numbers import MINUS, rounded, unit_of
 from tasks.texts import LANGUAGES, texts
 
 Document = dict[str, Any]
-MINUS = "\N{MINUS SIGN}"
 WORST = 10
 CODE_ENDS = r"[`|\r\n]"
 """What would end code in a cell, or the cell."""
@@ -129,10 +129,7 @@ def gate_markdown(summary: Document, language: str) -> str:
 
 def shown(name: str, value: float | None) -> str:
     """A value of a metric as people read it; a dash where it was not measured."""
-    if value is None:
-        return "—"
-    unit = METRICS[name].unit if name in METRICS else ""
-    return f"{value:,.{ {'count': 0, 'percent': 1, 'ms': 1}.get(unit, 3) }f}"
+    return "—" if value is None else rounded(value, unit_of(name), ",")
 
 
 def _interval(name: str, metric: Document) -> str:

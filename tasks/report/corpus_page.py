@@ -7,6 +7,7 @@ from sqlalchemy import Engine
 from tasks.cases import pseudonyms
 from tasks.corpus import analytics
 from tasks.report import figures
+from tasks.results.numbers import percent
 from tasks.results.summary import Document
 
 TOPICS, NEXT, DEAD, EXAMPLES = 30, 6, 8, 3
@@ -49,4 +50,4 @@ def _cut(chunk: Document) -> Document:
 
 
 def _percent(share: Any) -> str:
-    return "—" if share is None else f"{share:.0%}".replace("%", " %")
+    return "—" if share is None else percent(share)

@@ -21,7 +21,7 @@ from tasks.report.bars import bar
 from tasks.report.case_list import pack
 from tasks.report.metric_hints import hint
 from tasks.results import parquet_files
-from tasks.results.numbers import interval, shown
+from tasks.results.numbers import THIN, interval, rounded, shown
 from tasks.results.summary import Document, summary
 from tasks.texts import translations
 
@@ -224,7 +224,7 @@ def _figures(entry: Entry) -> Document:
 def _seconds(row: RowMapping) -> str | None:
     if row["finished_at"] is None:
         return None
-    return f"{(row['finished_at'] - row['started_at']).total_seconds():,.0f}".replace(",", "\N{NARROW NO-BREAK SPACE}")
+    return rounded((row["finished_at"] - row["started_at"]).total_seconds(), "count", ",").replace(",", THIN)
 
 
 def _foot(row: RowMapping) -> Document:

@@ -7,13 +7,12 @@ from sqlalchemy import Engine
 from tasks.cases import pseudonyms
 from tasks.experiments.robustness import probes
 from tasks.experiments.sweep import sweeps
-from tasks.experiments.sweep_table import figure_of, front, interval
+from tasks.experiments.sweep_table import SHOWN, difference, figure_of, front, interval
 from tasks.report.figures import framed
 from tasks.results.summary import Document
 from tasks.texts import LANGUAGES, Text, translations
 
 HEIGHT = 380
-SHOWN = ("improved", "regressed", "changed")
 Figures = Document
 
 
@@ -80,7 +79,7 @@ def _sweep(found: Document, figures: Figures) -> list[Document]:
     ]
     pseudonyms = [pair for pair in found["pairs"] if pair["verdict"] in SHOWN]
     pairs = [
-        [_plain(f"{pair['b']} − {pair['a']}"), pair["metric"], _difference(pair), f"{pair['p_holm']:.3f}"]
+        [_plain(f"{pair['b']} − {pair['a']}"), pair["metric"], difference(pair), f"{pair['p_holm']:.3f}"]
         for pair in pseudonyms
     ]
     judges = found["judges"]
@@ -111,7 +110,7 @@ def _robustness(found: Document, figures: Figures) -> list[Document]:
                 _words(kind),
                 f"{said['n_changed']} / {said['n']}" if said["n"] else "—",
                 interval(said["same"]),
-                *(_difference(said["metrics"].get(name)) for name in names),
+                *(difference(said["metrics"].get(name)) for name in names),
             ]
             for kind, said in kinds.items()
         ]
@@ -124,10 +123,3 @@ def _robustness(found: Document, figures: Figures) -> list[Document]:
         heading = translations(f"tiers.{tier}", "short")
         blocks.append(_block(heading, lines=[_line(_words("star")), *untold], head=head, rows=rows))
     return blocks
-
-
-def _difference(said: Document | None) -> str:
-    if said is None or said["difference"] is None:
-        return "—"
-    reach = "" if said["ci_low"] is None else f" ({said['ci_low']:+.3f} … {said['ci_high']:+.3f})"
-    return f"{said['difference']:+.3f}{reach}{'*' if said['verdict'] in SHOWN else ''}"

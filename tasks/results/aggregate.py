@@ -11,9 +11,10 @@ import pyarrow.compute as pc
 
 from metrics.metric import QUANTILES, RUBRIC, Metric
 from metrics.statistics import Interval, bootstrap_interval, quantile_interval, share_interval
+from metrics.statistics.intervals import NO_INTERVAL
 from metrics.table import grade, metric, metrics_of
-from tasks.cases.table import CANNOT_BE_MEASURED, MEASURED, STRATA
-from tasks.results.set_metrics import SET_METRICS, UNKNOWN, Floats, Whole
+from tasks.cases.table import CANNOT_BE_MEASURED, MEASURED, STRATA, floats
+from tasks.results.set_metrics import Floats, Whole, measure_set
 
 
 class Value(NamedTuple):
@@ -57,13 +58,13 @@ def summarise(
         cases: with a column for every per-case metric.
         seed: of the bootstrap.
         options: of the evaluation, for the metrics' signatures: gain, depth.
-        whole: metrics that a step has computed over the set.
+        whole: metrics of the set that a step has computed.
 
     Returns:
         One value a metric, in the same order.
     """
-    computed = {row.name: SET_METRICS[row.name](cases, seed) for row in declared if row.name in SET_METRICS}
-    return [_value(row, cases, seed, options, computed | dict(whole)) for row in declared]
+    computed = measure_set((row.name for row in declared), cases, seed) | dict(whole)
+    return [_value(row, cases, seed, options, computed) for row in declared]
 
 
 def strata(cases: pa.Table) -> dict[str, pa.Table]:
@@ -83,8 +84,7 @@ def _value(metric: Metric, cases: pa.Table, seed: int, options: dict[str, Any], 
     if metric.aggregate == "whole":
         value, interval, n_scored, n_total = whole[metric.name]
     else:
-        there = metric.column in cases.column_names
-        values = cases[metric.column].to_numpy() if there else np.full(len(cases), np.nan)
+        values = floats(cases, metric.column)
         groups = cases["group"].to_pylist()
         value, interval = _aggregate(metric, values, seed, groups)
         n_scored, n_total = int(np.count_nonzero(~np.isnan(values))), None
@@ -104,7 +104,7 @@ def _value(metric: Metric, cases: pa.Table, seed: int, options: dict[str, Any], 
 def _aggregate(metric: Metric, values: Floats, seed: int, groups: list[str | None]) -> tuple[float, Interval]:
     measured = values[~np.isnan(values)]
     if not measured.size:
-        return math.nan, UNKNOWN
+        return math.nan, NO_INTERVAL
     if metric.aggregate != "mean":
         quantile = QUANTILES[metric.aggregate]
         return float(np.quantile(measured, quantile)), quantile_interval(measured, quantile, seed=seed)

@@ -16,14 +16,13 @@ from sqlalchemy import Engine
 from db import journal
 from db.errors import InputError
 from tasks.cases import pseudonyms
+from tasks.config.utf8 import quoted
 from tasks.results.parquet_files import make_folder
 from tasks.results.queries import cases_where
 from tasks.results.summary import finite
 
 PORTION = 2_000
 """Rows that are turned into Python objects at a time."""
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""What a spreadsheet takes for the beginning of a formula."""
 METRIC: tuple[str, ...] = (
     "metric",
     "stratum",
@@ -126,8 +125,7 @@ def _cell(value: Any, is_text: bool) -> Any:
     if isinstance(value, list | dict):
         return json.dumps(value, ensure_ascii=False, default=_plain)
     if is_text and value is not None:
-        value = value.replace("\0", "")  # which no spreadsheet reads
-        return f"'{value}" if value.startswith(FORMULA) else value
+        return quoted(value.replace("\0", ""))  # which no spreadsheet reads
     return _plain(value) if isinstance(value, datetime) else value
 
 

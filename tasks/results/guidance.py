@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from metrics.table import GOALS, METRICS, Grade, grade
 from tasks.config.tiers import TIERS
+from tasks.results.numbers import percent, shown
 from tasks.texts import LANGUAGES, Text, texts, translations
 
 Document = dict[str, Any]
@@ -161,22 +162,17 @@ def _listed(changes: Sequence[Document], verdict: str) -> Text | None:
         return None
     return {
         language: ", ".join(
-            f"{_tier(tier)[language]} ({change['metric']} {signed(change['difference'])})"
+            f"{_tier(tier)[language]} ({change['metric']} {shown(change['metric'], change['difference'], sign=True)})"
             for tier, change in largest.items()
         )
         for language in LANGUAGES
     }
 
 
-def signed(value: float) -> str:
-    """A difference as people read it: with its sign, a true minus."""
-    return f"{value:+.3f}".replace("-", "−")
-
-
 def _about_ranking(first: float, ten: float) -> tuple[Text, Document]:
     if ten - first > 1 - ten:
-        return _text("re-rank", gap=_percent(ten - first)), {"metric": "hit_rate@1", "max": 0}
-    return _text("missed", missed=_percent(1 - ten)), {"metric": "hit_rate@10", "max": 0}
+        return _text("re-rank", gap=percent(ten - first)), {"metric": "hit_rate@1", "max": 0}
+    return _text("missed", missed=percent(1 - ten)), {"metric": "hit_rate@10", "max": 0}
 
 
 def _about_failures(counts: Mapping[str, int]) -> tuple[Text, Document]:
@@ -209,7 +205,7 @@ def _shares(values: Mapping[str, float]) -> dict[str, str]:
     for name, value in values.items():
         unit = METRICS[name].unit if name in METRICS else "share"
         said[name.replace("@", "_at_")] = (
-            f"{value:.0f}" if unit == "count" else _percent(value) if unit == "share" else f"{value:.2f}"
+            f"{value:.0f}" if unit == "count" else percent(value) if unit == "share" else f"{value:.2f}"
         )
     return said
 
@@ -222,10 +218,6 @@ def _tier(tier: str) -> Text:
 def _inside(text: Text) -> Text:
     """A label inside a sentence: it begins small."""
     return {language: label[0].lower() + label[1:] for language, label in text.items()}
-
-
-def _percent(value: float) -> str:
-    return f"{value:.0%}".replace("%", " %")
 
 
 def _text(key: str, words: Mapping[str, Text | None] | None = None, **values: str) -> Text:

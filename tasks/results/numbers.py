@@ -7,6 +7,23 @@ from metrics.table import METRICS
 
 THIN = "\N{NARROW NO-BREAK SPACE}"
 MINUS = "\N{MINUS SIGN}"
+DIGITS = {"count": 0, "percent": 1, "ms": 1, "USD": 6}
+"""After the point, by unit; three of every other."""
+
+
+def unit_of(name: str) -> str:
+    """The unit of a metric; none for what is no metric of the table, as a rubric of the user's own."""
+    return METRICS[name].unit if name in METRICS else ""
+
+
+def rounded(value: float, unit: str, how: str = "") -> str:
+    """A value with its unit's digits; `how` is "," to part thousands, "+" to sign it, or both."""
+    return f"{value:{how}.{DIGITS.get(unit, 3)}f}"
+
+
+def percent(share: float) -> str:
+    """A share as a whole percentage."""
+    return f"{share:.0%}".replace("%", " %")
 
 
 def shown(name: str, value: float | None, *, sign: bool = False) -> str:
@@ -19,11 +36,9 @@ def shown(name: str, value: float | None, *, sign: bool = False) -> str:
     """
     if value is None:
         return "—"
-    unit = METRICS[name].unit if name in METRICS else ""
-    digits = {"count": 0, "percent": 1, "ms": 1}.get(unit, 3)
-    if unit == "ms" and abs(value) >= 100:
-        digits = 0
-    text = f"{value:{'+' if sign else ''},.{digits}f}".replace(",", THIN).replace("-", MINUS)
+    unit = unit_of(name)
+    digits = "count" if unit == "ms" and abs(value) >= 100 else unit
+    text = rounded(value, digits, "+," if sign else ",").replace(",", THIN).replace("-", MINUS)
     return text + (f"{THIN}ms" if unit == "ms" and not sign else "")
 
 

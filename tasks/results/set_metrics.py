@@ -1,19 +1,23 @@
-"""The metrics that are made of a set of cases, not of the mean of a column."""
+"""The metrics of a set of cases that are no mean of a column: what each case adds to totals, what follows from them."""
 
 import math
-from collections.abc import Callable, Hashable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from metrics import text
-from metrics.statistics import Interval, bootstrap_totals, share_interval
+from metrics import agreement, classification, text
+from metrics.statistics import Interval, bootstrap_statistic, bootstrap_totals, share_interval, wilson_interval
+from metrics.statistics.draws import Statistic
+from metrics.statistics.intervals import NO_INTERVAL
+from tasks.cases.table import floats
 
 Floats = NDArray[np.float64]
-UNKNOWN = Interval(math.nan, math.nan)
+Groups = Sequence[Hashable]
 TEXTS_AT_ONCE = 10_000
 
 
@@ -27,71 +31,221 @@ class Whole(NamedTuple):
     """What it could have rested on, where that is not the cases: calls."""
 
 
-def share(flags: Sequence[bool | None], groups: Sequence[Hashable]) -> Whole:
-    """The share of yes among the cases that have an answer, with an interval that knows of groups."""
-    values = np.array([math.nan if flag is None else float(flag) for flag in flags])
+class SetMetric(NamedTuple):
+    """A metric over totals: what each case adds to them, and what follows from their sums."""
+
+    needs: tuple[str, ...]
+    """Columns that it is made from."""
+    parts: Callable[[pa.Table], Floats]
+    """Cases -> (n, p); (n,) where it is a mean of one value a case. NaN where it was not measured."""
+    statistic: Statistic | None
+    """Sums (..., p) -> values (...), NaN where it has none; None: the mean."""
+    measure: Callable[[Floats, Groups, int], Whole] | None
+    """(parts of the measured cases, their groups, seed) -> as it is stored; None where a step measures it."""
+
+
+def measure_set(names: Iterable[str], cases: pa.Table, seed: int) -> dict[str, Whole]:
+    """The metrics among these that are of the set of cases, each with its 95 % interval.
+
+    Args:
+        names: of metrics; those that the table does not have are passed over.
+        cases: with the columns that they are made from.
+        seed: of the bootstrap.
+
+    Returns:
+        By name; without what a step measures.
+    """
+    groups = cases["group"].to_pylist()
+    tables: dict[Callable[[pa.Table], Floats], Floats] = {}  # of outcomes, for one, nine metrics are made
+    found = {}
+    for name in names:
+        made = SET_METRICS.get(name)
+        if made is None or made.measure is None:
+            continue
+        if made.parts not in tables:
+            tables[made.parts] = made.parts(cases)
+        table = tables[made.parts]
+        kept = np.asarray(~np.isnan(np.column_stack([table])).any(axis=1))
+        own = [group for group, keep in zip(groups, kept, strict=True) if keep]
+        found[name] = made.measure(table[kept], own, seed)
+    return found
+
+
+def share(flags: Sequence[bool | None] | Floats, groups: Groups) -> Whole:
+    """The share of yes among the cases that have an answer (not None, not NaN); its interval knows of groups."""
+    values = np.asarray(flags, dtype=np.float64)
     n = int(np.count_nonzero(~np.isnan(values)))
     return Whole(float(np.nanmean(values)) if n else math.nan, share_interval(values, groups=groups), n)
 
 
-def _share(status: str) -> Callable[[pa.Table, int], Whole]:
-    return lambda cases, seed: share([has == status for has in cases["status"].to_pylist()], cases["group"].to_pylist())
+def over_pairs(measure: Callable[[Floats, Floats], float], first: Floats, second: Floats, seed: int) -> Whole:
+    """A measure of agreement over the pairs of scores that are complete; at least two."""
+    a, b = agreement.complete_pairs(first, second)
+    if len(a) < 2:
+        return Whole(math.nan, NO_INTERVAL, len(a))
+    interval = bootstrap_statistic(lambda rows: measure(a[rows], b[rows]), len(a), seed=seed, resamples=1_000)
+    return Whole(measure(a, b), interval, len(a))
 
 
-def _refusal_rate(cases: pa.Table, seed: int) -> Whole:
-    said = zip(answered(cases), cases["status"].to_pylist(), strict=True)  # a refusal is said too
-    refused = [status == "sut_refusal" if answered else None for answered, status in said]
-    return share(refused, cases["group"].to_pylist())
+def _share(parts: Callable[[pa.Table], Floats], *needs: str) -> SetMetric:
+    return SetMetric(needs, parts, None, lambda values, groups, seed: share(values, groups))
 
 
-def _count(answerable: bool, refused: bool) -> Callable[[pa.Table, int], Whole]:
+def _count(parts: Callable[[pa.Table], Floats], place: int, *needs: str) -> SetMetric:
+    def measure(rows: Floats, groups: Groups, seed: int) -> Whole:
+        return Whole(float(rows[:, place].sum()) if len(rows) else math.nan, NO_INTERVAL, len(rows))
+
+    return SetMetric(needs, parts, partial(_total, place), measure)
+
+
+def _of_totals(parts: Callable[[pa.Table], Floats], statistic: Statistic, *needs: str) -> SetMetric:
+    def measure(rows: Floats, groups: Groups, seed: int) -> Whole:
+        if not len(rows):
+            return Whole(math.nan, NO_INTERVAL, 0)
+        interval = bootstrap_totals(rows, statistic, seed=seed, groups=groups)
+        return Whole(float(statistic(rows.sum(axis=0))), interval, len(rows))
+
+    return SetMetric(needs, parts, statistic, measure)
+
+
+def _outcome(name: str) -> SetMetric:
+    return _count(_outcomes, classification.OUTCOMES.index(name), "decision", "shown")
+
+
+def _score_of_outcomes(score: Callable[[classification.Counts], Any]) -> SetMetric:
+    return _of_totals(
+        _outcomes, lambda totals: np.asarray(score(classification.counts_of(totals))), "decision", "shown"
+    )
+
+
+def _share_of_outcomes(score: Callable[[classification.Counts], Any], hit: str, miss: str) -> SetMetric:
+    """A score of outcomes that is hits / (hits + misses): its interval is a share's."""
+    made = _score_of_outcomes(score)
+    hits, misses = (classification.OUTCOMES.index(name) for name in (hit, miss))
+
+    def measure(rows: Floats, groups: Groups, seed: int) -> Whole:
+        return share(np.where(rows[:, hits] + rows[:, misses] > 0, rows[:, hits], np.nan), groups)
+
+    return made._replace(measure=measure)
+
+
+def _kappa(second: str) -> SetMetric:
+    """Weighted kappa of the judge's first scores and another column."""
+
+    def parts(cases: pa.Table) -> Floats:
+        return agreement.kappa_parts(floats(cases, "faithfulness"), floats(cases, second))
+
+    def measure(rows: Floats, groups: Groups, seed: int) -> Whole:
+        return over_pairs(agreement.weighted_kappa, rows[:, 1], rows[:, 2], seed)
+
+    return SetMetric(("faithfulness", second), parts, agreement.kappa_of, measure)
+
+
+def _status(status: str, cases: pa.Table) -> Floats:
+    return np.array([has == status for has in cases["status"].to_pylist()], dtype=np.float64)
+
+
+def _refused(cases: pa.Table) -> Floats:
+    """Of the cases with an answer; a refusal is one too."""
+    return np.where(_answered(cases), _status("sut_refusal", cases), np.nan)
+
+
+def _answered(cases: pa.Table) -> NDArray[np.bool_]:
+    return np.array(pc.is_valid(cases["answer"]).to_pylist(), dtype=bool)
+
+
+def _answerable(answerable: bool, refused: bool, cases: pa.Table) -> Floats:
     """A cell of the answerable x answered matrix."""
-
-    def count(cases: pa.Table, seed: int) -> Whole:
-        rows = zip(cases["answerable"].to_pylist(), answered(cases), cases["status"].to_pylist(), strict=True)
-        known = [(can, status == "sut_refusal") for can, answered, status in rows if can is not None and answered]
-        return Whole(float(known.count((answerable, refused))) if known else math.nan, UNKNOWN, len(known))
-
-    return count
+    can = cases["answerable"].to_pylist()
+    labelled = np.array([value is not None for value in can], dtype=bool)
+    here = np.array([value is answerable for value in can], dtype=bool)
+    here &= _status("sut_refusal", cases) == refused
+    return _where(_answered(cases) & labelled, here[:, None].astype(np.float64))
 
 
-def answered(cases: pa.Table) -> list[bool]:
-    """Whether there is an answer, case by case."""
-    said: list[bool] = pc.is_valid(cases["answer"]).to_pylist()
-    return said
-
-
-def bleu_counts(cases: pa.Table) -> NDArray[np.int64]:
+def _bleu_counts(cases: pa.Table) -> Floats:
     """What every case adds to corpus BLEU, as `metrics.text.bleu_counts` has it; few texts in memory at a time."""
     some = (cases.slice(start, TEXTS_AT_ONCE) for start in range(0, max(len(cases), 1), TEXTS_AT_ONCE))
-    return np.vstack([text.bleu_counts(part["answer"].to_pylist(), part["reference"].to_pylist()) for part in some])
+    counts = [text.bleu_counts(part["answer"].to_pylist(), part["reference"].to_pylist()) for part in some]
+    table = np.vstack(counts)
+    return _where(table[:, 1] > 0, table.astype(np.float64))
 
 
-def bleu_of(totals: Floats) -> Floats:
-    """Corpus BLEU, 0 to 100, of sums (..., p) of `bleu_counts`."""
+def _bleu(totals: Floats) -> Floats:
+    """Corpus BLEU, 0 to 100."""
     return np.asarray(100 * text.score_bleu(totals).score)
 
 
-def _corpus_bleu(cases: pa.Table, seed: int) -> Whole:
-    counts = bleu_counts(cases)
-    has_reference = counts[:, 1] > 0
-    scored = counts[has_reference]
-    groups = [group for group, has in zip(cases["group"].to_pylist(), has_reference, strict=True) if has]
-    if not len(scored):
-        return Whole(math.nan, UNKNOWN, 0)
-    interval = bootstrap_totals(scored, bleu_of, seed=seed, groups=groups)
-    return Whole(float(bleu_of(scored.sum(axis=0))), interval, len(scored))
+def _outcomes(cases: pa.Table) -> Floats:
+    """Where in the table of decisions each case stands, in the order of `OUTCOMES`."""
+    pairs = list(zip(cases["decision"].to_pylist(), cases["shown"].to_pylist(), strict=True))
+    known = np.array([None not in pair for pair in pairs], dtype=bool)
+    decided, shown = ([bool(pair[side]) for pair in pairs] for side in (0, 1))
+    return _where(known, classification.outcomes(decided, shown))
 
 
-SET_METRICS: dict[str, Callable[[pa.Table, int], Whole]] = {
-    "sut_error_rate": _share("sut_error"),
-    "unlabelled_rate": _share("unlabelled"),
-    "stale_label_rate": _share("stale_label"),
-    "refusal_rate": _refusal_rate,
-    "answerable_answered": _count(True, False),
-    "answerable_refused": _count(True, True),
-    "unanswerable_answered": _count(False, False),
-    "unanswerable_refused": _count(False, True),
-    "corpus_bleu": _corpus_bleu,
+def _invalid_replies(cases: pa.Table) -> Floats:
+    invalid = _status("parse_error", cases)
+    decided = np.array(pc.is_valid(cases["decision"]).to_pylist(), dtype=bool)
+    return np.where(decided | (invalid > 0), invalid, np.nan)
+
+
+def _invalid_rate(values: Floats, groups: Groups, seed: int) -> Whole:
+    bad, n = float(values.sum()), len(values)
+    return Whole(bad / n if n else math.nan, wilson_interval(bad, n), n)
+
+
+def _calls(cases: pa.Table) -> Floats:
+    """Calls of the judge without a usable score, and all."""
+    replies = [[reply["status"] for reply in given or []] for given in cases["judge_raw"].to_pylist()]
+    bad = [sum(status != "ok" for status in given) for given in replies]
+    return np.column_stack([bad, [len(given) for given in replies]]).astype(np.float64)
+
+
+def _error_rate(rows: Floats, groups: Groups, seed: int) -> Whole:
+    bad, n = rows.sum(axis=0).tolist()
+    return Whole(bad / n if n else math.nan, wilson_interval(bad, n), int(n), int(n))
+
+
+def _neighbours(cases: pa.Table) -> Floats:
+    return np.column_stack([floats(cases, "nn_distance"), np.ones(len(cases))])
+
+
+def _total(place: int, totals: Floats) -> Floats:
+    return np.asarray(totals[..., place])
+
+
+def _ratio(above: int, below: int, totals: Floats) -> Floats:
+    return np.asarray(totals[..., above] / np.where(totals[..., below] > 0, totals[..., below], np.nan))
+
+
+def _where(measured: NDArray[np.bool_], table: Floats) -> Floats:
+    return np.where(measured[:, None], table, np.nan)
+
+
+SET_METRICS: dict[str, SetMetric] = {
+    "sut_error_rate": _share(partial(_status, "sut_error"), "status"),
+    "unlabelled_rate": _share(partial(_status, "unlabelled"), "status"),
+    "stale_label_rate": _share(partial(_status, "stale_label"), "status"),
+    "refusal_rate": _share(_refused, "answer", "status"),
+    "answerable_answered": _count(partial(_answerable, True, False), 0, "answer", "status", "answerable"),
+    "answerable_refused": _count(partial(_answerable, True, True), 0, "answer", "status", "answerable"),
+    "unanswerable_answered": _count(partial(_answerable, False, False), 0, "answer", "status", "answerable"),
+    "unanswerable_refused": _count(partial(_answerable, False, True), 0, "answer", "status", "answerable"),
+    "corpus_bleu": _of_totals(_bleu_counts, _bleu, "answer", "reference"),
+    "true_positives": _outcome("true_positives"),
+    "true_negatives": _outcome("true_negatives"),
+    "false_positives": _outcome("false_positives"),
+    "false_negatives": _outcome("false_negatives"),
+    "precision": _share_of_outcomes(classification.precision, "true_positives", "false_positives"),
+    "recall": _share_of_outcomes(classification.recall, "true_positives", "false_negatives"),
+    "specificity": _share_of_outcomes(classification.specificity, "true_negatives", "false_positives"),
+    "f1_score": _score_of_outcomes(classification.f1),
+    "mcc": _score_of_outcomes(classification.mcc),
+    "invalid_rate": SetMetric(("status", "decision"), _invalid_replies, None, _invalid_rate),
+    "weighted_kappa": _kappa("faithfulness_again"),
+    "human_weighted_kappa": _kappa("human_score"),
+    "error_rate": SetMetric(("judge_raw",), _calls, partial(_ratio, 0, 1), _error_rate),
+    "density_score": SetMetric(("nn_distance",), _neighbours, partial(_ratio, 1, 0), None),
 }
-"""Metrics that are computed over the set of cases, not from one column."""
+"""The one definition of each: scoring stores `measure`, a comparison draws totals and takes `statistic` of them."""

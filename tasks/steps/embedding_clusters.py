@@ -14,6 +14,7 @@ from scipy.spatial.distance import cdist
 from db import journal
 from metrics import embedding
 from metrics.statistics import Interval, bootstrap_statistic
+from metrics.statistics.intervals import NO_INTERVAL
 from tasks.cases.table import with_columns
 from tasks.config.connections import database
 from tasks.config.parameters import Tier0
@@ -28,7 +29,6 @@ from tasks.steps.index import choose_vectors
 
 log = logging.getLogger("yarus")
 RESAMPLES, MOST_CLUSTERS = 2_000, 5_000
-UNKNOWN = Interval(math.nan, math.nan)
 
 
 @task(task_run_name="embed_texts", cache_policy=NO_CACHE)
@@ -100,9 +100,9 @@ def _clustering(vectors: Vectors, clusters: list[str], seed: int) -> dict[str, W
     apart = embedding.inter_cluster_distance(vectors, clusters)
     n = len(vectors)
     return {
-        "total_texts": Whole(n or math.nan, UNKNOWN, n),
-        "total_pairs": Whole(float((sizes * (sizes - 1) // 2).sum()) if n else math.nan, UNKNOWN, n),
-        "n_clusters": Whole(len(sizes) or math.nan, UNKNOWN, n),
+        "total_texts": Whole(n or math.nan, NO_INTERVAL, n),
+        "total_pairs": Whole(float((sizes * (sizes - 1) // 2).sum()) if n else math.nan, NO_INTERVAL, n),
+        "n_clusters": Whole(len(sizes) or math.nan, NO_INTERVAL, n),
         "avg_intra_cluster_sim": Whole(embedding.mean_defined(similarities), interval, len(inside)),
         "avg_inter_cluster_dist": Whole(apart, _apart_interval(vectors, clusters, seed), len(sizes)),
     }
@@ -115,7 +115,7 @@ def _geometry(vectors: Vectors, nearest: NDArray[np.float64]) -> dict[str, Whole
         "effective_dimensionality": embedding.effective_dimensionality(vectors),
         "avg_pairwise_distance": embedding.mean_pairwise_distance(vectors),
     }
-    return {name: Whole(value, UNKNOWN, len(vectors)) for name, value in values.items()}
+    return {name: Whole(value, NO_INTERVAL, len(vectors)) for name, value in values.items()}
 
 
 def _apart_interval(vectors: Vectors, clusters: list[str], seed: int) -> Interval:
@@ -127,7 +127,7 @@ def _apart_interval(vectors: Vectors, clusters: list[str], seed: int) -> Interva
     names, codes = np.unique(clusters, return_inverse=True)
     m = len(names)
     if not 3 <= m <= MOST_CLUSTERS:
-        return UNKNOWN
+        return NO_INTERVAL
     sums = np.zeros((m, vectors.shape[1]))
     np.add.at(sums, codes, vectors)
     centroids = sums / np.bincount(codes)[:, None]

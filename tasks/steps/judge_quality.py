@@ -1,7 +1,6 @@
 """The judge itself judged: the same answer again, and the same answer changed in ways that should not matter."""
 
 import asyncio
-import math
 import re
 from collections.abc import Callable
 from itertools import combinations
@@ -12,8 +11,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from metrics import agreement
-from metrics.statistics import bootstrap_statistic, wilson_interval
-from tasks.cases.table import with_columns
+from metrics.statistics.intervals import NO_INTERVAL
+from tasks.cases.table import floats, with_columns
 from tasks.config.connections import database
 from tasks.config.parameters import JudgeQuality
 from tasks.config.settings import settings
@@ -25,7 +24,7 @@ from tasks.models.chat import chat
 from tasks.models.verdicts import Score, ask_for_score, value_of
 from tasks.personal_data.masking import mask, own_key
 from tasks.prompts import Prompt, prompts
-from tasks.results.set_metrics import UNKNOWN, Whole
+from tasks.results.set_metrics import Whole, over_pairs
 from tasks.steps.generate import totals
 from tasks.steps.judge import with_verdicts
 from tasks.texts import texts
@@ -63,20 +62,13 @@ async def judge_again(run: Run[JudgeQuality], cases: pa.Table) -> pa.Table:
 
 
 def measure_judge(cases: pa.Table, seed: int) -> dict[str, Whole]:
-    """What is measured over all answers: agreement with itself and with people, and calls without a score."""
-    first, second = cases["faithfulness"].to_numpy(), cases["faithfulness_again"].to_numpy()
-    people = cases["human_score"].to_numpy()
-    calls = [reply["status"] for replies in cases["judge_raw"].to_pylist() for reply in replies or []]
-    bad = sum(status != "ok" for status in calls)
+    """Of what is measured over all answers, what does not follow from totals: chance, and agreement in ranks."""
+    first, second, people = (floats(cases, name) for name in ("faithfulness", "faithfulness_again", "human_score"))
     complete = len(agreement.complete_pairs(first, second)[0])
     expected = agreement.chance_consistency(first, second)
-    rate = bad / len(calls) if calls else math.nan
     return {
-        "consistency_score_expected": Whole(expected, UNKNOWN, complete),
-        "weighted_kappa": _paired(agreement.weighted_kappa, first, second, seed),
-        "human_weighted_kappa": _paired(agreement.weighted_kappa, first, people, seed),
-        "human_spearman": _paired(agreement.spearman, first, people, seed),
-        "error_rate": Whole(rate, wilson_interval(bad, len(calls)), len(calls), len(calls)),
+        "consistency_score_expected": Whole(expected, NO_INTERVAL, complete),
+        "human_spearman": over_pairs(agreement.spearman, first, people, seed),
     }
 
 
@@ -129,13 +121,3 @@ def _over_pairs(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Mean of each row (answer) over the columns (pairs of repeats) that have a value; NaN where none has."""
     there = (~np.isnan(values)).sum(axis=1)
     return np.where(there > 0, np.nansum(values, axis=1) / np.maximum(there, 1), np.nan)
-
-
-def _paired(
-    measure: Callable[[Any, Any], float], first: NDArray[np.float64], second: NDArray[np.float64], seed: int
-) -> Whole:
-    a, b = agreement.complete_pairs(first, second)
-    if len(a) < 2:
-        return Whole(math.nan, UNKNOWN, len(a))
-    interval = bootstrap_statistic(lambda rows: measure(a[rows], b[rows]), len(a), seed=seed, resamples=1_000)
-    return Whole(measure(a, b), interval, len(a))

@@ -13,8 +13,9 @@ from prefect.cache_policies import NO_CACHE
 
 from metrics import dialogue
 from metrics.statistics import bootstrap_statistic
+from metrics.statistics.intervals import NO_INTERVAL
 from tasks.cases.labels import GOOD
-from tasks.cases.table import with_columns
+from tasks.cases.table import floats, with_columns
 from tasks.config.connections import database
 from tasks.evaluation.batch import keep_batch
 from tasks.evaluation.run import Run
@@ -22,7 +23,7 @@ from tasks.evaluation.work_folder import read_cases
 from tasks.models.embedders import Vectors, embedder
 from tasks.models.embedding_cache import embed
 from tasks.results.parquet_files import parquet
-from tasks.results.set_metrics import UNKNOWN, Whole
+from tasks.results.set_metrics import Whole
 
 THRESHOLDS = {"": 0.85, "@0.8": 0.8, "@0.9": 0.9, "@0.95": 0.95}
 
@@ -47,7 +48,7 @@ def _measure(run: Run) -> dict[str, Whole]:
     kept = np.flatnonzero(searched[evaluated])
     cases = with_columns(cases, **_cache(cases, kept, log.filter(searched), vectors[searched], evaluated[searched]))
     keep_batch(run, 0, cases)
-    turns = np.nan_to_num(cases["turn"].to_numpy())
+    turns = np.nan_to_num(floats(cases, "turn"))
     inside = np.flatnonzero((turns > 0) & usable[evaluated])
     inside = inside[np.argsort(turns[inside], kind="stable")]
     names = cases["dialog"].take(inside).to_pylist()
@@ -95,7 +96,7 @@ def _over_dialogs(
     values = by_dialog(vectors, names) if names else np.zeros(0)
     values = values[~np.isnan(values)]
     if not len(values):
-        return Whole(math.nan, UNKNOWN, 0)
+        return Whole(math.nan, NO_INTERVAL, 0)
     interval = bootstrap_statistic(lambda rows: float(values[rows].mean()), len(values), seed=seed)
     return Whole(float(values.mean()), interval, len(values))
 

@@ -11,11 +11,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from db.errors import InputError
-from tasks.config.utf8 import encodable
+from tasks.config.utf8 import encodable, quoted, unquoted
 from tasks.dataset.annotation.messages import unusable, wrong
 
-DANGEROUS = ("=", "+", "-", "@", "\t", "\r")
-"""A cell that begins so is a formula to a spreadsheet; a quote in front of it makes it a text."""
 LONGEST = 32_000
 """Characters of a cell; Excel's limit is 32,767."""
 LARGEST_BYTES = 64 << 20
@@ -89,13 +87,7 @@ def _safe(text: str) -> str:
     from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
 
     plain: str = ILLEGAL_CHARACTERS_RE.sub("\N{REPLACEMENT CHARACTER}", text)[:LONGEST]
-    plain = encodable(plain)
-    return f"'{plain}" if plain.startswith(DANGEROUS) else plain
-
-
-def _unsafe(text: str) -> str:
-    """The cell's text as it was before `_safe`."""
-    return text[1:] if text.startswith("'") and text[1:].startswith(DANGEROUS) else text
+    return quoted(encodable(plain))
 
 
 def _write_xlsx(path: Path, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -174,7 +166,7 @@ def _cell(value: Any) -> Cell:
         return Cell(str(value), is_date=True)
     if isinstance(value, float) and value.is_integer():
         value = int(value)  # 1001.0 was the id 1001
-    return Cell(_unsafe(str(value).strip()))
+    return Cell(unquoted(str(value).strip()))
 
 
 def _read_csv(path: Path) -> Iterator[Line]:
@@ -189,7 +181,7 @@ def _read_csv(path: Path) -> Iterator[Line]:
     try:
         # Rows are counted, not lines: a cell may have several, and a spreadsheet shows it as one row all the same.
         for number, row in enumerate(csv.reader(io.StringIO(text), delimiter=delimiter, strict=True), start=1):
-            yield number, [Cell(_unsafe(cell.strip())) for cell in row]
+            yield number, [Cell(unquoted(cell.strip())) for cell in row]
     except csv.Error:
         raise wrong("quotes", path=path, number=number + 1) from None
 
