@@ -71,7 +71,7 @@ def _plan(plans: dict[str, Any], *, as_json: bool) -> None:
         print_plans(plans)
 
 
-def _finish(summary: dict[str, Any], *, as_json: bool) -> None:
+def _finish(summary: Any, *, as_json: bool) -> None:
     from flows.terminal.summary import print_overview, print_summary
     from tasks.config.settings import settings
     from tasks.config.utf8 import harmless

@@ -193,7 +193,7 @@ def _finished_alone(flow_run_id: UUID | None, error: httpx.TransportError) -> Su
     if row is None or row["state"] not in journal.FINISHED:
         raise OSError(f"Prefect's server does not answer ({error}); {row['error'] if row else 'nothing was begun'}")
     logging.getLogger("yarus").warning("Prefect's server does not answer (%s); the results are whole", error)
-    return with_gate(summary(database(), row["id"]))
+    return dict(with_gate(summary(database(), row["id"])))
 
 
 async def _recorded(flow_run_ids: list[str]) -> None:

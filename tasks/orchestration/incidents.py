@@ -22,6 +22,7 @@ from metrics.table import METRICS
 from metrics.table.headlines import HEADLINES
 from tasks.cases import pseudonyms
 from tasks.comparison.compare import compare
+from tasks.comparison.documents import MetricComparison
 from tasks.config.connections import database
 from tasks.config.settings import settings
 from tasks.orchestration.events import INCIDENT, tell
@@ -225,7 +226,7 @@ def _incident(kind: str | None, nights: list[RowMapping]) -> Document:
     return dict(pseudonyms.document(incident, last["source"]))
 
 
-def _worse(name: str, metric: Document) -> bool:
+def _worse(name: str, metric: MetricComparison) -> bool:
     """Whether a metric alone is shown to be worse, whatever the others are."""
     if metric["p"] is None or metric["difference"] is None or metric["p"] >= ALPHA:
         return False

@@ -1,5 +1,6 @@
 """Values and their intervals as places on a bar."""
 
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 
@@ -12,7 +13,7 @@ ROOM = 13
 """Percent of a bar's width that a number below it takes."""
 
 
-def bar(name: str, metric: Document) -> Document | None:
+def bar(name: str, metric: Mapping[str, Any]) -> Document | None:
     """Where a value and its interval stand on the metric's range, in percent of its width.
 
     Returns:

@@ -5,9 +5,11 @@ from typing import Any, NamedTuple
 
 from metrics.table import GOALS, METRICS, Grade, grade
 from metrics.table.headlines import FELT, HEADLINES
+from tasks.results.summary import EvaluationSummary, MetricSummary
 from tasks.texts import LANGUAGES, Text, texts, translations
 
-Document = dict[str, Any]
+Condition = dict[str, Any]
+"""A filter of cases: metric, min, max, failure, status."""
 CHANCE = 0.05
 """A consistency this little above chance, or less, says nothing for a judge."""
 
@@ -23,7 +25,7 @@ class Weakest(NamedTuple):
     """Where the next better grade begins."""
 
 
-def weakest(summaries: Iterable[Document]) -> Weakest | None:
+def weakest(summaries: Iterable[EvaluationSummary]) -> Weakest | None:
     """The tier to look at first: of those that users feel the worst graded; among equals the furthest below its bound.
 
     An embedding without structure or a judge that wavers is named only where no tier that users feel needs attention,
@@ -39,7 +41,7 @@ def weakest(summaries: Iterable[Document]) -> Weakest | None:
     return min(graded, key=_rank, default=None)
 
 
-def lead(summaries: Sequence[Document]) -> Text:
+def lead(summaries: Sequence[EvaluationSummary]) -> Text:
     """The first sentence of a report: which tier is the weakest."""
     failed = [_tier(summary["tier"]) for summary in summaries if summary["state"] == "failed"]
     if failed:
@@ -58,7 +60,7 @@ def lead(summaries: Sequence[Document]) -> Text:
     return _text(key.get(found.grade, "weakest"), words, **values)
 
 
-def changed(changes: Sequence[Document], since: Text | None) -> Text:
+def changed(changes: Sequence[Mapping[str, Any]], since: Text | None) -> Text:
     """The second sentence: what changed since the evaluations before, as far as it is more than chance.
 
     Args:
@@ -76,7 +78,7 @@ def changed(changes: Sequence[Document], since: Text | None) -> Text:
     return _text("changed", words | {"since": since})
 
 
-def says(summary: Document) -> Text:
+def says(summary: EvaluationSummary) -> Text:
     """One sentence: what the numbers of an evaluation say."""
     values = _values(summary["metrics"])
     if summary["state"] not in ("completed", "invalid") or not values:
@@ -92,7 +94,7 @@ def says(summary: Document) -> Text:
         return _text("value only", {"label": translations("metric_labels", main)}, value=f"{values[main]:.3f}")
 
 
-def next_step(summary: Document) -> tuple[Text, Document]:
+def next_step(summary: EvaluationSummary) -> tuple[Text, Condition]:
     """What to do next about an evaluation, and the filter that shows the cases in question.
 
     Returns:
@@ -105,13 +107,13 @@ def next_step(summary: Document) -> tuple[Text, Document]:
         return _text("restore coverage"), {}
     if summary["tier"] in ("tier1", "real_users") and {"hit_rate@1", "hit_rate@10"} <= values.keys():
         return _about_ranking(values["hit_rate@1"], values["hit_rate@10"])
-    if counts := summary.get("failures", {}).get("counts"):
-        return _about_failures(counts)
+    if "failures" in summary and summary["failures"]["counts"]:
+        return _about_failures(summary["failures"]["counts"])
     key, kept = NEXT.get(summary["tier"], ("nothing to do", {}))
     return _text(key), kept
 
 
-def goals(summaries: Sequence[Document]) -> list[Document]:
+def goals(summaries: Sequence[EvaluationSummary]) -> list[dict[str, Any]]:
     """Which metrics answer which question, with their values.
 
     Returns:
@@ -130,7 +132,7 @@ def goals(summaries: Sequence[Document]) -> list[Document]:
     return found
 
 
-NEXT: dict[str, tuple[str, Document]] = {
+NEXT: dict[str, tuple[str, Condition]] = {
     "tier0": ("next tier0", {"metric": "silhouette_score", "max": 0}),
     "tier2": ("next tier2", {"metric": "faithfulness", "max": 0.7}),
     "tier3": ("next tier3", {"metric": "e2e_score", "max": 0.6}),
@@ -140,11 +142,11 @@ NEXT: dict[str, tuple[str, Document]] = {
 }
 
 
-def _graded(summary: Document) -> list[Weakest]:
+def _graded(summary: EvaluationSummary) -> list[Weakest]:
     """The worst graded headline metric of an evaluation, if it has any."""
     found = []
     for name in HEADLINES[summary["tier"]]:
-        value = (summary["metrics"].get(name) or {}).get("value")
+        value = summary["metrics"][name]["value"] if name in summary["metrics"] else None
         bounds, given = METRICS[name].thresholds, grade(name, value)
         if value is not None and bounds is not None and given is not None:
             above = [bound for bound in bounds if bound > value]
@@ -158,9 +160,9 @@ def _rank(found: Weakest) -> tuple[int, float]:
     return (0 if level == 0 and found.tier in FELT else level or 1), found.value / found.bound
 
 
-def _listed(changes: Sequence[Document], verdict: str) -> Text | None:
+def _listed(changes: Sequence[Mapping[str, Any]], verdict: str) -> Text | None:
     """The changes of that verdict in words, one a tier, the largest of it."""
-    largest: dict[str, Document] = {}
+    largest: dict[str, Mapping[str, Any]] = {}
     for change in changes:
         if change["verdict"] == verdict:
             known = largest.get(change["tier"])
@@ -182,13 +184,13 @@ def signed(value: float) -> str:
     return f"{value:+.3f}".replace("-", "−")
 
 
-def _about_ranking(first: float, ten: float) -> tuple[Text, Document]:
+def _about_ranking(first: float, ten: float) -> tuple[Text, Condition]:
     if ten - first > 1 - ten:
         return _text("re-rank", gap=_percent(ten - first)), {"metric": "hit_rate@1", "max": 0}
     return _text("missed", missed=_percent(1 - ten)), {"metric": "hit_rate@10", "max": 0}
 
 
-def _about_failures(counts: Mapping[str, int]) -> tuple[Text, Document]:
+def _about_failures(counts: Mapping[str, int]) -> tuple[Text, Condition]:
     stage = max(counts, key=lambda name: counts[name])
     if not counts[stage]:
         return _text("nothing to do"), {}
@@ -208,7 +210,7 @@ def _judge(values: Mapping[str, float]) -> str:
     return "judge by chance" if by_chance else "judge"
 
 
-def _values(metrics: Mapping[str, Document]) -> dict[str, float]:
+def _values(metrics: Mapping[str, MetricSummary]) -> dict[str, float]:
     return {name: metric["value"] for name, metric in metrics.items() if metric["value"] is not None}
 
 

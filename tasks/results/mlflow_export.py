@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -10,7 +11,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from db.errors import InputError
 from tasks.config.redaction import redact_urls
-from tasks.results.summary import summary
+from tasks.results.summary import EvaluationSummary, summary
 
 
 def to_mlflow(engine: Engine, evaluation_id: str, uri: str | None) -> dict[str, str]:
@@ -51,16 +52,17 @@ def mlflow_name(metric: str, stratum: str = "") -> str:
     return f"{stratum}/{name}" if stratum else name
 
 
-def _log(client: Any, found: dict[str, Any]) -> dict[str, str]:
+def _log(client: Any, found: EvaluationSummary) -> dict[str, str]:
     """Experiment and run; the run is marked finished last, so that a half-logged one shows."""
+    said: Mapping[str, Any] = found
     name, evaluation_id = f"yarus/{found['tier']}", found["evaluation_id"]
     known = client.get_experiment_by_name(name)
     experiment_id = known.experiment_id if known else client.create_experiment(name)
     query = f"tags.`yarus.evaluation_id` = '{evaluation_id}' and attributes.status = 'FINISHED'"
     if there := client.search_runs([experiment_id], query):
         raise InputError(f"evaluation {evaluation_id} is logged already: run {there[0].info.run_id} of {name}")
-    begun, ended = (int(datetime.fromisoformat(found[key]).timestamp() * 1000) for key in ("started_at", "finished_at"))
-    tags = {"yarus.evaluation_id": evaluation_id, **{f"yarus.{key}": str(found[key]) for key in TAGS if found[key]}}
+    begun, ended = (int(datetime.fromisoformat(said[key]).timestamp() * 1000) for key in ("started_at", "finished_at"))
+    tags = {"yarus.evaluation_id": evaluation_id, **{f"yarus.{key}": str(said[key]) for key in TAGS if said[key]}}
     run_id = client.create_run(experiment_id, run_name=evaluation_id, start_time=begun, tags=tags).info.run_id
     for key, value in found["system"].items():
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
@@ -68,9 +70,10 @@ def _log(client: Any, found: dict[str, Any]) -> dict[str, str]:
     parts = {"": found["metrics"], **found.get("strata", {})}
     for stratum, metrics in parts.items():
         for metric, measured in metrics.items():
-            for suffix, part in (("", "value"), ("_ci_low", "ci_low"), ("_ci_high", "ci_high")):
-                if measured[part] is not None:
-                    client.log_metric(run_id, mlflow_name(metric, stratum) + suffix, measured[part], timestamp=ended)
+            parts_of = {"": measured["value"], "_ci_low": measured["ci_low"], "_ci_high": measured["ci_high"]}
+            for suffix, number in parts_of.items():
+                if number is not None:
+                    client.log_metric(run_id, mlflow_name(metric, stratum) + suffix, number, timestamp=ended)
     client.set_terminated(run_id, end_time=ended)
     return {"experiment": name, "run_id": run_id}
 
