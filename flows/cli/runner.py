@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from prefect.client.orchestration import PrefectClient
     from prefect.client.schemas.filters import FlowRunFilter
 
+    from tasks.operations.dry_run import Plans
+
 Summary = dict[str, Any]
 RECORDING_TRIES = 100
 
@@ -99,15 +101,15 @@ def _in_prefect(work: Callable[[], Coroutine[Any, Any, Summary]]) -> Summary:
         raise KeyboardInterrupt from None
 
 
-def estimate(name: str, chosen: Parameters) -> dict[str, Any]:
+def estimate(name: str, chosen: Parameters) -> "Plans":
     """What the calls of a flow's tiers would take, without sending any; by tier, role."""
-    from tasks.operations.dry_run import plan
+    from tasks.operations.dry_run import Plans, plan
 
     check(chosen)
     tiers = {tier: TIERS[tier](**chosen.shared()) for tier in chosen.tiers} if isinstance(chosen, Nightly) else {}
     every = tiers or {tier: chosen for tier in TIERS if tier == name}
     with _stdout_kept():
-        return {"plans": [asyncio.run(plan(tier, given)) for tier, given in every.items()]}
+        return Plans([asyncio.run(plan(tier, given)) for tier, given in every.items()])
 
 
 def check(chosen: Parameters) -> None:

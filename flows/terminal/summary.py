@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from db.loading.fill import LoadReport
     from tasks.operations.doctor_sources import Check
+    from tasks.operations.dry_run import Plans
 
 COLOURS = {"excellent": "green", "strong": "green", "good": "cyan", "reasonable": "cyan", "attention": "yellow"}
 COLOURS |= {"weak": "yellow", "absent": "yellow", "completed": "green", "running": "cyan"}
@@ -88,15 +89,15 @@ def print_overview(night: Night, language: str) -> None:
     new_console().print("", table)
 
 
-def print_plans(plans: dict[str, Any]) -> None:
+def print_plans(plans: "Plans") -> None:
     """What the calls of each tier would take."""
     table = Table("tier", "cases", "role", "calls", "tokens in", "tokens out", "USD", "seconds", box=None)
-    for plan in plans["plans"]:
-        for role, taken in plan["roles"].items():
-            figures = [taken[name] for name in ("calls", "tokens_in", "tokens_out", "cost_usd", "seconds")]
-            table.add_row(plan["tier"], str(plan["cases"]), role, *("?" if n is None else f"{n:,.6g}" for n in figures))
-        if not plan["roles"]:
-            table.add_row(plan["tier"], "", "calls no language model")
+    for plan in plans.plans:
+        for role, taken in plan.roles.items():
+            figures = (taken.calls, taken.tokens_in, taken.tokens_out, taken.cost_usd, taken.seconds)
+            table.add_row(plan.tier, str(plan.cases), role, *("?" if n is None else f"{n:,.6g}" for n in figures))
+        if not plan.roles:
+            table.add_row(plan.tier, "", "calls no language model")
     new_console().print(table, "? = no earlier call of this model and prompt to go by, or no price (YARUS_PRICES)")
 
 

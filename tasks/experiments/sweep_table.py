@@ -1,14 +1,15 @@
 """A sweep for people: its rows as texts, and its plot."""
 
+from collections.abc import Mapping
 from typing import Any
 
-from tasks.results.summary import Document
+from tasks.experiments.documents import Sweep
 
 COLOURS = {True: "@c:accent", False: "@c:muted"}
 """Colours of the report's theme: on the front, or not."""
 
 
-def rows(document: Document) -> list[dict[str, Any]]:
+def rows(document: Sweep) -> list[dict[str, Any]]:
     """One row an arm: its headline metrics with intervals, cost, latency, whether it is on the Pareto front."""
     return [
         {
@@ -26,7 +27,7 @@ def rows(document: Document) -> list[dict[str, Any]]:
     ]
 
 
-def interval(metric: Document | None) -> str:
+def interval(metric: Mapping[str, Any] | None) -> str:
     """A value with its interval; a dash where it was not measured."""
     if metric is None or metric["value"] is None:
         return "—"
@@ -40,7 +41,7 @@ def figure_of(value: float | None) -> str:
     return "" if value is None else f"{value:.4g}"
 
 
-def front(arms: list[Document], axis: str, quality: str) -> dict[str, Any]:
+def front(arms: list[dict[str, Any]], axis: str, quality: str) -> dict[str, Any]:
     """Quality against cost or latency, the Pareto front marked, as a Plotly trace.
 
     Args:

@@ -6,9 +6,9 @@ from typing import Any
 
 from metrics.metric import LADDERS
 from metrics.table import METRICS
+from tasks.report.embedded_data import Document
 from tasks.results.numbers import MINUS
 
-Document = dict[str, Any]
 ROOM = 13
 """Percent of a bar's width that a number below it takes."""
 

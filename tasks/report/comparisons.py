@@ -18,11 +18,10 @@ from tasks.comparison.trend import trend
 from tasks.report import figures
 from tasks.report.bars import difference_bar
 from tasks.report.case_list import column
-from tasks.report.embedded_data import packed
+from tasks.report.embedded_data import Document, packed
 from tasks.report.entries import Entry
 from tasks.results import parquet_files
 from tasks.results.numbers import shown
-from tasks.results.summary import Document
 from tasks.texts import LANGUAGES, Text, texts
 
 LISTS = ("broke", "fixed", "changed_status")

@@ -21,10 +21,11 @@ from tasks.evaluation.repeats import MARKS
 from tasks.report import figures
 from tasks.report.bars import bar
 from tasks.report.case_list import pack
+from tasks.report.embedded_data import Document
 from tasks.report.metric_hints import hint
 from tasks.results import parquet_files
 from tasks.results.numbers import interval, shown
-from tasks.results.summary import Document, EvaluationSummary, MetricSummary, summary
+from tasks.results.summary import EvaluationSummary, MetricSummary, summary
 from tasks.texts import translations
 
 REASONS = 4

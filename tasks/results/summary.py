@@ -19,7 +19,6 @@ from tasks.results import parquet_files
 from tasks.results.failures import Failures
 from tasks.results.system import CaseSetIdentity, System
 
-Document = dict[str, Any]
 State = Literal["running", "completed", "invalid", "failed", "cancelled"]
 GateVerdict = Literal["pass", "fail", "inconclusive", "invalid"]
 HEADLINE_STRATUM = "confirmed"

@@ -27,9 +27,9 @@ from tasks.cases.labels import GOOD, Row, shown_rightly
 from tasks.config.connections import database, source
 from tasks.dataset.annotation.chunk_references import Relevant
 from tasks.dataset.annotation.columns import VERDICTS, YES_NO
+from tasks.dataset.documents import Agreement, PairAgreement, SourceAgreement
 
 Verdict = dict[str, Any]
-Document = dict[str, Any]
 
 
 def apply(where: Source, verdicts: Mapping[str, Verdict], annotator: str) -> int:
@@ -58,13 +58,8 @@ def apply(where: Source, verdicts: Mapping[str, Verdict], annotator: str) -> int
     return sum(row.values["review"]["rejected"] for row in rows)
 
 
-def agreement(source_name: str, *, seed: int = 0) -> Document:
+def agreement(source_name: str, *, seed: int = 0) -> SourceAgreement:
     """How far every two annotators of a source agree, on the questions that both have labelled.
-
-    Returns:
-        source, annotators (name -> questions labelled), pairs: a, b, field, n, agreement (share of equal verdicts; for
-        `relevant` the mean Jaccard index of both sets), kappa with a 95 % interval (None for `relevant`), and why there
-        is none.
 
     Raises:
         InputError: no such source, or nobody has labelled anything.
@@ -76,7 +71,7 @@ def agreement(source_name: str, *, seed: int = 0) -> Document:
     counts = Counter(name for of in said for name in of)
     if not counts:
         raise InputError(f"source {where.name!r}: nobody has labelled it; yarus dataset import-annotation FILE …")
-    pairs = [
+    pairs: list[PairAgreement] = [
         {"a": a, "b": b, "field": field, **_agreement(said, a, b, field, seed)}
         for a, b in combinations(sorted(counts), 2)
         for field in (*YES_NO, "relevant")
@@ -84,7 +79,7 @@ def agreement(source_name: str, *, seed: int = 0) -> Document:
     return {"source": where.name, "annotators": dict(sorted(counts.items())), "pairs": pairs}
 
 
-def _agreement(said: Sequence[Mapping[str, Verdict]], a: str, b: str, field: str, seed: int) -> Document:
+def _agreement(said: Sequence[Mapping[str, Verdict]], a: str, b: str, field: str, seed: int) -> Agreement:
     both = [(of[a][field], of[b][field]) for of in said if _comparable(of.get(a, {}), of.get(b, {}), field)]
     if field == "relevant":
         return _overlap([(_flat(one), _flat(other)) for one, other in both], seed)
@@ -104,7 +99,7 @@ def _comparable(one: Verdict, other: Verdict, field: str) -> bool:
     return field != "answer_ok" or one.get("answer_of") == other.get("answer_of")
 
 
-def _overlap(both: Sequence[tuple[set[tuple[str, str]], set[tuple[str, str]]]], seed: int) -> Document:
+def _overlap(both: Sequence[tuple[set[tuple[str, str]], set[tuple[str, str]]]], seed: int) -> Agreement:
     shares = np.array([len(one & two) / len(one | two) if one | two else 1.0 for one, two in both])
     low, high = bootstrap_interval(shares, seed=seed)
     mean = float(shares.mean()) if both else None
