@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 import httpx
@@ -18,6 +18,7 @@ from prefect.events.filters import EventFilter, EventNameFilter, EventOccurredFi
 from prefect.events.schemas.automations import AutomationCore
 from prefect.exceptions import ObjectNotFound, PrefectHTTPStatusError
 from prefect.settings import PREFECT_API_URL
+from typing_extensions import TypedDict
 
 from db.errors import InputError
 from tasks.config.settings import settings
@@ -33,26 +34,41 @@ ANSWER_S = 30.0
 PAYLOAD: tuple[str, ...] = ("text", "incident", "evaluation_id", "tier", "source", "verdict", "baseline", "metric")
 PAYLOAD += ("change", "changes", "sut_label", "comparability_key", "link")
 """What the event of an incident holds, for templates."""
-Document = dict[str, Any]
+
+
+WebhookState = Literal["set", "kept", "none"]
+
+
+class Applied(TypedDict):
+    """The automations on Prefect's server."""
+
+    automations: dict[str, str]
+    """Name -> created or updated."""
+    webhook: WebhookState
+    """Whether alerts have somewhere to go."""
+
+
+class Tested(TypedDict):
+    """What came of a test message."""
+
+    status_code: int
+    """That the receiver answered."""
 
 
 @cache
-def declared() -> Document:
+def declared() -> dict[str, Any]:
     """What automations.yaml says: `body`, and `automations` without what only the server knows."""
-    document: Document = yaml.safe_load((Path(__file__).parent / "automations.yaml").read_text(encoding="utf-8"))
+    document: dict[str, Any] = yaml.safe_load((Path(__file__).parent / "automations.yaml").read_text(encoding="utf-8"))
     return document
 
 
-async def apply(webhook: str | None, body: str | None, headers: Mapping[str, str]) -> Document:
+async def apply(webhook: str | None, body: str | None, headers: Mapping[str, str]) -> Applied:
     """Creates the automations on Prefect's server, or changes those that are there; as often as wanted.
 
     Args:
         webhook: where alerts go, kept in a block of the server as a secret; None leaves what an earlier call has set.
         body: Jinja template of what is sent, of the variable `event`; None for the default.
         headers: sent along.
-
-    Returns:
-        `automations`: name -> created or updated; `webhook`: set, kept or none.
 
     Raises:
         InputError: no server is named, no address, or a template that the server refuses.
@@ -72,11 +88,8 @@ async def apply(webhook: str | None, body: str | None, headers: Mapping[str, str
     return {"automations": done, "webhook": known}
 
 
-async def test() -> Document:
+async def test() -> Tested:
     """Has the server send a test message.
-
-    Returns:
-        `status_code` that the receiver answered.
 
     Raises:
         InputError: nothing is set up, or the receiver refuses.
@@ -88,7 +101,7 @@ async def test() -> Document:
         if not await client.read_automations_by_name(INCIDENTS):
             raise InputError("no alerts are set up on this server: yarus alerts apply --webhook URL")
         said = texts("alerts", settings().language)["test"]
-        like_others: Document = dict.fromkeys(PAYLOAD) | {"text": said, "incident": "test"}
+        like_others: dict[str, Any] = dict.fromkeys(PAYLOAD) | {"text": said, "incident": "test"}
         payload = like_others | {"verdict": "test", "changes": [], "link": settings().report_url or ""}
         emit_event("yarus.incident.test", resource={"prefect.resource.id": "yarus.incident.test"}, payload=payload)
         answer = await _answer(client, begun)
@@ -102,7 +115,7 @@ async def test() -> Document:
     return {"status_code": status}
 
 
-async def _answer(client: PrefectClient, since: datetime) -> Document:
+async def _answer(client: PrefectClient, since: datetime) -> dict[str, Any]:
     """What came of the webhook's call: the payload of the action's event."""
     names = ["prefect.automation.action.executed", "prefect.automation.action.failed"]
     try:
@@ -129,7 +142,9 @@ def _require_server() -> None:
     require_compatible(url)
 
 
-async def _webhook(client: PrefectClient, url: str | None, headers: Mapping[str, str]) -> tuple[str | None, str]:
+async def _webhook(
+    client: PrefectClient, url: str | None, headers: Mapping[str, str]
+) -> tuple[str | None, WebhookState]:
     """The id of the block that holds the webhook, and whether it was set now, kept, or there is none."""
     if url is not None:
         sent = {"Content-Type": "application/json"} | dict(headers)
@@ -152,11 +167,11 @@ def _require_http(url: str) -> None:
         raise InputError("--webhook: expected an http(s) address (what was given may be a secret and is not repeated)")
 
 
-def _calls(automation: Document) -> bool:
+def _calls(automation: dict[str, Any]) -> bool:
     return any(action["type"] == "call-webhook" for action in automation["actions"])
 
 
-def _completed(automation: Document, block: str | None, body: str | None) -> AutomationCore:
+def _completed(automation: dict[str, Any], block: str | None, body: str | None) -> AutomationCore:
     """The automation with what its webhook sends, and where."""
     payload = {"block_document_id": block, "payload": body or declared()["body"]}
     actions = [action | payload if action["type"] == "call-webhook" else action for action in automation["actions"]]

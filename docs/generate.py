@@ -1,4 +1,4 @@
-"""Writes docs/metrics.md from the table of metrics and the docstrings: `python docs/generate.py`."""
+"""Writes docs/metrics.md from the table of metrics and the docstrings, and docs/json.md: `python docs/generate.py`."""
 # ruff: noqa: E501  # the table of examples is read in lines
 
 import importlib
@@ -229,4 +229,7 @@ def _plain(parameter: inspect.Parameter) -> str:
 
 
 if __name__ == "__main__":
+    import generate_json
+
+    generate_json.TARGET.write_text(generate_json.render(), encoding="utf-8")
     TARGET.write_text(render(), encoding="utf-8")

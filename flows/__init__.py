@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from pyarrow import Table
     from sqlalchemy import Engine
 
+    from tasks.comparison.documents import EvaluationComparison
+
 # Before Prefect is imported anywhere: it reads its settings once. What the user has set stays.
 for _name, _value in {
     "DO_NOT_TRACK": "1",
@@ -95,7 +97,7 @@ def metrics(evaluation: str) -> "DataFrame":
     return _frame(evaluation, metric_rows)
 
 
-def compare(a: str, b: str, *, force: bool = False) -> dict[str, Any]:
+def compare(a: str, b: str, *, force: bool = False) -> "EvaluationComparison":
     """Compares two evaluations case by case, as `yarus compare A B --json` does.
 
     Args:

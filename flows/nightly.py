@@ -1,6 +1,6 @@
 """Nightly: every tier in order over one source; a tier that fails does not stop the others."""
 
-from typing import Any
+from typing import cast
 from uuid import UUID
 
 from prefect import flow
@@ -18,7 +18,7 @@ from tasks.orchestration.artifacts import report_of, show_night
 from tasks.orchestration.flow_states import Ended, flow_state, with_gate
 from tasks.orchestration.incidents import follow
 from tasks.orchestration.nightly_retry import begun_by, completed, going_on
-from tasks.results.summary import summary, together
+from tasks.results.summary import EvaluationSummary, FailedEvaluation, summary, together
 
 
 @flow(name="nightly", flow_run_name="nightly {parameters.source}")
@@ -35,7 +35,7 @@ async def nightly(parameters: Nightly) -> Ended:
         InputError: an anchor or a gate that cannot serve, before anything is evaluated.
     """
     policy_set()
-    summaries: list[dict[str, Any]] = []
+    summaries: list[EvaluationSummary | FailedEvaluation] = []
     live = ((tier, TIERS[tier].parameters(**parameters.shared())) for tier in parameters.tiers)
     parts = [*live, *anchored(database(), parameters)]
     begun = await begun_by(database(), flow_run.get_id())
@@ -49,12 +49,13 @@ async def nightly(parameters: Nightly) -> Ended:
             state = await evaluate(going_on(database(), begun, tier, chosen), return_state=True)
             result = await state.aresult(raise_on_failure=False)
             await follow(state.state_details.flow_run_id)
-            summaries.append(
-                result if isinstance(result, dict) else {"tier": tier, "state": "failed", "error": str(result)}
-            )
+            failed: FailedEvaluation = {"tier": tier, "state": "failed", "error": str(result)}
+            summaries.append(cast(EvaluationSummary, result) if isinstance(result, dict) else failed)
     # A night is no worse where it fails; Prefect types the call as if it were not awaited.
     await describe_corpus(parameters.source, return_state=True)  # type: ignore[misc]
     night = together(summaries)
     page = await report_of(night)
     await show_night(night, parameters.source, page)
-    return await flow_state(night | ({"report": str(page)} if page else {}))
+    if page:
+        night["report"] = str(page)
+    return await flow_state(night)

@@ -10,6 +10,7 @@ from db import analyses
 from flows.sweep import evaluated, incomplete
 from tasks.config.connections import database
 from tasks.config.flow_parameters import Robustness
+from tasks.experiments import documents
 from tasks.experiments.arms import outcome
 from tasks.experiments.robustness import arms, combined
 from tasks.loading.source import sources_shared
@@ -33,9 +34,11 @@ async def robustness(parameters: Robustness) -> Any:
 
 
 @task(task_run_name="compare_kinds", cache_policy=NO_CACHE)
-async def compare_kinds(robustness_id: str, parameters: Robustness, outcomes: list[dict[str, Any]]) -> dict[str, Any]:
+async def compare_kinds(
+    robustness_id: str, parameters: Robustness, outcomes: list[documents.Outcome]
+) -> documents.Robustness:
     """Writes what the probes come to."""
     found = await asyncio.to_thread(combined, parameters, outcomes)
-    document = {"robustness_id": robustness_id} | found
-    await asyncio.to_thread(analyses.keep, database(), robustness_id, document, document["state"])
+    document: documents.Robustness = {"robustness_id": robustness_id, **found}
+    await asyncio.to_thread(analyses.keep, database(), robustness_id, dict(document), document["state"])
     return document

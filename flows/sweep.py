@@ -10,6 +10,7 @@ from prefect.states import Completed
 
 from flows import flow_of
 from tasks.config.flow_parameters import Sweep
+from tasks.experiments import documents
 from tasks.experiments.arms import Arm, outcome
 from tasks.experiments.sweep_run import Sweeping, sweeping
 from tasks.experiments.sweep_table import rows
@@ -35,7 +36,7 @@ async def sweep(parameters: Sweep) -> Any:
         return incomplete(document)
 
 
-def incomplete(document: dict[str, Any]) -> Any:
+def incomplete(document: documents.Sweep | documents.Robustness) -> Any:
     """What the flow returns: its run bears the name of what it came to, where that is not all that was asked for."""
     if document["state"] == "completed":
         return document
@@ -50,12 +51,12 @@ async def evaluated(arm: Arm) -> Any:
 
 
 @task(task_run_name="compare_arms", cache_policy=NO_CACHE)
-async def compare_arms(running: Sweeping) -> dict[str, Any]:
+async def compare_arms(running: Sweeping) -> documents.Sweep:
     """Writes what the arms come to."""
     return await asyncio.to_thread(running.finish)
 
 
 @task(task_run_name="show_arms", cache_policy=NO_CACHE)
-async def show_arms(document: dict[str, Any]) -> None:
+async def show_arms(document: documents.Sweep) -> None:
     """The table of arms, as an artifact in the Prefect UI."""
     await acreate_table_artifact(rows(document), key="sweep", description=document["sweep_id"])

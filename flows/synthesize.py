@@ -1,15 +1,14 @@
 """Synthesis: questions with answers from the chunks of a source, checked, as a source of their own."""
 
-from typing import Any
-
 from prefect import flow
 
+from tasks.dataset.documents import SynthesisResult
 from tasks.dataset.synthesis.parameters import Synthesis
 from tasks.dataset.synthesis.synthesize import gather, keep, write
 
 
 @flow(name="synthesize", flow_run_name="synthesize {parameters.into}")
-async def synthesize(parameters: Synthesis) -> dict[str, Any]:
+async def synthesize(parameters: Synthesis) -> SynthesisResult:
     """Has questions written from chunks, in the voice of the source's users, and keeps those that pass the checks.
 
     Args:

@@ -123,7 +123,7 @@ def synthesize(as_json: bool, **given: Any) -> None:
     async def work() -> dict[str, Any]:
         from flows.synthesize import synthesize
 
-        return await synthesize(chosen)
+        return dict(await synthesize(chosen))
 
     found = run_other(work, quiet=as_json)
     _tell(found, print_synthesis, as_json=as_json)

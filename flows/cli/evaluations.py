@@ -14,24 +14,17 @@ def runs(limit: int, as_json: bool) -> None:
     """List evaluations."""
     from db import journal
     from flows.terminal.summary import print_runs
-    from tasks.cases import pseudonyms
     from tasks.results.summary import as_json as document
+    from tasks.results.summary import listed
 
     rows = journal.listing(own_database(), limit=limit)
     if not as_json:
         print_runs(rows)
         return
     from tasks.config.settings import settings
-    from tasks.results.parquet_files import existing_path
 
     root = settings().results_root
-    names = ("id", "tier", "state", "source", "n_cases", "coverage", "started_at", "finished_at", "comparability_key")
-    kept = [
-        {("evaluation_id" if name == "id" else name): row[name] for name in names}
-        | {"parquet": row["parquet"] and existing_path(row["parquet"], root), "error": row["error"]}
-        for row in rows
-    ]
-    click.echo(document([pseudonyms.document(one, one["source"]) for one in kept]))
+    click.echo(document([listed(row, root) for row in rows]))
 
 
 @click.command()

@@ -1,8 +1,12 @@
 """`yarus export`: an evaluation for other programs."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from flows.cli.documents import ExportedFile, ExportedRun
 
 
 @click.command()
@@ -49,13 +53,13 @@ def export(
 
     engine, words = database(), texts("terminal", settings().language)
     row = journal.find(engine, evaluation)
-    done: dict[str, object] = {"evaluation_id": row["id"]}
+    done: ExportedFile | ExportedRun
     if target is None:
-        done |= to_mlflow(engine, evaluation, tracking_uri)
+        done = {"evaluation_id": row["id"], **to_mlflow(engine, evaluation, tracking_uri)}
         said = words["logged to mlflow"].format(**done)
     else:
         n = write(engine, evaluation, target, metrics=metrics, overwrite=overwrite)
-        done |= {"file": str(target), "rows": n}
+        done = {"evaluation_id": row["id"], "file": str(target), "rows": n}
         said = words["exported"].format(**done)
     click.echo(document(done) if as_json else said)
     if target is not None and not metrics:

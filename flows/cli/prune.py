@@ -1,12 +1,15 @@
 """`yarus prune`: retention, and erasure of one user's questions."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
+    from flows.cli.documents import ErasureEverywhere
     from tasks.operations.erase import Found
+    from tasks.operations.erase_prefect import InPrefect
 
 AGE = ("older_than", "keep_last", "gates", "with_calls", "everything")
 
@@ -85,7 +88,7 @@ def _of_user(user: str, source: str) -> Any:
 
     found = find(database(), user, source)
 
-    def work(*, dry_run: bool) -> dict[str, Any]:
+    def work(*, dry_run: bool) -> "ErasureEverywhere":
         """In Prefect first: there it is found by what is erased after."""
         there = _in_prefect(found, remove=not dry_run)
         here = erase(database(), found, dry_run=dry_run)
@@ -94,7 +97,7 @@ def _of_user(user: str, source: str) -> Any:
     return work
 
 
-def _in_prefect(found: "Found", *, remove: bool) -> dict[str, Any]:
+def _in_prefect(found: "Found", *, remove: bool) -> "InPrefect":
     import asyncio
 
     from tasks.operations.erase_artifacts import on_another_server
@@ -105,19 +108,19 @@ def _in_prefect(found: "Found", *, remove: bool) -> dict[str, Any]:
     return {**there, "artifacts": there["artifacts"] + artifacts, "beyond": [*beyond, *there["beyond"]]}
 
 
-def _any(document: dict[str, Any]) -> bool:
+def _any(document: Mapping[str, Any]) -> bool:
     """Whether there is anything to remove."""
     return any(value for name, value in document.items() if name not in ("user", "source", "kept", "beyond", "dry_run"))
 
 
-def _print(document: dict[str, Any], *, as_json: bool) -> None:
+def _print(document: Mapping[str, Any], *, as_json: bool) -> None:
     from tasks.results.summary import as_json as text
 
     if as_json:
         click.echo(text(document))
 
 
-def _say(document: dict[str, Any]) -> None:
+def _say(document: Mapping[str, Any]) -> None:
     from tasks.config.settings import settings
     from tasks.texts import texts
 

@@ -1,10 +1,13 @@
 """`yarus run`, `demo` and `doctor`: evaluations from the command line."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from flows.cli.options import as_json
+
+if TYPE_CHECKING:
+    from tasks.operations.dry_run import Plans
 
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
@@ -61,17 +64,19 @@ def doctor(as_json: bool) -> None:
     raise SystemExit(max((finding.code for finding in findings), default=0))
 
 
-def _plan(plans: dict[str, Any], *, as_json: bool) -> None:
+def _plan(plans: "Plans", *, as_json: bool) -> None:
+    from dataclasses import asdict
+
     from flows.terminal.summary import print_plans
     from tasks.results.summary import as_json as document
 
     if as_json:
-        click.echo(document(plans))
+        click.echo(document(asdict(plans)))
     else:
         print_plans(plans)
 
 
-def _finish(summary: dict[str, Any], *, as_json: bool) -> None:
+def _finish(summary: Any, *, as_json: bool) -> None:
     from flows.terminal.summary import print_overview, print_summary
     from tasks.config.settings import settings
     from tasks.config.utf8 import harmless

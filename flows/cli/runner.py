@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from prefect.client.orchestration import PrefectClient
     from prefect.client.schemas.filters import FlowRunFilter
 
+    from tasks.operations.dry_run import Plans
+
 Summary = dict[str, Any]
 RECORDING_TRIES = 100
 
@@ -100,9 +102,9 @@ def _in_prefect(work: Callable[[], Coroutine[Any, Any, Summary]]) -> Summary:
         raise KeyboardInterrupt from None
 
 
-def estimate(name: str, chosen: Parameters) -> dict[str, Any]:
+def estimate(name: str, chosen: Parameters) -> "Plans":
     """What the calls of a flow's tiers would take, without sending any; by tier, role."""
-    from tasks.operations.dry_run import plan
+    from tasks.operations.dry_run import Plans, plan
 
     check(chosen)
     tiers = (
@@ -112,7 +114,7 @@ def estimate(name: str, chosen: Parameters) -> dict[str, Any]:
     )
     every = tiers or {tier: chosen for tier in TIERS if tier == name}
     with _stdout_kept():
-        return {"plans": [asyncio.run(plan(tier, given)) for tier, given in every.items()]}
+        return Plans([asyncio.run(plan(tier, given)) for tier, given in every.items()])
 
 
 def check(chosen: Parameters) -> None:
@@ -199,7 +201,7 @@ def _finished_alone(flow_run_id: UUID | None, error: httpx.TransportError) -> Su
     if row is None or row["state"] not in journal.FINISHED:
         raise OSError(f"Prefect's server does not answer ({error}); {row['error'] if row else 'nothing was begun'}")
     logging.getLogger("yarus").warning("Prefect's server does not answer (%s); the results are whole", error)
-    return with_gate(summary(database(), row["id"]))
+    return dict(with_gate(summary(database(), row["id"])))
 
 
 async def _recorded(flow_run_ids: list[str]) -> None:

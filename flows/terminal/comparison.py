@@ -1,6 +1,6 @@
 """A comparison for people: what changed, where, and a verdict in words."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
@@ -9,15 +9,15 @@ from rich.table import Table
 
 from flows.terminal.summary import SYSTEM, WIDTH, plain, tier_name
 from metrics.table import METRICS
+from tasks.comparison.documents import ChangedCases, EvaluationComparison, Side
 from tasks.config.tiers import TIERS
 from tasks.texts import texts
 
-Document = dict[str, Any]
 COLOURS = {"improved": "green", "regressed": "red", "changed": "cyan", "no difference shown": "dim"}
 SHOWN_CASES, SHOWN_SLICES = 3, 5
 
 
-def print_comparison(document: Document, language: str, *, slice_name: str | None = None) -> None:
+def print_comparison(document: EvaluationComparison, language: str, *, slice_name: str | None = None) -> None:
     """Metrics with intervals and verdicts, cases that broke, slices; at the end the verdict in words.
 
     Args:
@@ -30,9 +30,10 @@ def print_comparison(document: Document, language: str, *, slice_name: str | Non
     console = console if console.is_terminal else Console(highlight=False, width=WIDTH + 10)
     tier = tier_name(document["b"]["tier"], language)
     console.print(f"\n[bold]{words['title']}: {tier}[/] · {plain(document['b']['source'])}")
-    for side, name in (("a", "before"), ("b", "after")):
-        console.print(f"{words[name]}: {plain(_side(document[side], texts('states', language)))}", soft_wrap=True)
-    one, other = (document[side]["system"] for side in ("a", "b"))
+    for side, name in ((document["a"], "before"), (document["b"], "after")):
+        console.print(f"{words[name]}: {plain(_side(side, texts('states', language)))}", soft_wrap=True)
+    systems: tuple[Mapping[str, Any], ...] = (document["a"]["system"], document["b"]["system"])
+    one, other = systems
     for name in (name for name in SYSTEM if one.get(name) != other.get(name)):
         console.print(f"  {name}: {plain(str(one.get(name)))} | {plain(str(other.get(name)))}")
     if not document["comparable"]:
@@ -49,7 +50,7 @@ def print_comparison(document: Document, language: str, *, slice_name: str | Non
     console.print(" ".join(verdict(document, language)), style="bold")
 
 
-def verdict(document: Document, language: str) -> Iterator[str]:
+def verdict(document: EvaluationComparison, language: str) -> Iterator[str]:
     """One or two sentences: what is shown to have changed, and what this many cases could have shown.
 
     Args:
@@ -57,7 +58,7 @@ def verdict(document: Document, language: str) -> Iterator[str]:
         language: ru or en.
     """
     words = texts("comparison", language)
-    found = {name: one for name, one in document["metrics"].items() if one["reason"] is None}
+    found = _compared(document)
     if not found:
         yield words["said unmeasured"]
         return
@@ -76,12 +77,17 @@ def verdict(document: Document, language: str) -> Iterator[str]:
     yield _reach(_main(document, found), found, words)
 
 
-def _main(document: Document, found: Document) -> str:
+def _compared(document: EvaluationComparison) -> dict[str, Mapping[str, Any]]:
+    """The metrics that were compared, whose figures are all there."""
+    return {name: one for name, one in document["metrics"].items() if one["reason"] is None}
+
+
+def _main(document: EvaluationComparison, found: Mapping[str, Mapping[str, Any]]) -> str:
     """The metric that the verdict ends with: the tier's first that was compared."""
     return next((name for name in TIERS[document["b"]["tier"]].headlines if name in found), next(iter(found)))
 
 
-def _reach(name: str, found: Document, words: dict[str, str]) -> str:
+def _reach(name: str, found: Mapping[str, Mapping[str, Any]], words: dict[str, str]) -> str:
     """What this many cases could have shown."""
     one = found[name]
     figures = {
@@ -96,15 +102,13 @@ def _reach(name: str, found: Document, words: dict[str, str]) -> str:
     return words[kinds.get(one["verdict"], "found")].format(**said)
 
 
-def _metrics(document: Document, words: dict[str, str]) -> Table:
+def _metrics(document: EvaluationComparison, words: dict[str, str]) -> Table:
     headers = ("difference", "interval", "p", "detectable", "pairs", "verdict")
     table = Table(words["metric"], "A", "B", *(words[name] for name in headers), box=None)
     for column in table.columns[1:7]:
         column.justify = "right"
     main = TIERS[document["b"]["tier"]].headlines
-    for name, one in document["metrics"].items():
-        if one["reason"] is not None:
-            continue
+    for name, one in _compared(document).items():
         p = one["p"] if one["p_holm"] is None else one["p_holm"]
         colour = COLOURS.get(one["verdict"], "yellow")
         table.add_row(
@@ -121,7 +125,7 @@ def _metrics(document: Document, words: dict[str, str]) -> Table:
     return table
 
 
-def _print_margins(console: Console, document: Document, words: dict[str, str]) -> None:
+def _print_margins(console: Console, document: EvaluationComparison, words: dict[str, str]) -> None:
     """What the verdict of the headline metrics rests on, or of all where few were asked for."""
     found = {name: one["margin"] for name, one in document["metrics"].items() if one["margin"] is not None}
     headlines = TIERS[document["b"]["tier"]].headlines
@@ -131,7 +135,7 @@ def _print_margins(console: Console, document: Document, words: dict[str, str]) 
         console.print(words["margins"].format(margins=said), style="dim", soft_wrap=True)
 
 
-def _print_reasons(console: Console, document: Document, words: dict[str, str]) -> None:
+def _print_reasons(console: Console, document: EvaluationComparison, words: dict[str, str]) -> None:
     """Why metrics were not compared, one line a reason."""
     by_reason: dict[str, list[str]] = {}
     for name, one in document["metrics"].items():
@@ -141,7 +145,7 @@ def _print_reasons(console: Console, document: Document, words: dict[str, str]) 
         console.print(f"{words['not compared']}: {', '.join(names)} ({plain(reason)})", style="dim")
 
 
-def _print_noise(console: Console, document: Document, words: dict[str, str]) -> None:
+def _print_noise(console: Console, document: EvaluationComparison, words: dict[str, str]) -> None:
     """How far the headline metrics move when nothing has changed, where an evaluation was repeated."""
     bands = {
         name: document["noise"][name] for name in TIERS[document["b"]["tier"]].headlines if name in document["noise"]
@@ -151,23 +155,23 @@ def _print_noise(console: Console, document: Document, words: dict[str, str]) ->
         console.print(words["noise"].format(bands=said), style="dim", soft_wrap=True)
 
 
-def _print_cases(console: Console, cases: Document, language: str) -> None:
+def _print_cases(console: Console, cases: ChangedCases, language: str) -> None:
     words, statuses = texts("comparison", language), texts("statuses", language)
-    for kind, colour in (("broke", "red"), ("fixed", "green")):
-        for metric in dict.fromkeys(entry["metric"] for entry in cases[kind]):
-            own = [entry for entry in cases[kind] if entry["metric"] == metric]
+    for kind, entries, colour in (("broke", cases["broke"], "red"), ("fixed", cases["fixed"], "green")):
+        for metric in dict.fromkeys(entry["metric"] for entry in entries):
+            own = [entry for entry in entries if entry["metric"] == metric]
             console.print(f"[{colour}]{words[kind].format(metric=metric, n=len(own))}[/]")
             for entry in own[:SHOWN_CASES]:
                 figures = f"{_number(metric, entry['before'])} → {_number(metric, entry['after'])}"
                 console.print(f"  {plain(entry['case_id'])}  {figures}  {plain(_short(entry['question']))}")
     if cases["changed_status"]:
         console.print(words["changed status"].format(n=len(cases["changed_status"])))
-        for entry in cases["changed_status"][:SHOWN_CASES]:
-            figures = f"{statuses[entry['before']]} → {statuses[entry['after']]}"
-            console.print(f"  {plain(entry['case_id'])}  {figures}  {plain(_short(entry['question']))}")
+        for moved in cases["changed_status"][:SHOWN_CASES]:
+            figures = f"{statuses[moved['before']]} → {statuses[moved['after']]}"
+            console.print(f"  {plain(moved['case_id'])}  {figures}  {plain(_short(moved['question']))}")
 
 
-def _print_slices(console: Console, document: Document, language: str, only: str | None) -> None:
+def _print_slices(console: Console, document: EvaluationComparison, language: str, only: str | None) -> None:
     words, slices = texts("comparison", language), texts("slices", language)
     named = texts("slice_values", language) | texts("strata", language)
     shown = {name: values for name, values in document["slices"].items() if only in (None, name)}
@@ -179,22 +183,21 @@ def _print_slices(console: Console, document: Document, language: str, only: str
     for name, values in shown.items():
         cut = cut or (only is None and len(values) > SHOWN_SLICES)
         for value, own in islice(values.items(), None if only else SHOWN_SLICES):
-            metrics = [metric for metric in own if metric != "n"]
-            for metric in metrics if only else metrics[:1]:
-                one = own[metric]
+            metrics = [(metric, one) for metric, one in own.items() if not isinstance(one, int)]
+            for metric, one in metrics if only else metrics[:1]:
                 interval = f"{_signed(metric, one['ci_low'])} … {_signed(metric, one['ci_high'])}"
                 figures = (metric, _signed(metric, one["difference"]), interval, f"{one['p']:.4f}", str(one["n"]))
                 table.add_row(slices[name], plain(named.get(value, _end(value))), str(own["n"]), *figures)
     console.print("", table)
     small = [document["small_slices"][name] for name in shown]
-    if values := sum(part["values"] for part in small):
-        console.print(words["small"].format(values=values, cases=sum(part["cases"] for part in small)), style="dim")
+    if n := sum(part["values"] for part in small):
+        console.print(words["small"].format(values=n, cases=sum(part["cases"] for part in small)), style="dim")
     if cut:
         console.print(words["larger"], style="dim")
     console.print(words["exploring"], style="dim")
 
 
-def _side(side: Document, states: dict[str, str]) -> str:
+def _side(side: Side, states: dict[str, str]) -> str:
     parts = [side["evaluation_id"], side["started_at"][:16].replace("T", " "), side["sut_label"], states[side["state"]]]
     return " · ".join(part for part in parts if part)
 

@@ -1,16 +1,17 @@
 """Corpus analytics for people, on stdout."""
 
-from typing import Any
+from collections.abc import Sequence
 
 from rich.table import Table
 
 from flows.terminal.summary import new_console, plain
+from tasks.corpus.documents import CorpusAnalytics, Profile, Topic, TopicInShort, Utilisation
 from tasks.texts import texts
 
 TOPICS, NEXT, DEAD = 12, 5, 5
 
 
-def print_corpus(document: dict[str, Any], language: str) -> None:
+def print_corpus(document: CorpusAnalytics, language: str) -> None:
     """What is used, the topics, what to write next, and the profile of the log."""
     words, console = texts("corpus", language), new_console()
     for line in _utilisation(document["utilisation"], words):
@@ -25,12 +26,11 @@ def print_corpus(document: dict[str, Any], language: str) -> None:
     console.print(plain(words["embedder"].format(embedder=document["embedder"].split("|")[0])), style="dim")
 
 
-def _utilisation(used: dict[str, Any], words: dict[str, str]) -> list[str]:
+def _utilisation(used: Utilisation, words: dict[str, str]) -> list[str]:
     lines = [used["reason"]] if used["reason"] else []
     if used["evaluations"]:
         lines += [words["over what"].format(n=len(used["evaluations"]), questions=used["n_questions"], k=used["k"])]
-    for name in ("chunks", "pages"):
-        part = used[name]
+    for name, part in (("chunks", used["chunks"]), ("pages", used["pages"])):
         lines.append(words["unknown" if part["share"] is None else "used"].format(what=words[name], **part))
         if part["dead"]:
             named = "; ".join(str(item.get("id") or item["page"]) for item in part["dead"][:DEAD])
@@ -42,7 +42,7 @@ def _utilisation(used: dict[str, Any], words: dict[str, str]) -> list[str]:
     return lines
 
 
-def _topics(topics: list[dict[str, Any]], words: dict[str, str]) -> Table:
+def _topics(topics: Sequence[Topic], words: dict[str, str]) -> Table:
     table = Table(title=words["topics"], box=None, title_justify="left", title_style="bold")
     for name in ("topic", "questions", "hit rate", "failure rate", "missing"):
         table.add_column(words[name], justify="left" if name == "topic" else "right")
@@ -56,7 +56,7 @@ def _topics(topics: list[dict[str, Any]], words: dict[str, str]) -> Table:
     return table
 
 
-def _next(wanted: list[dict[str, Any]], words: dict[str, str]) -> list[str]:
+def _next(wanted: Sequence[TopicInShort], words: dict[str, str]) -> list[str]:
     lines = []
     for place, topic in enumerate(wanted[:NEXT], start=1):
         lines.append(words["gain"].format(place=place, **topic))
@@ -67,8 +67,9 @@ def _next(wanted: list[dict[str, Any]], words: dict[str, str]) -> list[str]:
     return lines
 
 
-def _profile(profile: dict[str, Any], words: dict[str, str]) -> list[str]:
-    lines = [words["profile"].format(**profile["lengths"]["question_characters"], **profile["scripts"])]
+def _profile(profile: Profile, words: dict[str, str]) -> list[str]:
+    lengths = profile["lengths"]["question_characters"] or {}
+    lines = [words["profile"].format(**lengths, **profile["scripts"])]
     unexplained = [item["abbreviation"] for item in profile["abbreviations"] if not item["chunks"]]
     if unexplained:
         lines.append(words["unexplained"].format(words=", ".join(unexplained)))

@@ -1,17 +1,19 @@
 """What `yarus dataset` finds, for people, on stdout."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.table import Table
 
 from flows.terminal.summary import new_console, plain
+from tasks.cases.frozen_sets import FrozenSet, ListedSet, SetDifference, Split
+from tasks.dataset.documents import Audit, Exported, Imported, SourceAgreement, SynthesisResult
 from tasks.texts import texts
 
-Document = dict[str, Any]
 SHOWN = 10
 
 
-def print_set(document: Document, language: str) -> None:
+def print_set(document: FrozenSet, language: str) -> None:
     """One frozen set, and how to evaluate it."""
     words = texts("dataset", language)
     console = new_console()
@@ -19,7 +21,7 @@ def print_set(document: Document, language: str) -> None:
     console.print(words["evaluate"].format(**document), soft_wrap=True)
 
 
-def print_sets(documents: list[Document], language: str) -> None:
+def print_sets(documents: Sequence[ListedSet], language: str) -> None:
     """All frozen sets."""
     words = texts("dataset", language)
     table = Table(*(words[name] for name in ("set", "source", "n cases", "hash", "rule", "frozen at")), box=None)
@@ -30,19 +32,20 @@ def print_sets(documents: list[Document], language: str) -> None:
     new_console().print(table if documents else words["no sets"])
 
 
-def print_difference(document: Document, language: str) -> None:
+def print_difference(document: SetDifference, language: str) -> None:
     """What changed from one set to another."""
     words = texts("dataset", language)
     console = new_console()
-    for kind in ("added", "removed", "reworded"):
-        console.print(f"{words[kind]}: {len(document[kind])} {plain(_some(document[kind]))}")
+    changed = {"added": document["added"], "removed": document["removed"], "reworded": document["reworded"]}
+    for kind, ids in changed.items():
+        console.print(f"{words[kind]}: {len(ids)} {plain(_some(ids))}")
     console.print(f"{words['relabelled']}: {len(document['relabelled'])}")
     for row in document["relabelled"][:SHOWN]:
         changes = "; ".join(f"{name}: {v['before']!r} -> {v['after']!r}" for name, v in row["labels"].items())
         console.print(f"  {plain(row['question_id'])}  {plain(changes)}", soft_wrap=True)
 
 
-def print_split(document: Document, language: str) -> None:
+def print_split(document: Split, language: str) -> None:
     """Both halves, and what is in neither."""
     words = texts("dataset", language)
     for half in document["sets"]:
@@ -51,13 +54,13 @@ def print_split(document: Document, language: str) -> None:
         new_console().print(words["without time"].format(n=document["without_time"]))
 
 
-def print_audit(document: Document, language: str) -> None:
+def print_audit(document: Audit, language: str) -> None:
     """What looks wrong, with examples."""
     words = texts("dataset", language)
     console = new_console()
     console.print(words["audited"].format(**document), style="bold")
-    for kind in (name for name in document if isinstance(document[name], dict)):
-        finding = document[kind]
+    found: Mapping[str, Any] = document
+    for kind, finding in ((name, part) for name, part in found.items() if isinstance(part, dict)):
         count = words["not looked for"] if finding["count"] is None else str(finding["count"])
         console.print(f"{words[kind]}: {count}", style="bold" if finding["count"] else "")
         if finding.get("reason"):
@@ -68,7 +71,7 @@ def print_audit(document: Document, language: str) -> None:
             console.print(f"  {plain(place['question_id'])}  {plain(place['question'])}  [dim]{plain(more)}[/]")
 
 
-def print_synthesis(document: Document, language: str) -> None:
+def print_synthesis(document: SynthesisResult, language: str) -> None:
     """What was made, why the rest was not, and what to do with it."""
     words = texts("dataset", language)
     console = new_console()
@@ -85,7 +88,7 @@ def print_synthesis(document: Document, language: str) -> None:
         console.print(words["evaluate made"].format(**document))
 
 
-def print_exported(document: Document, language: str) -> None:
+def print_exported(document: Exported, language: str) -> None:
     """Where the file is and what to do with it."""
     words = texts("dataset", language)
     console = new_console()
@@ -93,14 +96,14 @@ def print_exported(document: Document, language: str) -> None:
     console.print(words["then import"].format(**document), soft_wrap=True)
 
 
-def print_imported(document: Document, language: str) -> None:
+def print_imported(document: Imported, language: str) -> None:
     """What the file brought."""
     words = texts("dataset", language)
     new_console().print(words["imported"].format(**document), soft_wrap=True)
     new_console().print(words["verdicts"].format(**document), soft_wrap=True)
 
 
-def print_agreement(document: Document, language: str) -> None:
+def print_agreement(document: SourceAgreement, language: str) -> None:
     """Kappa of every two annotators, by field."""
     words = texts("dataset", language)
     console = new_console()
@@ -110,7 +113,7 @@ def print_agreement(document: Document, language: str) -> None:
         return
     table = Table(*(words[name] for name in ("annotators", "field", "n", "same", "kappa", "interval")), box=None)
     for pair in document["pairs"]:
-        numbers = ["—" if pair[name] is None else f"{pair[name]:.3f}" for name in ("agreement", "kappa")]
+        numbers = ["—" if number is None else f"{number:.3f}" for number in (pair["agreement"], pair["kappa"])]
         interval = "" if pair["ci_low"] is None else f"{pair['ci_low']:.3f} – {pair['ci_high']:.3f}"
         who = f"{pair['a']} / {pair['b']}"
         table.add_row(plain(who), words[f"field {pair['field']}"], str(pair["n"]), *numbers, interval)

@@ -1,15 +1,16 @@
 """Sweeps and robustness probes for people, on stdout."""
 
-from typing import Any
+from collections.abc import Sequence
 
 from rich.table import Table
 
 from flows.terminal.summary import coloured, new_console, plain, tier_name
+from tasks.experiments.documents import Outcome, Robustness, Sweep, SweepPair
 from tasks.experiments.sweep_table import SHOWN, difference, figure_of, interval
 from tasks.texts import texts
 
 
-def print_sweep(document: dict[str, Any], language: str) -> None:
+def print_sweep(document: Sweep, language: str) -> None:
     """The table of arms, the differences that are shown, the judges beside people, and what failed."""
     words, console = texts("sweep", language), new_console()
     table = Table(title=words["sweep"], box=None, title_justify="left", title_style="bold")
@@ -32,7 +33,7 @@ def print_sweep(document: dict[str, Any], language: str) -> None:
         console.print(words["next"].format(id=document["sweep_id"]))
 
 
-def print_robustness(document: dict[str, Any], language: str) -> None:
+def print_robustness(document: Robustness, language: str) -> None:
     """A row a kind: how many questions it changes, and what that does to ranks and answers."""
     words, console = texts("sweep", language), new_console()
     for tier, kinds in document["tiers"].items():
@@ -52,7 +53,7 @@ def print_robustness(document: dict[str, Any], language: str) -> None:
     console.print(words["differences"])
 
 
-def _print_pairs(pairs: list[dict[str, Any]], words: dict[str, str]) -> None:
+def _print_pairs(pairs: Sequence[SweepPair], words: dict[str, str]) -> None:
     console = new_console()
     told = [pair for pair in pairs if pair["verdict"] is not None]
     found = [pair for pair in told if pair["verdict"] in SHOWN]
@@ -67,7 +68,7 @@ def _print_pairs(pairs: list[dict[str, Any]], words: dict[str, str]) -> None:
         console.print(words["not compared"].format(n=len(untold), reason=words["different judges"]))
 
 
-def _print_judges(judges: list[dict[str, Any]], words: dict[str, str]) -> None:
+def _print_judges(judges: Sequence[Outcome], words: dict[str, str]) -> None:
     names = ("human_weighted_kappa", "human_spearman", "consistency_score")
     table = Table(title=words["judges"], box=None, title_justify="left", title_style="bold")
     for name in (words["judge"], *names):

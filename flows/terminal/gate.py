@@ -2,23 +2,22 @@
 
 import re
 from collections.abc import Iterator
-from typing import Any
 from xml.etree import ElementTree
 
 from rich.console import Console
 from rich.markup import escape
 
 from flows.terminal.summary import WIDTH, tier_name
+from tasks.comparison.documents import GateResult, RuleResult
 from tasks.comparison.gate_rules import measure
 from tasks.results.numbers import rounded
 from tasks.texts import texts
 
 NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 COLOURS = {"pass": "green", "fail": "red", "inconclusive": "yellow", "invalid": "red"}
-Document = dict[str, Any]
 
 
-def print_gate(document: Document, language: str, *, strict: bool = False) -> None:
+def print_gate(document: GateResult, language: str, *, strict: bool = False) -> None:
     """The document of `tasks.comparison.gate.gate`; whether what is inconclusive stops."""
     words = texts("gate", language)
     console = Console(highlight=False)
@@ -39,7 +38,7 @@ def print_gate(document: Document, language: str, *, strict: bool = False) -> No
         console.print(words["strict"], soft_wrap=True)
 
 
-def junit(document: Document, language: str, *, strict: bool) -> bytes:
+def junit(document: GateResult, language: str, *, strict: bool) -> bytes:
     """The verdict as JUnit XML, one test case a rule: `fail` is a failure, `invalid` an error, inconclusive is skipped.
 
     Args:
@@ -71,24 +70,24 @@ def junit(document: Document, language: str, *, strict: bool) -> bytes:
     return tree
 
 
-def _named(rule: Document, words: dict[str, str]) -> str:
+def _named(rule: RuleResult, words: dict[str, str]) -> str:
     kind = "margin" if rule["rule"] == "no regression" and rule["bound"] is not None else rule["rule"]
     metric = rule["metric"] + (f" [{rule['stratum']}]" if rule["stratum"] else "")
     return words[kind].format(metric=metric, bound=None if rule["bound"] is None else f"{rule['bound']:g}")
 
 
-def _said(rule: Document, words: dict[str, str]) -> str:
+def _said(rule: RuleResult, words: dict[str, str]) -> str:
     """What the verdict rests on."""
     return "; ".join(_parts(rule, words))
 
 
-def _parts(rule: Document, words: dict[str, str]) -> Iterator[str]:
-    shown = {name: _number(rule["metric"], rule[name]) for name in ("value", "baseline")}
+def _parts(rule: RuleResult, words: dict[str, str]) -> Iterator[str]:
+    shown = {"value": _number(rule["metric"], rule["value"]), "baseline": _number(rule["metric"], rule["baseline"])}
     shown |= {"low": _number(rule["metric"], rule["ci_low"]), "high": _number(rule["metric"], rule["ci_high"])}
     if rule["difference"] is not None:
         p = rule["p"] if rule["p_holm"] is None else rule["p_holm"]
-        signed = {"low": "ci_low", "high": "ci_high", "difference": "difference"}
-        shown |= {name: _number(rule["metric"], rule[part], sign="+") for name, part in signed.items()}
+        signed = {"low": rule["ci_low"], "high": rule["ci_high"], "difference": rule["difference"]}
+        shown |= {name: _number(rule["metric"], figure, sign="+") for name, figure in signed.items()}
         yield words["difference"].format(**shown, p="—" if p is None else f"{p:.3g}")
     elif rule["value"] is not None:
         yield words["value alone" if rule["ci_low"] is None else "value"].format(**shown)

@@ -1,6 +1,6 @@
 """Results for people, on stdout."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,7 +13,15 @@ from tasks.cases.table import MEASURED
 from tasks.config.tiers import TIERS
 from tasks.config.utf8 import harmless
 from tasks.results.numbers import rounded, unit_of
-from tasks.results.summary import HEADLINE_STRATUM
+from tasks.results.summary import (
+    HEADLINE_STRATUM,
+    EvaluationSummary,
+    FailedEvaluation,
+    MetricSummary,
+    Night,
+    has_metrics,
+)
+from tasks.results.system import System
 from tasks.texts import texts
 
 if TYPE_CHECKING:
@@ -21,6 +29,7 @@ if TYPE_CHECKING:
 
     from db.loading.fill import LoadReport
     from tasks.operations.doctor_sources import Check
+    from tasks.operations.dry_run import Plans
 
 COLOURS = {"excellent": "green", "strong": "green", "good": "cyan", "reasonable": "cyan", "attention": "yellow"}
 COLOURS |= {"weak": "yellow", "absent": "yellow", "completed": "green", "running": "cyan"}
@@ -31,7 +40,7 @@ SYSTEM: tuple[str, ...] = ("sut", "retriever", "embedder_identity", "vectors", "
 SYSTEM += ("texts", "unit", "k", "similarity_embedder")
 
 
-def print_summary(summary: dict[str, Any], language: str) -> None:
+def print_summary(summary: EvaluationSummary, language: str) -> None:
     """An evaluation: its metrics with grades, what could not be measured and why, where the files are."""
     words = texts("terminal", language)
     console = new_console()
@@ -62,7 +71,7 @@ def print_summary(summary: dict[str, Any], language: str) -> None:
         )
 
 
-def print_overview(night: dict[str, Any], language: str) -> None:
+def print_overview(night: Night, language: str) -> None:
     """All tiers of a night on one page: what each is judged by."""
     words = texts("terminal", language)
     table = Table(title=words["overview"], box=None, title_justify="left", title_style="bold")
@@ -72,21 +81,22 @@ def print_overview(night: dict[str, Any], language: str) -> None:
         tier = tier_name(summary["tier"], language)
         if summary["state"] not in ("completed", "invalid"):
             table.add_row(tier, _state(summary, language), plain(summary["error"] or ""))
-        for name in TIERS[summary["tier"]].headlines if summary.get("metrics") else ():
-            table.add_row(tier, *_cells(name, summary["metrics"][name], language))
-            tier = ""
+        if has_metrics(summary):
+            for name in TIERS[summary["tier"]].headlines:
+                table.add_row(tier, *_cells(name, summary["metrics"][name], language))
+                tier = ""
     new_console().print("", table)
 
 
-def print_plans(plans: dict[str, Any]) -> None:
+def print_plans(plans: "Plans") -> None:
     """What the calls of each tier would take."""
     table = Table("tier", "cases", "role", "calls", "tokens in", "tokens out", "USD", "seconds", box=None)
-    for plan in plans["plans"]:
-        for role, taken in plan["roles"].items():
-            figures = [taken[name] for name in ("calls", "tokens_in", "tokens_out", "cost_usd", "seconds")]
-            table.add_row(plan["tier"], str(plan["cases"]), role, *("?" if n is None else f"{n:,.6g}" for n in figures))
-        if not plan["roles"]:
-            table.add_row(plan["tier"], "", "calls no language model")
+    for plan in plans.plans:
+        for role, taken in plan.roles.items():
+            figures = (taken.calls, taken.tokens_in, taken.tokens_out, taken.cost_usd, taken.seconds)
+            table.add_row(plan.tier, str(plan.cases), role, *("?" if n is None else f"{n:,.6g}" for n in figures))
+        if not plan.roles:
+            table.add_row(plan.tier, "", "calls no language model")
     new_console().print(table, "? = no earlier call of this model and prompt to go by, or no price (YARUS_PRICES)")
 
 
@@ -155,11 +165,11 @@ def print_findings(findings: "Sequence[Check]") -> None:
             console.print(f"        {plain(finding.way_out)}", soft_wrap=True)
 
 
-def _state(summary: dict[str, Any], language: str) -> str:
+def _state(summary: EvaluationSummary | FailedEvaluation, language: str) -> str:
     return coloured(texts("states", language)[summary["state"]], summary["state"])
 
 
-def _metrics(metrics: dict[str, Any], language: str) -> Table:
+def _metrics(metrics: Mapping[str, MetricSummary], language: str) -> Table:
     words = texts("terminal", language)
     table = Table(words["metric"], *(words[name] for name in ("value", "interval", "measured", "grade")), box=None)
     for column in table.columns[1:4]:
@@ -169,7 +179,7 @@ def _metrics(metrics: dict[str, Any], language: str) -> Table:
     return table
 
 
-def _cells(name: str, metric: dict[str, Any], language: str) -> tuple[str, ...]:
+def _cells(name: str, metric: MetricSummary, language: str) -> tuple[str, ...]:
     """A row of a table of metrics."""
     counted = f"{metric['n_scored']} / {metric['n_total']}"
     if metric["value"] is None:
@@ -179,7 +189,7 @@ def _cells(name: str, metric: dict[str, Any], language: str) -> tuple[str, ...]:
     return name, number(name, metric["value"]), _interval(name, metric), counted, grade
 
 
-def _strata(strata: dict[str, Any], language: str) -> Table:
+def _strata(strata: Mapping[str, Mapping[str, MetricSummary]], language: str) -> Table:
     """The goal's metrics side by side."""
     words, names = texts("terminal", language), texts("strata", language)
     shown = ("hit_rate@1", "mrr", "ndcg@10")
@@ -191,7 +201,7 @@ def _strata(strata: dict[str, Any], language: str) -> Table:
     return table
 
 
-def _print_statuses(console: Console, summary: dict[str, Any], language: str) -> None:
+def _print_statuses(console: Console, summary: EvaluationSummary, language: str) -> None:
     words, names = texts("terminal", language), texts("statuses", language)
     unmeasured = {status: count for status, count in summary["statuses"].items() if status not in MEASURED}
     total = summary["n_cases"]
@@ -206,10 +216,10 @@ def _print_statuses(console: Console, summary: dict[str, Any], language: str) ->
         console.print(f"{words['coverage']}: {summary['coverage']:.1%}")
 
 
-def _readings(summary: dict[str, Any], language: str) -> Iterator[str]:
+def _readings(summary: EvaluationSummary, language: str) -> Iterator[str]:
     """What figures mean that are easily misread: a judge's agreement with itself, its biases, where answers fail."""
     words, metrics = texts("terminal", language), summary["metrics"]
-    if any(summary.get("failures", {}).get("counts", {}).values()):
+    if "failures" in summary and any(summary["failures"]["counts"].values()):
         found = summary["failures"]
         most_first = sorted(found["counts"].items(), key=lambda item: -item[1])
         counts = ", ".join(words[f"failed in {name}"].format(n=n) for name, n in most_first if n)
@@ -222,8 +232,8 @@ def _readings(summary: dict[str, Any], language: str) -> Iterator[str]:
     observed, expected = (metrics[name]["value"] for name in ("consistency_score", "consistency_score_expected"))
     yield words[said].format(observed=observed, expected=expected, kappa=kappa["value"])
     for name in (name for name in metrics if name.startswith("bias_")):
-        value, low, high = (metrics[name][part] for part in ("value", "ci_low", "ci_high"))
-        if low is not None and (low > 0 or high < 0):
+        value, low, high = metrics[name]["value"], metrics[name]["ci_low"], metrics[name]["ci_high"]
+        if low is not None and high is not None and (low > 0 or high < 0):
             yield words["judge is moved"].format(what=texts("biases", language)[name], value=value, low=low, high=high)
 
 
@@ -233,16 +243,17 @@ def number(name: str, value: float) -> str:
     return rounded(value, unit, "," if unit == "count" else "")
 
 
-def _interval(name: str, metric: dict[str, Any]) -> str:
-    if metric["ci_low"] is None:
+def _interval(name: str, metric: MetricSummary) -> str:
+    if metric["ci_low"] is None or metric["ci_high"] is None:
         return ""
     return f"{number(name, metric['ci_low'])} – {number(name, metric['ci_high'])}"
 
 
-def _system(system: dict[str, Any]) -> str:
-    shown = {name.removesuffix("_identity"): str(system[name]).split("|")[0] for name in SYSTEM if name in system}
+def _system(system: System) -> str:
+    said: Mapping[str, Any] = system
+    shown = {name.removesuffix("_identity"): str(said[name]).split("|")[0] for name in SYSTEM if name in said}
     if "judge" in system:
-        shown["judge"] = system["judge"]["model"]
+        shown["judge"] = str(system["judge"]["model"])
     return ", ".join(f"{name} {value}" for name, value in shown.items())
 
 

@@ -1,6 +1,6 @@
 """A history for people: a small plot, and in words what broke, what changed and what left its band."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -10,18 +10,20 @@ from rich.text import Text
 
 from flows.terminal.summary import WIDTH, number, tier_name
 from metrics.statistics.ewma import WARM_UP
+from tasks.comparison.documents import Trend
 from tasks.texts import texts
 
 HEIGHT = 9
+Night = Mapping[str, Any]
+"""As `tasks.comparison.documents.TrendNight` declares it."""
 MARGIN = 14
 """Columns left of the plot, for the axis."""
 SHOWN = 6
 """Breaks and new versions that are told in words, the newest."""
 BAND, VALUE, OUT, INVALID, BREAK = "░", "●", "◆", "×", "┊"
-Night = dict[str, Any]
 
 
-def print_trend(document: dict[str, Any], language: str, *, anchor: bool = False) -> None:
+def print_trend(document: Trend, language: str, *, anchor: bool = False) -> None:
     """The document of `tasks.comparison.trend.trend`; whether the anchor was asked for."""
     words = texts("trend", language)
     console = Console(highlight=False)
@@ -81,9 +83,10 @@ def plot(nights: Sequence[Night], *, width: int, name: str, height: int = HEIGHT
     yield Text(" " * (MARGIN - 2) + f"{first}{last:>{max(len(columns) - len(first), len(last) + 1)}}", style="dim")
 
 
-def sentences(document: dict[str, Any], words: dict[str, str]) -> Iterator[str]:
+def sentences(document: Trend, words: dict[str, str]) -> Iterator[str]:
     """What the history says: the newest night, the first one out of the band, breaks, versions, noise."""
-    nights, name = document["nights"], document["metric"]
+    nights: Sequence[Night] = document["nights"]
+    name = document["metric"]
     if not nights[-1]["out"]:
         yield _newest(nights, name, words)
     first = next((night for night in nights if night["evaluation_id"] == document["first_out"]), None)

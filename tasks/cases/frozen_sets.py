@@ -2,7 +2,9 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
+
+from typing_extensions import TypedDict
 
 from db import case_sets
 from db.case_sets import CaseSet
@@ -14,7 +16,58 @@ from tasks.cases.labels import Row
 from tasks.cases.sampling import sampled, topic_and_score
 from tasks.config.connections import database, source
 
-Document = dict[str, Any]
+
+class FrozenSet(TypedDict):
+    """A frozen case set."""
+
+    name: str
+    sha256: str
+    """Of its questions and labels: equal for equal content."""
+    source: str
+    n_cases: int
+    rule: dict[str, Any]
+    """How they were chosen: limit, seed, since, until, or the set that was split."""
+
+
+class ListedSet(FrozenSet):
+    """A frozen case set in the list of them."""
+
+    frozen_at: str
+
+
+class Split(TypedDict):
+    """A set split in time."""
+
+    of: str
+    without_time: int
+    """Questions without a time, which are in neither half."""
+    sets: list[FrozenSet]
+    """What was asked before, and the rest."""
+
+
+class LabelChange(TypedDict):
+    """A label that is not the same in both sets."""
+
+    before: Any
+    after: Any
+
+
+class Relabelled(TypedDict):
+    """A question with other labels."""
+
+    question_id: str
+    labels: dict[str, LabelChange]
+
+
+class SetDifference(TypedDict):
+    """What changed from one set to another; questions by id."""
+
+    a: FrozenSet
+    b: FrozenSet
+    added: list[str]
+    removed: list[str]
+    reworded: list[str]
+    relabelled: list[Relabelled]
 
 
 def freeze(
@@ -25,7 +78,7 @@ def freeze(
     seed: int = 0,
     since: datetime | None = None,
     until: datetime | None = None,
-) -> Document:
+) -> FrozenSet:
     """Keeps questions of a source with their labels as they are now; a production log is copied too.
 
     Args:
@@ -44,12 +97,12 @@ def freeze(
         rows = read_questions(connection, where)
     rows = [row for row in rows if _within(row["created_at"], since, until)]
     kept = sampled(list(map(topic_and_score, rows)), limit, seed)
-    rule: Document = {"since": since and since.isoformat(), "until": until and until.isoformat(), "limit": limit}
+    rule: dict[str, Any] = {"since": since and since.isoformat(), "until": until and until.isoformat(), "limit": limit}
     rule = {key: value for key, value in rule.items() if value is not None} | ({"seed": seed} if limit else {})
     return _document(case_sets.keep(database(), name, where.name, [rows[number] for number in kept], rule))
 
 
-def split(name: str, at: datetime, into: tuple[str, str]) -> Document:
+def split(name: str, at: datetime, into: tuple[str, str]) -> Split:
     """Two sets of one: what was asked before a moment, and the rest; questions without a time are in neither.
 
     Both are frozen, or none.
@@ -71,7 +124,7 @@ def split(name: str, at: datetime, into: tuple[str, str]) -> Document:
     return {"of": name, "without_time": len(rows) - len(timed), "sets": [_document(one) for one in made]}
 
 
-def difference(a: str, b: str) -> Document:
+def difference(a: str, b: str) -> SetDifference:
     """What changed from one set to another; see `db.case_sets.difference`.
 
     Raises:
@@ -80,12 +133,23 @@ def difference(a: str, b: str) -> Document:
     engine = database()
     sets = {"a": case_sets.find(engine, a), "b": case_sets.find(engine, b)}
     changed = case_sets.difference(case_sets.read(engine, a), case_sets.read(engine, b))
-    return {**{key: _document(found) for key, found in sets.items()}, **pseudonyms.document(changed, sets["b"].source)}
+    shown = {"a": _document(sets["a"]), "b": _document(sets["b"]), **pseudonyms.document(changed, sets["b"].source)}
+    return cast(SetDifference, shown)
 
 
-def listing() -> list[Document]:
+def listing() -> list[ListedSet]:
     """All sets, newest first."""
-    return [dict(row) | {"frozen_at": row["frozen_at"].isoformat()} for row in case_sets.listing(database())]
+    return [
+        {
+            "name": row["name"],
+            "sha256": row["sha256"],
+            "source": row["source"],
+            "n_cases": row["n_cases"],
+            "rule": row["rule"],
+            "frozen_at": row["frozen_at"].isoformat(),
+        }
+        for row in case_sets.listing(database())
+    ]
 
 
 def frozen(name: str, source_name: str) -> CaseSet:
@@ -108,7 +172,7 @@ def frozen_questions(name: str, source_name: str) -> list[Row]:
     return case_sets.read(database(), frozen(name, source_name).name)
 
 
-def _document(kept: CaseSet) -> Document:
+def _document(kept: CaseSet) -> FrozenSet:
     return {
         "name": kept.name,
         "sha256": kept.sha256,

@@ -12,9 +12,10 @@ from sqlalchemy.engine import RowMapping
 from db.errors import InputError
 from metrics.metric import Metric
 from tasks.cases.table import COLUMNS, LONG, floats
+from tasks.comparison.documents import ChangedCase, ChangedCases, ChangedStatus
 from tasks.comparison.totals import needs
 from tasks.results import parquet_files
-from tasks.results.summary import HEADLINE_STRATUM, Document
+from tasks.results.summary import HEADLINE_STRATUM
 
 FELL = 0.25
 """A change of one case's value that is larger counts as broken or fixed; of yes/no, any does."""
@@ -70,15 +71,12 @@ def common(a: pa.Table, b: pa.Table) -> Pairs:
     return Pairs(a.filter(pc.is_valid(places)), b.take(places.drop_null()))
 
 
-def changed_cases(pairs: Pairs, metrics: list[Metric]) -> Document:
+def changed_cases(pairs: Pairs, metrics: list[Metric]) -> ChangedCases:
     """The cases that broke, were fixed, or changed their status.
 
     Args:
         pairs: the common cases.
         metrics: those by whose values cases are looked at; one that no single case has is passed over.
-
-    Returns:
-        `broke` and `fixed`, an entry a case and metric, the largest changes first; `changed_status`.
     """
     entries = [entry for metric in metrics for entry in _moved(pairs, metric)]
     return {
@@ -88,7 +86,7 @@ def changed_cases(pairs: Pairs, metrics: list[Metric]) -> Document:
     }
 
 
-def _moved(pairs: Pairs, metric: Metric) -> list[tuple[float, Document]]:
+def _moved(pairs: Pairs, metric: Metric) -> list[tuple[float, ChangedCase]]:
     """(gain, entry) of the cases whose value of a metric went up or down by much."""
     if metric.column is None or metric.better == "neither":
         return []
@@ -105,8 +103,8 @@ def _moved(pairs: Pairs, metric: Metric) -> list[tuple[float, Document]]:
     ]
 
 
-def _changed_status(pairs: Pairs) -> list[Document]:
+def _changed_status(pairs: Pairs) -> list[ChangedStatus]:
     changed = pairs.a.select(("case_id", "question")).append_column("before", pairs.a["status"])
     changed = changed.append_column("after", pairs.b["status"])
-    entries: list[Document] = changed.filter(pc.not_equal(changed["before"], changed["after"])).to_pylist()
+    entries: list[ChangedStatus] = changed.filter(pc.not_equal(changed["before"], changed["after"])).to_pylist()
     return entries

@@ -21,18 +21,27 @@ from metrics.statistics.unpaired import compare_independent
 from metrics.table import metric
 from tasks.cases import pseudonyms
 from tasks.comparison.common_cases import Pairs, changed_cases, common, headline, read_cases, require_cases
+from tasks.comparison.documents import (
+    ChangedCases,
+    Changes,
+    EvaluationComparison,
+    KeyDifference,
+    MetricComparison,
+    Side,
+    Sides,
+)
 from tasks.comparison.noise_floor import noise
 from tasks.comparison.slices import compare_slices
 from tasks.comparison.totals import numbers
 from tasks.config.tiers import TIERS
 from tasks.results.aggregate import measured_by
-from tasks.results.summary import Document
+from tasks.results.summary import system_of
 
 SEED = 0
-NOTHING: Document = {"broke": [], "fixed": [], "changed_status": []}
+NOTHING: ChangedCases = {"broke": [], "fixed": [], "changed_status": []}
 
 
-def compare(engine: Engine, a: str, b: str, *, force: bool = False, only: Sequence[str] = ()) -> Document:
+def compare(engine: Engine, a: str, b: str, *, force: bool = False, only: Sequence[str] = ()) -> EvaluationComparison:
     """Compares two evaluations of one tier on the cases that both have.
 
     Args:
@@ -42,12 +51,6 @@ def compare(engine: Engine, a: str, b: str, *, force: bool = False, only: Sequen
         force: compare even where the comparability keys differ: paired where the case set is the same, else over all
             cases of each side, unpaired.
         only: metrics to compare; all of the tier by default.
-
-    Returns:
-        `a` and `b` (which evaluations), `comparable`, `differs` (parts of the key, with both values), `paired`,
-        `n_common`, `noise` (how far each metric moves by repeating alone), `metrics` (by name; p_holm is Holm's p over
-        the metrics that have a better direction), `cases` (broke, fixed, changed_status), `slices`, and `small_slices`,
-        which are only counted. Where a tier has strata, all of it is over the headline stratum.
 
     Raises:
         InputError: no such evaluation or metric, no cases, nothing in common, or not comparable and not forced.
@@ -67,7 +70,7 @@ def compare(engine: Engine, a: str, b: str, *, force: bool = False, only: Sequen
         raise InputError(
             f"evaluations {before['id']} and {after['id']} have no case in common; --force compares them unpaired"
         )
-    document = {
+    document: Sides = {
         "a": _side(before),
         "b": _side(after),
         "comparable": not differs,
@@ -78,10 +81,10 @@ def compare(engine: Engine, a: str, b: str, *, force: bool = False, only: Sequen
     }
     with threadpool_limits(1):  # threads add up in another order: the same comparison would differ in the last digits
         found = compare_pairs(pairs, after["tier"], declared, only) if paired else compare_sides(sides, declared)
-    return document | _shown(found, after["source"])
+    return {**document, **_shown(found, after["source"])}
 
 
-def compare_pairs(pairs: Pairs, tier: str, declared: Mapping[str, Metric], only: Sequence[str]) -> Document:
+def compare_pairs(pairs: Pairs, tier: str, declared: Mapping[str, Metric], only: Sequence[str]) -> Changes:
     """The comparison of common cases: metrics, cases, slices, small_slices."""
     found, reasons = numbers(declared.values(), *pairs)
     groups = _groups(pairs.a)
@@ -96,7 +99,7 @@ def compare_pairs(pairs: Pairs, tier: str, declared: Mapping[str, Metric], only:
     }
 
 
-def compare_sides(sides: Pairs, declared: Mapping[str, Metric]) -> Document:
+def compare_sides(sides: Pairs, declared: Mapping[str, Metric]) -> Changes:
     """The comparison of different cases: metrics only."""
     found, reasons = numbers(declared.values(), *sides)
     counts = [name for name in found if declared[name].unit == "count"]
@@ -111,14 +114,14 @@ def compare_sides(sides: Pairs, declared: Mapping[str, Metric]) -> Document:
     }
 
 
-def _shown(found: Document, source: str) -> Document:
+def _shown(found: Changes, source: str) -> Changes:
     """The comparison as people may see it: the questions of cases, and the names of slices."""
     ways = pseudonyms.ways(source)
     slices = {
         name: {ways.get(name, str)(value): said for value, said in values.items()}
         for name, values in found["slices"].items()
     }
-    return found | {"cases": pseudonyms.document(found["cases"], source), "slices": slices}
+    return {**found, "cases": pseudonyms.document(found["cases"], source), "slices": slices}
 
 
 def _declared(a: RowMapping, b: RowMapping, only: Sequence[str]) -> dict[str, Metric]:
@@ -146,7 +149,7 @@ def _metrics(
     declared: Mapping[str, Metric],
     compared: Mapping[str, Compared],
     reasons: Mapping[str, str],
-) -> Document:
+) -> dict[str, MetricComparison]:
     """The document of every metric; Holm over those that are better in one direction."""
     family = [name for name in compared if declared[name].better != "neither"]
     adjusted = dict(zip(family, holm([compared[name].comparison.p for name in family]), strict=True))
@@ -156,7 +159,7 @@ def _metrics(
     }
 
 
-def _metric(one: Compared, p_holm: float | None) -> Document:
+def _metric(one: Compared, p_holm: float | None) -> MetricComparison:
     found = one.comparison if p_holm is None else replace(one.comparison.adjusted(p_holm), p=one.comparison.p)
     reason = None
     if np.isnan(found.p):
@@ -179,9 +182,15 @@ def _metric(one: Compared, p_holm: float | None) -> Document:
     }
 
 
-def _not_compared(reason: str) -> Document:
-    unmeasured = ("a", "b", "difference", "ci_low", "ci_high", "p", "p_holm")
-    return dict.fromkeys(unmeasured) | {
+def _not_compared(reason: str) -> MetricComparison:
+    return {
+        "a": None,
+        "b": None,
+        "difference": None,
+        "ci_low": None,
+        "ci_high": None,
+        "p": None,
+        "p_holm": None,
         "verdict": "inconclusive",
         "smallest_detectable": None,
         "margin": None,
@@ -192,7 +201,7 @@ def _not_compared(reason: str) -> Document:
     }
 
 
-def differences(a: RowMapping, b: RowMapping) -> list[Document]:
+def differences(a: RowMapping, b: RowMapping) -> list[KeyDifference]:
     """The parts of the comparability key in which two evaluations differ, with both values; none if they compare.
 
     Of lists (the metrics' signatures) only the entries that differ are given. Where the tiers differ, only they are.
@@ -203,7 +212,7 @@ def differences(a: RowMapping, b: RowMapping) -> list[Document]:
         return [{"part": "tier", "a": a["tier"], "b": b["tier"]}]
     one, other = (dict(_parts(row["comparability"] or {})) for row in (a, b))
     names = sorted(name for name in {**one, **other} if one.get(name) != other.get(name))
-    parts = [{"part": name, **_apart(one.get(name), other.get(name))} for name in names]
+    parts = [_apart(name, one.get(name), other.get(name)) for name in names]
     if a["source"] != b["source"]:
         parts.insert(0, {"part": "source", "a": a["source"], "b": b["source"]})
     return parts or [{"part": "comparability_key", "a": a["comparability_key"], "b": b["comparability_key"]}]
@@ -214,10 +223,10 @@ def _same_cases(part: str) -> bool:
     return part != "source" and part.split(".")[0] != "cases"
 
 
-def _apart(a: Any, b: Any) -> Document:
+def _apart(part: str, a: Any, b: Any) -> KeyDifference:
     if isinstance(a, list) and isinstance(b, list):
-        return {"a": [entry for entry in a if entry not in b], "b": [entry for entry in b if entry not in a]}
-    return {"a": a, "b": b}
+        a, b = [entry for entry in a if entry not in b], [entry for entry in b if entry not in a]
+    return {"part": part, "a": a, "b": b}
 
 
 def _parts(value: Any, name: str = "") -> list[tuple[str, Any]]:
@@ -227,7 +236,7 @@ def _parts(value: Any, name: str = "") -> list[tuple[str, Any]]:
     return [pair for key in value for pair in _parts(value[key], f"{name}.{key}" if name else key)]
 
 
-def _refusal(a: RowMapping, b: RowMapping, differs: list[Document]) -> str:
+def _refusal(a: RowMapping, b: RowMapping, differs: list[KeyDifference]) -> str:
     said = "; ".join(
         f"{part['part']} is {json.dumps(part['a'], ensure_ascii=False)} and {json.dumps(part['b'], ensure_ascii=False)}"
         for part in differs
@@ -242,14 +251,16 @@ def _previous(engine: Engine, evaluation_id: str) -> str:
     return found
 
 
-def _side(row: RowMapping) -> Document:
-    kept = ("tier", "source", "sut_label", "state", "comparability_key")
-    system = {name: value for name, value in (row["resolved"] or {}).items() if name not in ("notes", "failures")}
+def _side(row: RowMapping) -> Side:
     return {
         "evaluation_id": row["id"],
         "started_at": row["started_at"].isoformat(),
-        **{name: row[name] for name in kept},
-        "system": system,
+        "tier": row["tier"],
+        "source": row["source"],
+        "sut_label": row["sut_label"],
+        "state": row["state"],
+        "comparability_key": row["comparability_key"],
+        "system": system_of(row),
     }
 
 

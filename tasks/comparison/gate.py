@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from math import ceil
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,11 +19,11 @@ from metrics.table import METRICS
 from tasks.cases.table import floats
 from tasks.comparison.common_cases import common, headline, read_cases, require_cases
 from tasks.comparison.compare import compare, differences
+from tasks.comparison.documents import GateResult, RuleResult
 from tasks.comparison.gate_rules import COSTS, Policy, Rule, measure
-from tasks.results.summary import HEADLINE_STRATUM, Document
+from tasks.results.summary import HEADLINE_STRATUM, GateVerdict
 
 ALPHA = 0.05
-GateVerdict = Literal["pass", "fail", "inconclusive", "invalid"]
 NO_BASELINE = "no earlier comparable evaluation"
 NOTHING_IN_COMMON = "no case in common with the baseline"
 NOT_COMPARED = "not compared case by case"
@@ -34,7 +34,7 @@ Found = Mapping[str, Any]
 """A value with its interval (`value`, `ci_low`, `ci_high`, `n`), or a paired difference as `compare` gives it."""
 
 
-def gate(engine: Engine, evaluation_id: str, policy: Policy, *, baseline: str | None = None) -> Document:
+def gate(engine: Engine, evaluation_id: str, policy: Policy, *, baseline: str | None = None) -> GateResult:
     """Judges an evaluation by every rule that is about its tier.
 
     A floor fails where the whole 95 % interval lies below it and passes where none of it does; a ceiling likewise. No
@@ -47,12 +47,6 @@ def gate(engine: Engine, evaluation_id: str, policy: Policy, *, baseline: str | 
         evaluation_id: its id, the beginning or end of it, or `last`.
         policy: the rules, and the baselines where `baseline` is not given.
         baseline: what to compare with; default: the policy's of that tier, else the evaluation before.
-
-    Returns:
-        evaluation_id, tier, source, state, sut_label, verdict (the worst of its rules'), error, file, baseline (id;
-        None where there is none, or none is needed), and rules: metric, stratum, rule, bound, verdict, value, ci_low,
-        ci_high, n, baseline, difference, p, p_holm, smallest_detectable, needs (about how many more cases would decide
-        it), reason.
 
     Raises:
         InputError: no such evaluation or baseline, they do not compare, or no rule is about the tier.
@@ -71,7 +65,11 @@ def gate(engine: Engine, evaluation_id: str, policy: Policy, *, baseline: str | 
     verdicts = [rule["verdict"] for rule in decided]
     return {
         "evaluation_id": row["id"],
-        **{name: row[name] for name in ("tier", "source", "state", "sut_label", "error")},
+        "tier": row["tier"],
+        "source": row["source"],
+        "state": row["state"],
+        "sut_label": row["sut_label"],
+        "error": row["error"],
         "verdict": next(verdict for verdict in WORST_FIRST if verdict in verdicts),
         "file": policy.file,
         "baseline": before["id"] if before else None,
@@ -120,7 +118,7 @@ def _pinned(engine: Engine, name: str, tier: str, place: str) -> RowMapping:
     return found
 
 
-def _decide(engine: Engine, row: RowMapping, before: RowMapping | None, rules: Sequence[Rule]) -> list[Document]:
+def _decide(engine: Engine, row: RowMapping, before: RowMapping | None, rules: Sequence[Rule]) -> list[RuleResult]:
     compared = [rule for rule in rules if rule.kind == "no regression"]
     pairs = dict(zip(compared, _compared(engine, row, before, compared), strict=True)) if compared else {}
     values = _values(engine, row, [rule for rule in rules if rule.kind != "no regression"])
@@ -128,7 +126,7 @@ def _decide(engine: Engine, row: RowMapping, before: RowMapping | None, rules: S
     return [decided[rule] for rule in rules]
 
 
-def regressions(pairs: Mapping[Rule, Found]) -> dict[Rule, Document]:
+def regressions(pairs: Mapping[Rule, Found]) -> dict[Rule, RuleResult]:
     """The no-regression rules of one gate, each with its verdict; Holm's method over all of them.
 
     Args:
@@ -143,7 +141,7 @@ def regressions(pairs: Mapping[Rule, Found]) -> dict[Rule, Document]:
     }
 
 
-def _bounded(rule: Rule, found: Found) -> Document:
+def _bounded(rule: Rule, found: Found) -> RuleResult:
     """A floor or a ceiling, judged by the interval of the value."""
     value, bound = found["value"], rule.bound
     if value is None or bound is None:
@@ -159,7 +157,7 @@ def _bounded(rule: Rule, found: Found) -> Document:
     return _document(rule, "inconclusive", found, needs=_needed(found["n"], (high - low) / 2, abs(value - bound)))
 
 
-def _no_regression(rule: Rule, found: Found, p: float, fewest: int) -> Document:
+def _no_regression(rule: Rule, found: Found, p: float, fewest: int) -> RuleResult:
     """No loss, or none beyond the margin, judged by the paired difference."""
     difference, n = found.get("difference"), found.get("n") or 0
     if difference is None or np.isnan(p) or found["ci_low"] is None:
@@ -187,31 +185,28 @@ def _needed(n: int, reach: float, room: float) -> int | None:
     return max(1, ceil(n * ((reach / room) ** 2 - 1))) if room > 0 and n else None
 
 
-def _document(rule: Rule, verdict: GateVerdict, found: Found, *, needs: int | None = None) -> Document:
-    names = (
-        "value",
-        "ci_low",
-        "ci_high",
-        "n",
-        "baseline",
-        "difference",
-        "p",
-        "p_holm",
-        "smallest_detectable",
-        "reason",
-    )
+def _document(rule: Rule, verdict: GateVerdict, found: Found, *, needs: int | None = None) -> RuleResult:
     return {
         "metric": rule.metric,
         "stratum": rule.stratum,
         "rule": rule.kind,
         "bound": rule.bound,
         "verdict": verdict,
-        **{name: found.get(name) for name in names},
+        "value": found.get("value"),
+        "ci_low": found.get("ci_low"),
+        "ci_high": found.get("ci_high"),
+        "n": found.get("n"),
+        "baseline": found.get("baseline"),
+        "difference": found.get("difference"),
+        "p": found.get("p"),
+        "p_holm": found.get("p_holm"),
+        "smallest_detectable": found.get("smallest_detectable"),
+        "reason": found.get("reason"),
         "needs": needs,
     }
 
 
-def _invalid(rule: Rule) -> Document:
+def _invalid(rule: Rule) -> RuleResult:
     return _document(rule, "invalid", {})
 
 

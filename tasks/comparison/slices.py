@@ -11,7 +11,7 @@ import numpy as np
 from metrics.statistics.numbers import Number
 from metrics.statistics.paired import compare_numbers
 from tasks.comparison.common_cases import Pairs
-from tasks.results.summary import Document
+from tasks.comparison.documents import Slice, SmallSlices
 
 FEWEST = 5
 """Pairs below which a slice is only counted."""
@@ -64,7 +64,7 @@ def labels_of(pairs: Pairs) -> dict[str, list[str | None]]:
 
 def compare_slices(
     pairs: Pairs, numbers: Mapping[str, Number], *, groups: Sequence[str | None], seed: int
-) -> tuple[Document, Document]:
+) -> tuple[dict[str, dict[str, Slice]], dict[str, SmallSlices]]:
     """The comparison within every slice.
 
     Args:
@@ -74,12 +74,10 @@ def compare_slices(
         seed: of the draws.
 
     Returns:
-        {slice: {value: {"n", metric: {difference, ci_low, ci_high, p, n}}}} of the values with at least five pairs, the
-        largest first; and {slice: {"values", "cases"}} of the smaller ones, which are only counted. The p values are
-        not adjusted for their number: they say where to look.
+        By kind of slice, the slices with at least five pairs, the largest first; and the smaller ones, only counted.
     """
-    shown: Document = {}
-    small: Document = {}
+    shown: dict[str, dict[str, Slice]] = {}
+    small: dict[str, SmallSlices] = {}
     for name, labels in labels_of(pairs).items():
         sizes = Counter(label for label in labels if label is not None)
         large = [label for label, size in sizes.most_common() if size >= FEWEST]
@@ -94,10 +92,10 @@ def compare_slices(
     return {name: values for name, values in shown.items() if values}, small
 
 
-def _within(rows: Any, numbers: Mapping[str, Number], groups: Sequence[str | None], seed: int) -> Document:
+def _within(rows: Any, numbers: Mapping[str, Number], groups: Sequence[str | None], seed: int) -> Slice:
     own = {name: replace(number, a=number.a[rows], b=number.b[rows]) for name, number in numbers.items()}
     compared = compare_numbers(own, seed=seed, groups=[groups[row] for row in rows], count=DRAWS)
-    document: Document = {"n": len(rows)}
+    document: Slice = {"n": len(rows)}
     for name, one in compared.items():
         found = one.comparison
         if found.n >= FEWEST and not np.isnan(found.p):

@@ -14,13 +14,14 @@ from metrics.metric import Metric
 from metrics.statistics.ewma import HISTORY, LAMBDA, chart
 from metrics.table import metric as declared
 from tasks.cases.table import STRATA
+from tasks.comparison.documents import Band, BandSide, NoiseFloor, Trend, TrendNight
 from tasks.comparison.noise_floor import floors
 from tasks.config.tiers import TIERS
-from tasks.results.summary import HEADLINE_STRATUM, Document
+from tasks.results.summary import HEADLINE_STRATUM
 
 LAST = HISTORY
 """Nights that are shown where nobody asks for more."""
-SIDES = {-1: "below", 0: None, 1: "above"}
+SIDES: dict[int, BandSide | None] = {-1: "below", 0: None, 1: "above"}
 
 
 def trend(
@@ -32,7 +33,7 @@ def trend(
     stratum: str | None = None,
     last: int = LAST,
     anchor: bool = False,
-) -> Document:
+) -> Trend:
     """The history of a metric, oldest night first.
 
     Evaluations are joined where their comparability keys are equal, also past others in between; a night whose key
@@ -48,13 +49,6 @@ def trend(
         stratum: of real users' cases; default: the confirmed ones.
         last: how many nights to show, the newest; the bands know those before too.
         anchor: show the anchor, whose answers never change: what moves is the judge.
-
-    Returns:
-        metric, tier, source, stratum, anchor (id or None), better, nights (evaluation_id, started_at, value, ci_low,
-        ci_high, n_scored, n_total, sut_label, comparability_key, state, break, smoothed, band_low, band_high, out,
-        side), more (whether there are nights before those), first_out (the first shown night out of the band that is
-        comparable with the newest, or None), its side (below, above), and noise (band, pairs, n; None without a
-        repeated evaluation).
 
     Raises:
         InputError: no such metric, tier, source or stratum; the nearest is named.
@@ -170,23 +164,34 @@ def _history(engine: Engine, measured: Select[Any], last: int) -> tuple[list[Row
     return list(reversed(nights)), sorted(known, key=lambda row: (row["started_at"], row["id"]))
 
 
-def _nights(rows: Sequence[RowMapping], known: Sequence[RowMapping]) -> list[Document]:
-    bands: dict[str, Document] = {}
+def _nights(rows: Sequence[RowMapping], known: Sequence[RowMapping]) -> list[TrendNight]:
+    bands: dict[str, Band] = {}
     lines: dict[str, list[RowMapping]] = {}
     for row in known:
         lines.setdefault(row["comparability_key"], []).append(row)
     for line in lines.values():
         for row, smoothed, low, high, side in zip(line, *chart([row["value"] for row in line]), strict=True):
-            band = {"smoothed": _number(smoothed), "band_low": _number(low), "band_high": _number(high)}
-            bands[row["id"]] = band | {"out": bool(side), "side": SIDES[int(side)]}
-    none = {"smoothed": None, "band_low": None, "band_high": None, "out": False, "side": None}
+            bands[row["id"]] = {
+                "smoothed": _number(smoothed),
+                "band_low": _number(low),
+                "band_high": _number(high),
+                "out": bool(side),
+                "side": SIDES[int(side)],
+            }
+    none: Band = {"smoothed": None, "band_low": None, "band_high": None, "out": False, "side": None}
     before = [None, *(row["comparability_key"] for row in rows)]
     return [
         {
             "evaluation_id": row["id"],
             "started_at": row["started_at"].isoformat(),
-            **{name: row[name] for name in ("value", "ci_low", "ci_high", "n_scored", "n_total")},
-            **{name: row[name] for name in ("sut_label", "comparability_key", "state")},
+            "value": row["value"],
+            "ci_low": row["ci_low"],
+            "ci_high": row["ci_high"],
+            "n_scored": row["n_scored"],
+            "n_total": row["n_total"],
+            "sut_label": row["sut_label"],
+            "comparability_key": row["comparability_key"],
+            "state": row["state"],
             "break": last is not None and last != row["comparability_key"],
             **bands.get(row["id"], none),
         }
@@ -194,10 +199,10 @@ def _nights(rows: Sequence[RowMapping], known: Sequence[RowMapping]) -> list[Doc
     ]
 
 
-def _noise(engine: Engine, metric: str, rows: Sequence[RowMapping]) -> dict[str, Any] | None:
+def _noise(engine: Engine, metric: str, rows: Sequence[RowMapping]) -> NoiseFloor | None:
     key = rows[-1]["comparability_key"] if rows else None
     found = floors(engine, key).get(metric) if key else None
-    return found._asdict() if found else None
+    return {"band": found.band, "pairs": found.pairs, "n": found.n} if found else None
 
 
 def _number(value: float) -> float | None:

@@ -9,13 +9,13 @@ from sqlalchemy import Engine
 
 from db import analyses
 from tasks.config.connections import database
+from tasks.corpus.documents import CorpusAnalytics
 from tasks.corpus.profile import profile
 from tasks.corpus.projection import map_of, reduced, unit
 from tasks.corpus.question_log import evaluations_of, read_log
 from tasks.corpus.topics import cluster, served
 from tasks.corpus.usage import utilisation
 from tasks.models.embedders import embedder, measuring_embedder
-from tasks.results.summary import Document
 
 POINTS, POINTS_OF_NIGHT, QUESTIONS_OF_NIGHT = 50_000, 3_000, 20_000
 SEED = 0
@@ -23,7 +23,7 @@ SEED = 0
 
 def corpus(
     engine: Engine, source: str, *, evaluation: str | None = None, points: int = POINTS, limit: int | None = None
-) -> Document:
+) -> CorpusAnalytics:
     """What a source's corpus and log are like.
 
     Args:
@@ -32,9 +32,6 @@ def corpus(
         evaluation: whose rankings and outcomes count; None: the newest of the source.
         points: most points of the map.
         limit: most questions, the newest ones; None: all.
-
-    Returns:
-        source, embedder, utilisation, topics, without_topic, next, profile, map.
 
     Raises:
         InputError: no such source or evaluation, or there is nothing to look at.
@@ -64,7 +61,7 @@ async def describe_corpus(source: str) -> str:
     return await asyncio.to_thread(_describe, source)
 
 
-def stored(engine: Engine, source: str) -> Document | None:
+def stored(engine: Engine, source: str) -> dict[str, Any] | None:
     """What was last kept of a source, with `corpus_id` and `described_at`; None where nothing was."""
     kept = [row for row in analyses.listing(engine, "corpus", source=source, limit=5) if row["document"]]
     if not kept:
@@ -77,5 +74,5 @@ def _describe(source: str) -> str:
     engine = database()
     taken: dict[str, Any] = {"points": POINTS_OF_NIGHT, "limit": QUESTIONS_OF_NIGHT}
     with analyses.analysing(engine, "corpus", source, taken) as corpus_id:
-        analyses.keep(engine, corpus_id, corpus(engine, source, **taken), "completed")
+        analyses.keep(engine, corpus_id, dict(corpus(engine, source, **taken)), "completed")
     return corpus_id

@@ -4,12 +4,11 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
 import numpy as np
 
+from tasks.corpus.documents import Abbreviation, Growth, Profile, Seasons
 from tasks.corpus.question_log import Log
-from tasks.results.summary import Document
 
 QUANTILES = {"min": 0.0, "p5": 0.05, "median": 0.5, "p95": 0.95, "max": 1.0}
 ABBREVIATION = re.compile(r"\b(?:[А-ЯЁ]{2,6}|[A-Z]{2,6})\b")
@@ -20,7 +19,7 @@ SHOUTED = 0.7
 MOST = 30
 
 
-def profile(log: Log) -> Document:
+def profile(log: Log) -> Profile:
     """What the log is like, without any model."""
     questions = [row["question"] for row in log.questions]
     times = [row["created_at"] for row in log.questions if row["created_at"] is not None]
@@ -54,7 +53,7 @@ def scripts(texts: Sequence[str]) -> dict[str, float]:
     return {name: found[name] / max(1, len(texts)) for name in ("cyrillic", "latin", "mixed", "neither")}
 
 
-def abbreviations(questions: Sequence[str], chunks: Sequence[str]) -> list[dict[str, Any]]:
+def abbreviations(questions: Sequence[str], chunks: Sequence[str]) -> list[Abbreviation]:
     """The commonest abbreviations of the questions, and in how many chunks each stands; 0: nothing explains it."""
     asked = Counter(word for text in questions for word in set(_abbreviations(text)))
     known = Counter(word for text in chunks for word in set(ABBREVIATION.findall(text)))
@@ -62,7 +61,7 @@ def abbreviations(questions: Sequence[str], chunks: Sequence[str]) -> list[dict[
     return [{"abbreviation": word, "questions": n, "chunks": known[word]} for word, n in best]
 
 
-def seasons(times: Sequence[datetime]) -> Document:
+def seasons(times: Sequence[datetime]) -> Seasons:
     """Questions by month of the year and by day of the week (0 is Monday); None without times."""
     if not times:
         return {"by_month": None, "by_weekday": None, "reason": "no question has created_at"}
@@ -74,7 +73,7 @@ def seasons(times: Sequence[datetime]) -> Document:
     }
 
 
-def growth(times: Sequence[datetime]) -> Document:
+def growth(times: Sequence[datetime]) -> Growth:
     """Questions a month, in order, and by how much a month has grown on the one before, on average.
 
     The first and the last month are seldom whole, so they count in the series only.

@@ -1,7 +1,7 @@
 """Questions and chunks in few dimensions: for topics in fifty, for the map in two."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import scipy.linalg
@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from sqlalchemy import Engine
 
 from tasks.cases.pseudonyms import cut
+from tasks.corpus.documents import CorpusMap
 from tasks.corpus.question_log import Log
 from tasks.models.embedders import Embedder, Vectors
 from tasks.models.embedding_cache import embed
-from tasks.results.summary import Document
 
 Floats = NDArray[np.float64]
 DIMENSIONS, FITTED, BLOCK, DIGITS = 50, 8_000, 5_000, 4
@@ -71,7 +71,7 @@ def map_of(
     variance: Floats,
     points: int,
     seed: int,
-) -> Document:
+) -> CorpusMap:
     """The map: one list a column, a point of each question and chunk; a seeded sample of `points` where there are more.
 
     Returns:
@@ -97,7 +97,7 @@ def map_of(
             columns[name].append(value if name != "text" else cut(" ".join(str(value).split()), TEXT))
     x, y = (both[kept, axis].round(DIGITS).tolist() for axis in (0, 1))
     shown = float(variance[:2].sum()) if len(variance) else None
-    return {"x": x, "y": y, **columns, "n_total": len(both), "explained": shown}
+    return cast(CorpusMap, {"x": x, "y": y, **columns, "n_total": len(both), "explained": shown})
 
 
 def outcome(log: Log) -> list[str]:

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +19,7 @@ from tasks.cases.refusals import declined
 from tasks.cases.table import MEASURED
 from tasks.config.connections import source
 from tasks.config.settings import settings
+from tasks.corpus.documents import CountedPage
 from tasks.results import parquet_files
 
 Floats = NDArray[np.float64]
@@ -153,7 +153,7 @@ def _by_user(question: Row, phrases: list[str]) -> float:
     return 1.0 if declined(question["answer"] or "", phrases) else np.nan
 
 
-def counted(items: list[list[str]], most: int) -> list[dict[str, Any]]:
+def counted(items: list[list[str]], most: int) -> list[CountedPage]:
     """The commonest texts in lists, with how many lists have each."""
     counts = Counter(item for of in items for item in dict.fromkeys(of))
     return [{"page": page, "n": n} for page, n in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:most]]

@@ -5,7 +5,6 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +13,8 @@ from threadpoolctl import threadpool_limits
 from metrics.embedding import silhouette
 from tasks.cases.pseudonyms import cut, without_personal_data
 from tasks.cases.text import COMMON_WORDS, STEM
+from tasks.corpus.documents import Served, Topic, TopicInShort
 from tasks.corpus.question_log import Log, counted
-from tasks.results.summary import Document
 
 NUMBERS = (2, 3, 5, 8, 12, 18, 25, 35, 50, 70, 100)
 """Of topics, which are tried."""
@@ -104,7 +103,7 @@ def label_words(questions: Sequence[str], topics: Codes) -> dict[int, list[str]]
     return found
 
 
-def served(log: Log, vectors: Floats, topics: Codes) -> Document:
+def served(log: Log, vectors: Floats, topics: Codes) -> Served:
     """Every topic with its size and how well it is served, largest first; and what to write next.
 
     `gain` adds up, over the topic's questions, what a new page is expected to gain for each: 1 where the page is
@@ -123,13 +122,19 @@ def served(log: Log, vectors: Floats, topics: Codes) -> Document:
     return {
         "topics": rows,
         "without_topic": int((topics < 0).sum()),
-        "next": [
-            {
-                name: row[name]
-                for name in ("topic", "label", "n", "n_missing", "gain", "missing_pages", "examples_unserved")
-            }
-            for row in wanted[:NEXT]
-        ],
+        "next": [_in_short(row) for row in wanted[:NEXT]],
+    }
+
+
+def _in_short(row: Topic) -> TopicInShort:
+    return {
+        "topic": row["topic"],
+        "label": row["label"],
+        "n": row["n"],
+        "n_missing": row["n_missing"],
+        "gain": row["gain"],
+        "missing_pages": row["missing_pages"],
+        "examples_unserved": row["examples_unserved"],
     }
 
 
@@ -139,9 +144,7 @@ def _gains(log: Log) -> Floats:
     return np.where(log.missing, MISSING, np.where(bad, FAILED, np.where(lost, NOT_FOUND, 0.0)))
 
 
-def _topic(
-    log: Log, topic: int, words: list[str], rows: NDArray[np.intp], gains: Floats, vectors: Floats
-) -> dict[str, Any]:
+def _topic(log: Log, topic: int, words: list[str], rows: NDArray[np.intp], gains: Floats, vectors: Floats) -> Topic:
     near = rows[np.argsort(-(vectors[rows] @ vectors[rows].mean(axis=0)), kind="stable")]
     unserved = near[gains[near] > 0]
     return {

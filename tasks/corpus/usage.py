@@ -1,7 +1,5 @@
 """How the corpus is used: the share of chunks and pages that were ever retrieved, the dead and the over-used ones."""
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -9,8 +7,8 @@ from numpy.typing import NDArray
 from sqlalchemy.engine import RowMapping
 
 from tasks.cases.pseudonyms import cut
+from tasks.corpus.documents import CorpusItem, Usage, Utilisation
 from tasks.corpus.question_log import Log, columns_of
-from tasks.results.summary import Document
 
 SHOWN = 20
 OVER_USED, FEWEST = 3.0, 5
@@ -19,7 +17,7 @@ WORDS = 120
 Counts = NDArray[np.int64]
 
 
-def utilisation(log: Log, evaluations: list[RowMapping]) -> tuple[Document, Counts]:
+def utilisation(log: Log, evaluations: list[RowMapping]) -> tuple[Utilisation, Counts]:
     """Chunks and pages by how many questions they were retrieved for, in any of the evaluations.
 
     Args:
@@ -49,11 +47,11 @@ def utilisation(log: Log, evaluations: list[RowMapping]) -> tuple[Document, Coun
         by_page.add(asked, page_of[found] if is_chunk else found)
     chunk_uses, page_uses = by_chunk.counts(), by_page.counts()
     texts = dict(zip(log.corpus.ids, log.corpus.texts, strict=True))
-    described = [
+    described: list[CorpusItem] = [
         {"id": chunk, "page": log.pages[chunk], "text": cut(" ".join(texts[chunk].split()), WORDS)}
         for chunk in log.corpus.ids
     ]
-    document = {
+    document: Utilisation = {
         "evaluations": used,
         "k": depth or None,
         "n_questions": len(numbers),
@@ -92,7 +90,7 @@ def _retrieved(cases: pa.Table, ids: list[str], numbers: dict[str, int]) -> tupl
     return by_row[rows], pc.fill_null(found, -1).to_numpy().astype(np.int64)
 
 
-def _shares(uses: Counts, described: list[dict[str, Any]], *, known: bool) -> Document:
+def _shares(uses: Counts, described: list[CorpusItem], *, known: bool) -> Usage:
     """Total, retrieved ones and their share; the first dead ones and the most over-used ones."""
     if not known:
         return {"total": len(described), "retrieved": None, "share": None, "dead": [], "n_dead": None, "over_used": []}
@@ -106,6 +104,7 @@ def _shares(uses: Counts, described: list[dict[str, Any]], *, known: bool) -> Do
         "n_dead": len(dead),
         "dead": [described[item] for item in dead[:SHOWN]],
         "over_used": [
-            described[item] | {"questions": int(uses[item]), "times": float(uses[item] / mean)} for item in over[:SHOWN]
+            {**described[item], "questions": int(uses[item]), "times": float(uses[item] / mean)}
+            for item in map(int, over[:SHOWN])
         ],
     }

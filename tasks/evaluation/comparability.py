@@ -54,7 +54,7 @@ def comparability(run: Run, case_set_hash: str) -> dict[str, Any]:
     by_content = {"source": run.parameters.source, **rule} if rolling else {"sha256": case_set_hash}
     return {
         "tier": run.tier,
-        "cases": run.resolved["cases"] | rule if "cases" in run.resolved else by_content,
+        "cases": {**run.resolved["cases"], **rule} if "cases" in run.resolved else by_content,
         "metrics": [metric.signature_with(**metric_options(run)) for metric in measured_by(run.tier, run.resolved)],
         "labels": "annotation, else the log" if run.tier != "real_users" else "the log",
         **{name: found[name] for name in MEASURED_BY if name in found},

@@ -28,7 +28,7 @@ from tasks.results.aggregate import coverage, measured_by, statuses, strata, sum
 from tasks.results.failures import failures
 from tasks.results.parquet_files import parquet, publish, remove, result_path, write_batches
 from tasks.results.set_metrics import Whole
-from tasks.results.summary import summary
+from tasks.results.summary import EvaluationSummary, summary
 
 log = logging.getLogger("yarus")
 Measure = Callable[[pa.Table, int], Mapping[str, Whole]]
@@ -40,7 +40,7 @@ def _nothing_more(cases: pa.Table, seed: int) -> dict[str, Whole]:
 
 
 @task(task_run_name="finish", cache_policy=NO_CACHE, retries=0)
-async def finish(run: Run, measure: Measure = _nothing_more) -> dict[str, Any]:
+async def finish(run: Run, measure: Measure = _nothing_more) -> EvaluationSummary:
     """Writes the file, then metrics and final state in one transaction; returns the summary of the evaluation.
 
     No retries: after the transaction the batches are gone, and before it `--resume` goes on here.
@@ -52,7 +52,7 @@ async def finish(run: Run, measure: Measure = _nothing_more) -> dict[str, Any]:
     return await asyncio.to_thread(_finish, run, measure)
 
 
-def _finish(run: Run, measure: Measure) -> dict[str, Any]:
+def _finish(run: Run, measure: Measure) -> EvaluationSummary:
     engine = database()
     download(run.id, run.work, batches=True)  # those that workers elsewhere have done
     file = run.work / f"{run.id}.parquet"
@@ -96,7 +96,7 @@ def _finish(run: Run, measure: Measure) -> dict[str, Any]:
     return summary(engine, run.id)
 
 
-def _found_out(run: Run, cases: pa.Table, notes: list[dict[str, Any]]) -> dict[str, Any]:
+def _found_out(run: Run, cases: pa.Table, notes: list[Note]) -> dict[str, Any]:
     """What only the whole table of cases tells, beside the metrics."""
     found: dict[str, Any] = {"notes": [*notes, *unknown_ids(run, cases)]}
     return found | ({"failures": failures(cases)} if "failure" in cases.column_names else {})

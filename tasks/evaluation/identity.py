@@ -6,10 +6,10 @@ from typing import Literal
 from db.errors import InputError
 from tasks.config.parameters import Parameters
 from tasks.config.settings import Role, Settings, settings
-from tasks.evaluation.resolved import JudgeIdentity
 from tasks.evaluation.run import Run
 from tasks.models.stand_ins import GENERATOR, JUDGE
 from tasks.prompts import prompts
+from tasks.results.system import JudgeIdentity
 
 
 def configured(run: Run) -> Settings:

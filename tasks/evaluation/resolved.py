@@ -1,64 +1,13 @@
 """What the parameters of an evaluation came to: part of its row in the journal."""
 
-from typing import Any, Literal, TypedDict
-
-from tasks.cases.labels import Note, Unit
-
-
-class JudgeIdentity(TypedDict, total=False):
-    """What decides a judge's verdicts; of the offline stand-in, only its name and the prompts."""
-
-    model: str | None
-    temperature: float | None
-    max_tokens: int | None
-    prompts: dict[str, str]
-    """Metric -> digest of its wording."""
-    mask_calls: bool
+from tasks.cases.labels import Note
+from tasks.results.failures import Failures
+from tasks.results.system import System
 
 
-class Resolved(TypedDict, total=False):
+class Resolved(System, total=False):
     """In JSON; empty until the cases are loaded, and then with what the tier has."""
 
-    batch_size: int
-    """Cases a batch: large enough for Prefect (at most 50 batches a flow), small enough to lose little."""
-    language: str
-    """Of the source, ru or en: prompts, stop words and refusals go by it."""
     notes: list[Note]
     """What was met, for people to know."""
-    cases: dict[str, Any]
-    """The identity of the frozen case set."""
-    source_loaded_at: str
-    """ISO 8601; of a source that is read on while the evaluation runs."""
-    unit: Unit
-    """What counts as found."""
-    texts: Literal["chunks", "questions"]
-    distance: Literal["cosine", "euclidean"]
-    retriever: str
-    k: int
-    gain: Literal["linear", "binary"]
-    """Of NDCG: linear where relevance is graded."""
-    embedder: str
-    """As the settings or the parameters name it."""
-    embedder_identity: str
-    """With its version and whatever else decides its vectors."""
-    vectors: Literal["stored", "computed"]
-    index_recall: float | None
-    """Share of the k nearest chunks that the index over stored vectors finds."""
-    perturbation: str
-    """How the questions were changed, with seed and version."""
-    sut: str
-    """The system under test: local, a URL, or module:function."""
-    generator: str
-    context_tokens: int
-    judge: JudgeIdentity
-    similarity_embedder: str
-    answers_of: str
-    """The evaluation whose stored answers are scored again: the first, where those were reused already."""
-    again: str
-    """The evaluation that is repeated."""
-    anchor: str
-    """The evaluation whose answers are judged anew every night."""
-    part_of: str
-    """The sweep or the probes that the evaluation belongs to."""
-    failures: dict[str, Any]
-    """Counts by stage, and which cases to mend first."""
+    failures: Failures

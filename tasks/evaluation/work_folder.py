@@ -106,7 +106,8 @@ def keep_loaded(
     resolved: Resolved = {"batch_size": max(100, -(-len(cases) // 50)), "language": where.language, "notes": notes}
     resolved |= found_out
     if run.parameters.cases and resolved.get("texts") != "chunks":  # chunks are the corpus, which is never frozen
-        resolved["cases"] = frozen(run.parameters.cases, where.name).identity
+        kept = frozen(run.parameters.cases, where.name)
+        resolved["cases"] = {"name": kept.name, "sha256": kept.sha256}
     if where.loaded_at and resolved.get("retriever") == "pgvector":  # which may go on reading the source
         resolved["source_loaded_at"] = where.loaded_at.isoformat()
     resolved |= repeating(run.parameters)

@@ -1,9 +1,9 @@
 """Evaluations side by side: an arm is an ordinary evaluation with what sets it apart from the others."""
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 
@@ -13,8 +13,8 @@ from metrics.table import METRICS
 from tasks.cases.table import floats
 from tasks.config.parameters import Parameters
 from tasks.config.redaction import redact_urls
+from tasks.experiments.documents import ArmDifference, EvaluationReference, Outcome
 from tasks.results import parquet_files
-from tasks.results.summary import Document
 
 SWEEP_METRICS: dict[str, tuple[str, ...]] = {
     "tier1": ("hit_rate@1", "mrr", "ndcg@10"),
@@ -40,17 +40,17 @@ class Arm:
     parameters: Parameters
 
 
-def outcome(arm: Arm, result: Any) -> Document:
+def outcome(arm: Arm, result: Any) -> Outcome:
     """What is kept of an arm's evaluation: its summary in short, or why there is none.
 
     Args:
         arm: what was evaluated.
         result: the summary of the evaluation, or what ended it.
     """
-    said: Document = result if isinstance(result, dict) else {}
+    said: dict[str, Any] = result if isinstance(result, dict) else {}
     error = said.get("error") if said else f"{type(result).__name__}: {result}"
     metrics = said.get("metrics") or {}
-    return {
+    found = {
         "arm": arm.name,
         **arm.axes,
         "tier": arm.tier,
@@ -62,15 +62,19 @@ def outcome(arm: Arm, result: Any) -> Document:
             name: {part: metrics[name][part] for part in KEPT} for name in SWEEP_METRICS[arm.tier] if name in metrics
         },
     }
+    return cast(Outcome, found)
 
 
-def worst(outcomes: Sequence[Document]) -> str:
-    """The worst of the arms' states."""
-    states = [said["state"] for said in outcomes]
-    return next((state for state in ("failed", "cancelled", "invalid") if state in states), "completed")
+def reference(said: Outcome) -> EvaluationReference:
+    """The evaluation of an arm."""
+    return {
+        "evaluation_id": said["evaluation_id"],
+        "flow_run_id": said["flow_run_id"],
+        "state": said["state"],
+    }
 
 
-def cases_of(said: Document) -> pa.Table | None:
+def cases_of(said: Outcome) -> pa.Table | None:
     """The cases of an arm; None where its evaluation has no file."""
     return parquet_files.read(said["parquet"]) if said["parquet"] else None
 
@@ -82,7 +86,7 @@ def compared(one: pa.Table, other: pa.Table, metric: Metric, *, seed: int) -> Co
     return compare_paired(first, second, seed=seed, better=metric.better, groups=groups)
 
 
-def adjusted(comparisons: Mapping[Any, Comparison]) -> dict[Any, Document]:
+def adjusted(comparisons: Mapping[Any, Comparison]) -> dict[Any, ArmDifference]:
     """The comparisons as documents, with Holm's p over all of them and the verdict under it."""
     strict = holm([comparison.p for comparison in comparisons.values()])
     return {
@@ -100,7 +104,7 @@ def number(value: float | None) -> float | None:
     return None if value is None or math.isnan(value) else float(value)
 
 
-def _document(comparison: Comparison, p_holm: float) -> Document:
+def _document(comparison: Comparison, p_holm: float) -> ArmDifference:
     verdict = comparison.verdict if math.isnan(p_holm) else comparison.adjusted(p_holm).verdict
     return {
         "difference": number(comparison.difference),

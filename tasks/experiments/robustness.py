@@ -14,9 +14,20 @@ from tasks.comparison.common_cases import common
 from tasks.config.flow_parameters import Robustness
 from tasks.config.settings import settings
 from tasks.config.tiers import TIERS
-from tasks.experiments.arms import FINISHED, SHARED, Arm, adjusted, cases_of, compared, named, number, worst
+from tasks.experiments.arms import (
+    FINISHED,
+    SHARED,
+    Arm,
+    adjusted,
+    cases_of,
+    compared,
+    named,
+    number,
+    reference,
+)
+from tasks.experiments.documents import Outcome, Probe, RobustnessResult, Share
 from tasks.results.set_metrics import share
-from tasks.results.summary import Document
+from tasks.results.summary import worst
 
 METRICS: dict[str, tuple[str, ...]] = {
     "tier1": ("hit_rate@1", "hit_rate@10", "mrr"),
@@ -43,27 +54,27 @@ def arms(parameters: Robustness) -> list[Arm]:
     ]
 
 
-def combined(parameters: Robustness, outcomes: Sequence[Document]) -> Document:
+def combined(parameters: Robustness, outcomes: Sequence[Outcome]) -> RobustnessResult:
     """What the probes come to, by tier and kind: paired differences from the question as it was.
 
     Only questions that the change touches count: those without «ё» say nothing about «ё». `same` is the share of them
     whose first result (tier 1) or answer (tier 3) stayed the same. Holm's p is over all kinds and metrics of a tier.
     """
-    tiers = {}
+    tiers: dict[str, dict[str, Probe]] = {}
     for tier in parameters.tiers:
-        of_tier = {said["perturbation"]: said for said in outcomes if said["tier"] == tier}
+        of_tier = {said.get("perturbation"): said for said in outcomes if said["tier"] == tier}
         tiers[tier] = _tier(parameters, tier, of_tier)
     return {
-        "state": worst(outcomes),
+        "state": worst([said["state"] for said in outcomes]),
         "source": parameters.source,
         "parameters": parameters.model_dump(mode="json"),
         "metrics": {tier: list(METRICS[tier]) for tier in parameters.tiers},
         "tiers": tiers,
-        "evaluations": [{name: said[name] for name in ("evaluation_id", "flow_run_id", "state")} for said in outcomes],
+        "evaluations": [reference(said) for said in outcomes],
     }
 
 
-def probes(engine: Engine, *, source: str | None = None, limit: int | None = None) -> list[Document]:
+def probes(engine: Engine, *, source: str | None = None, limit: int | None = None) -> list[dict[str, Any]]:
     """The stored probes, newest first."""
     rows = analyses.listing(engine, "robustness", source=source, limit=limit)
     return [dict(row["document"] or {}) | {"robustness_id": row["id"], "state": row["state"]} for row in rows]
@@ -73,10 +84,10 @@ def _has_model() -> bool:
     return settings().generator.base_url is not None
 
 
-def _tier(parameters: Robustness, tier: str, outcomes: dict[str | None, Document]) -> Document:
+def _tier(parameters: Robustness, tier: str, outcomes: dict[str | None, Outcome]) -> dict[str, Probe]:
     before = outcomes[None]
     plain = cases_of(before) if before["state"] in FINISHED else None
-    found: dict[str, Document] = {}
+    found: dict[str, Probe] = {}
     comparisons: dict[tuple[str, str], Comparison] = {}
     for kind in parameters.kinds:
         said = outcomes.get(kind)
@@ -86,9 +97,9 @@ def _tier(parameters: Robustness, tier: str, outcomes: dict[str | None, Document
             continue
         one, other = common(plain, changed)
         touched = _touched(one, other)
-        found[kind] |= {"n": len(one), "n_changed": int(touched.sum())}
+        found[kind]["n"], found[kind]["n_changed"] = len(one), int(touched.sum())
         one, other = one.filter(pa.array(touched)), other.filter(pa.array(touched))
-        found[kind] |= {"same": _same(tier, one, other)}
+        found[kind]["same"] = _same(tier, one, other)
         for name in METRICS[tier] if len(one) else ():
             comparisons[kind, name] = compared(one, other, named(name), seed=parameters.seed)
     for (kind, name), document in adjusted(comparisons).items():
@@ -96,15 +107,18 @@ def _tier(parameters: Robustness, tier: str, outcomes: dict[str | None, Document
     return found
 
 
-def _nothing(said: Document | None, before: Document) -> Document:
+def _nothing(said: Outcome | None, before: Outcome) -> Probe:
     """A kind before anything is known of it, and why nothing will be."""
-    if said is None:
-        state, error = "not_applicable", NO_MODEL
-    else:
-        state, error = said["state"], said["error"] or before["error"]
-    evaluation = said["evaluation_id"] if said else None
-    empty: Document = {"n": 0, "n_changed": 0, "same": None, "metrics": {}}
-    return {"state": state, "error": error, "evaluation_id": evaluation, "asked_as_is": before["evaluation_id"]} | empty
+    return {
+        "state": said["state"] if said else "not_applicable",
+        "error": (said["error"] or before["error"]) if said else NO_MODEL,
+        "evaluation_id": said["evaluation_id"] if said else None,
+        "asked_as_is": before["evaluation_id"],
+        "n": 0,
+        "n_changed": 0,
+        "same": None,
+        "metrics": {},
+    }
 
 
 def _touched(one: pa.Table, other: pa.Table) -> NDArray[np.bool_]:
@@ -113,7 +127,7 @@ def _touched(one: pa.Table, other: pa.Table) -> NDArray[np.bool_]:
     return np.array([asked is not None and asked != question for question, asked in pairs], dtype=bool)
 
 
-def _same(tier: str, one: pa.Table, other: pa.Table) -> Document | None:
+def _same(tier: str, one: pa.Table, other: pa.Table) -> Share | None:
     """The share of questions that got the same first result, or the same answer, with its interval."""
     if tier == "tier1":
         before, after = (_firsts(cases) for cases in (one, other))

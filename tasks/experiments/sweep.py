@@ -1,6 +1,6 @@
 """A sweep: every combination of models, retrievers and depths as an arm, and what they say side by side."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations, product
 from typing import Any
 
@@ -31,12 +31,13 @@ from tasks.experiments.arms import (
     compared,
     named,
     number,
-    worst,
+    reference,
 )
+from tasks.experiments.documents import ArmDifference, Outcome, SweepArm, SweepPair, SweepResult, Taken
 from tasks.models.calls import Call, body, key
 from tasks.models.prices import cost_usd
 from tasks.prompts import prompts
-from tasks.results.summary import Document
+from tasks.results.summary import worst
 from tasks.retrievers.registry import retriever_kind
 
 RETRIEVING = {"retriever": "retrievers", "embedder": "embedders", "k": "k"}
@@ -44,8 +45,6 @@ MODELS = {"generator_model": "generators", "judge_model": "judges"}
 AXES: dict[str, dict[str, str]] = {"tier1": RETRIEVING, "tier2": MODELS, "tier3": RETRIEVING | MODELS}
 """Parameter of the tier -> list in the sweep; arms that retrieve alike come after each other."""
 MOST_ARMS = 50
-NOT_COMPARED: Document = dict.fromkeys(("difference", "ci_low", "ci_high", "p", "p_holm", "verdict"))
-NOT_COMPARED |= {"n": 0, "n_missing": 0}
 ANSWERS = 1_000
 """Cost is told for so many."""
 
@@ -74,35 +73,35 @@ def arms(parameters: Sweep) -> list[Arm]:
     return list(made.values()) + _judges(parameters)
 
 
-def combined(parameters: Sweep, outcomes: Sequence[Document]) -> Document:
+def combined(parameters: Sweep, outcomes: Sequence[Outcome]) -> SweepResult:
     """What the arms come to: the table with cost, latency and Pareto front, every pair, the judges beside people."""
     judging = [said for said in outcomes if said["tier"] == "judge"]
     compared_arms = [said for said in outcomes if said["tier"] != "judge"]
     tables = {said["arm"]: cases_of(said) for said in compared_arms if said["state"] in FINISHED}
-    rows = [said | _taken(parameters, said, tables.get(said["arm"])) for said in compared_arms]
+    taken = {said["arm"]: _taken(parameters, said, tables.get(said["arm"])) for said in compared_arms}
     return {
-        "state": worst(outcomes),
+        "state": worst([said["state"] for said in outcomes]),
         "source": parameters.source,
         "tier": parameters.tier,
         "parameters": parameters.model_dump(mode="json"),
         "metrics": list(SWEEP_METRICS[parameters.tier]),
-        "arms": _with_front(rows),
-        "pairs": _pairs(rows, tables, parameters),
+        "arms": _with_front(compared_arms, taken),
+        "pairs": _pairs(compared_arms, tables, parameters),
         "judges": judging,
-        "evaluations": [{name: said[name] for name in ("evaluation_id", "flow_run_id", "state")} for said in outcomes],
+        "evaluations": [reference(said) for said in outcomes],
     }
 
 
-def sweeps(engine: Engine, *, source: str | None = None, limit: int | None = None) -> list[Document]:
+def sweeps(engine: Engine, *, source: str | None = None, limit: int | None = None) -> list[dict[str, Any]]:
     """The stored sweeps, newest first, as `yarus sweep --json` printed them."""
     rows = analyses.listing(engine, "sweep", source=source, limit=limit)
     return [stored(row) for row in rows]
 
 
-def stored(row: Any) -> Document:
+def stored(row: Any) -> dict[str, Any]:
     """A stored sweep as `yarus sweep --json` prints it."""
     told = {"sweep_id": row["id"], "state": row["state"], "started_at": row["started_at"].isoformat()}
-    nothing: Document = {"source": row["source"], "metrics": [], "arms": [], "pairs": [], "judges": []}
+    nothing: dict[str, Any] = {"source": row["source"], "metrics": [], "arms": [], "pairs": [], "judges": []}
     return nothing | dict(row["document"] or {}) | told
 
 
@@ -144,7 +143,7 @@ def _judges(parameters: Sweep) -> list[Arm]:
     ]
 
 
-def _taken(parameters: Sweep, said: Document, cases: pa.Table | None) -> Document:
+def _taken(parameters: Sweep, said: Outcome, cases: pa.Table | None) -> Taken:
     """What the arm took: the system's cost and time an answer, and what was paid for its calls by this sweep."""
     if cases is None:
         return {"cost_usd": None, "latency_ms_p50": None, "latency_ms_p95": None, "spent_usd": None}
@@ -160,7 +159,7 @@ def _taken(parameters: Sweep, said: Document, cases: pa.Table | None) -> Documen
     }
 
 
-def _cost_usd(parameters: Sweep, said: Document, cases: pa.Table) -> float | None:
+def _cost_usd(parameters: Sweep, said: Outcome, cases: pa.Table) -> float | None:
     """What a thousand answers of the arm's generator cost, whoever paid for them; None without a price.
 
     The calls are looked up in the call store, because an arm that shares them has not bought them.
@@ -182,7 +181,7 @@ def _cost_usd(parameters: Sweep, said: Document, cases: pa.Table) -> float | Non
     return ANSWERS * sum(known) / len(known) if known else None
 
 
-def _with_front(rows: list[Document]) -> list[Document]:
+def _with_front(rows: list[Outcome], taken: Mapping[str, Taken]) -> list[SweepArm]:
     """The arms with `pareto`: nobody is better, cheaper and faster at once. Scores of other judges do not compete.
 
     Nor does an invalid arm: failing at the hard questions would make it the best.
@@ -191,18 +190,21 @@ def _with_front(rows: list[Document]) -> list[Document]:
     valid = [row for row in rows if row["state"] == "completed"]
     for judge in {row["judge_model"] for row in valid}:
         some = [row for row in valid if row["judge_model"] == judge]
-        values = [[_quality(row), row["cost_usd"], row["latency_ms_p50"]] for row in some]
+        costs = [taken[row["arm"]] for row in some]
+        values = [
+            [_quality(row), cost["cost_usd"], cost["latency_ms_p50"]] for row, cost in zip(some, costs, strict=True)
+        ]
         on_it = pareto_front(np.array(values, dtype=np.float64), better=("higher", "lower", "lower"))
         front |= {row["arm"] for row, on in zip(some, on_it, strict=True) if on}
-    return [row | {"pareto": row["arm"] in front} for row in rows]
+    return [{**row, **taken[row["arm"]], "pareto": row["arm"] in front} for row in rows]
 
 
-def _quality(row: Document) -> float | None:
+def _quality(row: Outcome) -> float | None:
     first = row["metrics"].get(SWEEP_METRICS[row["tier"]][0])
     return first["value"] if first else None
 
 
-def _pairs(rows: list[Document], tables: dict[str, pa.Table | None], parameters: Sweep) -> list[Document]:
+def _pairs(rows: list[Outcome], tables: dict[str, pa.Table | None], parameters: Sweep) -> list[SweepPair]:
     """Every two arms by every headline metric on their common cases; Holm's p over all of them."""
     comparisons, untold = {}, {}
     for a, b in combinations(rows, 2):
@@ -218,7 +220,21 @@ def _pairs(rows: list[Document], tables: dict[str, pa.Table | None], parameters:
                 untold[place] = "no case in common"
             else:
                 comparisons[place] = compared(one, other, metric, seed=parameters.seed)
-    said = adjusted(comparisons) | {place: NOT_COMPARED | {"reason": why} for place, why in untold.items()}
+    said = adjusted(comparisons) | {place: _not_compared(why) for place, why in untold.items()}
     order = {row["arm"]: position for position, row in enumerate(rows)}
     places = sorted(said, key=lambda place: (order[place[0]], order[place[1]]))
     return [{"a": place[0], "b": place[1], "metric": place[2], **said[place]} for place in places]
+
+
+def _not_compared(reason: str) -> ArmDifference:
+    return {
+        "difference": None,
+        "ci_low": None,
+        "ci_high": None,
+        "p": None,
+        "p_holm": None,
+        "verdict": None,
+        "n": 0,
+        "n_missing": 0,
+        "reason": reason,
+    }

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from db import analyses
 from tasks.config.connections import database
 from tasks.config.flow_parameters import Sweep
+from tasks.experiments import documents
 from tasks.experiments.arms import FINISHED, Arm
 from tasks.experiments.sweep import arms, combined
-from tasks.results.summary import Document
 
 log = logging.getLogger("yarus")
 
@@ -22,22 +22,25 @@ class Sweeping:
     id: str
     parameters: Sweep
     planned: list[Arm]
-    done: dict[str, Document] = field(default_factory=dict)
+    done: dict[str, documents.Outcome] = field(default_factory=dict)
 
     def waiting(self) -> list[Arm]:
         """The arms that have no evaluation that finished."""
-        return [arm for arm in self.planned if self.done.get(arm.name, {}).get("state") not in FINISHED]
+        return [
+            arm for arm in self.planned if arm.name not in self.done or self.done[arm.name]["state"] not in FINISHED
+        ]
 
-    def keep(self, said: Document) -> None:
+    def keep(self, said: documents.Outcome) -> None:
         """Writes the outcome of an arm."""
         self.done[said["arm"]] = said
         analyses.keep(database(), self.id, {"outcomes": list(self.done.values())}, "running")
 
-    def finish(self) -> Document:
+    def finish(self) -> documents.Sweep:
         """Writes what all arms come to; returns the sweep as it is printed."""
         outcomes = [self.done[arm.name] for arm in self.planned]
-        document = combined(self.parameters, outcomes) | {"sweep_id": self.id, "outcomes": outcomes}
-        analyses.keep(database(), self.id, document, document["state"])
+        found = combined(self.parameters, outcomes)
+        document: documents.Sweep = {**found, "sweep_id": self.id, "outcomes": outcomes}
+        analyses.keep(database(), self.id, dict(document), document["state"])
         return document
 
 
@@ -49,7 +52,7 @@ def sweeping(parameters: Sweep) -> Iterator[Sweeping]:
         InputError: parameters that make no sweep; nothing to resume under that id; another process is at it.
     """
     engine = database()
-    done: dict[str, Document] = {}
+    done: dict[str, documents.Outcome] = {}
     if parameters.resume:
         row = analyses.find(engine, "sweep", parameters.resume)
         parameters = Sweep.model_validate(row["parameters"] | {"resume": row["id"]})

@@ -1,8 +1,9 @@
 """A sweep for people: its rows as texts, and its plot."""
 
+from collections.abc import Mapping
 from typing import Any
 
-from tasks.results.summary import Document
+from tasks.experiments.documents import ArmDifference, Sweep
 
 COLOURS = {True: "@c:accent", False: "@c:muted"}
 """Colours of the report's theme: on the front, or not."""
@@ -10,7 +11,7 @@ SHOWN = ("improved", "regressed", "changed")
 """Verdicts of a difference that is more than chance."""
 
 
-def rows(document: Document) -> list[dict[str, Any]]:
+def rows(document: Sweep) -> list[dict[str, Any]]:
     """One row an arm: its headline metrics with intervals, cost, latency, whether it is on the Pareto front."""
     return [
         {
@@ -28,7 +29,7 @@ def rows(document: Document) -> list[dict[str, Any]]:
     ]
 
 
-def interval(metric: Document | None) -> str:
+def interval(metric: Mapping[str, Any] | None) -> str:
     """A value with its interval; a dash where it was not measured."""
     if metric is None or metric["value"] is None:
         return "—"
@@ -37,7 +38,7 @@ def interval(metric: Document | None) -> str:
     return f"{metric['value']:.3f} ({metric['ci_low']:.3f} – {metric['ci_high']:.3f})"
 
 
-def difference(compared: Document | None) -> str:
+def difference(compared: ArmDifference | None) -> str:
     """A difference with its interval, starred where it is shown; a dash where nothing was compared."""
     if compared is None or compared["difference"] is None:
         return "—"
@@ -50,7 +51,7 @@ def figure_of(value: float | None) -> str:
     return "" if value is None else f"{value:.4g}"
 
 
-def front(arms: list[Document], axis: str, quality: str) -> dict[str, Any]:
+def front(arms: list[dict[str, Any]], axis: str, quality: str) -> dict[str, Any]:
     """Quality against cost or latency, the Pareto front marked, as a Plotly trace.
 
     Args:

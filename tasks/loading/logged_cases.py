@@ -18,11 +18,12 @@ from tasks.cases.text import fit
 from tasks.config.connections import connection_lost
 from tasks.config.parameters import JudgesLog, Ux
 from tasks.evaluation.identity import judge_identity
-from tasks.evaluation.resolved import JudgeIdentity, Resolved
+from tasks.evaluation.resolved import Resolved
 from tasks.evaluation.run import Run
 from tasks.evaluation.work_folder import keep_loaded, loaded
 from tasks.loading.source import read_source, sample, unchanged
 from tasks.models.embedders import measuring_embedder
+from tasks.results.system import JudgeIdentity
 
 J = TypeVar("J", bound=JudgesLog)
 

@@ -4,7 +4,7 @@ import secrets
 import shutil
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -19,7 +19,7 @@ from tasks.evaluation.work_folder import read_cases
 from tasks.loading.answer_cases import load_ideal, load_whole
 from tasks.loading.logged_cases import load_logged_answers
 from tasks.models.calls import Call, RoleName
-from tasks.models.estimate import estimate, missing
+from tasks.models.estimate import Estimate, estimate, missing
 from tasks.prompts import prompts
 from tasks.results.parquet_files import make_folder
 from tasks.steps.judge_quality import CHANGES
@@ -31,22 +31,37 @@ LOADERS: dict[str, Task[..., Any]] = {
     "judge_pipeline": load_logged_answers,
 }
 """The tiers that call language models, and how they load their cases; the others call none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What the calls of a tier would take."""
+
+    tier: str
+    cases: int | None
+    """Null where the tier calls no language model."""
+    roles: dict[RoleName, Estimate]
+
+
+@dataclass(frozen=True, slots=True)
+class Plans:
+    """What the calls of an evaluation, or of every tier of a night, would take."""
+
+    plans: list[Plan]
+
+
 Planned = Mapping[RoleName, Mapping[str, int]]
 
 
-async def plan(tier: str, parameters: Parameters) -> dict[str, Any]:
+async def plan(tier: str, parameters: Parameters) -> Plan:
     """Loads the cases as the evaluation would, and counts the calls that are not in the store.
 
     Calls about answers that are not there yet cannot be looked up: they are counted as if none were stored, and no
     refusal were among them.
-
-    Returns:
-        tier, cases, and by role: calls, tokens_in, tokens_out, cost_usd, seconds; None where there is no history of the
-        model, or no price.
     """
     run = Run(f"{DRY_RUN}{secrets.token_hex(4)}", tier, parameters_of_repeated(database(), parameters)[0])
     if tier not in LOADERS:
-        return {"tier": tier, "cases": None, "roles": {}}
+        return Plan(tier, None, {})
     make_folder(run.work)
     try:
         run = await LOADERS[tier].fn(run)
@@ -55,8 +70,9 @@ async def plan(tier: str, parameters: Parameters) -> dict[str, Any]:
         shutil.rmtree(run.work, ignore_errors=True)
     configuration, engine = configured(run), database()
     planned = _planned(run, cases)
-    roles = {name: asdict(estimate(name, configuration, engine, calls)) for name, calls in planned.items()}
-    return {"tier": tier, "cases": len(cases), "roles": roles}
+    return Plan(
+        tier, len(cases), {name: estimate(name, configuration, engine, calls) for name, calls in planned.items()}
+    )
 
 
 def _planned(run: Run, cases: pa.Table) -> Planned:

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from sqlalchemy import Engine
 from sqlalchemy.engine import RowMapping
+from typing_extensions import TypedDict
 
 from db import journal, retention, tables
 from db.errors import InputError, ResultsUnavailable
@@ -35,6 +35,31 @@ WIPED = {table.name for table in (analysis, call, case_set, case_set_row, embedd
 """Our tables that rows are deleted from here."""
 EMBEDDED = ("question", "asked", "text", "answer", "reference")
 """Columns of the table of cases whose texts are embedded."""
+
+
+class Erasure(TypedDict):
+    """What of a user went, or would go."""
+
+    user: str
+    source: str
+    evaluations: dict[str, int]
+    """Evaluation -> rows of its file."""
+    calls: int
+    """Replies of language models."""
+    vectors: int
+    analyses: int
+    """Stored sweeps, probes and corpus analytics."""
+    folders: int
+    reports: list[str]
+    """Pages that are removed."""
+    elsewhere: dict[str, str | None]
+    """Evaluation -> its file, which is not in YARUS_RESULTS and keeps the rows; the questions then stay too."""
+    dry_run: bool
+    case_set_rows: int
+    annotations: int
+    questions: int
+    beyond: list[str]
+    """What is left otherwise, in words."""
 
 
 @dataclass(frozen=True)
@@ -100,17 +125,12 @@ def find(engine: Engine, user: str, name: str) -> Found:
     return found
 
 
-def erase(engine: Engine, found: Found, *, dry_run: bool) -> dict[str, Any]:
+def erase(engine: Engine, found: Found, *, dry_run: bool) -> Erasure:
     """Erases it: the questions themselves last, so that after a kill the same command finds them and goes on.
 
     Then the tables are wiped of the bytes that deleted rows leave, also where nothing was found: a command that was
     killed may have left them. Production itself is never written. Metrics stay: they are figures over many.
 
-    Returns:
-        `user`, `source`, `evaluations`: id -> rows, and how many `questions`, `annotations`, `case_set_rows`,
-        `analyses`, `calls`, `vectors`, `folders`; `reports`: the pages removed; `elsewhere`: evaluation -> its file,
-        which is not in YARUS_RESULTS and keeps the rows (the questions themselves then stay too); `beyond`: what is
-        left otherwise, in words; `dry_run`.
     """
     name, theirs, remove = found.source.name, set(found.rows), not dry_run
     away = {row["id"]: row["parquet"] for row in found.evaluations if row["id"] in theirs and not in_results(row)}
@@ -121,7 +141,7 @@ def erase(engine: Engine, found: Found, *, dry_run: bool) -> dict[str, Any]:
     folders = [folder for folder in places if folder.exists()]
     folders += [path for path in ([] if nothing else erase_files.leftovers(found.case_ids)) if path not in folders]
     reports = [] if nothing else erase_files.pages(texts, theirs)
-    document: dict[str, Any] = {
+    document: Erasure = {
         "user": found.user,
         "source": name,
         "evaluations": found.rows,
@@ -132,6 +152,10 @@ def erase(engine: Engine, found: Found, *, dry_run: bool) -> dict[str, Any]:
         "reports": [str(path) for path in reports],
         "elsewhere": away,
         "dry_run": dry_run,
+        "case_set_rows": 0,
+        "annotations": 0,
+        "questions": 0,
+        "beyond": [],
     }
     if remove:
         for row in [] if nothing else found.evaluations:
@@ -145,7 +169,8 @@ def erase(engine: Engine, found: Found, *, dry_run: bool) -> dict[str, Any]:
                 _rewrite(engine, row, found)
     last = set() if away else found.question_ids  # what the rows elsewhere will be found by stays
     document["case_set_rows"] = retention.frozen_with(engine, name, last, remove=remove)
-    document |= retention.questions_of(found.source, last, remove=remove)
+    asked = retention.questions_of(found.source, last, remove=remove)
+    document["annotations"], document["questions"] = asked["annotations"], asked["questions"]
     embedded = settings().database_url is None
     document["beyond"] = [str(path) for path in erase_files.elsewhere(texts)] + ([] if embedded else beyond(engine))
     if remove:

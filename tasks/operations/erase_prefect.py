@@ -25,6 +25,7 @@ from sqlalchemy import (
     update,
 )
 from sqlalchemy.exc import DBAPIError
+from typing_extensions import TypedDict
 
 from db.engine import reaching
 from db.home import DATABASE
@@ -64,17 +65,25 @@ class There:
     """Tables and columns of what somebody has set."""
 
 
-def in_prefect(texts: Texts, *, remove: bool) -> dict[str, Any]:
-    """What Prefect's databases hold of a user, of which this home is the owner; erased if that is wanted.
+class InPrefect(TypedDict):
+    """What Prefect's databases hold of a user."""
 
-    Returns:
-        `artifacts`: pages; `prefect`: other rows; `beyond`: what stays, in words.
+    artifacts: int
+    """Pages of its UI."""
+    prefect: int
+    """Other rows."""
+    beyond: list[str]
+    """What stays, in words."""
+
+
+def in_prefect(texts: Texts, *, remove: bool) -> InPrefect:
+    """What Prefect's databases hold of a user, of which this home is the owner; erased if that is wanted.
 
     Raises:
         DatabaseUnavailable: no connection.
         OSError: a database is in use or damaged, so that nothing can be erased in it now.
     """
-    counted: dict[str, Any] = {"artifacts": 0, "prefect": 0, "beyond": []}
+    counted: InPrefect = {"artifacts": 0, "prefect": 0, "beyond": []}
     for url in _databases():
         with _opened(url) as engine:
             there = _search(engine, texts)

@@ -7,10 +7,10 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 from sqlalchemy import Engine
 from sqlalchemy.engine import RowMapping
+from typing_extensions import TypedDict
 
 from db import journal, retention
 from db.errors import InputError
@@ -24,6 +24,24 @@ from tasks.results.parquet_files import existing_path, remove, result_path
 UNITS = {"h": "hours", "d": "days", "w": "weeks"}
 FOLDER = re.compile(r"\w+-\d{8}-\d{6}-[0-9a-f]{4}")
 """Of the working folder of an evaluation: its id."""
+
+
+class Pruned(TypedDict):
+    """What went by age, or would go."""
+
+    evaluations: list[str]
+    skipped: list[str]
+    """Resumed meanwhile."""
+    kept: dict[str, int]
+    """Why -> evaluations that are old and stay."""
+    elsewhere: dict[str, str | None]
+    """Evaluation -> its file, which is not in YARUS_RESULTS and stays."""
+    folders: int
+    """Of work that nobody needs."""
+    calls: int
+    """Replies of language models."""
+    vectors: int
+    dry_run: bool
 
 
 @dataclass(frozen=True)
@@ -96,22 +114,23 @@ def plan(
     )
 
 
-def prune(engine: Engine, chosen: Plan, *, dry_run: bool) -> dict[str, Any]:
-    """Removes what was planned: of each evaluation the file first, so that a kill leaves nothing that is not found.
-
-    Returns:
-        `evaluations`: the ids; `skipped`: of those that were resumed meanwhile; `elsewhere`: evaluation -> its file,
-        which is not in YARUS_RESULTS and stays; `kept`: reason -> number; `folders`, `calls`, `vectors`: how many;
-        `dry_run`.
-    """
+def prune(engine: Engine, chosen: Plan, *, dry_run: bool) -> Pruned:
+    """Removes what was planned: of each evaluation the file first, so that a kill leaves nothing that is not found."""
     skipped = [] if dry_run else [row["id"] for row in chosen.evaluations if not _removed(engine, row)]
     for evaluation_id in () if dry_run else chosen.folders:
         if evaluation_id not in skipped:
             _remove_work(evaluation_id)
     going = [row["id"] for row in chosen.evaluations if row["id"] not in skipped]
-    document: dict[str, Any] = {"evaluations": going, "skipped": skipped, "kept": chosen.kept}
-    document["elsewhere"] = {row["id"]: row["parquet"] for row in chosen.elsewhere}
-    document |= {"folders": len(chosen.folders), "calls": 0, "vectors": 0, "dry_run": dry_run}
+    document: Pruned = {
+        "evaluations": going,
+        "skipped": skipped,
+        "kept": chosen.kept,
+        "elsewhere": {row["id"]: row["parquet"] for row in chosen.elsewhere},
+        "folders": len(chosen.folders),
+        "calls": 0,
+        "vectors": 0,
+        "dry_run": dry_run,
+    }
     if chosen.calls_before is not None:
         left = {row["id"] for row in retention.evaluations(engine)} - set(going)
         document["calls"] = retention.old_calls(engine, chosen.calls_before, remove=not dry_run)

@@ -1,7 +1,7 @@
 """The tables and texts of Prefect's artifacts, from the summary of an evaluation; Markdown that says what it means."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow.compute as pc
@@ -18,10 +18,12 @@ from tasks.results import parquet_files
 from tasks.results import summary as report
 from tasks.results.guidance import changed, lead, next_step, says
 from tasks.results.numbers import MINUS, rounded, unit_of
+from tasks.results.summary import EvaluationSummary, MetricSummary, Night, has_metrics, measured
 from tasks.texts import LANGUAGES, texts
 
-Document = dict[str, Any]
 WORST = 10
+Changes = Mapping[str, Any]
+"""`since` and `metrics`, as `changes_since` gives them."""
 CODE_ENDS = r"[`|\r\n]"
 """What would end code in a cell, or the cell."""
 LONGEST = 160
@@ -29,14 +31,14 @@ LONGEST = 160
 LONGEST_REASON = 1_000
 
 
-def changes_since(engine: Engine, summary: Document) -> Document:
+def changes_since(engine: Engine, summary: EvaluationSummary) -> Changes:
     """What changed since the newest evaluation that this one can be compared with.
 
     Returns:
         since: its day by language, or None; metrics: name -> difference, and verdict for those that the tier is
         judged by, which alone are compared case by case, for that takes time.
     """
-    nothing: Document = {"since": None, "metrics": {}}
+    nothing: Changes = {"since": None, "metrics": {}}
     before = journal.previous(engine, summary["evaluation_id"])
     if before is None or summary["state"] != "completed":
         return nothing
@@ -46,14 +48,14 @@ def changes_since(engine: Engine, summary: Document) -> Document:
     plain = {name: {"difference": now[name] - then[name], "verdict": None} for name in now.keys() & then.keys()}
     judged_by = [name for name in TIERS[summary["tier"]].headlines if name in plain]
     try:
-        found = compare(engine, before, summary["evaluation_id"], only=judged_by) if judged_by else {"metrics": {}}
+        found = compare(engine, before, summary["evaluation_id"], only=judged_by)["metrics"] if judged_by else {}
     except (InputError, ResultsUnavailable):  # the one before lost its file, or they have no case in common
         return nothing
     day = old["started_at"][:10]
-    return {"since": dict.fromkeys(LANGUAGES, day), "metrics": plain | found["metrics"]}
+    return {"since": dict.fromkeys(LANGUAGES, day), "metrics": {**plain, **found}}
 
 
-def metric_rows(summary: Document, changes: Document, language: str) -> list[dict[str, str]]:
+def metric_rows(summary: EvaluationSummary, changes: Changes, language: str) -> list[dict[str, str]]:
     """The table of metrics: one row each, in words."""
     words = texts("artifacts", language)
     return [
@@ -69,7 +71,7 @@ def metric_rows(summary: Document, changes: Document, language: str) -> list[dic
     ]
 
 
-def verdict_text(summary: Document, changes: Document, language: str, report_url: str | None) -> str:
+def verdict_text(summary: EvaluationSummary, changes: Changes, language: str, report_url: str | None) -> str:
     """Three sentences (what the numbers say, what changed, what to do next), the worst cases, where the report is."""
     words = texts("artifacts", language)
     compared = [
@@ -85,13 +87,13 @@ def verdict_text(summary: Document, changes: Document, language: str, report_url
     return "\n\n".join([*parts, *note, _report(summary["evaluation_id"], report_url, words)])
 
 
-def tier_rows(engine: Engine, night: Document, language: str) -> list[Sequence[str]]:
+def tier_rows(engine: Engine, night: Night, language: str) -> list[Sequence[str]]:
     """The rows of a night's table: each tier's headline metrics."""
     words = texts("artifacts", language)
     rows: list[Sequence[str]] = []
     for summary in night["evaluations"]:
         tier = texts(f"tiers.{summary['tier']}", language)["sentence"]
-        if not summary.get("metrics"):
+        if not has_metrics(summary):
             rows.append((tier, f"**{words.get(summary['state'], summary['state'])}**", _plain(summary["error"] or "")))
             continue
         changes = changes_since(engine, summary)["metrics"]
@@ -104,17 +106,17 @@ def tier_rows(engine: Engine, night: Document, language: str) -> list[Sequence[s
     return rows
 
 
-def night_text(night: Document, rows: Sequence[Sequence[str]], language: str, address: str) -> str:
+def night_text(night: Night, rows: Sequence[Sequence[str]], language: str, address: str) -> str:
     """The weakest tier in a sentence, every tier's headline metrics, its gate, and where the report is."""
     words = texts("artifacts", language)
-    measured = [summary for summary in night["evaluations"] if summary.get("metrics")]
+    whole = measured(night)
     names = [words[name] for name in ("tier", "metric", "value", "interval", "grade", "change")]
-    gates = [gate_markdown(summary, language) for summary in measured if "gate" in summary]
-    parts = [_sentence(lead(measured)[language]), _table(names, rows), *gates, f"{words['report']}: {address}"]
+    gates = [gate_markdown(summary, language) for summary in whole if "gate" in summary]
+    parts = [_sentence(lead(whole)[language]), _table(names, rows), *gates, f"{words['report']}: {address}"]
     return "\n\n".join(parts)
 
 
-def gate_text(summary: Document, language: str) -> str:
+def gate_text(summary: EvaluationSummary, language: str) -> str:
     """What the gate says of an evaluation: which rules failed, and why something could not be judged."""
     words, gate = texts("artifacts", language), summary["gate"]
     why = "; ".join([*gate["failed"], *filter(None, [gate.get("reason")])])
@@ -122,7 +124,7 @@ def gate_text(summary: Document, language: str) -> str:
     return f"{said}: {why}" if why else said
 
 
-def gate_markdown(summary: Document, language: str) -> str:
+def gate_markdown(summary: EvaluationSummary, language: str) -> str:
     """The same as a paragraph of an artifact."""
     return _plain(gate_text(summary, language), LONGEST_REASON)
 
@@ -132,13 +134,13 @@ def shown(name: str, value: float | None) -> str:
     return "—" if value is None else rounded(value, unit_of(name), ",")
 
 
-def _interval(name: str, metric: Document) -> str:
+def _interval(name: str, metric: MetricSummary) -> str:
     if metric["ci_low"] is None:
         return ""
     return f"{shown(name, metric['ci_low'])} – {shown(name, metric['ci_high'])}"
 
 
-def _change(name: str, found: Document | None, words: dict[str, str]) -> str:
+def _change(name: str, found: Mapping[str, Any] | None, words: dict[str, str]) -> str:
     if found is None or found["difference"] is None:
         return ""
     verdict = found["verdict"]
@@ -146,12 +148,12 @@ def _change(name: str, found: Document | None, words: dict[str, str]) -> str:
     return sign + shown(name, abs(found["difference"])) + (f" ({words.get(verdict, verdict)})" if verdict else "")
 
 
-def _worst(summary: Document, words: dict[str, str]) -> str:
+def _worst(summary: EvaluationSummary, words: dict[str, str]) -> str:
     """The measured cases that are furthest from the best value."""
     column = TIERS[summary["tier"]].worst_by
     declared = next((metric for metric in METRICS.values() if metric.column == column), None)
     wanted = ("case_id", "question", "text", column)
-    cases = parquet_files.read(summary["parquet"], without=[name for name in COLUMNS if name not in wanted])
+    cases = parquet_files.read(summary["parquet"] or "", without=[name for name in COLUMNS if name not in wanted])
     if declared is None or column not in cases.column_names:
         return words["none"]
     worst_first = "ascending" if declared.better == "higher" else "descending"

@@ -7,7 +7,6 @@ answer is passed over.
 import asyncio
 import logging
 from pathlib import Path
-from typing import Any
 
 from prefect.artifacts import (
     acreate_markdown_artifact,
@@ -28,17 +27,17 @@ from tasks.orchestration.artifact_tables import (
     verdict_text,
 )
 from tasks.orchestration.events import tell_finished
+from tasks.results.summary import EvaluationSummary, Night, measured
 
 log = logging.getLogger("yarus")
-Document = dict[str, Any]
 
 
-async def show_results(summary: Document) -> None:
+async def show_results(summary: EvaluationSummary) -> None:
     """Shows the metrics of a finished evaluation as a table, and the verdict with the worst cases as a text."""
     if FlowRunContext.get() is None:
         return
     language, tier, source = settings().language, summary["tier"], summary["source"]
-    await show_size(tier, source, summary["n_cases"])
+    await show_size(tier, source, summary["n_cases"] or 0)
     changes = await asyncio.to_thread(changes_since, database(), summary)
     tell_finished(summary, changes)
     table = metric_rows(summary, changes, language)
@@ -48,7 +47,7 @@ async def show_results(summary: Document) -> None:
     await told(acreate_markdown_artifact(text, key=artifact_key(tier, source, "verdict"), description=name))
 
 
-async def show_gate(summary: Document) -> None:
+async def show_gate(summary: EvaluationSummary) -> None:
     """Shows what the gate of YARUS_GATE_FILE says of an evaluation, where it has a rule for its tier."""
     if "gate" in summary and FlowRunContext.get() is not None:
         text, name = gate_markdown(summary, settings().language), summary["evaluation_id"]
@@ -56,11 +55,11 @@ async def show_gate(summary: Document) -> None:
         await told(acreate_markdown_artifact(text, key=key, description=name))
 
 
-async def report_of(night: Document) -> Path | None:
+async def report_of(night: Night) -> Path | None:
     """Writes the report of a night; None where nothing was measured, or it cannot be written: the night is whole."""
     from tasks.report.write import report
 
-    names = [summary["evaluation_id"] for summary in night["evaluations"] if summary.get("metrics")]
+    names = [summary["evaluation_id"] for summary in measured(night)]
     try:
         return await asyncio.to_thread(report, database(), names) if names else None
     except (InputError, OSError) as error:
@@ -68,7 +67,7 @@ async def report_of(night: Document) -> Path | None:
         return None
 
 
-async def show_night(night: Document, source: str, page: Path | None) -> None:
+async def show_night(night: Night, source: str, page: Path | None) -> None:
     """Shows what every tier of a night came to, in one text.
 
     Args:

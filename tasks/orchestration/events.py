@@ -9,12 +9,12 @@ from prefect.utilities.urls import url_for
 
 from tasks.config.redaction import redact_urls
 from tasks.config.settings import settings
+from tasks.results.summary import EvaluationSummary
 
-Document = dict[str, Any]
 EVALUATION, INCIDENT = "yarus.evaluation", "yarus.incident"
 
 
-def tell_finished(summary: Document, changes: Document) -> None:
+def tell_finished(summary: EvaluationSummary, changes: Mapping[str, Any]) -> None:
     """Emits `yarus.evaluation.finished`, and `.regressed` or `.invalid` where it is.
 
     Args:
@@ -27,9 +27,18 @@ def tell_finished(summary: Document, changes: Document) -> None:
         if change["verdict"] == "regressed"
     ]
     verdict = "invalid" if summary["state"] == "invalid" else "regressed" if worse else "good"
-    payload = {"verdict": verdict, "since": changes["since"], "changes": worse, "error": summary["error"]}
-    payload |= {name: summary[name] for name in ("tier", "source", "state", "sut_label", "coverage")}
-    payload["metrics"] = {name: metric["value"] for name, metric in summary["metrics"].items()}
+    payload = {
+        "verdict": verdict,
+        "since": changes["since"],
+        "changes": worse,
+        "error": summary["error"],
+        "tier": summary["tier"],
+        "source": summary["source"],
+        "state": summary["state"],
+        "sut_label": summary["sut_label"],
+        "coverage": summary["coverage"],
+        "metrics": {name: metric["value"] for name, metric in summary["metrics"].items()},
+    }
     for name in ("finished", *([verdict] if verdict != "good" else [])):
         tell(f"{EVALUATION}.{name}", summary["evaluation_id"], payload, flow_run_id=summary["flow_run_id"])
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from typing import Any
 
 from prefect.client.schemas.objects import State
@@ -15,13 +16,13 @@ from tasks.config.connections import database
 from tasks.config.redaction import redact_urls
 from tasks.config.settings import settings
 from tasks.orchestration.artifacts import show_gate, show_results
+from tasks.results.summary import EvaluationSummary, FailedEvaluation, GateOutcome, Night
 
 log = logging.getLogger("yarus")
-Document = dict[str, Any]
-Ended = Document | State[Any]
+Ended = EvaluationSummary | Night | State[Any]
 
 
-async def flow_state(document: Document) -> Ended:
+async def flow_state(document: EvaluationSummary | Night) -> Ended:
     """What a flow returns for its run to bear the name of what it came to, after the gate of YARUS_GATE_FILE.
 
     An invalid evaluation has done its work, so whoever called the flow gets its summary; a gate that was not passed
@@ -32,8 +33,9 @@ async def flow_state(document: Document) -> Ended:
     """
     if "tier" in document:
         await show_results(document)
-        document = await asyncio.to_thread(with_gate, document)
-        await show_gate(document)
+        judged = await asyncio.to_thread(with_gate, document)
+        await show_gate(judged)
+        document = judged
     if document["state"] == "failed":
         return Failed(message=_why(document), data=document)
     if broken := list(_broken(document)):
@@ -43,12 +45,12 @@ async def flow_state(document: Document) -> Ended:
     return document
 
 
-def passed(document: Document) -> bool:
+def passed(document: EvaluationSummary | Night) -> bool:
     """Whether an evaluation or a night is what was hoped for: whole, valid, and through its gate."""
     return document["state"] == "completed" and not any(_broken(document))
 
 
-def with_gate(summary: Document) -> Document:
+def with_gate(summary: EvaluationSummary) -> EvaluationSummary:
     """The summary of an evaluation with the gate's verdict, where one is set, and it has a rule for the tier.
 
     The evaluation is whole, whatever becomes of its gate: what cannot be judged is inconclusive and says why.
@@ -56,9 +58,6 @@ def with_gate(summary: Document) -> Document:
     Args:
         summary: of a finished evaluation.
 
-    Returns:
-        With `gate`: verdict (the worst of its rules'), file, failed (rules), and where something could not be judged
-        the reason.
     """
     try:
         policy = policy_set()
@@ -71,12 +70,17 @@ def with_gate(summary: Document) -> Document:
     if not parts:
         return summary
     worst = next(verdict for verdict in WORST_FIRST if verdict in [part["verdict"] for part in parts])
-    found = parts[0] | {"verdict": worst, "failed": [rule for part in parts for rule in part["failed"]]}
-    reasons = "; ".join(part["reason"] for part in parts if "reason" in part)
-    return summary | {"gate": found | ({"reason": reasons} if reasons else {})}
+    found: GateOutcome = {
+        "verdict": worst,
+        "file": parts[0]["file"],
+        "failed": [rule for part in parts for rule in part["failed"]],
+    }
+    if reasons := "; ".join(part["reason"] for part in parts if "reason" in part):
+        found["reason"] = reasons
+    return {**summary, "gate": found}
 
 
-def _part(summary: Document, policy: Policy, rules: list[Rule]) -> Document:
+def _part(summary: EvaluationSummary, policy: Policy, rules: list[Rule]) -> GateOutcome:
     """The gate's verdict by some of its rules."""
     engine = database()
     try:
@@ -88,22 +92,33 @@ def _part(summary: Document, policy: Policy, rules: list[Rule]) -> Document:
     return {"verdict": found["verdict"], "file": found["file"], "failed": failed}
 
 
-def _undecided(summary: Document, file: str | None, error: Exception) -> Document:
+def _undecided(summary: EvaluationSummary, file: str | None, error: Exception) -> GateOutcome:
     log.warning("%s: the gate could not be judged: %s", summary["evaluation_id"], error)
-    verdict = "invalid" if summary["state"] == "invalid" else "inconclusive"
-    return {"verdict": verdict, "file": file, "failed": [], "reason": redact_urls(str(error))}
+    return {
+        "verdict": "invalid" if summary["state"] == "invalid" else "inconclusive",
+        "file": file,
+        "failed": [],
+        "reason": redact_urls(str(error)),
+    }
 
 
-def _broken(document: Document) -> list[str]:
+def evaluations_of(document: EvaluationSummary | Night) -> Sequence[EvaluationSummary | FailedEvaluation]:
+    """The evaluations of a night, or the one that it is."""
+    if "evaluations" in document:
+        return document["evaluations"]
+    return [document]
+
+
+def _broken(document: EvaluationSummary | Night) -> list[str]:
     """The gates that were not passed, in words."""
     return [
         f"{part['tier']}: {', '.join(part['gate']['failed'])} ({part['gate']['file']})"
-        for part in document.get("evaluations", [document])
-        if part.get("gate", {}).get("verdict") == "fail"
+        for part in evaluations_of(document)
+        if "gate" in part and part["gate"]["verdict"] == "fail"
     ]
 
 
-def _why(document: Document) -> str:
+def _why(document: EvaluationSummary | Night) -> str:
     if "evaluations" not in document:
         return str(document["error"])
     return "; ".join(

@@ -14,6 +14,7 @@ from uuid import UUID
 from sqlalchemy import Engine, Select, func, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.engine import RowMapping
+from typing_extensions import TypedDict
 
 from db import journal
 from db.errors import InputError, ResultsUnavailable
@@ -21,6 +22,7 @@ from db.tables import evaluation, nightly_verdict
 from metrics.table import METRICS
 from tasks.cases import pseudonyms
 from tasks.comparison.compare import compare
+from tasks.comparison.documents import MetricComparison
 from tasks.config.connections import database
 from tasks.config.settings import settings
 from tasks.config.tiers import TIERS
@@ -49,7 +51,51 @@ ANSWERS_OF = func.coalesce(
 ).label("answers_of")
 """The evaluation whose stored answers another one judges; NULL where it asks the system: an anchor is no yesterday of
 that, nor that of an anchor."""
-Document = dict[str, Any]
+
+
+class MetricChange(TypedDict):
+    """A headline metric that is worse than in the baseline."""
+
+    metric: str
+    a: float | None
+    """Of the baseline."""
+    b: float | None
+    difference: float | None
+    p: float | None
+    p_holm: float | None
+    """Holm's p over the tier's headline metrics."""
+
+
+class Incident(TypedDict):
+    """What went bad in a night and is bad since."""
+
+    incident: str
+    """The evaluation that began it."""
+    comparability_key: str | None
+    """Null for nights that failed."""
+    nights: int
+    last: str
+    """The newest evaluation of it, which the rest is about."""
+    tier: str
+    source: str
+    verdict: NightlyVerdict
+    baseline: str | None
+    """The last good evaluation."""
+    changes: list[MetricChange]
+    error: str | None
+
+
+class Incidents(TypedDict):
+    """The incidents that go on."""
+
+    incidents: list[Incident]
+
+
+class Accepted(TypedDict):
+    """An evaluation whose level is taken for good."""
+
+    evaluation_id: str
+    verdict: Literal["accepted"]
 
 
 class Assessment(NamedTuple):
@@ -58,7 +104,7 @@ class Assessment(NamedTuple):
     verdict: NightlyVerdict
     baseline: str | None
     """The last good evaluation, which it was compared with."""
-    changes: list[Document]
+    changes: list[MetricChange]
     """Headline metrics that are worse."""
 
 
@@ -114,16 +160,23 @@ def assess(engine: Engine, row: RowMapping, baseline: str | None, going_on: Nigh
     except (InputError, ResultsUnavailable) as error:
         log.warning("%s; accept the new level with: yarus alerts accept %s", error, row["id"])
         return Assessment(going_on or "good", baseline, [])
-    changes = [
-        {"metric": name, **{part: metric[part] for part in ("a", "b", "difference", "p", "p_holm")}}
+    changes: list[MetricChange] = [
+        {
+            "metric": name,
+            "a": metric["a"],
+            "b": metric["b"],
+            "difference": metric["difference"],
+            "p": metric["p"],
+            "p_holm": metric["p_holm"],
+        }
         for name, metric in found["metrics"].items()
         if metric["verdict"] == "regressed" or (going_on and _worse(name, metric))
     ]
     return Assessment("regressed" if changes else "good", baseline, changes)
 
 
-def incidents(engine: Engine) -> list[Document]:
-    """The incidents that go on: the evaluation that began each, its tier, source, verdict and what is worse now."""
+def incidents(engine: Engine) -> list[Incident]:
+    """The incidents that go on."""
     bad = select(evaluation.c.tier, evaluation.c.source, ANSWERS_OF).join(nightly_verdict).where(_NOT_GOOD)
     with engine.connect() as connection:
         places = connection.execute(bad.distinct().order_by(*bad.selected_columns)).all()
@@ -135,7 +188,7 @@ def incidents(engine: Engine) -> list[Document]:
     ]
 
 
-def accept(engine: Engine, name: str) -> Document:
+def accept(engine: Engine, name: str) -> Accepted:
     """Takes the level of a night's evaluation for good: its incident is over, the next nights are compared with it.
 
     Raises:
@@ -213,19 +266,25 @@ def _finished_since(row: RowMapping) -> bool:
     return bool(row["verdict"] == "failed" and row["state"] in journal.FINISHED)
 
 
-def _incident(kind: str | None, nights: list[RowMapping]) -> Document:
+def _incident(kind: str | None, nights: list[RowMapping]) -> Incident:
     last = nights[0]
-    incident = {
+    incident: Incident = {
         "incident": nights[-1]["evaluation_id"],
         "comparability_key": None if kind == FAILED else kind,
         "nights": len(nights),
         "last": last["evaluation_id"],
-        **{name: last[name] for name in ("tier", "source", "verdict", "baseline", "changes", "error")},
+        "tier": last["tier"],
+        "source": last["source"],
+        "verdict": last["verdict"],
+        "baseline": last["baseline"],
+        "changes": last["changes"],
+        "error": last["error"],
     }
-    return dict(pseudonyms.document(incident, last["source"]))
+    shown: Incident = pseudonyms.document(incident, last["source"])
+    return shown
 
 
-def _worse(name: str, metric: Document) -> bool:
+def _worse(name: str, metric: MetricComparison) -> bool:
     """Whether a metric alone is shown to be worse, whatever the others are."""
     if metric["p"] is None or metric["difference"] is None or metric["p"] >= ALPHA:
         return False
@@ -250,15 +309,15 @@ def _tell(what: str, row: RowMapping, found: Assessment, incident: str) -> None:
     why = "" if found.verdict in GOOD else words[found.verdict].format(changes=said, error=error)
     text = words[what].format(tier=row["tier"], source=row["source"], what=why, id=incident)
     log.warning(text)
-    first: Document = found.changes[0] if found.changes else {}
+    first = found.changes[0] if found.changes else None
     payload = {
         "text": text,
         "evaluation_id": row["id"],
         "incident": incident,
         "verdict": found.verdict,
         "baseline": found.baseline,
-        "metric": first.get("metric"),
-        "change": first.get("difference"),
+        "metric": first and first["metric"],
+        "change": first and first["difference"],
         "changes": found.changes,
         **{name: row[name] for name in ("tier", "source", "sut_label", "comparability_key")},
     }

@@ -1,18 +1,19 @@
 """Values and their intervals as places on a bar."""
 
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 
 from metrics.metric import LADDERS
 from metrics.table import METRICS
+from tasks.report.embedded_data import Document
 from tasks.results.numbers import MINUS
 
-Document = dict[str, Any]
 ROOM = 13
 """Percent of a bar's width that a number below it takes."""
 
 
-def bar(name: str, metric: Document) -> Document | None:
+def bar(name: str, metric: Mapping[str, Any]) -> Document | None:
     """Where a value and its interval stand on the metric's range, in percent of its width.
 
     Returns:

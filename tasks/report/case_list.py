@@ -7,9 +7,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from tasks.report.embedded_data import packed
+from tasks.report.embedded_data import Document, packed
 
-Document = dict[str, Any]
 LISTED = ("case_id", "question", "status", "reason", "failure", "stratum", "answer", "reference", "text", "decision")
 """Columns of the list beside the numbers: what it shows, searches and filters by."""
 LEFT_OUT = ("logprobs", "labelled", "question_id")

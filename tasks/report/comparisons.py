@@ -1,5 +1,6 @@
 """What changed: each evaluation beside the one before it, case by case, and the history of its main metrics."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -11,16 +12,16 @@ from db import journal
 from db.errors import InputError, ResultsUnavailable
 from tasks.cases import pseudonyms as to_people
 from tasks.comparison.compare import compare
+from tasks.comparison.documents import Trend
 from tasks.comparison.trend import trend
 from tasks.config.tiers import TIERS
 from tasks.report import figures
 from tasks.report.bars import difference_bar
 from tasks.report.case_list import column
-from tasks.report.embedded_data import packed
+from tasks.report.embedded_data import Document, packed
 from tasks.report.entries import Entry
 from tasks.results import parquet_files
 from tasks.results.numbers import shown
-from tasks.results.summary import Document
 from tasks.texts import LANGUAGES, Text, texts
 
 LISTS = ("broke", "fixed", "changed_status")
@@ -41,8 +42,8 @@ def add_comparisons(engine: Engine, entries: list[Entry]) -> None:
         if before is None:
             continue
         try:
-            entry.comparison = compare(engine, before, entry.row["id"], force=asked)
-            entry.comparison["parquet"] = journal.find(engine, before)["parquet"]
+            found = compare(engine, before, entry.row["id"], force=asked)
+            entry.comparison = {**found, "parquet": journal.find(engine, before)["parquet"]}
         except (InputError, ResultsUnavailable) as error:
             entry.comparison = {"problem": str(error)}
 
@@ -113,7 +114,7 @@ def trends(engine: Engine, entries: list[Entry]) -> list[Document]:
     return found
 
 
-def _history(engine: Engine, metric: str, tier: str, source: str) -> Document | None:
+def _history(engine: Engine, metric: str, tier: str, source: str) -> Trend | None:
     try:
         return trend(engine, metric, tier=tier, source=source, last=NIGHTS)
     except InputError:  # the source has never measured it
@@ -137,7 +138,7 @@ def _slices(slices: Document, metric: str) -> list[Document]:
     ]
 
 
-def _band(name: str, noise: Document | None) -> str | None:
+def _band(name: str, noise: Mapping[str, Any] | None) -> str | None:
     return None if noise is None or noise.get("band") is None else shown(name, noise["band"])
 
 

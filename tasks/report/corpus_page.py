@@ -7,8 +7,8 @@ from sqlalchemy import Engine
 from tasks.cases import pseudonyms
 from tasks.corpus import analytics
 from tasks.report import figures
+from tasks.report.embedded_data import Document
 from tasks.results.numbers import percent
-from tasks.results.summary import Document
 
 TOPICS, NEXT, DEAD, EXAMPLES = 30, 6, 8, 3
 """Most of each that are shown."""

@@ -9,6 +9,8 @@ from typing import Any
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
+Document = dict[str, Any]
+"""What a template or a script of a page reads."""
 LEVEL = 4
 """Of the compression: a third of the time of the best, a few percent larger."""
 ESCAPED = {character: f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}

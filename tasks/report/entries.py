@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -19,10 +20,11 @@ from tasks.evaluation.repeats import MARKS
 from tasks.report import figures
 from tasks.report.bars import bar
 from tasks.report.case_list import pack
+from tasks.report.embedded_data import Document
 from tasks.report.metric_hints import hint
 from tasks.results import parquet_files
 from tasks.results.numbers import THIN, interval, rounded, shown
-from tasks.results.summary import Document, summary
+from tasks.results.summary import EvaluationSummary, MetricSummary, summary
 from tasks.texts import translations
 
 REASONS = 4
@@ -39,7 +41,7 @@ class Entry:
     key: str
     """Its name in the addresses of the page: the tier, or the id where a tier has several."""
     row: RowMapping
-    summary: Document
+    summary: EvaluationSummary
     cases: pa.Table | None = None
     problem: str | None = None
     """Why there are no cases."""
@@ -140,7 +142,7 @@ def _cases(row: RowMapping) -> tuple[pa.Table | None, str | None]:
         return None, str(error)[:REASON_LENGTH]
 
 
-def _metric(name: str, metric: Document, compared: Document | None) -> Document:
+def _metric(name: str, metric: MetricSummary, compared: Document | None) -> Document:
     declared = METRICS.get(name)
     bounds = declared.thresholds if declared else None
     return {
@@ -164,7 +166,7 @@ def _metric(name: str, metric: Document, compared: Document | None) -> Document:
     }
 
 
-def _strata(strata: Document, headline: tuple[str, ...]) -> list[Document]:
+def _strata(strata: Mapping[str, Mapping[str, MetricSummary]], headline: tuple[str, ...]) -> list[Document]:
     names = [name for name in headline if all(name in metrics for metrics in strata.values())]
     return [
         {
@@ -201,8 +203,9 @@ def _statuses(counts: dict[str, int], cases: pa.Table | None) -> list[Document]:
     ]
 
 
-def _stages(told: Document) -> list[Document]:
-    counts = {name: n for name, n in told.get("failures", {}).get("counts", {}).items() if n}
+def _stages(told: EvaluationSummary) -> list[Document]:
+    known = told["failures"]["counts"] if "failures" in told else {}
+    counts = {name: n for name, n in known.items() if n}
     most = max(counts.values(), default=0)
     return [
         {"stage": name, "n": n, "share": round(100 * n / most, 2)}

@@ -8,8 +8,8 @@ from tasks.cases import pseudonyms
 from tasks.experiments.robustness import probes
 from tasks.experiments.sweep import sweeps
 from tasks.experiments.sweep_table import SHOWN, difference, figure_of, front, interval
+from tasks.report.embedded_data import Document
 from tasks.report.figures import framed
-from tasks.results.summary import Document
 from tasks.texts import LANGUAGES, Text, translations
 
 HEIGHT = 380

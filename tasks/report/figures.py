@@ -5,7 +5,7 @@ them in when it draws, and again when the reader changes either.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -120,7 +120,7 @@ def latency(cases: pa.Table) -> Figure | None:
     return figure
 
 
-def trend(document: dict[str, Any]) -> Figure:
+def trend(document: Mapping[str, Any]) -> Figure:
     """The history of a metric: a line with its interval, broken where the evaluations do not compare.
 
     Args:

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from sqlalchemy import Engine, select
 from sqlalchemy.engine import RowMapping
@@ -11,12 +10,12 @@ from sqlalchemy.engine import RowMapping
 from db import journal
 from db.tables import evaluation_metric
 from tasks.config.tiers import TIERS
+from tasks.report.embedded_data import Document
 from tasks.report.render import rendered, script
 from tasks.results.numbers import shown
 from tasks.results.summary import HEADLINE_STRATUM
 from tasks.texts import Text, texts, translations
 
-Document = dict[str, Any]
 MOST = 2_000
 """Evaluations listed, the newest."""
 PAGE = 50

@@ -16,12 +16,11 @@ from tasks.cases.table import STRATA
 from tasks.config.tiers import TIERS
 from tasks.report import corpus_page
 from tasks.report.comparisons import LISTS, add_comparisons, changes, comparison, trends
-from tasks.report.embedded_data import as_script, packed_plotly
+from tasks.report.embedded_data import Document, as_script, packed_plotly
 from tasks.report.entries import Entry, described
 from tasks.report.experiment_pages import pages
 from tasks.results import guidance
 from tasks.results.numbers import shown
-from tasks.results.summary import Document
 from tasks.texts import LANGUAGES, Text, texts, translations
 
 TEMPLATES = Path(__file__).parent / "templates"

@@ -4,13 +4,23 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from typing_extensions import TypedDict
 
 FAILURES = ("retrieval", "generation", "refusal", "gate", "label")
 SHOWN = 5
 Case = dict[str, Any]
 
 
-def failures(cases: pa.Table) -> dict[str, Any]:
+class Failures(TypedDict):
+    """Where cases failed, and which to mend first."""
+
+    counts: dict[str, int]
+    """Stage -> cases that failed there."""
+    fix_first: list[str]
+    """Ids of up to five cases."""
+
+
+def failures(cases: pa.Table) -> Failures:
     """How many cases failed where, and the few that are most useful to fix.
 
     First those that had the right passage at hand, because only what comes after retrieval has to be mended for them;
@@ -18,9 +28,6 @@ def failures(cases: pa.Table) -> dict[str, Any]:
 
     Args:
         cases: with `failure`.
-
-    Returns:
-        `counts` by failure, and `fix_first`: the ids of up to five cases.
     """
     kept = ("case_id", "failure", "relevant", "retrieved", "e2e_score")
     failed = cases.select(kept).filter(pc.is_valid(cases["failure"])).to_pylist()

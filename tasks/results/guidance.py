@@ -6,9 +6,11 @@ from typing import Any, NamedTuple
 from metrics.table import GOALS, METRICS, Grade, grade
 from tasks.config.tiers import TIERS
 from tasks.results.numbers import percent, shown
+from tasks.results.summary import EvaluationSummary, MetricSummary
 from tasks.texts import LANGUAGES, Text, texts, translations
 
-Document = dict[str, Any]
+Condition = dict[str, Any]
+"""A filter of cases: metric, min, max, failure, status."""
 CHANCE = 0.05
 """A consistency this little above chance, or less, says nothing for a judge."""
 
@@ -24,7 +26,7 @@ class Weakest(NamedTuple):
     """Where the next better grade begins."""
 
 
-def weakest(summaries: Iterable[Document]) -> Weakest | None:
+def weakest(summaries: Iterable[EvaluationSummary]) -> Weakest | None:
     """The tier to look at first: of those that users feel the worst graded; among equals the furthest below its bound.
 
     An embedding without structure or a judge that wavers is named only where no tier that users feel needs attention,
@@ -40,7 +42,7 @@ def weakest(summaries: Iterable[Document]) -> Weakest | None:
     return min(graded, key=_rank, default=None)
 
 
-def lead(summaries: Sequence[Document]) -> Text:
+def lead(summaries: Sequence[EvaluationSummary]) -> Text:
     """The first sentence of a report: which tier is the weakest."""
     failed = [_tier(summary["tier"]) for summary in summaries if summary["state"] == "failed"]
     if failed:
@@ -59,7 +61,7 @@ def lead(summaries: Sequence[Document]) -> Text:
     return _text(key.get(found.grade, "weakest"), words, **values)
 
 
-def changed(changes: Sequence[Document], since: Text | None) -> Text:
+def changed(changes: Sequence[Mapping[str, Any]], since: Text | None) -> Text:
     """The second sentence: what changed since the evaluations before, as far as it is more than chance.
 
     Args:
@@ -77,7 +79,7 @@ def changed(changes: Sequence[Document], since: Text | None) -> Text:
     return _text("changed", words | {"since": since})
 
 
-def says(summary: Document) -> Text:
+def says(summary: EvaluationSummary) -> Text:
     """One sentence: what the numbers of an evaluation say."""
     values = _values(summary["metrics"])
     if summary["state"] not in ("completed", "invalid") or not values:
@@ -93,7 +95,7 @@ def says(summary: Document) -> Text:
         return _text("value only", {"label": translations("metric_labels", main)}, value=f"{values[main]:.3f}")
 
 
-def next_step(summary: Document) -> tuple[Text, Document]:
+def next_step(summary: EvaluationSummary) -> tuple[Text, Condition]:
     """What to do next about an evaluation, and the filter that shows the cases in question.
 
     Returns:
@@ -106,14 +108,14 @@ def next_step(summary: Document) -> tuple[Text, Document]:
         return _text("restore coverage"), {}
     if summary["tier"] in ("tier1", "real_users") and {"hit_rate@1", "hit_rate@10"} <= values.keys():
         return _about_ranking(values["hit_rate@1"], values["hit_rate@10"])
-    if counts := summary.get("failures", {}).get("counts"):
-        return _about_failures(counts)
+    if "failures" in summary and summary["failures"]["counts"]:
+        return _about_failures(summary["failures"]["counts"])
     tier = summary["tier"]
     advice = {language: texts(f"tiers.{tier}", language).get("advice") for language in LANGUAGES}
     return ({of: text for of, text in advice.items() if text} or _text("nothing to do")), dict(TIERS[tier].doubtful)
 
 
-def goals(summaries: Sequence[Document]) -> list[Document]:
+def goals(summaries: Sequence[EvaluationSummary]) -> list[dict[str, Any]]:
     """Which metrics answer which question, with their values.
 
     Returns:
@@ -132,11 +134,11 @@ def goals(summaries: Sequence[Document]) -> list[Document]:
     return found
 
 
-def _graded(summary: Document) -> list[Weakest]:
+def _graded(summary: EvaluationSummary) -> list[Weakest]:
     """The worst graded headline metric of an evaluation, if it has any."""
     found = []
     for name in TIERS[summary["tier"]].headlines:
-        value = (summary["metrics"].get(name) or {}).get("value")
+        value = summary["metrics"][name]["value"] if name in summary["metrics"] else None
         bounds, given = METRICS[name].thresholds, grade(name, value)
         if value is not None and bounds is not None and given is not None:
             above = [bound for bound in bounds if bound > value]
@@ -150,9 +152,9 @@ def _rank(found: Weakest) -> tuple[int, float]:
     return (0 if level == 0 and TIERS[found.tier].felt else level or 1), found.value / found.bound
 
 
-def _listed(changes: Sequence[Document], verdict: str) -> Text | None:
+def _listed(changes: Sequence[Mapping[str, Any]], verdict: str) -> Text | None:
     """The changes of that verdict in words, one a tier, the largest of it."""
-    largest: dict[str, Document] = {}
+    largest: dict[str, Mapping[str, Any]] = {}
     for change in changes:
         if change["verdict"] == verdict:
             known = largest.get(change["tier"])
@@ -169,13 +171,13 @@ def _listed(changes: Sequence[Document], verdict: str) -> Text | None:
     }
 
 
-def _about_ranking(first: float, ten: float) -> tuple[Text, Document]:
+def _about_ranking(first: float, ten: float) -> tuple[Text, Condition]:
     if ten - first > 1 - ten:
         return _text("re-rank", gap=percent(ten - first)), {"metric": "hit_rate@1", "max": 0}
     return _text("missed", missed=percent(1 - ten)), {"metric": "hit_rate@10", "max": 0}
 
 
-def _about_failures(counts: Mapping[str, int]) -> tuple[Text, Document]:
+def _about_failures(counts: Mapping[str, int]) -> tuple[Text, Condition]:
     stage = max(counts, key=lambda name: counts[name])
     if not counts[stage]:
         return _text("nothing to do"), {}
@@ -195,7 +197,7 @@ def _judge(values: Mapping[str, float]) -> str:
     return "judge by chance" if by_chance else "judge"
 
 
-def _values(metrics: Mapping[str, Document]) -> dict[str, float]:
+def _values(metrics: Mapping[str, MetricSummary]) -> dict[str, float]:
     return {name: metric["value"] for name, metric in metrics.items() if metric["value"] is not None}
 
 

@@ -2,27 +2,34 @@
 
 import json
 import os
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
+from typing_extensions import TypedDict
 
 from db.errors import InputError
 from tasks.config.redaction import redact_urls
-from tasks.results.summary import summary
+from tasks.results.summary import EvaluationSummary, summary
 
 
-def to_mlflow(engine: Engine, evaluation_id: str, uri: str | None) -> dict[str, str]:
+class LoggedRun(TypedDict):
+    """A run of MLflow tracking."""
+
+    tracking_uri: str
+    experiment: str
+    run_id: str
+
+
+def to_mlflow(engine: Engine, evaluation_id: str, uri: str | None) -> LoggedRun:
     """Logs an evaluation as a run of MLflow tracking, in the experiment `yarus/TIER`; the same one only once.
 
     Args:
         engine: of our own database.
         evaluation_id: or the beginning or end of it, or `last`.
         uri: of the tracking store; None: MLFLOW_TRACKING_URI, or what MLflow takes without it.
-
-    Returns:
-        tracking_uri, experiment and run_id.
 
     Raises:
         InputError: MLflow is not installed, there is no such evaluation, it is not finished, or its run is there.
@@ -40,9 +47,10 @@ def to_mlflow(engine: Engine, evaluation_id: str, uri: str | None) -> dict[str, 
         raise InputError(f"evaluation {found['evaluation_id']} is {found['state']} and has no metrics")
     place = uri or mlflow.get_tracking_uri()
     try:
-        return {"tracking_uri": redact_urls(place), **_log(mlflow.MlflowClient(tracking_uri=place), found)}
+        experiment, run_id = _log(mlflow.MlflowClient(tracking_uri=place), found)
     except (MlflowException, SQLAlchemyError) as error:
         raise OSError(f"MLflow at {redact_urls(place)}: {error}. Check --tracking-uri") from None
+    return {"tracking_uri": redact_urls(place), "experiment": experiment, "run_id": run_id}
 
 
 def mlflow_name(metric: str, stratum: str = "") -> str:
@@ -51,16 +59,17 @@ def mlflow_name(metric: str, stratum: str = "") -> str:
     return f"{stratum}/{name}" if stratum else name
 
 
-def _log(client: Any, found: dict[str, Any]) -> dict[str, str]:
+def _log(client: Any, found: EvaluationSummary) -> tuple[str, str]:
     """Experiment and run; the run is marked finished last, so that a half-logged one shows."""
+    said: Mapping[str, Any] = found
     name, evaluation_id = f"yarus/{found['tier']}", found["evaluation_id"]
     known = client.get_experiment_by_name(name)
     experiment_id = known.experiment_id if known else client.create_experiment(name)
     query = f"tags.`yarus.evaluation_id` = '{evaluation_id}' and attributes.status = 'FINISHED'"
     if there := client.search_runs([experiment_id], query):
         raise InputError(f"evaluation {evaluation_id} is logged already: run {there[0].info.run_id} of {name}")
-    begun, ended = (int(datetime.fromisoformat(found[key]).timestamp() * 1000) for key in ("started_at", "finished_at"))
-    tags = {"yarus.evaluation_id": evaluation_id, **{f"yarus.{key}": str(found[key]) for key in TAGS if found[key]}}
+    begun, ended = (int(datetime.fromisoformat(said[key]).timestamp() * 1000) for key in ("started_at", "finished_at"))
+    tags = {"yarus.evaluation_id": evaluation_id, **{f"yarus.{key}": str(said[key]) for key in TAGS if said[key]}}
     run_id = client.create_run(experiment_id, run_name=evaluation_id, start_time=begun, tags=tags).info.run_id
     for key, value in found["system"].items():
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
@@ -68,11 +77,12 @@ def _log(client: Any, found: dict[str, Any]) -> dict[str, str]:
     parts = {"": found["metrics"], **found.get("strata", {})}
     for stratum, metrics in parts.items():
         for metric, measured in metrics.items():
-            for suffix, part in (("", "value"), ("_ci_low", "ci_low"), ("_ci_high", "ci_high")):
-                if measured[part] is not None:
-                    client.log_metric(run_id, mlflow_name(metric, stratum) + suffix, measured[part], timestamp=ended)
+            parts_of = {"": measured["value"], "_ci_low": measured["ci_low"], "_ci_high": measured["ci_high"]}
+            for suffix, number in parts_of.items():
+                if number is not None:
+                    client.log_metric(run_id, mlflow_name(metric, stratum) + suffix, number, timestamp=ended)
     client.set_terminated(run_id, end_time=ended)
-    return {"experiment": name, "run_id": run_id}
+    return name, run_id
 
 
 TAGS = ("tier", "source", "state", "comparability_key", "case_set_hash", "sut_label", "parquet")

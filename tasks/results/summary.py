@@ -2,38 +2,153 @@
 
 import json
 import math
-from typing import Any
+from collections.abc import Collection
+from typing import Any, Literal, NotRequired, TypeGuard, cast, final
 
 from sqlalchemy import Engine
+from sqlalchemy.engine import RowMapping
+from typing_extensions import TypedDict
 
 from db import journal
+from metrics.metric import Grade
 from metrics.table import METRICS
 from tasks.cases import pseudonyms
+from tasks.cases.labels import Note
 from tasks.cases.table import STRATA
 from tasks.results import parquet_files
+from tasks.results.failures import Failures
+from tasks.results.system import CaseSetIdentity, System
 
-Document = dict[str, Any]
+State = Literal["running", "completed", "invalid", "failed", "cancelled"]
+GateVerdict = Literal["pass", "fail", "inconclusive", "invalid"]
 HEADLINE_STRATUM = "confirmed"
 """The stratum whose metrics are the evaluation's, where a tier has strata."""
+WORST_FIRST: tuple[State, ...] = ("failed", "cancelled", "invalid")
 
 
-def summary(engine: Engine, evaluation_id: str) -> Document:
-    """The evaluation as `yarus run --json` prints it.
+class MetricSummary(TypedDict):
+    """A metric of an evaluation."""
 
-    Returns:
-        evaluation_id, tier, state, parquet, comparability_key, metrics (and strata and failures where the tier has
-        them), and what explains them: source, cases, statuses, coverage, system, notes, error.
-    """
+    value: float | None
+    """Null where it was not measured; `reason` says why."""
+    reason: str | None
+    ci_low: float | None
+    """Of the 95 % confidence interval; null where there is none."""
+    ci_high: float | None
+    n_scored: int
+    """Cases that the value is made of."""
+    n_total: int
+    """Cases that were asked."""
+    grade: Grade | None
+    """By the metric's thresholds; null where it has none."""
+
+
+class GateOutcome(TypedDict):
+    """What the gate of YARUS_GATE_FILE says of an evaluation."""
+
+    verdict: GateVerdict
+    """The worst of its rules'."""
+    file: str | None
+    failed: list[str]
+    """The rules that failed, as `metric: rule`."""
+    reason: NotRequired[str]
+    """Why something could not be judged."""
+
+
+@final
+class EvaluationSummary(TypedDict):
+    """One evaluation of one tier."""
+
+    evaluation_id: str
+    tier: str
+    state: State
+    error: str | None
+    parquet: str | None
+    """The file of cases."""
+    comparability_key: str | None
+    """Evaluations with the same key can be compared."""
+    source: str
+    started_at: str
+    finished_at: str | None
+    n_cases: int | None
+    case_set_hash: str | None
+    cases: CaseSetIdentity | None
+    """The frozen case set; null where the source's own questions were evaluated."""
+    statuses: dict[str, int]
+    """Status -> cases."""
+    coverage: float | None
+    """Share of the cases that could be measured and were."""
+    system: System
+    sut_label: str | None
+    """Version of the system under test, of YARUS_SUT_LABEL."""
+    flow_run_id: str | None
+    """In Prefect."""
+    notes: list[Note]
+    metrics: dict[str, MetricSummary]
+    """By name; where the tier has strata, those of the stratum `confirmed`."""
+    failures: NotRequired[Failures]
+    """Of tiers that tell where a case failed."""
+    strata: NotRequired[dict[str, dict[str, MetricSummary]]]
+    """Stratum -> metrics, of tiers that have strata."""
+    gate: NotRequired[GateOutcome]
+    """Of `run`, where YARUS_GATE_FILE has a rule for the tier."""
+
+
+@final
+class FailedEvaluation(TypedDict):
+    """An evaluation of a night that left no summary."""
+
+    tier: str
+    state: State
+    error: str
+
+
+@final
+class Night(TypedDict):
+    """Every tier over one source."""
+
+    state: State
+    """The worst of the evaluations'."""
+    evaluations: list[EvaluationSummary | FailedEvaluation]
+    report: NotRequired[str]
+    """The HTML page, where something was measured."""
+
+
+class ListedEvaluation(TypedDict):
+    """One evaluation in a list."""
+
+    evaluation_id: str
+    tier: str
+    state: State
+    source: str
+    n_cases: int | None
+    coverage: float | None
+    started_at: str
+    finished_at: str | None
+    comparability_key: str | None
+    parquet: str | None
+    error: str | None
+
+
+def summary(engine: Engine, evaluation_id: str) -> EvaluationSummary:
+    """The evaluation as `yarus show --json` prints it."""
     row = journal.find(engine, evaluation_id)
-    strata: dict[str, Document] = {}
+    strata: dict[str, dict[str, MetricSummary]] = {}
     order = {name: position for position, name in enumerate(METRICS)}
     for metric in sorted(journal.metrics_of(engine, row["id"]), key=lambda metric: order.get(metric["metric"], 999)):
-        kept = ("value", "reason", "ci_low", "ci_high", "n_scored", "n_total", "grade")
-        strata.setdefault(metric["stratum"], {})[metric["metric"]] = {name: metric[name] for name in kept}
+        strata.setdefault(metric["stratum"], {})[metric["metric"]] = {
+            "value": metric["value"],
+            "reason": metric["reason"],
+            "ci_low": metric["ci_low"],
+            "ci_high": metric["ci_high"],
+            "n_scored": metric["n_scored"],
+            "n_total": metric["n_total"],
+            "grade": metric["grade"],
+        }
     metrics = strata.get("", strata.get(HEADLINE_STRATUM, {}))
     strata = {name: strata[name] for name in ("all", *STRATA) if name in strata}
     resolved = row["resolved"] or {}
-    document = {
+    document: EvaluationSummary = {
         "evaluation_id": row["id"],
         "tier": row["tier"],
         "state": row["state"],
@@ -48,21 +163,66 @@ def summary(engine: Engine, evaluation_id: str) -> Document:
         "cases": resolved.get("cases"),
         "statuses": row["statuses"] or {},
         "coverage": row["coverage"],
-        "system": {name: value for name, value in resolved.items() if name not in ("notes", "failures", "cases")},
+        "system": system_of(row, without=("notes", "failures", "cases")),
         "sut_label": row["sut_label"],
         "flow_run_id": row["flow_run_id"],
         "notes": resolved.get("notes", []),
         "metrics": metrics,
     }
-    document |= {"failures": resolved["failures"]} if "failures" in resolved else {}
-    return document | ({"strata": strata} if strata else {})
+    if "failures" in resolved:
+        document["failures"] = resolved["failures"]
+    if strata:
+        document["strata"] = strata
+    return document
 
 
-def together(summaries: list[Document]) -> Document:
+def system_of(row: RowMapping, *, without: Collection[str] = ("notes", "failures")) -> System:
+    """What decided the numbers of an evaluation, from its row in the journal."""
+    return cast(System, {name: value for name, value in (row["resolved"] or {}).items() if name not in without})
+
+
+def listed(row: RowMapping, root: str) -> ListedEvaluation:
+    """The evaluation as `yarus runs --json` prints it.
+
+    Args:
+        row: of the journal.
+        root: where results are kept.
+    """
+    found: ListedEvaluation = {
+        "evaluation_id": row["id"],
+        "tier": row["tier"],
+        "state": row["state"],
+        "source": row["source"],
+        "n_cases": row["n_cases"],
+        "coverage": row["coverage"],
+        "started_at": str(row["started_at"]),
+        "finished_at": row["finished_at"] and str(row["finished_at"]),
+        "comparability_key": row["comparability_key"],
+        "parquet": row["parquet"] and parquet_files.existing_path(row["parquet"], root),
+        "error": row["error"],
+    }
+    kept: ListedEvaluation = pseudonyms.document(found, row["source"])
+    return kept
+
+
+def together(summaries: list[EvaluationSummary | FailedEvaluation]) -> Night:
     """Several evaluations as one document, in the worst of their states."""
-    states = [summary["state"] for summary in summaries]
-    worst = next((state for state in ("failed", "cancelled", "invalid") if state in states), "completed")
-    return {"state": worst, "evaluations": summaries}
+    return {"state": worst([summary["state"] for summary in summaries]), "evaluations": summaries}
+
+
+def worst(states: Collection[State]) -> State:
+    """The worst of the states that evaluations ended in."""
+    return next((state for state in WORST_FIRST if state in states), "completed")
+
+
+def measured(night: Night) -> list[EvaluationSummary]:
+    """The evaluations of a night that have metrics."""
+    return [found for found in night["evaluations"] if has_metrics(found)]
+
+
+def has_metrics(found: EvaluationSummary | FailedEvaluation) -> TypeGuard[EvaluationSummary]:
+    """Whether an evaluation of a night came so far as to have metrics."""
+    return "metrics" in found and bool(found["metrics"])
 
 
 def as_json(document: Any) -> str:

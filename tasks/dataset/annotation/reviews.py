@@ -28,9 +28,9 @@ from tasks.cases.labels import GOOD, Row, shown_rightly
 from tasks.config.connections import database, source
 from tasks.dataset.annotation.chunk_references import Relevant
 from tasks.dataset.annotation.columns import VERDICTS, YES_NO
+from tasks.dataset.documents import Agreement, PairAgreement, SourceAgreement
 
 Review = dict[str, Any]
-Document = dict[str, Any]
 
 
 def apply(where: Source, verdicts: Mapping[str, Review], annotator: str) -> int:
@@ -59,13 +59,8 @@ def apply(where: Source, verdicts: Mapping[str, Review], annotator: str) -> int:
     return sum(row.values["review"]["rejected"] for row in rows)
 
 
-def agreement(source_name: str, *, seed: int = 0) -> Document:
+def agreement(source_name: str, *, seed: int = 0) -> SourceAgreement:
     """How far every two annotators of a source agree, on the questions that both have labelled.
-
-    Returns:
-        source, annotators (name -> questions labelled), pairs: a, b, field, n, agreement (share of equal verdicts; for
-        `relevant` the mean Jaccard index of both sets), kappa with a 95 % interval (None for `relevant`), and why there
-        is none.
 
     Raises:
         InputError: no such source, or nobody has labelled anything.
@@ -77,7 +72,7 @@ def agreement(source_name: str, *, seed: int = 0) -> Document:
     counts = Counter(name for of in said for name in of)
     if not counts:
         raise InputError(f"source {where.name!r}: nobody has labelled it; yarus dataset import-annotation FILE …")
-    pairs = [
+    pairs: list[PairAgreement] = [
         {"a": a, "b": b, "field": field, **_agreement(said, a, b, field, seed)}
         for a, b in combinations(sorted(counts), 2)
         for field in (*YES_NO, "relevant")
@@ -85,7 +80,7 @@ def agreement(source_name: str, *, seed: int = 0) -> Document:
     return {"source": where.name, "annotators": dict(sorted(counts.items())), "pairs": pairs}
 
 
-def _agreement(said: Sequence[Mapping[str, Review]], a: str, b: str, field: str, seed: int) -> Document:
+def _agreement(said: Sequence[Mapping[str, Review]], a: str, b: str, field: str, seed: int) -> Agreement:
     both = [(of[a][field], of[b][field]) for of in said if _comparable(of.get(a, {}), of.get(b, {}), field)]
     if field == "relevant":
         return _overlap([(_flat(one), _flat(other)) for one, other in both], seed)
@@ -105,7 +100,7 @@ def _comparable(one: Review, other: Review, field: str) -> bool:
     return field != "answer_ok" or one.get("answer_of") == other.get("answer_of")
 
 
-def _overlap(both: Sequence[tuple[set[tuple[str, str]], set[tuple[str, str]]]], seed: int) -> Document:
+def _overlap(both: Sequence[tuple[set[tuple[str, str]], set[tuple[str, str]]]], seed: int) -> Agreement:
     shares = np.array([len(one & two) / len(one | two) if one | two else 1.0 for one, two in both])
     low, high = bootstrap_interval(shares, seed=seed)
     mean = float(shares.mean()) if both else None

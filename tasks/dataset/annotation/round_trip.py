@@ -1,7 +1,7 @@
 """The way to people's labels and back: questions go out as a table with empty columns, and come back filled in."""
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -33,10 +33,10 @@ from tasks.dataset.annotation.messages import said, wrong
 from tasks.dataset.annotation.priority import Case, priority
 from tasks.dataset.annotation.reviews import Review, apply
 from tasks.dataset.annotation.spreadsheets import Cell, Line
+from tasks.dataset.documents import Exported, Imported
 from tasks.personal_data.masking import mask, own_key
 from tasks.results import parquet_files
 
-Document = dict[str, Any]
 LOG = "log"
 """Whose the answer is, where it is the one that the bot has given."""
 CUT = 400
@@ -44,7 +44,7 @@ CUT = 400
 MOST_PROBLEMS = 20
 
 
-def export(path: Path, source_name: str, evaluations: Sequence[str] = (), *, limit: int | None = None) -> Document:
+def export(path: Path, source_name: str, evaluations: Sequence[str] = (), *, limit: int | None = None) -> Exported:
     """Writes the questions of a source for people to label, those first that a label would teach most about.
 
     Args:
@@ -74,26 +74,23 @@ def export(path: Path, source_name: str, evaluations: Sequence[str] = (), *, lim
         for row in chosen
     ]
     spreadsheets.write(path, headings(language), rows)
-    reasons = {name: sum(name in worth[row["question_id"]] for row in chosen) for name in ("disagreement", "failure")}
     return {
         "file": str(path),
         "source": where.name,
         "questions": len(rows),
         "evaluations": list(evaluations),
-        **reasons,
+        "disagreement": sum("disagreement" in worth[row["question_id"]] for row in chosen),
+        "failure": sum("failure" in worth[row["question_id"]] for row in chosen),
     }
 
 
-def import_(path: Path, annotator: str, into: str | None = None) -> Document:
+def import_(path: Path, annotator: str, into: str | None = None) -> Imported:
     """Takes over what people have filled in; nothing where any row of the file is wrong.
 
     Args:
         path: a .csv or .xlsx that `export` has written, filled in and saved by a spreadsheet.
         annotator: whose labels they are.
         into: the source that gets them; default: the one that the file names.
-
-    Returns:
-        source, annotator, rows, labelled, half_filled, empty, rejected, and how many of each verdict.
 
     Raises:
         InputError: with up to 20 problems, each with its row and column.
@@ -117,6 +114,7 @@ def import_(path: Path, annotator: str, into: str | None = None) -> Document:
         raise InputError("\n  ".join((said("nothing", path=path), *problems[:MOST_PROBLEMS], *more)))
     rejected = apply(where, verdicts, annotator.strip())
     filled = [set(verdict) & set(VERDICTS) for verdict in verdicts.values()]
+    counts = Counter(name for of in filled for name in of)
     return {
         "source": where.name,
         "annotator": annotator.strip(),
@@ -125,7 +123,11 @@ def import_(path: Path, annotator: str, into: str | None = None) -> Document:
         "half_filled": sum(not {*YES_NO, "relevant"} <= of for of in filled),
         "empty": len(lines) - len(verdicts),
         "rejected": rejected,
-        **{name: sum(name in of for of in filled) for name in VERDICTS},
+        "question_ok": counts["question_ok"],
+        "answer_ok": counts["answer_ok"],
+        "show": counts["show"],
+        "relevant": counts["relevant"],
+        "notes": counts["notes"],
     }
 
 

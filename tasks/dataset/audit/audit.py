@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import cast
 
 from db import journal
 from db.errors import InputError
@@ -15,29 +15,25 @@ from tasks.cases.text import normalised
 from tasks.config.connections import database, source
 from tasks.config.settings import settings
 from tasks.dataset.audit import defects
-from tasks.dataset.audit.defects import Place, Rankings
+from tasks.dataset.audit.defects import Rankings
+from tasks.dataset.documents import Audit, Finding, Place
 from tasks.personal_data.masking import mask, own_key, pseudonym
 from tasks.prompts import prompts
 from tasks.results import parquet_files
 
-Document = dict[str, Any]
 NO_RANKINGS = "name evaluations of tier1, tier3 or real_users by --evaluation: their rankings dispute labels"
 KINDS: tuple[str, ...] = ("stale", "duplicates", "near_duplicates", "contradictions", "leaked")
 KINDS += ("disputed", "off_topic", "empty", "personal")
 LAST = datetime.max.replace(tzinfo=UTC)
 
 
-def audit(source_name: str, evaluations: Sequence[str] = (), *, examples: int = 10) -> Document:
+def audit(source_name: str, evaluations: Sequence[str] = (), *, examples: int = 10) -> Audit:
     """Looks through all questions of a source, those without a text and those rejected too.
 
     Args:
         source_name: a loaded source, or `production`.
         evaluations: whose rankings may dispute labels.
         examples: how many of each to name; texts have pseudonyms in the place of personal data.
-
-    Returns:
-        source, n_questions, n_chunks, evaluations, and for each kind: count, examples, and a reason where it was not
-        looked for (its count is then None).
 
     Raises:
         InputError: no such source or evaluation, or an evaluation of another source or without rankings.
@@ -49,14 +45,19 @@ def audit(source_name: str, evaluations: Sequence[str] = (), *, examples: int = 
         corpus = read_corpus(connection, where, vectors=False)
     found = find_all(questions, corpus, rankings, _wording(where))
     key = own_key() if has_pseudonyms(where.name, unset=True) else None
-    document: Document = {"source": where.name, "n_questions": len(questions), "n_chunks": len(corpus.ids)}
-    document["evaluations"] = list(rankings)
-    for kind in KINDS:
-        document[kind] = _finding(found[kind], examples, key, where.language)
+    findings = {kind: _finding(found[kind], examples, key, where.language) for kind in KINDS}
     if not rankings:
-        document["disputed"]["reason"] = NO_RANKINGS
-    document["personal"]["kinds"] = dict(Counter(place["kind"] for place in found["personal"] or ()))
-    return document
+        findings["disputed"]["reason"] = NO_RANKINGS
+    kinds = dict(Counter(place["kind"] for place in found["personal"] or ()))
+    document = {
+        "source": where.name,
+        "n_questions": len(questions),
+        "n_chunks": len(corpus.ids),
+        "evaluations": list(rankings),
+        **findings,
+        "personal": {**findings["personal"], "kinds": kinds},
+    }
+    return cast(Audit, document)
 
 
 def find_all(
@@ -85,7 +86,7 @@ def find_all(
     }
 
 
-def _finding(places: list[Place] | None, examples: int, key: bytes | None, language: str) -> Document:
+def _finding(places: list[Place] | None, examples: int, key: bytes | None, language: str) -> Finding:
     if places is None:
         return {"count": None, "examples": []}
     shown = places[:examples]
@@ -97,9 +98,12 @@ def _masked(place: Place, key: bytes, language: str) -> Place:
 
     What was found is not looked for again: without the words around it many a number or name gives nothing away.
     """
-    texts = {name: mask(place[name], key, language) for name in ("question", "other") if name in place}
-    found = {"text": pseudonym(place["kind"], place["text"], key, language)} if "text" in place else {}
-    return place | texts | found
+    masked: Place = {**place, "question": mask(place["question"], key, language)}
+    if "other" in place:
+        masked["other"] = mask(place["other"], key, language)
+    if "text" in place:
+        masked["text"] = pseudonym(place["kind"], place["text"], key, language)
+    return masked
 
 
 def _asked(row: Row) -> tuple[datetime, int, str]:

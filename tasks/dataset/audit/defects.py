@@ -5,16 +5,16 @@ A place names the question it concerns (`question_id`) and what else explains it
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from db.source_rows import Corpus
 from db.urls import canonical_url
 from tasks.cases.labels import BAD, GOOD, Row, graded, reference_of
 from tasks.cases.text import normalised, words
+from tasks.dataset.documents import Place
 from tasks.dataset.near_duplicates import near_duplicates
 from tasks.personal_data.masking import find
 
-Place = dict[str, Any]
 Rankings = Mapping[str, Mapping[str, tuple[list[str], list[str]]]]
 """Evaluation -> question -> (relevant, retrieved), of the questions that have both."""
 DEPTH = 10
@@ -131,7 +131,7 @@ def personal(questions: Sequence[Row], corpus: Corpus) -> list[Place]:
 
 
 def _place(row: Row, **more: Any) -> Place:
-    return {"question_id": row["question_id"], "question": row["question"] or ""} | more
+    return cast(Place, {"question_id": row["question_id"], "question": row["question"] or ""} | more)
 
 
 def _same(questions: Sequence[Row], keys: Sequence[str]) -> dict[str, list[Row]]:

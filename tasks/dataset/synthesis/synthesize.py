@@ -7,7 +7,6 @@ nothing twice and comes to the same questions.
 import asyncio
 import hashlib
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 from prefect import task
@@ -24,6 +23,7 @@ from db.sources import Source, loaded, snapshot
 from tasks.cases import pseudonyms
 from tasks.config.connections import connection_lost, database, source
 from tasks.config.settings import settings
+from tasks.dataset.documents import SynthesisExample, SynthesisResult
 from tasks.dataset.synthesis.checks import Known
 from tasks.dataset.synthesis.generator import Pair
 from tasks.dataset.synthesis.parameters import ORIGIN, Synthesis, check
@@ -31,7 +31,6 @@ from tasks.dataset.synthesis.passages import Plan, plans, quotas, usable
 from tasks.dataset.synthesis.pipeline import Made, Makers, Material, rounds
 from tasks.models.chat import chat
 
-Document = dict[str, Any]
 SHOWN = 5
 
 
@@ -76,7 +75,7 @@ async def write(parameters: Synthesis, material: Material) -> Made:
 
 
 @task(task_run_name="keep {parameters.into}", cache_policy=NO_CACHE)
-async def keep(parameters: Synthesis, material: Material, made: Made) -> Document:
+async def keep(parameters: Synthesis, material: Material, made: Made) -> SynthesisResult:
     """Writes the questions with their annotations, and the same chunks, into the source; says what was made."""
     return await asyncio.to_thread(_keep, parameters, material, made)
 
@@ -105,7 +104,7 @@ def _taken(parameters: Synthesis, where: Source) -> list[str]:
     return [row["question"] for row in rows if (row.get("review") or {}).get("asked_by") != ours]
 
 
-def _keep(parameters: Synthesis, material: Material, made: Made) -> Document:
+def _keep(parameters: Synthesis, material: Material, made: Made) -> SynthesisResult:
     rows = [_rows(parameters, material, plan, pair) for plan, pair in made.accepted]
     if rows:
         given = Rows([one for one, _ in rows], list(_chunks(material.corpus)), [label for _, label in rows])
@@ -155,7 +154,7 @@ def _rows(parameters: Synthesis, material: Material, plan: Plan, pair: Pair) -> 
     return Loaded(name, question), Loaded(name, label)
 
 
-def _example(plan: Plan, pair: Pair) -> dict[str, str]:
+def _example(plan: Plan, pair: Pair) -> SynthesisExample:
     return {"kind": plan.kind, "question": pair.question, "answer": pair.answer}
 
 

@@ -1,0 +1,87 @@
+"""The document that every command prints with `--json`: docs/json.md is made of this table."""
+
+from typing import Any, NewType
+
+from typing_extensions import TypedDict
+
+from db.loading.fill import LoadReport
+from deployments.automations import Applied, Tested
+from tasks.cases.frozen_sets import FrozenSet, ListedSet, SetDifference, Split
+from tasks.comparison.documents import EvaluationComparison, GateResult, Trend
+from tasks.corpus.documents import CorpusAnalytics
+from tasks.dataset.documents import Audit, Exported, Imported, SourceAgreement, SynthesisResult
+from tasks.experiments.documents import Robustness, Sweep
+from tasks.operations.doctor_sources import Check
+from tasks.operations.dry_run import Plans
+from tasks.operations.erase import Erasure
+from tasks.operations.erase_prefect import InPrefect
+from tasks.operations.prune import Pruned
+from tasks.orchestration.incidents import Accepted, Incidents
+from tasks.results.mlflow_export import LoggedRun
+from tasks.results.summary import EvaluationSummary, ListedEvaluation, Night
+
+Case = NewType("Case", dict[str, Any])
+"""The columns of the evaluation's file by name, without those that its tier has not."""
+
+
+class ErasureEverywhere(Erasure, InPrefect):
+    """What of a user went, or would go: here, and in Prefect."""
+
+
+class ExportedFile(TypedDict):
+    """A file that was written."""
+
+    evaluation_id: str
+    file: str
+    rows: int
+
+
+class ExportedRun(LoggedRun):
+    """An evaluation that was logged to MLflow."""
+
+    evaluation_id: str
+
+
+class WrittenReport(TypedDict):
+    """A report that was written."""
+
+    report: str
+    """The HTML file."""
+
+
+DOCUMENTS: dict[str, Any] = {
+    "run": EvaluationSummary,
+    "run nightly": Night,
+    "run --dry-run": Plans,
+    "demo": Night,
+    "runs": list[ListedEvaluation],
+    "show": EvaluationSummary,
+    "cases": list[Case],
+    "compare": EvaluationComparison,
+    "trend": Trend,
+    "gate": GateResult,
+    "report": WrittenReport,
+    "sweep": Sweep,
+    "robustness": Robustness,
+    "corpus": CorpusAnalytics,
+    "load": LoadReport,
+    "dataset freeze": FrozenSet,
+    "dataset list": list[ListedSet],
+    "dataset diff": SetDifference,
+    "dataset split": Split,
+    "dataset import": LoadReport,
+    "dataset synthesize": SynthesisResult,
+    "dataset export-annotation": Exported,
+    "dataset import-annotation": Imported,
+    "dataset agreement": SourceAgreement,
+    "dataset audit": Audit,
+    "export --to": ExportedFile,
+    "export --mlflow": ExportedRun,
+    "prune": Pruned,
+    "prune --user": ErasureEverywhere,
+    "doctor": list[Check],
+    "alerts apply": Applied,
+    "alerts test": Tested,
+    "alerts list": Incidents,
+    "alerts accept": Accepted,
+}

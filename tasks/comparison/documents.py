@@ -1,0 +1,263 @@
+"""What `compare`, `gate` and `trend` find: their documents, as `--json` prints them."""
+
+from typing import Any, Literal
+
+from typing_extensions import TypedDict
+
+from metrics.metric import Direction
+from metrics.statistics.comparison import ComparisonVerdict
+from tasks.comparison.gate_rules import Kind
+from tasks.results.summary import GateVerdict, State
+from tasks.results.system import System
+
+BandSide = Literal["below", "above"]
+
+
+class ChangedCase(TypedDict):
+    """A case whose value of a metric went up or down by much."""
+
+    case_id: str
+    question: str | None
+    metric: str
+    before: float
+    after: float
+
+
+class ChangedStatus(TypedDict):
+    """A case that could be measured once and not the other time, for example."""
+
+    case_id: str
+    question: str | None
+    before: str
+    """Its status in the evaluation before."""
+    after: str
+
+
+class ChangedCases(TypedDict):
+    """Cases that changed, the largest changes first."""
+
+    broke: list[ChangedCase]
+    """An entry a case and metric."""
+    fixed: list[ChangedCase]
+    changed_status: list[ChangedStatus]
+
+
+class SliceDifference(TypedDict):
+    """The difference of a metric within a slice; p is not adjusted for the number of slices: it says where to look."""
+
+    difference: float
+    ci_low: float
+    ci_high: float
+    p: float
+    n: int
+    """Cases measured on both sides."""
+
+
+class SmallSlices(TypedDict):
+    """Slices that are too small to be compared."""
+
+    values: int
+    """How many there are."""
+    cases: int
+    """How many cases they have together."""
+
+
+Slice = dict[str, int | SliceDifference]
+"""`n`, the number of its cases, and by metric the difference."""
+
+
+class Side(TypedDict):
+    """One of the evaluations that are compared."""
+
+    evaluation_id: str
+    started_at: str
+    tier: str
+    source: str
+    sut_label: str | None
+    state: State
+    comparability_key: str | None
+    system: System
+
+
+class KeyDifference(TypedDict):
+    """A part of the comparability key in which two evaluations differ."""
+
+    part: str
+    """Its dotted name."""
+    a: Any
+    b: Any
+
+
+class MetricComparison(TypedDict):
+    """What the evaluations say about one metric."""
+
+    a: float | None
+    """Of the evaluation before, on the cases that both measured."""
+    b: float | None
+    difference: float | None
+    """b - a."""
+    ci_low: float | None
+    """Of the 95 % confidence interval of the difference."""
+    ci_high: float | None
+    p: float | None
+    """Two-sided, for no difference at all."""
+    p_holm: float | None
+    """Holm's p over the metrics that have a better direction."""
+    verdict: ComparisonVerdict
+    smallest_detectable: float | None
+    """The true difference that a comparison of this size finds four times in five."""
+    margin: float | None
+    """A difference up to this one is taken as none that matters."""
+    n: int
+    """Cases measured on both sides."""
+    n_missing: int
+    """Common cases left out because a side was not measured."""
+    method: str
+    """Of the test."""
+    reason: str | None
+    """Why the metric was not compared."""
+
+
+class Changes(TypedDict):
+    """What changed, by metric, case and slice; where a tier has strata, over the headline stratum."""
+
+    metrics: dict[str, MetricComparison]
+    cases: ChangedCases
+    slices: dict[str, dict[str, Slice]]
+    """Kind of slice -> slice -> the differences in it; slices of five cases or more, the largest first."""
+    small_slices: dict[str, SmallSlices]
+    """Kind of slice -> how many smaller ones there are."""
+
+
+class Sides(TypedDict):
+    """Which evaluations are compared, and on what."""
+
+    a: Side
+    """The evaluation before."""
+    b: Side
+    """The evaluation after."""
+    comparable: bool
+    differs: list[KeyDifference]
+    """Empty where the evaluations are comparable."""
+    paired: bool
+    """Case by case; else all cases of each side."""
+    n_common: int
+    """Cases that both have."""
+    noise: dict[str, float]
+    """Metric -> how far it moves by repeating alone; where an evaluation was repeated."""
+
+
+class EvaluationComparison(Sides, Changes):
+    """Two evaluations of one tier on the cases that both have."""
+
+
+class RuleResult(TypedDict):
+    """A rule of the gate, judged."""
+
+    metric: str
+    stratum: str | None
+    rule: Kind
+    bound: float | None
+    """The floor, the ceiling, or the largest tolerated loss."""
+    verdict: GateVerdict
+    value: float | None
+    ci_low: float | None
+    """Of the 95 % confidence interval: of the value, or of the difference where the rule is about one."""
+    ci_high: float | None
+    n: int | None
+    """Cases that it is made of."""
+    baseline: float | None
+    """The value of the baseline."""
+    difference: float | None
+    p: float | None
+    p_holm: float | None
+    """Holm's p over the rules that compare."""
+    smallest_detectable: float | None
+    """The true difference that a comparison of this size finds four times in five."""
+    reason: str | None
+    """Why it could not be judged."""
+    needs: int | None
+    """About how many more cases would decide it."""
+
+
+class GateResult(TypedDict):
+    """An evaluation judged by every rule that is about its tier."""
+
+    evaluation_id: str
+    tier: str
+    source: str
+    state: State
+    sut_label: str | None
+    error: str | None
+    verdict: GateVerdict
+    """The worst of its rules'."""
+    file: str | None
+    """Null: the rules that hold without one."""
+    baseline: str | None
+    """The evaluation compared with; null where there is none, or none is needed."""
+    rules: list[RuleResult]
+
+
+class Band(TypedDict):
+    """Where a night stands to the band of the nights before."""
+
+    smoothed: float | None
+    """The moving average that the band is about."""
+    band_low: float | None
+    """Null until enough nights of one key have been measured."""
+    band_high: float | None
+    out: bool
+    """Whether it is out of the band."""
+    side: BandSide | None
+
+
+_Break = TypedDict("_Break", {"break": bool})
+
+
+class _Night(TypedDict):
+    evaluation_id: str
+    started_at: str
+    value: float | None
+    ci_low: float | None
+    ci_high: float | None
+    n_scored: int
+    n_total: int
+    sut_label: str | None
+    comparability_key: str | None
+    state: State
+
+
+class TrendNight(_Night, _Break, Band):
+    """One evaluation of the history; `break`: its comparability key is not that of the night before."""
+
+
+class NoiseFloor(TypedDict):
+    """How far the metric moves when nothing has changed, from evaluations that were repeated."""
+
+    band: float
+    """The difference of two evaluations of the same system stays below this 19 times in 20."""
+    pairs: int
+    n: int
+    """Cases measured twice, of all pairs."""
+
+
+class Trend(TypedDict):
+    """The history of a metric."""
+
+    metric: str
+    tier: str
+    source: str | None
+    stratum: str | None
+    anchor: str | None
+    """The evaluation whose stored answers are judged every night; null for the system's own history."""
+    better: Direction
+    nights: list[TrendNight]
+    """Oldest first."""
+    more: bool
+    """Whether there are nights before those."""
+    first_out: str | None
+    """The first shown night out of the band that is comparable with the newest."""
+    side: BandSide | None
+    """Of `first_out`."""
+    noise: NoiseFloor | None
+    """Null without a repeated evaluation."""

@@ -1,0 +1,191 @@
+"""What corpus analytics finds: its document, as `yarus corpus --json` prints it."""
+
+from typing import Literal, NotRequired
+
+from typing_extensions import TypedDict
+
+
+class CorpusItem(TypedDict):
+    """A chunk, or a page."""
+
+    page: str | None
+    id: NotRequired[str]
+    """Of a chunk."""
+    text: NotRequired[str]
+    """The beginning of a chunk."""
+
+
+class OverUsed(CorpusItem):
+    """One that is retrieved much more often than others."""
+
+    questions: int
+    """That it was retrieved for."""
+    times: float
+    """As many as for a retrieved one on average."""
+
+
+class Usage(TypedDict):
+    """How many chunks or pages are used."""
+
+    total: int
+    retrieved: int | None
+    """Null where no evaluation tells."""
+    share: float | None
+    dead: list[CorpusItem]
+    """Never retrieved, the first ones."""
+    n_dead: int | None
+    over_used: list[OverUsed]
+
+
+class Utilisation(TypedDict):
+    """What of the corpus was ever retrieved."""
+
+    evaluations: list[str]
+    """Whose rankings count."""
+    k: int | None
+    """The depth of the deepest rankings."""
+    n_questions: int
+    reason: str | None
+    """Why nothing is known."""
+    chunks: Usage
+    pages: Usage
+
+
+class CountedPage(TypedDict):
+    """A page and for how many questions it counts."""
+
+    page: str
+    n: int
+
+
+class TopicInShort(TypedDict):
+    """A topic that something should be written for."""
+
+    topic: int
+    label: str
+    n: int
+    """Questions."""
+    n_missing: int
+    """Questions whose page is not in the corpus."""
+    gain: float
+    """What a new or better page is expected to gain, in questions."""
+    missing_pages: list[CountedPage]
+    examples_unserved: list[str]
+
+
+class Topic(TopicInShort):
+    """A cluster of questions and how well it is served."""
+
+    words: list[str]
+    """That set it apart, best first."""
+    share: float
+    """Of all questions."""
+    hit_rate: float | None
+    n_hit_known: int
+    failure_rate: float | None
+    n_failure_known: int
+    missing_rate: float
+    pages: list[CountedPage]
+    """That its questions are labelled with, the commonest."""
+    examples: list[str]
+
+
+class Served(TypedDict):
+    """The topics of the questions."""
+
+    topics: list[Topic]
+    """The largest first."""
+    without_topic: int
+    """Questions in which the embedder sees nothing."""
+    next: list[TopicInShort]
+    """What to write next, the largest gain first."""
+
+
+class Lengths(TypedDict):
+    """min, p5, median, p95 and max of lengths; null without texts."""
+
+    question_characters: dict[str, float] | None
+    question_words: dict[str, float] | None
+    chunk_characters: dict[str, float] | None
+
+
+class Abbreviation(TypedDict):
+    """An abbreviation that people use."""
+
+    abbreviation: str
+    questions: int
+    chunks: int
+    """0: nothing explains it."""
+
+
+class Seasons(TypedDict):
+    """When people ask; null without times."""
+
+    by_month: dict[str, int] | None
+    """1 to 12."""
+    by_weekday: dict[str, int] | None
+    """0 is Monday."""
+    reason: str | None
+
+
+class Month(TypedDict):
+    """The questions of a month."""
+
+    month: str
+    """Such as 2026-01."""
+    n: int
+
+
+class Growth(TypedDict):
+    """Whether people ask more."""
+
+    months: list[Month]
+    monthly: float | None
+    """By how much a month has grown on the one before, on average; 0.1 is ten percent."""
+
+
+class Profile(TypedDict):
+    """What the log is like, without any model."""
+
+    n_questions: int
+    n_users: int | None
+    n_chunks: int
+    lengths: Lengths
+    scripts: dict[str, float]
+    """Share of questions in cyrillic, latin, mixed, neither."""
+    abbreviations: list[Abbreviation]
+    seasons: Seasons
+    growth: Growth
+
+
+class CorpusMap(TypedDict):
+    """A point of each question and chunk; one list a column."""
+
+    x: list[float]
+    y: list[float]
+    kind: list[Literal["question", "chunk"]]
+    id: list[str]
+    text: list[str]
+    topic: list[int | None]
+    """Of questions; -1: none."""
+    outcome: list[Literal["missing", "miss", "hit", "unknown"] | None]
+    """Of questions: the page is missing, it was not found, it was found, not known."""
+    uses: list[int | None]
+    """Of chunks: questions that it was retrieved for."""
+    n_total: int
+    """Questions and chunks, of which so many as asked are shown."""
+    explained: float | None
+    """Share of the variance that the map shows."""
+
+
+class _Used(TypedDict):
+    source: str
+    embedder: str
+    utilisation: Utilisation
+
+
+class CorpusAnalytics(_Used, Served):
+    """What of a corpus is used, what people ask about, what to write next."""
+
+    profile: Profile
+    map: CorpusMap

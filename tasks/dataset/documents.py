@@ -1,0 +1,179 @@
+"""What `yarus dataset` finds and does: its documents, as `--json` prints them."""
+
+from typing import Literal, NotRequired
+
+from typing_extensions import TypedDict
+
+from tasks.personal_data.patterns import Kind
+
+State = Literal["completed", "invalid"]
+
+
+class Place(TypedDict):
+    """Where something is wrong, and what explains it; every kind has some of these."""
+
+    question_id: str
+    question: str
+    column: NotRequired[str]
+    """Where the label or text stands."""
+    label: NotRequired[str | list[str]]
+    """What is labelled."""
+    of: NotRequired[str]
+    """The question that it repeats, or whose stored answer is the reference."""
+    other: NotRequired[str]
+    """The text of that question."""
+    others: NotRequired[list[str]]
+    """The questions that it contradicts."""
+    similarity: NotRequired[float]
+    what: NotRequired[str]
+    """How labels contradict each other."""
+    where: NotRequired[str]
+    """Where the answer stands: cache, question, or a prompt."""
+    retrieved: NotRequired[list[str]]
+    evaluations: NotRequired[int]
+    """That dispute the label."""
+    known: NotRequired[float]
+    """Share of its words that the corpus has."""
+    kind: NotRequired[Kind]
+    """Of personal data."""
+    text: NotRequired[str]
+
+
+class Finding(TypedDict):
+    """One kind of defect."""
+
+    count: int | None
+    """Null where it was not looked for."""
+    examples: list[Place]
+    reason: NotRequired[str]
+    """Why it was not looked for."""
+
+
+class PersonalFinding(Finding):
+    """Personal data in questions and answers."""
+
+    kinds: dict[str, int]
+    """Kind of personal data -> how many."""
+
+
+class Audit(TypedDict):
+    """What looks wrong with a source's questions and labels."""
+
+    source: str
+    n_questions: int
+    n_chunks: int
+    evaluations: list[str]
+    """Whose rankings may dispute labels."""
+    stale: Finding
+    """Labels that name a chunk or page that is not in the corpus."""
+    duplicates: Finding
+    """Questions that repeat an earlier one but for case, punctuation and white space."""
+    near_duplicates: Finding
+    """Questions that are almost an earlier one."""
+    contradictions: Finding
+    """Labels that exclude each other."""
+    leaked: Finding
+    """Questions whose reference answer can be had without retrieval."""
+    disputed: Finding
+    """Questions where no ranking has anything relevant among its first ten."""
+    off_topic: Finding
+    """Questions of whose words hardly any is in the corpus."""
+    empty: Finding
+    """Questions without a letter or digit."""
+    personal: PersonalFinding
+
+
+class Exported(TypedDict):
+    """Questions that were written into a file for people to label."""
+
+    file: str
+    source: str
+    questions: int
+    evaluations: list[str]
+    disagreement: int
+    """Questions chosen because evaluations disagree on them."""
+    failure: int
+    """Questions chosen because an evaluation failed at them."""
+
+
+class Imported(TypedDict):
+    """What people's labels brought."""
+
+    source: str
+    annotator: str
+    rows: int
+    labelled: int
+    half_filled: int
+    """Labelled, but not in all columns."""
+    empty: int
+    rejected: int
+    """Questions that most annotators found unfit."""
+    question_ok: int
+    """Rows in which this column is filled in; the same for those below."""
+    answer_ok: int
+    show: int
+    relevant: int
+    notes: int
+
+
+class Agreement(TypedDict):
+    """How far two annotators agree on one column."""
+
+    n: int
+    """Questions that both have labelled."""
+    agreement: float | None
+    """Share of equal labels; of `relevant`, the mean Jaccard index of both sets."""
+    kappa: float | None
+    """Null for `relevant`."""
+    ci_low: float | None
+    ci_high: float | None
+    reason: str | None
+
+
+class _Annotators(TypedDict):
+    a: str
+    b: str
+    field: str
+
+
+class PairAgreement(_Annotators, Agreement):
+    """Two annotators and a column."""
+
+
+class SourceAgreement(TypedDict):
+    """How far every two annotators of a source agree."""
+
+    source: str
+    annotators: dict[str, int]
+    """Name -> questions labelled."""
+    pairs: list[PairAgreement]
+
+
+class SynthesisExample(TypedDict):
+    """A question that was written."""
+
+    kind: str
+    question: str
+    answer: str
+
+
+class SynthesisResult(TypedDict):
+    """Questions that were written from a source's chunks."""
+
+    state: State
+    """`invalid` where none was accepted."""
+    source: str
+    into: str | None
+    asked: int
+    accepted: int
+    kinds: dict[str, int]
+    """Kind -> accepted."""
+    rejected: dict[str, int]
+    """Why -> how many."""
+    generator: str
+    judge: str
+    calls: int
+    bought: int
+    """Calls that were not answered from the store."""
+    cost_usd: float | None
+    examples: list[SynthesisExample]

@@ -1,0 +1,166 @@
+"""What sweeps and robustness probes find: their documents, as `--json` prints them."""
+
+from typing import Any, Literal, NotRequired
+
+from typing_extensions import TypedDict
+
+from metrics.statistics.comparison import ComparisonVerdict
+from tasks.results.summary import State
+
+
+class ArmMetric(TypedDict):
+    """A metric of an arm."""
+
+    value: float | None
+    reason: str | None
+    """Why it was not measured."""
+    ci_low: float | None
+    ci_high: float | None
+    n_scored: int
+    n_total: int
+
+
+class Outcome(TypedDict):
+    """What is kept of an arm's evaluation; of `retriever` and the like, what sets the arm apart."""
+
+    arm: str
+    """Its name."""
+    retriever: NotRequired[str | None]
+    embedder: NotRequired[str | None]
+    k: NotRequired[int | None]
+    generator_model: NotRequired[str | None]
+    perturbation: NotRequired[str | None]
+    tier: str
+    state: State
+    error: str | None
+    evaluation_id: str | None
+    flow_run_id: str | None
+    parquet: str | None
+    n_cases: int | None
+    coverage: float | None
+    judge_model: str | None
+    metrics: dict[str, ArmMetric]
+
+
+class Taken(TypedDict):
+    """What an arm took."""
+
+    cost_usd: float | None
+    """Of a thousand answers of its generator, whoever paid for them."""
+    latency_ms_p50: float | None
+    latency_ms_p95: float | None
+    spent_usd: float | None
+    """What this sweep paid for its calls."""
+
+
+class SweepArm(Outcome, Taken):
+    """An arm of a sweep."""
+
+    pareto: bool
+    """No other arm is better, cheaper and faster at once."""
+
+
+class ArmDifference(TypedDict):
+    """The paired difference of a metric between two arms on their common cases."""
+
+    difference: float | None
+    ci_low: float | None
+    ci_high: float | None
+    p: float | None
+    p_holm: float | None
+    """Holm's p over all comparisons of the sweep, or of the tier of a probe."""
+    verdict: ComparisonVerdict | None
+    n: int
+    n_missing: int
+    reason: str | None
+    """Why they were not compared."""
+
+
+class _Pair(TypedDict):
+    a: str
+    b: str
+    metric: str
+
+
+class SweepPair(_Pair, ArmDifference):
+    """Two arms by one metric, b less a."""
+
+
+class EvaluationReference(TypedDict):
+    """An evaluation that was made."""
+
+    evaluation_id: str | None
+    flow_run_id: str | None
+    state: State
+
+
+class SweepResult(TypedDict):
+    """What the arms of a sweep come to."""
+
+    state: State
+    """The worst of the arms'."""
+    source: str
+    tier: str
+    parameters: dict[str, Any]
+    metrics: list[str]
+    """What arms are compared by; the first is the quality that cost and latency are weighed against."""
+    arms: list[SweepArm]
+    pairs: list[SweepPair]
+    judges: list[Outcome]
+    """Every judge on the logged answers, whose users said what they think of them."""
+    evaluations: list[EvaluationReference]
+
+
+class Sweep(SweepResult):
+    """Models, retrievers and depths side by side."""
+
+    sweep_id: str
+    outcomes: list[Outcome]
+    """Of all arms and judges, in the order they were planned; what a resumed sweep begins with."""
+
+
+class Share(TypedDict):
+    """A share of cases with its interval."""
+
+    value: float | None
+    ci_low: float | None
+    ci_high: float | None
+    n_scored: int
+    n_total: int
+
+
+class Probe(TypedDict):
+    """The same questions asked otherwise in one way."""
+
+    state: State | Literal["not_applicable"]
+    error: str | None
+    evaluation_id: str | None
+    asked_as_is: str | None
+    """The evaluation of the questions as they are."""
+    n: int
+    """Cases that both evaluations have."""
+    n_changed: int
+    """Questions among them that the change touches; only these count."""
+    same: Share | None
+    """Share of them whose first result (tier 1) or answer (tier 3) stayed the same."""
+    metrics: dict[str, ArmDifference]
+
+
+class RobustnessResult(TypedDict):
+    """What the probes come to."""
+
+    state: State
+    """The worst of the evaluations'."""
+    source: str
+    parameters: dict[str, Any]
+    metrics: dict[str, list[str]]
+    """Tier -> what a change of the question is measured by."""
+    tiers: dict[str, dict[str, Probe]]
+    """Tier -> kind of change -> probe."""
+    evaluations: list[EvaluationReference]
+
+
+class Robustness(RobustnessResult):
+    """The same questions with typing errors, in lower case and so on."""
+
+    robustness_id: str

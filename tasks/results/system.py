@@ -1,0 +1,69 @@
+"""What an evaluation measured and with what: the part of its parameters, as they came to be, that documents show."""
+
+from typing import Literal
+
+from typing_extensions import TypedDict
+
+from tasks.cases.labels import Unit
+
+
+class CaseSetIdentity(TypedDict):
+    """A frozen case set."""
+
+    name: str
+    sha256: str
+
+
+class JudgeIdentity(TypedDict, total=False):
+    """What decides a judge's verdicts; of the offline stand-in, only its name and the prompts."""
+
+    model: str | None
+    temperature: float | None
+    max_tokens: int | None
+    prompts: dict[str, str]
+    """Metric -> digest of its wording."""
+    mask_calls: bool
+
+
+class System(TypedDict, total=False):
+    """Whatever decides the numbers of an evaluation; each tier has some of these."""
+
+    batch_size: int
+    """Cases a batch: large enough for Prefect (at most 50 batches a flow), small enough to lose little."""
+    language: str
+    """Of the source, ru or en: prompts, stop words and refusals go by it."""
+    source_loaded_at: str
+    """ISO 8601; of a source that is read on while the evaluation runs."""
+    unit: Unit
+    """What counts as found."""
+    texts: Literal["chunks", "questions"]
+    distance: Literal["cosine", "euclidean"]
+    retriever: str
+    k: int
+    gain: Literal["linear", "binary"]
+    """Of NDCG: linear where relevance is graded."""
+    embedder: str
+    """As the settings or the parameters name it."""
+    embedder_identity: str
+    """With its version and whatever else decides its vectors."""
+    vectors: Literal["stored", "computed"]
+    index_recall: float | None
+    """Share of the k nearest chunks that the index over stored vectors finds."""
+    perturbation: str
+    """How the questions were changed, with seed and version."""
+    sut: str
+    """The system under test: local, a URL, or module:function."""
+    generator: str
+    context_tokens: int
+    judge: JudgeIdentity
+    similarity_embedder: str
+    answers_of: str
+    """The evaluation whose stored answers are scored again: the first, where those were reused already."""
+    again: str
+    """The evaluation that is repeated."""
+    anchor: str
+    """The evaluation whose answers are judged anew every night."""
+    part_of: str
+    """The sweep or the probes that the evaluation belongs to."""
+    cases: CaseSetIdentity
+    """The frozen case set; of one evaluation it stands beside the system."""
