@@ -16,7 +16,7 @@ from tasks.operations.dry_run import Plans
 from tasks.operations.erase import Erasure
 from tasks.operations.erase_prefect import InPrefect
 from tasks.operations.prune import Pruned
-from tasks.orchestration.incidents import Accepted, Incidents
+from tasks.orchestration.documents import Accepted, Incidents
 from tasks.results.mlflow_export import LoggedRun
 from tasks.results.summary import EvaluationSummary, ListedEvaluation, Night
 

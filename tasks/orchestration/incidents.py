@@ -8,13 +8,12 @@ or closed.
 import asyncio
 import logging
 from itertools import takewhile
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import Engine, Select, func, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.engine import RowMapping
-from typing_extensions import TypedDict
 
 from db import journal
 from db.errors import InputError, ResultsUnavailable
@@ -26,11 +25,11 @@ from tasks.comparison.documents import MetricComparison
 from tasks.config.connections import database
 from tasks.config.settings import settings
 from tasks.config.tiers import TIERS
+from tasks.orchestration.documents import Accepted, Incident, MetricChange, NightlyVerdict
 from tasks.orchestration.events import INCIDENT, tell
 from tasks.texts import texts
 
 log = logging.getLogger("yarus")
-NightlyVerdict = Literal["good", "accepted", "regressed", "invalid", "failed"]
 GOOD = ("good", "accepted")
 FAILED = "failed"
 """Stands for the key of nights that failed, which have none."""
@@ -51,51 +50,6 @@ ANSWERS_OF = func.coalesce(
 ).label("answers_of")
 """The evaluation whose stored answers another one judges; NULL where it asks the system: an anchor is no yesterday of
 that, nor that of an anchor."""
-
-
-class MetricChange(TypedDict):
-    """A headline metric that is worse than in the baseline."""
-
-    metric: str
-    a: float | None
-    """Of the baseline."""
-    b: float | None
-    difference: float | None
-    p: float | None
-    p_holm: float | None
-    """Holm's p over the tier's headline metrics."""
-
-
-class Incident(TypedDict):
-    """What went bad in a night and is bad since."""
-
-    incident: str
-    """The evaluation that began it."""
-    comparability_key: str | None
-    """Null for nights that failed."""
-    nights: int
-    last: str
-    """The newest evaluation of it, which the rest is about."""
-    tier: str
-    source: str
-    verdict: NightlyVerdict
-    baseline: str | None
-    """The last good evaluation."""
-    changes: list[MetricChange]
-    error: str | None
-
-
-class Incidents(TypedDict):
-    """The incidents that go on."""
-
-    incidents: list[Incident]
-
-
-class Accepted(TypedDict):
-    """An evaluation whose level is taken for good."""
-
-    evaluation_id: str
-    verdict: Literal["accepted"]
 
 
 class Assessment(NamedTuple):
