@@ -1,4 +1,4 @@
-"""`yarus runs`, `show`, `cases`: what evaluations left behind."""
+"""`yarus runs`, `show`, `cases`: stored evaluations and their cases."""
 
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,9 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--limit", default=20, show_default=True, type=click.IntRange(1), help="How many, newest first.")
+@click.option(
+    "--limit", default=20, show_default=True, type=click.IntRange(1), help="Number of evaluations, newest first."
+)
 @as_json
 def runs(limit: int, as_json: bool) -> None:
     """List evaluations."""
@@ -57,7 +59,7 @@ def show(evaluation: str, as_json: bool) -> None:
 @click.command()
 @click.argument("evaluation")
 @click.option("--where", multiple=True, metavar="COLUMN=VALUE", help="Also != < <= > >= and ~ (contains); repeatable.")
-@click.option("--limit", default=20, show_default=True, type=click.IntRange(1), help="How many to print.")
+@click.option("--limit", default=20, show_default=True, type=click.IntRange(1), help="Number of cases to print.")
 @as_json
 def cases(evaluation: str, where: tuple[str, ...], limit: int, as_json: bool) -> None:
     """Show the cases of an evaluation, for example: yarus cases last --where 'hit_rate@1=0'."""

@@ -1,4 +1,4 @@
-"""`yarus report`: the pages that people look at."""
+"""`yarus report`: writes the HTML report."""
 
 from pathlib import Path
 
@@ -9,13 +9,13 @@ from flows.cli.options import as_json
 
 @click.command()
 @click.argument("evaluations", nargs=-1, metavar="[EVALUATION ...]")
-@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="The file to write; default: at home.")
-@click.option("--language", type=click.Choice(["ru", "en"]), help="That it opens in; default: YARUS_LANGUAGE.")
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="File to write; default: in YARUS_HOME.")
+@click.option("--language", type=click.Choice(["ru", "en"]), help="Language it opens in; default: YARUS_LANGUAGE.")
 @as_json
 def report(evaluations: tuple[str, ...], out: Path | None, language: str | None, as_json: bool) -> None:
     """Write a self-contained HTML report and print its path.
 
-    Without evaluations: the newest one of every tier. Two of one tier are compared: yarus report ID ID.
+    Without arguments it shows the newest evaluation of every tier. Two of one tier are compared: yarus report ID ID.
     """
     from tasks.config.connections import database
     from tasks.config.settings import Language
