@@ -231,7 +231,7 @@ CYRILLIC = "id,question\n1,Где взять справку?\n"
         (b"", "the first line is empty"),
         (b"\n", "the first line is empty"),
         (b"id,qestion\n1,a\n", r"no column in .*: 'question'; did you mean 'qestion'\? Map it: --map question=NAME"),
-        (b"question,question\na,b\n", "column 'question' stands twice"),
+        (b"question,question\na,b\n", "column 'question' appears twice"),
         (b'question,answer\n"a"b,c\n', "the row at line 2: .*nothing was loaded"),
         (b'question,answer\na,b\n"c,d\ne,f\n', "the row at line 3: unexpected end of data"),
     ],
@@ -253,7 +253,7 @@ def test_another_encoding_can_be_named(engine: Engine, tmp_path: Path, encoding:
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("t.parquet", b"PAR1", "not a whole Parquet file"),
+        ("t.parquet", b"PAR1", "not a complete Parquet file"),
         ("t.xlsx", b"", r"ends in \.csv, .*save a spreadsheet as CSV"),
         ("t.jsonl", b'{"question": "a"}\n{"question": \n', r"t\.jsonl: line 2, column 1\d?: not valid JSON"),
         ("t.jsonl", b'{"question": "a"}\n{"question": ' + b"1" * 5_001 + b"}\n", r"line 2: a number with thousands of"),

@@ -118,7 +118,7 @@ def test_the_process_exits_by_who_can_mend_it(yarus: Any, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--into", "production"], "stands for the database in YARUS_SOURCE_URL"),
+        (["--into", "production"], "is reserved for the database in YARUS_SOURCE_URL"),
         (["--into", "sample"], "source 'sample' is the bundled one"),
         (["--into", "Help-Desk"], "source name 'Help-Desk': use a letter"),
         (["--into", 'a"; DROP SCHEMA yarus'], "use a letter"),
