@@ -59,7 +59,7 @@ def prefect_database(home: Path) -> Path:
             f"YARUS_HOME={home}: Prefect takes what follows the ? for options; choose a folder without one"
         )
     if len(os.fsencode(home)) > LONGEST:
-        raise InputError(f"YARUS_HOME={home}: SQLite opens no file with so long a path; {LONGEST} bytes are the most")
+        raise InputError(f"YARUS_HOME={home}: the path is too long for SQLite; use {LONGEST} bytes at most")
     path = make(home / "prefect", home) / "prefect.db"
     with suppress(OSError):  # a folder, for example: who starts the server on it says what is the matter
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))

@@ -164,7 +164,7 @@ def _require_http(url: str) -> None:
     except ValueError:
         valid = False
     if not valid:
-        raise InputError("--webhook: expected an http(s) address (what was given may be a secret and is not repeated)")
+        raise InputError("--webhook: expected an http(s) address (the value may be a secret and is not shown)")
 
 
 def _calls(automation: dict[str, Any]) -> bool:

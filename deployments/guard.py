@@ -58,13 +58,13 @@ def refusal(host: str | None, origin: str | None, known: Collection[str], furthe
     found = re.fullmatch(r"(?:\[([^\[\]]+)\]|([\w.-]+))(?::\d*)?", host or "")
     named = (found[1] or found[2]).lower() if found else ""
     if not (named in known or _is_number(named)):
-        return f"{(host or '')[:100]!r} is no name of this server: reach it as localhost, or set YARUS_SERVE_NAMES"
+        return f"{(host or '')[:100]!r} is not a name of this server: use localhost, or set YARUS_SERVE_NAMES"
     if origin is None:
         return None
     page = _without_port(origin.lower().partition("://")[2])
     if page in _listed(further) or (page and page == _without_port((host or "").lower())):
         return None
-    return "a page of another server may not ask here"
+    return "requests from a page of another server are refused"
 
 
 def _is_number(name: str) -> bool:

@@ -40,7 +40,7 @@ def bound(host: str, port: int, option: str) -> socket.socket:
         ) from None
     except OSError as error:
         if error.errno == errno.EADDRNOTAVAIL:
-            raise InputError(f"--host {host!r} is no address of this machine") from None
+            raise InputError(f"--host {host!r} is not an address of this machine") from None
         taken = error.errno == errno.EADDRINUSE
         why = "is taken, perhaps by another `yarus serve`" if taken else f"cannot be used ({error.strerror})"
         raise ServerUnavailable(f"port {port} on {host} {why}; choose another one: {option} PORT") from None

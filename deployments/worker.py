@@ -30,7 +30,7 @@ class Job(ProcessJobConfiguration):
         ours = {found["entrypoint"]: found["work_pool"]["job_variables"] for found in declared()}
         entrypoint = deployment and deployment.entrypoint
         if entrypoint not in ours or deployment.pull_steps:
-            raise ValueError(f"{entrypoint!r} is no deployment of prefect.yaml: `yarus serve` runs no other")
+            raise ValueError(f"{entrypoint!r} is not a deployment in prefect.yaml; `yarus serve` runs only those")
         variables = ours[entrypoint]
         self.command, self.env, self.working_dir = None, dict(variables["env"]), Path(variables["working_dir"])
         super().prepare_for_flow_run(flow_run, deployment, *rest, **named)

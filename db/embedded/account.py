@@ -67,7 +67,7 @@ def account_of(folder: Path) -> Account | None:
     owner = folder.stat()
     if owner.st_uid == 0:
         raise DatabaseUnavailable(
-            f"{folder} is root's, as whom PostgreSQL refuses to run: chown -R nobody it, {ELSEWHERE}"
+            f"{folder} belongs to root, and PostgreSQL refuses to run as root: chown -R nobody it, {ELSEWHERE}"
         )
     return Account(owner.st_uid, owner.st_gid)
 

@@ -60,5 +60,5 @@ def _get(value: Any, key: str, place: str, path: Path, **default: Any) -> Any:
 def _list(value: Any, key: str, place: str, path: Path) -> list[Any]:
     found = _get(value, key, place, path)
     if not isinstance(found, list):
-        raise InputError(f"{path}: {key!r} of {place} is no list: not a SQuAD file; nothing was loaded")
+        raise InputError(f"{path}: {key!r} of {place} is not a list: not a SQuAD file; nothing was loaded")
     return found

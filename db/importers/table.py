@@ -87,13 +87,13 @@ def _columns(path: Path, kind: Kind, names: Sequence[str], mapping: Mapping[str,
 
     Raises:
         InputError: the required one is missing, the mapping names a column that is not ours or not there, or a name
-            stands twice in the header.
+            appears twice in the header.
     """
     tables = source_tables(None)
     main = list(tables["question_answer" if kind == "questions" else "chunk"].columns.keys())
     labels = [] if kind == "chunks" else [key for key in tables[ANNOTATION].columns.keys() if key in KINDS]  # noqa: SIM118
     if repeated := sorted({name for name in names if name and names.count(name) > 1}):
-        raise InputError(f"{path}: the column {repeated[0]!r} stands twice in the header; nothing was loaded")
+        raise InputError(f"{path}: the column {repeated[0]!r} appears twice in the header; nothing was loaded")
     for ours, theirs in mapping.items():
         if ours not in (*main, *labels):
             raise unknown(f"column of {kind}:", ours, (*main, *labels), "(--map OURS=THEIRS)")
@@ -240,6 +240,6 @@ def _reading_parquet(path: Path) -> Iterator[None]:
     except FileNotFoundError:
         raise InputError(f"{path}: there is no such file") from None
     except (pa.ArrowException, OSError) as error:
-        raise InputError(f"{path}: not a whole Parquet file ({error}); nothing was loaded") from None
+        raise InputError(f"{path}: not a complete Parquet file ({error}); nothing was loaded") from None
     except (OverflowError, UnicodeDecodeError, LookupError) as error:  # a year above 9999, a damaged text, no such zone
         raise InputError(f"{path}: a value that cannot be read ({error}); nothing was loaded") from None

@@ -73,7 +73,7 @@ def checked_name(name: str) -> str:
         InputError: it has other characters than a-z, 0-9 and _, is too long, or stands for YARUS_SOURCE_URL.
     """
     if name == PRODUCTION:
-        raise InputError(f"source name {name!r} stands for the database in YARUS_SOURCE_URL; choose another")
+        raise InputError(f"source name {name!r} is reserved for the database in YARUS_SOURCE_URL; choose another")
     if not re.fullmatch(r"[a-z][a-z0-9_]{0,39}", name):
         raise InputError(
             f"source name {name!r}: use a letter a-z, then up to 39 of a-z, 0-9 and _, for example 'helpdesk_2026'"

@@ -1,4 +1,4 @@
-"""`yarus alerts`: tell people when a night goes bad and when it is well again."""
+"""`yarus alerts`: messages about failed or regressed nightly evaluations and about recoveries."""
 
 import asyncio
 from pathlib import Path
@@ -10,19 +10,21 @@ from flows.cli.options import as_json
 
 @click.group()
 def alerts() -> None:
-    """One message when a night goes bad, one when it is well again; runs that died are marked as crashed."""
+    """Send a message when a nightly evaluation fails or regresses and when it recovers; mark dead runs as crashed."""
 
 
 @alerts.command()
 @click.option(
-    "--webhook", metavar="URL", help="Where alerts go (default: YARUS_ALERT_WEBHOOK, else as set before); never shown."
+    "--webhook",
+    metavar="URL",
+    help="Address to send alerts to; never shown. Default: YARUS_ALERT_WEBHOOK, else the one set before.",
 )
 @click.option(
     "--body",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="What is sent: a Jinja template of `event`; docs/alerts.md has some.",
+    help="Message body: a Jinja template of `event`; docs/alerts.md has examples.",
 )
-@click.option("--header", "headers", multiple=True, metavar="NAME=VALUE", help="Sent along; kept as a secret.")
+@click.option("--header", "headers", multiple=True, metavar="NAME=VALUE", help="HTTP header to send; kept as a secret.")
 @as_json
 def apply(webhook: str | None, body: Path | None, headers: tuple[str, ...], as_json: bool) -> None:
     """Create the automations of deployments/automations.yaml on Prefect's server, or bring them up to date."""
@@ -33,7 +35,7 @@ def apply(webhook: str | None, body: Path | None, headers: tuple[str, ...], as_j
 
     pairs = [header.partition("=") for header in headers]
     if any(not sign for _, sign, _ in pairs):
-        raise InputError("--header: expected NAME=VALUE (what was given may be a secret and is not repeated)")
+        raise InputError("--header: expected NAME=VALUE (the value may be a secret and is not shown)")
     secret = settings().alert_webhook
     given = webhook or (secret.get_secret_value() if secret else None)
     text = body.read_text(encoding="utf-8") if body else None
@@ -50,7 +52,7 @@ def apply(webhook: str | None, body: Path | None, headers: tuple[str, ...], as_j
 @alerts.command()
 @as_json
 def test(as_json: bool) -> None:
-    """Have Prefect's server send a test message, and say what the receiver answered."""
+    """Have Prefect's server send a test message, and show the receiver's answer."""
     from deployments import automations as automations
     from tasks.results.summary import as_json as document
 
@@ -61,7 +63,7 @@ def test(as_json: bool) -> None:
 @alerts.command("list")
 @as_json
 def list_(as_json: bool) -> None:
-    """List the incidents that go on."""
+    """List open incidents."""
     from tasks.config.connections import database
     from tasks.config.utf8 import harmless
     from tasks.orchestration.incidents import incidents
@@ -83,7 +85,7 @@ def list_(as_json: bool) -> None:
 @click.argument("evaluation")
 @as_json
 def accept(evaluation: str, as_json: bool) -> None:
-    """Take the level of a night's EVALUATION for good: its incident is over, the next nights are compared with it."""
+    """Accept a nightly EVALUATION as the new level: its incident closes, and the next nights are compared with it."""
     from tasks.config.connections import database
     from tasks.orchestration.incidents import accept as take
     from tasks.results.summary import as_json as document

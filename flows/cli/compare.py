@@ -8,12 +8,14 @@ from flows.cli.options import as_json, own_database
 @click.command()
 @click.argument("metric")
 @click.option("--tier", help="Default: the first tier that has a history of the metric.")
-@click.option("--source", help="Default: that of the tier's newest evaluation.")
-@click.option("--stratum", help="Of real users' questions: all, confirmed (default), agreement, contradicted.")
+@click.option("--source", help="Default: the source of the tier's newest evaluation.")
+@click.option("--stratum", help="Stratum of real_users: all, confirmed (default), agreement, contradicted.")
 @click.option(
-    "--last", default=365, show_default=True, type=click.IntRange(1, 100_000), help="Show so many; the bands know more."
+    "--last", default=365, show_default=True, type=click.IntRange(1, 100_000), help="Number of evaluations to show."
 )
-@click.option("--anchor", is_flag=True, help="The anchor, whose answers never change: what moves is the judge.")
+@click.option(
+    "--anchor", is_flag=True, help="Show the anchor: its answers never change, so any movement is the judge's."
+)
 @as_json
 def trend(
     metric: str,
@@ -24,9 +26,9 @@ def trend(
     anchor: bool,
     as_json: bool,
 ) -> None:
-    """Show how a metric went over comparable evaluations, and since when it is out of its band.
+    """Show a metric over comparable evaluations, and since when it has been outside its band.
 
-    As a page: the trends of `yarus report`.
+    `yarus report` shows it as a page.
 
     \b
     yarus trend hit_rate@1
@@ -48,8 +50,10 @@ def trend(
 @click.argument("a")
 @click.argument("b")
 @click.option("--metric", "metrics", multiple=True, metavar="METRIC", help="Compare only this metric; repeatable.")
-@click.option("--slice", "slice_name", metavar="NAME", help="Show all of: topic page group length type answerable.")
-@click.option("--force", is_flag=True, help="Show what is not comparable all the same, marked as such.")
+@click.option(
+    "--slice", "slice_name", metavar="NAME", help="Show all slices by one of: topic page group length type answerable."
+)
+@click.option("--force", is_flag=True, help="Compare even what is not comparable; the output is marked.")
 @as_json
 def compare(a: str, b: str, metrics: tuple[str, ...], slice_name: str | None, force: bool, as_json: bool) -> None:
     """Compare evaluation A (before) with B (after), case by case.

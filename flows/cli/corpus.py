@@ -4,13 +4,13 @@ import click
 
 
 @click.command()
-@click.option("--source", default="sample", show_default=True, help="The source whose corpus and log are looked at.")
-@click.option("--evaluation", help="Whose rankings and outcomes count; default: the newest of the source.")
-@click.option("--points", type=click.IntRange(1), help="Most points of the map in --json; default: 50,000.")
-@click.option("--limit", type=click.IntRange(1), help="Only so many questions, the newest; default: all.")
+@click.option("--source", default="sample", show_default=True, help="Source whose corpus and log are analysed.")
+@click.option("--evaluation", help="Evaluation whose rankings and outcomes are used; default: the source's newest.")
+@click.option("--points", type=click.IntRange(1), help="Maximum number of map points in --json; default: 50,000.")
+@click.option("--limit", type=click.IntRange(1), help="Use only this many of the newest questions; default: all.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 def corpus(source: str, evaluation: str | None, points: int | None, limit: int | None, as_json: bool) -> None:
-    """Look at a corpus: chunks that are never found, topics and how well each is served, what to write next.
+    """Analyse a corpus: chunks that are never retrieved, topics and how well each is served, what to write next.
 
     \b
     yarus run tier1 --source helpdesk

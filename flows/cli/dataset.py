@@ -1,4 +1,4 @@
-"""`yarus dataset`: freezes case sets, has questions labelled, brings sets in, looks for what is wrong with labels."""
+"""`yarus dataset`: freezes and imports case sets, has questions labelled, finds defects in labels."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 source = click.option("--source", default="sample", show_default=True, help="A loaded source, or production.")
 evaluations = click.option(
-    "--evaluation", "evaluations", multiple=True, metavar="E", help="Evaluation of the source to go by; repeatable."
+    "--evaluation", "evaluations", multiple=True, metavar="E", help="Evaluation of the source to use; repeatable."
 )
 
 
@@ -24,15 +24,15 @@ def dataset() -> None:
 @dataset.command()
 @click.argument("name")
 @source
-@click.option("--limit", type=click.IntRange(1), help="At most so many, every topic keeping its share.")
-@click.option("--seed", default=0, show_default=True, help="Of the sample.")
-@click.option("--since", metavar="DATE", help="Only what was asked then or later.")
-@click.option("--until", metavar="DATE", help="Only what was asked before.")
+@click.option("--limit", type=click.IntRange(1), help="Maximum number of questions; every topic keeps its share.")
+@click.option("--seed", default=0, show_default=True, help="Random seed of the sample.")
+@click.option("--since", metavar="DATE", help="Only questions asked at or after this time.")
+@click.option("--until", metavar="DATE", help="Only questions asked before this time.")
 @as_json
 def freeze(
     name: str, source: str, limit: int | None, seed: int, since: str | None, until: str | None, as_json: bool
 ) -> None:
-    """Freeze a source's questions and labels under NAME; evaluate them by --cases NAME."""
+    """Freeze a source's questions and labels under NAME; evaluate them with --cases NAME."""
     from flows.terminal.dataset import print_set
     from tasks.cases.frozen_sets import freeze
 
@@ -55,7 +55,7 @@ def list_(as_json: bool) -> None:
 @click.argument("b")
 @as_json
 def diff(a: str, b: str, as_json: bool) -> None:
-    """What changed from the frozen set A to B: added, removed, reworded, relabelled."""
+    """Show what changed from frozen set A to B: added, removed, reworded, relabelled."""
     from flows.terminal.dataset import print_difference
     from tasks.cases.frozen_sets import difference
 
@@ -66,11 +66,11 @@ def diff(a: str, b: str, as_json: bool) -> None:
 
 @dataset.command()
 @click.argument("name")
-@click.option("--at", required=True, metavar="DATE", help="The first moment of the second half.")
+@click.option("--at", required=True, metavar="DATE", help="Start of the second half.")
 @click.option("--into", required=True, nargs=2, metavar="A B", help="Names of the two halves.")
 @as_json
 def split(name: str, at: str, into: tuple[str, str], as_json: bool) -> None:
-    """Split a frozen set in time: what was asked before DATE, and the rest."""
+    """Split a frozen set by time: questions asked before DATE, and the rest."""
     from flows.terminal.dataset import print_split
     from tasks.cases.frozen_sets import split
 
@@ -83,11 +83,11 @@ def split(name: str, at: str, into: tuple[str, str], as_json: bool) -> None:
 @dataset.command("import")
 @click.argument("kind", type=click.Choice(["ragas", "langfuse"]))
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--into", "name", required=True, metavar="NAME", help="The source to fill.")
-@click.option("--language", type=click.Choice(["ru", "en"]), help="Of the texts; default: YARUS_LANGUAGE.")
+@click.option("--into", "name", required=True, metavar="NAME", help="Source to load into.")
+@click.option("--language", type=click.Choice(["ru", "en"]), help="Language of the texts; default: YARUS_LANGUAGE.")
 @as_json
 def import_(kind: Literal["ragas", "langfuse"], file: Path, name: str, language: str | None, as_json: bool) -> None:
-    """Fill a source with a test set that ragas or Langfuse has exported (.json, .jsonl, .csv, .parquet)."""
+    """Load a test set exported from ragas or Langfuse (.json, .jsonl, .csv, .parquet)."""
     from db.importers.evaluation_sets import read
     from flows.cli.load import checked_name, fill_source
 
@@ -97,15 +97,15 @@ def import_(kind: Literal["ragas", "langfuse"], file: Path, name: str, language:
 
 @dataset.command()
 @source
-@click.option("--into", required=True, metavar="NAME", help="The source that gets the questions.")
-@click.option("--n", default=100, show_default=True, type=click.IntRange(1), help="How many are wanted.")
+@click.option("--into", required=True, metavar="NAME", help="Source to write the questions to.")
+@click.option("--n", default=100, show_default=True, type=click.IntRange(1), help="Number of questions.")
 @click.option("--kinds", metavar="A,B", help="single, multi (two chunks), unanswerable; default: all, in equal shares.")
-@click.option("--seed", default=0, show_default=True, help="Of the sample of chunks.")
+@click.option("--seed", default=0, show_default=True, help="Random seed of the sample of chunks.")
 @as_json
 def synthesize(as_json: bool, **given: Any) -> None:
-    """Have questions with answers written from a source's chunks by the generator, and keep those that pass checks.
+    """Generate questions and answers from a source's chunks, and keep those that pass the checks.
 
-    Started again with the same options it buys nothing twice; YARUS_BUDGET_USD ends it in time.
+    Starting it again with the same options pays for no call twice; YARUS_BUDGET_USD limits its cost.
     """
     from pydantic import ValidationError
 
@@ -134,10 +134,10 @@ def synthesize(as_json: bool, **given: Any) -> None:
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 @source
 @evaluations
-@click.option("--limit", type=click.IntRange(1), help="At most so many questions, the most instructive ones.")
+@click.option("--limit", type=click.IntRange(1), help="Maximum number of questions, the most instructive first.")
 @as_json
 def export_annotation(file: Path, source: str, evaluations: tuple[str, ...], limit: int | None, as_json: bool) -> None:
-    """Write questions into FILE (.csv or .xlsx) for people to label, those first that teach most."""
+    """Write questions into FILE (.csv or .xlsx) for people to label, the most instructive first."""
     from flows.terminal.dataset import print_exported
     from tasks.dataset.annotation.round_trip import export
 
@@ -147,11 +147,11 @@ def export_annotation(file: Path, source: str, evaluations: tuple[str, ...], lim
 
 @dataset.command("import-annotation")
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--annotator", required=True, metavar="NAME", help="Whose labels they are.")
-@click.option("--into", metavar="SOURCE", help="The source that gets them; default: the one that the file names.")
+@click.option("--annotator", required=True, metavar="NAME", help="Name of the annotator.")
+@click.option("--into", metavar="SOURCE", help="Source to write the labels to; default: the one named in the file.")
 @as_json
 def import_annotation(file: Path, annotator: str, into: str | None, as_json: bool) -> None:
-    """Take over a filled FILE: all of it, or nothing if a row is wrong."""
+    """Import a completed FILE: all of it, or nothing if a row is wrong."""
     from flows.terminal.dataset import print_imported
     from tasks.dataset.annotation.round_trip import import_
 
@@ -162,7 +162,7 @@ def import_annotation(file: Path, annotator: str, into: str | None, as_json: boo
 @source
 @as_json
 def agreement(source: str, as_json: bool) -> None:
-    """How far annotators agree: kappa with an interval for every two of them."""
+    """Measure how far annotators agree: kappa with an interval for every pair."""
     from flows.terminal.dataset import print_agreement
     from tasks.dataset.annotation.reviews import agreement
 
@@ -172,10 +172,12 @@ def agreement(source: str, as_json: bool) -> None:
 @dataset.command()
 @source
 @evaluations
-@click.option("--examples", default=10, show_default=True, type=click.IntRange(0), help="How many of each to name.")
+@click.option(
+    "--examples", default=10, show_default=True, type=click.IntRange(0), help="Number of examples of each defect."
+)
 @as_json
 def audit(source: str, evaluations: tuple[str, ...], examples: int, as_json: bool) -> None:
-    """Look for what is wrong with a source's questions and labels: stale, repeated, contradicting, personal …"""
+    """Find defects in a source's questions and labels: stale, duplicate, contradicting, personal data …"""
     from flows.terminal.dataset import print_audit
     from tasks.dataset.audit.audit import audit
 

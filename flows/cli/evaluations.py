@@ -8,7 +8,9 @@ from flows.cli.options import as_json, own_database
 
 
 @click.command()
-@click.option("--limit", default=20, show_default=True, type=click.IntRange(1), help="How many, newest first.")
+@click.option(
+    "--limit", default=20, show_default=True, type=click.IntRange(1), help="Number of evaluations, newest first."
+)
 @as_json
 def runs(limit: int, as_json: bool) -> None:
     """List evaluations."""
@@ -47,7 +49,7 @@ def show(evaluation: str, as_json: bool) -> None:
 @click.command()
 @click.argument("evaluation")
 @click.option("--where", multiple=True, metavar="COLUMN=VALUE", help="Also != < <= > >= and ~ (contains); repeatable.")
-@click.option("--limit", default=20, show_default=True, type=click.IntRange(1), help="How many to print.")
+@click.option("--limit", default=20, show_default=True, type=click.IntRange(1), help="Number of cases to print.")
 @as_json
 def cases(evaluation: str, where: tuple[str, ...], limit: int, as_json: bool) -> None:
     """Show the cases of an evaluation, for example: yarus cases last --where 'hit_rate@1=0'."""
@@ -70,13 +72,13 @@ def cases(evaluation: str, where: tuple[str, ...], limit: int, as_json: bool) ->
 
 @click.command()
 @click.argument("evaluations", nargs=-1, metavar="[EVALUATION ...]")
-@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="The file to write; default: at home.")
-@click.option("--language", type=click.Choice(["ru", "en"]), help="That it opens in; default: YARUS_LANGUAGE.")
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="File to write; default: in YARUS_HOME.")
+@click.option("--language", type=click.Choice(["ru", "en"]), help="Language it opens in; default: YARUS_LANGUAGE.")
 @as_json
 def report(evaluations: tuple[str, ...], out: Path | None, language: str | None, as_json: bool) -> None:
     """Write a self-contained HTML report and print its path.
 
-    Without evaluations: the newest one of every tier. Two of one tier are compared: yarus report ID ID.
+    Without arguments it shows the newest evaluation of every tier. Two of one tier are compared: yarus report ID ID.
     """
     from tasks.config.settings import Language
     from tasks.report.write import report as write

@@ -11,11 +11,13 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("evaluation")
-@click.option("--to", "target", type=click.Path(path_type=Path), help="The file: .csv, .jsonl or .parquet.")
-@click.option("--metrics", is_flag=True, help="A row a metric, instead of a row a case.")
-@click.option("--overwrite", is_flag=True, help="Replace a file that is there.")
+@click.option("--to", "target", type=click.Path(path_type=Path), help="File to write: .csv, .jsonl or .parquet.")
+@click.option("--metrics", is_flag=True, help="One row per metric instead of one per case.")
+@click.option("--overwrite", is_flag=True, help="Replace an existing file.")
 @click.option("--mlflow", "is_mlflow", is_flag=True, help="Log it as a run of MLflow tracking.")
-@click.option("--tracking-uri", help="Of MLflow, for example sqlite:///mlflow.db; default: MLFLOW_TRACKING_URI.")
+@click.option(
+    "--tracking-uri", help="Address of MLflow, for example sqlite:///mlflow.db; default: MLFLOW_TRACKING_URI."
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 def export(
     evaluation: str,
@@ -33,15 +35,15 @@ def export(
     yarus export last --to metrics.parquet --metrics
     yarus export last --mlflow --tracking-uri sqlite:///mlflow.db
 
-    In CSV a list is JSON, and a text that begins with = + - @ or a tab gets an apostrophe before it, so that no
-    spreadsheet runs it as a formula; the other formats hold it as it is.
+    In CSV a list is written as JSON, and a text that begins with = + - @ or a tab is prefixed with an apostrophe, so
+    that no spreadsheet runs it as a formula; the other formats keep it unchanged.
     """
     if (target is None) != is_mlflow:
         raise click.UsageError("expected either --to FILE.csv (.jsonl, .parquet) or --mlflow")
     if is_mlflow and (metrics or overwrite):
-        raise click.UsageError("--metrics and --overwrite are of --to FILE; MLflow gets the metrics")
+        raise click.UsageError("--metrics and --overwrite need --to FILE; --mlflow always logs the metrics")
     if tracking_uri and not is_mlflow:
-        raise click.UsageError("--tracking-uri is of --mlflow")
+        raise click.UsageError("--tracking-uri needs --mlflow")
     from db import journal
     from flows.terminal.summary import say_what_stands_there
     from tasks.config.connections import database

@@ -9,18 +9,20 @@ from flows.cli.options import as_json, own_database
 
 @click.command()
 @click.argument("evaluation")
-@click.option("--baseline", metavar="EVALUATION", help="Compare with this one, whatever the file pins.")
-@click.option("--file", type=click.Path(path_type=Path), help="The rules; default: gate.toml where it is there.")
-@click.option("--junit", type=click.Path(path_type=Path, dir_okay=False), help="Write JUnit XML to this file too.")
-@click.option("--strict", is_flag=True, help="Exit code 1 also where a rule is inconclusive.")
+@click.option("--baseline", metavar="EVALUATION", help="Baseline; overrides the one pinned in the gate file.")
+@click.option(
+    "--file", type=click.Path(path_type=Path), help="Gate file with the rules; default: gate.toml, if there is one."
+)
+@click.option("--junit", type=click.Path(path_type=Path, dir_okay=False), help="Also write JUnit XML to this file.")
+@click.option("--strict", is_flag=True, help="Exit with code 1 for inconclusive rules, too.")
 @as_json
 def gate(
     evaluation: str, baseline: str | None, file: Path | None, junit: Path | None, strict: bool, as_json: bool
 ) -> None:
-    """Judge an evaluation by floors and against a baseline: pass, fail, inconclusive or invalid.
+    """Check an evaluation against thresholds and a baseline: pass, fail, inconclusive or invalid.
 
-    The exit code is 1 where it failed or is invalid, else 0: what is inconclusive (too few cases to tell) stops nothing
-    without --strict. Without a file, no headline metric of the tier may be worse than in the evaluation before.
+    The exit code is 1 for fail and invalid, and for inconclusive (too few cases to tell) only with --strict; else 0.
+    Without a gate file, no headline metric of the tier may be worse than in the previous evaluation.
 
     \b
     yarus gate last && deploy

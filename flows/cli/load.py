@@ -16,15 +16,17 @@ if TYPE_CHECKING:
     from db.loading.fill import Rows, Stream
     from db.sources import Source
 
-into = click.option("--into", "name", metavar="NAME", help="The source to fill; default: the name of what is loaded.")
-language = click.option("--language", type=click.Choice(["ru", "en"]), help="Of the texts; default: YARUS_LANGUAGE.")
+into = click.option("--into", "name", metavar="NAME", help="Source to load into; default: named after what is loaded.")
+language = click.option(
+    "--language", type=click.Choice(["ru", "en"]), help="Language of the texts; default: YARUS_LANGUAGE."
+)
 
 
 @click.group()
 def load() -> None:
     """Fill a named source with questions, chunks and labels.
 
-    Loading again adds what is new and updates what changed; nothing is loaded of a file that cannot be read whole.
+    Loading again adds new rows and updates changed ones; a file that cannot be read completely is not loaded at all.
     """
 
 
@@ -43,7 +45,7 @@ def squad(file: Path, name: str | None, language: str | None, as_json: bool) -> 
 
 @load.command()
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
-@click.option("--split", help="Of the judgements in DIR/qrels; default: test, or the only one there.")
+@click.option("--split", help="File of judgements in DIR/qrels; default: test, or the only one.")
 @into
 @language
 @as_json
@@ -57,9 +59,13 @@ def beir(folder: Path, split: str | None, name: str | None, language: str | None
 
 @load.command()
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--kind", type=click.Choice(["questions", "chunks"]), default="questions", help="What a row is.")
-@click.option("--map", "pairs", multiple=True, metavar="OURS=THEIRS", help="A column of ours and its name in the file.")
-@click.option("--encoding", default="utf-8-sig", show_default="UTF-8", help="Of a text file, for example cp1251.")
+@click.option("--kind", type=click.Choice(["questions", "chunks"]), default="questions", help="What a row holds.")
+@click.option(
+    "--map", "pairs", multiple=True, metavar="OURS=THEIRS", help="Yarus's name of a column and the file's; repeatable."
+)
+@click.option(
+    "--encoding", default="utf-8-sig", show_default="UTF-8", help="Encoding of a text file, for example cp1251."
+)
 @into
 @language
 @as_json
@@ -72,9 +78,9 @@ def table(
     language: str | None,
     as_json: bool,
 ) -> None:
-    """A table with one question or chunk a row: .csv (parted by , ; or tabs), .jsonl or .parquet.
+    """A table with one question or chunk per row: .csv (separated by , ; or tabs), .jsonl or .parquet.
 
-    Columns are known by our names (docs/sources.md) or by --map. A row without an id gets the hash of its content.
+    Columns have Yarus's names (docs/sources.md), or --map names them. A row without an id gets a hash of its content.
     """
     from db.importers import table
 
@@ -85,8 +91,10 @@ def table(
 
 @load.command()
 @click.argument("address", metavar="URL|DUMP")
-@click.option("--since", metavar="DATE", help="Only log rows created then or later; chunks and labels come always.")
-@click.option("--incremental", is_flag=True, help="Only log rows newer than those that the source already has.")
+@click.option(
+    "--since", metavar="DATE", help="Only log rows created at or after this time; chunks and labels are always loaded."
+)
+@click.option("--incremental", is_flag=True, help="Only log rows newer than those already in the source.")
 @into
 @language
 @as_json
@@ -95,7 +103,7 @@ def postgres(
 ) -> None:
     """A PostgreSQL database (postgresql://…), copied in one read-only snapshot, or a dump made by pg_dump.
 
-    YARUS_SOURCE_TABLES__… and YARUS_SOURCE_COLUMNS__… say what its tables and columns are called there.
+    YARUS_SOURCE_TABLES__… and YARUS_SOURCE_COLUMNS__… map its tables and columns.
     """
     from db.importers.dump import unpacked
     from db.importers.postgres import checked_url, newest, reading
@@ -149,14 +157,14 @@ def checked_name(name: str | None, origin: str) -> str:
 
     if name == SAMPLE:
         raise InputError(
-            f"source {SAMPLE!r} is the bundled one, which Yarus loads itself; choose another name by --into"
+            f"source {SAMPLE!r} is the bundled one, which Yarus loads itself; choose another name with --into"
         )
     if name is not None:
         return checked_name(name)
     made = re.sub(r"[^a-z0-9]+", "_", origin.lower()).strip("_")
     if not made or not made[0].isalpha() or made == SAMPLE:
         raise InputError(
-            f"no source can be named after {origin!r}; name it by --into NAME, for example --into helpdesk"
+            f"{origin!r} cannot be a source's name; give one with --into NAME, for example --into helpdesk"
         )
     return checked_name(made[:40].rstrip("_"))
 

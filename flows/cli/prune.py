@@ -15,38 +15,40 @@ AGE = ("older_than", "keep_last", "gates", "with_calls", "everything")
 
 
 @click.command()
-@click.option("--older-than", metavar="AGE", help="Evaluations begun earlier than 90d, 12w or 36h ago.")
-@click.option("--keep-last", type=click.IntRange(1), metavar="N", help="Of every tier and source the newest N stay.")
+@click.option("--older-than", metavar="AGE", help="Remove evaluations older than this, such as 90d, 12w or 36h.")
+@click.option("--keep-last", type=click.IntRange(1), metavar="N", help="Keep the newest N of every tier and source.")
 @click.option(
-    "--gate", "gates", multiple=True, type=click.Path(path_type=Path), help="A gate file: its baselines stay."
+    "--gate", "gates", multiple=True, type=click.Path(path_type=Path), help="Gate file whose baselines are kept."
 )
-@click.option("--calls", "with_calls", is_flag=True, help="Also models' replies as old, and vectors nobody uses.")
-@click.option("--all", "everything", is_flag=True, help="Also the last completed one of a comparability key.")
-@click.option("--user", metavar="USER_ID", help="Erase the questions of this user of --source everywhere.")
-@click.option("--source", help="Where --user asked: a loaded source, or production, which is itself never written.")
-@click.option("--dry-run", is_flag=True, help="Only say what would go.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--calls", "with_calls", is_flag=True, help="Also remove model replies of that age, and unused vectors.")
+@click.option("--all", "everything", is_flag=True, help="Also remove the last completed one of a comparability key.")
+@click.option("--user", metavar="USER_ID", help="Erase everything kept of this user's questions; needs --source.")
+@click.option("--source", help="Source where --user asked: a loaded one, or production, which is never written to.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be removed.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout; needs --yes or --dry-run.")
 def prune(user: str | None, source: str | None, dry_run: bool, yes: bool, as_json: bool, **by_age: Any) -> None:
-    """Remove what is old, or everything that is kept of one user's questions.
+    """Remove old evaluations, or everything that is kept of one user's questions.
 
     \b
     yarus prune --older-than 90d --keep-last 7 --dry-run
     yarus prune --user 4711 --source production
 
-    What runs stays, and so do baselines pinned in a gate file and the last completed evaluation of a comparability key.
+    Running evaluations, baselines pinned in a gate file and the last completed evaluation of a comparability key stay.
     """
     given = [name for name in AGE if by_age[name]]
     if (user is None) != (source is None):
-        raise click.UsageError("--user and --source belong together: whose questions, and where they asked them")
+        raise click.UsageError("--user and --source must be given together: whose questions, and in which source")
     if user is not None and given:
-        raise click.UsageError("--user erases whatever its age; leave out the options of age")
+        raise click.UsageError(
+            "--user erases questions of any age; leave out --older-than, --keep-last, --gate, --calls and --all"
+        )
     if user is None and not (by_age["older_than"] or by_age["keep_last"]):
         raise click.UsageError("expected --older-than AGE, --keep-last N, or --user USER_ID with --source NAME")
     if by_age["with_calls"] and not by_age["older_than"]:
-        raise click.UsageError("--calls needs --older-than: replies go by their age")
+        raise click.UsageError("--calls needs --older-than: replies are removed by age")
     if as_json and not (yes or dry_run):
-        raise click.UsageError("--json asks nothing: add --yes or --dry-run")
+        raise click.UsageError("--json cannot ask for confirmation: add --yes or --dry-run")
     work = _by_age(**by_age) if user is None else _of_user(user, str(source))
     planned = work(dry_run=True)
     if not as_json:

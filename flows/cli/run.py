@@ -14,9 +14,11 @@ if TYPE_CHECKING:
 @click.argument("tier")
 @click.option("--source", help="Where the questions come from; default: the bundled sample.")
 @click.option("--limit", type=int, help="Evaluate a seeded random sample of this many questions.")
-@click.option("--set", "pairs", multiple=True, metavar="PARAMETER=VALUE", help="Any parameter of the tier.")
+@click.option(
+    "--set", "pairs", multiple=True, metavar="PARAMETER=VALUE", help="Set any parameter of the tier; repeatable."
+)
 @click.option("--resume", metavar="EVALUATION", help="Finish an evaluation that was stopped or killed.")
-@click.option("--dry-run", is_flag=True, help="Only say what calls, tokens, money and time it would take.")
+@click.option("--dry-run", is_flag=True, help="Only estimate calls, tokens, cost and time.")
 @as_json
 @click.pass_context
 def run(

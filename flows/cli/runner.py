@@ -60,7 +60,7 @@ def parameters(tier: str, chosen: Mapping[str, Any], pairs: Sequence[str], rest:
     values = {**chosen, **dict(map(_pair, pairs)), **dict(_options(rest))}
     if "resume" in values and len(values) > 1:
         others = ", ".join(sorted(values.keys() - {"resume"}))
-        raise InputError(f"--resume goes on with the parameters that the evaluation began with; leave out: {others}")
+        raise InputError(f"--resume uses the parameters that the evaluation was started with; leave out: {others}")
     for name in values:
         if name not in fields:
             raise unknown(f"parameter of {tier}:", name, fields)
@@ -199,8 +199,8 @@ def _finished_alone(flow_run_id: UUID | None, error: httpx.TransportError) -> Su
 
     row = journal.of_flow_run(database(), str(flow_run_id))
     if row is None or row["state"] not in journal.FINISHED:
-        raise OSError(f"Prefect's server does not answer ({error}); {row['error'] if row else 'nothing was begun'}")
-    logging.getLogger("yarus").warning("Prefect's server does not answer (%s); the results are whole", error)
+        raise OSError(f"Prefect's server does not answer ({error}); {row['error'] if row else 'nothing was started'}")
+    logging.getLogger("yarus").warning("Prefect's server does not answer (%s); the results are complete", error)
     return dict(with_gate(summary(database(), row["id"])))
 
 
@@ -216,7 +216,7 @@ async def _recorded(flow_run_ids: list[str]) -> None:
                 if (await _ended(client, wanted)).count("finish") == len(flow_run_ids):
                     return
                 await asyncio.sleep(0.1)
-    logging.getLogger("yarus").warning("Prefect's server has not recorded all task runs; the results are whole")
+    logging.getLogger("yarus").warning("Prefect's server has not recorded all task runs; the results are complete")
 
 
 async def _ended(client: "PrefectClient", wanted: "FlowRunFilter") -> list[str]:

@@ -6,15 +6,15 @@ PORT = click.IntRange(1, 65_535)
 
 
 @click.command()
-@click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen; 0.0.0.0: all networks.")
-@click.option("--port", default=4200, show_default=True, type=PORT, help="Of Prefect's UI and API.")
-@click.option("--report-port", default=4280, show_default=True, type=PORT, help="Of the report pages.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on; 0.0.0.0: all networks.")
+@click.option("--port", default=4200, show_default=True, type=PORT, help="Port of Prefect's UI and API.")
+@click.option("--report-port", default=4280, show_default=True, type=PORT, help="Port of the report pages.")
 @click.option("--schedule/--no-schedule", default=True, show_default=True, help="Whether schedules are active.")
 def serve(host: str, port: int, report_port: int, schedule: bool) -> None:
     """Serve the Prefect UI, every deployment with its schedule, and the report pages, until Ctrl-C.
 
-    The addresses that it prints log a browser in; who has them may do everything.
-    With PREFECT_API_URL set that server is used, and none is started.
+    The printed addresses log a browser in: whoever has them has full access.
+    If PREFECT_API_URL is set, that server is used and none is started.
     """
     from deployments.serve import Serving
     from deployments.serve import serve as serve_until_stopped

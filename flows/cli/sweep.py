@@ -12,14 +12,14 @@ limit = click.option("--limit", type=int, help="A seeded random sample of this m
 
 @click.command()
 @source
-@click.option("--tier", help="What every arm evaluates: tier3 (default), tier1 or tier2.")
+@click.option("--tier", help="Tier that every arm evaluates: tier3 (default), tier1 or tier2.")
 @click.option("--generators", metavar="A,B", help="Models at YARUS_GENERATOR__BASE_URL.")
 @click.option("--judges", metavar="A,B", help="Models at YARUS_JUDGE__BASE_URL; also compared with the log's scores.")
-@click.option("--embedders", metavar="A,B", help="What turns texts into vectors.")
+@click.option("--embedders", metavar="A,B", help="lexical, or names of sentence-transformers models.")
 @click.option("--retrievers", metavar="A,B", help="dense, fulltext, hybrid, pgvector, a URL or module:function.")
 @click.option("--k", metavar="1,3", help="Depths of the rankings.")
 @limit
-@click.option("--resume", metavar="SWEEP", help="Make the arms that are missing in a sweep that was stopped.")
+@click.option("--resume", metavar="SWEEP", help="Run the missing arms of a stopped sweep.")
 @as_json
 def sweep(as_json: bool, **given: Any) -> None:
     """Compare models, retrievers and depths: every combination on the same questions, then one table.
@@ -46,7 +46,7 @@ def sweep(as_json: bool, **given: Any) -> None:
 @limit
 @as_json
 def robustness(as_json: bool, **given: Any) -> None:
-    """Ask the same questions otherwise, with typing errors for example: are they still found and answered?"""
+    """Ask the same questions in other forms, for example with typos: are they still found and answered?"""
     from flows.cli.runner import parameters
     from flows.terminal.experiments import print_robustness
 

@@ -241,7 +241,7 @@ def _refusal(a: RowMapping, b: RowMapping, differs: list[KeyDifference]) -> str:
         f"{part['part']} is {json.dumps(part['a'], ensure_ascii=False)} and {json.dumps(part['b'], ensure_ascii=False)}"
         for part in differs
     )
-    return f"evaluations {a['id']} and {b['id']} cannot be compared: {said}. --force shows them all the same"
+    return f"evaluations {a['id']} and {b['id']} cannot be compared: {said}. --force compares them anyway"
 
 
 def _previous(engine: Engine, evaluation_id: str) -> str:

@@ -57,7 +57,7 @@ def gate(engine: Engine, evaluation_id: str, policy: Policy, *, baseline: str | 
     rules = [rule for rule in policy.rules if applies(rule, row["tier"])]
     if not rules:
         raise InputError(
-            f"{policy.file}: no rule is about {row['tier']}, and a gate without a rule would pass anything"
+            f"{policy.file}: no rule applies to {row['tier']}, and a gate without a rule would pass anything"
         )
     compares = baseline is not None or any(rule.kind == "no regression" for rule in rules)
     before = _baseline(engine, row, policy, baseline) if compares else None

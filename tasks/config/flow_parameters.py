@@ -16,14 +16,16 @@ else:  # the form in the Prefect UI lists them
 class Nightly(Parameters):
     """Every tier in order over one source."""
 
-    tiers: list[TierName] = Field(list(TIERS), title="Tiers", description="Which, in this order", min_length=1)
+    tiers: list[TierName] = Field(list(TIERS), title="Tiers", description="Tiers to run, in this order", min_length=1)
     anchor: str | None = Field(
         None,
         title="Anchor",
-        description="Id of an evaluation of tier2 or tier3 whose stored answers are judged anew every night",
+        description="Id of an evaluation of tier2 or tier3 whose stored answers are judged again every night",
         examples=["tier3-20261101-030000-9c1e"],
     )
-    resume: None = Field(None, title="Resume", description="A night goes on by Prefect's Retry; else resume its parts")
+    resume: None = Field(
+        None, title="Resume", description="Not for a night: use Prefect's Retry, or resume its evaluations"
+    )
 
     @field_validator("tiers", mode="before")
     @classmethod
@@ -38,33 +40,35 @@ class Nightly(Parameters):
 class Sweep(Parameters):
     """Models, retrievers and depths against each other on the same cases: every combination is an arm."""
 
-    tier: Literal["tier1", "tier2", "tier3"] = Field("tier3", title="Tier", description="What every arm evaluates")
+    tier: Literal["tier1", "tier2", "tier3"] = Field("tier3", title="Tier", description="Tier that every arm evaluates")
     generators: list[str] = Field(
         [],
         title="Generators",
-        description="Models at YARUS_GENERATOR__BASE_URL; none: the settings' one",
+        description="Models at YARUS_GENERATOR__BASE_URL; if empty: the one in the settings",
         examples=[["qwen2.5-7b-instruct", "llama-3.1-8b-instruct"]],
     )
     judges: list[str] = Field(
         [],
         title="Judges",
-        description="Models at YARUS_JUDGE__BASE_URL; none: the settings' one",
+        description="Models at YARUS_JUDGE__BASE_URL; if empty: the one in the settings",
         examples=[["qwen2.5-72b-instruct"]],
     )
     embedders: list[str] = Field(
         [],
         title="Embedders",
-        description="None: YARUS_EMBEDDER",
+        description="If empty: YARUS_EMBEDDER",
         examples=[["lexical", "intfloat/multilingual-e5-small"]],
     )
     retrievers: list[str] = Field(
-        [], title="Retrievers", description="None: YARUS_RETRIEVER", examples=[["dense", "fulltext"]]
+        [], title="Retrievers", description="If empty: YARUS_RETRIEVER", examples=[["dense", "fulltext"]]
     )
-    k: list[int] = Field([], title="Depths", description="Of the rankings; none: the tier's own", examples=[[1, 3]])
+    k: list[int] = Field(
+        [], title="Depths", description="Lengths of the rankings; if empty: the tier's default", examples=[[1, 3]]
+    )
     resume: str | None = Field(
         None,
         title="Resume",
-        description="Id of a sweep that did not finish; its own parameters hold",
+        description="Id of a sweep that did not finish; its own parameters are used",
         examples=["tier1-20261120-030000-4f2a"],
     )
 
@@ -78,12 +82,14 @@ class Robustness(Parameters):
     """The same questions asked otherwise: does the system still find and answer the same?"""
 
     kinds: list[Perturbation] = Field(
-        list(get_args(Perturbation)), title="Kinds", description="Ways of asking otherwise", min_length=1
+        list(get_args(Perturbation)), title="Kinds", description="Ways of changing the questions", min_length=1
     )
     tiers: list[Literal["tier1", "tier3"]] = Field(
         ["tier1", "tier3"], title="Tiers", description="tier1: change of rank; tier3: change of answer", min_length=1
     )
-    resume: None = Field(None, title="Resume", description="Probes are not resumed; calls are not bought twice")
+    resume: None = Field(
+        None, title="Resume", description="Not for probes: start them again; no call is paid for twice"
+    )
 
     @field_validator("kinds", "tiers", mode="before")
     @classmethod

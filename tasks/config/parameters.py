@@ -26,7 +26,9 @@ class Parameters(BaseModel):
     limit: int | None = Field(
         None, title="Limit", description="Evaluate a random sample of this many questions", ge=1, examples=[200]
     )
-    seed: int = Field(0, title="Seed", description="Of the sample and of the resampling", ge=0, examples=[0, 42])
+    seed: int = Field(
+        0, title="Seed", description="Random seed of the sample and of the bootstrap", ge=0, examples=[0, 42]
+    )
     cases: str | None = Field(
         None,
         title="Case set",
@@ -39,7 +41,7 @@ class Parameters(BaseModel):
     resume: str | None = Field(
         None,
         title="Resume",
-        description="Id of an evaluation that did not finish; its own parameters hold",
+        description="Id of an evaluation that did not finish; its own parameters are used",
         examples=["tier1-20261120-030000-4f2a"],
     )
 
@@ -50,13 +52,13 @@ class Embedding(Parameters):
     embedder: str | None = Field(
         None,
         title="Embedder",
-        description="What turns texts into vectors; default: YARUS_EMBEDDER",
+        description="Model that turns texts into vectors; default: YARUS_EMBEDDER",
         examples=["lexical", "intfloat/multilingual-e5-small"],
     )
     vectors: Literal["auto", "stored", "computed"] = Field(
         "auto",
         title="Chunk vectors",
-        description="'stored': those in the source; 'computed': the embedder's; 'auto': stored where there are any",
+        description="'stored': those in the source; 'computed': the embedder's; 'auto': stored if there are any",
     )
 
 
@@ -64,9 +66,11 @@ class Tier0(Embedding):
     """Embedding quality: do texts of one page or topic lie together, and apart from the others?"""
 
     texts: Literal["chunks", "questions"] = Field(
-        "chunks", title="Texts", description="Chunks by their page, or questions by their annotated topic"
+        "chunks", title="Texts", description="Chunks grouped by page, or questions grouped by annotated topic"
     )
-    distance: Literal["cosine", "euclidean"] = Field("cosine", title="Distance", description="Of the silhouette")
+    distance: Literal["cosine", "euclidean"] = Field(
+        "cosine", title="Distance", description="Distance of the silhouette"
+    )
 
 
 class Retrieval(Embedding):
@@ -86,7 +90,7 @@ class Perturbable(Parameters):
     """What a tier takes that asks the system the questions of the source."""
 
     perturbation: Perturbation | None = Field(
-        None, title="Ask otherwise", description="Change every question in this way before it is asked, as a probe"
+        None, title="Perturbation", description="Change every question in this way before it is asked"
     )
 
 
@@ -115,7 +119,7 @@ class Generation(Parameters):
     again: str | None = Field(
         None,
         title="Again",
-        description="Id of an evaluation to repeat as it was, asking every model anew: how far it moves is noise",
+        description="Id of an evaluation to repeat with new model calls: the difference is noise",
         examples=["tier2-20261120-030000-4f2a"],
     )
 
@@ -132,13 +136,13 @@ class Answering(Generation):
     anchor: str | None = Field(
         None,
         title="Anchor",
-        description="Id of an evaluation whose stored answers are judged anew: how far it moves is the judge's drift",
+        description="Id of an evaluation whose stored answers are judged again: the difference is the judge's drift",
         examples=["tier3-20261101-030000-9c1e"],
     )
     generator_model: str | None = Field(
         None,
         title="Generator's model",
-        description="Asked for at YARUS_GENERATOR__BASE_URL; default: YARUS_GENERATOR__MODEL",
+        description="Name of a model at YARUS_GENERATOR__BASE_URL; default: YARUS_GENERATOR__MODEL",
         examples=["qwen2.5-7b-instruct"],
     )
     judge_model: str | None = Field(
@@ -153,9 +157,11 @@ class Tier2(Answering):
     """Generation on ideal context: does the model answer well when it is given the right chunks?"""
 
     repeats: int = Field(
-        1, title="Repeats", description="Answers a question, for their consistency", ge=1, le=10, examples=[3]
+        1, title="Repeats", description="Answers per question, to measure their consistency", ge=1, le=10, examples=[3]
     )
-    logprobs: bool = Field(False, title="Log-probabilities", description="Ask the generator for them, for perplexity")
+    logprobs: bool = Field(
+        False, title="Log-probabilities", description="Request them from the generator, for perplexity"
+    )
 
 
 class Tier3(Retrieval, Answering, Perturbable):
@@ -179,9 +185,14 @@ class JudgeQuality(JudgesLog):
     """The judge itself: does it say the same twice, and is it moved by what should not matter?"""
 
     repeats: int = Field(
-        2, title="Repeats", description="Times every answer is judged, past the store", ge=2, le=10, examples=[2, 5]
+        2,
+        title="Repeats",
+        description="Times every answer is judged, without reusing stored replies",
+        ge=2,
+        le=10,
+        examples=[2, 5],
     )
-    probes: bool = Field(True, title="Bias probes", description="Judge changed versions of every answer too")
+    probes: bool = Field(True, title="Bias probes", description="Also judge changed versions of every answer")
     judge_model: str | None = Field(
         None,
         title="Judge's model",

@@ -31,7 +31,7 @@ class Role(BaseModel, extra="forbid", allow_inf_nan=False):
     """A language model in one role. Without `base_url` the role is served by its offline stand-in."""
 
     base_url: str | None = Field(None, description="address of an OpenAI-compatible API, up to /v1")
-    model: str | None = Field(None, description="the model that is asked for")
+    model: str | None = Field(None, description="name of the model")
     api_key: SecretStr | None = Field(None, description="sent as a bearer token; never logged or stored")
     temperature: float = Field(0.0, ge=0, le=2)
     max_tokens: int = Field(512, ge=1, le=1_000_000_000)
@@ -45,9 +45,9 @@ class Role(BaseModel, extra="forbid", allow_inf_nan=False):
 class Price(BaseModel, extra="forbid", allow_inf_nan=False):
     """What a model costs, and since when that is known."""
 
-    input: float = Field(ge=0, le=1_000_000, description="USD for a million tokens read")
-    output: float = Field(ge=0, le=1_000_000, description="USD for a million tokens written")
-    as_of: date = Field(description="the day on which the provider's list said so")
+    input: float = Field(ge=0, le=1_000_000, description="USD per million input tokens")
+    output: float = Field(ge=0, le=1_000_000, description="USD per million output tokens")
+    as_of: date = Field(description="date of the provider's price list")
 
 
 class RetrieverService(BaseModel, extra="forbid", allow_inf_nan=False):
@@ -55,8 +55,10 @@ class RetrieverService(BaseModel, extra="forbid", allow_inf_nan=False):
 
     request: str = Field('{"question": "$question", "k": "$k"}', description="JSON sent by POST")
     ids: str = Field("results[].id", description="JMESPath of the ids in the reply, best first")
-    distances: str = Field("results[].distance", description="JMESPath of their distances; without, the order counts")
-    headers: dict[str, SecretStr] = Field({}, description="sent along; never logged or stored")
+    distances: str = Field(
+        "results[].distance", description="JMESPath of their distances; without them the order is used"
+    )
+    headers: dict[str, SecretStr] = Field({}, description="HTTP headers; never logged or stored")
     timeout_s: float = Field(30.0, gt=0)
     concurrency: int = Field(8, ge=1)
 
@@ -71,8 +73,8 @@ class SystemService(BaseModel, extra="forbid", allow_inf_nan=False):
     path: str = Field(
         "path", description="JMESPath of what its production path did: 'hidden' if a gate kept the answer"
     )
-    latency_ms: str = Field("latency_ms", description="JMESPath of the time that it took by its own measure")
-    headers: dict[str, SecretStr] = Field({}, description="sent along; never logged or stored")
+    latency_ms: str = Field("latency_ms", description="JMESPath of the latency that it measured itself")
+    headers: dict[str, SecretStr] = Field({}, description="HTTP headers; never logged or stored")
     timeout_s: float = Field(60.0, gt=0)
     concurrency: int = Field(8, ge=1)
 
@@ -98,13 +100,17 @@ class Settings(BaseSettings):
         60.0, gt=0, le=2_000_000, description="longest statement on the production database"
     )
     results: str | None = Field(None, description="Parquet root: folder or fsspec URL; default: results in home")
-    work: str | None = Field(None, description="what is half done: folder or fsspec URL; default: work in home")
+    work: str | None = Field(None, description="unfinished work: folder or fsspec URL; default: work in home")
     dask_address: str | None = Field(None, description="scheduler of a Dask cluster; default: one of this machine's")
     embedder: str = Field("lexical", description="the retriever's: lexical, or a sentence-transformers name or path")
-    embedder_backend: Literal["torch", "bfloat16", "onnx"] = Field("torch", description="what computes the embedder")
-    query_prefix: str = Field("", description="put before a question when it is embedded, for example 'query: '")
-    passage_prefix: str = Field("", description="put before a chunk when it is embedded, for example 'passage: '")
-    similarity_embedder: str | None = Field(None, description="the measuring embedder; default: the retriever's")
+    embedder_backend: Literal["torch", "bfloat16", "onnx"] = Field(
+        "torch", description="library or number type of the embedder"
+    )
+    query_prefix: str = Field("", description="prefix of an embedded question, for example 'query: '")
+    passage_prefix: str = Field("", description="prefix of an embedded chunk, for example 'passage: '")
+    similarity_embedder: str | None = Field(
+        None, description="embedder of the similarity metrics; default: the retriever's"
+    )
     retriever: str = "dense"
     retriever_service: RetrieverService = RetrieverService()
     sut: str = "local"
@@ -119,19 +125,21 @@ class Settings(BaseSettings):
     gate: Role = Role()
     rubrics: Path | None = Field(None, description="folder of judged metrics of your own, one text file each")
     prices: dict[str, Price] = Field({}, description="model -> its price, as JSON")
-    budget_usd: float | None = Field(None, gt=0, description="an evaluation stops before it costs more")
-    evaluation_timeout_s: float | None = Field(None, gt=0, description="no model is called any more after this time")
-    mask_calls: bool = Field(False, description="models get pseudonyms in the place of phones, e-mails, names, ids")
+    budget_usd: float | None = Field(None, gt=0, description="upper limit of an evaluation's cost")
+    evaluation_timeout_s: float | None = Field(None, gt=0, description="no model is called after this time")
+    mask_calls: bool = Field(False, description="models get pseudonyms instead of phones, e-mails, names, ids")
     mask_shown: bool | None = Field(
         None, description="people get them too; default: where the source is production, and in sheets for annotators"
     )
     language: Language = "ru"
-    gate_file: Path | None = Field(None, description="every evaluation is judged by this gate when it ends")
+    gate_file: Path | None = Field(None, description="gate that every finished evaluation is checked against")
     prefect_database_url: SecretStr | None = Field(None, description="PostgreSQL for Prefect; default: SQLite in home")
-    alert_webhook: SecretStr | None = Field(None, description="where `yarus alerts apply` has alerts sent")
-    serve_names: str = Field("", description="further names by which yarus serve is reached, commas between them")
+    alert_webhook: SecretStr | None = Field(None, description="address to which `yarus alerts apply` has alerts sent")
+    serve_names: str = Field("", description="additional host names of yarus serve, comma-separated")
     report_url: str | None = Field(None, description="where the report pages are served; yarus serve sets it")
-    min_coverage: float = Field(0.95, ge=0, le=1, description="below this share of measured cases: invalid")
+    min_coverage: float = Field(
+        0.95, ge=0, le=1, description="an evaluation with a smaller share of measured cases is invalid"
+    )
 
     @field_validator("home")
     @classmethod
@@ -139,7 +147,7 @@ class Settings(BaseSettings):
         try:
             return value.expanduser()
         except RuntimeError as error:
-            raise ValueError(f"{error} Give the whole path") from error
+            raise ValueError(f"{error} Give the full path") from error
 
     @field_validator("retriever", "sut")
     @classmethod
@@ -275,10 +283,10 @@ def headers(service: RetrieverService | SystemService, place: str) -> dict[str, 
     sent = {name.strip(): value.get_secret_value().strip() for name, value in service.headers.items()}
     for name, value in sent.items():
         if not re.fullmatch(r"[\w!#$%&'*+.^`|~-]+", name, re.ASCII):
-            raise InputError(f"{place}__HEADERS: {name!r} is no name of a header")
+            raise InputError(f"{place}__HEADERS: {name!r} is not a valid header name")
         if not (value.isascii() and value.isprintable()):
             raise InputError(
-                f"{place}__HEADERS: the value of {name!r} has characters that no header has (it is not shown here); "
-                "give it in printable ASCII"
+                f"{place}__HEADERS: the value of {name!r} has characters that a header cannot have (it is not shown "
+                "here); give it in printable ASCII"
             )
     return sent

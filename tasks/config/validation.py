@@ -21,7 +21,7 @@ ALLOWED = {
 }
 """By pydantic's name of the error; filled in from its context."""
 KINDS = {"int": "a whole number", "float": "a number", "bool": "true or false", "string": "a text"}
-KINDS |= {"list": "a list parted by commas"}
+KINDS |= {"list": "a comma-separated list"}
 """By what pydantic's name of an error about a type begins with."""
 LONGEST = 60
 """Characters of what was given that are repeated."""

@@ -66,7 +66,9 @@ async def told(request: Awaitable[Any]) -> Any:
         async with asyncio.timeout(PATIENCE_S):
             return await request
     except (httpx.HTTPError, PrefectException, TimeoutError) as error:
-        log.warning("Prefect's server could not be shown the results (%s); they are whole", type(error).__name__)
+        log.warning(
+            "the results could not be shown on Prefect's server (%s); they are stored completely", type(error).__name__
+        )
         return None
 
 

@@ -46,7 +46,7 @@ AXES: dict[str, dict[str, str]] = {"tier1": RETRIEVING, "tier2": MODELS, "tier3"
 """Parameter of the tier -> list in the sweep; arms that retrieve alike come after each other."""
 MOST_ARMS = 50
 ANSWERS = 1_000
-"""Cost is told for so many."""
+"""Costs are given per this many answers."""
 
 
 def arms(parameters: Sweep) -> list[Arm]:
@@ -109,7 +109,7 @@ def _check(parameters: Sweep, axes: dict[str, str]) -> None:
     known = {name for lists in AXES.values() for name in lists.values()}
     for name in sorted(known - set(axes.values())):
         if getattr(parameters, name):
-            raise InputError(f"sweep: {parameters.tier} has no use for --{name}; leave it out or give --tier tier3")
+            raise InputError(f"sweep: {parameters.tier} does not use --{name}; leave it out or give --tier tier3")
     theirs = [name for name in ("generators", "embedders", "retrievers", "k") if getattr(parameters, name)]
     if parameters.tier == "tier3" and settings().sut != "local" and theirs:
         raise InputError(f"sweep: the system under test is not ours (YARUS_SUT), so it decides its {theirs[0]} itself")

@@ -195,8 +195,8 @@ class Attempts:
         if self._price and None in (checked.tokens_in, checked.tokens_out) and not self._unsure:
             self._unsure = True
             log.warning(
-                "%s: what calls cost is not known, the server counts %s tokens read and %s written, where %d and %d "
-                "can be: they count as the most that they can cost",
+                "%s: the cost of calls is unknown: the server counts %s input and %s output tokens, where %d and %d "
+                "are the most possible; each call counts as the most that it can cost",
                 self.name, answer.tokens_in, answer.tokens_out, *most,
             )  # fmt: skip
         return checked

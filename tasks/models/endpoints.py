@@ -34,7 +34,7 @@ def checked(role: Role, place: str) -> tuple[str, str, str]:
         InputError: naming the setting, never the key.
     """
     if not role.model:
-        raise InputError(f"{place}__BASE_URL is set and {place}__MODEL is not: name the model that is asked for")
+        raise InputError(f"{place}__BASE_URL is set and {place}__MODEL is not: set it to the name of the model")
     base = (role.base_url or "").strip().rstrip("/").removesuffix("/chat/completions")
     try:
         url = httpx.URL(base)
@@ -47,5 +47,7 @@ def checked(role: Role, place: str) -> tuple[str, str, str]:
         raise InputError(f"{place}__BASE_URL: expected an address like {form}")
     secret = role.api_key.get_secret_value().strip() if role.api_key else ""
     if not (secret.isascii() and secret.isprintable()):
-        raise InputError(f"{place}__API_KEY: has characters that no key has (it is not shown here); copy it again")
+        raise InputError(
+            f"{place}__API_KEY: has characters that a key cannot have (it is not shown here); copy it again"
+        )
     return role.model, f"{base}/chat/completions", secret

@@ -150,13 +150,11 @@ def accept(engine: Engine, name: str) -> Accepted:
     """
     row = journal.find(engine, name)
     if row["state"] != "completed":
-        raise InputError(
-            f"evaluation {row['id']} is {row['state']}: nothing can be compared with it, so it is no level"
-        )
+        raise InputError(f"evaluation {row['id']} is {row['state']}: it cannot be a baseline")
     judged = nightly_verdict.c.evaluation_id == row["id"]
     with engine.begin() as connection:
         if not connection.execute(update(nightly_verdict).where(judged).values(verdict="accepted")).rowcount:
-            raise InputError(f"evaluation {row['id']} is of no night; `yarus alerts list` shows what is open")
+            raise InputError(f"evaluation {row['id']} is not part of a night; `yarus alerts list` shows open incidents")
     return {"evaluation_id": row["id"], "verdict": "accepted"}
 
 

@@ -65,7 +65,7 @@ def kept(home: Path) -> str:
     path.chmod(0o600)
     found = path.read_text(encoding="utf-8").strip()
     if not found:
-        raise InputError(f"{path} holds no password: remove it to have one made")
+        raise InputError(f"{path} holds no password: remove it, and a new one is made")
     return found
 
 

@@ -20,7 +20,7 @@ READY_S = 180.0
 STOP_S = 15.0
 SQLITE = "sqlite+aiosqlite:///"
 HEADER = b"SQLite format 3\0"
-WAY_OUT = "It holds the list of runs and their logs, no evaluation: move it away or remove it, and start anew"
+WAY_OUT = "It holds the list of runs and their logs, but no evaluations: move or remove it, then start again"
 
 
 class ServerUnavailable(OSError):
@@ -88,7 +88,7 @@ def wait_until_ready(api: str, process: "subprocess.Popen[bytes]", log: Path) ->
     way_out = ""
     if "sqlite3." in last and "locked" not in last:
         way_out = f". The file {file_of(os.environ['PREFECT_API_DATABASE_CONNECTION_URL'])} is damaged. {WAY_OUT}"
-    raise ServerUnavailable(f"Prefect's server did not start: {last or 'it said nothing'}{way_out}; see {log}")
+    raise ServerUnavailable(f"Prefect's server did not start: {last or 'no output'}{way_out}; see {log}")
 
 
 def _last_words(log: Path) -> str:
@@ -147,7 +147,7 @@ def _damage(path: Path) -> str | None:
     pages = int.from_bytes(head[28:32])
     log = path.with_name(f"{path.name}-wal")  # what it still holds is not in the file yet
     if path.stat().st_size < pages * (65_536 if page == 1 else page) and not (log.exists() and log.stat().st_size):
-        return "its end is missing"
+        return "it is truncated"
     try:
         with closing(
             sqlite3.connect(f"file:{path.as_posix().replace('?', '%3f').replace('#', '%23')}?mode=rw", 0, uri=True)

@@ -121,7 +121,10 @@ def _own_of_judge(path: Path, repair: str) -> dict[str, Prompt]:
         files = {file.stem: file for file in _files(path)}
         if others := sorted(files.keys() - judged.keys()):
             raise unknown(
-                "prompt", others[0], judged, hint=f"(the files of {path} bear the names of what they replace)"
+                "prompt",
+                others[0],
+                judged,
+                hint=f"(the files of {path} must be named after the prompts that they replace)",
             )
         return {name: _own(file, name, repair) for name, file in files.items()}
     used = _identifiers(_text(path), path)
@@ -147,7 +150,7 @@ def _own(path: Path, name: str, repair: str) -> Prompt:
 def _identifiers(text: str, path: Path) -> set[str]:
     template = Template(text)
     if not template.is_valid():
-        raise InputError(f"{path}: a $ that begins no variable; write $$ for the sign itself")
+        raise InputError(f"{path}: a $ that begins no variable; write $$ for a literal $")
     return {name.removesuffix(VERBATIM) for name in template.get_identifiers()} - {MARK}
 
 

@@ -63,7 +63,7 @@ def _entries(path: Path) -> dict[str, str]:
         if match := LINE.fullmatch(text):
             key = match[1].lower().replace(",", ".")
             if key in entries:
-                raise InputError(f"{path}, line {number}: {key!r} stands there twice")
+                raise InputError(f"{path}, line {number}: {key!r} appears twice")
             entries[key] = match[2].strip()
         elif key:
             entries[key] = f"{entries[key]} {text}".strip()

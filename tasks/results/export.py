@@ -58,7 +58,7 @@ def export(engine: Engine, evaluation_id: str, target: Path, *, metrics: bool = 
     """
     write = _writer(target)
     if target.exists() and not overwrite:
-        raise InputError(f"{target} is there already; choose another name, or replace it by --overwrite")
+        raise InputError(f"{target} already exists; choose another name, or replace it with --overwrite")
     table = metric_rows(engine, evaluation_id) if metrics else cases_where(engine, evaluation_id, ())
     table = pseudonyms.cases(table, journal.find(engine, evaluation_id)["source"])
     make_folder(target.parent)
@@ -92,7 +92,7 @@ def metric_rows(engine: Engine, evaluation_id: str) -> pa.Table:
 def _writer(target: Path) -> Write:
     known = {".csv": _csv, ".jsonl": _jsonl, ".parquet": _parquet}
     if target.suffix.lower() not in known:
-        raise InputError(f"{target}: a file ends in {', '.join(known)}, which says of what kind it is to be")
+        raise InputError(f"{target}: expected a name that ends in {', '.join(known)}")
     return known[target.suffix.lower()]
 
 

@@ -53,7 +53,7 @@ def _mask(cases: pa.Table, condition: str) -> pa.ChunkedArray:
         wanted = pa.scalar(value).cast(column.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         way_out = f"; in a list, look for it: {name}~{value}" if pa.types.is_list(column.type) else ""
-        raise InputError(f"condition {condition!r}: {value!r} is no {column.type}{way_out}") from None
+        raise InputError(f"condition {condition!r}: {value!r} is not a valid {column.type}{way_out}") from None
     compare = {
         "=": pc.equal,
         "!=": pc.not_equal,

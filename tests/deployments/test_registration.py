@@ -94,5 +94,5 @@ def test_our_worker_takes_no_program_whatever_the_pool_says(at: Path, template: 
     ],
 )
 def test_our_worker_runs_only_what_prefect_yaml_declares(at: Path, changed: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=r"is no deployment of prefect\.yaml"):
+    with pytest.raises(ValueError, match=r"is not a deployment in prefect\.yaml"):
         prepared(job_template(str(at)), {}, **changed)

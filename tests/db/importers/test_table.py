@@ -230,7 +230,7 @@ CYRILLIC = "id,question\n1,Где взять справку?\n"
         (b"", "the first line is empty"),
         (b"\n", "the first line is empty"),
         (b"id,qestion\n1,a\n", r"no column in .*: 'question'; did you mean 'qestion'\? Map it: --map question=NAME"),
-        (b"question,question\na,b\n", "column 'question' stands twice"),
+        (b"question,question\na,b\n", "column 'question' appears twice"),
         (b'question,answer\n"a"b,c\n', "the row at line 2: .*nothing was loaded"),
         (b'question,answer\na,b\n"c,d\ne,f\n', "the row at line 3: unexpected end of data"),
     ],

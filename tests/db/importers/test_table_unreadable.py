@@ -12,7 +12,7 @@ from db.importers import table
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("t.parquet", b"PAR1", "not a whole Parquet file"),
+        ("t.parquet", b"PAR1", "not a complete Parquet file"),
         ("t.xlsx", b"", r"ends in \.csv, .*save a spreadsheet as CSV"),
         ("t.jsonl", b'{"question": "a"}\n{"question": \n', r"t\.jsonl: line 2, column 1\d?: not valid JSON"),
         ("t.jsonl", b'{"question": "a"}\n{"question": ' + b"1" * 5_001 + b"}\n", r"line 2: a number with thousands of"),

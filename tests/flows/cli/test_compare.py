@@ -96,7 +96,7 @@ def test_the_margins_behind_the_verdicts_are_said(
     words = [word for name in only for word in ("--metric", name)]
     found = json.loads(run(*retrievers, *words, "--json").stdout)["metrics"]
     shown = run(*retrievers, *words, language="en").stdout
-    (line,) = (line for line in shown.splitlines() if line.startswith("A difference does not matter within"))
+    (line,) = (line for line in shown.splitlines() if line.startswith("Differences within these margins do not matter"))
     assert re.findall(r"(\S+) ±(\d+\.\d+)", line) == [(name, f"{found[name]['margin']:.3f}") for name in named]
 
 

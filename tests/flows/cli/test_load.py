@@ -118,11 +118,11 @@ def test_the_process_exits_by_who_can_mend_it(yarus: Any, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--into", "production"], "stands for the database in YARUS_SOURCE_URL"),
+        (["--into", "production"], "is reserved for the database in YARUS_SOURCE_URL"),
         (["--into", "sample"], "source 'sample' is the bundled one"),
         (["--into", "Help-Desk"], "source name 'Help-Desk': use a letter"),
         (["--into", 'a"; DROP SCHEMA yarus'], "use a letter"),
-        ([], "no source can be named after 'журнал'; name it by --into"),
+        ([], "'журнал' cannot be a source's name; give one with --into"),
     ],
 )
 def test_names_of_sources_are_checked(at_home: Path, tmp_path: Path, words: list[str], message: str) -> None:

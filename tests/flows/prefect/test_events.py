@@ -160,7 +160,7 @@ def test_what_somebody_stopped_is_not_judged(engine: Engine, state: str) -> None
 
 def test_a_level_is_accepted_if_it_can_be_compared_with(engine: Engine, at_home: object) -> None:
     bad = night(engine, "invalid")
-    with pytest.raises(InputError, match="is invalid: nothing can be compared with it"):
+    with pytest.raises(InputError, match="is invalid: it cannot be a baseline"):
         accept(engine, bad)
     good = night(engine, "completed")
     with engine.begin() as connection:
@@ -171,7 +171,7 @@ def test_a_level_is_accepted_if_it_can_be_compared_with(engine: Engine, at_home:
     assert opened(engine) == []
     with engine.begin() as connection:
         connection.execute(delete(nightly_verdict).where(nightly_verdict.c.evaluation_id == good))
-    with pytest.raises(InputError, match="is of no night"):
+    with pytest.raises(InputError, match="is not part of a night"):
         accept(engine, good)
 
 

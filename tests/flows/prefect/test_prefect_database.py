@@ -86,7 +86,7 @@ def test_commands_say_it_in_one_line(yarus_alone: CommandLine, database: Path, w
     ports = ("--port", str(free_port()), "--report-port", str(free_port())) if words[0] == "serve" else ()
     refused = yarus_alone(*words, *ports, env={"PREFECT_API_DATABASE_CONNECTION_URL": url(database)}, ok=False)
     assert (refused.code, refused.out) == (3, ""), refused.err
-    assert f"{database} is damaged (its end is missing)" in refused.err
+    assert f"{database} is damaged (it is truncated)" in refused.err
     assert "Traceback" not in refused.err
 
 

@@ -111,7 +111,7 @@ def test_a_steady_judge_is_above_chance(
     assert value(summary, "avg_latency_ms") > 0
     shown = printed(summary, capsys)
     assert "repeats itself better than chance" in shown
-    assert "moves the judge" not in shown
+    assert "move the judge" not in shown
 
 
 def test_a_judge_of_one_score_has_no_kappa(
@@ -141,8 +141,8 @@ def test_a_judge_that_likes_long_answers_is_caught(
     assert value(summary, "bias_own_model") < 0
     assert (value(summary, "bias_reordered"), summary["metrics"]["bias_reordered"]["n_scored"]) == (0, 1)
     shown = printed(summary, capsys)
-    assert "moves the judge (idle words at the end): +0." in shown
-    assert "another order of sentences" not in shown
+    assert "move the judge (padding at the end): +0." in shown
+    assert "reordered sentences" not in shown
 
 
 def test_the_own_models_answers_are_paid_for_too(judge: FakeLLMServer, engine: Engine, tmp_path: Path) -> None:

@@ -244,7 +244,7 @@ def test_an_unfinished_evaluation_cannot_be_judged(engine: Engine) -> None:
 
 def test_a_gate_without_a_rule_for_the_tier_is_none(engine: Engine, tmp_path: Path) -> None:
     name = with_cases(engine, tmp_path, source_name(), {"mrr": [1.0]})
-    with pytest.raises(InputError, match="no rule is about tier1"):
+    with pytest.raises(InputError, match="no rule applies to tier1"):
         gate(engine, name, Policy("gate.toml", {}, (Rule("mrr", "floor", 0.5, tier="tier3"),)))
 
 

@@ -58,8 +58,8 @@ def test_models_are_parameters_of_the_arms_and_judges_are_evaluated_too(monkeypa
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"tier": "tier1", "judges": ["a"]}, "tier1 has no use for --judges"),
-        ({"tier": "tier2", "k": [1]}, "tier2 has no use for --k"),
+        ({"tier": "tier1", "judges": ["a"]}, "tier1 does not use --judges"),
+        ({"tier": "tier2", "k": [1]}, "tier2 does not use --k"),
         ({"tier": "tier1", "k": [3]}, "sweep of tier1: k = 3: expected 10 or more"),
         ({"k": [0]}, "sweep of tier3: k = 0: expected 1 or more"),
         ({"generators": ["a"]}, "YARUS_GENERATOR__BASE_URL"),

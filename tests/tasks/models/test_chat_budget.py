@@ -80,7 +80,7 @@ async def test_more_than_was_allowed_is_not_believed_and_yet_booked(
     replies = await ask(priced(llm_server.url), engine, calls(tag, 2), tag)
     assert [(reply.status, reply.tokens_out, reply.cost_usd) for reply in replies] == [("ok", None, None)] * 2
     assert booked_usd(engine, tag) == pytest.approx(2 * (100 + min(claim, 2**63 - 1)) / MILLION)
-    assert sum("what calls cost is not known" in message for message in caplog.messages) == 1
+    assert sum("the cost of calls is unknown" in message for message in caplog.messages) == 1
     again = await ask(priced(llm_server.url), engine, calls(tag, 2), tag)
     assert all(reply.from_store for reply in again)
 

@@ -175,7 +175,7 @@ def test_a_rubric_becomes_a_prompt(tmp_path):
         ("name: politeness", "name: Вежливость", "small Latin letters"),
         ("0: груб", "", "anchors are needed from '0"),
         ("0: груб", "0:", "anchors are needed"),
-        ("1: приветлив", "1: a\n1: b", "line 8: '1' stands there twice"),
+        ("1: приветлив", "1: a\n1: b", "line 8: '1' appears twice"),
         ("texts: answer, question", "texts: question", "must name answer"),
         ("texts: answer, question", "texts: answer, ответ", "no text 'ответ'"),
         ("# наша", "наша", "line 2: 'наша мера"),

@@ -193,7 +193,7 @@ def test_an_evaluation_without_numbers_is_shown_as_what_it_is(
     page = report(engine, [name], tmp_path / "page.html", "en").read_text(encoding="utf-8")
     assert "&lt;b&gt;why&lt;/b&gt;" in page
     assert "<b>why</b>" not in page
-    assert ("Not measured, for the run failed" if state == "failed" else "No tier could be graded") in page
+    assert ("Not measured, because the run failed" if state == "failed" else "No tier could be graded") in page
 
 
 def test_all_failed_cases_make_a_report(engine: Engine, at_home: Path, tmp_path: Path) -> None:
@@ -226,7 +226,7 @@ def test_an_anchor_stands_beside_the_night_and_not_in_its_place(engine: Engine, 
     anchor = with_cases(engine, tmp_path, source_of_both, low, night=1, **marked)
     page = report(engine, [anchor, night], tmp_path / "page.html", "en").read_text(encoding="utf-8")
     assert f'content="{night} {anchor}"' in page
-    assert "right one first 0.500" in page
+    assert "right passage first 0.500" in page
     assert "Compared with" not in page
 
 

@@ -116,7 +116,7 @@ def test_a_failed_write_leaves_what_was_there(
 ) -> None:
     target = tmp_path / "a.csv"
     target.write_text("прежнее", encoding="utf-8")
-    with pytest.raises(InputError, match="is there already"):
+    with pytest.raises(InputError, match="already exists"):
         export(engine, evaluated["evaluation_id"], target)
 
     def full(value: Any, is_text: bool) -> Any:

@@ -50,21 +50,21 @@ def test_the_weakest_tier(summaries: list[Document], tier: str, metric: str) -> 
 def test_nothing_graded_has_no_weakest() -> None:
     nothing = [summary("ux", cache_hit_rate=0.1), summary("tier3", avg_e2e_score=None)]
     assert weakest(nothing) is None
-    assert lead(nothing)["en"] == "No tier could be graded: see below what stood in the way."
+    assert lead(nothing)["en"] == "No tier could be graded; the reasons are below."
 
 
 def test_what_failed_comes_before_what_is_weak() -> None:
     said = lead([summary("tier3", avg_e2e_score=0.3), summary("tier1", "failed")])
-    assert said["en"] == "Not measured, for the run failed: retrieval."
+    assert said["en"] == "Not measured, because the run failed: retrieval."
 
 
 def test_the_first_sentence() -> None:
     worst = lead([*SOUND, summary("tier3", avg_e2e_score=0.3)])
     assert worst == {
         "ru": "Слабее всего вся система: полезность ответа 0.300, а хорошо начинается с 0.6.",
-        "en": "The weakest is the whole system: usefulness of the answer 0.300, where good begins at 0.6.",
+        "en": "The weakest is the whole system: usefulness of the answer 0.300; good starts at 0.6.",
     }
-    assert lead(SOUND)["en"] == "No tier needs attention. The lowest is retrieval: right one first 0.700."
+    assert lead(SOUND)["en"] == "No tier needs attention. The lowest is retrieval: right passage first 0.700."
     assert lead([summary("tier2", avg_faithfulness=0.95)])["en"].startswith("Every graded tier is excellent.")
 
 
@@ -113,7 +113,7 @@ def test_every_tier_is_told_in_both_languages(tier: str, whole: bool) -> None:
 
 def test_what_the_numbers_say() -> None:
     found = says(summary("tier1", **{"hit_rate@1": 0.624, "hit_rate@10": 0.9}))
-    assert found["en"] == "The right one comes first for 62 % of the questions, and is in the first ten for 90 %."
+    assert found["en"] == "The right passage comes first for 62 % of the questions, and is in the first ten for 90 %."
     by_chance = says(summary("judge", consistency_score=0.78, consistency_score_expected=0.77))
     assert by_chance["en"].startswith("The judge is no better than chance")
     unknown = says(summary("judge", consistency_score=0.02, consistency_score_expected=None))

@@ -99,7 +99,7 @@ def test_files_that_are_none(source: str, filled: Make, tmp_path: Path) -> None:
     path = filled({"question_id": "1", "show": "да"}, suffix=".csv")
     lines = path.read_text(encoding="utf-8-sig").splitlines()
     path.write_text("\n".join(line.rsplit(";", 2)[0] for line in lines), encoding="utf-8")
-    with pytest.raises(InputError, match=r"without the columns 'show', 'notes'; nothing was"):
+    with pytest.raises(InputError, match=r"missing columns: 'show', 'notes'; nothing was"):
         import_(path, "a")
     for name, content, message in (
         ("empty.csv", b"", "empty"),
