@@ -152,7 +152,7 @@ def test_a_night_over_ten_thousand_cases_stays_under_600_task_runs(
     run = Run("tier1-of-ten-thousand", "tier1", TIERS["tier1"].parameters())
     run.work.mkdir(parents=True)
     cases = pa.table({"case_id": [f"s:{i}" for i in range(10_000)], "question": ["?"] * 10_000})
-    run = keep_loaded(run, source("sample"), cases, Corpus([], [], [], None), [])
+    run = keep_loaded(run, source("sample"), cases, Corpus([], [], [], None), [], {})
     assert run.n_batches <= 50
     assert len(TIERS_WITH_BATCHES) * (run.n_batches + 3) + 2 * 4 < 600
 
