@@ -13,9 +13,9 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from flows.__main__ import cli
 from flows.cli.documents import DOCUMENTS
-from tasks.config.parameters import TIERS
+from tasks.config.tiers import TIERS
 from tasks.results.summary import as_json, together
-from tests.conftest import CommandLine, here
+from tests.support.command_line import CommandLine, here
 from tests.support.evaluations import evaluate
 
 Document = dict[str, Any]
