@@ -87,11 +87,10 @@ def says(summary: EvaluationSummary) -> Text:
     main = TIERS[summary["tier"]].headlines[0]
     if main not in values:
         return _text("not measured", label=main)
-    key = {"tier0": _geometry, "judge": _judge}.get(summary["tier"], lambda _: summary["tier"])(values)
-    needed = {"real_users": "tier1"}.get(key, key)
+    key = {"tier0": _geometry, "judge": _judge}.get(summary["tier"], lambda _: "says")(values)
     try:
-        return _text(needed, None, **_shares(values))
-    except LookupError:  # the tier has no sentence, or a value that it speaks of was not measured
+        return translations(f"tiers.{summary['tier']}", key, **_shares(values))
+    except LookupError:  # a value that the sentence speaks of was not measured
         return _text("value only", {"label": translations("metric_labels", main)}, value=f"{values[main]:.3f}")
 
 
@@ -111,8 +110,7 @@ def next_step(summary: EvaluationSummary) -> tuple[Text, Condition]:
     if "failures" in summary and summary["failures"]["counts"]:
         return _about_failures(summary["failures"]["counts"])
     tier = summary["tier"]
-    advice = {language: texts(f"tiers.{tier}", language).get("advice") for language in LANGUAGES}
-    return ({of: text for of, text in advice.items() if text} or _text("nothing to do")), dict(TIERS[tier].doubtful)
+    return translations(f"tiers.{tier}", "advice"), TIERS[tier].doubtful
 
 
 def goals(summaries: Sequence[EvaluationSummary]) -> list[dict[str, Any]]:
@@ -186,15 +184,14 @@ def _about_failures(counts: Mapping[str, int]) -> tuple[Text, Condition]:
 
 
 def _geometry(values: Mapping[str, float]) -> str:
-    return (
-        "tier0 apart" if grade("silhouette_score", values["silhouette_score"]) in ("strong", "reasonable") else "tier0"
-    )
+    apart = grade("silhouette_score", values["silhouette_score"]) in ("strong", "reasonable")
+    return "says apart" if apart else "says"
 
 
 def _judge(values: Mapping[str, float]) -> str:
     expected = values.get("consistency_score_expected")  # without it nobody can say whether it is chance
     by_chance = expected is not None and values["consistency_score"] - expected <= CHANCE
-    return "judge by chance" if by_chance else "judge"
+    return "says by chance" if by_chance else "says"
 
 
 def _values(metrics: Mapping[str, MetricSummary]) -> dict[str, float]:

@@ -34,7 +34,10 @@ GRADES = {grade for ladder in LADDERS.values() for grade in ladder}
 STATES = {"completed", "invalid", "failed", "cancelled", "running"}
 VERDICTS = {"improved", "regressed", "changed", "no difference shown", "inconclusive"}
 BY_TABLE: dict[str, set[str]] = {
-    **{f"tiers.{tier}": {"title", "short", "question", "terminal", "sentence", "next"} for tier in TIERS},
+    **{
+        f"tiers.{tier}": {"title", "short", "question", "terminal", "sentence", "next", "advice", "says"}
+        for tier in TIERS
+    },
     "grades": GRADES,
     "goals": {goal.key for goal in GOALS},
     "metric_labels": {name for tier in TIERS.values() for name in tier.headlines},
