@@ -33,11 +33,11 @@ RUSSIAN_ONLY = ("shared_hints", "metric_hints")
 GRADES = {grade for ladder in LADDERS.values() for grade in ladder}
 STATES = {"completed", "invalid", "failed", "cancelled", "running"}
 VERDICTS = {"improved", "regressed", "changed", "no difference shown", "inconclusive"}
+TIER_TEXTS = {"title", "short", "question", "terminal", "sentence", "next", "advice", "says"}
+PARTICULAR = {"tier0": {"says apart"}, "judge": {"says by chance"}}
+"""Sentences that tasks/results/guidance.py chooses by the values."""
 BY_TABLE: dict[str, set[str]] = {
-    **{
-        f"tiers.{tier}": {"title", "short", "question", "terminal", "sentence", "next", "advice", "says"}
-        for tier in TIERS
-    },
+    **{f"tiers.{tier}": TIER_TEXTS | PARTICULAR.get(tier, set()) for tier in TIERS},
     "grades": GRADES,
     "goals": {goal.key for goal in GOALS},
     "metric_labels": {name for tier in TIERS.values() for name in tier.headlines},
