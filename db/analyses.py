@@ -38,7 +38,7 @@ def analysing(
     analysis_id = resume or f"{kind}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
     # The lock comes before the row: an analysis in state running without it would be taken for dead.
     with journal.alive(engine, analysis_id):
-        _open(engine, analysis_id, kind, source, parameters)
+        open_row(engine, analysis_id, kind, source, parameters)
         state = "cancelled"  # by whatever is no Exception: Ctrl-C, SIGTERM
         try:
             yield analysis_id
@@ -75,7 +75,8 @@ def listing(engine: Engine, kind: Kind, *, source: str | None = None, limit: int
         return list(connection.execute(rows.limit(limit)).mappings())
 
 
-def _open(engine: Engine, analysis_id: str, kind: Kind, source: str, parameters: Mapping[str, Any]) -> None:
+def open_row(engine: Engine, analysis_id: str, kind: Kind, source: str, parameters: Mapping[str, Any]) -> None:
+    """Writes the row of an analysis that begins."""
     row = {"id": analysis_id, "kind": kind, "source": source, "parameters": dict(parameters), "state": "running"}
     fresh = insert(analysis).values(**row, started_at=datetime.now(UTC))
     again = fresh.on_conflict_do_update(index_elements=["id"], set_={"state": "running", "finished_at": None})

@@ -37,11 +37,12 @@ def own(home: Path, url: str | None) -> Engine:
         DatabaseUnavailable: no connection, or no right to create our schema.
     """
     with _MIGRATING:
-        return _own(home.absolute(), url)
+        return own_at(home.absolute(), url)
 
 
 @lru_cache
-def _own(home: Path, url: str | None) -> Engine:
+def own_at(home: Path, url: str | None) -> Engine:
+    """The engine of a home, or of an address; one each."""
     if url is None:
         from db.embedded.server import running
 
@@ -50,7 +51,7 @@ def _own(home: Path, url: str | None) -> Engine:
     event.listen(engine, "connect", _in_utc)
     try:
         with reaching(engine):
-            _migrate(engine)
+            migrate(engine)
     except DatabaseUnavailable:
         engine.dispose()
         raise
@@ -122,21 +123,21 @@ def shown(url: URL) -> str:
     return url.update_query_dict(secret).render_as_string(hide_password=True)
 
 
-def _migrate(engine: Engine) -> None:
+def migrate(engine: Engine) -> None:
     """Brings the schema `yarus` to this version; several processes may try at once."""
-    head = _head()
+    head = head_revision()
     with engine.connect() as connection:
-        if _current(connection) == head:
+        if current_revision(connection) == head:
             return
     from alembic import command
 
     with engine.begin() as connection:
         connection.execute(text("SELECT pg_advisory_xact_lock(hashtext('yarus.migrate'))"))
-        if _current(connection) == head:
+        if current_revision(connection) == head:
             return
         connection.execute(text("CREATE SCHEMA IF NOT EXISTS yarus"))
         _require_vector(connection, engine)
-        config = _alembic()
+        config = alembic_config()
         config.attributes["connection"] = connection
         command.upgrade(config, "head")
 
@@ -151,20 +152,22 @@ def _require_vector(connection: Connection, engine: Engine) -> None:
     connection.execute(text("CREATE EXTENSION IF NOT EXISTS vector"))
 
 
-def _current(connection: Connection) -> str | None:
+def current_revision(connection: Connection) -> str | None:
+    """The revision that the database has; None before the first."""
     if connection.scalar(text("SELECT to_regclass('yarus.alembic_version')")) is None:
         return None
     version: str | None = connection.scalar(text("SELECT version_num FROM yarus.alembic_version"))
     return version
 
 
-def _head() -> str:
+def head_revision() -> str:
     """The newest migration, by file name: 0001_first.py, 0002_…"""
     names = sorted(path.stem for path in (Path(__file__).parent / "migrations" / "versions").glob("[0-9]*.py"))
     return names[-1][:4]
 
 
-def _alembic() -> "Config":
+def alembic_config() -> "Config":
+    """How Alembic finds the migrations."""
     from alembic.config import Config
 
     config = Config()

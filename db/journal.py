@@ -49,12 +49,12 @@ def alive(engine: Engine, evaluation_id: str) -> Iterator[None]:
     """
     connection = engine.connect().execution_options(isolation_level="AUTOCOMMIT")
     try:
-        if not connection.scalar(select(func.pg_try_advisory_lock(*_lock(evaluation_id)))):
+        if not connection.scalar(select(func.pg_try_advisory_lock(*lock_key(evaluation_id)))):
             raise InputError(f"evaluation {evaluation_id} is running in another process; wait for it or stop it")
         yield
     finally:
         with suppress(DBAPIError):  # at once where that is possible
-            connection.scalar(select(func.pg_advisory_unlock(*_lock(evaluation_id))))
+            connection.scalar(select(func.pg_advisory_unlock(*lock_key(evaluation_id))))
         connection.invalidate()  # closes the session and with it the lock, whatever state the connection is in
         connection.close()
 
@@ -131,7 +131,7 @@ def fail_orphaned(engine: Engine, clear: Callable[[str, str, datetime], None]) -
     buried = []
     with engine.begin() as connection:
         for evaluation_id, tier, started_at in connection.execute(running).all():
-            if connection.scalar(select(func.pg_try_advisory_xact_lock(*_lock(evaluation_id)))):
+            if connection.scalar(select(func.pg_try_advisory_xact_lock(*lock_key(evaluation_id)))):
                 dead = and_(evaluation.c.id == evaluation_id, evaluation.c.state == "running")
                 error = f"its process died; continue with: yarus run {tier} --resume {evaluation_id}"
                 values = {"state": "failed", "error": error, "finished_at": now_after(evaluation)}
@@ -236,5 +236,6 @@ def now_after(table: Table) -> ColumnElement[datetime]:
     return func.greatest(table.c.started_at, datetime.now(UTC))
 
 
-def _lock(evaluation_id: str) -> tuple[Any, Any]:
+def lock_key(evaluation_id: str) -> tuple[Any, Any]:
+    """The key of the advisory lock that the process of an evaluation holds."""
     return func.hashtext("yarus.evaluation"), func.hashtext(evaluation_id)

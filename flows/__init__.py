@@ -111,7 +111,7 @@ def compare(a: str, b: str, *, force: bool = False) -> "EvaluationComparison":
     Raises:
         InputError: no such evaluation, nothing in common, or not comparable and not forced.
     """
-    from flows.cli.options import own_database
+    from flows.cli import own_database
     from tasks.comparison import compare as comparison
 
     return comparison.compare(own_database(), a, b, force=force)
@@ -122,7 +122,7 @@ def _frame(evaluation: str, rows: "Callable[[Engine, str], Table]") -> "DataFram
     import pandas as pd
 
     from db import journal
-    from flows.cli.options import own_database
+    from flows.cli import own_database
     from tasks.cases import pseudonyms
 
     engine = own_database()

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from tasks.evaluation.process_exit import GRACE_S, STOPPED, exit_within
 
 T = TypeVar("T")
-_asked: list[int] = []
+ASKED: list[int] = []
 
 
 def listen() -> None:
@@ -23,7 +23,7 @@ def asked() -> bool:
     """Whether a stop was asked for: a library may make an error of its own of the KeyboardInterrupt, without a cause,
     as pydantic does where a model holds a model.
     """
-    return bool(_asked)
+    return bool(ASKED)
 
 
 def no_more() -> None:
@@ -53,5 +53,5 @@ def run(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
 
 def _note(passed_on: Any, number: int, frame: FrameType | None) -> None:
-    _asked.append(number)
+    ASKED.append(number)
     passed_on(number, frame)

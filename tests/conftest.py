@@ -15,7 +15,7 @@ from hypothesis import settings as hypothesis_settings
 from sqlalchemy import Engine, create_engine, text
 
 from db.embedded import server as embedded
-from db.engine import _own, own
+from db.engine import own, own_at
 from tests.support.command_line import CommandLine, environment
 from tests.support.database.production import PRODUCTION
 from tests.support.processes import answers
@@ -70,7 +70,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder.mkdir()
     embedded.running(folder)
     yield folder
-    _own.cache_clear()
+    own_at.cache_clear()
     embedded.release(folder)
 
 

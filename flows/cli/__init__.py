@@ -1,1 +1,20 @@
-"""The command line: a module for each command."""
+"""The command line: a file a command. Here what several share: `--json`, and the database that they read."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+as_json = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+
+
+def own_database() -> "Engine":
+    """Our database, its journal telling the truth about evaluations that were killed."""
+    from tasks.config.connections import database
+    from tasks.evaluation.lifecycle import fail_orphaned
+
+    engine = database()
+    fail_orphaned(engine)
+    return engine

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from flows.cli.options import as_json
+from flows.cli import as_json
 
 
 @click.group()

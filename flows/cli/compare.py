@@ -2,7 +2,7 @@
 
 import click
 
-from flows.cli.options import as_json, own_database
+from flows.cli import as_json, own_database
 
 
 @click.command()

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from flows.cli.options import as_json, own_database
+from flows.cli import as_json, own_database
 
 
 @click.command()

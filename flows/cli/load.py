@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from flows.cli.options import as_json
+from flows.cli import as_json
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from flows.cli.options import as_json
+from flows.cli import as_json
 
 if TYPE_CHECKING:
     from tasks.operations.dry_run import Plans

@@ -186,7 +186,7 @@ async def evaluate(name: str, chosen: Parameters) -> Summary:
     except httpx.TransportError as error:  # Prefect's server is gone; the results are ours
         return _finished_alone(begun(), error)
     evaluations = summary.get("evaluations", [summary])
-    await _recorded([done["flow_run_id"] for done in evaluations if done["state"] in journal.FINISHED])
+    await until_recorded([done["flow_run_id"] for done in evaluations if done["state"] in journal.FINISHED])
     return dict(summary)
 
 
@@ -204,7 +204,7 @@ def _finished_alone(flow_run_id: UUID | None, error: httpx.TransportError) -> Su
     return dict(with_gate(summary(database(), row["id"])))
 
 
-async def _recorded(flow_run_ids: list[str]) -> None:
+async def until_recorded(flow_run_ids: list[str]) -> None:
     """Waits until the server has recorded every task run: it is told by events, and those under way die with us."""
     from prefect.client.orchestration import get_client
     from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from flows.cli.options import as_json
+from flows.cli import as_json
 
 source = click.option("--source", help="Where the questions come from; default: the bundled sample.")
 limit = click.option("--limit", type=int, help="A seeded random sample of this many questions.")

@@ -46,8 +46,8 @@ def ways(source: str) -> Ways:
     if not has_pseudonyms(source):
         return {}
     key = own_key()
-    text = partial(_masked, key=key, language=settings().language)
-    return dict.fromkeys(TEXTS, text) | {"group": partial(_group, key=key), "dialog": partial(_dialog, key=key)}
+    text = partial(masked, key=key, language=settings().language)
+    return dict.fromkeys(TEXTS, text) | {"group": partial(group, key=key), "dialog": partial(dialog, key=key)}
 
 
 def cases(table: pa.Table, source: str) -> pa.Table:
@@ -116,7 +116,7 @@ def _part(value: Any, by_name: Ways, show: Callable[[str], str] | None) -> Any:
     return [_part(part, by_name, show) for part in value] if isinstance(value, list | tuple) else value
 
 
-def _masked(said: str, key: bytes, language: str) -> str:
+def masked(said: str, key: bytes, language: str) -> str:
     """Paragraph by paragraph, for a context is made of the same chunks many times."""
     return "\n\n".join(_paragraph(part, key, language) for part in said.split("\n\n"))
 
@@ -128,12 +128,13 @@ def _paragraph(said: str, key: bytes, language: str) -> str:
     return "".join(part if number % 2 else mask(part, key, language) for number, part in enumerate(parts))
 
 
-def _group(name: str, key: bytes) -> str:
+def group(name: str, key: bytes) -> str:
     """A user; a page or a topic is nobody."""
     return USER + _code(name.removeprefix(USER), key) if name.startswith(USER) else name
 
 
-def _dialog(name: str, key: bytes) -> str:
+def dialog(name: str, key: bytes) -> str:
+    """The pseudonym of a dialog: that of its user, and its number."""
     of_user = DIALOG.fullmatch(name)
     return _code(of_user[1], key) + of_user[2] if of_user else _code(name, key)
 

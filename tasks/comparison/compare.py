@@ -81,7 +81,7 @@ def compare(engine: Engine, a: str, b: str, *, force: bool = False, only: Sequen
     }
     with threadpool_limits(1):  # threads add up in another order: the same comparison would differ in the last digits
         found = compare_pairs(pairs, after["tier"], declared, only) if paired else compare_sides(sides, declared)
-    return {**document, **_shown(found, after["source"])}
+    return {**document, **as_shown(found, after["source"])}
 
 
 def compare_pairs(pairs: Pairs, tier: str, declared: Mapping[str, Metric], only: Sequence[str]) -> Changes:
@@ -114,7 +114,7 @@ def compare_sides(sides: Pairs, declared: Mapping[str, Metric]) -> Changes:
     }
 
 
-def _shown(found: Changes, source: str) -> Changes:
+def as_shown(found: Changes, source: str) -> Changes:
     """The comparison as people may see it: the questions of cases, and the names of slices."""
     ways = pseudonyms.ways(source)
     slices = {

@@ -99,7 +99,7 @@ def redact(text: str, secrets: Iterable[str]) -> str:
         secrets: values of headers; what follows a scheme such as `Bearer` counts alone too. One of letters alone
             counts as a whole word only.
     """
-    for form in _forms(tuple(secrets)):
+    for form in forms_of(tuple(secrets)):
         if form in text:
             text = re.sub(rf"\b{form}\b", "***", text) if form.isalpha() else text.replace(form, "***")
     return text
@@ -116,7 +116,7 @@ def redact_within(value: Any, secrets: Iterable[str]) -> Any:
 
 
 @lru_cache(64)
-def _forms(secrets: tuple[str, ...]) -> tuple[str, ...]:
+def forms_of(secrets: tuple[str, ...]) -> tuple[str, ...]:
     """What the secrets may look like in a text, the longest first."""
     parts = {part for value in secrets for part in _parts(value) if len(part) > SHORT}
     return tuple(sorted({form for part in parts for form in _encoded(part)}, key=len, reverse=True))

@@ -85,7 +85,7 @@ def combined(parameters: Sweep, outcomes: Sequence[Outcome]) -> SweepResult:
         "tier": parameters.tier,
         "parameters": parameters.model_dump(mode="json"),
         "metrics": list(SWEEP_METRICS[parameters.tier]),
-        "arms": _with_front(compared_arms, taken),
+        "arms": with_front(compared_arms, taken),
         "pairs": _pairs(compared_arms, tables, parameters),
         "judges": judging,
         "evaluations": [reference(said) for said in outcomes],
@@ -181,7 +181,7 @@ def _cost_usd(parameters: Sweep, said: Outcome, cases: pa.Table) -> float | None
     return ANSWERS * sum(known) / len(known) if known else None
 
 
-def _with_front(rows: list[Outcome], taken: Mapping[str, Taken]) -> list[SweepArm]:
+def with_front(rows: list[Outcome], taken: Mapping[str, Taken]) -> list[SweepArm]:
     """The arms with `pareto`: nobody is better, cheaper and faster at once. Scores of other judges do not compete.
 
     Nor does an invalid arm: failing at the hard questions would make it the best.

@@ -140,7 +140,7 @@ def _answer(body: bytes, secret: str | None) -> Answer | CallError:
             "call", f"HTTP 200 with a text of {len(text):,} characters; at most {LONGEST_TEXT:,} are taken", 200
         )
     return Answer(
-        text=_storable(text, secret),
+        text=storable(text, secret),
         served_model=_name(completion.model, secret),
         finish_reason="refusal" if refused else _name(choice.finish_reason, secret),
         tokens_in=_count(usage.get("prompt_tokens")),
@@ -181,11 +181,11 @@ def _name(given: Any, secret: str | None) -> str | None:
     """A server's word for something, fit to be logged and stored: on one line, not long."""
     if not isinstance(given, str):
         return None
-    kept = _storable(given, secret)[:LONGEST_NAME]  # in this order: a part of a key would not be found
+    kept = storable(given, secret)[:LONGEST_NAME]  # in this order: a part of a key would not be found
     return "".join(sign if sign.isprintable() else "\ufffd" for sign in kept)
 
 
-def _storable(text: str, secret: str | None) -> str:
+def storable(text: str, secret: str | None) -> str:
     """The text without NUL, which PostgreSQL cannot store, and without the key."""
     return redact(text.replace("\0", "\ufffd"), [secret] if secret and len(secret) >= SHORTEST_KEY else ())
 

@@ -65,10 +65,11 @@ class Assessment(NamedTuple):
 async def follow(flow_run_id: UUID | None) -> None:
     """Judges what a flow run of a night has evaluated, and tells of an incident that begins or ends with it."""
     if flow_run_id is not None:
-        await asyncio.to_thread(_follow, database(), str(flow_run_id))
+        await asyncio.to_thread(follow_run, database(), str(flow_run_id))
 
 
-def _follow(engine: Engine, flow_run_id: str) -> None:
+def follow_run(engine: Engine, flow_run_id: str) -> None:
+    """Judges what that flow run has evaluated, or how it failed, and keeps the incident that begins or ends with it."""
     row = journal.of_flow_run(engine, flow_run_id)
     if row is None or row["state"] in ("cancelled", "running"):
         return
@@ -76,7 +77,7 @@ def _follow(engine: Engine, flow_run_id: str) -> None:
     if said and (said != "failed" or row["state"] == "failed"):  # it has been judged, and a retry did not change it
         return
     place = (row["tier"], row["source"], _answers_of(engine, row["id"]))
-    was_open = _open(_bad(engine, *place))
+    was_open = _open(bad_since(engine, *place))
     key = row["comparability_key"]
     going_on = was_open[key][0]["verdict"] if key in was_open else None
     found = assess(engine, row, _last_good(engine, *place, key), going_on)
@@ -124,7 +125,7 @@ def assess(engine: Engine, row: RowMapping, baseline: str | None, going_on: Nigh
             "p_holm": metric["p_holm"],
         }
         for name, metric in found["metrics"].items()
-        if metric["verdict"] == "regressed" or (going_on and _worse(name, metric))
+        if metric["verdict"] == "regressed" or (going_on and is_worse_alone(name, metric))
     ]
     return Assessment("regressed" if changes else "good", baseline, changes)
 
@@ -137,7 +138,7 @@ def incidents(engine: Engine) -> list[Incident]:
     return [
         _incident(kind, nights)
         for place in places
-        for kind, nights in _open(_bad(engine, *place)).items()
+        for kind, nights in _open(bad_since(engine, *place)).items()
         if not _finished_since(nights[0])
     ]
 
@@ -174,7 +175,7 @@ def _verdicts(tier: str, source: str, answers_of: str | None) -> Select[Any]:
     return of.where(ANSWERS_OF.is_not_distinct_from(answers_of))
 
 
-def _bad(engine: Engine, tier: str, source: str, answers_of: str | None) -> list[RowMapping]:
+def bad_since(engine: Engine, tier: str, source: str, answers_of: str | None) -> list[RowMapping]:
     """The verdicts since the last good one, newest first: no more is read of them."""
     wanted = _verdicts(tier, source, answers_of).execution_options(yield_per=READ)
     with engine.connect() as connection, connection.execute(wanted) as rows:
@@ -236,7 +237,7 @@ def _incident(kind: str | None, nights: list[RowMapping]) -> Incident:
     return shown
 
 
-def _worse(name: str, metric: MetricComparison) -> bool:
+def is_worse_alone(name: str, metric: MetricComparison) -> bool:
     """Whether a metric alone is shown to be worse, whatever the others are."""
     if metric["p"] is None or metric["difference"] is None or metric["p"] >= ALPHA:
         return False

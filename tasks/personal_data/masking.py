@@ -85,11 +85,12 @@ def own_pattern() -> re.Pattern[str]:
 
 def own_key() -> bytes:
     """The secret that pseudonyms are made with: kept at home, readable by its owner only, made when first needed."""
-    return _key(settings().home.absolute() / "pseudonyms.key")
+    return key_at(settings().home.absolute() / "pseudonyms.key")
 
 
 @cache
-def _key(path: Path) -> bytes:
+def key_at(path: Path) -> bytes:
+    """The key of pseudonyms in that file; made where there is none."""
     if not path.exists():
         make(path.parent, path.parent)
         whole = path.with_name(f".{path.name}.{secrets.token_hex(4)}")

@@ -90,7 +90,7 @@ def metric_rows(engine: Engine, evaluation_id: str) -> pa.Table:
 
 
 def _writer(target: Path) -> Write:
-    known = {".csv": _csv, ".jsonl": _jsonl, ".parquet": _parquet}
+    known = {".csv": write_csv, ".jsonl": write_jsonl, ".parquet": _parquet}
     if target.suffix.lower() not in known:
         raise InputError(f"{target}: expected a name that ends in {', '.join(known)}")
     return known[target.suffix.lower()]
@@ -100,13 +100,14 @@ def _parquet(table: pa.Table, path: Path) -> None:
     pq.write_table(table, path, compression="zstd")
 
 
-def _jsonl(table: pa.Table, path: Path) -> None:
+def write_jsonl(table: pa.Table, path: Path) -> None:
+    """One JSON object a line."""
     with path.open("w", encoding="utf-8", newline="\n") as file:
         for row in _rows(table):
             file.write(json.dumps(row, ensure_ascii=False, allow_nan=False, default=_plain) + "\n")
 
 
-def _csv(table: pa.Table, path: Path) -> None:
+def write_csv(table: pa.Table, path: Path) -> None:
     """As Excel opens it: UTF-8 with a mark, lists as JSON, texts that look like a formula begun by an apostrophe."""
     texts = [pa.types.is_string(field.type) for field in table.schema]
     with path.open("w", encoding="utf-8-sig", newline="") as file:

@@ -31,11 +31,12 @@ def cases_where(engine: Engine, evaluation_id: str, conditions: Sequence[str]) -
         raise InputError(f"evaluation {row['id']} is {row['state']} and has no cases yet; {row['error'] or ''}")
     cases = parquet_files.read(row["parquet"])
     for condition in conditions:
-        cases = cases.filter(_mask(cases, condition))
+        cases = cases.filter(matching(cases, condition))
     return cases
 
 
-def _mask(cases: pa.Table, condition: str) -> pa.ChunkedArray:
+def matching(cases: pa.Table, condition: str) -> pa.ChunkedArray:
+    """Which cases a condition such as `status!=ok` or `mrr<0.5` is true of."""
     parsed = re.fullmatch(r"\s*(.+?)\s*(!=|<=|>=|=|<|>|~)\s*(.*?)\s*", condition)
     if parsed is None:
         raise InputError(f"condition {condition!r}: expected COLUMN=VALUE, or != < <= > >= ~ in place of =")

@@ -151,14 +151,14 @@ def test_the_list_is_newest_first_and_of_that_length(engine: Engine) -> None:
 def test_one_that_finishes_while_the_dead_are_looked_for_is_not_buried(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    name, lock = opened(engine), journal._lock
+    name, lock = opened(engine), journal.lock_key
 
     def finishing(evaluation_id: str) -> object:
         if evaluation_id == name:
             close(engine, name, "completed")
         return lock(evaluation_id)
 
-    monkeypatch.setattr(journal, "_lock", finishing)
+    monkeypatch.setattr(journal, "lock_key", finishing)
     cleared: list[str] = []
     assert name not in journal.fail_orphaned(engine, lambda tier, dead, started_at: cleared.append(dead))
     assert name not in cleared

@@ -36,39 +36,39 @@ def differences(connection: Connection) -> list[object]:
 
 
 def test_the_migrations_make_exactly_the_tables_that_are_declared(fresh: Engine) -> None:
-    connections._migrate(fresh)
+    connections.migrate(fresh)
     with fresh.connect() as connection:
         assert differences(connection) == []
-        assert connections._current(connection) == connections._head()
+        assert connections.current_revision(connection) == connections.head_revision()
 
 
 def test_they_can_be_undone_and_done_again(fresh: Engine) -> None:
-    connections._migrate(fresh)
-    config = connections._alembic()
+    connections.migrate(fresh)
+    config = connections.alembic_config()
     with fresh.begin() as connection:
         config.attributes["connection"] = connection
         command.downgrade(config, "base")
     with fresh.begin() as connection:
         assert inspect(connection).get_table_names(schema=SCHEMA) == ["alembic_version"]
-        assert connections._current(connection) is None
-    connections._migrate(fresh)
+        assert connections.current_revision(connection) is None
+    connections.migrate(fresh)
     with fresh.connect() as connection:
         assert differences(connection) == []
 
 
 def test_an_older_database_is_brought_up_step_by_step(fresh: Engine) -> None:
-    config = connections._alembic()
+    config = connections.alembic_config()
     with fresh.begin() as connection:
         connection.execute(text(f"CREATE SCHEMA {SCHEMA}; CREATE EXTENSION vector"))
         config.attributes["connection"] = connection
         command.upgrade(config, "0001")
-    connections._migrate(fresh)
+    connections.migrate(fresh)
     with fresh.connect() as connection:
         assert differences(connection) == []
 
 
 def test_what_was_spent_before_money_was_booked_counts(fresh: Engine) -> None:
-    config = connections._alembic()
+    config = connections.alembic_config()
     with fresh.begin() as connection:
         connection.execute(text(f"CREATE SCHEMA {SCHEMA}; CREATE EXTENSION vector"))
         config.attributes["connection"] = connection
@@ -80,21 +80,21 @@ def test_what_was_spent_before_money_was_booked_counts(fresh: Engine) -> None:
                 "(1, 'a', 0.5), (2, 'a', 0.25), (3, 'a', NULL), (4, 'b', -1650), (5, NULL, 9)) AS t (n, of, cost)"
             )
         )
-    connections._migrate(fresh)
+    connections.migrate(fresh)
     assert (booked_usd(fresh, "a"), booked_usd(fresh, "b")) == (0.75, 0)
 
 
 def test_the_files_are_one_line_of_descent_named_by_their_revision() -> None:
-    scripts = list(ScriptDirectory.from_config(connections._alembic()).walk_revisions())
+    scripts = list(ScriptDirectory.from_config(connections.alembic_config()).walk_revisions())
     assert [script.revision for script in scripts] == [f"{number:04d}" for number in range(len(scripts), 0, -1)]
     assert all(Path(script.path).name.startswith(f"{script.revision}_") for script in scripts)
 
 
 def test_several_at_once_migrate_once(fresh: Engine) -> None:
     with ThreadPoolExecutor(4) as pool:
-        list(pool.map(lambda _: connections._migrate(fresh), range(4)))
+        list(pool.map(lambda _: connections.migrate(fresh), range(4)))
     with fresh.connect() as connection:
-        assert connections._current(connection) == connections._head()
+        assert connections.current_revision(connection) == connections.head_revision()
 
 
 def test_a_server_without_pgvector_is_refused_in_words(fresh: Engine) -> None:
@@ -105,4 +105,4 @@ def test_a_server_without_pgvector_is_refused_in_words(fresh: Engine) -> None:
         connection.execute(text("ALTER DATABASE fresh SET search_path = bare, pg_catalog, public"))
     fresh.dispose()
     with pytest.raises(connections.DatabaseUnavailable, match="pgvector is not installed there; install it, or unset"):
-        connections._migrate(fresh)
+        connections.migrate(fresh)

@@ -113,12 +113,12 @@ def _reviewed(row: Row, annotator: str, verdict: Review, at: str) -> Loaded:
     """The annotation of a question after an annotator's verdict."""
     review = dict(row.get("review") or {})
     before = review.get("annotators", {})
-    said = {**before, annotator: _merged(before.get(annotator, {}), verdict, at)}
-    review |= {"annotators": said, "rejected": _majority(said, "question_ok") is False}
-    return Loaded(f"question {row['question_id']}", _labels(row, said) | {"review": review})
+    said = {**before, annotator: merged(before.get(annotator, {}), verdict, at)}
+    review |= {"annotators": said, "rejected": majority(said, "question_ok") is False}
+    return Loaded(f"question {row['question_id']}", labels_of(row, said) | {"review": review})
 
 
-def _merged(before: Review, verdict: Review, at: str) -> Review:
+def merged(before: Review, verdict: Review, at: str) -> Review:
     """What an annotator has said, each with its own time: who adds a note does not speak again of the rest."""
     times = {field: _said_at(before, field) for field in VERDICTS if field in before}
     return {**before, **verdict, "at": times | {field: at for field in VERDICTS if field in verdict}}
@@ -129,7 +129,7 @@ def _said_at(verdict: Review, field: str) -> str:
     return at if isinstance(at, str) else at[field]
 
 
-def _labels(row: Row, said: Mapping[str, Review]) -> Row:
+def labels_of(row: Row, said: Mapping[str, Review]) -> Row:
     """The annotation that follows; a label that nobody spoke of stays, also one that was only the log's."""
     own = bool(row.get("origin"))
     labels = {
@@ -141,11 +141,11 @@ def _labels(row: Row, said: Mapping[str, Review]) -> Row:
         "answerable": row.get("answerable"),
         "origin": row.get("origin") or "manual",
     }
-    if (relevant := _majority(said, "relevant")) is not None:
+    if (relevant := majority(said, "relevant")) is not None:
         apart = _apart(relevant)
         labels |= {"relevant_chunk_ids": apart["chunks"], "relevant_urls": apart["pages"]}
         labels |= {"answerable": any(apart.values())}
-    if (show := _majority(said, "show")) is not None:
+    if (show := majority(said, "show")) is not None:
         labels["ground_truth_show"] = show
     return labels
 
@@ -155,13 +155,13 @@ def _answer(row: Row, said: Mapping[str, Review], *, own: bool) -> str | None:
     logged: str | None = row["answer"]
     before = row.get("ground_truth_answer") if own else (logged if row["score"] == GOOD else None)
     of_log = {name: verdict for name, verdict in said.items() if verdict.get("answer_of") == "log"}
-    verdict = _majority(of_log, "answer_ok")
+    verdict = majority(of_log, "answer_ok")
     if verdict is True:
         return before or logged
     return None if verdict is False and before == logged else before
 
 
-def _majority(said: Mapping[str, Review], field: str) -> Any:
+def majority(said: Mapping[str, Review], field: str) -> Any:
     """What most annotators say; where they are even, what was said last; None where nobody spoke."""
     verdicts = [verdict for verdict in said.values() if field in verdict]
     spoken = [verdict[field] for verdict in sorted(verdicts, key=lambda verdict: _said_at(verdict, field))]

@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 import httpx
 import pytest
 
-from flows.cli.runner import _recorded
+from flows.cli.runner import until_recorded
 
 PAGE = 200
 """Task runs that a Prefect server gives at once."""
@@ -36,7 +36,7 @@ def waited(api: str, runs: list[str], caplog: pytest.LogCaptureFixture) -> list[
     from prefect.settings import PREFECT_API_URL, temporary_settings
 
     with temporary_settings({PREFECT_API_URL: api}), caplog.at_level(logging.WARNING, "yarus"):
-        asyncio.run(_recorded(runs))
+        asyncio.run(until_recorded(runs))
     return [record.getMessage() for record in caplog.records if record.name == "yarus"]
 
 

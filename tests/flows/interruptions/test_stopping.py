@@ -35,7 +35,7 @@ def listening() -> Iterator[None]:
     yield
     for number, handler in before.items():
         signal.signal(number, handler)
-    stopping._asked.clear()
+    stopping.ASKED.clear()
 
 
 def serialise() -> None:

@@ -15,7 +15,7 @@ from db.errors import InputError
 from db.tables import evaluation, nightly_verdict
 from deployments.automations import declared
 from tasks.orchestration import incidents
-from tasks.orchestration.incidents import _worse, accept
+from tasks.orchestration.incidents import accept, is_worse_alone
 from tests.support.prefect_servers import state_of
 from tests.support.processes import until
 
@@ -45,7 +45,7 @@ def night(engine: Engine, state: str, key: str | None = "k", **more: Any) -> str
     with engine.begin() as connection:
         connection.execute(insert(evaluation).values(row))
     for _ in range(2):
-        incidents._follow(engine, str(row["flow_run_id"]))
+        incidents.follow_run(engine, str(row["flow_run_id"]))
     return str(row["id"])
 
 
@@ -107,7 +107,7 @@ def test_what_a_retry_of_the_night_brings_to_its_end_ends_the_incident(engine: E
         connection.execute(evaluation.update().where(evaluation.c.id == failed).values(brought))
     assert opened(engine) == []
     for _ in range(2):
-        incidents._follow(engine, flow_run_id)
+        incidents.follow_run(engine, flow_run_id)
     assert (opened(engine), said(engine)) == ([], ["good", "good"])
     night(engine, "completed", key="another again")
     told = [record.getMessage() for record in caplog.records if record.name == "yarus"]
@@ -189,7 +189,7 @@ def test_a_level_is_accepted_if_it_can_be_compared_with(engine: Engine, at_home:
 def test_an_incident_goes_on_while_a_metric_alone_is_shown_to_be_worse(
     metric: str, difference: float | None, p: float | None, worse: bool
 ) -> None:
-    assert _worse(metric, {"difference": difference, "p": p}) == worse
+    assert is_worse_alone(metric, {"difference": difference, "p": p}) == worse
 
 
 def test_a_run_without_a_heartbeat_is_marked_as_crashed(prefect_server: dict[str, str]) -> None:

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tasks.cases import pseudonyms
-from tasks.cases.pseudonyms import _dialog, _group, _masked, cut, without_personal_data
+from tasks.cases.pseudonyms import cut, dialog, group, masked, without_personal_data
 from tasks.cases.table import table
-from tasks.comparison.compare import _shown
+from tasks.comparison.compare import as_shown
 from tasks.personal_data.masking import find
 
 PHONE = "+7 927 123-45-67"
@@ -56,17 +56,17 @@ def test_cases_keep_their_types_ids_addresses_and_numbers(at_home: Path) -> None
 
 
 def test_users_and_dialogs_stay_apart_and_together() -> None:
-    users = {_group(f"user {number}", KEY) for number in range(20_000)}
+    users = {group(f"user {number}", KEY) for number in range(20_000)}
     assert len(users) == 20_000
-    user = _group("user 4711", KEY).removeprefix("user ")
-    assert _dialog("4711@2026-11-20T10:00:00", KEY) == f"{user}@2026-11-20T10:00:00"
-    assert _dialog("4711", KEY) == user != _dialog("4711", b"another key")
+    user = group("user 4711", KEY).removeprefix("user ")
+    assert dialog("4711@2026-11-20T10:00:00", KEY) == f"{user}@2026-11-20T10:00:00"
+    assert dialog("4711", KEY) == user != dialog("4711", b"another key")
 
 
 @given(st.lists(st.sampled_from([PHONE, "id 1234567", "a@b.ru", "Иванов И. И.", "\n\n", "[номер 123456]", "и"])))
 def test_what_is_masked_is_not_masked_again(parts: list[str]) -> None:
-    once = _masked(" ".join(parts), KEY, "ru")
-    assert _masked(once, KEY, "ru") == once
+    once = masked(" ".join(parts), KEY, "ru")
+    assert masked(once, KEY, "ru") == once
 
 
 @given(st.integers(0, 60))
@@ -109,8 +109,8 @@ def test_slices_of_a_comparison_are_named_by_no_user(at_home: Path) -> None:
     page = "https://c.example/viewpage.action?pageId=12345678"
     slices = {"group": {"user 4711": {"n": 5}}, "page": {page: {"n": 5}}, "topic": {f"Иван Петров {PHONE}": {"n": 5}}}
     found = {"cases": {"broke": [{"case_id": "production:1", "question": PHONE}]}, "slices": slices}
-    seen = _shown(found, "production")
+    seen = as_shown(found, "production")
     assert "4711" not in str(seen) and PHONE not in str(seen) and "Петров" not in str(seen)
     assert seen["slices"]["page"] == slices["page"] and list(map(len, seen["slices"].values())) == [1, 1, 1]
     assert seen["cases"]["broke"][0]["case_id"] == "production:1"
-    assert _shown(found, "sample") == found
+    assert as_shown(found, "sample") == found

@@ -10,7 +10,7 @@ from urllib.parse import quote
 import pytest
 from sqlalchemy import Engine, text
 
-from tasks.config.secrets import _forms, echoes, redact
+from tasks.config.secrets import echoes, forms_of, redact
 from tasks.config.settings import RetrieverService, SystemService, settings
 from tasks.models.calls import Call
 from tasks.models.chat import chat
@@ -112,13 +112,13 @@ async def test_a_key_is_out_of_an_error_before_the_error_is_cut(
 
 
 def test_a_short_key_that_only_fills_the_place_is_a_word_of_a_reply() -> None:
-    from tasks.models.protocol import _storable
+    from tasks.models.protocol import storable
 
-    assert _storable("there is none; EMPTY\0", "EMPTY") == "there is none; EMPTY\ufffd"
+    assert storable("there is none; EMPTY\0", "EMPTY") == "there is none; EMPTY\ufffd"
 
 
 def test_a_large_reply_is_gone_through_once_a_form() -> None:
     """Each form is looked for by one search of the text: their number is what a large reply costs."""
-    assert len(_forms(tuple(HEADERS.values()))) < 60
+    assert len(forms_of(tuple(HEADERS.values()))) < 60
     assert redact("я" * 1_000_000 + TOKEN, HEADERS.values()).endswith("я***")
     assert redact("", ["", " ", "Basic", "Basic !"]) == ""

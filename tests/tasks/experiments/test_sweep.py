@@ -11,7 +11,7 @@ from db.errors import InputError
 from tasks.config.flow_parameters import Robustness, Sweep
 from tasks.config.parameters import Tier3
 from tasks.experiments.robustness import arms as probe_arms
-from tasks.experiments.sweep import MOST_ARMS, _with_front, arms, combined
+from tasks.experiments.sweep import MOST_ARMS, arms, combined, with_front
 from tasks.retrievers.protocol import Ranking
 from tasks.retrievers.shared_rankings import rankings_shared, shared
 
@@ -96,7 +96,7 @@ def test_an_arm_that_fails_at_the_hard_questions_is_not_on_the_front() -> None:
         | {"metrics": {"hit_rate@1": {"value": value}}}
         for name, state, value in (("whole", "completed", 0.7), ("half", "invalid", 1.0))
     ]
-    assert {row["arm"]: row["pareto"] for row in _with_front(rows)} == {"whole": True, "half": False}
+    assert {row["arm"]: row["pareto"] for row in with_front(rows)} == {"whole": True, "half": False}
 
 
 def test_rankings_are_shared_within_a_sweep_only_and_failures_are_asked_again() -> None:
@@ -128,7 +128,7 @@ def test_what_ends_early_or_dies_is_written_down(engine: Engine) -> None:
         raise ZeroDivisionError
     with pytest.raises(KeyboardInterrupt), analyses.analysing(engine, "sweep", "some", {}) as stopped:
         raise KeyboardInterrupt
-    analyses._open(engine, "sweep-dead", "sweep", "some", {})  # and nobody holds its lock
+    analyses.open_row(engine, "sweep-dead", "sweep", "some", {})  # and nobody holds its lock
     with analyses.analysing(engine, "sweep", "some", {}) as living:
         states = {row["id"]: row["state"] for row in analyses.listing(engine, "sweep", source="some")}
         with pytest.raises(InputError), analyses.analysing(engine, "sweep", "some", {}, resume=living):

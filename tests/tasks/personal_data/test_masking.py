@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tasks.config.settings import settings
 from tasks.models.calls import Call
 from tasks.models.chat import chat
-from tasks.personal_data.masking import _key, find, mask, own_key
+from tasks.personal_data.masking import find, key_at, mask, own_key
 from tasks.prompts import prompts
 from tests.support.evaluations import roles, texts, use
 from tests.support.llm_server import FakeLLMServer, scores
@@ -91,7 +91,7 @@ def test_what_is_found_is_in_the_text(text: str) -> None:
 def test_the_key_is_made_once_and_only_its_owner_reads_it(tmp_path: Path) -> None:
     place = tmp_path / "new" / "pseudonyms.key"
     with ThreadPoolExecutor(8) as pool:
-        keys = set(pool.map(lambda _: _key.__wrapped__(place), range(16)))
+        keys = set(pool.map(lambda _: key_at.__wrapped__(place), range(16)))
     assert len(keys) == 1 and len(keys.pop()) == 32
     assert stat.S_IMODE(place.stat().st_mode) == 0o600
     assert list(place.parent.iterdir()) == [place]

@@ -18,7 +18,7 @@ from sqlalchemy import Engine
 from db.errors import InputError, ResultsUnavailable
 from tasks.cases.table import table
 from tasks.results import export as exports
-from tasks.results.export import _csv, _jsonl, export
+from tasks.results.export import export, write_csv, write_jsonl
 from tasks.results.mlflow_export import mlflow_name, to_mlflow
 from tasks.results.summary import as_json, finite
 from tests.support.command_line import CommandLine, environment, here
@@ -57,7 +57,7 @@ def test_csv_opens_with_cyrillic_and_runs_no_formula(evaluated: Document, engine
 def test_only_texts_are_quoted(tmp_path: Path) -> None:
     n = len(NASTY)
     cases = table(question=NASTY, latency_ms=[-1.5] * n, retrieved=[["=a", "б"]] * n, reason=[None] * n)
-    _csv(cases, tmp_path / "a.csv")
+    write_csv(cases, tmp_path / "a.csv")
     rows = list(csv.reader(io.StringIO((tmp_path / "a.csv").read_bytes().decode("utf-8-sig"), newline="")))[1:]
     assert [row[0] for row in rows] == [
         *(f"'{text}" for text in NASTY[:5]), NASTY[5], NASTY[6], "нуль", ""
@@ -83,11 +83,11 @@ def test_jsonl_has_every_value(evaluated: Document, engine: Engine, tmp_path: Pa
 def test_numbers_that_json_has_not_are_null(tmp_path: Path) -> None:
     far = [[0.5, math.inf], [math.nan], None]
     cases = table(retrieved=[["a", "b"], ["c"], None], distances=far, latency_ms=[math.inf, 1.5, 2.5])
-    _jsonl(cases, tmp_path / "a.jsonl")
+    write_jsonl(cases, tmp_path / "a.jsonl")
     rows = [json.loads(line, parse_constant=pytest.fail) for line in (tmp_path / "a.jsonl").read_text().splitlines()]
     assert [row["distances"] for row in rows] == [[0.5, None], [None], None]
     assert [row["latency_ms"] for row in rows] == [None, 1.5, 2.5]
-    _csv(cases, tmp_path / "a.csv")
+    write_csv(cases, tmp_path / "a.csv")
     read = list(csv.DictReader(io.StringIO((tmp_path / "a.csv").read_text(encoding="utf-8-sig"))))
     assert [(row["distances"], row["latency_ms"]) for row in read] == [
         ("[0.5, null]", ""),

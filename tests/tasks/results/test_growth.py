@@ -36,7 +36,7 @@ READ: dict[str, Callable[[Engine, str, str], Any]] = {
     "trend": lambda engine, source, name: trend(engine, "hit_rate@1", tier="tier1", source=source, last=20),
     "report": lambda engine, source, name: newest(engine),
     "incidents": lambda engine, source, name: incidents.incidents(engine),
-    "a night": lambda engine, source, name: incidents._bad(engine, "tier1", source, None),
+    "a night": lambda engine, source, name: incidents.bad_since(engine, "tier1", source, None),
 }
 """What commands ask of the journal: of an evaluation of a source, the newest of all."""
 

@@ -4,7 +4,7 @@ import pytest
 
 from db.errors import InputError
 from tasks.cases.table import table
-from tasks.results.queries import _mask
+from tasks.results.queries import matching
 
 REPLIES = [
     [{"metric": "faithfulness", "repeat": 0, "reply": "Оценка «0.5»", "status": "ok"}],
@@ -36,9 +36,9 @@ CASES = table(
     ],
 )
 def test_what_a_column_contains(condition: str, ids: list[str]) -> None:
-    assert CASES.filter(_mask(CASES, condition))["case_id"].to_pylist() == ids
+    assert CASES.filter(matching(CASES, condition))["case_id"].to_pylist() == ids
 
 
 def test_records_are_looked_into_and_not_compared() -> None:
     with pytest.raises(InputError, match="look for it: judge_raw~ok"):
-        _mask(CASES, "judge_raw=ok")
+        matching(CASES, "judge_raw=ok")

@@ -10,7 +10,7 @@ from sqlalchemy import Engine, text
 
 from db.errors import InputError
 from db.loading.fill import lock
-from tasks.dataset.annotation.reviews import _labels, _majority, _merged, agreement
+from tasks.dataset.annotation.reviews import agreement, labels_of, majority, merged
 from tasks.dataset.annotation.round_trip import import_
 from tests.support.evaluations import questions_of
 
@@ -21,11 +21,11 @@ def test_reviews_with_chunks_and_pages_in_one_list_are_read_on() -> None:
     """As older versions have stored them: what looked like an address was a page."""
     old = {"relevant": ["c1", "https://x/a"], "at": "2026-01-01T00:00:00"}
     row = {"question_id": "1", "confluence_url": None, "answer": None, "score": None}
-    labels = _labels(row, {"a": old})
+    labels = labels_of(row, {"a": old})
     assert (labels["relevant_chunk_ids"], labels["relevant_urls"]) == (["c1"], ["https://x/a"])
     same = {"relevant": {"pages": ["https://x/a"], "chunks": ["c1"]}, "at": {"relevant": "2026-01-02T00:00:00"}}
     other = {"relevant": {"chunks": [], "pages": []}, "at": {"relevant": "2026-01-03T00:00:00"}}
-    assert _majority({"a": old, "b": same, "c": other}, "relevant") == same["relevant"]
+    assert majority({"a": old, "b": same, "c": other}, "relevant") == same["relevant"]
 
 
 def test_two_annotators_agree_or_not(engine: Engine, source: str, filled: Make) -> None:
@@ -71,11 +71,11 @@ def test_reviews_with_one_time_for_all_are_read_on() -> None:
     """As older versions have stored them: the time counts for each of their fields."""
     old = {"show": True, "notes": "да", "answer_of": "log", "at": "2026-01-01T00:00:00"}
     other = {"show": False, "at": {"show": "2026-02-01T00:00:00"}}
-    assert _majority({"a": old, "b": other}, "show") is False
-    merged = _merged(old, {"notes": "нет"}, "2026-03-01T00:00:00")
-    assert merged["at"] == {"show": "2026-01-01T00:00:00", "notes": "2026-03-01T00:00:00"}
-    assert _majority({"a": merged, "b": other}, "show") is False
-    assert _majority({"a": _merged(old, {"show": True}, "2026-03-01T00:00:00"), "b": other}, "show") is True
+    assert majority({"a": old, "b": other}, "show") is False
+    noted = merged(old, {"notes": "нет"}, "2026-03-01T00:00:00")
+    assert noted["at"] == {"show": "2026-01-01T00:00:00", "notes": "2026-03-01T00:00:00"}
+    assert majority({"a": noted, "b": other}, "show") is False
+    assert majority({"a": merged(old, {"show": True}, "2026-03-01T00:00:00"), "b": other}, "show") is True
 
 
 def test_verdicts_on_two_answers_are_not_compared(source: str, filled: Make) -> None:
@@ -107,4 +107,4 @@ def test_two_imports_at_once_lose_nothing(engine: Engine, source: str, filled: M
 def test_the_order_in_which_chunks_are_named_does_not_count() -> None:
     said = (["1", "2"], ["2", "1"], ["3"])
     verdicts = {name: {"at": name, "relevant": ids} for name, ids in zip("abc", said, strict=True)}
-    assert sorted(_majority(verdicts, "relevant")) == ["1", "2"]
+    assert sorted(majority(verdicts, "relevant")) == ["1", "2"]
