@@ -70,12 +70,12 @@ async def evaluation(tier: str, parameters: P, *, flow_run_id: str | None) -> As
             journal.reopen(engine, run.id, flow_run_id)
         else:
             journal.open_evaluation(engine, _row(run, flow_run_id))
-        make_folder(run.work)
-        await asyncio.to_thread(download, run.id, run.work, batches=True)
         how = f"continue with: yarus run {tier} --resume {run.id}"
         state, error = "cancelled", f"stopped; {how}"  # by whatever is no Exception: Ctrl-C, SIGTERM
-        _stop_on_sigterm()
         try:
+            make_folder(run.work)
+            await asyncio.to_thread(download, run.id, run.work, batches=True)
+            _stop_on_sigterm()
             with pseudonyms.errors(run.parameters.source), reaching(engine):
                 yield run
             state = ""
