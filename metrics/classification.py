@@ -41,7 +41,8 @@ def confusion(predicted: Sequence[bool], actual: Sequence[bool]) -> Counts:
     Raises:
         ValueError: different lengths, None or anything else that is not a boolean (0 and 1 are taken as such).
 
-    Stored as: `true_positives`, `true_negatives`, `false_positives`, `false_negatives` (metrics/table/gate.py).
+    Stored as: `true_positives`, `true_negatives`, `false_positives`, `false_negatives`
+    (metrics/table/judge_pipeline.py).
 
     Example:
         >>> from metrics.classification import confusion
@@ -93,7 +94,7 @@ def counts_of(totals: Floats) -> Counts:
 def accuracy(counts: Counts) -> Ratio:
     """Share of decisions that are right: (TP + TN) / n; 0 to 1, higher is better, NaN without cases.
 
-    Stored as: `accuracy` (metrics/table/gate.py).
+    Stored as: `accuracy` (metrics/table/judge_pipeline.py).
 
     Example:
         >>> from metrics.classification import Counts, accuracy
@@ -107,7 +108,7 @@ def accuracy(counts: Counts) -> Ratio:
 def precision(counts: Counts) -> Ratio:
     """Share of the yes decisions that are right: TP / (TP + FP); 0 to 1, higher is better, NaN without any.
 
-    Stored as: `precision` (metrics/table/gate.py).
+    Stored as: `precision` (metrics/table/judge_pipeline.py).
 
     Example:
         >>> from metrics.classification import Counts, precision
@@ -121,7 +122,7 @@ def precision(counts: Counts) -> Ratio:
 def recall(counts: Counts) -> Ratio:
     """Share of the true ones that were found: TP / (TP + FN); 0 to 1, higher is better, NaN where nothing is true.
 
-    Stored as: `recall` (metrics/table/gate.py).
+    Stored as: `recall` (metrics/table/judge_pipeline.py).
 
     Example:
         >>> from metrics.classification import Counts, recall
@@ -135,7 +136,7 @@ def recall(counts: Counts) -> Ratio:
 def specificity(counts: Counts) -> Ratio:
     """Share of the false ones that were refused: TN / (TN + FP); 0 to 1, higher is better, NaN where all are true.
 
-    Stored as: `specificity` (metrics/table/gate.py).
+    Stored as: `specificity` (metrics/table/judge_pipeline.py).
 
     Example:
         >>> from metrics.classification import Counts, specificity
@@ -153,7 +154,7 @@ def f1(counts: Counts) -> Ratio:
 
     Reference: van Rijsbergen 1979, Information Retrieval, chapter 7.
 
-    Stored as: `f1_score` (metrics/table/gate.py).
+    Stored as: `f1_score` (metrics/table/judge_pipeline.py).
 
     Example:
         >>> from metrics.classification import Counts, f1
@@ -172,7 +173,7 @@ def mcc(counts: Counts) -> Ratio:
 
     Reference: Matthews 1975, Comparison of the predicted and observed secondary structure of T4 phage lysozyme.
 
-    Stored as: `mcc` (metrics/table/gate.py).
+    Stored as: `mcc` (metrics/table/judge_pipeline.py).
 
     Example:
         >>> from metrics.classification import Counts, mcc

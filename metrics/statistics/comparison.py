@@ -1,4 +1,8 @@
-"""Two evaluations of the same cases: the difference, its interval, whether it is more than chance, and a verdict."""
+"""One number of two evaluations: the difference, its interval, whether it is more than chance, and a verdict.
+
+All numbers of `yarus compare` at once, by the same draws, are in metrics/statistics/paired.py (unpaired.py where the
+cases differ).
+"""
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace

@@ -9,9 +9,9 @@ from difflib import get_close_matches
 
 from metrics.metric import GOALS, LADDERS, RUBRIC, Goal, Grade, Metric
 from metrics.table.embedding import EMBEDDING
-from metrics.table.gate import GATE
 from metrics.table.generation import GENERATION, rubric_metric
 from metrics.table.judge import JUDGE
+from metrics.table.judge_pipeline import JUDGE_PIPELINE
 from metrics.table.retrieval import RETRIEVAL
 from metrics.table.ux import UX
 
@@ -26,7 +26,9 @@ __all__ = [
     "metrics_of",
 ]
 
-METRICS: dict[str, Metric] = {row.name: row for row in (*EMBEDDING, *RETRIEVAL, *GENERATION, *JUDGE, *GATE, *UX)}
+METRICS: dict[str, Metric] = {
+    row.name: row for row in (*EMBEDDING, *RETRIEVAL, *GENERATION, *JUDGE, *JUDGE_PIPELINE, *UX)
+}
 
 
 def metric(name: str) -> Metric:

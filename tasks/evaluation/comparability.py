@@ -1,5 +1,7 @@
 """What must be equal for an evaluation to be resumed, and for two to be compared."""
 
+import hashlib
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -59,6 +61,11 @@ def comparability(run: Run, case_set_hash: str) -> dict[str, Any]:
         "labels": "annotation, else the log" if run.tier != "real_users" else "the log",
         **{name: found[name] for name in MEASURED_BY if name in found},
     }
+
+
+def comparability_key(parts: dict[str, Any]) -> str:
+    """The key that two evaluations share whose parts are equal: 16 hexadecimal digits."""
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def metric_options(run: Run) -> dict[str, Any]:

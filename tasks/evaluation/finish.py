@@ -1,8 +1,6 @@
 """The end of an evaluation: one Parquet file, then metrics and state in one transaction."""
 
 import asyncio
-import hashlib
-import json
 import logging
 import shutil
 from collections.abc import Callable, Mapping
@@ -20,7 +18,7 @@ from tasks.cases.table import LONG
 from tasks.config.connections import database
 from tasks.config.settings import settings
 from tasks.evaluation.batch import batches_of
-from tasks.evaluation.comparability import comparability, metric_options
+from tasks.evaluation.comparability import comparability, comparability_key, metric_options
 from tasks.evaluation.run import Run
 from tasks.evaluation.work_folder import read_stored_corpus
 from tasks.evaluation.work_store import delete, download
@@ -62,7 +60,7 @@ def _finish(run: Run, measure: Measure) -> EvaluationSummary:
     cases = parquet(file, without=(*LONG, *unread))
     row = journal.find(engine, run.id)
     parts = comparability(run, row["case_set_hash"])
-    key = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
+    key = comparability_key(parts)
     counts = statuses(cases)
     share = coverage(counts)
     seed = run.parameters.seed

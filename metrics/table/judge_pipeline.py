@@ -46,7 +46,7 @@ def _gate_count(name: str, predicted: str, actual: str, better: Direction) -> Me
     )
 
 
-GATE = (
+JUDGE_PIPELINE = (
     _gate(
         "accuracy",
         "accuracy",
