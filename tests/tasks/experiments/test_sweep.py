@@ -92,11 +92,11 @@ def test_a_sweep_of_failures_only_is_a_document_too() -> None:
 
 def test_an_arm_that_fails_at_the_hard_questions_is_not_on_the_front() -> None:
     rows = [
-        {"arm": name, "state": state, "tier": "tier1", "judge_model": None, "cost_usd": None, "latency_ms_p50": 1.0}
-        | {"metrics": {"hit_rate@1": {"value": value}}}
+        {"arm": name, "state": state, "tier": "tier1", "judge_model": None, "metrics": {"hit_rate@1": {"value": value}}}
         for name, state, value in (("whole", "completed", 0.7), ("half", "invalid", 1.0))
     ]
-    assert {row["arm"]: row["pareto"] for row in with_front(rows)} == {"whole": True, "half": False}
+    taken = dict.fromkeys(("whole", "half"), {"cost_usd": None, "latency_ms_p50": 1.0})
+    assert {row["arm"]: row["pareto"] for row in with_front(rows, taken)} == {"whole": True, "half": False}
 
 
 def test_rankings_are_shared_within_a_sweep_only_and_failures_are_asked_again() -> None:
