@@ -95,7 +95,7 @@ def test_an_arm_that_fails_at_the_hard_questions_is_not_on_the_front() -> None:
         {"arm": name, "state": state, "tier": "tier1", "judge_model": None, "metrics": {"hit_rate@1": {"value": value}}}
         for name, state, value in (("whole", "completed", 0.7), ("half", "invalid", 1.0))
     ]
-    taken = dict.fromkeys(("whole", "half"), {"cost_usd": None, "latency_ms_p50": 1.0})
+    taken = {name: {"cost_usd": None, "latency_ms_p50": 1.0} for name in ("whole", "half")}
     assert {row["arm"]: row["pareto"] for row in with_front(rows, taken)} == {"whole": True, "half": False}
 
 
