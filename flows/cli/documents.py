@@ -52,7 +52,7 @@ class WrittenReport(TypedDict):
 DOCUMENTS: dict[str, Any] = {
     "run": EvaluationSummary,
     "run nightly": Night,
-    "run --dry-run": Plans,
+    "run TIER --dry-run": Plans,
     "demo": Night,
     "runs": list[ListedEvaluation],
     "show": EvaluationSummary,

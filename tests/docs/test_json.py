@@ -102,7 +102,7 @@ def test_a_night_and_what_is_read_of_it(ids: dict[str, str]) -> None:
     check("doctor", here("doctor", "--json").out)
     check("prune", here("prune", "--older-than", "1h", "--dry-run", "--json").out)
     for tier in ("tier1", "tier2", "tier3", "nightly"):
-        check("run --dry-run", here("run", tier, "--dry-run", "--json").out)
+        check("run TIER --dry-run", here("run", tier, "--dry-run", "--json").out)
 
 
 def test_sweeps_and_probes(yarus: CommandLine) -> None:
