@@ -15,7 +15,7 @@ from tests.support.command_line import CommandLine
     ("condition", "words"),
     [
         ("hit_rate@11=0", ("no column 'hit_rate@11'", "did you mean 'hit_rate@1")),
-        ("mrr=half", ("'half' is no double",)),
+        ("mrr=half", ("'half' is not a valid double",)),
         ("mrr", ("expected COLUMN=VALUE",)),
         ("relevant=x", ("list", "relevant~x")),
     ],
