@@ -1,1 +1,1 @@
-"""The steps of an evaluation, one file a step, and what serves them."""
+"""What evaluations are made of, in floors: each package uses only those below it (docs/contributing.md)."""

@@ -76,11 +76,11 @@ def compare(a: str, b: str, metrics: tuple[str, ...], slice_name: str | None, fo
         found["slices"] = {name: values for name, values in found["slices"].items() if name == slice_name}
         found["small_slices"] = {name: n for name, n in found["small_slices"].items() if name == slice_name}
     from flows.terminal.comparison import print_comparison
-    from flows.terminal.summary import say_what_stands_there
+    from flows.terminal.summary import say_pseudonyms
     from tasks.config.settings import settings
 
     if as_json:
         click.echo(document(found))
     else:
         print_comparison(found, settings().language, slice_name=slice_name)
-    say_what_stands_there(found["b"]["source"])
+    say_pseudonyms(found["b"]["source"])

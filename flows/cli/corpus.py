@@ -17,7 +17,7 @@ def corpus(source: str, evaluation: str | None, points: int | None, limit: int |
     yarus corpus --source helpdesk
     """
     from flows.terminal.corpus import print_corpus
-    from flows.terminal.summary import say_what_stands_there
+    from flows.terminal.summary import say_pseudonyms
     from tasks.cases import pseudonyms
     from tasks.config.connections import database
     from tasks.config.settings import settings
@@ -31,4 +31,4 @@ def corpus(source: str, evaluation: str | None, points: int | None, limit: int |
         click.echo(document(found))
     else:
         print_corpus(found, settings().language)
-    say_what_stands_there(source)
+    say_pseudonyms(source)

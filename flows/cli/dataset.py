@@ -197,9 +197,9 @@ def _tell(document: Any, show: Any, *, as_json: bool) -> None:
 
 
 def _say(source: str, *, unset: bool = False) -> None:
-    from flows.terminal.summary import say_what_stands_there
+    from flows.terminal.summary import say_pseudonyms
 
-    say_what_stands_there(source, unset=unset)
+    say_pseudonyms(source, unset=unset)
 
 
 def _moment(option: str, given: str | None) -> "datetime | None":

@@ -54,7 +54,7 @@ def show(evaluation: str, as_json: bool) -> None:
 def cases(evaluation: str, where: tuple[str, ...], limit: int, as_json: bool) -> None:
     """Show the cases of an evaluation, for example: yarus cases last --where 'hit_rate@1=0'."""
     from db import journal
-    from flows.terminal.summary import print_cases, say_what_stands_there
+    from flows.terminal.summary import print_cases, say_pseudonyms
     from tasks.cases import pseudonyms
     from tasks.results.queries import cases_where
     from tasks.results.summary import as_json as document
@@ -67,7 +67,7 @@ def cases(evaluation: str, where: tuple[str, ...], limit: int, as_json: bool) ->
         click.echo(document(finite(first.to_pylist())))
     else:
         print_cases(first, len(found))
-    say_what_stands_there(source)
+    say_pseudonyms(source)
 
 
 @click.command()

@@ -45,7 +45,7 @@ def export(
     if tracking_uri and not is_mlflow:
         raise click.UsageError("--tracking-uri needs --mlflow")
     from db import journal
-    from flows.terminal.summary import say_what_stands_there
+    from flows.terminal.summary import say_pseudonyms
     from tasks.config.connections import database
     from tasks.config.settings import settings
     from tasks.results.export import export as write
@@ -65,4 +65,4 @@ def export(
         said = words["exported"].format(**done)
     click.echo(document(done) if as_json else said)
     if target is not None and not metrics:
-        say_what_stands_there(row["source"])
+        say_pseudonyms(row["source"])

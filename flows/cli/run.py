@@ -54,16 +54,16 @@ def demo(as_json: bool) -> None:
 @as_json
 def doctor(as_json: bool) -> None:
     """Check settings, database, sources, embedder and metrics, and say what to fix."""
-    from flows.terminal.summary import print_findings
+    from flows.terminal.summary import print_checks
     from tasks.operations.doctor import examine
     from tasks.results.summary import as_json as document
 
-    findings = examine()
+    checks = examine()
     if as_json:
-        click.echo(document([finding._asdict() for finding in findings]))
+        click.echo(document([check._asdict() for check in checks]))
     else:
-        print_findings(findings)
-    raise SystemExit(max((finding.code for finding in findings), default=0))
+        print_checks(checks)
+    raise SystemExit(max((check.code for check in checks), default=0))
 
 
 def _plan(plans: "Plans", *, as_json: bool) -> None:

@@ -117,7 +117,7 @@ def plain(text: str) -> str:
     return escape(harmless(text))
 
 
-def say_what_stands_there(source: str, *, unset: bool = False) -> None:
+def say_pseudonyms(source: str, *, unset: bool = False) -> None:
     """Says on stderr that pseudonyms stand in what was printed, and what decides.
 
     See `tasks.cases.pseudonyms.has_pseudonyms`.
@@ -155,14 +155,14 @@ def print_load(report: "LoadReport") -> None:
     console.print(f"evaluate it: yarus run tier1 --source {report.source}")
 
 
-def print_findings(findings: "Sequence[Check]") -> None:
+def print_checks(checks: "Sequence[Check]") -> None:
     """What the doctor found."""
     console = new_console()
-    for finding in findings:
-        mark = "[green]ok[/]     " if finding.code == 0 else "[yellow]problem[/]"
-        console.print(f"{mark} {plain(finding.what)}: {plain(finding.found)}", soft_wrap=True)
-        if finding.way_out:
-            console.print(f"        {plain(finding.way_out)}", soft_wrap=True)
+    for check in checks:
+        mark = "[green]ok[/]     " if check.code == 0 else "[yellow]problem[/]"
+        console.print(f"{mark} {plain(check.what)}: {plain(check.found)}", soft_wrap=True)
+        if check.way_out:
+            console.print(f"        {plain(check.way_out)}", soft_wrap=True)
 
 
 def _state(summary: EvaluationSummary | FailedEvaluation, language: str) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 
 from metrics.statistics.numbers import Number
 from metrics.statistics.paired import compare_numbers
+from tasks.cases.text import WORD
 from tasks.comparison.common_cases import Pairs
 from tasks.comparison.documents import Slice, SmallSlices
 
@@ -17,7 +18,6 @@ FEWEST = 5
 """Pairs below which a slice is only counted."""
 DRAWS = 1_000
 SLICES = ("topic", "page", "group", "length", "type", "stratum", "answerable")
-WORD = re.compile(r"\w+")
 YES_NO = re.compile(
     r"\bли\b|^\W*(можно|нужно|надо|обязательно|правда|есть|могу|может|будет|is|are|am|was|were|do|does|did|can|could|"
     r"may|must|should|has|have|had|will|would)\b",

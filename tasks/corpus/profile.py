@@ -7,12 +7,12 @@ from datetime import datetime
 
 import numpy as np
 
+from tasks.cases.text import WORD
 from tasks.corpus.documents import Abbreviation, Growth, Profile, Seasons
 from tasks.corpus.question_log import Log
 
 QUANTILES = {"min": 0.0, "p5": 0.05, "median": 0.5, "p95": 0.95, "max": 1.0}
 ABBREVIATION = re.compile(r"\b(?:[А-ЯЁ]{2,6}|[A-Z]{2,6})\b")
-WORD = re.compile(r"\w+")
 CYRILLIC, LATIN = re.compile("[а-яё]", re.IGNORECASE), re.compile("[a-z]", re.IGNORECASE)
 SHOUTED = 0.7
 """A text of three words or more with a larger share of them in capitals is shouted: they are no abbreviations."""

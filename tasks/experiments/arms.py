@@ -25,7 +25,6 @@ SWEEP_METRICS: dict[str, tuple[str, ...]] = {
 """What arms of a tier are compared by; the first is the quality that cost and latency are weighed against."""
 SHARED = {"source", "limit", "seed", "cases", "runner"}
 """Parameters that every arm is given as they are."""
-FINISHED = ("completed", "invalid")
 KEPT = ("value", "reason", "ci_low", "ci_high", "n_scored", "n_total")
 
 

@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 from sqlalchemy import Engine
 
 from db import analyses
+from db.journal import FINISHED
 from metrics.statistics import Comparison, Interval
 from tasks.comparison.common_cases import common
 from tasks.config.flow_parameters import Robustness
 from tasks.config.settings import settings
 from tasks.config.tiers import TIERS
 from tasks.experiments.arms import (
-    FINISHED,
     SHARED,
     Arm,
     adjusted,

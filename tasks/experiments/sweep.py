@@ -11,6 +11,7 @@ from sqlalchemy import Engine
 
 from db import analyses
 from db.errors import InputError
+from db.journal import FINISHED
 from db.stores.calls import stored_calls
 from metrics.pareto import pareto_front
 from tasks.comparison.common_cases import common
@@ -22,7 +23,6 @@ from tasks.config.tiers import TIERS
 from tasks.config.validation import bad_value
 from tasks.evaluation.identity import with_models
 from tasks.experiments.arms import (
-    FINISHED,
     SHARED,
     SWEEP_METRICS,
     Arm,

@@ -6,10 +6,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from db import analyses
+from db.journal import FINISHED
 from tasks.config.connections import database
 from tasks.config.flow_parameters import Sweep
 from tasks.experiments import documents
-from tasks.experiments.arms import FINISHED, Arm
+from tasks.experiments.arms import Arm
 from tasks.experiments.sweep import arms, combined
 
 log = logging.getLogger("yarus")

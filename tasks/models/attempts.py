@@ -1,7 +1,7 @@
-"""A reply is bought: attempts at a chat server, one after another, until there is an answer or patience is at its end.
+"""A reply is bought: attempts at a chat server, one after another, until there is an answer or no try is left.
 
-An attempt is a slot, the breaker's leave, the rate limits, money set aside, and one exchange; from what comes of it
-the breaker, the limits and the response format learn.
+An attempt is a place in the queue, the breaker's leave, the rate limits, money set aside, and one exchange; from what
+comes of it the breaker, the limits and the response format learn.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ class Attempts:
         name: RoleName,
         settings: Settings,
         limits: Limits,
-        patience: RetryPolicy,
+        retries: RetryPolicy,
         unsaved: asyncio.Semaphore | None,
     ) -> None:
         """Makes a client that has sent nothing yet.
@@ -53,8 +53,8 @@ class Attempts:
             name: the role.
             settings: its address, limits and prices.
             limits: what it shares with the other roles.
-            patience: how long troubles are waited out.
-            unsaved: taken for every answer, within the slot; whoever stores the answer gives it back.
+            retries: how long failures of the server are waited out.
+            unsaved: taken for every answer, within its place; whoever stores the answer gives it back.
 
         Raises:
             InputError: settings that cannot work.
@@ -65,9 +65,9 @@ class Attempts:
         self._url = httpx.URL(url)
         self._price = price_of(self.model, settings)
         self._budget, self._ends_at = limits.budget, limits.ends_at
-        self._patience = patience
-        self._slots = AdaptiveConcurrency(self.role.concurrency)
-        self._breaker = CircuitBreaker(patience)
+        self._retries = retries
+        self._concurrency = AdaptiveConcurrency(self.role.concurrency)
+        self._breaker = CircuitBreaker(retries)
         self._calls, self._tokens = RateLimiter(self.role.rpm), RateLimiter(self.role.tpm)
         self._tokens_out = 0.0  # running mean: tokens are booked before they are counted
         self._format = 0  # the best response format that the server may understand
@@ -86,7 +86,7 @@ class Attempts:
         await self._transport.aclose()
 
     async def reply(self, call: Call, request: bytes) -> Reply:
-        """Tries until there is an answer, or the call's or the evaluation's patience is at its end.
+        """Tries until there is an answer, or neither the call nor the evaluation has a try left.
 
         Args:
             call: what is asked.
@@ -115,27 +115,27 @@ class Attempts:
                 self._format = max(self._format, level + 1)  # perhaps only this format is not known there
                 continue
             faults += 1
-            wait_s = self._patience.backoff_s(faults)
+            wait_s = self._retries.backoff_s(faults)
             waited_s += max(wait_s, outcome.pause_s or 0.0)
             if self._gives_up(outcome, faults, waited_s):
                 return Reply("error", outcome.reason, requested_model=self.model, cost_usd=0.0 if free else None)
             await asyncio.sleep(min(wait_s, max(0.0, self._ends_at - time.monotonic())))
 
-    def _gives_up(self, trouble: CallError, faults: int, waited_s: float) -> bool:
+    def _gives_up(self, error: CallError, faults: int, waited_s: float) -> bool:
         """Whether this call has had its tries. Where the server fails everybody, the breaker decides instead."""
-        if trouble.kind == "timeout":
-            return faults >= self._patience.timeouts
-        if trouble.kind == "busy":
-            return waited_s > self._patience.busy_s
-        if trouble.kind == "unreachable" and self._breaker.is_open:
+        if error.kind == "timeout":
+            return faults >= self._retries.timeouts
+        if error.kind == "busy":
+            return waited_s > self._retries.busy_s
+        if error.kind == "unreachable" and self._breaker.is_open:
             return self._breaker.is_given_up  # the last call has no other that probes for it
-        return trouble.kind == "call" or faults >= self._patience.attempts
+        return error.kind == "call" or faults >= self._retries.attempts
 
     async def _attempt(
         self, request: bytes, form: Form, most: Allowed, *, first: bool
     ) -> tuple[Answer | CallError, int, float]:
-        """One try in a slot of its own; with the response format that it was made in, and its milliseconds."""
-        await self._slots.take(first=first)
+        """One try at a place of its own; with the response format that it was made in, and its milliseconds."""
+        await self._concurrency.take(first=first)
         level = min(self._format, last_format(form))
         try:
             if blocked := await self._breaker.ready(self._ends_at):
@@ -156,13 +156,13 @@ class Attempts:
             self._learn(outcome, started, booked)
             if self._unsaved and isinstance(outcome, Answer):
                 with suppress(asyncio.CancelledError):  # what was received is stored, whoever gives it up
-                    await self._unsaved.acquire()  # in the slot: a kill loses little beside what is in flight
+                    await self._unsaved.acquire()  # at its place: a kill loses little beside what is in flight
             return outcome, level, latency_ms
         except asyncio.CancelledError:
             self._breaker.abandoned()
             raise
         finally:
-            self._slots.give()
+            self._concurrency.give()
 
     async def _paid(self, content: bytes, most: Allowed) -> Answer | CallError:
         """One exchange, for which money is set aside; what it can have cost is booked, also where it is cancelled."""
@@ -224,15 +224,15 @@ class Attempts:
             self._tokens_out += ((outcome.tokens_out or 0) - self._tokens_out) / 20
         if isinstance(outcome, Answer) or outcome.kind == "call" or outcome.kind == "refused":
             self._breaker.worked()
-            self._slots.grow()
+            self._concurrency.grow()
             return
         if outcome.kind == "busy":
-            self._slots.shrink(started)
+            self._concurrency.shrink(started)
         self._breaker.failed(outcome.kind, outcome.reason, pause_s=outcome.pause_s or 0.0)
 
-    def _refused(self, trouble: CallError) -> ModelUnavailable:
-        what = f"{self.name} {self.model!r} at {self._url}: {trouble.reason}"
-        self._refusal = f"{what}. {remedy(trouble.status or 0, place_of(self.name))}"
+    def _refused(self, error: CallError) -> ModelUnavailable:
+        what = f"{self.name} {self.model!r} at {self._url}: {error.reason}"
+        self._refusal = f"{what}. {remedy(error.status or 0, place_of(self.name))}"
         return ModelUnavailable(self._refusal)
 
     def _ok(self, answer: Answer, latency_ms: float) -> Reply:

@@ -29,7 +29,7 @@ from tasks.models.rate_limits import RetryPolicy
 from tasks.models.stand_ins import Offline
 from tasks.personal_data.masking import mask, own_key
 
-PATIENCE = RetryPolicy()
+RETRIES = RetryPolicy()
 
 
 @asynccontextmanager
@@ -39,7 +39,7 @@ async def chat(
     engine: Engine | None = None,
     *,
     evaluation: str = "",
-    patience: RetryPolicy = PATIENCE,
+    retries: RetryPolicy = RETRIES,
 ) -> AsyncIterator[Model]:
     """The language model of a role, or its offline stand-in where the settings give no address.
 
@@ -48,7 +48,7 @@ async def chat(
         settings: addresses, limits, prices, budget.
         engine: of our own database, for the call store; without it every call is bought.
         evaluation: id of the evaluation that pays; budget and time are counted from its first use.
-        patience: how long troubles are waited out.
+        retries: how long failures of the server are waited out.
 
     Raises:
         InputError: settings that cannot work.
@@ -64,7 +64,7 @@ async def chat(
     limits = _limits(settings, engine, evaluation)
     place = (asyncio.get_running_loop(), name, evaluation, role.model_dump_json())
     shared = _OPEN.get(place) or _OPEN.setdefault(
-        place, _Shared(Chat(name, settings, engine, evaluation, limits, patience))
+        place, _Shared(Chat(name, settings, engine, evaluation, limits, retries))
     )
     shared.users += 1
     try:
@@ -86,7 +86,7 @@ class Chat:
         engine: Engine | None,
         evaluation: str,
         limits: Limits,
-        patience: RetryPolicy,
+        retries: RetryPolicy,
     ) -> None:
         self.name = name
         self.role: Role = getattr(settings, name)
@@ -95,7 +95,7 @@ class Chat:
         self._asking: dict[bytes, asyncio.Task[Reply]] = {}
         self._store = CallStore(engine) if engine else None
         self._unsaved = asyncio.Semaphore(max(1, self.role.concurrency // 4))  # replies received and not committed
-        self._attempts = Attempts(name, settings, limits, patience, self._unsaved if self._store else None)
+        self._attempts = Attempts(name, settings, limits, retries, self._unsaved if self._store else None)
         self._mask = partial(mask, key=own_key(), language=settings.language) if settings.mask_calls else None
 
     def describe(self) -> str:
@@ -111,7 +111,7 @@ class Chat:
             for number, call in numbered:
                 replies[number] = await self.ask(call)
 
-        # More than the slots, so that store and retries do not leave any empty; not all, which would cost memory.
+        # More than run at once, so that store and retries leave no place empty; not all, which would cost memory.
         workers = [asyncio.create_task(work()) for _ in range(2 * self.role.concurrency + 32)]
         try:
             await asyncio.gather(*workers)

@@ -63,7 +63,7 @@ class AdaptiveConcurrency:
         self.limit = float(most)
 
     async def take(self, *, first: bool = False) -> None:
-        """Waits for a slot, at the front of the queue or at its end."""
+        """Waits for a place, at the front of the queue or at its end."""
         if self._used < int(self.limit) and not self._waiting:
             self._used += 1
             return
@@ -75,12 +75,12 @@ class AdaptiveConcurrency:
             if turn.cancelled():
                 with suppress(ValueError):  # passed over already
                     self._waiting.remove(turn)
-            else:  # it was given the slot in the moment of its end
+            else:  # it was given the place in the moment of its end
                 self.give()
             raise
 
     def give(self) -> None:
-        """Gives a slot back."""
+        """Gives a place back."""
         self._used -= 1
         while self._waiting and self._used < int(self.limit):
             turn = self._waiting.popleft()
@@ -109,8 +109,8 @@ class CircuitBreaker:
     FAULTS = 5
     GIVEN_UP = 20
 
-    def __init__(self, patience: RetryPolicy) -> None:
-        self._patience = patience
+    def __init__(self, retries: RetryPolicy) -> None:
+        self._retries = retries
         self._faults = 0
         self._failing_since = 0.0
         self._failed_at = 0.0
@@ -128,7 +128,7 @@ class CircuitBreaker:
 
     @property
     def is_given_up(self) -> bool:
-        """Whether it has failed everybody for longer than the patience lasts."""
+        """Whether it has failed everybody for longer than the retry policy allows."""
         return self._faults >= self.GIVEN_UP and self._failing_s > self._longest_s()
 
     @property
@@ -139,10 +139,10 @@ class CircuitBreaker:
         """Waits until a call may be sent, or until that time.
 
         Returns:
-            None, or why none is sent: the server has failed for longer than the patience lasts.
+            None, or why none is sent: the server has failed for longer than the retry policy allows.
         """
         while (now := time.monotonic()) < ends_at and (now < self._paused_until or self.is_open):
-            if self._paused_until - now > self._patience.busy_s:
+            if self._paused_until - now > self._retries.busy_s:
                 return f"not asked: the server wants us to wait {self._paused_until - now:.0f} s ({self._reason})"
             due = now >= max(self._next_probe_at, self._paused_until)
             if due and not self._probing:
@@ -167,16 +167,16 @@ class CircuitBreaker:
         self._faults += 1
         self._kind, self._reason, self._probing = kind, reason, False
         self._paused_until = max(self._paused_until, now + pause_s)
-        self._next_probe_at = now + min(self._patience.probe_s, self._patience.backoff_s(self._faults))
+        self._next_probe_at = now + min(self._retries.probe_s, self._retries.backoff_s(self._faults))
 
     def abandoned(self) -> None:
         """A call ended without telling anything about the server."""
         self._probing = False
 
     def _longest_s(self) -> float:
-        patience = self._patience
+        retries = self._retries
         if self._kind == "busy":
-            return patience.busy_s
+            return retries.busy_s
         if self._kind == "fault":
-            return patience.wrong_s
-        return patience.outage_s if self._worked else patience.unreached_s
+            return retries.wrong_s
+        return retries.outage_s if self._worked else retries.unreached_s

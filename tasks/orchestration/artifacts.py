@@ -1,4 +1,4 @@
-"""What Prefect's UI shows of an evaluation: its name with its size, its progress, its metrics, and what they say.
+"""What Prefect's UI shows of a finished evaluation or night: its metrics, what they say, and its gate.
 
 Nothing here may harm an evaluation: where there is no flow run there is nothing to show, and a server that does not
 answer is passed over.
@@ -8,10 +8,7 @@ import asyncio
 import logging
 from pathlib import Path
 
-from prefect.artifacts import (
-    acreate_markdown_artifact,
-    acreate_table_artifact,
-)
+from prefect.artifacts import acreate_markdown_artifact, acreate_table_artifact
 from prefect.context import FlowRunContext
 
 from db.errors import InputError

@@ -33,9 +33,8 @@ async def flow_state(document: EvaluationSummary | Night) -> Ended:
     """
     if "tier" in document:
         await show_results(document)
-        judged = await asyncio.to_thread(with_gate, document)
-        await show_gate(judged)
-        document = judged
+        document = summary = await asyncio.to_thread(with_gate, document)
+        await show_gate(summary)
     if document["state"] == "failed":
         return Failed(message=_why(document), data=document)
     if broken := list(_broken(document)):

@@ -23,10 +23,8 @@ from tasks.retrievers.external import Outside, from_service
 from tasks.retrievers.fulltext import Fulltext
 from tasks.retrievers.hybrid import Hybrid
 from tasks.retrievers.pgvector import Pgvector
-from tasks.retrievers.protocol import Ranking, Retriever
+from tasks.retrievers.protocol import Retriever
 from tasks.systems.external import from_callable
-
-__all__ = ["RETRIEVERS", "Ranking", "Retriever", "retriever_kind"]
 
 
 class Kind(NamedTuple):

@@ -22,7 +22,8 @@ from tasks.models.embedders import Embedder, Vectors, embedders
 from tasks.models.embedding_cache import embed
 from tasks.retrievers.dense import Dense, unit_vectors
 from tasks.retrievers.pgvector import Pgvector
-from tasks.retrievers.registry import Retriever, retriever_kind
+from tasks.retrievers.protocol import Retriever
+from tasks.retrievers.registry import retriever_kind
 from tasks.steps.retrieve import TIMED, opened
 
 E = TypeVar("E", bound=Embedding)

@@ -1,4 +1,4 @@
-"""Retrieval: the corpus made searchable once, then a ranking for every question."""
+"""Retrieval: a ranking of chunks or pages for every question, by a retriever that is opened once a process."""
 
 import threading
 from collections.abc import Sequence
@@ -15,7 +15,8 @@ from tasks.evaluation.run import Run
 from tasks.evaluation.work_folder import read_stored_corpus
 from tasks.models.embedders import Vectors, embedders
 from tasks.models.embedding_cache import embed
-from tasks.retrievers.registry import Ranking, Retriever, retriever_kind
+from tasks.retrievers.protocol import Ranking, Retriever
+from tasks.retrievers.registry import retriever_kind
 from tasks.retrievers.shared_rankings import shared
 
 TIMED = 100

@@ -1,4 +1,4 @@
-"""Scoring: per-case metrics as columns, and what the columns come to."""
+"""Scoring rankings: the retrieval metrics of every case, as columns."""
 
 import pyarrow as pa
 

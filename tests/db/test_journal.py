@@ -98,7 +98,7 @@ def test_one_process_at_a_time(engine: Engine) -> None:
         pass
 
 
-def test_whoever_dies_is_buried_once_and_whoever_lives_is_not(engine: Engine, home: Path) -> None:
+def test_whoever_dies_is_marked_once_and_whoever_lives_is_not(engine: Engine, home: Path) -> None:
     journal.fail_orphaned(engine, nothing)  # those of other tests
     living, dead, stopped = opened(engine), opened(engine), opened(engine)
     close(engine, stopped, "cancelled")
@@ -118,10 +118,10 @@ def test_whoever_dies_is_buried_once_and_whoever_lives_is_not(engine: Engine, ho
     holders[1].kill()
     holders[1].communicate()
     cleared: list[tuple[str, str]] = []
-    buried: list[str] = []
-    while not buried:  # the server notices the closed connection within milliseconds
-        buried = journal.fail_orphaned(engine, lambda tier, name, started_at: cleared.append((tier, name)))
-    assert (buried, cleared) == ([dead], [("tier1", dead)])
+    marked: list[str] = []
+    while not marked:  # the server notices the closed connection within milliseconds
+        marked = journal.fail_orphaned(engine, lambda tier, name, started_at: cleared.append((tier, name)))
+    assert (marked, cleared) == ([dead], [("tier1", dead)])
     row = journal.find(engine, dead)
     assert row["state"] == "failed"
     assert f"yarus run tier1 --resume {dead}" in row["error"]
@@ -148,7 +148,7 @@ def test_the_list_is_newest_first_and_of_that_length(engine: Engine) -> None:
     assert [row["id"] for row in journal.listing(engine, limit=2)] == [newer, older]
 
 
-def test_one_that_finishes_while_the_dead_are_looked_for_is_not_buried(
+def test_one_that_finishes_while_orphans_are_looked_for_is_not_marked(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name, lock = opened(engine), journal.lock_key

@@ -8,7 +8,7 @@ import hashlib
 import json
 import logging
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,6 @@ Document = dict[str, Any]
 TEXT = re.compile(r"<(\w+)-([0-9a-f]{8})>\n(.*?)\n</\1-\2>", re.DOTALL)
 PAGE = "https://wiki.example/pages/viewpage.action?pageId={}"
 JUDGED = ("faithfulness", "answer_relevance", "answer_correctness")
-Script = Callable[[int, dict[str, Any]], Any]
 
 
 def evaluate(tier: str, **parameters: Any) -> Document:

@@ -30,7 +30,7 @@ def call(number: int = 0, name: str = "faithfulness") -> Call:
 
 
 async def verdict(url: str, **role: object):
-    async with chat("judge", settings(url, **role), patience=QUICK) as judge:
+    async with chat("judge", settings(url, **role), retries=QUICK) as judge:
         return await ask_for_score(judge, call())
 
 
@@ -50,5 +50,5 @@ def calls(tag: str, n: int) -> list[Call]:
 
 
 async def ask(configuration: Settings, engine: Engine | None, asked: list[Call], evaluation: str):
-    async with chat("judge", configuration, engine, patience=HASTY, evaluation=evaluation) as judge:
+    async with chat("judge", configuration, engine, retries=HASTY, evaluation=evaluation) as judge:
         return await judge.complete(asked)

@@ -199,7 +199,7 @@ def wait_for_a_batch(engine: Engine, source: str, process: "subprocess.Popen[str
     pytest.fail(f"no batch was finished: {process.communicate()}")
 
 
-def test_a_living_evaluation_cannot_be_resumed_nor_is_it_buried(
+def test_a_living_evaluation_cannot_be_resumed_nor_is_it_marked_orphaned(
     yarus: CommandLine, engine: Engine, source: str, whole: Document
 ) -> None:
     process = yarus.start(*words(source))

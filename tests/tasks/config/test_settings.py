@@ -194,5 +194,5 @@ def test_a_header_that_cannot_be_sent_is_named_and_its_value_is_not(name: str, v
         ("ru: trouble", "ru: trouble"),
     ],
 )
-def test_what_was_sent_is_blotted_out(text: str, shown: str) -> None:
+def test_what_was_sent_is_redacted(text: str, shown: str) -> None:
     assert redact(text, [f"Bearer {SECRET}", 'a"b\\c', "ru"]) == shown

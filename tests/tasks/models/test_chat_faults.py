@@ -138,8 +138,8 @@ async def test_with_half_the_calls_failing_the_mean_is_the_truth_of_what_was_sco
         return scores(truth[case]) if fate[case] is None else fate[case]
 
     llm_server.script = script
-    patience = replace(QUICK, attempts=2, outage_s=1, unreached_s=1)
-    async with chat("judge", settings(llm_server.url, concurrency=32), patience=patience) as judge:
+    retries = replace(QUICK, attempts=2, outage_s=1, unreached_s=1)
+    async with chat("judge", settings(llm_server.url, concurrency=32), retries=retries) as judge:
         found = await asyncio.gather(*(ask_for_score(judge, call(number)) for number in range(len(truth))))
     scored = [number for number, one in enumerate(found) if value_of(one) is not None]
     assert scored == [number for number, hit in enumerate(fate) if hit is None]
@@ -154,7 +154,7 @@ async def test_the_last_call_gives_up_too(llm_server: FakeLLMServer):
     llm_server.script = lambda number, request: Do(b"", then="close")
     async with (
         asyncio.timeout(60),
-        chat("judge", settings(llm_server.url), patience=replace(QUICK, attempts=99)) as judge,
+        chat("judge", settings(llm_server.url), retries=replace(QUICK, attempts=99)) as judge,
     ):
         found = await ask_for_score(judge, call())
     assert found.status == "judge_error"
@@ -164,8 +164,8 @@ async def test_random_faults_are_survived_by_trying_again(llm_server: FakeLLMSer
     random.seed(7)
     passing = [http(500), http(429), http(502), Do(CUT, then="reset"), Do(b"", then="close")]
     llm_server.script = lambda number, request: random.choice(passing) if random.random() < 0.5 else scores(0.5)
-    patience = RetryPolicy(attempts=30, first_s=0.001, longest_s=0.05, probe_s=0.01)
-    async with chat("judge", settings(llm_server.url, concurrency=16), patience=patience) as judge:
+    retries = RetryPolicy(attempts=30, first_s=0.001, longest_s=0.05, probe_s=0.01)
+    async with chat("judge", settings(llm_server.url, concurrency=16), retries=retries) as judge:
         replies = await judge.complete([call(number) for number in range(300)])
     assert {reply.status for reply in replies} == {"ok"}
 
@@ -177,7 +177,7 @@ FATAL = {400: "MAX_TOKENS", 401: "API_KEY", 402: "money", 403: "API_KEY", 404: "
 @pytest.mark.parametrize("first", [1, 500])
 async def test_wrong_settings_stop_at_once_and_say_what_to_fix(llm_server: FakeLLMServer, status, first):
     llm_server.script = lambda number, request: scores(0.5) if number < first else http(status, f"no {KEY}")
-    async with chat("judge", settings(llm_server.url, concurrency=8), patience=QUICK) as judge:
+    async with chat("judge", settings(llm_server.url, concurrency=8), retries=QUICK) as judge:
         with pytest.raises(ModelUnavailable, match=FATAL[status]) as raised:
             await judge.complete([call(number) for number in range(2_000)])
         with pytest.raises(ModelUnavailable):  # nobody asks again
@@ -197,7 +197,7 @@ async def test_the_key_is_nowhere(llm_server: FakeLLMServer, caplog):
     for deed in deeds:
         llm_server.script = lambda number, request, deed=deed: deed
         configuration = settings(llm_server.url)
-        async with chat("judge", configuration, patience=QUICK) as judge:
+        async with chat("judge", configuration, retries=QUICK) as judge:
             try:
                 told += [repr(await ask_for_score(judge, call())), repr(judge), repr(judge._attempts._headers)]
             except ModelUnavailable as error:

@@ -22,7 +22,7 @@ async def test_retry_after_is_kept_by_all(llm_server: FakeLLMServer):
         return http(429, "", "Retry-After: 1") if number == 1 else scores(0.5)
 
     llm_server.script = script
-    async with chat("judge", settings(llm_server.url, concurrency=1), patience=replace(QUICK, busy_s=5)) as judge:
+    async with chat("judge", settings(llm_server.url, concurrency=1), retries=replace(QUICK, busy_s=5)) as judge:
         replies = await judge.complete([call(number) for number in range(3)])
     assert [reply.status for reply in replies] == ["ok"] * 3
     assert arrived[1] - arrived[0] >= 0.95
@@ -33,7 +33,7 @@ async def test_retry_after_as_a_date(llm_server: FakeLLMServer):
     at = datetime.datetime.now(datetime.UTC) + datetime.timedelta(seconds=2)
     late = http(503, "", f"Retry-After: {format_datetime(at, usegmt=True)}")
     llm_server.script = lambda number, request: late if number == 1 else scores(0.5)
-    async with chat("judge", settings(llm_server.url), patience=replace(QUICK, busy_s=5)) as judge:
+    async with chat("judge", settings(llm_server.url), retries=replace(QUICK, busy_s=5)) as judge:
         assert (await ask_for_score(judge, call())).value == 0.5
     assert 0.9 < time.monotonic() - started < 30  # the date has whole seconds
 
@@ -45,23 +45,23 @@ async def test_concurrency_falls_after_429_and_comes_back(llm_server: FakeLLMSer
         return http(429) if llm_server.in_flight > allowed else Do(scores(0.5), after_s=0.01)
 
     llm_server.script = script
-    async with chat("judge", settings(llm_server.url, concurrency=32), patience=replace(QUICK, busy_s=30)) as judge:
+    async with chat("judge", settings(llm_server.url, concurrency=32), retries=replace(QUICK, busy_s=30)) as judge:
         replies = await judge.complete([call(number) for number in range(400)])
-        assert 1 <= judge._attempts._slots.limit < 32
+        assert 1 <= judge._attempts._concurrency.limit < 32
         llm_server.script = lambda number, request: scores(0.5)
         await judge.complete([call(number) for number in range(400, 1400)])
-        assert judge._attempts._slots.limit > 25
+        assert judge._attempts._concurrency.limit > 25
     assert {reply.status for reply in replies} == {"ok"}
 
 
 async def test_the_limits_are_kept(llm_server: FakeLLMServer):
     llm_server.script = lambda number, request: Do(scores(0.5), after_s=0.1)
-    async with chat("judge", settings(llm_server.url, concurrency=5), patience=QUICK) as judge:
+    async with chat("judge", settings(llm_server.url, concurrency=5), retries=QUICK) as judge:
         await judge.complete([call(number) for number in range(40)])
     assert llm_server.most_in_flight == 5
     for limit in ({"rpm": 600}, {"tpm": 72_000}):  # 10 calls a second; 120 tokens a call as the server counts
         started = time.monotonic()
-        async with chat("judge", settings(llm_server.url, **limit), patience=QUICK) as judge:
+        async with chat("judge", settings(llm_server.url, **limit), retries=QUICK) as judge:
             await judge.complete([call(number) for number in range(10)])
         assert 0.6 < time.monotonic() - started < 30
 
@@ -70,7 +70,7 @@ async def test_batches_share_one_limit(llm_server: FakeLLMServer):
     llm_server.script = lambda number, request: Do(scores(0.5), after_s=0.02)
 
     async def batch(start):
-        async with chat("judge", settings(llm_server.url, concurrency=3), patience=QUICK) as judge:
+        async with chat("judge", settings(llm_server.url, concurrency=3), retries=QUICK) as judge:
             return await judge.complete([call(number) for number in range(start, start + 20)])
 
     await asyncio.gather(*(batch(start) for start in (0, 20, 40)))
@@ -79,7 +79,7 @@ async def test_batches_share_one_limit(llm_server: FakeLLMServer):
 
 async def test_equal_calls_at_once_are_bought_once(llm_server: FakeLLMServer):
     llm_server.script = lambda number, request: Do(scores(0.5), after_s=0.1)
-    async with chat("judge", settings(llm_server.url), patience=QUICK) as judge:
+    async with chat("judge", settings(llm_server.url), retries=QUICK) as judge:
         replies = await judge.complete([call()] * 10 + [replace(call(), repeat=1)])
     assert len(llm_server.requests) == 2
     assert len(set(replies[:10])) == 1
@@ -94,7 +94,7 @@ async def test_a_server_that_goes_and_comes_back_loses_nobody(llm_server: FakeLL
         await asyncio.to_thread(llm_server.start)
 
     llm_server.script = lambda number, request: Do(scores(0.5), after_s=0.02)
-    async with chat("judge", settings(llm_server.url, concurrency=4), patience=replace(QUICK, outage_s=60)) as judge:
+    async with chat("judge", settings(llm_server.url, concurrency=4), retries=replace(QUICK, outage_s=60)) as judge:
         replies, _ = await asyncio.gather(judge.complete([call(number) for number in range(200)]), outage())
     assert {reply.status for reply in replies} == {"ok"}
     assert len(llm_server.requests) <= 200 + 4  # while it was gone, nobody hammered it and nobody was asked twice
@@ -103,7 +103,7 @@ async def test_a_server_that_goes_and_comes_back_loses_nobody(llm_server: FakeLL
 async def test_a_server_that_stays_away_is_given_up_once_for_all(llm_server: FakeLLMServer):
     llm_server.stop()
     started = time.monotonic()
-    async with chat("judge", settings(llm_server.url, concurrency=4), patience=QUICK) as judge:
+    async with chat("judge", settings(llm_server.url, concurrency=4), retries=QUICK) as judge:
         replies = await judge.complete([call(number) for number in range(1_000)])
     assert time.monotonic() - started < 30  # each by itself would take minutes
     assert {reply.status for reply in replies} == {"error"}
@@ -115,7 +115,7 @@ async def test_the_evaluations_time_ends_it(llm_server: FakeLLMServer):
     llm_server.script = lambda number, request: Do(scores(0.5), after_s=0.05)
     limited = settings(llm_server.url, concurrency=2).model_copy(update={"evaluation_timeout_s": 1.5})
     started = time.monotonic()
-    async with chat("judge", limited, evaluation="timed", patience=QUICK) as judge:
+    async with chat("judge", limited, evaluation="timed", retries=QUICK) as judge:
         replies = await judge.complete([call(number) for number in range(4_000)])
     assert time.monotonic() - started < 30  # all of them would take 100 s
     assert {reply.status for reply in replies} == {"ok", "error"}
@@ -124,7 +124,7 @@ async def test_the_evaluations_time_ends_it(llm_server: FakeLLMServer):
 
 async def test_cancelling_ends_quickly(llm_server: FakeLLMServer):
     llm_server.script = lambda number, request: Do(after_s=30)
-    async with chat("judge", settings(llm_server.url, timeout_s=30), patience=QUICK) as judge:
+    async with chat("judge", settings(llm_server.url, timeout_s=30), retries=QUICK) as judge:
         asking = asyncio.create_task(judge.complete([call(number) for number in range(50)]))
         await asyncio.sleep(0.2)
         asking.cancel()

@@ -98,7 +98,7 @@ async def test_the_response_format_falls_back(llm_server: FakeLLMServer):
         return scores(0.5) if kind is None else http(400, f'{{"error": "no {kind} here"}}')
 
     llm_server.script = script
-    async with chat("judge", settings(llm_server.url, concurrency=1), patience=QUICK) as judge:
+    async with chat("judge", settings(llm_server.url, concurrency=1), retries=QUICK) as judge:
         found = [await ask_for_score(judge, call(number)) for number in range(3)]
     assert [one.value for one in found] == [0.5] * 3
     kinds = [request.get("response_format", {}).get("type") for request in llm_server.requests]
@@ -107,11 +107,11 @@ async def test_the_response_format_falls_back(llm_server: FakeLLMServer):
 
 async def test_gate_and_generator_are_taken_as_they_are(llm_server: FakeLLMServer):
     llm_server.script = lambda number, request: says("Возможно", finish="length")
-    async with chat("gate", settings(llm_server.url), patience=QUICK) as gate:
+    async with chat("gate", settings(llm_server.url), retries=QUICK) as gate:
         found = await ask_for_yes_no(gate, call(name="gate"))
     assert (found.status, value_of(found), len(llm_server.requests)) == ("parse_error", None, 1)
     assert found.replies[-1].raw == "Возможно"
-    async with chat("generator", settings(llm_server.url), patience=QUICK) as generator:
+    async with chat("generator", settings(llm_server.url), retries=QUICK) as generator:
         reply = await generator.ask(call(name="generation"))
     assert (reply.status, reply.raw, reply.truncated, len(llm_server.requests)) == ("ok", "Возможно", True, 2)
     assert all("response_format" not in request for request in llm_server.requests)

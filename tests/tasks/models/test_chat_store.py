@@ -52,7 +52,7 @@ def calls(tag: str, n: int) -> list[Call]:
 
 
 async def ask(configuration: Settings, engine: Engine, asked: list[Call], **more: object):
-    async with chat("judge", configuration, engine, patience=QUICK, **more) as judge:
+    async with chat("judge", configuration, engine, retries=QUICK, **more) as judge:
         return await judge.complete(asked)
 
 

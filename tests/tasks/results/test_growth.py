@@ -31,7 +31,7 @@ READ: dict[str, Callable[[Engine, str, str], Any]] = {
     "the one before": lambda engine, source, name: journal.previous(engine, name),
     "what changed": lambda engine, source, name: changes_since(engine, summary(engine, name)),
     "a retry": lambda engine, source, name: journal.of_flow_run(engine, "none"),
-    "the dead": lambda engine, source, name: fail_orphaned(engine),
+    "the orphaned": lambda engine, source, name: fail_orphaned(engine),
     "noise": lambda engine, source, name: floors(engine, f"key of {source}"),
     "trend": lambda engine, source, name: trend(engine, "hit_rate@1", tier="tier1", source=source, last=20),
     "report": lambda engine, source, name: newest(engine),
