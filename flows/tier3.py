@@ -7,7 +7,7 @@ from tasks.config.parameters import Tier3
 from tasks.evaluation.batches import in_batches
 from tasks.evaluation.finish import finish
 from tasks.evaluation.lifecycle import evaluation
-from tasks.loading.answer_cases import load_whole
+from tasks.loading.answer_cases import load_end_to_end
 from tasks.orchestration.flow_states import Ended, flow_state
 from tasks.steps.answer import answer
 from tasks.steps.find_failures import find_failures
@@ -29,7 +29,7 @@ async def tier3(parameters: Tier3) -> Ended:
         The summary of the evaluation, as `yarus run tier3 --json` prints it.
     """
     async with evaluation("tier3", parameters, flow_run_id=flow_run.get_id()) as run:
-        run = await load_whole(run)
+        run = await load_end_to_end(run)
         run = await index(run)
         asking = (perturb_questions, answer, restore_questions)
         scoring = (judge, find_failures, score_rankings, score_texts, score_similarity)

@@ -40,7 +40,7 @@ async def progress(run: Run, done: int) -> AsyncIterator[Callable[[], Awaitable[
     if run.n_batches > LONG:
         await show_size(run.tier, run.parameters.source, run.n_cases)
         key = artifact_key(run.tier, run.parameters.source, "progress")
-        shown = await told(acreate_progress_artifact(progress=_percent(done, run), key=key))
+        shown = await best_effort(acreate_progress_artifact(progress=_percent(done, run), key=key))
     said = time.monotonic()
 
     async def advance() -> None:
@@ -48,7 +48,7 @@ async def progress(run: Run, done: int) -> AsyncIterator[Callable[[], Awaitable[
         done += 1
         if shown is not None and (time.monotonic() - said >= EVERY_S or done == run.n_batches):
             said = time.monotonic()
-            await told(aupdate_progress_artifact(shown, progress=_percent(done, run)))
+            await best_effort(aupdate_progress_artifact(shown, progress=_percent(done, run)))
 
     yield advance
 
@@ -57,10 +57,10 @@ async def show_size(tier: str, source: str, n_cases: int) -> None:
     """Names the flow run by tier, source and number of cases, which is known only now."""
     context = FlowRunContext.get()
     if context is not None and context.flow_run is not None and isinstance(context.client, PrefectClient):
-        await told(context.client.update_flow_run(context.flow_run.id, name=f"{tier} {source} · {n_cases}"))
+        await best_effort(context.client.update_flow_run(context.flow_run.id, name=f"{tier} {source} · {n_cases}"))
 
 
-async def told(request: Awaitable[Any]) -> Any:
+async def best_effort(request: Awaitable[Any]) -> Any:
     """What Prefect's server answered; None where it did not, for the record is ours."""
     try:
         async with asyncio.timeout(PATIENCE_S):

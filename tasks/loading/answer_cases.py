@@ -58,15 +58,15 @@ async def load_ideal(run: Run[Tier2]) -> Run[Tier2]:
 
 
 @task(
-    task_run_name="load_whole {run.parameters.source}",
+    task_run_name="load_end_to_end {run.parameters.source}",
     cache_policy=NO_CACHE,
     retries=2,
     retry_delay_seconds=[1, 5],
     retry_condition_fn=connection_lost,
 )
-async def load_whole(run: Run[Tier3]) -> Run[Tier3]:
+async def load_end_to_end(run: Run[Tier3]) -> Run[Tier3]:
     """Tier 3's cases: every question with its reference and its relevant chunks or pages; errors as `load_ideal`."""
-    return await asyncio.to_thread(_load_whole, run)
+    return await asyncio.to_thread(_load_end_to_end, run)
 
 
 def _load_ideal(run: Run[Tier2]) -> Run[Tier2]:
@@ -85,7 +85,7 @@ def _load_ideal(run: Run[Tier2]) -> Run[Tier2]:
     return keep_loaded(run, where, cases, corpus, notes, resolved)
 
 
-def _load_whole(run: Run[Tier3]) -> Run[Tier3]:
+def _load_end_to_end(run: Run[Tier3]) -> Run[Tier3]:
     if loaded(run):
         return _resumed(run, JUDGED_END_TO_END)
     parameters = run.parameters

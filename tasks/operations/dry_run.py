@@ -16,7 +16,7 @@ from tasks.evaluation.identity import configured
 from tasks.evaluation.repeats import first_repeat, parameters_of_repeated
 from tasks.evaluation.run import DRY_RUN, Run
 from tasks.evaluation.work_folder import read_cases
-from tasks.loading.answer_cases import load_ideal, load_whole
+from tasks.loading.answer_cases import load_end_to_end, load_ideal
 from tasks.loading.logged_cases import load_logged_answers
 from tasks.models.calls import Call, RoleName
 from tasks.models.estimate import Estimate, estimate, missing
@@ -26,7 +26,7 @@ from tasks.steps.judge_quality import CHANGES
 
 LOADERS: dict[str, Task[..., Any]] = {
     "tier2": load_ideal,
-    "tier3": load_whole,
+    "tier3": load_end_to_end,
     "judge": load_logged_answers,
     "judge_pipeline": load_logged_answers,
 }

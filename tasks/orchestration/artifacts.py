@@ -14,7 +14,7 @@ from prefect.context import FlowRunContext
 from db.errors import InputError
 from tasks.config.connections import database
 from tasks.config.settings import settings
-from tasks.evaluation.progress import artifact_key, show_size, told
+from tasks.evaluation.progress import artifact_key, best_effort, show_size
 from tasks.orchestration.artifact_tables import (
     changes_since,
     gate_markdown,
@@ -40,8 +40,8 @@ async def show_results(summary: EvaluationSummary) -> None:
     table = metric_rows(summary, changes, language)
     text = await asyncio.to_thread(verdict_text, summary, changes, language, settings().report_url)
     name = summary["evaluation_id"]
-    await told(acreate_table_artifact(table, key=artifact_key(tier, source, "metrics"), description=name))
-    await told(acreate_markdown_artifact(text, key=artifact_key(tier, source, "verdict"), description=name))
+    await best_effort(acreate_table_artifact(table, key=artifact_key(tier, source, "metrics"), description=name))
+    await best_effort(acreate_markdown_artifact(text, key=artifact_key(tier, source, "verdict"), description=name))
 
 
 async def show_gate(summary: EvaluationSummary) -> None:
@@ -49,7 +49,7 @@ async def show_gate(summary: EvaluationSummary) -> None:
     if "gate" in summary and FlowRunContext.get() is not None:
         text, name = gate_markdown(summary, settings().language), summary["evaluation_id"]
         key = artifact_key(summary["tier"], summary["source"], "gate")
-        await told(acreate_markdown_artifact(text, key=key, description=name))
+        await best_effort(acreate_markdown_artifact(text, key=key, description=name))
 
 
 async def report_of(night: Night) -> Path | None:
@@ -76,7 +76,9 @@ async def show_night(night: Night, source: str, page: Path | None) -> None:
         language = settings().language
         rows = await asyncio.to_thread(tier_rows, database(), night, language)
         text = night_text(night, rows, language, _address(page))
-        await told(acreate_markdown_artifact(text, key=artifact_key("nightly", source, "summary"), description=source))
+        await best_effort(
+            acreate_markdown_artifact(text, key=artifact_key("nightly", source, "summary"), description=source)
+        )
 
 
 def _address(page: Path | None) -> str:

@@ -31,13 +31,13 @@ from db.errors import DatabaseUnavailable, InputError
 from tasks.dataset.synthesis.synthesize import gather, write
 from tasks.evaluation.batch import evaluate_batch
 from tasks.evaluation.finish import finish
-from tasks.loading.answer_cases import load_ideal, load_whole
+from tasks.loading.answer_cases import load_ideal, load_end_to_end
 from tasks.loading.logged_cases import load_dialogs, load_logged_answers
 from tasks.loading.retrieval_cases import load, load_log, load_texts
 
 lost, slow = DatabaseUnavailable("restarts"), DatabaseUnavailable("a query took too long")
 lost.connection_lost = True
-LOADS = (load, load_log, load_texts, load_ideal, load_whole, load_logged_answers, load_dialogs, gather)
+LOADS = (load, load_log, load_texts, load_ideal, load_end_to_end, load_logged_answers, load_dialogs, gather)
 tried = {}
 
 @flow
@@ -55,7 +55,16 @@ async def tries():
 asyncio.run(tries(return_state=True))
 print(json.dumps(tried))
 """
-LOADS = ("load", "load_log", "load_texts", "load_ideal", "load_whole", "load_logged_answers", "load_dialogs", "gather")
+LOADS = (
+    "load",
+    "load_log",
+    "load_texts",
+    "load_ideal",
+    "load_end_to_end",
+    "load_logged_answers",
+    "load_dialogs",
+    "gather",
+)
 
 
 @pytest.fixture(scope="module")
