@@ -7,6 +7,7 @@ from typing import TypeVar
 
 import numpy as np
 from prefect import task
+from prefect.cache_policies import NO_CACHE
 
 from db import journal
 from db.errors import InputError
@@ -34,7 +35,7 @@ PROBED = 5
 """Chunks that are embedded again, to see whether the stored vectors are the embedder's."""
 
 
-@task(task_run_name="index {run.parameters.source}")
+@task(task_run_name="index {run.parameters.source}", cache_policy=NO_CACHE)
 async def index(run: Run[R]) -> Run[R]:
     """Makes the corpus searchable, and writes down by what; a system that is not ours searches by itself.
 
