@@ -36,7 +36,8 @@ def page_name(number: int) -> str:
 
 def render_index(engine: Engine, folder: Path, language: str) -> Iterator[str]:
     """The pages of the index over the newest evaluations, with links to the reports in a folder; at least one."""
-    rows = journal.listing(engine, limit=MOST)
+    # Of a tier that is no more (a contributor's, that was taken out), nobody knows what it is judged by.
+    rows = [row for row in journal.listing(engine, limit=MOST) if row["tier"] in TIERS]
     reports = _reports(folder)
     linked = (reports[row["id"]] for row in rows if row["id"] in reports)
     shared: Document = {

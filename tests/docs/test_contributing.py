@@ -8,13 +8,16 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from sqlalchemy import delete
 
+from db.engine import own
+from db.tables import evaluation
 from tests.support.command_line import CommandLine, environment
 from tests.support.evaluations import load, question
 
@@ -68,6 +71,14 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     table = folder / "metrics/table/__init__.py"
     table.write_text(table.read_text(encoding="utf-8").replace("*UX)", "*UX, *STYLE)"), encoding="utf-8")
     return folder
+
+
+@pytest.fixture(autouse=True, scope="module")
+def removed(home: Path) -> Iterator[None]:
+    """Other tests know no such tier."""
+    yield
+    with own(home, None).begin() as connection:
+        connection.execute(delete(evaluation).where(evaluation.c.tier == "style"))
 
 
 @pytest.fixture
