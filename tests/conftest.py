@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 from sqlalchemy import Engine, create_engine, text
 
@@ -24,10 +23,8 @@ from tests.support.processes import answers
 os.environ.setdefault("PREFECT_LOGGING_TO_API_WHEN_MISSING_FLOW", "ignore")  # steps run without a flow in tests
 os.environ.setdefault("PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS", "180")  # a busy machine is slow
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell lets what it starts in the background ignore it
-# The same examples in every run, and no limit of time: a busy machine is no failure.
-hypothesis_settings.register_profile(
-    "yarus", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
-)
+# The same examples in every run, and no deadline: a busy machine is no failure.
+hypothesis_settings.register_profile("yarus", deadline=None, derandomize=True, database=None)
 hypothesis_settings.load_profile("yarus")
 XQUAD = Path(__file__).parents[2] / "shared" / "data" / "xquad"
 
