@@ -36,6 +36,17 @@ def _xquad(language: str) -> Path:
     return path
 
 
+@pytest.fixture(autouse=True, scope="module")
+def no_connection_of_prefect_left() -> Iterator[None]:
+    """Closes what Prefect tells its server by, after a module that ran a flow in this process.
+
+    That connection's pings draw from the global random state, and Hypothesis fails whatever test it sees that in.
+    """
+    yield
+    if (prefect := sys.modules.get("prefect.events.worker")) is not None:
+        prefect.EventsWorker.drain_all(timeout=30)
+
+
 @pytest.fixture(scope="session")
 def xquad_ru() -> Path:
     """The path of the Russian XQuAD file."""
