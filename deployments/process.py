@@ -1,22 +1,40 @@
-"""The process of Prefect's server: `python -m deployments.process SOCKET`, with the pipe of its command as input."""
+"""The process of Prefect's server: `python -m deployments.process SOCKET [ADDRESS]`, both open files.
+
+With ADDRESS it is the server of a home, and ends when no command has used it for a while; without, it ends with the
+command that started it, whose pipe is its input.
+"""
 
 import asyncio
 import fcntl
+import gc
 import os
 import signal
 import socket
 import sys
 import threading
 import time
+from contextlib import suppress
+from pathlib import Path
+from types import FrameType
 
-from tasks.orchestration.server_process import STOP_S, file_of
+from tasks.orchestration import home_server
+from tasks.orchestration.server_process import STOP_S, file_of, remember_made
 
 POLL_S = 0.1
+LOOK_S = 0.5
+"""How often the server of a home looks whether it is used."""
+RECORDED_S = 10.0
+"""Longest wait, before it ends, until what it was told of is in its database."""
 
 
 def main() -> None:
-    """Serves on a bound socket that was inherited, until it is stopped or the command that started it is gone."""
-    threading.Thread(target=_end_with_the_command, daemon=True).start()  # first: what follows takes seconds
+    """Serves on a bound socket that was inherited, until it is stopped or of no more use."""
+    address = int(sys.argv[2]) if len(sys.argv) > 2 else None
+    started = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # of itself Python would end without a word to PostgreSQL
+    watch, told = (_end_with_the_command, ()) if address is None else (_end_when_unused, (address, started))
+    threading.Thread(target=watch, args=told, daemon=True).start()  # first: what follows takes seconds
+    gc.disable()  # of what is imported nothing can be collected
     import uvicorn
 
     class OneByOne(uvicorn.Server):
@@ -36,6 +54,19 @@ def main() -> None:
             finally:
                 if lock is not None:
                     os.close(lock)
+            remember_made(os.environ.get(home_server.DATABASE, ""))
+            gc.freeze()
+            gc.enable()
+            started.set()
+
+        def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+            if address is not None:
+                home_server.withdraw(_home(), address)
+            super().handle_exit(sig, frame)
+
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            await _recorded()
+            await super().shutdown(sockets)
 
     listener = socket.socket(fileno=int(sys.argv[1]))
     application = "deployments.server_app:create_app"
@@ -45,9 +76,13 @@ def main() -> None:
     sys.exit(not server.started)
 
 
+def _home() -> Path:
+    return Path(os.environ["YARUS_HOME"])
+
+
 def _lock() -> int | None:
     """A file beside Prefect's SQLite database, opened; None where that is in memory or on a server."""
-    path = file_of(os.environ.get("PREFECT_API_DATABASE_CONNECTION_URL", ""))
+    path = file_of(os.environ.get(home_server.DATABASE, ""))
     if path is None or path.name == ":memory:":
         return None
     return os.open(path.with_name(f"{path.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -61,10 +96,67 @@ def _taken(lock: int) -> bool:
     return True
 
 
+async def _recorded() -> None:
+    """Waits until Prefect has taken in the events that it keeps in memory, which end with the process otherwise."""
+    from prefect.server.utilities.messaging.memory import Topic
+
+    deadline = time.monotonic() + RECORDED_S
+    while time.monotonic() < deadline and any(  # noqa: ASYNC110 - Prefect's queues tell nobody
+        not subscription._queue.empty() for topic in Topic._topics.values() for subscription in topic._subscriptions
+    ):
+        await asyncio.sleep(POLL_S)
+
+
 def _end_with_the_command() -> None:
     """Ends the server when the command is gone, even by `kill -9`: its end of the pipe to our input closes then."""
     while os.read(0, 1):  # Python's own reader would hold up the end of the process
         pass
+    _end()
+
+
+def _end_when_unused(address: int, started: threading.Event) -> None:
+    """Ends the server when no command of its home has used it for a while, or the home is gone.
+
+    As long as it lives, the home's PostgreSQL does: what comes next waits for neither.
+    """
+    home, idle_s, unused_since = _home(), None, time.monotonic()
+    with suppress(OSError), home_server.unused(home):  # who starts us announces us first
+        pass
+    while True:
+        if idle_s is None and started.is_set():
+            idle_s = _idle_s()
+        try:
+            if home_server.in_use(home):
+                unused_since = time.monotonic()
+            patience_s = (idle_s or 0) if home_server.is_announced(home, address) else 0
+            if time.monotonic() - unused_since >= patience_s:
+                with home_server.unused(home) as nobody:
+                    if nobody:
+                        home_server.withdraw(home, address)
+                        break
+        except OSError:  # the home was removed
+            break
+        time.sleep(LOOK_S)
+    _end()
+
+
+def _idle_s() -> float:
+    """How long to stay, by the settings; from now on PostgreSQL stays, too, where it is the home's."""
+    from db.embedded.server import running
+    from db.errors import DatabaseUnavailable, InputError
+    from tasks.config.settings import Settings, settings
+
+    try:
+        found = settings()
+    except InputError:
+        return float(Settings.model_fields["server_idle_s"].default)
+    if found.database_url is None:
+        with suppress(DatabaseUnavailable):
+            running(found.home)
+    return found.server_idle_s
+
+
+def _end() -> None:
     os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(STOP_S)
     os.kill(os.getpid(), signal.SIGKILL)  # a browser holds a connection open

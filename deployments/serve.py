@@ -17,8 +17,8 @@ from dotenv import dotenv_values
 from db.home import make
 from deployments import report_server, server
 from tasks.config.settings import PREFIX, settings
-from tasks.orchestration import server_access, server_process
-from tasks.orchestration.local_server import let_in, require_compatible
+from tasks.orchestration import home_server, server_access, server_process
+from tasks.orchestration.local_server import READY_S, let_in, require_compatible
 from tasks.orchestration.server_process import ServerUnavailable
 
 if TYPE_CHECKING:
@@ -74,10 +74,17 @@ def serve(*, host: str, port: int, report_port: int, scheduled: bool, ready: Cal
     with _stoppable(), nullcontext() if given else _running(home, host, port, words) as process:
         deployments = _everything_imported()  # while the server starts
         if process:
-            server_process.wait_until_ready(api, process, words)
+            _wait_until_ready(api, words)
         with report_server.served(home / "reports", host, report_port, password):
             addresses = Serving(ui, server_access.link(reports, password), len(deployments), api)
             asyncio.run(_work(deployments, process, words, scheduled=scheduled, ready=lambda: ready(addresses)))
+
+
+def _wait_until_ready(api: str, words: Path) -> None:
+    try:
+        require_compatible(api, f"the server at {api}", READY_S)
+    except ServerUnavailable:
+        raise server_process.not_started(words, os.environ[home_server.DATABASE]) from None
 
 
 @contextmanager
@@ -86,7 +93,7 @@ def _running(home: Path, host: str, port: int, words: Path) -> Iterator["subproc
     with server.bound(host, port, "--port") as listener:
         process = server_process.start(listener, words, {})
     try:
-        with server_access.announced(home, os.environ["PREFECT_API_URL"]):
+        with home_server.announced(home, os.environ["PREFECT_API_URL"]):
             yield process
     finally:
         server_process.stop(process)

@@ -47,6 +47,9 @@ async def run(tier: str, /, **parameters: Any) -> dict[str, Any]:
         InputError: no such tier, parameter or source, or a value that it cannot have; the nearest is named.
         OSError: Prefect's server, the database or the results cannot be reached.
     """
+    from tasks.orchestration.home_server import begin
+
+    begin()
     from flows.cli import runner
 
     chosen = runner.parameters(tier, parameters, (), ())
@@ -56,7 +59,7 @@ async def run(tier: str, /, **parameters: Any) -> dict[str, Any]:
 
 
 def start_prefect() -> None:
-    """Finds the Prefect server that PREFECT_API_URL or the profile names, or starts one that ends with this process.
+    """Finds the Prefect server that PREFECT_API_URL or the profile names, or that of the home, or starts that.
 
     Raises:
         ServerUnavailable: there is none, and none can be started.

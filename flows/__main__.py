@@ -18,7 +18,7 @@ from flows.cli.gate import gate
 from flows.cli.load import load
 from flows.cli.prune import prune
 from flows.cli.run import demo, doctor, run
-from flows.cli.serve import serve
+from flows.cli.serve import serve, stop
 from flows.cli.sweep import robustness, sweep
 from tasks.evaluation.process_exit import ENDING_S, GRACE_S, STOPPED, exit_within
 
@@ -44,6 +44,7 @@ for _command in (
     export,
     dataset,
     serve,
+    stop,
     trend,
     gate,
     report,

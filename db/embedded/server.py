@@ -26,6 +26,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 from urllib.parse import quote, urlencode
 
 from db import home as house
@@ -86,6 +87,31 @@ def release(home: Path) -> None:
     """End this process's use of a home's server, and stop the server if nobody else uses it; done at exit anyway."""
     with _threads:
         _release(_folder(home))
+
+
+def is_running(home: Path) -> bool:
+    """Whether a home's server runs, whoever started it."""
+    return cluster.listener(_folder(home)) is not None
+
+
+def stop(home: Path) -> Literal["stopped", "not running", "in use"]:
+    """End a home's server that nobody uses: one that a killed process has left."""
+    folder = _folder(home)
+    if not folder.exists():
+        return "not running"
+    with _threads, _mutex(folder):
+        if cluster.listener(folder) is None:
+            return "not running"
+        lock = _open_lock(folder / "users.lock", folder)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return "in use"
+        else:
+            _stop(folder, _Use(lock))
+            return "stopped"
+        finally:
+            _close(lock)
 
 
 def _folder(home: Path) -> Path:

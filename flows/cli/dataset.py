@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from flows.cli import as_json
+from tasks.orchestration.home_server import begin
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -107,6 +108,7 @@ def synthesize(as_json: bool, **given: Any) -> None:
 
     Starting it again with the same options pays for no call twice; YARUS_BUDGET_USD limits its cost.
     """
+    begin()
     from pydantic import ValidationError
 
     from flows.cli.runner import run_other

@@ -15,6 +15,7 @@ from tasks.operations.doctor_sources import Check
 from tasks.operations.dry_run import Plans
 from tasks.operations.erase import Erasure
 from tasks.operations.erase_prefect import InPrefect
+from tasks.operations.home_servers import StoppedServers
 from tasks.operations.prune import Pruned
 from tasks.orchestration.documents import Accepted, Incidents
 from tasks.results.mlflow_export import LoggedRun
@@ -80,6 +81,7 @@ DOCUMENTS: dict[str, Any] = {
     "prune": Pruned,
     "prune --user": ErasureEverywhere,
     "doctor": list[Check],
+    "stop": StoppedServers,
     "alerts apply": Applied,
     "alerts test": Tested,
     "alerts list": Incidents,

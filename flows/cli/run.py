@@ -1,10 +1,12 @@
 """`yarus run`, `demo` and `doctor`: evaluations from the command line."""
 
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from flows.cli import as_json
+from tasks.orchestration.home_server import begin
 
 if TYPE_CHECKING:
     from tasks.operations.dry_run import Plans
@@ -30,6 +32,8 @@ def run(
     yarus run tier1 --source xquad_ru --retriever fulltext
     yarus run tier1 --set embedder=intfloat/multilingual-e5-small
     """
+    if not dry_run and find_spec(f"flows.{tier}"):
+        begin()
     from flows.cli.runner import estimate, parameters, run_flow
 
     chosen = {name: value for name, value in given.items() if value is not None}
@@ -44,9 +48,10 @@ def run(
 @as_json
 def demo(as_json: bool) -> None:
     """Evaluate the bundled sample with the embedded database: no key, no network, nothing to set up."""
+    begin()
+    click.echo("Yarus demo: every tier on the bundled sample of a university help desk, offline", err=True)
     from flows.cli.runner import parameters, run_flow
 
-    click.echo("Yarus demo: every tier on the bundled sample of a university help desk, offline", err=True)
     _finish(run_flow("nightly", parameters("nightly", {}, (), ()), quiet=as_json), as_json=as_json)
 
 

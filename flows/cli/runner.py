@@ -5,7 +5,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -33,13 +33,9 @@ from tasks.results.parquet_files import require_writable
 from tasks.retrievers.registry import retriever_kind
 
 if TYPE_CHECKING:
-    from prefect.client.orchestration import PrefectClient
-    from prefect.client.schemas.filters import FlowRunFilter
-
     from tasks.operations.dry_run import Plans
 
 Summary = dict[str, Any]
-RECORDING_TRIES = 100
 
 
 def parameters(tier: str, chosen: Mapping[str, Any], pairs: Sequence[str], rest: Sequence[str]) -> Parameters:
@@ -75,7 +71,7 @@ def run_flow(name: str, chosen: Parameters, *, quiet: bool) -> Summary:
     with _saying(quiet):
         logging.getLogger("yarus").info("starting the database")
         check(chosen)
-        return _in_prefect(lambda: evaluate(name, chosen))
+        return _in_prefect(lambda: evaluate(name, chosen), name)
 
 
 def run_other(work: Callable[[], Coroutine[Any, Any, Summary]], *, quiet: bool) -> Summary:
@@ -89,9 +85,11 @@ def run_other(work: Callable[[], Coroutine[Any, Any, Summary]], *, quiet: bool) 
         return _in_prefect(work)
 
 
-def _in_prefect(work: Callable[[], Coroutine[Any, Any, Summary]]) -> Summary:
+def _in_prefect(work: Callable[[], Coroutine[Any, Any, Summary]], flow: str | None = None) -> Summary:
     logging.getLogger("yarus").info("starting Prefect")
     prepare_prefect()
+    if flow:
+        flow_of(flow)  # imported while the server starts
     start_server()
     from prefect.exceptions import TerminationSignal
 
@@ -174,7 +172,7 @@ def _options(rest: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 async def evaluate(name: str, chosen: Parameters) -> Summary:
-    """Runs a flow, when Prefect's server is there, and waits until the server has recorded it."""
+    """Runs a flow, when Prefect's server is there."""
     from tasks.orchestration.cancellation import begun, cancellable
 
     try:
@@ -185,8 +183,6 @@ async def evaluate(name: str, chosen: Parameters) -> Summary:
             raise summary
     except httpx.TransportError as error:  # Prefect's server is gone; the results are ours
         return _finished_alone(begun(), error)
-    evaluations = summary.get("evaluations", [summary])
-    await until_recorded([done["flow_run_id"] for done in evaluations if done["state"] in journal.FINISHED])
     return dict(summary)
 
 
@@ -202,33 +198,6 @@ def _finished_alone(flow_run_id: UUID | None, error: httpx.TransportError) -> Su
         raise OSError(f"Prefect's server does not answer ({error}); {row['error'] if row else 'nothing was started'}")
     logging.getLogger("yarus").warning("Prefect's server does not answer (%s); the results are complete", error)
     return dict(with_gate(summary(database(), row["id"])))
-
-
-async def until_recorded(flow_run_ids: list[str]) -> None:
-    """Waits until the server has recorded every task run: it is told by events, and those under way die with us."""
-    from prefect.client.orchestration import get_client
-    from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId
-
-    wanted = FlowRunFilter(id=FlowRunFilterId(any_=[UUID(run_id) for run_id in flow_run_ids]))
-    with suppress(httpx.HTTPError):  # a server that is gone records nothing more
-        async with get_client() as client:
-            for _ in range(RECORDING_TRIES):
-                if (await _ended(client, wanted)).count("finish") == len(flow_run_ids):
-                    return
-                await asyncio.sleep(0.1)
-    logging.getLogger("yarus").warning("Prefect's server has not recorded all task runs; the results are complete")
-
-
-async def _ended(client: "PrefectClient", wanted: "FlowRunFilter") -> list[str]:
-    """The names of all task runs of those flow runs; none as soon as one has not ended, so that asking stays cheap."""
-    names: dict[UUID, str] = {}
-    offset = 0
-    while page := await client.read_task_runs(flow_run_filter=wanted, offset=offset):  # as many as the server allows
-        if not all(run.state is not None and run.state.is_final() for run in page):
-            return []
-        names |= {run.id: run.name for run in page}  # recorded meanwhile, one moves others to the next page
-        offset += len(page)
-    return list(names.values())
 
 
 @contextmanager

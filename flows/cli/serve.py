@@ -1,6 +1,8 @@
-"""`yarus serve`: Prefect's server and UI, the deployments with their schedules, and the report pages."""
+"""`yarus serve`: Prefect's server and UI, the deployments with their schedules, and the report pages; `yarus stop`."""
 
 import click
+
+from flows.cli import as_json
 
 PORT = click.IntRange(1, 65_535)
 
@@ -14,7 +16,8 @@ def serve(host: str, port: int, report_port: int, schedule: bool) -> None:
     """Serve the Prefect UI, every deployment with its schedule, and the report pages, until Ctrl-C.
 
     The printed addresses log a browser in: whoever has them has full access.
-    If PREFECT_API_URL is set, that server is used and none is started.
+    Meanwhile `yarus run` with the same YARUS_HOME uses this server. If PREFECT_API_URL is set, that server is used and
+    none is started.
     """
     from deployments.serve import Serving
     from deployments.serve import serve as serve_until_stopped
@@ -30,3 +33,24 @@ def serve(host: str, port: int, report_port: int, schedule: bool) -> None:
     click.echo(words["starts"], err=True)
     serve_until_stopped(host=host, port=port, report_port=report_port, scheduled=schedule, ready=ready)
     click.echo(words["stopped"], err=True)
+
+
+@click.command()
+@as_json
+def stop(as_json: bool) -> None:
+    """Stop Prefect's server and the embedded PostgreSQL that earlier commands have left running, unless in use.
+
+    Both end by themselves when they have not been used for YARUS_SERVER_IDLE_S seconds.
+    """
+    from tasks.config.settings import settings
+    from tasks.operations.home_servers import stop
+    from tasks.results.summary import as_json as document
+    from tasks.texts import texts
+
+    found = stop(settings().home.absolute())
+    words = texts("stop", settings().language)
+    if as_json:
+        click.echo(document(found))
+        return
+    for server in ("prefect", "postgresql"):
+        click.echo(f"{words[server]}: {words[str(found[server])]}")

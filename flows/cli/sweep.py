@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from flows.cli import as_json
+from tasks.orchestration.home_server import begin
 
 source = click.option("--source", help="Where the questions come from; default: the bundled sample.")
 limit = click.option("--limit", type=int, help="A seeded random sample of this many questions.")
@@ -28,6 +29,7 @@ def sweep(as_json: bool, **given: Any) -> None:
     yarus sweep --retrievers dense,fulltext --k 1,3
     yarus sweep --tier tier2 --generators small,large --judges strict,mild
     """
+    begin()
     from flows.cli.runner import parameters
     from flows.terminal.experiments import print_sweep
     from tasks.config.flow_parameters import Sweep
@@ -47,6 +49,7 @@ def sweep(as_json: bool, **given: Any) -> None:
 @as_json
 def robustness(as_json: bool, **given: Any) -> None:
     """Ask the same questions in other forms, for example with typos: are they still found and answered?"""
+    begin()
     from flows.cli.runner import parameters
     from flows.terminal.experiments import print_robustness
 

@@ -134,6 +134,9 @@ class Settings(BaseSettings):
     language: Language = "ru"
     gate_file: Path | None = Field(None, description="gate that every finished evaluation is checked against")
     prefect_database_url: SecretStr | None = Field(None, description="PostgreSQL for Prefect; default: SQLite in home")
+    server_idle_s: float = Field(
+        600.0, ge=0, description="how long Prefect's server and the embedded PostgreSQL outlive the last command"
+    )
     alert_webhook: SecretStr | None = Field(None, description="address to which `yarus alerts apply` has alerts sent")
     serve_names: str = Field("", description="additional host names of yarus serve, comma-separated")
     report_url: str | None = Field(None, description="where the report pages are served; yarus serve sets it")

@@ -17,6 +17,7 @@ from tasks.config.settings import settings
 from tasks.models.embedders import embedder
 from tasks.operations.doctor_home import examine_home
 from tasks.operations.doctor_sources import Check, examine_source
+from tasks.operations.home_servers import described
 from tasks.results.parquet_files import require_writable
 
 
@@ -25,7 +26,7 @@ def examine() -> list[Check]:
     findings = list(_guarded("settings", _settings))
     if findings[-1].code:  # nothing else can be checked
         return findings
-    for check in (_database, _home, _results, _embedder, _metrics, _sources):
+    for check in (_database, _prefect, _home, _results, _embedder, _metrics, _sources):
         findings.extend(_guarded(check.__name__.removeprefix("_"), check))
     return findings
 
@@ -82,8 +83,11 @@ def _embedder() -> Iterator[Check]:
     model = embedder(name)
     vectors = model.encode(["Как получить студенческий билет?"])
     yield Check("embedder", f"{model.identity.split('|')[0]}, {vectors.shape[1]} dimensions")
-    if api := os.environ.get("PREFECT_API_URL"):
-        yield Check("prefect", f"server {redact_urls(api)}")
+
+
+def _prefect() -> Iterator[Check]:
+    api = os.environ.get("PREFECT_API_URL")
+    yield Check("prefect", f"server {redact_urls(api)}" if api else described(settings().home.absolute()))
 
 
 def _metrics() -> Iterator[Check]:

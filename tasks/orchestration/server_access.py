@@ -1,13 +1,10 @@
 """Who may use the Prefect server of this home: its password, and how our own commands come by it."""
 
-import fcntl
 import os
 import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from ipaddress import ip_address
 from pathlib import Path
-from typing import IO
 from urllib.parse import quote, urlsplit
 
 from dotenv import dotenv_values
@@ -99,45 +96,7 @@ def link(address: str, password: str | None) -> str:
     return f"{address}{ENTER}#{quote(password, safe=':')}" if password else address
 
 
-@contextmanager
-def announced(home: Path, api: str) -> Iterator[None]:
-    """Tells other commands of this home, while the block lasts, which address its password is for.
-
-    The lock of the file ends with us, even by `kill -9`: whoever takes the port after that is told nothing.
-    """
-    path = home / "prefect" / "address"
-    made = path.with_name(f".address-{secrets.token_hex(8)}")
-    with made.open("w", encoding="utf-8") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        file.write(api)
-        file.flush()
-        made.replace(path)  # the newest of several servers of a home is found
-        try:
-            yield
-        finally:
-            with suppress(FileNotFoundError):
-                if os.path.samestat(path.stat(), os.fstat(file.fileno())):
-                    path.unlink()
-
-
-def password_of(home: Path, api: str) -> str | None:
-    """The password of the server at an address, where it is this home's own and runs; it is sent to no other."""
-    try:
-        with (home / "prefect" / "address").open(encoding="utf-8") as file:
-            return kept(home) if _same(file.read(), api) and _is_locked(file) else None
-    except FileNotFoundError:
-        return None
-
-
-def _is_locked(file: IO[str]) -> bool:
-    try:
-        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    return False
-
-
-def _same(one: str, other: str) -> bool:
+def same(one: str, other: str) -> bool:
     """Whether two addresses are one; the loopback has several names."""
     first, second = urlsplit(one), urlsplit(other)
     hosts = {"localhost" if is_loopback(part.hostname or "") else part.hostname for part in (first, second)}

@@ -1,25 +1,28 @@
 """Prefect's server in a process of its own, which ends with the command that started it, even by `kill -9`."""
 
-import http.client
 import os
 import re
 import socket
 import sqlite3
 import subprocess
 import sys
-import time
 from collections.abc import Mapping
-from contextlib import closing
+from contextlib import closing, suppress
+from importlib.metadata import version
 from pathlib import Path
-from urllib.parse import urlsplit
 
-from tasks.config.redaction import redact_urls
-
-READY_S = 180.0
-"""Longest wait for the first answer: it migrates its database after an upgrade, and a busy machine is slow."""
 STOP_S = 15.0
+SMALL = {
+    "PREFECT_UI_ENABLED": "0",
+    "PREFECT__SERVER_EPHEMERAL": "1",
+    "PREFECT_SERVER_API_HOST": "127.0.0.1",
+    "PREFECT_SERVER_LOGGING_LEVEL": "ERROR",
+    "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "ERROR",
+}
+"""Settings of a server that no browser asks and that starts no runs."""
 SQLITE = "sqlite+aiosqlite:///"
 HEADER = b"SQLite format 3\0"
+BACKLOG = 128
 WAY_OUT = "It holds the list of runs and their logs, but no evaluations: move or remove it, then start again"
 
 
@@ -27,32 +30,37 @@ class ServerUnavailable(OSError):
     """The Prefect server does not answer, or cannot serve us: the message says what to do. Exit code 3."""
 
 
-def start(listener: socket.socket, log: Path, variables: Mapping[str, str]) -> "subprocess.Popen[bytes]":
+def start(
+    listener: socket.socket, log: Path, variables: Mapping[str, str], *, address: int | None = None
+) -> "subprocess.Popen[bytes]":
     """Starts a server.
 
     The process has a session of its own: the terminal's Ctrl-C reaches us alone, and we stop it last.
 
     Args:
-        listener: a bound socket, on which it will listen.
+        listener: a bound socket, on which it will listen; whoever connects before it is ready waits until it is.
         log: the file that its words are added to.
         variables: put into its environment.
+        address: the open file by which it is found: see home_server. Without, it ends with us.
 
     Raises:
         ServerUnavailable: its database can be none.
     """
     environment = os.environ | variables
-    require_sound(environment["PREFECT_API_DATABASE_CONNECTION_URL"])
-    command = [sys.executable, "-P", "-m", "deployments.process", str(listener.fileno())]
-    ends_with_us = subprocess.PIPE
+    database = environment["PREFECT_API_DATABASE_CONNECTION_URL"]
+    require_sound(database)
+    listener.listen(BACKLOG)
+    passed = [listener.fileno(), *([] if address is None else [address])]
     with log.open("ab") as words:
         return subprocess.Popen(
-            command,
-            env=environment,
-            stdin=ends_with_us,
+            [sys.executable, "-P", "-m", "deployments.process", *map(str, passed)],
+            env=environment | _as_made(database),
+            stdin=subprocess.PIPE if address is None else subprocess.DEVNULL,  # of the pipe it hears that we are gone
             stdout=words,
             stderr=words,
-            pass_fds=(listener.fileno(),),
+            pass_fds=passed,
             start_new_session=True,
+            cwd=None if address is None else log.parent,
         )
 
 
@@ -68,46 +76,27 @@ def stop(process: "subprocess.Popen[bytes]", patience_s: float = STOP_S) -> None
         process.stdin.close()
 
 
-def wait_until_ready(api: str, process: "subprocess.Popen[bytes]", log: Path) -> None:
-    """Returns when the server answers.
+def not_started(log: Path, database: str) -> ServerUnavailable:
+    """Why a server did not get ready: its last words.
 
     Args:
-        api: its address.
-        process: as it was started.
-        log: where its words are.
-
-    Raises:
-        ServerUnavailable: it ended, or did not answer in time; its last words are repeated.
+        log: where they are.
+        database: the address of Prefect's database.
     """
-    deadline = time.monotonic() + READY_S
-    while time.monotonic() < deadline and process.poll() is None:
-        if _answers(api):
-            return
-        time.sleep(0.1)
     last = _last_words(log)
     way_out = ""
     if "sqlite3." in last and "locked" not in last:
-        way_out = f". The file {file_of(os.environ['PREFECT_API_DATABASE_CONNECTION_URL'])} is damaged. {WAY_OUT}"
-    raise ServerUnavailable(f"Prefect's server did not start: {last or 'no output'}{way_out}; see {log}")
+        way_out = f". The file {file_of(database)} is damaged. {WAY_OUT}"
+    return ServerUnavailable(f"Prefect's server did not start: {last or 'no output'}{way_out}; see {log}")
 
 
 def _last_words(log: Path) -> str:
     """The last error that the log names, or else its last line."""
+    from tasks.config.redaction import redact_urls  # here: a server is started before anything heavy is imported
+
     lines = [line for line in log.read_text(encoding="utf-8", errors="replace").splitlines()[-40:] if line.strip()]
     errors = [line for line in lines if re.match(r"[\w.]+(Error|Exception|Exit)\b", line)]
     return redact_urls((errors or lines or [""])[-1].strip())
-
-
-def _answers(api: str) -> bool:
-    """Whether the server says that it is well; asked without proxies, for it is on this machine."""
-    address = urlsplit(api)
-    connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=5)
-    with closing(connection):
-        try:
-            connection.request("GET", f"{address.path}/health")
-            return connection.getresponse().status == http.client.OK
-        except (OSError, http.client.HTTPException):
-            return False
 
 
 def file_of(url: str) -> Path | None:
@@ -149,12 +138,41 @@ def _damage(path: Path) -> str | None:
     if path.stat().st_size < pages * (65_536 if page == 1 else page) and not (log.exists() and log.stat().st_size):
         return "it is truncated"
     try:
-        with closing(
-            sqlite3.connect(f"file:{path.as_posix().replace('?', '%3f').replace('#', '%23')}?mode=rw", 0, uri=True)
-        ) as database:
+        with closing(_opened(path)) as database:
             database.execute("SELECT count(*) FROM sqlite_master").fetchone()
     except sqlite3.OperationalError:
         return None  # another process has it locked
     except sqlite3.DatabaseError as error:
         return str(error)
     return None
+
+
+def remember_made(url: str) -> None:
+    """Notes that the tables of an SQLite database are those of our Prefect, so that no start looks again."""
+    if (path := file_of(url)) is not None and (found := _revision(path)) is not None:
+        _note(path).write_text(f"{version('prefect')} {found}", encoding="utf-8")
+
+
+def _as_made(url: str) -> dict[str, str]:
+    """Settings that save a start the migrations, where the database has all of them, by our Prefect."""
+    path = file_of(url)
+    with suppress(OSError):
+        if path is not None and _note(path).read_text(encoding="utf-8") == f"{version('prefect')} {_revision(path)}":
+            return {"PREFECT_API_DATABASE_MIGRATE_ON_START": "0", "PREFECT_API_BLOCKS_REGISTER_ON_START": "0"}
+    return {}
+
+
+def _note(path: Path) -> Path:
+    return path.with_name(f"{path.name}.made")
+
+
+def _revision(path: Path) -> str | None:
+    """The migration that an SQLite database has reached; None where that cannot be said."""
+    with suppress(sqlite3.Error, TypeError), closing(_opened(path)) as database:
+        (found,) = database.execute("SELECT version_num FROM alembic_version").fetchone()
+        return str(found)
+    return None
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(f"file:{path.as_posix().replace('?', '%3f').replace('#', '%23')}?mode=rw", 0, uri=True)

@@ -77,9 +77,13 @@ def here(*words: str, env: Mapping[str, str] | None = None) -> Ran:
 
 
 def environment(home: Path) -> dict[str, str]:
-    """The variables of this process without what would change a result, and with everything kept at that home."""
+    """The variables of this process without what would change a result, and with everything kept at that home.
+
+    Of the servers of a home none outlives the commands.
+    """
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("YARUS_", "PREFECT_", "PG"))}
-    return kept | {"YARUS_HOME": str(home), "PREFECT_HOME": str(home / "prefect-home"), "HF_HUB_OFFLINE": "1"}
+    ours = {"YARUS_HOME": str(home), "YARUS_SERVER_IDLE_S": "0", "PREFECT_HOME": str(home / "prefect-home")}
+    return kept | ours | {"HF_HUB_OFFLINE": "1"}
 
 
 class Command(NamedTuple):

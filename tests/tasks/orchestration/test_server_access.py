@@ -1,15 +1,13 @@
 """Who is let into the Prefect server of a home: the password, and where it is sent."""
 
 import os
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
 import pytest
 
 from db.errors import InputError
-from tasks.orchestration.server_access import announced, kept, link, password_for, password_of, past_proxies
+from tasks.orchestration.server_access import kept, link, password_for, past_proxies
 
 EVERYWHERE = "0.0.0.0"  # noqa: S104
 API = "http://127.0.0.1:4200/api"
@@ -75,48 +73,6 @@ def test_nobody_serves_others_without_a_password(tmp_path: Path, monkeypatch: py
 def test_on_the_loopback_one_may_go_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, host: str) -> None:
     monkeypatch.setenv("PREFECT_SERVER_API_AUTH_STRING", "")
     assert password_for(tmp_path, host) is None
-
-
-@pytest.mark.parametrize(
-    ("api", "ours"),
-    [
-        (API, True),
-        ("http://localhost:4200/api", True),
-        ("http://127.0.0.1:4201/api", False),
-        ("http://192.0.2.1:4200/api", False),
-        ("https://127.0.0.1:4200/api", False),
-        ("http://127.0.0.1.evil.example:4200/api", False),
-    ],
-)
-def test_the_password_is_sent_to_the_server_that_it_is_for(tmp_path: Path, api: str, ours: bool) -> None:
-    secret = kept(tmp_path)
-    assert password_of(tmp_path, API) is None  # nothing is served
-    with announced(tmp_path, API):
-        assert password_of(tmp_path, api) == (secret if ours else None)
-    assert password_of(tmp_path, API) is None
-
-
-def test_a_server_that_was_killed_is_told_no_password(tmp_path: Path) -> None:
-    """Whoever takes its port after it could be anybody."""
-    kept(tmp_path)
-    killed = f"""
-import os
-from pathlib import Path
-from tasks.orchestration.server_access import announced
-with announced(Path({str(tmp_path)!r}), {API!r}):
-    os._exit(9)
-"""
-    assert subprocess.run([sys.executable, "-c", killed], check=False).returncode == 9
-    assert (tmp_path / "prefect" / "address").read_text() == API
-    assert password_of(tmp_path, API) is None
-
-
-def test_of_two_servers_of_a_home_the_newest_is_found_and_none_waits(tmp_path: Path) -> None:
-    secret, other = kept(tmp_path), "http://127.0.0.1:4300/api"
-    with announced(tmp_path, API):
-        with announced(tmp_path, other):
-            assert (password_of(tmp_path, API), password_of(tmp_path, other)) == (None, secret)
-        assert password_of(tmp_path, other) is None
 
 
 def test_a_link_keeps_the_password_from_servers_and_logs() -> None:
