@@ -47,9 +47,6 @@ async def run(tier: str, /, **parameters: Any) -> dict[str, Any]:
         InputError: no such tier, parameter or source, or a value that it cannot have; the nearest is named.
         OSError: Prefect's server, the database or the results cannot be reached.
     """
-    from tasks.orchestration.home_server import begin
-
-    begin()
     from flows.cli import runner
 
     chosen = runner.parameters(tier, parameters, (), ())

@@ -13,6 +13,7 @@ import os
 import signal
 import socket
 import time
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib.metadata import version
@@ -66,11 +67,19 @@ def begin() -> None:
 
 
 def is_wanted(home: Path) -> bool:
-    """Whether commands go by the server of their home: none is named, here, in `.env` or in a profile of Prefect's."""
+    """Whether commands go by the server of their home: none is named, here, in `.env` or in Prefect's profile."""
+    named = any(server_access.given(name) for name in (API, NO_SERVER))
+    return not named and API not in _profile() and is_shared(home)
+
+
+def _profile() -> dict[str, str]:
+    """The settings of Prefect's active profile, where there is one."""
     folder = Path(os.environ.get("PREFECT_HOME", "~/.prefect")).expanduser()
-    profiles = Path(os.environ.get("PREFECT_PROFILES_PATH", folder / "profiles.toml"))
-    named = server_access.given(API) or (profiles.exists() and API in profiles.read_text(encoding="utf-8"))
-    return not named and not server_access.given(NO_SERVER) and is_shared(home)
+    with suppress(OSError, tomllib.TOMLDecodeError, KeyError):
+        file = Path(os.environ.get("PREFECT_PROFILES_PATH", folder / "profiles.toml"))
+        found = tomllib.loads(file.read_text(encoding="utf-8"))
+        return dict(found["profiles"][os.environ.get("PREFECT_PROFILE") or found["active"]])
+    return {}
 
 
 def is_shared(home: Path) -> bool:

@@ -72,11 +72,12 @@ def start_server() -> None:
     home = settings().home.absolute()
     if (api := PREFECT_API_URL.value()) and api != _joined.get(home):
         require_compatible(api)
-    elif api:
-        if not _answers(home, api) and not _answers(home, _join(home)):  # one that was about to end
-            raise server_process.not_started(_log(home), os.environ[home_server.DATABASE])
-    elif PREFECT_SERVER_ALLOW_EPHEMERAL_MODE.value():
+    elif not api and not PREFECT_SERVER_ALLOW_EPHEMERAL_MODE.value():
+        return
+    elif not home_server.is_shared(home):
         _start_alone(home)
+    elif not (api and _answers(home, api)) and not _answers(home, _join(home)):  # one that was about to end
+        raise server_process.not_started(_log(home), os.environ[home_server.DATABASE])
 
 
 _joined: dict[Path, str] = {}

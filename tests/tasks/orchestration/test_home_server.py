@@ -151,7 +151,11 @@ def test_a_profile_of_prefects_names_another_server(tmp_path: Path, monkeypatch:
     for name in [name for name in os.environ if name.startswith("PREFECT_")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("PREFECT_HOME", str(tmp_path))
-    (tmp_path / "profiles.toml").write_text(f'[profiles.far]\nPREFECT_API_URL = "{API}"\n')
+    (tmp_path / "profiles.toml").write_text(
+        f'active = "near"\n[profiles.near]\n[profiles.far]\nPREFECT_API_URL = "{API}"\n'
+    )
+    assert home_server.is_wanted(tmp_path)
+    monkeypatch.setenv("PREFECT_PROFILE", "far")
     assert not home_server.is_wanted(tmp_path)
 
 
