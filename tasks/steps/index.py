@@ -12,7 +12,7 @@ from prefect.cache_policies import NO_CACHE
 from db import journal
 from db.errors import InputError
 from db.source_rows import Corpus
-from tasks.cases.labels import Note
+from tasks.cases.vocabulary import Note
 from tasks.config.connections import database
 from tasks.config.parameters import Embedding, Retrieval
 from tasks.config.settings import settings

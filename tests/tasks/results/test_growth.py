@@ -14,7 +14,7 @@ from db import journal
 from db.tables import evaluation, nightly_verdict
 from tasks.comparison.noise_floor import floors
 from tasks.comparison.trend import trend
-from tasks.evaluation.lifecycle import fail_orphaned
+from tasks.evaluation.orphaned import fail_orphaned
 from tasks.orchestration import incidents
 from tasks.orchestration.artifact_tables import changes_since
 from tasks.report.entries import newest
