@@ -13,7 +13,7 @@ as_json = click.option("--json", "as_json", is_flag=True, help="One JSON documen
 def own_database() -> "Engine":
     """Our database, its journal telling the truth about evaluations that were killed."""
     from tasks.config.connections import database
-    from tasks.evaluation.orphaned import fail_orphaned
+    from tasks.results.orphaned import fail_orphaned
 
     engine = database()
     fail_orphaned(engine)

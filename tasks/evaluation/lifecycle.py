@@ -30,12 +30,12 @@ from tasks.config.secrets import keep_logs_clean
 from tasks.config.settings import settings
 from tasks.config.utf8 import harmless
 from tasks.evaluation.comparability import same_settings
-from tasks.evaluation.orphaned import fail_orphaned
 from tasks.evaluation.process_exit import STOPPED, exit_within
 from tasks.evaluation.repeats import parameters_of_repeated
 from tasks.evaluation.resolved import Resolved
 from tasks.evaluation.run import Run
 from tasks.evaluation.work_store import download
+from tasks.results.orphaned import fail_orphaned
 from tasks.results.parquet_files import make_folder
 
 P = TypeVar("P", bound=Parameters)

@@ -21,12 +21,12 @@ from db.tables import analysis, call, case_set, case_set_row, embedding, evaluat
 from db.wipe import beyond, wipe
 from tasks.config.connections import source as source_of
 from tasks.config.settings import settings
-from tasks.evaluation.orphaned import fail_orphaned
 from tasks.evaluation.work_store import delete
 from tasks.operations import erase_files
 from tasks.operations.erase_texts import Texts
 from tasks.operations.prune import in_results, work_folders
 from tasks.results import parquet_files
+from tasks.results.orphaned import fail_orphaned
 from tasks.results.parquet_files import make_folder
 from tasks.results.places import existing_path, result_path
 
