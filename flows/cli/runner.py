@@ -18,6 +18,7 @@ from db import analyses, journal
 from db.errors import InputError, unknown
 from db.source_rows import verify
 from flows import flow_of, stopping
+from flows.cli import arrow_alone
 from tasks.cases.frozen_sets import frozen
 from tasks.comparison.gate_rules import policy_set
 from tasks.config.connections import database, source
@@ -90,6 +91,7 @@ def run_other(work: Callable[[], Coroutine[Any, Any, Summary]], *, quiet: bool) 
 
 
 def _in_prefect(work: Callable[[], Coroutine[Any, Any, Summary]]) -> Summary:
+    arrow_alone()
     logging.getLogger("yarus").info("starting Prefect")
     prepare_prefect()
     start_server()
