@@ -13,7 +13,7 @@ from sqlalchemy.engine import RowMapping
 
 from db.engine import reaching
 from db.errors import InputError, unknown
-from db.loading.fill import checked_name
+from db.sources import checked_name
 from db.tables import case_set, case_set_row
 
 Row = dict[str, Any]

@@ -1,5 +1,6 @@
 """The sources that can be read: loaded ones and a production database, each in one snapshot."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -12,10 +13,9 @@ from sqlalchemy.exc import DataError, InternalError, ProgrammingError
 from db import privileged, tables
 from db.engine import reaching
 from db.errors import InputError, SourceChanged, unknown
-from db.loading.fill import PRODUCTION as PRODUCTION
-from db.loading.fill import SCHEMA_PREFIX, checked_name
 
-SAMPLE = "sample"
+SAMPLE, PRODUCTION = "sample", "production"
+SCHEMA_PREFIX = "source_"
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,21 @@ class Source:
     tables: dict[str, Table]
     loaded_at: datetime | None = None
     """When a loaded source's rows were last changed, as `registered` found it."""
+
+
+def checked_name(name: str) -> str:
+    """The name, if a source can have it.
+
+    Raises:
+        InputError: it has other characters than a-z, 0-9 and _, is too long, or stands for YARUS_SOURCE_URL.
+    """
+    if name == PRODUCTION:
+        raise InputError(f"source name {name!r} is reserved for the database in YARUS_SOURCE_URL; choose another")
+    if not re.fullmatch(r"[a-z][a-z0-9_]{0,39}", name):
+        raise InputError(
+            f"source name {name!r}: use a letter a-z, then up to 39 of a-z, 0-9 and _, for example 'helpdesk_2026'"
+        )
+    return name
 
 
 def loaded(engine: Engine, name: str) -> Source:

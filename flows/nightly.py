@@ -11,7 +11,7 @@ from tasks.comparison.gate_rules import policy_set
 from tasks.config.connections import database
 from tasks.config.flow_parameters import Nightly
 from tasks.config.tiers import TIERS
-from tasks.corpus.analytics import describe_corpus
+from tasks.corpus.describe import describe_corpus
 from tasks.evaluation.repeats import anchored
 from tasks.loading.source import sources_shared
 from tasks.orchestration.artifacts import report_of, show_night

@@ -35,10 +35,10 @@ from sqlalchemy.exc import ArgumentError
 from db import tables
 from db.engine import reaching
 from db.errors import DatabaseUnavailable, InputError, unknown
-from db.loading.fill import SCHEMA_PREFIX, Stream
+from db.loading.fill import Stream
 from db.loading.staging import Packed
 from db.source_rows import has_annotations, moment, whole
-from db.sources import Source, snapshot
+from db.sources import SCHEMA_PREFIX, Source, snapshot
 
 OPTIONAL = ("embedding", "review")
 DIALECT = postgresql.dialect(paramstyle="named")  # type: ignore[no-untyped-call]  # leaves % in names as it is

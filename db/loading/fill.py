@@ -1,6 +1,5 @@
 """Fills a named source: rows from any importer go into tables shaped as in production, whole or not at all."""
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -10,14 +9,12 @@ from sqlalchemy.schema import CreateSchema
 from sqlalchemy.sql.expression import TableClause
 
 from db import tables
-from db.errors import InputError
 from db.loading.staging import Incoming, Rejected, orphans, repeated, stage, without
 from db.loading.staging import Packed as Packed
 from db.loading.staging import Row as Row
+from db.sources import SCHEMA_PREFIX, checked_name
 
 MAX_PROBLEMS = 20
-SCHEMA_PREFIX = "source_"
-PRODUCTION = "production"
 REQUIRED = {"chunk": ("id", "text"), "question_answer": ("id", "question"), tables.ANNOTATION: ("question_id",)}
 
 
@@ -64,21 +61,6 @@ class LoadReport:
     labels: Counts = field(default_factory=Counts)
     """Rows of `annotation`, one a question, and labels that could not be used."""
     problems: list[str] = field(default_factory=list)
-
-
-def checked_name(name: str) -> str:
-    """The name, if a source can have it.
-
-    Raises:
-        InputError: it has other characters than a-z, 0-9 and _, is too long, or stands for YARUS_SOURCE_URL.
-    """
-    if name == PRODUCTION:
-        raise InputError(f"source name {name!r} is reserved for the database in YARUS_SOURCE_URL; choose another")
-    if not re.fullmatch(r"[a-z][a-z0-9_]{0,39}", name):
-        raise InputError(
-            f"source name {name!r}: use a letter a-z, then up to 39 of a-z, 0-9 and _, for example 'helpdesk_2026'"
-        )
-    return name
 
 
 def fill(engine: Engine, name: str, rows: Rows | Stream, *, language: str, origin: str) -> LoadReport:

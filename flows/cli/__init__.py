@@ -1,5 +1,7 @@
 """The command line: a file a command. Here what several share: `--json`, and the database that they read."""
 
+import sys
+from importlib.abc import MetaPathFinder
 from typing import TYPE_CHECKING
 
 import click
@@ -13,8 +15,30 @@ as_json = click.option("--json", "as_json", is_flag=True, help="One JSON documen
 def own_database() -> "Engine":
     """Our database, its journal telling the truth about evaluations that were killed."""
     from tasks.config.connections import database
-    from tasks.evaluation.lifecycle import fail_orphaned
+    from tasks.results.orphaned import fail_orphaned
 
     engine = database()
     fail_orphaned(engine)
     return engine
+
+
+class _NoPandas(MetaPathFinder):
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+        if name == "pandas":
+            raise ImportError(name)
+
+
+def arrow_alone() -> None:
+    """Keeps Arrow from importing pandas, which it does at its first array: half a second, and nobody gives it a series.
+
+    For a process that ends with the command: Arrow's `to_pandas` fails in it; whoever else imports pandas gets it.
+    """
+    if "pandas" in sys.modules:
+        return
+    import pyarrow as pa
+
+    sys.meta_path.insert(0, refusing := _NoPandas())
+    try:
+        pa.array([])
+    finally:
+        sys.meta_path.remove(refusing)

@@ -2,7 +2,7 @@
 
 import click
 
-from flows.cli import as_json, own_database
+from flows.cli import arrow_alone, as_json, own_database
 
 
 @click.command()
@@ -71,6 +71,7 @@ def compare(a: str, b: str, metrics: tuple[str, ...], slice_name: str | None, fo
 
     if slice_name is not None and slice_name not in SLICES:
         raise unknown("slice", slice_name, SLICES)
+    arrow_alone()
     found = compared(own_database(), a, b, force=force, only=metrics)
     if slice_name is not None:
         found["slices"] = {name: values for name, values in found["slices"].items() if name == slice_name}

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from flows.cli import as_json, own_database
+from flows.cli import arrow_alone, as_json, own_database
 
 
 @click.command()
@@ -60,6 +60,7 @@ def cases(evaluation: str, where: tuple[str, ...], limit: int, as_json: bool) ->
     from tasks.results.summary import as_json as document
     from tasks.results.summary import finite
 
+    arrow_alone()
     engine = own_database()
     found, source = cases_where(engine, evaluation, where), journal.find(engine, evaluation)["source"]
     first = pseudonyms.cases(found.slice(0, limit), source)
@@ -84,6 +85,7 @@ def report(evaluations: tuple[str, ...], out: Path | None, language: str | None,
     from tasks.report.write import report as write
     from tasks.results.summary import as_json as document
 
+    arrow_alone()
     chosen: Language | None = "en" if language == "en" else "ru" if language == "ru" else None
     path = write(own_database(), evaluations, out, chosen)
     click.echo(document({"report": str(path)}) if as_json else path)

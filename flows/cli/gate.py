@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from flows.cli import as_json, own_database
+from flows.cli import arrow_alone, as_json, own_database
 
 
 @click.command()
@@ -39,6 +39,7 @@ def gate(
     policy = read_policy(file)
     if junit is not None and not junit.absolute().parent.is_dir():
         raise InputError(f"--junit {junit}: there is no folder {junit.absolute().parent}")
+    arrow_alone()
     found = judge(own_database(), evaluation, policy, baseline=baseline)
     language = settings().language
     if junit is not None:

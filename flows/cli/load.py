@@ -152,8 +152,7 @@ def checked_name(name: str | None, origin: str) -> str:
     import re
 
     from db.errors import InputError
-    from db.loading.fill import checked_name
-    from db.sources import SAMPLE
+    from db.sources import SAMPLE, checked_name
 
     if name == SAMPLE:
         raise InputError(

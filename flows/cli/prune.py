@@ -72,9 +72,9 @@ def _by_age(*, older_than: str | None, keep_last: int | None, everything: bool, 
     from functools import partial
 
     from tasks.config.connections import database
-    from tasks.evaluation.lifecycle import fail_orphaned
     from tasks.operations.prune import age, plan
     from tasks.operations.prune import prune as work
+    from tasks.results.orphaned import fail_orphaned
 
     before = age(older_than) if older_than else None
     engine = database()

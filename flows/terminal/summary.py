@@ -9,7 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 from sqlalchemy.engine import RowMapping
 
-from tasks.cases.table import MEASURED
+from tasks.cases.vocabulary import MEASURED
 from tasks.config.tiers import TIERS
 from tasks.config.utf8 import harmless
 from tasks.results.numbers import rounded, unit_of

@@ -1,33 +1,22 @@
 """What is relevant for a question, from its annotation or else from the log; and which questions are evaluated."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, NotRequired
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from typing_extensions import TypedDict
 
 from db.errors import InputError
 from db.source_rows import Corpus
 from db.urls import canonical_url
 from tasks.cases.table import table, with_columns
+from tasks.cases.vocabulary import Note, Unit
 
 Row = dict[str, Any]
 Labels = dict[str, float]
-Unit = Literal["chunk", "page"]
 GOOD, BAD = 5, 1
 AT_ONCE = 5_000
 """Cases made from rows at a time: as Python objects they take several times the memory of a table."""
-
-
-class Note(TypedDict):
-    """Something that was met when the cases were made, for people to know; with the figures of its sentence."""
-
-    note: str
-    n: NotRequired[int]
-    of: NotRequired[int]
-    value: NotRequired[float]
-    evaluation: NotRequired[str]
 
 
 def annotated_cases(source: str, questions: Sequence[Row], corpus: Corpus, unit: Unit) -> tuple[pa.Table, list[Note]]:

@@ -11,14 +11,14 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache, partial
-from typing import Any
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any
 
 from db.sources import PRODUCTION
-from tasks.cases.table import FREE_TEXTS
+from tasks.cases.vocabulary import FREE_TEXTS
 from tasks.config.settings import settings
-from tasks.personal_data.masking import find, mask, own_key, own_pattern
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Ways = Mapping[str, Callable[[str], str]]
 TEXTS = (*FREE_TEXTS, "error", "label", "words", "examples", "examples_unserved", "ground_truth_answer")
@@ -45,12 +45,14 @@ def ways(source: str) -> Ways:
     """Name of a column, or of a part of a document -> what is shown for a text of it; nothing: all as it is."""
     if not has_pseudonyms(source):
         return {}
+    from tasks.personal_data.masking import own_key  # its patterns take a tenth of a second to compile
+
     key = own_key()
     text = partial(masked, key=key, language=settings().language)
     return dict.fromkeys(TEXTS, text) | {"group": partial(group, key=key), "dialog": partial(dialog, key=key)}
 
 
-def cases(table: pa.Table, source: str) -> pa.Table:
+def cases(table: "pa.Table", source: str) -> "pa.Table":
     """The cases as people may see them; ids, addresses and numbers are the same, and so are the types."""
     for name, show in ways(source).items():
         if name in table.column_names:
@@ -80,11 +82,15 @@ def cut(said: str, most: int) -> str:
     """The beginning of a text, of at most so many characters, that tears no personal data: half of it is not found."""
     if len(said) <= most:
         return said
+    from tasks.personal_data.masking import find
+
     return said[: min([most, *(found.start for found in find(said) if found.start < most < found.end)])]
 
 
 def without_personal_data(said: str) -> str:
     """The text with nothing in the place of personal data."""
+    from tasks.personal_data.masking import find
+
     for found in reversed(find(said)):
         said = f"{said[: found.start]} {said[found.end :]}"
     return said
@@ -103,7 +109,9 @@ def errors(source: str) -> Iterator[None]:
         raise
 
 
-def _column(values: pa.ChunkedArray, show: Callable[[str], str]) -> pa.ChunkedArray:
+def _column(values: "pa.ChunkedArray", show: Callable[[str], str]) -> "pa.ChunkedArray":
+    import pyarrow as pa
+
     parts = [pa.array(_part(chunk.to_pylist(), {}, show), type=values.type) for chunk in values.chunks]
     return pa.chunked_array(parts, type=values.type)
 
@@ -124,6 +132,8 @@ def masked(said: str, key: bytes, language: str) -> str:
 @lru_cache(KEPT)
 def _paragraph(said: str, key: bytes, language: str) -> str:
     """What is a pseudonym already stays: models are sent them, and repeat them."""
+    from tasks.personal_data.masking import mask, own_pattern
+
     parts = own_pattern().split(said)
     return "".join(part if number % 2 else mask(part, key, language) for number, part in enumerate(parts))
 

@@ -1,6 +1,6 @@
 """The table of cases: one row a question, which every step of a tier adds columns to. Its columns are declared here."""
 
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -10,42 +10,7 @@ from metrics.metric import RUBRIC
 from metrics.table import METRICS
 from tasks.config.utf8 import encodable
 
-Status = Literal[
-    "ok",
-    "sut_error",
-    "sut_refusal",
-    "judge_error",
-    "parse_error",
-    "unlabelled",
-    "stale_label",
-    "not_applicable",
-    "skipped_budget",
-]
-CANNOT_BE_MEASURED = ("unlabelled", "stale_label", "not_applicable")
-"""Statuses of cases that no evaluation could have scored: they are left out of the coverage."""
-
-SEVERITY: tuple[Status, ...] = (
-    "unlabelled",
-    "stale_label",
-    "not_applicable",
-    "sut_error",
-    "judge_error",
-    "parse_error",
-    "skipped_budget",
-    "sut_refusal",
-    "ok",
-)
-"""Worst first: a case has the worst of its statuses; what could never be measured is worse than what failed."""
-
-MEASURED = ("ok", "sut_refusal")
-STRATA = ("confirmed", "agreement", "contradicted")
-"""Of the real users' cases, by what users said of the answer."""
-
 TEXTS = pa.list_(pa.string())
-
-FREE_TEXTS: tuple[str, ...] = ("question", "asked", "reason", "reference", "context", "answer", "answers", "judge_raw")
-FREE_TEXTS += ("judge_reasons", "topic", "path", "text")
-"""Columns in which anybody may have written anything, a phone number for example; `group` and `dialog` name users."""
 
 LONG = ("context", "text", "judge_reasons", "logprobs", "answers")
 """Columns of long texts that no metric is computed from."""

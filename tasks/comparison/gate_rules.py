@@ -10,7 +10,8 @@ from typing import Any, Literal, NamedTuple
 from db.errors import InputError, unknown
 from metrics.metric import INFINITE, Metric
 from metrics.table import metric as declared
-from tasks.cases.table import COLUMNS, STRATA
+from tasks.cases.table import COLUMNS
+from tasks.cases.vocabulary import STRATA
 from tasks.config.settings import settings
 from tasks.config.tiers import TIERS
 

@@ -13,7 +13,7 @@ from db.tables import evaluation, evaluation_metric
 from metrics.metric import Metric
 from metrics.statistics.ewma import HISTORY, LAMBDA, chart
 from metrics.table import metric as declared
-from tasks.cases.table import STRATA
+from tasks.cases.vocabulary import STRATA
 from tasks.comparison.documents import Band, BandSide, NoiseFloor, Trend, TrendNight
 from tasks.comparison.noise_floor import floors
 from tasks.config.tiers import TIERS

@@ -8,8 +8,6 @@ from sqlalchemy import Engine, select
 from db import tables
 from db.engine import own, reaching, read_only
 from db.errors import DatabaseUnavailable, InputError
-from db.importers import sample
-from db.loading.fill import fill
 from db.sources import PRODUCTION, SAMPLE, Source, loaded
 from tasks.config.settings import settings
 
@@ -59,6 +57,9 @@ def _production() -> Source:
 
 def _load_sample() -> None:
     """Loads the bundled sample, or the newer one of a newer Yarus."""
+    from db.importers import sample
+    from db.loading.fill import fill  # Arrow and NumPy: who only reads evaluations waits for neither
+
     engine = database()
     origin = f"bundled sample {sample.digest()}"
     with reaching(engine), engine.connect() as connection:

@@ -16,7 +16,7 @@ from db.sources import snapshot
 from db.tables import evaluation
 from tasks.cases.labels import BAD, GOOD, Row, annotated_cases, answerable, pages_of
 from tasks.cases.refusals import declined
-from tasks.cases.table import MEASURED
+from tasks.cases.vocabulary import MEASURED
 from tasks.config.connections import source
 from tasks.config.settings import settings
 from tasks.corpus.documents import CountedPage

@@ -13,8 +13,9 @@ from prefect.cache_policies import NO_CACHE
 
 from db import journal
 from db.stores.calls import bought
-from tasks.cases.labels import Note, pages_of
+from tasks.cases.labels import pages_of
 from tasks.cases.table import LONG
+from tasks.cases.vocabulary import Note
 from tasks.config.connections import database
 from tasks.config.settings import settings
 from tasks.evaluation.batch import batches_of
@@ -24,7 +25,8 @@ from tasks.evaluation.work_folder import read_stored_corpus
 from tasks.evaluation.work_store import delete, download
 from tasks.results.aggregate import coverage, measured_by, statuses, strata, summarise
 from tasks.results.failures import failures
-from tasks.results.parquet_files import parquet, publish, remove, result_path, write_batches
+from tasks.results.parquet_files import parquet, publish, remove, write_batches
+from tasks.results.places import result_path
 from tasks.results.set_metrics import Whole
 from tasks.results.summary import EvaluationSummary, summary
 

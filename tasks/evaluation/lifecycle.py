@@ -35,7 +35,8 @@ from tasks.evaluation.repeats import parameters_of_repeated
 from tasks.evaluation.resolved import Resolved
 from tasks.evaluation.run import Run
 from tasks.evaluation.work_store import download
-from tasks.results.parquet_files import make_folder, remove, result_path
+from tasks.results.orphaned import fail_orphaned
+from tasks.results.parquet_files import make_folder
 
 P = TypeVar("P", bound=Parameters)
 log = logging.getLogger("yarus")
@@ -122,16 +123,6 @@ def _stop_on_sigterm() -> None:
 
     if threading.current_thread() is threading.main_thread():
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop)
-
-
-def fail_orphaned(engine: Engine) -> None:
-    """Marks evaluations whose process died as failed, and removes files that they left without metrics."""
-
-    def clear(tier: str, evaluation_id: str, started_at: datetime) -> None:
-        remove(result_path(settings().results_root, tier, evaluation_id, started_at))
-
-    for dead in journal.fail_orphaned(engine, clear):
-        log.warning("evaluation %s had died; it can be resumed", dead)
 
 
 def _new(engine: Engine, tier: str, parameters: P) -> Run[P]:

@@ -1,6 +1,6 @@
 """What the parameters of an evaluation came to: part of its row in the journal."""
 
-from tasks.cases.labels import Note
+from tasks.cases.vocabulary import Note
 from tasks.results.failures import Failures
 from tasks.results.system import System
 

@@ -16,8 +16,8 @@ from db import journal
 from db.source_rows import Corpus
 from db.sources import Source
 from tasks.cases.frozen_sets import frozen
-from tasks.cases.labels import Note
 from tasks.cases.table import declared
+from tasks.cases.vocabulary import Note
 from tasks.config.connections import database
 from tasks.config.parameters import Parameters
 from tasks.evaluation.repeats import repeating

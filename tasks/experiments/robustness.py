@@ -6,9 +6,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from sqlalchemy import Engine
 
-from db import analyses
 from db.journal import FINISHED
 from metrics.statistics import Comparison, Interval
 from tasks.comparison.common_cases import common
@@ -72,12 +70,6 @@ def combined(parameters: Robustness, outcomes: Sequence[Outcome]) -> RobustnessR
         "tiers": tiers,
         "evaluations": [reference(said) for said in outcomes],
     }
-
-
-def probes(engine: Engine, *, source: str | None = None, limit: int | None = None) -> list[dict[str, Any]]:
-    """The stored probes, newest first."""
-    rows = analyses.listing(engine, "robustness", source=source, limit=limit)
-    return [dict(row["document"] or {}) | {"robustness_id": row["id"], "state": row["state"]} for row in rows]
 
 
 def _has_model() -> bool:

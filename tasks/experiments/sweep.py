@@ -7,9 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from pydantic import ValidationError
-from sqlalchemy import Engine
 
-from db import analyses
 from db.errors import InputError
 from db.journal import FINISHED
 from db.stores.calls import stored_calls
@@ -90,19 +88,6 @@ def combined(parameters: Sweep, outcomes: Sequence[Outcome]) -> SweepResult:
         "judges": judging,
         "evaluations": [reference(said) for said in outcomes],
     }
-
-
-def sweeps(engine: Engine, *, source: str | None = None, limit: int | None = None) -> list[dict[str, Any]]:
-    """The stored sweeps, newest first, as `yarus sweep --json` printed them."""
-    rows = analyses.listing(engine, "sweep", source=source, limit=limit)
-    return [stored(row) for row in rows]
-
-
-def stored(row: Any) -> dict[str, Any]:
-    """A stored sweep as `yarus sweep --json` prints it."""
-    told = {"sweep_id": row["id"], "state": row["state"], "started_at": row["started_at"].isoformat()}
-    nothing: dict[str, Any] = {"source": row["source"], "metrics": [], "arms": [], "pairs": [], "judges": []}
-    return nothing | dict(row["document"] or {}) | told
 
 
 def _check(parameters: Sweep, axes: dict[str, str]) -> None:

@@ -10,21 +10,12 @@ from prefect.cache_policies import NO_CACHE
 
 from db.errors import InputError
 from db.source_rows import Corpus
-from tasks.cases.labels import (
-    Note,
-    Row,
-    Unit,
-    annotated_cases,
-    answerable,
-    default_unit,
-    ideal_context,
-    pages_of,
-    reference_of,
-)
+from tasks.cases.labels import Row, annotated_cases, answerable, default_unit, ideal_context, pages_of, reference_of
 from tasks.cases.perturbations import perturbed
 from tasks.cases.sampling import topic_and_score
 from tasks.cases.table import with_columns
 from tasks.cases.text import fit
+from tasks.cases.vocabulary import Note, Unit
 from tasks.config.connections import connection_lost
 from tasks.config.parameters import Answering, Parameters, Tier2, Tier3
 from tasks.config.settings import settings

@@ -11,10 +11,11 @@ from db.errors import InputError
 from db.source_rows import Corpus
 from db.urls import canonical_url
 from tasks.cases.dialogs import by_time, places, sampled_whole
-from tasks.cases.labels import GOOD, Note, Row, pages_of, shown_rightly
+from tasks.cases.labels import GOOD, Row, pages_of, shown_rightly
 from tasks.cases.sampling import topic_and_score
 from tasks.cases.table import table
 from tasks.cases.text import fit
+from tasks.cases.vocabulary import Note
 from tasks.config.connections import connection_lost
 from tasks.config.parameters import JudgesLog, Ux
 from tasks.evaluation.identity import judge_identity

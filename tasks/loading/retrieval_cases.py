@@ -9,10 +9,11 @@ from prefect.cache_policies import NO_CACHE
 
 from db.errors import InputError
 from db.source_rows import Corpus
-from tasks.cases.labels import Note, annotated_cases, default_unit, logged_cases, merged, pages_of, topics
+from tasks.cases.labels import annotated_cases, default_unit, logged_cases, merged, pages_of, topics
 from tasks.cases.perturbations import perturbed
 from tasks.cases.sampling import page_and_stratum, topic_and_score
 from tasks.cases.table import table
+from tasks.cases.vocabulary import Note
 from tasks.config.connections import connection_lost
 from tasks.config.parameters import RealUsers, Retrieval, Tier0, Tier1
 from tasks.config.settings import settings

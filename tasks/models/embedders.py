@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from db.errors import InputError
+from tasks.cases.ngrams import ngram_counts
 from tasks.config.settings import Settings, settings
 from tasks.config.utf8 import encodable
 
@@ -74,20 +75,11 @@ class Lexical:
         """See `Embedder`."""
         if not texts:
             return np.zeros((0, self.DIMENSIONS), dtype=np.float32)
-        counts = self._hasher.transform([encodable(text) for text in texts])
-        counts.data = np.sign(counts.data) * np.sqrt(np.abs(counts.data))
-        vectors: Vectors = counts.toarray()
+        counts = ngram_counts([encodable(text) for text in texts], self.DIMENSIONS)
+        vectors: Vectors = np.sign(counts) * np.sqrt(np.abs(counts))
         norms = np.linalg.norm(vectors, axis=1, keepdims=True)
         vectors /= np.where(norms > 0, norms, 1)
         return vectors
-
-    @cached_property
-    def _hasher(self):  # type: ignore[no-untyped-def]
-        from sklearn.feature_extraction.text import HashingVectorizer
-
-        return HashingVectorizer(
-            analyzer="char_wb", ngram_range=(3, 4), n_features=self.DIMENSIONS, norm=None, dtype=np.float32
-        )
 
 
 class Transformer:

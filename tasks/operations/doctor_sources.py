@@ -19,7 +19,7 @@ from tasks.cases.labels import graded
 from tasks.config.connections import database
 from tasks.config.settings import settings
 from tasks.models.embedders import Embedder, embedders
-from tasks.steps.index import PROBED, check_stored
+from tasks.models.embedding_cache import PROBED, check_stored
 
 
 class Check(NamedTuple):

@@ -21,13 +21,14 @@ from db.tables import analysis, call, case_set, case_set_row, embedding, evaluat
 from db.wipe import beyond, wipe
 from tasks.config.connections import source as source_of
 from tasks.config.settings import settings
-from tasks.evaluation.lifecycle import fail_orphaned
 from tasks.evaluation.work_store import delete
 from tasks.operations import erase_files
 from tasks.operations.erase_texts import Texts
 from tasks.operations.prune import in_results, work_folders
 from tasks.results import parquet_files
+from tasks.results.orphaned import fail_orphaned
 from tasks.results.parquet_files import make_folder
+from tasks.results.places import existing_path, result_path
 
 WRITTEN = ("question", "answer", "ground_truth_answer")
 """Columns of the log whose texts may stand elsewhere."""
@@ -230,7 +231,7 @@ def _rewrite(engine: Engine, row: RowMapping, found: Found) -> None:
         retention.note_erased(engine, row["id"], (row["n_cases"] or len(cases)) - len(left), found.case_ids)
         file = folder / "cases.parquet"
         parquet_files.write_batches([left], file, evaluation_id=row["id"])
-        parquet_files.publish(file, parquet_files.existing_path(row["parquet"]))
+        parquet_files.publish(file, existing_path(row["parquet"]))
 
 
 @contextmanager
@@ -246,6 +247,6 @@ def _working(evaluation_id: str) -> Iterator[Path]:
 
 def _place(row: RowMapping) -> str:
     """Where the file of an evaluation is, or was to be."""
-    return parquet_files.existing_path(
-        row["parquet"] or parquet_files.result_path(settings().results_root, row["tier"], row["id"], row["started_at"])
+    return existing_path(
+        row["parquet"] or result_path(settings().results_root, row["tier"], row["id"], row["started_at"])
     )

@@ -19,7 +19,8 @@ from tasks.config.parameters import Parameters
 from tasks.config.settings import settings
 from tasks.evaluation.run import Run
 from tasks.evaluation.work_store import delete, uploaded
-from tasks.results.parquet_files import existing_path, remove, result_path
+from tasks.results.parquet_files import remove
+from tasks.results.places import existing_path, result_path
 
 UNITS = {"h": "hours", "d": "days", "w": "weeks"}
 FOLDER = re.compile(r"\w+-\d{8}-\d{6}-[0-9a-f]{4}")

@@ -3,10 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-from prefect.events import emit_event
-from prefect.runtime import flow_run
-from prefect.utilities.urls import url_for
-
 from tasks.config.redaction import redact_urls
 from tasks.config.settings import settings
 from tasks.results.summary import EvaluationSummary
@@ -52,6 +48,9 @@ def tell(event: str, name: str, payload: Mapping[str, Any], *, flow_run_id: str 
         payload: what automations can use; `link` is added to it.
         flow_run_id: of the evaluation's flow run.
     """
+    from prefect.events import emit_event  # here, because whoever lists incidents emits none
+    from prefect.runtime import flow_run
+
     running = flow_run.get_id()
     if running is None:
         return
@@ -66,4 +65,6 @@ def tell(event: str, name: str, payload: Mapping[str, Any], *, flow_run_id: str 
 
 def link(flow_run_id: str) -> str:
     """Where a person looks next: the report pages where they are served, else the flow run in Prefect's UI."""
+    from prefect.utilities.urls import url_for
+
     return redact_urls(settings().report_url or url_for("flow-run", obj_id=flow_run_id) or "")

@@ -5,7 +5,7 @@ from typing import Any
 from sqlalchemy import Engine
 
 from tasks.cases import pseudonyms
-from tasks.corpus import analytics
+from tasks.corpus import stored as kept
 from tasks.report import figures
 from tasks.report.embedded_data import Document
 from tasks.results.numbers import percent
@@ -18,7 +18,7 @@ LENGTH = 160
 
 def stored(engine: Engine, source: str) -> Document | None:
     """What was last found of a source's corpus, as the template reads it; None where nobody looked."""
-    found = pseudonyms.document(analytics.stored(engine, source), source)
+    found = pseudonyms.document(kept.stored(engine, source), source)
     if found is None:
         return None
     used = found["utilisation"]

@@ -14,7 +14,7 @@ from db.errors import InputError, ResultsUnavailable
 from db.tables import evaluation
 from metrics.table import METRICS
 from tasks.cases import pseudonyms as to_people
-from tasks.cases.table import MEASURED, SEVERITY
+from tasks.cases.vocabulary import MEASURED, SEVERITY
 from tasks.config.tiers import TIERS
 from tasks.evaluation.repeats import MARKS
 from tasks.report import figures

@@ -5,8 +5,7 @@ from typing import Any
 from sqlalchemy import Engine
 
 from tasks.cases import pseudonyms
-from tasks.experiments.robustness import probes
-from tasks.experiments.sweep import sweeps
+from tasks.experiments.stored import probes, sweeps
 from tasks.experiments.sweep_table import SHOWN, difference, figure_of, front, interval
 from tasks.report.embedded_data import Document
 from tasks.report.figures import framed

@@ -12,7 +12,7 @@ from markupsafe import Markup, escape
 from sqlalchemy import Engine
 
 from tasks.cases import pseudonyms as to_people
-from tasks.cases.table import STRATA
+from tasks.cases.vocabulary import STRATA
 from tasks.config.tiers import TIERS
 from tasks.report import corpus_page
 from tasks.report.comparisons import LISTS, add_comparisons, changes, comparison, trends

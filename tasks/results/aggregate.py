@@ -13,7 +13,8 @@ from metrics.metric import QUANTILES, RUBRIC, Metric
 from metrics.statistics import Interval, bootstrap_interval, quantile_interval, share_interval
 from metrics.statistics.intervals import NO_INTERVAL
 from metrics.table import grade, metric, metrics_of
-from tasks.cases.table import CANNOT_BE_MEASURED, MEASURED, STRATA, floats
+from tasks.cases.table import floats
+from tasks.cases.vocabulary import CANNOT_BE_MEASURED, MEASURED, STRATA
 from tasks.results.set_metrics import Floats, Whole, measure_set
 
 

@@ -1,10 +1,11 @@
 """Where the cases of an evaluation failed, and which to mend first."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
 from typing_extensions import TypedDict
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 FAILURES = ("retrieval", "generation", "refusal", "gate", "label")
 SHOWN = 5
@@ -20,7 +21,7 @@ class Failures(TypedDict):
     """Ids of up to five cases."""
 
 
-def failures(cases: pa.Table) -> Failures:
+def failures(cases: "pa.Table") -> Failures:
     """How many cases failed where, and the few that are most useful to fix.
 
     First those that had the right passage at hand, because only what comes after retrieval has to be mended for them;
@@ -29,6 +30,8 @@ def failures(cases: pa.Table) -> Failures:
     Args:
         cases: with `failure`.
     """
+    import pyarrow.compute as pc
+
     kept = ("case_id", "failure", "relevant", "retrieved", "e2e_score")
     failed = cases.select(kept).filter(pc.is_valid(cases["failure"])).to_pylist()
     counts = {name: sum(case["failure"] == name for case in failed) for name in FAILURES}

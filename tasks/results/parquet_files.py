@@ -5,7 +5,6 @@ import os
 import shutil
 import uuid
 from collections.abc import Container, Iterable, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
 
@@ -20,6 +19,7 @@ from db.errors import InputError, ResultsUnavailable
 from tasks.cases.table import COLUMNS, LONG
 from tasks.config.redaction import redact_urls
 from tasks.config.settings import settings
+from tasks.results.places import existing_path
 
 pa.set_memory_pool(pa.system_memory_pool())  # Arrow's own gives nothing back: 60 MB more for 100,000 cases
 EVERY_CASE = ("case_id", "status", "reason")
@@ -62,27 +62,6 @@ def write_batches(tables: Iterable[pa.Table], path: Path, *, evaluation_id: str 
 def make_folder(folder: Path) -> None:
     """Makes a folder if it is not there: private where it lies at home, by the user's umask elsewhere."""
     home.make(folder, settings().home)
-
-
-def result_path(root: str, tier: str, evaluation_id: str, started_at: datetime) -> str:
-    """Where the file of an evaluation belongs: a path, or a URL."""
-    date = f"{started_at.astimezone(UTC):%Y-%m-%d}"
-    return f"{root.rstrip('/')}/tier={tier}/date={date}/{evaluation_id}.parquet"
-
-
-def existing_path(path: str, root: str | None = None) -> str:
-    """Where a file of the results is: as the journal says, or in the same place in YARUS_RESULTS if its folder moved.
-
-    What is on an object store does not move with the home.
-
-    Args:
-        path: as the journal has it.
-        root: YARUS_RESULTS, from who asks for many: to read the settings takes longer than to look.
-    """
-    root, disk = root or settings().results_root, LocalFileSystem()
-    here = "/".join((root.rstrip("/"), *path.split("/")[-3:]))  # tier=…/date=…/ID.parquet, as `result_path` makes it
-    moved = "://" not in path + root and not disk.exists(path) and disk.exists(here)
-    return here if moved else path
 
 
 def store(target: str, setting: str = "YARUS_RESULTS") -> tuple[AbstractFileSystem, str]:

@@ -10,7 +10,7 @@ from sqlalchemy import Engine
 
 from db import journal
 from db.errors import InputError, unknown
-from tasks.cases.table import SEVERITY
+from tasks.cases.vocabulary import SEVERITY
 from tasks.results import parquet_files
 
 

@@ -13,10 +13,9 @@ from db import journal
 from metrics.metric import Grade
 from metrics.table import METRICS
 from tasks.cases import pseudonyms
-from tasks.cases.labels import Note
-from tasks.cases.table import STRATA
-from tasks.results import parquet_files
+from tasks.cases.vocabulary import STRATA, Note
 from tasks.results.failures import Failures
+from tasks.results.places import existing_path
 from tasks.results.system import CaseSetIdentity, System
 
 State = Literal["running", "completed", "invalid", "failed", "cancelled"]
@@ -153,7 +152,7 @@ def summary(engine: Engine, evaluation_id: str) -> EvaluationSummary:
         "tier": row["tier"],
         "state": row["state"],
         "error": row["error"] and pseudonyms.text(row["error"], row["source"]),
-        "parquet": row["parquet"] and parquet_files.existing_path(row["parquet"]),
+        "parquet": row["parquet"] and existing_path(row["parquet"]),
         "comparability_key": row["comparability_key"],
         "source": row["source"],
         "started_at": row["started_at"].isoformat(),
@@ -198,7 +197,7 @@ def listed(row: RowMapping, root: str) -> ListedEvaluation:
         "started_at": str(row["started_at"]),
         "finished_at": row["finished_at"] and str(row["finished_at"]),
         "comparability_key": row["comparability_key"],
-        "parquet": row["parquet"] and parquet_files.existing_path(row["parquet"], root),
+        "parquet": row["parquet"] and existing_path(row["parquet"], root),
         "error": row["error"],
     }
     kept: ListedEvaluation = pseudonyms.document(found, row["source"])

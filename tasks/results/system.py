@@ -4,7 +4,7 @@ from typing import Literal
 
 from typing_extensions import TypedDict
 
-from tasks.cases.labels import Unit
+from tasks.cases.vocabulary import Unit
 
 
 class CaseSetIdentity(TypedDict):

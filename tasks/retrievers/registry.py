@@ -19,12 +19,10 @@ from tasks.evaluation.run import Run
 from tasks.models.embedders import Embedder, Vectors, embedders
 from tasks.models.embedding_cache import embed
 from tasks.retrievers.dense import Dense, unit_vectors
-from tasks.retrievers.external import Outside, from_service
 from tasks.retrievers.fulltext import Fulltext
 from tasks.retrievers.hybrid import Hybrid
 from tasks.retrievers.pgvector import Pgvector
 from tasks.retrievers.protocol import Retriever
-from tasks.systems.external import from_callable
 
 
 class Kind(NamedTuple):
@@ -86,11 +84,16 @@ def _fulltext(run: Run, corpus: Corpus) -> Retriever:
 
 
 def _service(run: Run, corpus: Corpus) -> Retriever:
+    from tasks.retrievers.external import Outside, from_service  # aiohttp, which no search of ours needs
+
     service = settings().retriever_service
     return Outside(from_service(run.resolved["retriever"], service), concurrency=service.concurrency)
 
 
 def _callable(run: Run, corpus: Corpus) -> Retriever:
+    from tasks.retrievers.external import Outside
+    from tasks.systems.external import from_callable
+
     return Outside(from_callable(run.resolved["retriever"], "YARUS_RETRIEVER"), concurrency=1)
 
 

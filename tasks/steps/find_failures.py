@@ -18,7 +18,8 @@ import pyarrow as pa
 
 from metrics.table import METRICS
 from tasks.cases.refusals import HIDDEN
-from tasks.cases.table import MEASURED, with_columns
+from tasks.cases.table import with_columns
+from tasks.cases.vocabulary import MEASURED
 from tasks.evaluation.run import Run
 from tasks.results.failures import Case, found
 

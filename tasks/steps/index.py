@@ -5,22 +5,21 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-import numpy as np
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from db import journal
 from db.errors import InputError
 from db.source_rows import Corpus
-from tasks.cases.labels import Note
+from tasks.cases.vocabulary import Note
 from tasks.config.connections import database
 from tasks.config.parameters import Embedding, Retrieval
 from tasks.config.settings import settings
 from tasks.evaluation.resolved import Resolved
 from tasks.evaluation.run import Run
 from tasks.evaluation.work_folder import read_cases, read_stored_corpus
-from tasks.models.embedders import Embedder, Vectors, embedders
-from tasks.models.embedding_cache import embed
+from tasks.models.embedders import embedders
+from tasks.models.embedding_cache import check_stored, embed
 from tasks.retrievers.dense import Dense, unit_vectors
 from tasks.retrievers.pgvector import Pgvector
 from tasks.retrievers.protocol import Retriever
@@ -31,8 +30,6 @@ E = TypeVar("E", bound=Embedding)
 R = TypeVar("R", bound=Retrieval)
 ROUNDING = 1e-6
 """Above what pgvector's float32 distances and ours can differ by."""
-PROBED = 5
-"""Chunks that are embedded again, to see whether the stored vectors are the embedder's."""
 
 
 @task(task_run_name="index {run.parameters.source}", cache_policy=NO_CACHE)
@@ -104,43 +101,3 @@ def _index_recall(run: Run, retriever: Retriever) -> float | None:
         if nearest.ids
     ]
     return sum(shares) / len(shares) if shares else None
-
-
-def check_stored(corpus: Corpus, chunks: Embedder, source: str) -> list[Note]:
-    """That the source's vectors are those of the embedder: same dimensions, and equal for a few chunks.
-
-    Returns:
-        Notes on chunks without a vector, which cannot be found, as in production.
-
-    Raises:
-        InputError: they are another model's.
-    """
-    vectors = corpus.vectors
-    if vectors is None:
-        raise InputError(f"source {source!r} has no stored vectors; give --vectors computed")
-    there = np.flatnonzero(np.linalg.norm(vectors, axis=1) > 0)  # NaN: none is stored; 0: it has no direction
-    if not len(there):
-        raise InputError(f"source {source!r}: all stored vectors are zero; give --vectors computed")
-    probe = there[np.linspace(0, len(there) - 1, num=min(PROBED, len(there)), dtype=int)]
-    expected = chunks.encode([corpus.texts[number] for number in probe])
-    ours = f"the embedder {chunks.identity.split('|')[0]!r}"
-    way_out = "Set YARUS_EMBEDDER to the model that made them, or give --vectors computed to embed the chunks anew"
-    if expected.shape[1] != vectors.shape[1]:
-        raise InputError(
-            f"source {source!r}: chunk.embedding has {vectors.shape[1]} dimensions, "
-            f"{ours} gives {expected.shape[1]}. {way_out}"
-        )
-    cosines = _cosines(vectors[probe], expected)
-    if cosines.min() < 0.99:
-        worst = corpus.ids[probe[cosines.argmin()]]
-        raise InputError(
-            f"source {source!r}: the stored vector of chunk {worst} and that of {ours} have cosine "
-            f"{cosines.min():.2f}, not 1: they are of different models (or prefixes). {way_out}"
-        )
-    missing = len(corpus.ids) - len(there)
-    return [{"note": "chunks without vector", "n": missing, "of": len(corpus.ids)}] if missing else []
-
-
-def _cosines(left: Vectors, right: Vectors) -> Vectors:
-    lengths = np.linalg.norm(left, axis=1) * np.linalg.norm(right, axis=1)
-    return np.asarray(np.einsum("ij,ij->i", left, right) / np.where(lengths > 0, lengths, 1))

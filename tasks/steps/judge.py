@@ -7,7 +7,8 @@ from typing import Any
 import pyarrow as pa
 
 from metrics.metric import RUBRIC
-from tasks.cases.table import SEVERITY, with_columns
+from tasks.cases.table import with_columns
+from tasks.cases.vocabulary import SEVERITY
 from tasks.config.connections import database
 from tasks.evaluation.identity import configured
 from tasks.evaluation.repeats import first_repeat

@@ -7,7 +7,8 @@ from typing import get_args
 import pytest
 
 from metrics.table import METRICS
-from tasks.cases.table import COLUMNS, SEVERITY
+from tasks.cases.table import COLUMNS
+from tasks.cases.vocabulary import SEVERITY
 from tasks.config.flow_parameters import FLOWS
 from tasks.config.parameters import Perturbation, Tier2, Tier3
 from tasks.config.settings import Role, Settings, SystemService

@@ -6,8 +6,7 @@ from sqlalchemy import select
 from db import tables
 from db.engine import reaching
 from db.errors import InputError
-from db.loading.fill import checked_name
-from db.sources import SAMPLE
+from db.sources import SAMPLE, checked_name
 from tasks.config.connections import database, source
 from tasks.dataset.synthesis.generator import KINDS, Kind
 

@@ -8,9 +8,9 @@ from sqlalchemy import Engine, text
 
 from db import tables
 from db.errors import InputError
-from db.loading.fill import Counts, Row, Rows, checked_name, fill
+from db.loading.fill import Counts, Row, Rows, fill
 from db.source_rows import read_corpus, read_questions
-from db.sources import loaded, snapshot
+from db.sources import checked_name, loaded, snapshot
 
 
 def rows(

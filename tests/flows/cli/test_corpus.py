@@ -5,7 +5,8 @@ from typing import Any
 
 from sqlalchemy import Engine
 
-from tasks.corpus.analytics import corpus, stored
+from tasks.corpus.analytics import corpus
+from tasks.corpus.stored import stored
 from tests.support.command_line import CommandLine, here
 from tests.support.evaluations import rows_of
 

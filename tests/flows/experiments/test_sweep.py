@@ -13,7 +13,7 @@ from sqlalchemy import Engine
 from statsmodels.stats.multitest import multipletests
 
 from tasks.experiments.arms import SWEEP_METRICS
-from tasks.experiments.sweep import sweeps
+from tasks.experiments.stored import sweeps
 from tasks.report.experiment_pages import pages
 from tests.support.command_line import CommandLine, Ran, here
 from tests.support.evaluations import chance, metric_of, passages, question, texts

@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 
 from metrics.table import METRICS
-from tasks.cases.table import CANNOT_BE_MEASURED, COLUMNS, MEASURED, Status, table, with_columns
+from tasks.cases.table import COLUMNS, table, with_columns
+from tasks.cases.vocabulary import CANNOT_BE_MEASURED, MEASURED, Status
 
 
 def test_columns_have_their_declared_types() -> None:

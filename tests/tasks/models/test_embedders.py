@@ -12,7 +12,7 @@ import pytest
 from db.errors import InputError
 from db.source_rows import Corpus
 from tasks.models.embedders import Transformer, embedder
-from tasks.steps.index import check_stored
+from tasks.models.embedding_cache import check_stored
 
 pytest.importorskip("torch", reason="torch has no build here")
 pytestmark = pytest.mark.filterwarnings("default::DeprecationWarning", "default::FutureWarning")

@@ -14,12 +14,12 @@ from db import journal
 from db.tables import evaluation, nightly_verdict
 from tasks.comparison.noise_floor import floors
 from tasks.comparison.trend import trend
-from tasks.evaluation.lifecycle import fail_orphaned
 from tasks.orchestration import incidents
 from tasks.orchestration.artifact_tables import changes_since
 from tasks.report.entries import newest
 from tasks.report.index import MOST, PAGE
 from tasks.report.write import index
+from tasks.results.orphaned import fail_orphaned
 from tasks.results.summary import summary
 from tests.support.evaluation_history import START, source_name, write
 

@@ -13,7 +13,7 @@ import pytest
 from db.retention import ERASED
 from metrics.metric import LADDERS
 from metrics.table import GOALS, METRICS
-from tasks.cases.table import STRATA, Status
+from tasks.cases.vocabulary import STRATA, Status
 from tasks.comparison import gate
 from tasks.comparison.slices import SLICES
 from tasks.config.tiers import TIERS

@@ -1,0 +1,53 @@
+"""The words that cases and documents about them are made of, for whoever reads a document and touches no table."""
+
+from typing import Literal, NotRequired
+
+from typing_extensions import TypedDict
+
+Unit = Literal["chunk", "page"]
+"""What counts as found."""
+
+Status = Literal[
+    "ok",
+    "sut_error",
+    "sut_refusal",
+    "judge_error",
+    "parse_error",
+    "unlabelled",
+    "stale_label",
+    "not_applicable",
+    "skipped_budget",
+]
+CANNOT_BE_MEASURED = ("unlabelled", "stale_label", "not_applicable")
+"""Statuses of cases that no evaluation could have scored: they are left out of the coverage."""
+
+SEVERITY: tuple[Status, ...] = (
+    "unlabelled",
+    "stale_label",
+    "not_applicable",
+    "sut_error",
+    "judge_error",
+    "parse_error",
+    "skipped_budget",
+    "sut_refusal",
+    "ok",
+)
+"""Worst first: a case has the worst of its statuses; what could never be measured is worse than what failed."""
+
+MEASURED = ("ok", "sut_refusal")
+STRATA = ("confirmed", "agreement", "contradicted")
+"""Of the real users' cases, by what users said of the answer."""
+
+FREE_TEXTS: tuple[str, ...] = ("question", "asked", "reason", "reference", "context", "answer", "answers", "judge_raw")
+FREE_TEXTS += ("judge_reasons", "topic", "path", "text")
+"""Columns in which anybody may have written anything, a phone number for example; `group` and `dialog` name users."""
+
+
+class Note(TypedDict):
+    """Something that was met when the cases were made, for people to know; with the figures of its sentence."""
+
+    note: str
+    n: NotRequired[int]
+    of: NotRequired[int]
+    value: NotRequired[float]
+    evaluation: NotRequired[str]
