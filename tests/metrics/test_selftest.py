@@ -17,10 +17,10 @@ def test_it_takes_milliseconds() -> None:
     self_test()  # imports what is imported late
     times = []
     for _ in range(5):
-        start = time.perf_counter()
+        start = time.process_time()
         self_test()
-        times.append(time.perf_counter() - start)
-    assert min(times) < 0.05  # 0.01 on an idle machine
+        times.append(time.process_time() - start)
+    assert min(times) < 0.05  # of the processor's time, however busy the machine is: 0.01
 
 
 def test_a_tokenizer_that_drops_cyrillic_letters_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
