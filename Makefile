@@ -15,7 +15,7 @@ serve: .venv/.installed
 	@exec $(BIN)/yarus serve
 
 test: .venv/.test
-	$(BIN)/pytest -n auto --dist loadfile
+	$(BIN)/pytest -n auto --dist loadfile --no-loadscope-reorder
 
 check: .venv/.test
 	$(BIN)/ruff format --check .
