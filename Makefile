@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 UV := $(shell command -v uv)
-INSTALL := $(if $(UV),$(UV) pip install --python .venv,$(BIN)/python -m pip install --no-compile)
+install = $(if $(UV),$(UV) pip install --python $(1),$(1)/bin/python -m pip install --no-compile)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .PHONY: demo test check serve bench mutate clean
@@ -40,7 +40,7 @@ mutate: .venv/.mutate
 	@echo "[1/2] Making the environment .venv"
 	@$(PYTHON) -c 'import sys; sys.exit(0 if (3, 11) <= sys.version_info < (3, 14) else "Yarus needs Python 3.11 to 3.13, this is " + sys.version.split()[0] + "; name another one: make PYTHON=python3.12")'
 	@$(PYTHON) -m venv $(if $(UV),--without-pip) .venv
-	@$(if $(UV),:,$(BIN)/python -m pip install -q 'pip>=25.1') # the first that shows how far an installation is
+	@$(if $(UV),:,$(call install,.venv) -q 'pip>=25.1') # the first that shows how far an installation is
 
 # Of a package whose installation was broken off INSTALLER is missing, which is written last: it is installed anew.
 .venv/.test: EXTRAS := [test]
@@ -49,13 +49,15 @@ mutate: .venv/.mutate
 .venv/.installed .venv/.test .venv/.bench .venv/.mutate: pyproject.toml constraints.txt | .venv/bin/$(if $(UV),python,pip)
 	@echo "[2/2] Installing yarus$(EXTRAS) and the packages that it needs, in the versions of constraints.txt"
 	@for package in .venv/lib/python*/site-packages/*.dist-info; do [ -e "$$package/INSTALLER" ] || rm -rf "$$package"; done
-	@$(INSTALL) -c constraints.txt -e '.$(EXTRAS)'
+	@$(call install,.venv) -c constraints.txt -e '.$(EXTRAS)'
 	@touch .venv/.installed $@
 
 # LiteLLM's proxy, a real server for the tests of the chat client, pins other versions than ours: it lives apart.
-.venv/litellm: .venv/.installed
-	$(PYTHON) -m venv $@
-	$@/bin/pip install -q 'litellm[proxy]==1.106.2'
+.venv/litellm: .venv/litellm/bin/litellm
+.venv/litellm/bin/litellm: | .venv/.installed
+	@echo "Installing LiteLLM's proxy into .venv/litellm"
+	@$(PYTHON) -m venv $(if $(UV),--without-pip) .venv/litellm
+	@$(call install,.venv/litellm) 'litellm[proxy]==1.106.2'
 
 clean:
 	rm -rf .venv .yarus build *.egg-info
