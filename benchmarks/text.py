@@ -23,7 +23,7 @@ from metrics import text
 from metrics.text.rouge import ROUGE_VARIANTS
 
 XQUAD = Path(__file__).parents[2] / "shared" / "data" / "xquad" / "xquad.ru.json"
-PAIRS = {"short": 2_000, "long": 500}
+PAIRS = {"short": 2_000, "long": 1_000}
 Pair = tuple[str, str]
 
 
