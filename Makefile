@@ -1,6 +1,9 @@
-# Everything runs from .venv, which the first target that needs it creates. Needs Python 3.11 to 3.13, its venv module and make.
+# Everything runs from .venv, which the first target that needs it creates and the next one mends if that was broken off.
+# Needs Python 3.11 to 3.13, its venv module and make; where uv is installed, it does what pip does elsewhere.
 PYTHON ?= python3
 BIN := .venv/bin
+UV := $(shell command -v uv)
+install = $(if $(UV),$(UV) pip install --python $(1),$(1)/bin/python -m pip install --no-compile)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .PHONY: demo test check serve bench mutate clean
@@ -11,42 +14,50 @@ demo: .venv/.installed
 serve: .venv/.installed
 	@exec $(BIN)/yarus serve
 
-test: .venv/.installed
-	$(BIN)/pytest
+test: .venv/.test
+	$(BIN)/pytest -n auto --dist loadfile --no-loadscope-reorder
 
-check: .venv/.installed
+check: .venv/.test
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# Every area, or those named after it: make bench start chat
+ifeq ($(firstword $(MAKECMDGOALS)),bench)
+AREAS := $(filter-out bench,$(MAKECMDGOALS))
+.PHONY: $(AREAS)
+$(AREAS): bench ; @:
+endif
+
 bench: .venv/.bench
-	$(BIN)/python -m benchmarks
+	@$(BIN)/python -m benchmarks $(AREAS)
 
 mutate: .venv/.mutate
 	$(BIN)/python -m benchmarks.mutation
 
-.venv/bin/python:
-	@echo "Creating the environment .venv (a few minutes, once)"
-	$(PYTHON) -c 'import sys; sys.exit(0 if (3, 11) <= sys.version_info < (3, 14) else "Yarus needs Python 3.11 to 3.13, this is " + sys.version.split()[0] + "; name another one: make PYTHON=python3.12")'
-	$(PYTHON) -m venv .venv
+.venv/bin/python .venv/bin/pip:
+	@echo "[1/2] Making the environment .venv"
+	@$(PYTHON) -c 'import sys; sys.exit(0 if (3, 11) <= sys.version_info < (3, 14) else "Yarus needs Python 3.11 to 3.13, this is " + sys.version.split()[0] + "; name another one: make PYTHON=python3.12")'
+	@$(PYTHON) -m venv $(if $(UV),--without-pip) .venv
+	@$(if $(UV),:,$(call install,.venv) -q 'pip>=25.1') # the first that shows how far an installation is
 
-.venv/.installed: pyproject.toml constraints.txt | .venv/bin/python
-	$(BIN)/pip install -q -c constraints.txt -e '.[test]'
-	@touch $@
+# Of a package whose installation was broken off INSTALLER is missing, which is written last: it is installed anew.
+.venv/.test: EXTRAS := [test]
+.venv/.bench: EXTRAS := [test,bench]
+.venv/.mutate: EXTRAS := [test,mutate]
+.venv/.installed .venv/.test .venv/.bench .venv/.mutate: pyproject.toml constraints.txt | .venv/bin/$(if $(UV),python,pip)
+	@echo "[2/2] Installing yarus$(EXTRAS) and the packages that it needs, in the versions of constraints.txt"
+	@for package in .venv/lib/python*/site-packages/*.dist-info; do [ -e "$$package/INSTALLER" ] || rm -rf "$$package"; done
+	@$(call install,.venv) -c constraints.txt -e '.$(EXTRAS)'
+	@touch .venv/.installed $@
 
 # LiteLLM's proxy, a real server for the tests of the chat client, pins other versions than ours: it lives apart.
-.venv/litellm: .venv/.installed
-	$(PYTHON) -m venv $@
-	$@/bin/pip install -q 'litellm[proxy]==1.106.2'
-
-.venv/.bench: .venv/.installed
-	$(BIN)/pip install -q -c constraints.txt -e '.[test,bench]'
-	@touch $@
-
-.venv/.mutate: .venv/.installed
-	$(BIN)/pip install -q -c constraints.txt -e '.[test,mutate]'
-	@touch $@
+.venv/litellm: .venv/litellm/bin/litellm
+.venv/litellm/bin/litellm: | .venv/.installed
+	@echo "Installing LiteLLM's proxy into .venv/litellm"
+	@$(PYTHON) -m venv $(if $(UV),--without-pip) .venv/litellm
+	@$(call install,.venv/litellm) 'litellm[proxy]==1.106.2'
 
 clean:
 	rm -rf .venv .yarus build *.egg-info

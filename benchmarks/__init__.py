@@ -1,4 +1,4 @@
-"""Speed against peers, as ratios measured in the same run: `make bench`, or some: `python -m benchmarks text dense`."""
+"""Speed against peers, as ratios measured in the same run: `make bench`, or some: `make bench text dense`."""
 
 import gc
 import time
@@ -31,9 +31,13 @@ class Row:
 
 
 def medians(ours: Callable[[], object], peer: Callable[[], object], *, rounds: int = 5) -> tuple[float, float]:
-    """Median seconds of both, run in turn (ours, peer, ours, …) after one warm-up of each, so that drift hits both."""
+    """Median seconds of both, run in turn (ours, peer, ours, …) after one warm-up of each, so that drift hits both.
+
+    A single round is for what takes so long that a warm-up would only double it: then there is none.
+    """
     times: tuple[list[float], list[float]] = ([], [])
-    ours(), peer()
+    if rounds > 1:
+        ours(), peer()
     for _ in range(rounds):
         for function, into in zip((ours, peer), times, strict=True):
             gc.collect()

@@ -1,7 +1,8 @@
-"""Runs the benchmarks named on the command line, or all of them, and prints one table."""
+"""Runs the benchmarks named on the command line, or all of them, and prints each area's rows as it ends."""
 
 import importlib
 import sys
+import time
 
 from rich.console import Console
 from rich.table import Table
@@ -33,16 +34,23 @@ def main(areas: list[str]) -> int:
     """Exit code 1 when a target is not met."""
     if unknown := set(areas) - set(AREAS):
         sys.exit(f"no benchmark {', '.join(sorted(unknown))}; there are: {', '.join(AREAS)}")
-    rows: list[Row] = []
-    for area in areas or AREAS:
-        print(f"{area} …", file=sys.stderr, flush=True)
-        rows.extend(importlib.import_module(f"benchmarks.{area}").run())
-    table = Table("what", "peer", "ours, s", "peer, s", "ratio", "target", "met")
+    console, named, missed = Console(width=150), areas or AREAS, 0
+    for number, area in enumerate(named, start=1):
+        print(f"{area} … ({number} of {len(named)})", file=sys.stderr, flush=True)
+        start = time.perf_counter()
+        rows = list(importlib.import_module(f"benchmarks.{area}").run())
+        console.print(table(f"{area}, {time.perf_counter() - start:.0f} s", rows))
+        missed += sum(not row.met for row in rows)
+    return 1 if missed else 0
+
+
+def table(title: str, rows: list[Row]) -> Table:
+    """One area's rows."""
+    made = Table("what", "peer", "ours, s", "peer, s", "ratio", "target", "met", title=title, title_justify="left")
     for row in rows:
         figures = (f"{row.ours_s:.4f}", f"{row.peer_s:.4f}", f"{row.ratio:.2f}", f"{row.goal} {row.target:g}")
-        table.add_row(row.what, row.peer, *figures, "yes" if row.met else "NO")
-    Console(width=150).print(table)
-    return 0 if all(row.met for row in rows) else 1
+        made.add_row(row.what, row.peer, *figures, "yes" if row.met else "NO")
+    return made
 
 
 if __name__ == "__main__":

@@ -57,7 +57,7 @@ def seconds(home: Path, *command: str) -> float:
     return time.perf_counter() - start
 
 
-def fastest(home: Path, *command: str, rounds: int = 3) -> float:
+def fastest(home: Path, *command: str, rounds: int = 2) -> float:
     """The fastest of some rounds: what the command itself takes, without what else the machine does."""
     return min(seconds(home, *command) for _ in range(rounds))
 

@@ -106,9 +106,9 @@ def test_a_night_and_what_is_read_of_it(ids: dict[str, str]) -> None:
 
 
 def test_sweeps_and_probes(yarus: CommandLine) -> None:
-    words = ("--retrievers", "dense,fulltext", "--tier", "tier1", "--limit", "20", "--json")
-    check("sweep", yarus("sweep", *words).out)
-    check("robustness", yarus("robustness", "--kinds", "lower,paraphrase", "--tiers", "tier1", "--json").out)
+    some = ("--limit", "20", "--json")
+    check("sweep", yarus("sweep", "--retrievers", "dense,fulltext", "--tier", "tier1", *some).out)
+    check("robustness", yarus("robustness", "--kinds", "lower,paraphrase", "--tiers", "tier1", *some).out)
 
 
 def test_data_sets(ids: dict[str, str], tmp_path: Path) -> None:

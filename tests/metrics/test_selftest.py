@@ -14,13 +14,15 @@ def test_nothing_is_found_where_all_is_well() -> None:
 
 
 def test_it_takes_milliseconds() -> None:
+    """0.4 of what adding a million numbers takes, in the processor's time, since other tests run at the same time."""
     self_test()  # imports what is imported late
-    times = []
+    ours, peer = [], []
     for _ in range(5):
-        start = time.perf_counter()
-        self_test()
-        times.append(time.perf_counter() - start)
-    assert min(times) < 0.05  # 0.01 on an idle machine
+        for work, times in ((self_test, ours), (lambda: sum(range(1_000_000)), peer)):
+            start = time.process_time()
+            work()
+            times.append(time.process_time() - start)
+    assert min(ours) < 2 * min(peer)
 
 
 def test_a_tokenizer_that_drops_cyrillic_letters_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

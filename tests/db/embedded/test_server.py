@@ -21,7 +21,7 @@ from tests.support.database.embedded_users import HOLD, USE, User, is_stopped, o
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A home that this process uses, with spaces, Cyrillic and a shell's special characters in its path."""
-    home = tmp_path_factory.mktemp("общий дом") / "д'о\"м $HOME `x` %20+"
+    home = tmp_path_factory.mktemp("дом") / "д'о\"м $HOME `x` %20+"
     running(home)
     yield home
     release(home)
