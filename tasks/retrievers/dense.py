@@ -18,7 +18,7 @@ BLOCK = 1 << 20
 """Products that are held at once: 4 MB, which stay in the cache while they are compared. So many candidates, too: only
 where very many vectors are equal, or a query is zero, are there more, and they are thinned out on the way."""
 PAIRED = 1 << 16
-"""Numbers of candidates, and as many of their queries, that are widened at once: 1 MB in float64, for the same cache."""
+"""Numbers of candidates, and as many of their queries, that are widened at once: 1 MB in float64, in the cache too."""
 
 _ALONE = threading.Lock()
 """Held while the number of threads of a product is 1: two searches at once would restore it in the wrong order."""
