@@ -1,28 +1,45 @@
 """`yarus load postgres`: 100,000 chunks and 100,000 log rows with vectors, from database to database, within a minute.
 
-Both databases are on one embedded server here, which therefore reads and writes at the same time.
+Both databases are on one embedded server here, which therefore reads and writes at the same time. Each load is a
+process of its own: what one held at most includes whatever it held before.
 """
 
-import resource
+import json
+import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy import create_engine, text
 from sqlalchemy.pool import NullPool
 
 from benchmarks import Row
 from db.embedded.server import release
-from db.engine import own, read_only
-from db.importers.postgres import reading
-from db.loading.fill import LoadReport, fill
-from db.sources import Source
-from db.tables import source_tables
+from db.engine import own
 
 N, DIMENSIONS = 100_000, 384
-LIMIT_S = 60.0
+LIMIT_S, LIMIT_MB = 60.0, 200.0
+COPY = """
+import json, resource, sys, time
+from dataclasses import asdict
+from pathlib import Path
+from db.engine import own, read_only
+from db.importers.postgres import reading
+from db.loading.fill import fill
+from db.sources import Source
+from db.tables import source_tables
+home, url = sys.argv[1:]
+engine, there = own(Path(home), None), read_only(url, timeout_s=120)
+start = time.perf_counter()
+with reading(Source("production", "production", "ru", there, source_tables(None))) as rows:
+    report = fill(engine, "copied", rows, language="ru", origin="benchmark")
+seconds, most = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+print(json.dumps({"report": asdict(report), "seconds": seconds, "megabytes": most / 1024}))
+"""
+# From a small process: what one held at most includes what the process held that started it.
+SMALL = "import subprocess, sys; subprocess.run([sys.executable, *sys.argv[1:]], check=True)"
 MAKE = """
     CREATE EXTENSION vector;
     CREATE FUNCTION some_vector(seed int) RETURNS vector LANGUAGE sql
@@ -54,25 +71,18 @@ def _loads(home: Path) -> Iterator[Row]:
     url = engine.url.set(database="production")
     with create_engine(url, poolclass=NullPool).begin() as connection:
         connection.execute(text(MAKE.replace("ROWS", str(N)).replace("DIMENSIONS", str(DIMENSIONS))))
-    there = read_only(url.render_as_string(hide_password=False), timeout_s=120)
-    source = Source("production", "production", "ru", there, source_tables(None))
-    for what, added in (("new", N), ("unchanged", 0)):
-        start = time.perf_counter()
-        with reading(source) as rows:
-            report = fill(engine, "copied", rows, language="ru", origin="benchmark")
-        seconds = time.perf_counter() - start
-        _check(report, added)
-        yield Row(f"{N:,} chunks and {N:,} questions, {what}", "the limit", seconds, LIMIT_S, 1.0, "at most")
-    megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(f"copy: at most {megabytes:,.0f} MB in this process", file=sys.stderr)
-    there.dispose()
     engine.dispose()
+    command = [sys.executable, "-c", SMALL, "-c", COPY, str(home), url.render_as_string(hide_password=False)]
+    for what, added in (("new", N), ("unchanged", 0)):
+        done = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+        _check(done["report"], added)
+        rows = f"{N:,} chunks and {N:,} questions, {what}"
+        yield Row(rows, "the limit", done["seconds"], LIMIT_S, 1.0, "at most")
+        yield Row("… memory in MB, not seconds", "the limit", done["megabytes"], LIMIT_MB, 1.0, "at most")
 
 
-def _check(report: LoadReport, added: int) -> None:
+def _check(report: dict[str, Any], added: int) -> None:
     """Everything came over."""
-    for counts in (report.chunks, report.questions):
-        if (counts.read, counts.added, counts.updated, counts.skipped) != (N, added, 0, 0):
-            raise AssertionError(report)
-    if report.problems:
-        raise AssertionError(report.problems)
+    wanted = {"read": N, "added": added, "updated": 0, "skipped": 0}
+    if report["chunks"] != wanted or report["questions"] != wanted or report["problems"]:
+        raise AssertionError(report)

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -139,11 +139,15 @@ def read_corpus(connection: Connection, source: Source, *, vectors: bool) -> Cor
     if vectors:
         columns.append(func.vector_send(chunk.c.embedding, type_=LargeBinary))
     stream = connection.execution_options(yield_per=5_000)
-    rows = stream.execute(select(*columns).where(chunk.c.text.is_not(None)).order_by(chunk.c.id)).all()
-    ids = [row[0] for row in rows]
-    _check_unique(ids, source, "chunk")
-    stored = _matrix(ids, [row[3] for row in rows], source) if vectors else None
-    return Corpus(ids, [row[1] for row in rows], [row[2] for row in rows], stored)
+    corpus, packed = Corpus([], [], [], None), _Packed()
+    for row in stream.execute(select(*columns).where(chunk.c.text.is_not(None)).order_by(chunk.c.id)):
+        corpus.ids.append(row[0])
+        corpus.urls.append(row[1])
+        corpus.texts.append(row[2])
+        if vectors:
+            packed.append(row[0], row[3])
+    _check_unique(corpus.ids, source, "chunk")
+    return replace(corpus, vectors=packed.matrix(source))
 
 
 def whole(number: Column[Any]) -> ColumnElement[Any]:
@@ -157,25 +161,37 @@ def moment(time: ColumnElement[Any]) -> ColumnElement[Any]:
     return case((time.between(first, last), time))
 
 
-def _matrix(ids: list[str], packed: list[bytes | None], source: Source) -> NDArray[np.float32] | None:
-    """Vectors from pgvector's wire format: two 16-bit numbers, the first the dimension, then big-endian float32."""
-    sizes: dict[int, str] = {}
-    for chunk_id, vector in zip(ids, packed, strict=True):
+class _Packed:
+    """Vectors in pgvector's wire format, two 16-bit numbers and then big-endian float32, each let go of at once."""
+
+    def __init__(self) -> None:
+        self._missing: list[bool] = []
+        self._numbers = bytearray()
+        self._sizes: dict[int, str] = {}
+
+    def append(self, chunk_id: str, vector: bytes | None) -> None:
+        self._missing.append(vector is None)
         if vector is not None:
-            sizes.setdefault((len(vector) - 4) // 4, chunk_id)
-    if len(sizes) > 1:
-        examples = ", ".join(f"{size} (chunk {chunk_id})" for size, chunk_id in sorted(sizes.items()))
-        raise InputError(
-            f"source {source.name!r}: the vectors in {source.tables['chunk'].fullname} have different numbers of "
-            f"dimensions: {examples}; embed the chunks again with one model, or give --vectors computed"
-        )
-    if not sizes:
-        return None
-    matrix = np.full((len(ids), next(iter(sizes))), np.nan, dtype=np.float32)
-    for row, vector in enumerate(packed):
-        if vector is not None:
-            matrix[row] = np.frombuffer(vector, dtype=">f4", offset=4)
-    return matrix
+            self._sizes.setdefault((len(vector) - 4) // 4, chunk_id)
+            self._numbers += memoryview(vector)[4:]
+
+    def matrix(self, source: Source) -> NDArray[np.float32] | None:
+        """See `Corpus.vectors`."""
+        if len(self._sizes) > 1:
+            examples = ", ".join(f"{size} (chunk {chunk_id})" for size, chunk_id in sorted(self._sizes.items()))
+            raise InputError(
+                f"source {source.name!r}: the vectors in {source.tables['chunk'].fullname} have different numbers of "
+                f"dimensions: {examples}; embed the chunks again with one model, or give --vectors computed"
+            )
+        if not self._sizes:
+            return None
+        stored = np.frombuffer(self._numbers, dtype=">f4").reshape(-1, *self._sizes)
+        there = stored.byteswap(inplace=True).view(stored.dtype.newbyteorder())
+        if not any(self._missing):
+            return there
+        matrix = np.full((len(self._missing), there.shape[1]), np.nan, dtype=np.float32)
+        matrix[~np.array(self._missing)] = there
+        return matrix
 
 
 def _check_unique(ids: Iterable[str], source: Source, ours: str) -> None:

@@ -21,10 +21,10 @@ class Bounded(httpx.AsyncBaseTransport):
         transport = Transport(str(request.url))
         request.headers["accept-encoding"] = "gzip"
         try:
-            response = await transport.exchange(request, WEBHOOK_S)
+            response = await transport.exchange(request.content, request.headers, WEBHOOK_S, method=request.method)
         finally:
             await transport.aclose()
-        return httpx.Response(response.status_code, request=request)
+        return httpx.Response(response.status, request=request)
 
 
 def bound() -> None:

@@ -4,6 +4,8 @@ import asyncio
 import logging
 from collections.abc import Sequence
 
+from threadpoolctl import threadpool_limits
+
 from db import journal
 from tasks.config.connections import database
 from tasks.evaluation.batch import P, Step, batch_file, evaluate_batch
@@ -36,9 +38,11 @@ async def in_batches(run: Run[P], steps: Sequence[Step[P]]) -> None:
         async with progress(run, run.n_batches - len(waiting)) as advance:
             if run.parameters.runner == "dask":
                 return await on_dask(run, waiting, steps, advance)
-            async with asyncio.TaskGroup() as group:
-                for batch in waiting:
-                    group.create_task(one(batch))
+            # The batches are the threads: within a product others would spin, waiting for its end.
+            with threadpool_limits(1, user_api="blas"):
+                async with asyncio.TaskGroup() as group:
+                    for batch in waiting:
+                        group.create_task(one(batch))
     except BaseExceptionGroup as failed:  # the first batch that failed ended the others
         raise failed.exceptions[0] from None
 

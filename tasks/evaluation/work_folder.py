@@ -79,6 +79,11 @@ def loaded(run: Run) -> bool:
     return bool(run.resolved) and (run.work / "cases.parquet").exists()
 
 
+def batch_size(n_cases: int) -> int:
+    """Cases a batch: at most 50 batches an evaluation, and not many to do again when one is cut off."""
+    return max(100, -(-n_cases // 50))
+
+
 PART_OF: ContextVar[str | None] = ContextVar("the sweep whose arms these evaluations are", default=None)
 
 
@@ -103,7 +108,7 @@ def keep_loaded(
         found_out: what the parameters came to.
         beside: what else the cases are measured against, so that it belongs to the case set.
     """
-    resolved: Resolved = {"batch_size": max(100, -(-len(cases) // 50)), "language": where.language, "notes": notes}
+    resolved: Resolved = {"batch_size": batch_size(len(cases)), "language": where.language, "notes": notes}
     resolved |= found_out
     if run.parameters.cases and resolved.get("texts") != "chunks":  # chunks are the corpus, which is never frozen
         kept = frozen(run.parameters.cases, where.name)

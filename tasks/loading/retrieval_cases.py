@@ -19,8 +19,9 @@ from tasks.config.parameters import RealUsers, Retrieval, Tier0, Tier1
 from tasks.config.settings import settings
 from tasks.evaluation.resolved import Resolved
 from tasks.evaluation.run import Run
-from tasks.evaluation.work_folder import keep_loaded, loaded
+from tasks.evaluation.work_folder import batch_size, keep_loaded, loaded
 from tasks.loading.source import read_source, sample, wants_vectors
+from tasks.retrievers.registry import RETRIEVERS
 
 log = logging.getLogger("yarus")
 
@@ -131,6 +132,8 @@ def _retrieval(run: Run[Retrieval], cases: pa.Table) -> Resolved:
         "k": parameters.k,
         "gain": "linear" if graded else "binary",
     }
+    if resolved["retriever"] in RETRIEVERS:  # our own rank hundreds in the time that Prefect takes for a task run
+        resolved["batch_size"] = max(batch_size(len(cases)), min(500, len(cases) // 10))
     if perturbation := perturbed(parameters):
         resolved["perturbation"] = perturbation
     return resolved

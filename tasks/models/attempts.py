@@ -20,7 +20,7 @@ from tasks.models.endpoints import checked, place_of, remedy
 from tasks.models.prices import Allowed, Budget, allowed, cost_usd, counted, price_of
 from tasks.models.protocol import Answer, CallError, in_format, last_format, read
 from tasks.models.rate_limits import AdaptiveConcurrency, CircuitBreaker, RateLimiter, RetryPolicy
-from tasks.models.transport import ACCEPTED, Transport
+from tasks.models.transport import ACCEPTED, JSON, Transport
 from tasks.prompts import Form
 
 log = logging.getLogger("yarus")
@@ -62,7 +62,7 @@ class Attempts:
         self.name = name
         self.role: Role = getattr(settings, name)
         self.model, url, self._secret = checked(self.role, place_of(name))
-        self._url = httpx.URL(url)
+        self._url = url
         self._price = price_of(self.model, settings)
         self._budget, self._ends_at = limits.budget, limits.ends_at
         self._retries = retries
@@ -76,7 +76,7 @@ class Attempts:
         self._unsure = False  # it has been said that costs are not known
         self._refusal = ""  # why no further call is sent
         self._unsaved = unsaved
-        self._headers = httpx.Headers(ACCEPTED | {"content-type": "application/json"})
+        self._headers = httpx.Headers(ACCEPTED | JSON)
         if self._secret:
             self._headers["authorization"] = f"Bearer {self._secret}"
         self._transport = Transport(url)
@@ -203,9 +203,8 @@ class Attempts:
 
     async def _sent(self, content: bytes) -> Answer | CallError:
         timeout_s = min(self.role.timeout_s, self._ends_at - time.monotonic())
-        request = httpx.Request("POST", self._url, headers=self._headers, content=content)
         try:
-            response = await self._transport.exchange(request, timeout_s)
+            response = await self._transport.exchange(content, self._headers, timeout_s)
         except httpx.TimeoutException as error:
             return CallError("call", NO_TIME) if time.monotonic() >= self._ends_at else CallError("timeout", str(error))
         except httpx.DecodingError as error:

@@ -14,6 +14,8 @@ from tasks.models.calls import Call, Reply, RoleName
 In = TypeVar("In")
 Out = TypeVar("Out")
 GROUP = 500
+GATHERED_S = 0.01
+"""How long the first of a group waits for others: a transaction costs as much CPU as a call, whatever is in it."""
 WAITS_S = (0.2, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0)  # for a database that is gone for a moment
 
 
@@ -78,7 +80,7 @@ class Grouped(Generic[In, Out]):
 
     async def _run(self) -> None:
         while self._waiting:
-            await asyncio.sleep(0)  # those who call in the same breath; the others gather while these are at work
+            await asyncio.sleep(GATHERED_S)
             group, self._waiting = self._waiting[:GROUP], self._waiting[GROUP:]
             work = partial(self._work, [item for item, _ in group])
             (done,) = await asyncio.gather(patiently(work), return_exceptions=True)

@@ -6,12 +6,11 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, Literal
 
-import httpx
 from pydantic import BaseModel, ValidationError
 
 from tasks.config.secrets import SHORTEST_KEY, redact
 from tasks.models.rate_limits import Kind
-from tasks.models.transport import LONGEST_TEXT
+from tasks.models.transport import LONGEST_TEXT, Response
 from tasks.prompts import Form
 
 # Best first; a server that does not know one gets the next.
@@ -98,14 +97,14 @@ def in_format(request: bytes, form: Form, number: int) -> bytes:
     return request[:-1] + ENDINGS[number] if form == "score" and FORMATS[number] else request
 
 
-def read(response: httpx.Response, secret: str | None) -> Answer | CallError:
+def read(response: Response, secret: str | None) -> Answer | CallError:
     """What a response means.
 
     Args:
         response: with its body read.
         secret: the key, which some servers repeat; it is redacted.
     """
-    body, status = response.content, response.status_code
+    body, status = response.content, response.status
     if status == 200:
         return _answer(body, secret)
     reason = f"HTTP {status}: {_message(body, secret)}"

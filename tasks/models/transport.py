@@ -1,8 +1,8 @@
 """Exchanges with servers that are not ours, bounded as a whole: in time, and in bytes as they are once unpacked.
 
-httpx's requests and responses over aiohttp's connections: httpx's own connection pool costs 0.4 ms of CPU a call, and
-far more above some ten connections; this one 0.1 ms at any number, and its limit of time holds for name resolution,
-headers and body together, where httpx's begins again with every byte.
+httpx's errors over aiohttp's connections: httpx's own connection pool costs 0.4 ms of CPU a call, and far more above
+some ten connections, its requests and responses 0.1 ms; aiohttp's 0.1 ms in all at any number, and its limit of time
+holds for name resolution, headers and body together, where httpx's begins again with every byte.
 """
 
 import asyncio
@@ -12,9 +12,10 @@ import threading
 import urllib.request
 import weakref
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
+from typing import NamedTuple
 
 import aiohttp
 import httpx
@@ -26,8 +27,19 @@ from db.errors import InputError
 LARGEST_BYTES = 16 << 20  # of one reply, unpacked: a hundred contexts with their vectors; what is longer is a fault
 LONGEST_TEXT = 4_000_000  # characters of one answer with its contexts: a million tokens, the most that any judge reads
 ACCEPTED = {"accept": "application/json", "accept-encoding": "gzip"}  # headers of a request: what we can read
+JSON = {"content-type": "application/json"}  # what we send
 LARGE = 1 << 20  # bytes of a request that aiohttp wants to send in parts; slower for small ones
 GZIP = 16 + zlib.MAX_WBITS  # zlib's name of the format
+
+
+class Response(NamedTuple):
+    """What a server answered."""
+
+    status: int
+    headers: Mapping[str, str]
+    """By their names in any case."""
+    content: bytes
+    """Unpacked."""
 
 
 class Transport:
@@ -48,39 +60,36 @@ class Transport:
             auto_decompress=False,  # which has no limit
         )
 
-    async def exchange(self, request: httpx.Request, timeout_s: float) -> httpx.Response:
+    async def exchange(
+        self, content: bytes, headers: httpx.Headers, timeout_s: float, *, method: str = "POST"
+    ) -> Response:
         """Sends a request and reads the whole response; a redirect is not followed, for it may lead anywhere.
 
         Args:
-            request: to the address of this transport.
+            content: its body.
+            headers: sent as they are written; they show no key when they are printed.
             timeout_s: for all of it.
+            method: of the request.
 
         Raises:
             httpx.TimeoutException: it was not over in time.
             httpx.DecodingError: the reply is too large, or packed in a way that was not asked for, or not whole.
             httpx.TransportError: no connection, or it broke, or what came was no HTTP.
         """
-        content = request.content
-        with _as_httpx(request, timeout_s):
+        with _as_httpx(timeout_s):
             async with (
                 asyncio.timeout(timeout_s),
                 self._session.request(
-                    request.method,
+                    method,
                     self._url,
                     data=content if len(content) <= LARGE else io.BytesIO(content),
-                    headers=[
-                        (name.decode(), value.decode()) for name, value in request.headers.raw
-                    ],  # as they are written
+                    headers=[(name.decode(), value.decode()) for name, value in headers.raw],
                     allow_redirects=False,
                     proxy=self._proxy,
                 ) as response,
             ):
-                packing = response.headers.get("Content-Encoding")
-                plain = await _read(response.content, packing)
-                headers = response.raw_headers
-                if packing:  # httpx would unpack it once more
-                    headers = tuple(pair for pair in headers if pair[0].lower() != b"content-encoding")
-                return httpx.Response(response.status, headers=headers, content=plain, request=request)
+                plain = await _read(response.content, response.headers.get("Content-Encoding"))
+                return Response(response.status, response.headers, plain)
 
     async def aclose(self) -> None:
         """Closes the connections."""
@@ -99,9 +108,10 @@ class FromThreads:
         self._transport = asyncio.run_coroutine_threadsafe(opened(), get_loop()).result()
         weakref.finalize(self, _close, self._transport)
 
-    def exchange(self, request: httpx.Request, timeout_s: float) -> httpx.Response:
+    def exchange(self, content: bytes, headers: httpx.Headers, timeout_s: float) -> Response:
         """See `Transport`."""
-        return asyncio.run_coroutine_threadsafe(self._transport.exchange(request, timeout_s), get_loop()).result()
+        exchange = self._transport.exchange(content, headers, timeout_s)
+        return asyncio.run_coroutine_threadsafe(exchange, get_loop()).result()
 
 
 def _close(transport: Transport) -> None:
@@ -159,17 +169,17 @@ async def _read(stream: aiohttp.StreamReader, packing: str | None) -> bytes:
 
 
 @contextmanager
-def _as_httpx(request: httpx.Request, timeout_s: float) -> Iterator[None]:
+def _as_httpx(timeout_s: float) -> Iterator[None]:
     try:
         yield
     except TimeoutError:
-        raise httpx.ReadTimeout(f"no reply within {timeout_s:.3g} s", request=request) from None
+        raise httpx.ReadTimeout(f"no reply within {timeout_s:.3g} s") from None
     except zlib.error as error:
-        raise httpx.DecodingError(f"Content-Encoding: gzip, but the body is not: {error}", request=request) from None
+        raise httpx.DecodingError(f"Content-Encoding: gzip, but the body is not: {error}") from None
     except (aiohttp.ClientConnectorError, aiohttp.ClientProxyConnectionError) as error:
-        raise httpx.ConnectError(_words(error), request=request) from None
+        raise httpx.ConnectError(_words(error)) from None
     except (aiohttp.ClientError, asyncio.LimitOverrunError, ConnectionError) as error:
-        raise httpx.RemoteProtocolError(_words(error), request=request) from None
+        raise httpx.RemoteProtocolError(_words(error)) from None
 
 
 def _words(error: Exception) -> str:

@@ -17,6 +17,8 @@ QUERY_BLOCK = 1_024
 BLOCK = 1 << 20
 """Products that are held at once: 4 MB, which stay in the cache while they are compared. So many candidates, too: only
 where very many vectors are equal, or a query is zero, are there more, and they are thinned out on the way."""
+PAIRED = 1 << 16
+"""Numbers of candidates, and as many of their queries, that are widened at once: 1 MB in float64, in the cache too."""
 
 _ALONE = threading.Lock()
 """Held while the number of threads of a product is 1: two searches at once would restore it in the wrong order."""
@@ -171,7 +173,7 @@ def _exact(
     """Orders the candidates by their product in float64, equal ones by position, and keeps k of each query."""
     row, position, _ = candidates
     exact = np.empty(len(row))
-    step = max(1, BLOCK // vectors.shape[1])
+    step = max(1, PAIRED // vectors.shape[1])
     for start in range(0, len(row), step):
         part = slice(start, start + step)
         left, right = vectors[position[part]], queries[row[part]]

@@ -15,7 +15,7 @@ from db.errors import InputError
 from tasks.config.redaction import redact_urls
 from tasks.config.secrets import echoes, redact
 from tasks.config.settings import RetrieverService, SystemService, headers, open_address
-from tasks.models.transport import ACCEPTED, LONGEST_TEXT, FromThreads
+from tasks.models.transport import ACCEPTED, JSON, LONGEST_TEXT, FromThreads
 
 Given = TypeVar("Given")
 Found = Sequence[tuple[object, float]]
@@ -95,14 +95,14 @@ class Service:
         Raises:
             InputError: an address with secrets, a request that is not JSON, or a header that cannot be sent.
         """
-        self._url = open_address(url, place)
+        url = open_address(url, place)
         try:
             self._template = json.loads(service.request)
         except json.JSONDecodeError as error:
             raise InputError(f"{place}__REQUEST: {error}") from None
         sent = headers(service, place)
         self.secrets, self.echoes = tuple(sent.values()), echoes(sent)
-        self._headers, self._timeout_s = httpx.Headers(ACCEPTED), service.timeout_s
+        self._headers, self._timeout_s = httpx.Headers(ACCEPTED | JSON), service.timeout_s
         self._headers.update(sent)
         self._transport = FromThreads(url)
 
@@ -116,11 +116,11 @@ class Service:
             ValueError: another status than 2xx, or no JSON.
             httpx.HTTPError: no connection, or it broke, or the exchange took too long, or the reply is too large.
         """
-        request = httpx.Request("POST", self._url, headers=self._headers, json=filled(self._template, values))
-        response = self._transport.exchange(request, self._timeout_s)
+        asked = json.dumps(filled(self._template, values), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        response = self._transport.exchange(asked.encode(), self._headers, self._timeout_s)
         said = response.content.decode("utf-8", "replace")  # whatever codec the header names
-        if not response.is_success:
-            raise ValueError(f"the service answered {response.status_code}: {said}")
+        if not 200 <= response.status < 300:
+            raise ValueError(f"the service answered {response.status}: {said}")
         try:
             return json.loads(response.content)
         except (ValueError, RecursionError):

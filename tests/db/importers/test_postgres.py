@@ -1,8 +1,10 @@
 """Copies from another PostgreSQL database; nothing may be written where the rows come from."""
 
+import tracemalloc
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
+import numpy as np
 import pytest
 from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.pool import NullPool
@@ -11,7 +13,8 @@ from db.engine import read_only
 from db.errors import DatabaseUnavailable, InputError
 from db.importers.postgres import checked_url, newest, reading
 from db.loading.fill import Counts, LoadReport, fill
-from db.sources import Source
+from db.source_rows import read_corpus
+from db.sources import Source, loaded, snapshot
 from db.tables import source_tables
 
 PRODUCTION = """
@@ -266,3 +269,24 @@ def test_what_is_no_address_is_told_without_its_password(url: str) -> None:
     with pytest.raises(InputError, match="expected postgresql://") as raised:
         checked_url(url)
     assert "secret" not in str(raised.value)
+
+
+def test_memory_does_not_grow_with_the_rows(engine: Engine, production: str) -> None:
+    """10,000 chunks with 40 MB of vectors: copied, memory holds none of them; read, each vector once."""
+    as_owner(production, "ALTER TABLE chunk ALTER embedding TYPE vector", "TRUNCATE chunk")
+    rows = "SELECT n, NULL, 'Билет', array_fill(n::real, '{1000}')::vector FROM generate_series(1, 10000) n"
+    as_owner(production, f"INSERT INTO chunk {rows}")
+    tracemalloc.start()
+    try:
+        assert copy(engine, "pg_large", production).chunks == Counts(10_000, 10_000)
+        copying = tracemalloc.get_traced_memory()[1]
+        tracemalloc.reset_peak()
+        where = loaded(engine, "pg_large")
+        with snapshot(where) as connection:
+            corpus = read_corpus(connection, where, vectors=True)
+        reading_them = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    np.testing.assert_array_equal(corpus.vectors[:, 0], [float(chunk) for chunk in corpus.ids])
+    assert copying < 10_000_000
+    assert reading_them < 70_000_000
