@@ -8,6 +8,7 @@ import click
 
 from db.errors import DatabaseUnavailable, InputError, ModelUnavailable
 from flows import stopping
+from flows.cli import Process
 from flows.cli.alerts import alerts
 from flows.cli.compare import compare, trend
 from flows.cli.corpus import corpus
@@ -60,6 +61,7 @@ for _command in (
 def main() -> None:
     """Runs the command line; exit codes: 0 done, 1 invalid, 2 wrong usage or settings, 3 something outside failed."""
     stopping.listen()
+    Process.ends_with_the_command = True
     code = exit_code(sys.argv[1:])
     stopping.no_more()
     if "prefect" in sys.modules:

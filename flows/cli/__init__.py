@@ -28,12 +28,18 @@ class _NoPandas(MetaPathFinder):
             raise ImportError(name)
 
 
+class Process:
+    """What is known of the process that a command runs in."""
+
+    ends_with_the_command = False
+
+
 def arrow_alone() -> None:
     """Keeps Arrow from importing pandas, which it does at its first array: half a second, and nobody gives it a series.
 
-    For a process that ends with the command: Arrow's `to_pandas` fails in it; whoever else imports pandas gets it.
+    Only in a process that ends with the command, for Arrow's `to_pandas` fails in it ever after.
     """
-    if "pandas" in sys.modules:
+    if "pandas" in sys.modules or not Process.ends_with_the_command:
         return
     import pyarrow as pa
 
