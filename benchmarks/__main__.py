@@ -10,6 +10,7 @@ from rich.table import Table
 from benchmarks import Row
 
 AREAS = (
+    "start",
     "text",
     "retrieval",
     "embedding",

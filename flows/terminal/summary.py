@@ -130,13 +130,13 @@ def say_pseudonyms(source: str, *, unset: bool = False) -> None:
 
 
 def print_cases(cases: "pa.Table", total: int) -> None:
-    """The first cases of so many, one paragraph each."""
+    """The first cases of so many, one paragraph each: the question, or the text that was embedded."""
     console = new_console()
     for case in cases.to_pylist():
         status = case["status"] if case["reason"] is None else f"{case['status']}: {case['reason']}"
         console.print(f"[bold]{plain(case['case_id'])}[/] [dim]{plain(status)}[/]")
-        question = " ".join(case["question"].split())
-        console.print(f"  {plain(question if len(question) <= LONGEST else question[:LONGEST] + '…')}")
+        said = " ".join((case["question"] or case.get("text") or "").split())  # a chunk of tier 0 asks nothing
+        console.print(f"  {plain(said if len(said) <= LONGEST else said[:LONGEST] + '…')}")
         for name in ("relevant", "retrieved"):
             if case.get(name) is not None:
                 console.print(f"  [dim]{name}[/] {plain(_ids(case[name]))}")

@@ -41,7 +41,8 @@ def _count(texts: Sequence[str], counts: NDArray[np.float32]) -> None:
         before = len(found)
         for word in text.lower().split():
             if word not in by_word:
-                grams = (f" {word} "[at : at + n] for n in SIZES for at in range(len(word) + 3 - n))
+                spaced = f" {word} "
+                grams = (spaced[at : at + n] for n in SIZES for at in range(len(spaced) + 1 - n))
                 by_word[word] = array("i", [numbers.setdefault(gram, len(numbers)) for gram in grams])
             found.extend(by_word[word])
         lengths.append(len(found) - before)

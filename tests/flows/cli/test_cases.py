@@ -8,6 +8,8 @@ import pytest
 from sqlalchemy import Engine
 
 from db.errors import InputError
+from flows.terminal.summary import print_cases
+from tasks.cases.table import table
 from tests.support.command_line import CommandLine
 
 
@@ -68,3 +70,9 @@ def test_a_reader_that_has_seen_enough_gets_no_complaint(
         process.stdout.close()
         assert process.stderr.read() == ""
     assert process.returncode in (0, 1)  # click's and rich's
+
+
+def test_a_chunk_is_shown_by_its_text(capsys: pytest.CaptureFixture[str]) -> None:
+    text = "Читальный зал открыт до 21:00."
+    print_cases(table(case_id=["sample:1"], status=["ok"], reason=[None], question=[None], text=[text]), 1)
+    assert text in capsys.readouterr().out

@@ -1,0 +1,113 @@
+"""From Enter to the end: commands as whole processes, beside the import of Prefect's server in the same rounds.
+
+`none`: a run that has to start Prefect's server. `with one`: a run that finds the server that another has left there.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from statistics import median
+
+from benchmarks import Row
+
+ROUNDS = 5
+PEER = "import prefect.server.api.server"
+QUESTIONS, CHUNKS = 5_000, 200
+RUN = ("run", "tier0", "--json")
+RUNS = (("yarus run tier0, no server there", 1.6), ("yarus run tier0, with one", 0.8))
+READING = (
+    (("runs",), 0.2),
+    (("show", "last"), 0.2),
+    (("cases", "last"), 0.2),
+    (("compare", "previous", "last"), 0.5),
+    (("gate", "last"), 0.5),
+    (("trend", "silhouette_score"), 0.5),
+    (("doctor",), 0.5),
+    (("report",), 1.0),
+    (("export", "last", "--mlflow", "--tracking-uri", "sqlite:///mlflow.db"), 1.0),
+)
+"""What is read of the sample's evaluations, the database being up, and the most that it may take."""
+
+
+def run() -> Iterator[Row]:
+    """Seconds by those of the peer."""
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder)
+        variables = {name: value for name, value in os.environ.items() if not name.startswith(("YARUS_", "PREFECT_"))}
+        variables |= {"YARUS_HOME": folder, "PREFECT_HOME": str(home / "prefect-home")}
+        try:
+            _yarus(variables, *RUN)  # makes the databases
+            peers, times = _rounds(variables)
+            peer_s = median(peers)
+            for (what, target), seconds in zip((*RUNS, *_named()), times, strict=True):
+                yield Row(what, PEER, median(seconds), peer_s, target, "at most")
+            yield Row(
+                "real_users, 1,000 cases beyond the start", PEER, _thousand(variables, home), peer_s, 0.15, "at most"
+            )
+        finally:
+            _yarus(variables, "stop")
+
+
+def _named() -> list[tuple[str, float]]:
+    return [(f"yarus {' '.join(words[:2])}", target) for words, target in READING]
+
+
+def _rounds(variables: Mapping[str, str]) -> tuple[list[float], list[list[float]]]:
+    """Seconds of the peer and of every command, in turn, round by round."""
+    peers: list[float] = []
+    times: list[list[float]] = [[] for _ in (*RUNS, *READING)]
+    for _ in range(ROUNDS):
+        peers.append(_timed([sys.executable, "-c", PEER], variables))
+        _yarus(variables, "stop")
+        commands = [RUN, RUN, *(words for words, _ in READING)]
+        for seconds, words in zip(times, commands, strict=True):
+            seconds.append(_yarus(variables, *words))
+    return peers, times
+
+
+def _thousand(variables: Mapping[str, str], home: Path) -> float:
+    """Seconds of a thousand cases of a made-up log: what all of them take longer than one, by thousands."""
+    rows = [
+        {
+            "id": f"q{number}",
+            "question": f"Когда принимают по правилу {number % CHUNKS}, раз {number}?",
+            "answer": f"По правилу {number % CHUNKS} принимают до 25 июля.",
+            "confluence_url": f"page:{number % CHUNKS}",
+            "score": 5 if number % 3 else 1,
+        }
+        for number in range(QUESTIONS)
+    ]
+    chunks = [
+        {"id": f"c{number}", "confluence_url": f"page:{number}", "text": f"Правило {number}: принимают до 25 июля."}
+        for number in range(CHUNKS)
+    ]
+    for kind, given in (("chunks", chunks), ("questions", rows)):
+        file = home / f"{kind}.jsonl"
+        file.write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in given), encoding="utf-8")
+        _yarus(variables, "load", "table", str(file), "--kind", kind, "--into", "log")
+    run_log = ("run", "real_users", "--source", "log", "--json")
+    seconds = [(_yarus(variables, *run_log, "--limit", "1"), _yarus(variables, *run_log)) for _ in range(ROUNDS)]
+    return median(every - one for one, every in seconds) / (QUESTIONS / 1_000)
+
+
+def _yarus(variables: Mapping[str, str], *words: str) -> float:
+    return _timed([sys.executable, "-m", "flows", *words], variables)
+
+
+def _timed(command: list[str], variables: Mapping[str, str]) -> float:
+    """Wall seconds of a process.
+
+    Raises:
+        CalledProcessError: it failed: exit code 1 is an evaluation or gate that was judged, and fine.
+    """
+    start = time.perf_counter()
+    ran = subprocess.run(command, env=variables, cwd=variables["YARUS_HOME"], capture_output=True, check=False)
+    seconds = time.perf_counter() - start
+    if ran.returncode > 1:
+        raise subprocess.CalledProcessError(ran.returncode, command, ran.stdout, ran.stderr)
+    return seconds

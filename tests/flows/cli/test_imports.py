@@ -1,0 +1,63 @@
+"""What a command or a flow imports: whoever asks for little waits for no library that it does not use."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine
+
+from tests.support.command_line import CommandLine, environment
+from tests.support.evaluation_history import source_name, with_cases
+
+HEAVY = {"aiohttp", "alembic", "httpx", "mlflow", "pandas", "plotly", "prefect", "rapidfuzz", "scipy", "sklearn"}
+HEAVY |= {"sentence_transformers", "torch"}
+TABLES = {"numpy", "pyarrow"}
+LOADED = "import sys\n{}\nprint(*sorted({} & sys.modules.keys()), file=sys.stderr)"
+COMMAND = "from flows.__main__ import exit_code\nassert exit_code(sys.argv[1:]) == 0"
+
+# The words of a command, and which of these libraries it uses.
+COMMANDS: tuple[tuple[str, set[str]], ...] = (
+    ("runs", set()),
+    ("runs --json", set()),
+    ("show {b}", set()),
+    ("cases {b}", TABLES),
+    ("alerts list", TABLES | {"rapidfuzz"}),
+    ("dataset list", TABLES),
+    ("trend hit_rate@1 --source {source}", TABLES | {"rapidfuzz"}),
+    ("compare {a} {b} --force", TABLES | {"rapidfuzz", "scipy"}),
+    ("gate {b} --baseline {a}", TABLES | {"rapidfuzz", "scipy"}),
+    ("report {a} {b} --out report.html", TABLES | {"rapidfuzz", "scipy", "plotly"}),
+    ("export {b} --to cases.csv --overwrite", TABLES),
+    ("prune --older-than 90000d --dry-run", TABLES),
+    ("doctor", TABLES | {"rapidfuzz", "scipy"}),
+)
+
+
+@pytest.fixture(scope="module")
+def words(engine: Engine, home: Path) -> dict[str, str]:
+    """Two evaluations of one source."""
+    source, hits = source_name(), [1.0, 0.0] * 20
+    a, b = (with_cases(engine, home, source, {"hit_rate@1": hits}, night=night) for night in (0, 1))
+    return {"source": source, "a": a, "b": b}
+
+
+@pytest.mark.parametrize(("command", "used"), COMMANDS, ids=[command for command, _ in COMMANDS])
+def test_a_command_imports_what_it_uses(
+    yarus: CommandLine, words: dict[str, str], command: str, used: set[str]
+) -> None:
+    script = LOADED.format(COMMAND, HEAVY | TABLES)
+    process = yarus.start(*command.format(**words).split(), script=script)
+    said = process.communicate(timeout=240)[1]
+    assert process.returncode == 0, said
+    assert set(said.splitlines()[-1].split()) <= used
+
+
+@pytest.mark.parametrize("flow", ["tier0", "tier1", "real_users", "nightly"])
+def test_a_flow_imports_what_every_run_of_it_uses(home: Path, flow: str) -> None:
+    never = {"mlflow", "pandas", "prefect.server", "sentence_transformers", "sklearn", "torch"}
+    script = LOADED.format(f"import flows.{flow}", never)
+    ran = subprocess.run(
+        [sys.executable, "-c", script], env=environment(home), cwd=home, capture_output=True, text=True, check=True
+    )
+    assert ran.stderr.split() == []
