@@ -47,6 +47,15 @@ def no_connection_of_prefect_left() -> Iterator[None]:
         prefect.EventsWorker.drain_all(timeout=30)
 
 
+@pytest.fixture(autouse=True, scope="session")
+def no_server_of_prefect_left() -> Iterator[None]:
+    """Stops what Prefect started for flows in this process: one of many processes is ended before Prefect would."""
+    yield
+    if (prefect := sys.modules.get("prefect.server.api.server")) is not None:
+        for server in list(prefect.SubprocessASGIServer._instances.values()):
+            server.stop()
+
+
 @pytest.fixture(scope="session")
 def xquad_ru() -> Path:
     """The path of the Russian XQuAD file."""
