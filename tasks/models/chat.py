@@ -94,7 +94,7 @@ class Chat:
         self._budget = limits.budget
         self._asking: dict[bytes, asyncio.Task[Reply]] = {}
         self._store = CallStore(engine) if engine else None
-        self._unsaved = asyncio.Semaphore(max(1, self.role.concurrency // 2))  # replies received and not committed
+        self._unsaved = asyncio.Semaphore(max(1, self.role.concurrency // 4))  # replies received and not committed
         self._attempts = Attempts(name, settings, limits, retries, self._unsaved if self._store else None)
         self._mask = partial(mask, key=own_key(), language=settings.language) if settings.mask_calls else None
 
