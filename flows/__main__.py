@@ -1,5 +1,6 @@
 """The command line: `yarus` or `python -m flows`."""
 
+import gc
 import sys
 from collections.abc import Sequence
 from io import StringIO
@@ -22,6 +23,9 @@ from flows.cli.run import demo, doctor, run
 from flows.cli.serve import serve, stop
 from flows.cli.sweep import robustness, sweep
 from tasks.evaluation.process_exit import ENDING_S, GRACE_S, STOPPED, exit_within
+
+GARBAGE = 100_000
+"""New objects before Python looks for cycles; of itself it looks hundreds of times while a command is imported."""
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -62,6 +66,7 @@ def main() -> None:
     """Runs the command line; exit codes: 0 done, 1 invalid, 2 wrong usage or settings, 3 something outside failed."""
     stopping.listen()
     Process.ends_with_the_command = True
+    gc.set_threshold(GARBAGE)
     code = exit_code(sys.argv[1:])
     stopping.no_more()
     if "prefect" in sys.modules:

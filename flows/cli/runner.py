@@ -18,6 +18,7 @@ from db import analyses, journal
 from db.errors import InputError, unknown
 from db.source_rows import verify
 from flows import flow_of, stopping
+from flows.cli import arrow_alone
 from tasks.cases.frozen_sets import frozen
 from tasks.comparison.gate_rules import policy_set
 from tasks.config.connections import database, source
@@ -71,7 +72,15 @@ def run_flow(name: str, chosen: Parameters, *, quiet: bool) -> Summary:
     with _saying(quiet):
         logging.getLogger("yarus").info("starting the database")
         check(chosen)
+        if not _runs_code_of_users(chosen):
+            arrow_alone()
         return _in_prefect(lambda: evaluate(name, chosen), name)
+
+
+def _runs_code_of_users(chosen: Parameters) -> bool:
+    """Whether a `module:function` may run in this process, or Dask."""
+    named = [*chosen.model_dump().values(), settings().retriever, settings().sut]
+    return chosen.runner == "dask" or any(":" in str(value) for value in named)
 
 
 def run_other(work: Callable[[], Coroutine[Any, Any, Summary]], *, quiet: bool) -> Summary:
