@@ -5,6 +5,7 @@ Nothing here is heavy: a command starts the server before its own imports, and b
     home/prefect/start.lock   mutex: whoever looks for, starts or ends a server holds it
     home/prefect/users.lock   shared lock of every command that uses the server; who gets it alone knows that none does
     home/prefect/address      the newest server of the home; locked by it, so that one that is gone is known for gone
+    home/prefect/ending       the same of one that ends and is found no more
 """
 
 import fcntl
@@ -129,7 +130,11 @@ def stop(home: Path) -> Stopped:
         return "not running"
     with _mutex(home):
         found = running(home)
-        return "not running" if found is None else _end(home, found)
+        stopped: Stopped = "not running" if found is None else _end(home, found)
+    with suppress(FileNotFoundError), (home / "prefect" / "ending").open(encoding="utf-8") as file:
+        if _is_locked(file) and _is_free_within(file, STOP_S):
+            return "stopped"
+    return stopped
 
 
 def in_use(home: Path) -> bool:
@@ -172,7 +177,8 @@ def is_announced(home: Path, file: int) -> bool:
 def withdraw(home: Path, file: int) -> None:
     """Lets no further command find the server whose address the open file is."""
     if is_announced(home, file):
-        (home / "prefect" / "address").unlink(missing_ok=True)
+        with suppress(FileNotFoundError):
+            (home / "prefect" / "address").replace(home / "prefect" / "ending")
 
 
 @contextmanager
@@ -208,11 +214,8 @@ def _end(home: Path, found: HomeServer) -> Stopped:
         for number in (signal.SIGTERM, signal.SIGKILL):
             with suppress(ProcessLookupError):
                 os.kill(found.pid, number)
-            deadline = time.monotonic() + STOP_S
-            while time.monotonic() < deadline:
-                if not _is_locked(file):
-                    return "stopped"
-                time.sleep(0.02)
+            if _is_free_within(file, STOP_S):
+                return "stopped"
     raise ServerUnavailable(f"Prefect's server of {home} (process {found.pid}) does not end: kill it")
 
 
@@ -255,6 +258,15 @@ def _is_locked(file: IO[str], *, alone: bool = False) -> bool:
         return True
     fcntl.flock(file, fcntl.LOCK_UN)
     return False
+
+
+def _is_free_within(file: IO[str], seconds: float) -> bool:
+    deadline = time.monotonic() + seconds
+    while _is_locked(file):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
 
 
 def _network() -> str:

@@ -6,16 +6,18 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from tasks.orchestration.server_process import SQLITE, start, stop, wait_until_ready
+import httpx
+
+from tasks.orchestration.server_process import SQLITE, start, stop
 from tests.support.command_line import environment
 from tests.support.processes import until
 
-Started = tuple[str, "subprocess.Popen[bytes]", Path]
+Started = tuple["subprocess.Popen[bytes]", str, Path]
 
 
 @contextmanager
 def starting(home: Path, name: str) -> Iterator[Started]:
-    """A server that is not ready yet: its API's address, its process, its log."""
+    """A server that is not ready yet: its process, its API's address, its log."""
     log = home / f"{name}.log"
     database = {"PREFECT_API_DATABASE_CONNECTION_URL": f"{SQLITE}{home / 'prefect.db'}"}
     with socket.socket() as listener:
@@ -23,7 +25,7 @@ def starting(home: Path, name: str) -> Iterator[Started]:
         api = f"http://127.0.0.1:{listener.getsockname()[1]}/api"
         process = start(listener, log, environment(home) | database | {"PREFECT_UI_ENABLED": "0"})
     try:
-        yield api, process, log
+        yield process, api, log
     finally:
         stop(process)
 
@@ -32,8 +34,8 @@ def test_each_gets_ready_and_one_that_is_killed_holds_up_none(tmp_path: Path) ->
     """Both would make the tables, and one fail; whoever comes first may be killed in the middle."""
     database = tmp_path / "prefect.db"
     with ExitStack() as stack:
-        (_, killed, _), *others = (stack.enter_context(starting(tmp_path, name)) for name in ("a", "b", "c"))
+        (killed, *_), *started = (stack.enter_context(starting(tmp_path, name)) for name in ("a", "b", "c"))
         until("table", lambda: database.exists() and database.stat().st_size)
         killed.kill()
-        for api, process, log in others:
-            wait_until_ready(api, process, log)
+        for _, api, log in started:
+            assert httpx.get(f"{api}/health", timeout=180).is_success, log.read_text()

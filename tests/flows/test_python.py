@@ -14,6 +14,7 @@ import flows
 from db.errors import InputError
 from tests.support.command_line import CommandLine, environment
 from tests.support.docs_pages import ROOT, blocks
+from tests.support.processes import until
 
 Document = dict[str, Any]
 EXAMPLES = [block.text for block in blocks(ROOT / "docs" / "python.md") if block.kind == "python"]
@@ -59,7 +60,7 @@ print(json.dumps([summary["state"], other["state"], len(cases), len(by_topic), l
     assert topics > 2
     assert columns == ["a", "b", "difference", "p", "verdict"]
     assert children
-    assert [pid for pid in children if psutil.pid_exists(pid)] == []
+    until("end of its servers", lambda: not [pid for pid in children if psutil.pid_exists(pid)])
 
 
 def test_the_script_of_the_page_runs(home: Path, prefect_server: dict[str, str]) -> None:

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tasks.operations import home_servers
 from tests.support.command_line import CommandLine
 from tests.support.evaluations import passages, question
 
@@ -105,6 +106,7 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
     process = CommandLine(home).start(rows[2]["question"], *map(str, files), script=FILLS)
     out, err = process.communicate(timeout=600)
     assert process.returncode == 0, out + err
+    home_servers.stop(home)
     [cases] = (home / "results").rglob("*.parquet")
     (home / "reports").mkdir()
     (home / "reports" / "night.html").write_text(rows[2]["question"])

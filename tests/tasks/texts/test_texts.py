@@ -20,6 +20,7 @@ from tasks.config.tiers import TIERS
 from tasks.dataset.annotation.columns import COLUMNS, YES_NO
 from tasks.dataset.audit.audit import KINDS
 from tasks.dataset.synthesis.generator import KINDS as MADE
+from tasks.orchestration.home_server import Stopped
 from tasks.personal_data.patterns import Kind
 from tasks.report.comparisons import LISTS
 from tasks.report.entries import FOOT
@@ -58,6 +59,7 @@ BY_TABLE: dict[str, set[str]] = {
     "annotation.columns": {*COLUMNS},
     "annotation.problems": {error.__name__ for error in (FileNotFoundError, PermissionError, IsADirectoryError)},
     "personal_data": {*get_args(Kind)},
+    "stop": {*get_args(Stopped)},
     "report.statuses": {*get_args(Status)},
     "report.script": {f"map {name}" for name in MAP_COLOURS},
     "report.page": {"all", *STRATA, *STATES, *VERDICTS, *LISTS, *FOOT, "ranks", "latency", "not compared", "unpaired"}
