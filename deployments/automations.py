@@ -132,13 +132,13 @@ async def _answer(client: PrefectClient, since: datetime) -> dict[str, Any]:
 
 
 def _require_server() -> None:
+    let_in()
     url = PREFECT_API_URL.value()
     if not url:
         raise InputError(
-            "alerts are sent by a Prefect server that stays: set PREFECT_API_URL to its address, "
-            "such as http://127.0.0.1:4200/api of `yarus serve`"
+            "alerts are sent by a Prefect server that stays: start `yarus serve` with the same YARUS_HOME, or set "
+            "PREFECT_API_URL to the address of another, such as http://127.0.0.1:4200/api"
         )
-    let_in()
     require_compatible(url)
 
 

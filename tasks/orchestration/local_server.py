@@ -43,12 +43,18 @@ def prepare_prefect() -> None:
 
 
 def let_in() -> None:
-    """Takes the password of this home's own server from the home, where PREFECT_API_URL names that server."""
+    """Takes the password of this home's own server from the home, where PREFECT_API_URL names that server.
+
+    Where no server is named, it is that of this home's `yarus serve`, if that runs.
+    """
     from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL
 
+    home = settings().home.absolute()
     if api := PREFECT_API_URL.value():
-        password = home_server.password_of(settings().home, api) if not PREFECT_API_AUTH_STRING.value() else None
+        password = home_server.password_of(home, api) if not PREFECT_API_AUTH_STRING.value() else None
         _reaching(api, {server_access.OURS: password} if password else {})
+    elif home_server.is_wanted(home) and (found := home_server.running(home)) and found.serving:
+        _join(home)
 
 
 def _reaching(api: str, variables: dict[str, str]) -> None:

@@ -165,6 +165,7 @@ def test_runs_appear_at_the_server_of_serve(fresh: CommandLine) -> None:
         assert [document.code for document in ran] == [0] * 5
         for document in ran:
             assert served.run(json.loads(document.out)["flow_run_id"])["state_type"] == "COMPLETED"
+        assert set(fresh("alerts", "apply", "--json").json["automations"].values()) == {"created"}
         assert fresh("stop", "--json").json == {"prefect": "serving", "postgresql": "in use"}
     finally:
         served.close()
