@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tasks.orchestration import home_server
+
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
@@ -32,6 +34,12 @@ class Process:
     """What is known of the process that a command runs in."""
 
     ends_with_the_command = False
+
+
+def begin() -> None:
+    """Has Prefect's server start while the command imports what it needs; not where a command is only called."""
+    if Process.ends_with_the_command:
+        home_server.begin()
 
 
 def arrow_alone() -> None:

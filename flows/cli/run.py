@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from flows.cli import as_json
-from tasks.orchestration.home_server import begin
+from flows.cli import as_json, begin
 
 if TYPE_CHECKING:
     from tasks.operations.dry_run import Plans

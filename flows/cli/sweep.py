@@ -4,8 +4,7 @@ from typing import Any
 
 import click
 
-from flows.cli import as_json
-from tasks.orchestration.home_server import begin
+from flows.cli import as_json, begin
 
 source = click.option("--source", help="Where the questions come from; default: the bundled sample.")
 limit = click.option("--limit", type=int, help="A seeded random sample of this many questions.")

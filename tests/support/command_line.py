@@ -70,7 +70,6 @@ def here(*words: str, env: Mapping[str, str] | None = None) -> Ran:
 
     out, err = StringIO(), StringIO()
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
-        patch.setenv("PREFECT_API_URL", "http://127.0.0.1:1/api")  # none is started meanwhile
         for name, value in (env or {}).items():
             patch.setenv(name, value)
         code = exit_code(words)
