@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tasks.orchestration import home_server
-
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
@@ -39,6 +37,8 @@ class Process:
 def begin() -> None:
     """Has Prefect's server start while the command imports what it needs; not where a command is only called."""
     if Process.ends_with_the_command:
+        from tasks.orchestration import home_server
+
         home_server.begin()
 
 

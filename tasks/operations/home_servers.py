@@ -12,7 +12,7 @@ from tasks.orchestration import home_server
 class StoppedServers(TypedDict):
     """What became of the servers of a home."""
 
-    prefect: Literal["stopped", "not running", "in use", "serving"]
+    prefect: home_server.Stopped
     """`serving`: it belongs to `yarus serve`, which Ctrl-C ends."""
     postgresql: Literal["stopped", "not running", "in use"]
 
