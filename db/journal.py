@@ -118,7 +118,7 @@ def close(
 
 
 def fail_orphaned(engine: Engine, clear: Callable[[str, str, datetime], None]) -> list[str]:
-    """Marks evaluations whose process died without a word as failed.
+    """Marks evaluations whose process died without a word as failed; waits for another process that does so just now.
 
     Args:
         engine: of our own database.
@@ -130,6 +130,10 @@ def fail_orphaned(engine: Engine, clear: Callable[[str, str, datetime], None]) -
     running = select(evaluation.c.id, evaluation.c.tier, evaluation.c.started_at).where(evaluation.c.state == "running")
     buried = []
     with engine.begin() as connection:
+        if connection.execute(running).first() is None:
+            return []
+        # One at a time: to a second one, what the first holds while it buries it would look alive.
+        connection.execute(select(func.pg_advisory_xact_lock(func.hashtext("yarus.orphaned"))))
         for evaluation_id, tier, started_at in connection.execute(running).all():
             if connection.scalar(select(func.pg_try_advisory_xact_lock(*lock_key(evaluation_id)))):
                 dead = and_(evaluation.c.id == evaluation_id, evaluation.c.state == "running")

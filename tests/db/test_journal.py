@@ -2,9 +2,12 @@
 
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
+from threading import Event
 
 import pytest
 from sqlalchemy import Engine
@@ -129,6 +132,22 @@ def test_whoever_dies_is_marked_once_and_whoever_lives_is_not(engine: Engine, ho
     holders[0].communicate("")
     assert journal.fail_orphaned(engine, nothing) == [living]
     assert journal.find(engine, stopped)["state"] == "cancelled"
+
+
+def test_who_looks_while_another_marks_a_dead_one_waits_for_the_mark(engine: Engine) -> None:
+    journal.fail_orphaned(engine, nothing)
+    name, burying = opened(engine), Event()
+
+    def slowly(tier: str, evaluation_id: str, started_at: datetime) -> None:
+        burying.set()
+        time.sleep(0.5)
+
+    with ThreadPoolExecutor() as threads:
+        first = threads.submit(journal.fail_orphaned, engine, slowly)
+        assert burying.wait(30)
+        assert journal.fail_orphaned(engine, nothing) == []
+        assert journal.find(engine, name)["state"] == "failed"
+        assert first.result() == [name]
 
 
 def test_an_evaluation_is_found_by_its_beginning_or_end_or_as_the_last(engine: Engine) -> None:

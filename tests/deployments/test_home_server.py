@@ -1,7 +1,6 @@
 """The server that a home's commands share, as processes: found, outliving them, ended, and never left over."""
 
 import json
-import shutil
 import signal
 import sqlite3
 import subprocess
@@ -18,7 +17,7 @@ import pytest
 from db.embedded import server as postgresql
 from tasks.orchestration import home_server
 from tests.support.command_line import Command, CommandLine, environment, together
-from tests.support.processes import until
+from tests.support.processes import delete, until
 
 RUN = ("run", "tier0", "--limit", "20", "--json")
 STAYS = {"YARUS_SERVER_IDLE_S": "600"}
@@ -115,7 +114,7 @@ def test_a_server_that_is_killed_is_started_again(fresh: CommandLine) -> None:
 def test_a_home_that_is_removed_takes_its_servers_along(fresh: CommandLine) -> None:
     fresh(*RUN, env=STAYS)
     assert len(servers(fresh.home)) == 2
-    shutil.rmtree(fresh.home)
+    delete(fresh.home)
     until("end of the servers", lambda: not servers(fresh.home))
     fresh.home.mkdir()
 

@@ -1,6 +1,7 @@
 """Other processes: ports for them, whether they answer, what they hold in memory. Imported by full name."""
 
 import re
+import shutil
 import socket
 import time
 from collections.abc import Callable
@@ -33,6 +34,12 @@ def until(what: str, found: Callable[[], Any], seconds: float = 90) -> Any:
             return value
         time.sleep(0.05)
     return pytest.fail(f"in {seconds} s there was no {what}")
+
+
+def delete(folder: Path) -> None:
+    """As rm -rf does: servers that run in it remove files and make new ones meanwhile."""
+    while folder.exists():
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def free_port() -> int:

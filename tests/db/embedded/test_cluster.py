@@ -19,6 +19,7 @@ from db.embedded import cluster
 from db.embedded.server import release, running
 from db.errors import DatabaseUnavailable
 from tests.support.database.embedded_users import ROOT, USE, User, is_stopped, on_linux, postmasters, query
+from tests.support.processes import delete
 
 NOBODY = pwd.getpwnam("nobody").pw_uid
 DOCKER = "chown,dac_override,fowner,fsetid,kill,setgid,setuid,setpcap,net_bind_service,net_raw,sys_chroot,mknod,setfcap"
@@ -178,7 +179,7 @@ def test_home_deleted_while_in_use(tmp_path: Path) -> None:
     home = tmp_path / "home"
     running(home)
     [server] = postmasters(home)
-    shutil.rmtree(home)
+    delete(home)
     release(home)
     assert not Path(f"/proc/{server}").exists()
 
