@@ -17,6 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 
+from db.embedded import server as postgresql
 from tasks.orchestration import home_server
 from tasks.orchestration.server_process import STOP_S, file_of, remember_made
 
@@ -30,6 +31,8 @@ RECORDED_S = 10.0
 def main() -> None:
     """Serves on a bound socket that was inherited, until it is stopped or of no more use."""
     address = int(sys.argv[2]) if len(sys.argv) > 2 else None
+    if address is not None:
+        os.dup(int(sys.argv[1]))  # open to the end: who waits for an answer is sent away when we are gone, not before
     started = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # of itself Python would end without a word to PostgreSQL
     watch, told = (_end_with_the_command, ()) if address is None else (_end_when_unused, (address, started))
@@ -137,12 +140,13 @@ def _end_when_unused(address: int, started: threading.Event) -> None:
         except OSError:  # the home was removed
             break
         time.sleep(LOOK_S)
+    with suppress(OSError):
+        postgresql.stop(home)  # of a command that was killed before we held it for the next
     _end()
 
 
 def _idle_s() -> float:
     """How long to stay, by the settings; from now on PostgreSQL stays, too, where it is the home's."""
-    from db.embedded.server import running
     from db.errors import DatabaseUnavailable, InputError
     from tasks.config.settings import Settings, settings
 
@@ -152,7 +156,7 @@ def _idle_s() -> float:
         return float(Settings.model_fields["server_idle_s"].default)
     if found.database_url is None:
         with suppress(DatabaseUnavailable):
-            running(found.home)
+            postgresql.running(found.home)
     return found.server_idle_s
 
 

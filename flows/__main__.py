@@ -69,6 +69,7 @@ def main() -> None:
     gc.set_threshold(GARBAGE)
     code = exit_code(sys.argv[1:])
     stopping.no_more()
+    gc.freeze()  # or Python looks through every object of every library once more before it ends
     if "prefect" in sys.modules:
         exit_within(GRACE_S if code == STOPPED else ENDING_S, code)
     sys.exit(code)

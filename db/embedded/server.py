@@ -95,19 +95,19 @@ def is_running(home: Path) -> bool:
 
 
 def stop(home: Path) -> Literal["stopped", "not running", "in use"]:
-    """End a home's server that nobody uses: one that a killed process has left."""
+    """End a home's server that nobody uses: one that a killed process has left, perhaps while it started."""
     folder = _folder(home)
     if not folder.exists():
         return "not running"
     with _threads, _mutex(folder):
-        if cluster.listener(folder) is None:
-            return "not running"
         lock = _open_lock(folder / "users.lock", folder)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return "in use"
         else:
+            if not _listens(folder):
+                return "not running"
             _stop(folder, _Use(lock))
             return "stopped"
         finally:
@@ -223,6 +223,19 @@ def _stop(folder: Path, use: _Use) -> None:
     if len(lines) > 4 and (sockets := Path(lines[4])) != folder:
         with suppress(OSError):
             sockets.rmdir()
+
+
+def _listens(folder: Path) -> bool:
+    """Whether a server takes connections, now or as soon as one that is starting or ending has done so."""
+    deadline = time.monotonic() + START_S
+    while cluster.listener(folder) is None:
+        if (lock := _take_if_free(folder)) is not None:
+            _close(lock)
+            return False
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.01)
+    return True
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:

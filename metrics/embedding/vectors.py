@@ -13,6 +13,8 @@ Blocks: TypeAlias = Iterator[tuple[slice, Floats]]
 BLOCK_VALUES = 2**21  # numbers in a block: 16 MB
 # A cosine distance below this is rounding: equal vectors have distance 0, not 2e-16, and the silhouette 0, not noise.
 ROUNDING = 1e-12
+# The same for squared Euclidean distances, which lose half the digits: relative to the longest vector's square.
+ROUNDING_SQUARED = 1e-14
 
 
 def mean_defined(values: Floats) -> float:
@@ -121,3 +123,28 @@ def centre_of(matrix: Matrix) -> Floats:
         array([3., 4.])
     """
     return np.asarray(matrix.mean(axis=0, dtype=np.float64)) if len(matrix) else np.zeros(matrix.shape[1])
+
+
+def euclidean_distances(matrix: Matrix) -> Blocks:
+    """Euclidean distances of all rows to some, a bounded number at a time; rounding errors become 0.
+
+    Args:
+        matrix: (n, d); it is looked at from its centre, where the squares lose the fewest digits.
+
+    Yields:
+        Which rows, and (n, rows) distances.
+
+    Example:
+        >>> from metrics.embedding.vectors import as_matrix, euclidean_distances
+        >>> [distances for _, distances in euclidean_distances(as_matrix([[0, 0], [3, 4]]))]
+        [array([[0., 5.],
+               [5., 0.]])]
+    """
+    centred = matrix - centre_of(matrix)
+    squares = squared_lengths(centred)
+    for rows, block in blocks(centred, width=len(centred)):
+        distances = centred @ (-2 * block.T)
+        distances += squares[:, None]
+        distances += squares[rows]
+        np.copyto(distances, 0, where=distances < ROUNDING_SQUARED * squares.max())
+        yield rows, np.sqrt(distances, out=distances)

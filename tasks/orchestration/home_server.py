@@ -30,6 +30,8 @@ from tasks.orchestration.server_process import SQLITE, STOP_S, ServerUnavailable
 DATABASE = "PREFECT_API_DATABASE_CONNECTION_URL"
 API = "PREFECT_API_URL"
 NO_SERVER = "PREFECT_SERVER_ALLOW_EPHEMERAL_MODE"
+ENDING_S = 0.5
+"""From the moment that a process closes the first of its files until it has closed the last, at most."""
 Stopped = Literal["stopped", "not running", "in use", "serving"]
 _using: dict[Path, int] = {}
 """users.lock by home, held to the end of this process."""
@@ -137,6 +139,16 @@ def stop(home: Path) -> Stopped:
     return stopped
 
 
+def has_ended(home: Path, api: str) -> bool:
+    """Whether the server at that address is no longer the home's, or ends just now: its files close one by one."""
+    deadline = time.monotonic() + ENDING_S
+    while (found := running(home)) is not None and found.api == api:
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
 def in_use(home: Path) -> bool:
     """Whether a command uses the server of a home."""
     with (home / "prefect" / "users.lock").open("a", encoding="utf-8") as file:
@@ -199,7 +211,12 @@ def _start(home: Path) -> HomeServer:
         variables = given | server_environment(home) | protected | server_process.SMALL | {"YARUS_HOME": str(home)}
         process = server_process.start(listener, log, variables, address=file.fileno())
         found = HomeServer(api, process.pid, _versions(), serving=False, network=_network())
-        _announce(home, file, found)
+        try:
+            _announce(home, file, found)
+        except OSError:
+            process.kill()
+            process.wait()
+            raise
     process.returncode = 0  # it outlives us on purpose: this keeps Popen from warning about it
     return found
 

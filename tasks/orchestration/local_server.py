@@ -115,8 +115,7 @@ def _answers(home: Path, api: str) -> bool:
     try:
         require_compatible(api, f"the server of {home}", READY_S)
     except ServerUnavailable:
-        found = home_server.running(home)
-        if found is None or found.api != api:
+        if home_server.has_ended(home, api):
             return False
         raise
     return True

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import socket
 import sqlite3
 import subprocess
@@ -23,6 +24,7 @@ SMALL = {
 SQLITE = "sqlite+aiosqlite:///"
 HEADER = b"SQLite format 3\0"
 BACKLOG = 128
+ROOM_BYTES = 1_000_000  # with less a server does not start
 WAY_OUT = "It holds the list of runs and their logs, but no evaluations: move or remove it, then start again"
 
 
@@ -84,9 +86,12 @@ def not_started(log: Path, database: str) -> ServerUnavailable:
         database: the address of Prefect's database.
     """
     last = _last_words(log)
-    way_out = ""
-    if "sqlite3." in last and "locked" not in last:
-        way_out = f". The file {file_of(database)} is damaged. {WAY_OUT}"
+    way_out, path = "", file_of(database)
+    no_room = shutil.disk_usage(log.parent).free < ROOM_BYTES
+    if no_room or any(words in last for words in ("No space left", "disk is full", "disk I/O error")):
+        way_out = f". There is no room in {log.parent}, or its disk fails: make room there, or set YARUS_HOME elsewhere"
+    elif "sqlite3." in last and "locked" not in last:
+        way_out = f". The file {path} is damaged. {WAY_OUT}"
     return ServerUnavailable(f"Prefect's server did not start: {last or 'no output'}{way_out}; see {log}")
 
 

@@ -35,7 +35,7 @@ def fresh(tmp_path: Path) -> Iterator[CommandLine]:
     assert servers(home) == []
 
 
-def servers(home: Path, *, databases: bool = True) -> list[psutil.Process]:
+def servers(home: Path) -> list[psutil.Process]:
     """Prefect's servers of a home, and its PostgreSQL; what has ended and is not yet waited for is none."""
     found = []
     for process in psutil.process_iter():
@@ -43,7 +43,7 @@ def servers(home: Path, *, databases: bool = True) -> list[psutil.Process]:
             words, folder = process.cmdline(), process.environ().get("YARUS_HOME")
         except (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess):
             continue
-        database = databases and str(home / "postgres" / "data") in words
+        database = str(home / "postgres" / "data") in words
         if ("deployments.process" in words and folder == str(home)) or database:
             found.append(process)
     return found
@@ -96,8 +96,8 @@ def test_a_command_that_is_killed_while_it_starts_leaves_nothing(fresh: CommandL
     until(moment, lambda: (fresh.home / "prefect" / moment).exists())
     started.kill()
     started.communicate()
-    until("end of Prefect's server", lambda: not servers(fresh.home, databases=False))
-    assert fresh(*RUN).json["state"] == "completed"  # it takes over a PostgreSQL that was left
+    until("end of both servers", lambda: not servers(fresh.home))
+    assert fresh(*RUN).json["state"] == "completed"
     until("end of both", lambda: not servers(fresh.home))
 
 
@@ -171,3 +171,27 @@ def test_runs_appear_at_the_server_of_serve(fresh: CommandLine) -> None:
     finally:
         served.close()
         served.stop()
+
+
+FULL = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv.pop()),) * 2)
+from flows.__main__ import main
+main()
+"""
+"""The command on a disk that takes no file longer than so many bytes."""
+
+
+@pytest.mark.parametrize("room", [64_000, 400_000])
+def test_a_disk_without_room_is_named_and_with_room_it_goes_on(fresh: CommandLine, room: int) -> None:
+    postgresql.running(fresh.home)  # by a process that has room
+    try:
+        process = fresh.start(*RUN, str(room), script=FULL)
+        out, err = process.communicate(timeout=120)
+        assert (process.returncode, out) == (3, ""), err
+        assert f"no room in {fresh.home / 'prefect'}" in err
+        assert "Traceback" not in err
+        assert fresh(*RUN).json["state"] == "completed"
+    finally:
+        postgresql.release(fresh.home)
+    until("end of both", lambda: not servers(fresh.home))
