@@ -19,7 +19,7 @@ from types import FrameType
 
 from db.embedded import server as postgresql
 from tasks.orchestration import home_server
-from tasks.orchestration.server_process import STOP_S, file_of, remember_made
+from tasks.orchestration.server_process import STOP_S, file_of, make_tables, remember_made
 
 POLL_S = 0.1
 LOOK_S = 0.5
@@ -53,6 +53,7 @@ def main() -> None:
                     if self.should_exit:
                         sys.exit(1)
                     await asyncio.sleep(POLL_S)
+                make_tables(os.environ.get(home_server.DATABASE, ""))
                 await super().startup(sockets)
             finally:
                 if lock is not None:
@@ -86,7 +87,7 @@ def _home() -> Path:
 def _lock() -> int | None:
     """A file beside Prefect's SQLite database, opened; None where that is in memory or on a server."""
     path = file_of(os.environ.get(home_server.DATABASE, ""))
-    if path is None or path.name == ":memory:":
+    if path is None:
         return None
     return os.open(path.with_name(f"{path.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 

@@ -16,6 +16,7 @@ from sqlalchemy import Engine, create_engine, text
 
 from db.embedded import server as embedded
 from db.engine import own, own_at
+from tasks.orchestration.server_process import SQLITE
 from tests.support.command_line import CommandLine, environment
 from tests.support.database.production import PRODUCTION
 from tests.support.processes import answers
@@ -148,8 +149,10 @@ def xquad_source(yarus: CommandLine, xquad_ru: Path) -> str:
 def prefect_server(home: Path) -> Iterator[dict[str, str]]:
     """A Prefect server for tests of many runs, each of which would start its own; yields the variable that names it."""
     folder = home / "prefect-server"
+    folder.mkdir()
     variables = environment(home) | {
         "PREFECT_HOME": str(folder),
+        "PREFECT_API_DATABASE_CONNECTION_URL": f"{SQLITE}{folder / 'prefect.db'}",
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
         "DO_NOT_TRACK": "1",
         "PREFECT_LOGGING_SERVER_LEVEL": "CRITICAL",

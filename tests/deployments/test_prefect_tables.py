@@ -1,0 +1,55 @@
+"""A new Prefect database is made from a file: the same tables as Prefect's migrations make, and only where none are."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from deployments.prefect_tables import made_by_prefect
+from tasks.orchestration.server_process import SQLITE, TABLES, make_tables
+
+WAY = "run python -m deployments.prefect_tables"
+
+
+def tables(path: Path) -> set[str]:
+    with closing(sqlite3.connect(path)) as database:
+        return {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+
+
+def lines(sql: str) -> list[str]:
+    """Without their order: that of a table's constraints differs from one run of the migrations to the next."""
+    return sorted(line.strip().rstrip(",") for line in sql.splitlines())
+
+
+def test_they_are_what_prefect_makes() -> None:
+    assert lines(TABLES.read_text(encoding="utf-8")) == lines(made_by_prefect()), f"Prefect's tables changed: {WAY}"
+
+
+@pytest.mark.parametrize("before", ["nothing", "an empty file"])
+def test_a_new_database_gets_them(tmp_path: Path, before: str) -> None:
+    path = tmp_path / "prefect.db"
+    if before != "nothing":
+        path.touch()
+    make_tables(f"{SQLITE}{path}")
+    assert {"alembic_version", "flow_run", "task_run", "log"} <= tables(path)
+
+
+def test_one_that_holds_something_stays_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "prefect.db"
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("CREATE TABLE of_somebody (text)")
+    make_tables(f"{SQLITE}{path}")
+    assert tables(path) == {"of_somebody"}
+
+
+@pytest.mark.parametrize("url", [f"{SQLITE}:memory:", "postgresql+asyncpg://somebody@somewhere/prefect", ""])
+def test_what_is_no_file_is_left_to_prefect(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    make_tables(url)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_is_not_there_is_left_to_prefect(tmp_path: Path) -> None:
+    make_tables(f"{SQLITE}{tmp_path / 'nowhere' / 'prefect.db'}")
+    assert list(tmp_path.iterdir()) == []
