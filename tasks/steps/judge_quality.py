@@ -15,7 +15,7 @@ from metrics.statistics.intervals import NO_INTERVAL
 from tasks.cases.table import floats, with_columns
 from tasks.config.connections import database
 from tasks.config.parameters import JudgeQuality
-from tasks.config.settings import settings
+from tasks.config.settings import Settings
 from tasks.evaluation.identity import configured
 from tasks.evaluation.repeats import fresh_repeat
 from tasks.evaluation.run import Run
@@ -40,7 +40,7 @@ async def judge_again(run: Run[JudgeQuality], cases: pa.Table) -> pa.Table:
     parameters = run.parameters
     known = prompts(configuration)
     async with chat("judge", configuration, database(), evaluation=run.id) as model:
-        both = await asyncio.gather(*(_case(model, known, case, parameters, run) for case in cases.to_pylist()))
+        both = await asyncio.gather(*(_case(model, known, case, run, configuration) for case in cases.to_pylist()))
     given = [verdicts for verdicts, _ in both]
     wrote = {name: [totals(more, None, name) for _, more in both] for name in ("tokens_in", "tokens_out", "cost_usd")}
     scores = [_scores(given, f"{METRIC}#{number}") for number in range(parameters.repeats)]
@@ -87,17 +87,17 @@ CHANGES: dict[str, Callable[[str, str], str | None]] = {
 
 
 async def _case(
-    model: Model, known: dict[str, Prompt], case: Case, parameters: JudgeQuality, run: Run
+    model: Model, known: dict[str, Prompt], case: Case, run: Run[JudgeQuality], configuration: Settings
 ) -> tuple[dict[str, Score], list[Reply]]:
     """The verdicts on one answer and its changed versions, and what else was asked for: an answer of its own."""
     if case["status"] != "ok":
         return {}, []
-    prompt, past, more = known[METRIC], fresh_repeat(run.id), []
+    prompt, past, more, parameters = known[METRIC], fresh_repeat(run.id), [], run.parameters
     asked = {f"{METRIC}#{n}": Call(prompt, case, repeat=past + n) for n in range(parameters.repeats)}
     if parameters.probes:
         language, answer = run.resolved["language"], case["answer"]
         # Pseudonyms come before the change: what stands in another place may no longer be told for a name or a phone.
-        answer = mask(answer, own_key(), language) if settings().mask_calls else answer
+        answer = mask(answer, own_key(), language) if configuration.mask_calls else answer
         changed = {name: change(answer, language) for name, change in CHANGES.items()}
         more.append(await model.ask(Call(known["generation"], case)))
         changed["own_model"] = more[0].text.strip() or None
