@@ -1,6 +1,10 @@
 """From Enter to the end: commands as whole processes, beside the import of Prefect's server in the same rounds.
 
-`none`: a run that has to start Prefect's server. `with one`: a run that finds the server that another has left there.
+`no server there`: a run that has to start Prefect's server. `with one`: a run that finds what another has left there.
+
+Where a run with a server spends its CPU (sampled, 3.7 s where the peer takes 4.2 to 5): imports 78 %, of them Prefect's
+client 40 %, FastAPI 5 % (Prefect writes a run's parameters by it), SQLAlchemy, NumPy, Arrow, pydantic and our own modules
+33 %; the evaluation 13 %, Prefect's flow engine 5 %, the end 4 %. It waits for nothing: wall time is CPU time.
 """
 
 import json
