@@ -1,5 +1,6 @@
 """The command line: `yarus` or `python -m flows`."""
 
+import atexit
 import gc
 import sys
 from collections.abc import Sequence
@@ -65,9 +66,12 @@ for _command in (
 def main() -> None:
     """Runs the command line; exit codes: 0 done, 1 invalid, 2 wrong usage or settings, 3 something outside failed."""
     stopping.listen()
+    codes: list[int] = []
+    atexit.register(stopping.leave, codes)  # first, so that it comes last
     Process.ends_with_the_command = True
     gc.set_threshold(GARBAGE)
     code = exit_code(sys.argv[1:])
+    codes.append(code)
     stopping.no_more()
     gc.freeze()  # or Python looks through every object of every library once more before it ends
     if "prefect" in sys.modules:

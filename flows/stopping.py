@@ -1,8 +1,11 @@
 """Ctrl-C and SIGTERM: they end a command in its own words, whatever library is at work when they come."""
 
 import asyncio
+import os
 import signal
-from collections.abc import Callable, Coroutine
+import sys
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
 from functools import partial
 from types import FrameType
 from typing import Any, TypeVar
@@ -30,6 +33,21 @@ def no_more() -> None:
     """Hears no further signal: what is left is to end our servers, which a second Ctrl-C would keep."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
+
+
+def leave(codes: Sequence[int]) -> None:
+    """Ends a process that was asked to stop with its own exit code, when everything else has ended.
+
+    Python itself would die of a Ctrl-C that has left code made of text, as every named tuple runs some, though we have
+    heard it: `python -m` remembers.
+
+    Args:
+        codes: the exit code, where there is one by now.
+    """
+    if asked() and codes:
+        with suppress(OSError):  # nobody may read what is said
+            sys.stdout.flush()
+        os._exit(codes[0])
 
 
 def run(work: Callable[[], Coroutine[Any, Any, T]]) -> T:

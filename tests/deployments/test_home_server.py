@@ -153,6 +153,21 @@ def test_ctrl_c_while_it_starts_ends_the_command(fresh: CommandLine) -> None:
     assert "Traceback" not in err
 
 
+def test_ctrl_c_within_code_that_is_made_of_text_ends_the_command_as_elsewhere(fresh: CommandLine) -> None:
+    """Imports run such code for every named tuple; a Ctrl-C in it `python -m` remembers, and dies of it at the end."""
+    (fresh.home / "interrupted.py").write_text("""
+from flows.__main__ import main
+from tasks.orchestration import home_server
+home_server.begin = lambda: exec("import os, signal, time; os.kill(os.getpid(), signal.SIGINT); time.sleep(60)")
+main()
+""")
+    command = [sys.executable, "-m", "interrupted", *RUN]
+    ended = subprocess.run(
+        command, env=environment(fresh.home), cwd=fresh.home, capture_output=True, text=True, check=False
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr.strip()) == (130, "", "")
+
+
 def test_runs_appear_at_the_server_of_serve(fresh: CommandLine) -> None:
     """One that is announced when the others start, though it answers later."""
     from tests.support.prefect_servers import Serve
