@@ -158,8 +158,13 @@ def make_tables(url: str) -> None:
     path = file_of(url)
     if path is None or (path.exists() and path.stat().st_size):
         return
-    with suppress(sqlite3.OperationalError), closing(sqlite3.connect(path)) as database:  # Prefect says what is wrong
-        database.executescript(TABLES.read_text(encoding="utf-8"))
+    made = path.with_name(f"{path.name}.new")  # whole or not at all: half a database would be called damaged
+    with suppress(OSError, sqlite3.OperationalError):  # Prefect says what is wrong
+        made.unlink(missing_ok=True)
+        made.touch(mode=0o600)
+        with closing(sqlite3.connect(made)) as database:
+            database.executescript(TABLES.read_text(encoding="utf-8"))
+        made.replace(path)
 
 
 def remember_made(url: str) -> None:

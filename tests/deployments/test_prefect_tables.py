@@ -31,8 +31,11 @@ def test_a_new_database_gets_them(tmp_path: Path, before: str) -> None:
     path = tmp_path / "prefect.db"
     if before != "nothing":
         path.touch()
+    (tmp_path / "prefect.db.new").write_bytes(b"half of one, of a process that was killed")
     make_tables(f"{SQLITE}{path}")
     assert {"alembic_version", "flow_run", "task_run", "log"} <= tables(path)
+    assert list(tmp_path.iterdir()) == [path]
+    assert path.stat().st_mode & 0o077 == 0
 
 
 def test_one_that_holds_something_stays_as_it_is(tmp_path: Path) -> None:
