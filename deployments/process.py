@@ -18,6 +18,7 @@ from pathlib import Path
 from types import FrameType
 
 from db.embedded import server as postgresql
+from db.errors import DatabaseUnavailable
 from tasks.orchestration import home_server
 from tasks.orchestration.server_process import STOP_S, file_of, make_tables, remember_made
 
@@ -141,14 +142,14 @@ def _end_when_unused(address: int, started: threading.Event) -> None:
         except OSError:  # the home was removed
             break
         time.sleep(LOOK_S)
-    with suppress(OSError):
+    with suppress(OSError, DatabaseUnavailable):  # the next command meets what is wrong there, and says it
         postgresql.stop(home)  # of a command that was killed before we held it for the next
     _end()
 
 
 def _idle_s() -> float:
     """How long to stay, by the settings; from now on PostgreSQL stays, too, where it is the home's."""
-    from db.errors import DatabaseUnavailable, InputError
+    from db.errors import InputError
     from tasks.config.settings import Settings, settings
 
     try:

@@ -95,7 +95,7 @@ def is_running(home: Path) -> bool:
 
 
 def stop(home: Path) -> Literal["stopped", "not running", "in use"]:
-    """End a home's server that nobody uses: one that a killed process has left, perhaps while it started."""
+    """End a home's server that nobody uses: one that a killed process has left, or was starting; errors as `running`."""
     folder = _folder(home)
     if not folder.exists():
         return "not running"
@@ -168,9 +168,7 @@ def _join(folder: Path, version: str) -> None:
             if (lock := _take_if_free(folder)) is not None:
                 _start(folder, version, lock)
             elif time.monotonic() > deadline:
-                raise DatabaseUnavailable(
-                    f"PostgreSQL in {folder} neither answers nor ends; {cluster.log_tail(folder)}"
-                )
+                raise _stuck(folder)
             else:
                 time.sleep(0.01)
         undo.pop_all()
@@ -233,9 +231,13 @@ def _listens(folder: Path) -> bool:
             _close(lock)
             return False
         if time.monotonic() > deadline:
-            return False
+            raise _stuck(folder)
         time.sleep(0.01)
     return True
+
+
+def _stuck(folder: Path) -> DatabaseUnavailable:
+    return DatabaseUnavailable(f"PostgreSQL in {folder} neither answers nor ends; {cluster.log_tail(folder)}")
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
