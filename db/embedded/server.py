@@ -95,7 +95,7 @@ def is_running(home: Path) -> bool:
 
 
 def stop(home: Path) -> Literal["stopped", "not running", "in use"]:
-    """End a home's server that nobody uses: one that a killed process has left, or was starting; errors as `running`."""
+    """End a home's server that nobody uses: one that a killed process left or was starting; errors as `running`."""
     folder = _folder(home)
     if not folder.exists():
         return "not running"
