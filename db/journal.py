@@ -203,8 +203,9 @@ def listing(engine: Engine, *, limit: int) -> list[RowMapping]:
 
 
 def metrics_of(engine: Engine, evaluation_id: str) -> list[RowMapping]:
-    """The metric rows of an evaluation."""
+    """The metric rows of an evaluation, by name and stratum."""
     rows = select(evaluation_metric).where(evaluation_metric.c.evaluation_id == evaluation_id)
+    rows = rows.order_by(evaluation_metric.c.metric, evaluation_metric.c.stratum)
     with engine.connect() as connection:
         return list(connection.execute(rows).mappings())
 

@@ -117,7 +117,8 @@ def _vectors(name: str, connection: Connection, table: Table, passage: Any, mode
     vector, what = table.c.embedding, f"{name}: vectors in {table.name}"
     size = func.vector_dims(vector)
     zero = func.count().filter(func.vector_norm(vector) == 0)
-    sizes = connection.execute(select(size, func.count(), zero).where(vector.is_not(None)).group_by(size)).all()
+    counts = select(size, func.count(), zero).where(vector.is_not(None)).group_by(size).order_by(size)
+    sizes = connection.execute(counts).all()
     if not sizes:
         return
     found = ", ".join(f"{count:,} of {dimensions} dimensions" for dimensions, count, _ in sizes)

@@ -55,6 +55,15 @@ def test_it_runs_from_the_start(engine: Engine) -> None:
     assert abs((row["started_at"] - datetime.now(UTC)).total_seconds()) < 10
 
 
+def test_metrics_come_in_one_order_however_they_were_written(engine: Engine) -> None:
+    name = opened(engine)
+    rows = [METRIC | {"metric": metric, "stratum": stratum, "signature": metric}
+            for metric in ("recall@5", "mrr") for stratum in ("confirmed", "all")]  # fmt: skip
+    journal.close(engine, name, "completed", rows)
+    found = [(row["metric"], row["stratum"]) for row in journal.metrics_of(engine, name)]
+    assert found == sorted(found)
+
+
 @pytest.mark.parametrize("state", ["completed", "invalid"])
 @pytest.mark.parametrize("later", ["completed", "failed", "cancelled"])
 def test_a_finished_evaluation_is_never_changed(engine: Engine, state: str, later: str) -> None:

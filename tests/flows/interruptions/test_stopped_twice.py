@@ -41,6 +41,7 @@ def test_stopped_again_and_again(
     finally:
         command.kill()
         out, err = command.communicate()
+        print(err)  # said where there was no server
     assert (command.returncode, out) == (130, ""), err
     assert "Traceback" not in err
     _, alive = psutil.wait_procs([server], timeout=4 * STOP_S)
