@@ -25,7 +25,7 @@ from tasks.cases.table import with_columns
 from tasks.evaluation.run import Run
 from tasks.steps.score_texts import score_texts
 
-ROUNDS, REPEATS = 3, 6
+ROUNDS, REPEATS = 3, 3
 TARGET = 0.6
 WORDS = ("правило", "документ", "срок", "заявление", "книга")
 LENGTH = 200

@@ -1,25 +1,15 @@
 """Tier 2 with 100,000 cases and the offline stand-ins: memory at its peak, and time beside that of a quarter."""
 
-import os
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks import Row
-from benchmarks.home import temporary_home
+from benchmarks.home import measured, temporary_home
 from db.loading.fill import Row as Loaded
 from db.loading.fill import Rows, fill
 
 CASES, CHUNKS = 100_000, 1_000
 LIMIT_MB = 600
-# From a small process: what one held at most includes what the process held that started it.
-MEASURED = """
-import resource, subprocess, sys
-subprocess.run([sys.executable, "-m", "flows", *sys.argv[1:]], check=True, stdout=subprocess.DEVNULL)
-print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
-"""
 SENTENCE = "Документы принимают до 25 июля, кроме выходных дней, по адресу из правила {number}. "
 
 
@@ -44,11 +34,7 @@ def rows() -> Rows:
 
 def evaluated(home: Path, cases: int) -> tuple[float, float]:
     """Wall seconds of an evaluation of so many cases, and megabytes that its process held at most."""
-    variables = os.environ | {"YARUS_HOME": str(home), "PREFECT_HOME": str(home / "prefect-home")}
-    command = [sys.executable, "-c", MEASURED, "run", "tier2", "--source", "many", "--limit", str(cases), "--json"]
-    start = time.perf_counter()
-    ran = subprocess.run(command, env=variables, cwd=home, check=True, capture_output=True, text=True)
-    return time.perf_counter() - start, float(ran.stdout) / 1024
+    return measured(home, "run", "tier2", "--source", "many", "--limit", str(cases), "--json")[:2]
 
 
 def run() -> Iterator[Row]:
