@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from metrics.embedding.vectors import (
+    BLOCK_VALUES,
     ROUNDING,
     Blocks,
     Codes,
@@ -174,21 +175,13 @@ def _clustered(vectors: ArrayLike, labels: Iterable[Hashable]) -> tuple[Matrix, 
     return matrix, codes, np.bincount(codes)
 
 
-def _cluster_sums(matrix: Matrix, codes: Codes, clusters: int, weights: Floats) -> Floats:
-    """(clusters, d): sum of each cluster's weighted vectors."""
-    sums = np.zeros((clusters, matrix.shape[1]))
-    for rows, block in blocks(matrix):
-        sums += _summed(block * weights[rows, None], codes[rows], clusters)
-    return sums
-
-
-def _summed(rows: Floats, codes: Codes, clusters: int) -> Floats:
-    """(clusters, width): sum of the rows of each cluster; SciPy's sparse product is as fast, and 0.1 s to import."""
+def _cluster_sums(rows: Matrix, codes: Codes, clusters: int, weights: Floats) -> Floats:
+    """(clusters, width): weighted sum of the rows of each cluster; SciPy, which is faster, takes 0.3 s to import."""
     sums = np.zeros((clusters, rows.shape[1]))
-    order = np.argsort(codes, kind="stable")
-    present, starts = np.unique(codes[order], return_index=True)
-    for cluster, members in zip(present, np.split(order, starts[1:]), strict=True):
-        sums[cluster] = rows[members].sum(axis=0)
+    ends = np.cumsum(np.bincount(codes, minlength=clusters))
+    for cluster, members in enumerate(np.split(np.argsort(codes, kind="stable"), ends)[:-1]):
+        for few in np.array_split(members, len(members) * rows.shape[1] // BLOCK_VALUES + 1):
+            sums[cluster] += weights[few] @ rows[few].astype(np.float64, copy=False)
     return sums
 
 
@@ -204,8 +197,9 @@ def _cosine_to_clusters(matrix: Matrix, codes: Codes, sizes: Codes) -> Blocks:
 
 def _euclidean_to_clusters(matrix: Matrix, codes: Codes, sizes: Codes) -> Blocks:
     """(rows, clusters): sums of Euclidean distances to the texts of each cluster."""
+    each = np.ones(len(matrix))
     for rows, distances in euclidean_distances(matrix):
-        yield rows, _summed(distances, codes, len(sizes)).T
+        yield rows, _cluster_sums(distances, codes, len(sizes), each).T
 
 
 _TO_CLUSTERS: dict[str, Callable[[Matrix, Codes, Codes], Blocks]] = {
