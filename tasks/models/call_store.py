@@ -14,8 +14,10 @@ from tasks.models.calls import Call, Reply, RoleName
 In = TypeVar("In")
 Out = TypeVar("Out")
 GROUP = 500
-GATHERED_S = 0.01
-"""How long the first of a group waits for others: a transaction costs as much CPU as a call, whatever is in it."""
+FOUND_S, KEPT_S = 0.03, 0.01
+"""How long the first of a group waits for others: to ask the database costs as much CPU as a call, whatever is asked.
+
+Who waits for what is stored keeps no place at the server; who waits to be stored does."""
 WAITS_S = (0.2, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0)  # for a database that is gone for a moment
 
 
@@ -59,8 +61,16 @@ def from_row(stored: StoredCall, evaluation: str | None) -> Reply:
 class Grouped(Generic[In, Out]):
     """A function of many items, called by many for one each."""
 
-    def __init__(self, work: Callable[[Sequence[In]], Sequence[Out]]) -> None:
-        self._work = work
+    def __init__(self, work: Callable[[Sequence[In]], Sequence[Out]], enough: int, wait_s: float) -> None:
+        """Groups calls of a function.
+
+        Args:
+            work: items -> a result each.
+            enough: a group of so many waits for no more.
+            wait_s: how long a smaller one waits.
+        """
+        self._work, self._enough, self._wait_s = work, enough, wait_s
+        self._gathering: asyncio.Future[None] | None = None
         self._waiting: list[tuple[In, asyncio.Future[Out]]] = []
         self._worker: asyncio.Task[None] | None = None
 
@@ -71,6 +81,8 @@ class Grouped(Generic[In, Out]):
         self._waiting.append((item, turn))
         if self._worker is None or self._worker.done():
             self._worker = loop.create_task(self._run())
+        elif len(self._waiting) >= self._enough:
+            self._gathered()
         return await turn
 
     async def drained(self) -> None:
@@ -80,7 +92,12 @@ class Grouped(Generic[In, Out]):
 
     async def _run(self) -> None:
         while self._waiting:
-            await asyncio.sleep(GATHERED_S)
+            if len(self._waiting) < self._enough:
+                loop = asyncio.get_running_loop()
+                self._gathering = loop.create_future()
+                end = loop.call_later(self._wait_s, self._gathered)
+                await self._gathering
+                end.cancel()
             group, self._waiting = self._waiting[:GROUP], self._waiting[GROUP:]
             work = partial(self._work, [item for item, _ in group])
             (done,) = await asyncio.gather(patiently(work), return_exceptions=True)
@@ -91,6 +108,10 @@ class Grouped(Generic[In, Out]):
                     turn.set_exception(done)
                 else:
                     turn.set_result(done[number])
+
+    def _gathered(self) -> None:
+        if self._gathering is not None and not self._gathering.done():
+            self._gathering.set_result(None)
 
 
 async def patiently(work: Callable[[], Out]) -> Out:
@@ -110,7 +131,15 @@ async def patiently(work: Callable[[], Out]) -> Out:
 class CallStore:
     """Replies by key. What `put` has returned from is committed."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, askers: int, unsaved: int) -> None:
+        """Opens nothing yet.
+
+        Args:
+            engine: of our own database.
+            askers: how many calls are looked up at the same time.
+            unsaved: how many replies wait to be stored, at most.
+        """
+
         def read(keys: Sequence[bytes]) -> list[StoredCall | None]:
             return stored_calls(engine, keys)
 
@@ -118,8 +147,8 @@ class CallStore:
             store_calls(engine, calls)
             return [None] * len(calls)
 
-        self.get = Grouped(read)
-        self.put = Grouped(write)
+        self.get = Grouped(read, askers, FOUND_S)
+        self.put = Grouped(write, unsaved, KEPT_S)
 
     async def drained(self) -> None:
         """Waits until everything received is committed."""

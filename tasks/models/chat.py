@@ -93,8 +93,11 @@ class Chat:
         self._evaluation = evaluation or None
         self._budget = limits.budget
         self._asking: dict[bytes, asyncio.Task[Reply]] = {}
-        self._store = CallStore(engine) if engine else None
-        self._unsaved = asyncio.Semaphore(max(1, self.role.concurrency // 4))  # replies received and not committed
+        # More than run at once, so that store and retries leave no place empty; not all, which would cost memory.
+        self._workers = 2 * self.role.concurrency + 32
+        unsaved = max(1, self.role.concurrency // 4)  # replies received and not committed
+        self._unsaved = asyncio.Semaphore(unsaved)
+        self._store = CallStore(engine, self._workers, unsaved) if engine else None
         self._attempts = Attempts(name, settings, limits, retries, self._unsaved if self._store else None)
         self._mask = partial(mask, key=own_key(), language=settings.language) if settings.mask_calls else None
 
@@ -111,8 +114,7 @@ class Chat:
             for number, call in numbered:
                 replies[number] = await self.ask(call)
 
-        # More than run at once, so that store and retries leave no place empty; not all, which would cost memory.
-        workers = [asyncio.create_task(work()) for _ in range(2 * self.role.concurrency + 32)]
+        workers = [asyncio.create_task(work()) for _ in range(self._workers)]
         try:
             await asyncio.gather(*workers)
         finally:
