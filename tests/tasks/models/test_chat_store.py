@@ -94,6 +94,23 @@ async def test_a_change_of_model_is_recorded_and_said_once(llm_server: FakeLLMSe
     assert caplog.messages == ["judge: asked for the model asked, served by cheaper"]
 
 
+async def test_a_full_group_waits_for_no_more_and_a_smaller_one_not_for_ever():
+    asked: list[list[int]] = []
+
+    def doubled(numbers):
+        asked.append(list(numbers))
+        return [2 * number for number in numbers]
+
+    full = call_store.Grouped(doubled, 3, 60)
+    assert await asyncio.wait_for(asyncio.gather(*map(full, (1, 2, 3))), 10) == [2, 4, 6]
+    first = asyncio.ensure_future(full(4))
+    await asyncio.sleep(0.01)  # it waits for others by now
+    assert await asyncio.wait_for(asyncio.gather(first, full(5), full(6)), 10) == [8, 10, 12]
+    small = call_store.Grouped(doubled, 3, 0.01)
+    assert await asyncio.wait_for(small(7), 10) == 14
+    assert asked == [[1, 2, 3], [4, 5, 6], [7]]
+
+
 async def test_each_role_has_its_own(llm_server: FakeLLMServer, engine, tag):
     for name in ("judge", "gate"):
         async with chat(name, settings(llm_server.url), engine) as model:
