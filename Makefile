@@ -6,7 +6,7 @@ UV := $(shell command -v uv)
 install = $(if $(UV),$(UV) pip install --python $(1),$(1)/bin/python -m pip install --no-compile)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test check serve bench mutate clean
+.PHONY: demo test check serve bench simulate mutate clean
 
 demo: .venv/.installed
 	@$(BIN)/yarus demo
@@ -32,6 +32,10 @@ endif
 
 bench: .venv/.bench
 	@$(BIN)/python -m benchmarks $(AREAS)
+
+# What statistics promise, counted.
+simulate: .venv/.test
+	@$(BIN)/python -m benchmarks.simulations
 
 mutate: .venv/.mutate
 	$(BIN)/python -m benchmarks.mutation

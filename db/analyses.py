@@ -12,7 +12,7 @@ from sqlalchemy.engine import RowMapping
 
 from db import journal
 from db.engine import reaching
-from db.errors import InputError
+from db.errors import InputError, the_one
 from db.tables import analysis
 
 Kind = Literal["sweep", "robustness", "corpus"]
@@ -61,7 +61,7 @@ def find(engine: Engine, kind: Kind, name: str) -> RowMapping:
     ids = select(analysis.c.id).where(analysis.c.kind == kind).order_by(analysis.c.started_at.desc(), analysis.c.id)
     with reaching(engine), engine.connect() as connection:
         known = connection.scalars(ids).all()
-        one = journal.the_one(known, name, none=f"no {kind}", several=f"several analyses ({kind})")
+        one = the_one(known, name, none=f"no {kind}", several=f"several analyses ({kind})")
         return connection.execute(select(analysis).where(analysis.c.id == one)).mappings().one()
 
 

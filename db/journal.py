@@ -1,17 +1,30 @@
 """The journal of evaluations: what runs, what is finished, what died and can be resumed."""
 
-import difflib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Engine, Table, and_, func, not_, select, text, union, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Engine,
+    FromClause,
+    Table,
+    and_,
+    exists,
+    func,
+    not_,
+    select,
+    text,
+    union,
+    update,
+)
 from sqlalchemy.dialects.postgresql import JSONB, array, insert
 from sqlalchemy.engine import RowMapping
 from sqlalchemy.exc import DBAPIError
 
-from db.errors import InputError
+from db.errors import InputError, the_one
 from db.tables import evaluation, evaluation_batch, evaluation_metric
 
 FINISHED = ("completed", "invalid")
@@ -30,8 +43,6 @@ LISTED: tuple[str, ...] = (
 LISTED += ("comparability_key", "parquet")
 NEAR = 100
 """Ids that what was given is compared with."""
-NAMED = 10
-"""Ids in a message."""
 ASIDE = ("again", "anchor", "answers_of", "part_of")
 """What in the resolved parameters marks an evaluation that says nothing new of the system: repeated, judged anew, or an
 arm of a sweep."""
@@ -114,6 +125,8 @@ def close(
         if changed and metrics:
             rows = [{"evaluation_id": evaluation_id, **row} for row in metrics]
             connection.execute(insert(evaluation_metric), rows)
+        if changed:
+            accept_first(connection, evaluation_id)
     return bool(changed)
 
 
@@ -165,28 +178,6 @@ def find(engine: Engine, name: str) -> RowMapping:
         return connection.execute(select(evaluation).where(of.id == one)).mappings().one()
 
 
-def the_one(ids: Sequence[str], name: str, *, none: str, several: str) -> str:
-    """The id that is meant: `name` itself, the only one that begins or ends so, or the `last`.
-
-    Args:
-        ids: newest first.
-        name: as it was given.
-        none: what the error says where there is none.
-        several: the same where there are several.
-
-    Raises:
-        InputError: none, or several; the nearest are named.
-    """
-    matching = [name] if name in ids else [known for known in ids if known.startswith(name) or known.endswith(name)]
-    if name == "last":
-        matching = list(ids[:1])
-    if len(matching) != 1:
-        near = matching or difflib.get_close_matches(name, ids, n=3) or ids[:3]
-        named = ", ".join([*near[:NAMED], *(["…"] if len(near) > NAMED else [])])
-        raise InputError(f"{several if matching else none} {name!r}; there are: {named or 'none yet'}")
-    return matching[0]
-
-
 def of_flow_run(engine: Engine, flow_run_id: str) -> RowMapping | None:
     """The newest evaluation that a flow run has begun."""
     begun = select(evaluation).where(evaluation.c.flow_run_id == flow_run_id)
@@ -210,6 +201,56 @@ def metrics_of(engine: Engine, evaluation_id: str) -> list[RowMapping]:
         return list(connection.execute(rows).mappings())
 
 
+def baseline(engine: Engine, evaluation_id: str) -> str | None:
+    """What this one is judged against: of those that `previous` looks through the one that was accepted last.
+
+    None is a baseline merely for being there: it may be a bad one, or one of a slow decline.
+
+    Args:
+        engine: of our own database.
+        evaluation_id: the whole id.
+
+    Returns:
+        Its id; None where none is accepted, or where this one has no key.
+    """
+    return _earlier(engine, evaluation_id, evaluation.c.accepted_at.desc(), evaluation.c.accepted_at.is_not(None))
+
+
+def accept(engine: Engine, name: str) -> str:
+    """Makes an evaluation the baseline of its comparability key, for those that come after it.
+
+    Returns:
+        Its id.
+
+    Raises:
+        InputError: no such evaluation, or one that nothing is judged against: not valid, or an arm of a sweep.
+    """
+    row = find(engine, name)
+    if row["state"] != "completed":
+        raise InputError(f"evaluation {row['id']} is {row['state']}: it cannot be a baseline")
+    if part_of := (row["resolved"] or {}).get("part_of"):
+        raise InputError(f"evaluation {row['id']} is an arm of {part_of}: it cannot be a baseline")
+    describe(engine, row["id"], accepted_at=datetime.now(UTC))
+    return str(row["id"])
+
+
+def accept_first(connection: Connection, evaluation_id: str) -> None:
+    """Accepts an evaluation that is the first valid one of its key: until a person accepts another it is the baseline.
+
+    Not the one that began first: what is resumed later may be as bad as what comes later.
+    """
+    other = evaluation.alias()
+    before = select(other.c.id).where(_alike(other, evaluation), other.c.id != evaluation.c.id)
+    first = update(evaluation).where(
+        evaluation.c.id == evaluation_id,
+        evaluation.c.state == "completed",
+        evaluation.c.comparability_key.is_not(None),
+        evaluation.c.resolved["part_of"].astext.is_(None),
+        not_(exists(before)),
+    )
+    connection.execute(first.values(accepted_at=evaluation.c.finished_at))
+
+
 def previous(engine: Engine, evaluation_id: str) -> str | None:
     """The newest earlier completed evaluation with the same comparability key: what this one can be compared with.
 
@@ -220,20 +261,32 @@ def previous(engine: Engine, evaluation_id: str) -> str | None:
     Returns:
         Its id; None where there is none, or where this one has no key.
     """
+    return _earlier(engine, evaluation_id, evaluation.c.started_at.desc())
+
+
+def _earlier(engine: Engine, evaluation_id: str, order: ColumnElement[Any], *wanted: ColumnElement[bool]) -> str | None:
     this = evaluation.alias()
     earlier = (
         select(evaluation.c.id)
-        .join(this, evaluation.c.comparability_key == this.c.comparability_key)
-        .where(this.c.id == evaluation_id, evaluation.c.started_at < this.c.started_at)
-        .where(evaluation.c.state == "completed")
-        # What judges stored answers follows what judged the same answers, not the live system, and the other way round.
-        .where(evaluation.c.resolved["answers_of"].astext.is_not_distinct_from(this.c.resolved["answers_of"].astext))
-        .where(evaluation.c.resolved["part_of"].astext.is_(None))  # an arm of a sweep is nobody's yesterday
-        .order_by(evaluation.c.started_at.desc())
+        .join(this, _alike(evaluation, this))
+        .where(this.c.id == evaluation_id, evaluation.c.started_at < this.c.started_at, *wanted)
+        .order_by(order)
         .limit(1)
     )
     with engine.connect() as connection:
         return connection.scalar(earlier)
+
+
+def _alike(before: FromClause, this: FromClause) -> ColumnElement[bool]:
+    """Whether one is of the history of the other."""
+    answers_of, its = (table.c.resolved["answers_of"].astext for table in (before, this))
+    return and_(
+        before.c.comparability_key == this.c.comparability_key,
+        before.c.state == "completed",
+        # What judges stored answers follows what judged the same answers, not the live system, and the other way round.
+        answers_of.is_not_distinct_from(its),
+        before.c.resolved["part_of"].astext.is_(None),  # an arm of a sweep is nobody's yesterday
+    )
 
 
 def now_after(table: Table) -> ColumnElement[datetime]:

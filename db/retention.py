@@ -1,6 +1,6 @@
 """What may be removed from our own tables: old evaluations and stores, and everything of one user."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -12,12 +12,23 @@ from db import case_sets, tables
 from db.engine import reaching
 from db.journal import ASIDE, FINISHED
 from db.sources import Source
-from db.tables import analysis, call, case_set, case_set_row, embedding, evaluation, nightly_verdict, spending
+from db.tables import analysis, call, case_set, case_set_row, embedding, evaluation, spending
 
 USED_VECTORS = ("embedder_identity", "similarity_embedder")
 """What of the resolved parameters names the embedders whose vectors an evaluation used."""
 ERASED = "cases erased"
-KEPT = ("id", "tier", "source", "state", "started_at", "n_cases", "comparability_key", "resolved", "parquet")
+KEPT = (
+    "id",
+    "tier",
+    "source",
+    "state",
+    "started_at",
+    "n_cases",
+    "comparability_key",
+    "resolved",
+    "parquet",
+    "accepted_at",
+)
 
 
 def evaluations(engine: Engine, *, source: str | None = None) -> list[RowMapping]:
@@ -31,27 +42,33 @@ def evaluations(engine: Engine, *, source: str | None = None) -> list[RowMapping
 def last_of_their_keys(rows: Sequence[RowMapping]) -> set[str]:
     """The ids of the newest completed evaluation of every comparability key: what `journal.previous` would look for.
 
-    As there, what judges stored answers is no part of the live history, and an arm of a sweep of none.
+    Args:
+        rows: evaluations, newest first.
+    """
+    return {of_key[0]["id"] for of_key in _by_key(rows)}
+
+
+def baselines(rows: Sequence[RowMapping]) -> set[str]:
+    """The ids of what later evaluations would be judged against: what `journal.baseline` would look for.
 
     Args:
         rows: evaluations, newest first.
     """
-    newest: dict[tuple[str, str | None], str] = {}
+    accepted = [[row for row in of_key if row["accepted_at"]] for of_key in _by_key(rows)]
+    return {max(of_key, key=lambda row: row["accepted_at"])["id"] for of_key in accepted if of_key}
+
+
+def _by_key(rows: Sequence[RowMapping]) -> Iterable[list[RowMapping]]:
+    """The completed evaluations of every comparability key, in the order of the rows.
+
+    What judges stored answers is no part of the live history, and an arm of a sweep of none.
+    """
+    of_key: dict[tuple[str, str | None], list[RowMapping]] = {}
     for row in rows:
         resolved = row["resolved"] or {}
         if row["state"] == "completed" and not resolved.get("part_of"):
-            newest.setdefault((row["comparability_key"], resolved.get("answers_of")), row["id"])
-    return set(newest.values())
-
-
-def last_good(engine: Engine) -> set[str]:
-    """The ids of the newest evaluation of every comparability key that a night called good: nights compare with it."""
-    answers_of = evaluation.c.resolved["answers_of"].astext.label("answers_of")
-    good = select(evaluation.c.id, evaluation.c.comparability_key, answers_of).join(nightly_verdict)
-    good = good.where(nightly_verdict.c.verdict.in_(("good", "accepted"))).order_by(evaluation.c.started_at)
-    with reaching(engine), engine.connect() as connection:
-        newest = {(row.comparability_key, row.answers_of): row.id for row in connection.execute(good)}
-    return set(newest.values())
+            of_key.setdefault((row["comparability_key"], resolved.get("answers_of")), []).append(row)
+    return of_key.values()
 
 
 def newest_of_their_kind(rows: Sequence[RowMapping], n: int) -> set[str]:

@@ -24,7 +24,7 @@ MEASURED = {
     "stratum": "part of the cases; '' where the tier has none",
     "value": "NULL when it was not measured",
     "ci_low": "lower end of the 95 % interval",
-    "ci_high": "upper end of the 95 % interval",
+    "ci_high": "upper end of the 95 % interval; NULL beside a ci_low where it is open",
     "n_scored": "cases that the value rests on",
     "n_total": "cases asked for",
     "grade": "excellent, good, attention (silhouette: strong … none)",

@@ -3,6 +3,8 @@
 
 import importlib
 import inspect
+import json
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -10,6 +12,7 @@ from math import log
 from pathlib import Path
 from typing import Any
 
+from benchmarks.simulations import Claim
 from metrics import text
 from metrics.metric import LADDERS
 from metrics.table import GOALS, METRICS, Metric, metrics_of
@@ -17,6 +20,9 @@ from tasks.config.tiers import TIERS
 from tasks.texts import texts
 
 TARGET = Path(__file__).with_name("metrics.md")
+GATE = Path(__file__).with_name("gate.md")
+MARKED = re.compile(r"(<!-- simulated ([\w ]+) -->).*?<!-- end -->", re.DOTALL)
+SIMULATED = Path(__file__).with_name("simulated.json")
 PROSE = Path(__file__).with_name("metrics.template.md")
 KINDS = {
     "algorithmic": "a formula",
@@ -29,7 +35,15 @@ AGGREGATES = {
     "p95": "95th percentile",
     "whole": "over the set",
 }
-INTERVALS = {"wilson": "Wilson", "bca": "BCa bootstrap", "percentile": "percentile bootstrap", "none": "none"}
+INTERVALS = {
+    "wilson": "Wilson",
+    "bca": "BCa bootstrap",
+    "order": "order statistics",
+    "posterior": "posterior of the outcomes",
+    "percentile": "percentile bootstrap",
+    "student": "Student's t",
+    "none": "none",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +106,38 @@ def render() -> str:
             ("Metrics", "Tiers", "Range", "Better", "Grades"), map(_overview_row, _families(METRICS.values()))
         ),
         "metrics": "\n".join(_sections()),
+        "coverage": simulated("intervals", "differences"),
         "examples": _table(("Metric", "Hypothesis / reference", "Seed", "Value", "Note"), _example_rows()),
     }
     page = PROSE.read_text(encoding="utf-8")
     for name, content in parts.items():
         page = page.replace(f"<!-- {name} -->", content)
     return page
+
+
+def gate() -> str:
+    """docs/gate.md with the tables of what was simulated between its marks."""
+
+    def filled(found: re.Match[str]) -> str:
+        return f"{found[1]}\n\n{simulated(*found[2].split())}\n\n<!-- end -->"
+
+    return MARKED.sub(filled, GATE.read_text(encoding="utf-8"))
+
+
+def simulated(*names: str) -> str:
+    """The table of these areas of simulations, as they counted it; of what they have counted."""
+    areas = json.loads(SIMULATED.read_text(encoding="utf-8")) if SIMULATED.exists() else {}
+    rows = [
+        (
+            claim["what"],
+            f"{claim['low']:g} to {claim['high']:g}",
+            f"{claim['measured']:.3f}" + ("" if Claim(**claim).holds else " (missed)"),
+            f"{claim['repetitions']:,}",
+        )
+        for area in names
+        for claim in areas.get(area, ())
+    ]
+    return _table(("What", "Promised", "Measured", "Repetitions"), rows) if rows else "Not simulated yet."
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -233,3 +273,4 @@ if __name__ == "__main__":
 
     generate_json.TARGET.write_text(generate_json.render(), encoding="utf-8")
     TARGET.write_text(render(), encoding="utf-8")
+    GATE.write_text(gate(), encoding="utf-8")

@@ -18,10 +18,10 @@ Integers: TypeAlias = NDArray[np.int64]
 class Counts(NamedTuple):
     """How often what was decided met what is true; positive = yes."""
 
-    true_positives: int | Integers
-    false_positives: int | Integers
-    true_negatives: int | Integers
-    false_negatives: int | Integers
+    true_positives: int | Integers | Floats
+    false_positives: int | Integers | Floats
+    true_negatives: int | Integers | Floats
+    false_negatives: int | Integers | Floats
 
 
 OUTCOMES = ("true_positives", "true_negatives", "false_positives", "false_negatives")
@@ -79,7 +79,7 @@ def outcomes(predicted: Sequence[bool], actual: Sequence[bool]) -> Floats:
 
 
 def counts_of(totals: Floats) -> Counts:
-    """The counts that sums (..., 4) over rows of `outcomes` are.
+    """The counts that sums (..., 4) over rows of `outcomes` are; fractions of them where the rows have weights.
 
     Example:
         >>> from metrics.classification import counts_of, outcomes, precision
@@ -87,8 +87,7 @@ def counts_of(totals: Floats) -> Counts:
         >>> float(precision(counts_of(totals)))
         0.5
     """
-    whole = np.rint(totals).astype(np.int64)
-    return Counts(**{name: whole[..., place] for place, name in enumerate(OUTCOMES)})
+    return Counts(**{name: totals[..., place] for place, name in enumerate(OUTCOMES)})
 
 
 def accuracy(counts: Counts) -> Ratio:

@@ -30,7 +30,8 @@ class Metric:
     kind: Literal["algorithmic", "judged", "hybrid"] = "algorithmic"
     aggregate: Literal["mean", "p50", "p95", "whole"] = "mean"
     """How the column becomes the value; 'whole': computed over the set, not from a column."""
-    interval: Literal["wilson", "bca", "percentile", "none"] = "bca"
+    interval: Literal["wilson", "bca", "order", "posterior", "percentile", "student", "none"] = "bca"
+    """How the interval is made where cases stand alone and are not on few levels: docs/metrics.md has all of them."""
     signature: str
     """Everything that changes the number, with the version of its definition: 'ndcg@10|gain:binary|v:1'."""
     equals: str = ""

@@ -85,7 +85,7 @@ def list_(as_json: bool) -> None:
 @click.argument("evaluation")
 @as_json
 def accept(evaluation: str, as_json: bool) -> None:
-    """Accept a nightly EVALUATION as the new level: its incident closes, and the next nights are compared with it."""
+    """Accept EVALUATION as the new level: its incident closes, and what comes next is judged against it."""
     from tasks.config.connections import database
     from tasks.orchestration.incidents import accept as take
     from tasks.results.summary import as_json as document

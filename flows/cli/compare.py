@@ -48,19 +48,23 @@ def trend(
 
 @click.command()
 @click.argument("a")
-@click.argument("b")
+@click.argument("b", required=False)
 @click.option("--metric", "metrics", multiple=True, metavar="METRIC", help="Compare only this metric; repeatable.")
 @click.option(
     "--slice", "slice_name", metavar="NAME", help="Show all slices by one of: topic page group length type answerable."
 )
 @click.option("--force", is_flag=True, help="Compare even what is not comparable; the output is marked.")
 @as_json
-def compare(a: str, b: str, metrics: tuple[str, ...], slice_name: str | None, force: bool, as_json: bool) -> None:
+def compare(
+    a: str, b: str | None, metrics: tuple[str, ...], slice_name: str | None, force: bool, as_json: bool
+) -> None:
     """Compare evaluation A (before) with B (after), case by case.
 
-    Each is an id, the beginning or end of it, or 'last'; A may be 'previous', the one before B with the same key:
+    Each is an id, the beginning or end of it, or 'last'. A may be 'previous', the one before B with the same key, or
+    'baseline', the accepted one, which is also meant where only B is given:
 
     \b
+    yarus compare last
     yarus compare previous last
     yarus compare previous last --metric mrr --slice type
     """
@@ -72,7 +76,7 @@ def compare(a: str, b: str, metrics: tuple[str, ...], slice_name: str | None, fo
     if slice_name is not None and slice_name not in SLICES:
         raise unknown("slice", slice_name, SLICES)
     arrow_alone()
-    found = compared(own_database(), a, b, force=force, only=metrics)
+    found = compared(own_database(), *((a, b) if b else ("baseline", a)), force=force, only=metrics)
     if slice_name is not None:
         found["slices"] = {name: values for name, values in found["slices"].items() if name == slice_name}
         found["small_slices"] = {name: n for name, n in found["small_slices"].items() if name == slice_name}

@@ -9,7 +9,10 @@ from flows.cli import arrow_alone, as_json, own_database
 
 @click.command()
 @click.argument("evaluation")
-@click.option("--baseline", metavar="EVALUATION", help="Baseline; overrides the one pinned in the gate file.")
+@click.option(
+    "--baseline", metavar="EVALUATION", help="Baseline in place of the accepted one; 'previous': the evaluation before."
+)
+@click.option("--accept", is_flag=True, help="Do not check: accept the evaluation as the baseline of later ones.")
 @click.option(
     "--file", type=click.Path(path_type=Path), help="Gate file with the rules; default: gate.toml, if there is one."
 )
@@ -17,15 +20,23 @@ from flows.cli import arrow_alone, as_json, own_database
 @click.option("--strict", is_flag=True, help="Exit with code 1 for inconclusive rules, too.")
 @as_json
 def gate(
-    evaluation: str, baseline: str | None, file: Path | None, junit: Path | None, strict: bool, as_json: bool
+    evaluation: str,
+    baseline: str | None,
+    accept: bool,
+    file: Path | None,
+    junit: Path | None,
+    strict: bool,
+    as_json: bool,
 ) -> None:
     """Check an evaluation against thresholds and a baseline: pass, fail, inconclusive or invalid.
 
     The exit code is 1 for fail and invalid, and for inconclusive (too few cases to tell) only with --strict; else 0.
-    Without a gate file, no headline metric of the tier may be worse than in the previous evaluation.
+    Without a gate file, no headline metric of the tier may be worse than in the baseline: the evaluation that was
+    accepted last, or the first of its kind. A failed release that is evaluated again fails again.
 
     \b
     yarus gate last && deploy
+    yarus gate --accept last
     yarus gate last --baseline tier1-20260601-030000-4f2a --junit gate.xml
     """
     from db.errors import InputError
@@ -36,6 +47,10 @@ def gate(
     from tasks.config.settings import settings
     from tasks.results.summary import as_json as document
 
+    if accept:
+        if baseline or file or junit or strict:
+            raise click.UsageError("--accept does not check: it goes with no other option than --json")
+        return _accept(evaluation, as_json=as_json)
     policy = read_policy(file)
     if junit is not None and not junit.absolute().parent.is_dir():
         raise InputError(f"--junit {junit}: there is no folder {junit.absolute().parent}")
@@ -50,3 +65,13 @@ def gate(
         print_gate(found, language, strict=strict)
     stops = ("fail", "invalid", "inconclusive") if strict else ("fail", "invalid")
     raise SystemExit(1 if found["verdict"] in stops else 0)
+
+
+def _accept(evaluation: str, *, as_json: bool) -> None:
+    from tasks.config.settings import settings
+    from tasks.orchestration.incidents import accept
+    from tasks.results.summary import as_json as document
+    from tasks.texts import texts
+
+    found = accept(own_database(), evaluation)
+    click.echo(document(found) if as_json else texts("alerts", settings().language)["accepted"].format(**found))

@@ -42,6 +42,8 @@ def print_comparison(document: EvaluationComparison, language: str, *, slice_nam
             console.print(f"  {plain(part['part'])}: {plain(str(part['a']))} | {plain(str(part['b']))}")
     console.print(words["common"].format(n=document["n_common"]) if document["paired"] else words["unpaired"])
     console.print(_metrics(document, words))
+    if any(one["p_holm"] is None for one in _compared(document).values()):
+        console.print(words["alone"], style="dim", soft_wrap=True)
     _print_margins(console, document, words)
     _print_reasons(console, document, words)
     _print_noise(console, document, words)
@@ -62,9 +64,10 @@ def verdict(document: EvaluationComparison, language: str) -> Iterator[str]:
     if not found:
         yield words["said unmeasured"]
         return
+    decides = {name: one for name, one in found.items() if one["p_holm"] is not None} or found
     better, worse = (
         ", ".join(
-            f"{name} ({_signed(name, one['difference'])})" for name, one in found.items() if one["verdict"] == kind
+            f"{name} ({_signed(name, one['difference'])})" for name, one in decides.items() if one["verdict"] == kind
         )
         for kind in ("improved", "regressed")
     )
@@ -109,7 +112,9 @@ def _metrics(document: EvaluationComparison, words: dict[str, str]) -> Table:
         column.justify = "right"
     main = TIERS[document["b"]["tier"]].headlines
     for name, one in _compared(document).items():
-        p = one["p"] if one["p_holm"] is None else one["p_holm"]
+        strict = one["p_holm"] is not None
+        p = one["p_holm"] if strict else one["p"]
+        said = f"{p:.4f}" if p >= 0.0001 else "<0.0001"
         colour = COLOURS.get(one["verdict"], "yellow")
         table.add_row(
             f"[bold]{name}[/]" if name in main else name,
@@ -117,7 +122,7 @@ def _metrics(document: EvaluationComparison, words: dict[str, str]) -> Table:
             _number(name, one["b"]),
             _signed(name, one["difference"]),
             f"{_signed(name, one['ci_low'])} … {_signed(name, one['ci_high'])}",
-            f"{p:.4f}" if p >= 0.0001 else "<0.0001",
+            said if strict else f"({said})",
             "" if one["smallest_detectable"] is None else _number(name, one["smallest_detectable"]),
             str(one["n"]),
             f"[{colour}]{words[one['verdict']]}[/]",

@@ -27,7 +27,9 @@ def print_gate(document: GateResult, language: str, *, strict: bool = False) -> 
     if document["file"] is None:
         console.print(words["own rules"], style="dim", soft_wrap=True)
     if document["baseline"]:
-        console.print(escape(words["baseline"].format(baseline=document["baseline"])), style="dim", soft_wrap=True)
+        kind = words[f"baseline {document['baseline_kind']}"]
+        compared = words["baseline"].format(baseline=document["baseline"], kind=kind)
+        console.print(escape(compared), style="dim", soft_wrap=True)
     if document["verdict"] == "invalid":
         console.print(escape(document["error"] or ""), style="yellow", soft_wrap=True)
     for rule in document["rules"]:
@@ -84,6 +86,8 @@ def _said(rule: RuleResult, words: dict[str, str]) -> str:
 def _parts(rule: RuleResult, words: dict[str, str]) -> Iterator[str]:
     shown = {"value": _number(rule["metric"], rule["value"]), "baseline": _number(rule["metric"], rule["baseline"])}
     shown |= {"low": _number(rule["metric"], rule["ci_low"]), "high": _number(rule["metric"], rule["ci_high"])}
+    if rule["ci_low"] is not None and rule["ci_high"] is None:
+        shown["high"] = "∞"
     if rule["difference"] is not None:
         p = rule["p"] if rule["p_holm"] is None else rule["p_holm"]
         signed = {"low": rule["ci_low"], "high": rule["ci_high"], "difference": rule["difference"]}
@@ -94,7 +98,9 @@ def _parts(rule: RuleResult, words: dict[str, str]) -> Iterator[str]:
     if rule["reason"]:
         yield words.get(str(rule["reason"]), str(rule["reason"]))
     if rule["verdict"] == "pass" and rule["smallest_detectable"] is not None:
-        yield words["detectable"].format(detectable=_number(rule["metric"], rule["smallest_detectable"]))
+        key = "detectable" if rule["bound"] is None else "detectable beyond"
+        figures = {name: _number(rule["metric"], rule[name]) for name in ("smallest_detectable", "bound")}
+        yield words[key].format(detectable=figures["smallest_detectable"], bound=figures["bound"])
     if rule["needs"] is not None:
         yield words["needs"].format(needs=f"{rule['needs']:,}".replace(",", " "))
 

@@ -12,6 +12,8 @@ from sqlalchemy.engine import RowMapping
 from tasks.cases.vocabulary import MEASURED
 from tasks.config.tiers import TIERS
 from tasks.config.utf8 import harmless
+from tasks.results.grade_names import grade_text
+from tasks.results.guidance import says
 from tasks.results.numbers import rounded, unit_of
 from tasks.results.summary import (
     HEADLINE_STRATUM,
@@ -57,7 +59,7 @@ def print_summary(summary: EvaluationSummary, language: str) -> None:
             console.print(words["headline"].format(stratum=headline), style="bold")
         console.print(_metrics(summary["metrics"], language))
     _print_statuses(console, summary, language)
-    for line in _readings(summary, language):
+    for line in (*_missing(summary, language), *_readings(summary, language)):
         console.print(plain(line), soft_wrap=True)
     for note in summary["notes"]:
         console.print(plain(texts("notes", language)[note["note"]].format(**note)))
@@ -185,7 +187,8 @@ def _cells(name: str, metric: MetricSummary, language: str) -> tuple[str, ...]:
     if metric["value"] is None:
         missing = texts("terminal", language)["not measured"]
         return name, f"[yellow]{missing}[/]", "", counted, plain(metric["reason"] or "")
-    grade = coloured(texts("grades", language)[metric["grade"]], metric["grade"]) if metric["grade"] else ""
+    named = grade_text(metric)
+    grade = coloured(named[language], metric["grade"] or "") if named else ""
     return name, number(name, metric["value"]), _interval(name, metric), counted, grade
 
 
@@ -216,6 +219,15 @@ def _print_statuses(console: Console, summary: EvaluationSummary, language: str)
         console.print(f"{words['coverage']}: {summary['coverage']:.1%}")
 
 
+def _missing(summary: EvaluationSummary, language: str) -> Iterator[str]:
+    """What the cases that failed to be measured leave possible, of the headline metrics."""
+    for name in TIERS[summary["tier"]].headlines:
+        metric = summary["metrics"].get(name)
+        if metric and metric["bound_low"] is not None and metric["bound_high"] is not None:
+            ends = {"low": number(name, metric["bound_low"]), "high": number(name, metric["bound_high"])}
+            yield texts("terminal", language)["bounds"].format(metric=name, **ends)
+
+
 def _readings(summary: EvaluationSummary, language: str) -> Iterator[str]:
     """What figures mean that are easily misread: a judge's agreement with itself, its biases, where answers fail."""
     words, metrics = texts("terminal", language), summary["metrics"]
@@ -226,11 +238,7 @@ def _readings(summary: EvaluationSummary, language: str) -> Iterator[str]:
         yield words["failures"].format(counts=counts, first=", ".join(found["fix_first"]))
     if summary["tier"] != "judge" or not metrics or metrics["consistency_score"]["value"] is None:
         return
-    kappa = metrics["weighted_kappa"]
-    by_chance = kappa["ci_low"] is None or kappa["ci_low"] <= 0
-    said = "judge of one score" if kappa["value"] is None else "judge by chance" if by_chance else "judge beyond chance"
-    observed, expected = (metrics[name]["value"] for name in ("consistency_score", "consistency_score_expected"))
-    yield words[said].format(observed=observed, expected=expected, kappa=kappa["value"])
+    yield says(summary)[language]
     for name in (name for name in metrics if name.startswith("bias_")):
         value, low, high = metrics[name]["value"], metrics[name]["ci_low"], metrics[name]["ci_high"]
         if low is not None and high is not None and (low > 0 or high < 0):
@@ -244,8 +252,10 @@ def number(name: str, value: float) -> str:
 
 
 def _interval(name: str, metric: MetricSummary) -> str:
-    if metric["ci_low"] is None or metric["ci_high"] is None:
+    if metric["ci_low"] is None:
         return ""
+    if metric["ci_high"] is None:
+        return f"≥ {number(name, metric['ci_low'])}"
     return f"{number(name, metric['ci_low'])} – {number(name, metric['ci_high'])}"
 
 

@@ -4,11 +4,14 @@ from metrics.statistics.bootstrap import (
     bootstrap_interval,
     bootstrap_statistic,
     bootstrap_totals,
-    quantile_interval,
 )
-from metrics.statistics.comparison import Comparison, ComparisonVerdict, compare_paired
+from metrics.statistics.differences.comparison import Comparison, ComparisonVerdict
+from metrics.statistics.differences.means import compare_paired
 from metrics.statistics.intervals import Interval, missingness_bounds, share_interval, wilson_interval
+from metrics.statistics.means import mean_interval
+from metrics.statistics.posterior import posterior_interval
 from metrics.statistics.power import smallest_detectable_difference
+from metrics.statistics.quantiles import quantile_interval
 from metrics.statistics.significance import holm, mcnemar_exact, newcombe_paired_interval, permutation_p
 
 __all__ = [
@@ -21,9 +24,11 @@ __all__ = [
     "compare_paired",
     "holm",
     "mcnemar_exact",
+    "mean_interval",
     "missingness_bounds",
     "newcombe_paired_interval",
     "permutation_p",
+    "posterior_interval",
     "quantile_interval",
     "share_interval",
     "smallest_detectable_difference",

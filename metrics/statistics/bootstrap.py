@@ -1,6 +1,6 @@
-"""Bootstrap intervals: of means, of what follows from totals, of quantiles, and of anything else.
+"""Bootstrap intervals: of means, of what follows from totals, and of anything else.
 
-Each is seeded, resamples groups (users, dialogs, pages) where cases come in groups, and needs memory for the resamples'
+Each is seeded and needs memory for the resamples'
 results only, not for the resampled cases.
 """
 
@@ -11,7 +11,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from metrics.statistics.groups import Floats, Ints, group_codes, group_totals, measured_values
-from metrics.statistics.intervals import NO_INTERVAL, NORMAL, SMALLEST, Interval, normal_quantile
+from metrics.statistics.intervals import (
+    NO_INTERVAL,
+    NORMAL,
+    SMALLEST,
+    Interval,
+    grouped_mean_interval,
+    normal_quantile,
+)
 
 # A row drawn costs about 2 ns, a category of a multinomial about 35: with few distinct rows the latter is cheaper.
 _DRAWS_PER_CATEGORY = 16
@@ -27,7 +34,9 @@ def bootstrap_interval(
     method: Literal["bca", "percentile"] = "bca",
     groups: Sequence[Hashable] | None = None,
 ) -> Interval:
-    """Bootstrap interval for a mean over cases (or over cases that come in groups).
+    """Bootstrap interval for a mean over cases; where they come in groups, Student's t (`grouped_mean_interval`).
+
+    Resampled groups that are few, or of unequal size, cover too little: 83 to 92 % where 95 % are asked for.
 
     Args:
         values: (n,) one value a case; NaN (not measured) is left out.
@@ -35,7 +44,7 @@ def bootstrap_interval(
         confidence: the interval's level, 0..1.
         resamples: how often to resample.
         method: "bca" (bias-corrected and accelerated, second-order accurate) or "percentile".
-        groups: n labels of users, dialogs or pages; whole groups are resampled. None marks a case that stands alone.
+        groups: n labels of users, dialogs or pages; None marks a case that stands alone.
 
     Returns:
         Bounds in the unit of the values; (v, v) where all values are v; (nan, nan) below two measured cases or groups.
@@ -53,14 +62,12 @@ def bootstrap_interval(
         (0.37, 0.7)
     """
     measured, labels = measured_values(values, groups)
+    _check(confidence, resamples, method)
+    if labels is not None and len(set(group_codes(labels, len(measured)).tolist())) < len(measured):
+        return grouped_mean_interval(measured, labels, confidence=confidence)
+    table = np.column_stack([measured, np.ones_like(measured)])
     interval = bootstrap_totals(
-        np.column_stack([measured, np.ones_like(measured)]),
-        _mean_of_totals,
-        seed=seed,
-        confidence=confidence,
-        resamples=resamples,
-        method=method,
-        groups=labels,
+        table, _mean_of_totals, seed=seed, confidence=confidence, resamples=resamples, method=method
     )
     if np.isnan(interval.low) or np.ptp(measured):
         return interval
@@ -86,7 +93,8 @@ def bootstrap_totals(
     Args:
         parts: (n, p) what each case adds to each total.
         statistic: totals (..., p) -> values (...); NaN where it has no value.
-        seed, confidence, resamples, method, groups: as in `bootstrap_interval`.
+        seed, confidence, resamples, method: as in `bootstrap_interval`.
+        groups: n labels of users, dialogs or pages; whole groups are resampled. None marks a case that stands alone.
 
     Returns:
         Bounds in the unit of the statistic, over the resamples on which it is defined; (nan, nan) below two cases or
@@ -106,9 +114,7 @@ def bootstrap_totals(
     table = np.asarray(parts, dtype=np.float64)
     if table.ndim != 2 or not np.isfinite(table).all():
         raise ValueError(f"parts must be a finite table (cases, totals), got shape {table.shape} or values not finite")
-    _check(confidence, resamples)
-    if method not in ("bca", "percentile"):
-        raise ValueError(f"no bootstrap method {method!r}; there are 'bca' and 'percentile'")
+    _check(confidence, resamples, method)
     units = table if groups is None else group_totals(table, group_codes(groups, len(table)))
     if len(units) < 2:
         return NO_INTERVAL
@@ -131,12 +137,12 @@ def bootstrap_statistic(
 ) -> Interval:
     """Percentile bootstrap interval for any number computed from rows: one call of the statistic a resample.
 
-    For what follows from totals, `bootstrap_totals` is much faster; for quantiles, `quantile_interval`.
+    For what follows from totals, `bootstrap_totals` is much faster.
 
     Args:
         statistic: row numbers, (m,) with repeats, m = n without groups -> the number; NaN where it has no value.
         n: number of rows.
-        seed, confidence, resamples, groups: as in `bootstrap_interval`.
+        seed, confidence, resamples, groups: as in `bootstrap_totals`.
 
     Returns:
         Bounds in the unit of the statistic, over the resamples on which it is defined; (nan, nan) below two rows or
@@ -160,51 +166,16 @@ def bootstrap_statistic(
         return NO_INTERVAL
     generator = np.random.default_rng(seed)
     drawn = (generator.integers(0, len(members), len(members)) for _ in range(resamples))
-    draws = np.array([statistic(np.concatenate([members[unit] for unit in units])) for units in drawn])
+    if len(members) < n:
+        drawn = (np.concatenate([members[unit] for unit in units]) for units in drawn)
+    draws = np.array([statistic(rows) for rows in drawn])
     return interval_of_draws(float(statistic(np.arange(n))), draws, None, confidence)
 
 
-def quantile_interval(
-    values: ArrayLike, quantile: float, *, seed: int, confidence: float = 0.95, resamples: int = 10_000
-) -> Interval:
-    """Percentile bootstrap interval for a quantile (a median or 95th percentile of latencies), without resampling rows.
-
-    The r-th smallest of n uniform draws is Beta(r, n + 1 - r) distributed: a resample's quantile can be drawn directly.
-
-    Args:
-        values: (n,) one value a case; NaN is left out.
-        quantile: 0..1, between order statistics linearly interpolated as in `numpy.quantile`.
-        seed, confidence, resamples: as in `bootstrap_interval`.
-
-    Returns:
-        Bounds in the unit of the values; (nan, nan) below two measured cases.
-
-    Raises:
-        ValueError: a quantile or level outside 0..1, fewer than 1 resample, an infinite value.
-
-    Example:
-        >>> from metrics.statistics import quantile_interval
-        >>> low, high = quantile_interval([110, 120, 130, 150, 900], 0.5, seed=0)
-        >>> low, high
-        (110.0, 900.0)
-    """
-    measured = np.sort(measured_values(values, None)[0])
-    _check(confidence, resamples)
-    if not 0 <= quantile <= 1:
-        raise ValueError(f"quantile must lie between 0 and 1, got {quantile}")
-    if (n := len(measured)) < 2:
-        return NO_INTERVAL
-    generator = np.random.default_rng(seed)
-    below, weight = divmod((n - 1) * quantile, 1)
-    rank = int(below) + 1
-    first = generator.beta(rank, n + 1 - rank, resamples)
-    second = first + (1 - first) * generator.beta(1, n - rank, resamples) if weight else first
-    low, high = (measured[np.minimum((n * uniform).astype(np.intp), n - 1)] for uniform in (first, second))
-    return _percentiles((1 - weight) * low + weight * high, (1 - confidence) / 2, (1 + confidence) / 2)
-
-
-def _check(confidence: float, resamples: int) -> None:
+def _check(confidence: float, resamples: int, method: str = "percentile") -> None:
     normal_quantile(confidence)
+    if method not in ("bca", "percentile"):
+        raise ValueError(f"no bootstrap method {method!r}; there are 'bca' and 'percentile'")
     if resamples < 1:
         raise ValueError(f"resamples must be at least 1, got {resamples}")
 

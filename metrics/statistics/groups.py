@@ -57,3 +57,33 @@ def group_totals(parts: Floats, codes: Ints) -> Floats:
                [1., 1.]])
     """
     return np.column_stack([np.bincount(codes, weights=column) for column in parts.T])
+
+
+def jackknife(values: Floats, codes: Ints) -> tuple[float, float]:
+    """Standard error of the mean over cases in groups, and how many groups of equal size these are worth (Kish).
+
+    Args:
+        values: (n,) one value a case.
+        codes: (n,) the number of each case's group, from 0.
+
+    Returns:
+        The spread of the means that leave one group out, NaN below two groups; n^2 / sum of the squared group sizes.
+
+    Reference: Tukey 1958; Kish 1965, Survey sampling.
+
+    Example:
+        >>> import numpy as np
+        >>> from metrics.statistics.groups import jackknife
+        >>> error, groups = jackknife(np.array([0.1, 0.3, 0.6, 0.6, 0.9, 0.5]), np.array([0, 0, 1, 1, 2, 2]))
+        >>> round(error, 3), groups
+        (0.153, 3.0)
+    """
+    n = len(values)
+    if not n:
+        return float("nan"), 0.0
+    sums, sizes = group_totals(np.column_stack([values - values.mean(), np.ones(n)]), codes).T
+    m, effective = len(sizes), n**2 / float((sizes**2).sum())
+    if m < 2:
+        return float("nan"), effective
+    without = sums / (n - sizes)  # how far the mean of the others lies below that of all
+    return float(np.sqrt((m - 1) / m * (without**2).sum())), effective

@@ -9,9 +9,12 @@ from numpy.typing import ArrayLike
 
 from metrics.statistics.groups import Floats, group_codes, group_totals
 from metrics.statistics.intervals import NORMAL, UNDEFINED
+from metrics.statistics.significance import mcnemar_exact
 
 POWER = 0.8
 """Share of repetitions in which a difference is to be found."""
+SHOWN = 0.05
+"""A p below which changes in one direction are more than noise."""
 
 
 def smallest_detectable_difference(
@@ -21,15 +24,23 @@ def smallest_detectable_difference(
     power: float = POWER,
     yes_no: bool = False,
     groups: Sequence[Hashable] | None = None,
+    margin: float = 0.0,
+    span: float = 0.0,
 ) -> float:
-    """The true mean difference that a paired test of these cases would find with the given power.
+    """The true mean difference that a paired test of such cases would find with the given power.
+
+    The noise of these pairs stays when the difference comes, which changes cases that had not changed before: under it
+    cases vary more than without it, and it has to be larger than their noise alone suggests.
 
     Args:
-        differences: (n,) one difference a complete pair; their spread, not their mean, decides.
-        alpha: level of the two-sided test.
+        differences: (n,) one difference a complete pair; their noise, not their mean, decides.
+        alpha: level of the two-sided test; of m tests under Holm's method that of the first, alpha / m.
         power: share of repetitions in which the difference is to be found.
         yes_no: whether the values were yes/no (differences -1, 0, 1): then for the exact McNemar test.
         groups: n labels of cases that belong together.
+        margin: a loss that is tolerated: then what it has to exceed the margin by, with the noise that the margin's
+            loss makes.
+        span: the widest that two values lie apart, what a change may be where none has been seen; 0: not known.
 
     Returns:
         The difference, above 0, in the unit of the metric; NaN where no difference could be found: too few pairs for
@@ -43,16 +54,16 @@ def smallest_detectable_difference(
     Example:
         >>> from metrics.statistics import smallest_detectable_difference
         >>> round(smallest_detectable_difference([0.1, -0.2, 0.3, 0.0, 0.1, -0.1, 0.2, 0.0]), 3)
-        0.159
+        0.185
         >>> round(smallest_detectable_difference([0, 1, 0, -1] * 25, yes_no=True), 3)  # of 100 cases 50 changed
-        0.203
+        0.248
     """
     for name, share in (("alpha", alpha), ("power", power)):
         if not 0 < share < 1:
             raise ValueError(f"{name} must lie between 0 and 1, got {share}")
     pairs = np.asarray(differences, dtype=np.float64)
-    if yes_no and groups is None:
-        return _detectable_share(len(pairs), int(np.count_nonzero(pairs)), alpha, power)
+    if yes_no and groups is None and not margin:
+        return _detectable_share(len(pairs), _noisy(pairs), alpha, power)
     codes = np.arange(len(pairs)) if groups is None else group_codes(groups, len(pairs))
     units = group_totals(np.column_stack([pairs, np.ones_like(pairs)]), codes)
     # n signs have 2 ** n patterns; even the most extreme two of them are not rare enough below this n.
@@ -60,19 +71,34 @@ def smallest_detectable_difference(
         return UNDEFINED
     residuals = units[:, 0] - pairs.mean() * units[:, 1]
     error = float(np.sqrt((residuals**2).sum() * len(units) / (len(units) - 1))) / len(pairs)
-    # Equal differences leave a spread of rounding only.
-    return detectable(error if error > 1e-12 * np.abs(pairs).max() else 0.0, alpha=alpha, power=power)
+    changed = units[units[:, 0] != 0, 0]
+    if len(changed) == len(units) and error <= 1e-12 * np.abs(pairs).max():  # a spread of rounding only
+        return UNDEFINED
+    jump = float((changed**2).sum() / np.abs(changed).sum()) if len(changed) else span
+    jump *= 1 - len(changed) / len(units)
+    return detectable(
+        float(np.hypot(error, (jump * margin / len(pairs)) ** 0.5)), alpha=alpha, power=power, jump=jump, n=len(pairs)
+    )
 
 
-def detectable(error: float, *, alpha: float, power: float = POWER) -> float:
-    """The difference that a two-sided test at level alpha finds, from its standard error; NaN without one.
+def detectable(error: float, *, alpha: float, power: float = POWER, jump: float = 0.0, n: int = 1) -> float:
+    """The difference that a two-sided test at level alpha finds, from its standard error; NaN without any noise.
+
+    Where it comes by changing cases by `jump` each that had not changed, and not by moving all of them, a difference d
+    adds jump * d / n to the variance of the mean.
 
     Example:
         >>> from metrics.statistics.power import detectable
         >>> round(detectable(0.02, alpha=0.05), 3)
         0.056
+        >>> round(detectable(0.02, alpha=0.05, jump=1.0, n=100), 3)
+        0.108
     """
-    return (NORMAL.inv_cdf(1 - alpha / 2) + NORMAL.inv_cdf(power)) * error if error > 0 else UNDEFINED
+    if not max(error, jump) > 0:
+        return UNDEFINED
+    reach = NORMAL.inv_cdf(1 - alpha / 2) + NORMAL.inv_cdf(power)
+    half = reach**2 * jump / n / 2  # d = reach * sqrt(error ** 2 + jump * d / n)
+    return float(half + np.hypot(half, reach * error))
 
 
 def fewest_pairs(alpha: float) -> int:
@@ -86,17 +112,20 @@ def fewest_pairs(alpha: float) -> int:
     return ceil(1 - log2(alpha))
 
 
-def _detectable_share(n: int, changed: int, alpha: float, power: float) -> float:
-    """By bisection, the difference of two shares at which the exact McNemar test of n pairs has this power.
+def _noisy(pairs: Floats) -> int:
+    """How many of the pairs changed by chance: all, or those that come in both directions where one prevails."""
+    worse, better = int((pairs < 0).sum()), int((pairs > 0).sum())
+    return 2 * min(worse, better) if mcnemar_exact(worse, better) < SHOWN else worse + better
 
-    As many pairs change as did here, or as many as the difference itself needs.
-    """
+
+def _detectable_share(n: int, noisy: int, alpha: float, power: float) -> float:
+    """By bisection, the difference of two shares at which the exact McNemar test of n pairs has this power."""
     if not (_most_against(n, alpha) >= 0).any():  # not even if all change for the better
         return UNDEFINED
     low, high = 0.0, 1.0
     while high - low > 1e-6:
         middle = (low + high) / 2
-        found = _mcnemar_power(n, max(changed / n, middle), middle, alpha) >= power
+        found = _mcnemar_power(n, min(1.0, noisy / n + middle), middle, alpha) >= power
         low, high = (low, middle) if found else (middle, high)
     return high
 

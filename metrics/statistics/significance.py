@@ -157,22 +157,6 @@ def holm(p_values: ArrayLike) -> Floats:
     return adjusted
 
 
-def compare_yes_no(before: Floats, after: Floats, confidence: float) -> tuple[float, Interval]:
-    """Exact McNemar p and Newcombe's paired interval of two (n,) columns of 0 and 1.
-
-    Example:
-        >>> import numpy as np
-        >>> from metrics.statistics.significance import compare_yes_no
-        >>> p, interval = compare_yes_no(np.array([0.0, 0, 0, 1, 1]), np.array([1.0, 1, 0, 1, 1]), 0.95)
-        >>> p
-        0.5
-    """
-    only_a, only_b = int((before > after).sum()), int((after > before).sum())
-    both = int((before * after).sum())
-    counts = (both, only_a, only_b, len(before) - both - only_a - only_b)
-    return mcnemar_exact(only_a, only_b), newcombe_paired_interval(*counts, confidence=confidence)
-
-
 def _sign_patterns(n: int) -> Floats:
     """(2 ** n, n) all patterns of -1 and 1."""
     bits = (np.arange(2**n)[:, None] >> np.arange(n)) & 1

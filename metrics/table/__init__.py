@@ -6,6 +6,7 @@ metrics/retrieval.py), whose docstring ends with the names of its rows.
 
 import math
 from difflib import get_close_matches
+from typing import NamedTuple
 
 from metrics.metric import GOALS, LADDERS, RUBRIC, Goal, Grade, Metric
 from metrics.table.embedding import EMBEDDING
@@ -20,12 +21,18 @@ __all__ = [
     "METRICS",
     "Goal",
     "Grade",
+    "Grades",
     "Metric",
     "grade",
+    "grades",
     "metric",
     "metrics_of",
 ]
 
+CERTAIN = 1.2
+"""As much further than the 95 % interval reaches a bound must lie away, for a grade to be said alone."""
+FEW = 30
+"""Cases below which the interval of scores is not trusted with a grade."""
 METRICS: dict[str, Metric] = {
     row.name: row for row in (*EMBEDDING, *RETRIEVAL, *GENERATION, *JUDGE, *JUDGE_PIPELINE, *UX)
 }
@@ -100,3 +107,54 @@ def grade(name: str, value: float | None) -> Grade | None:
         return None
     passed = (value >= bounds[0]) + sum(value > bound for bound in bounds[1:])
     return LADDERS[len(bounds)][passed]
+
+
+class Grades(NamedTuple):
+    """The grades that the interval of a value leaves possible; the same where it leaves only one."""
+
+    low: Grade
+    high: Grade
+
+
+def grades(name: str, value: float | None, ci_low: float | None, ci_high: float | None, n_scored: int) -> Grades | None:
+    """The lowest and the highest grade that a value with its interval leaves possible.
+
+    One grade alone is said where no bound lies within CERTAIN times the reach of the 95 % interval, and of fewer than
+    FEW cases not within that of a share of as many, so that what is not better than a bound is called so in at most 3
+    of 100 evaluations, of however few cases.
+
+    Args:
+        name: a metric of the table.
+        value: the stored value; None or NaN where it was not measured.
+        ci_low, ci_high: its 95 % interval; None at one end: it is open there, at both: there are too few cases for one.
+        n_scored: how many cases it is made of.
+
+    Returns:
+        The grades; None without a value or for a metric without thresholds. Of a metric that has no interval by nature
+        the grade of the value, of one that has too few cases for an interval all grades.
+
+    Raises:
+        ValueError: no such metric.
+
+    Example:
+        >>> from metrics.table import grades
+        >>> grades("mrr", 0.9, 0.84, 0.94, 120)
+        Grades(low='excellent', high='excellent')
+        >>> grades("mrr", 0.82, 0.7, 0.9, 40)
+        Grades(low='good', high='excellent')
+    """
+    of_value = grade(name, value)
+    if of_value is None or value is None:
+        return None
+    row = metric(name)
+    if row.interval == "none":
+        return Grades(of_value, of_value)
+    low = -math.inf if ci_low is None else value - CERTAIN * (value - ci_low)
+    high = math.inf if ci_high is None else value + CERTAIN * (ci_high - value)
+    if n_scored < FEW and (row.low, row.high) == (0, 1):
+        from metrics.statistics.intervals import wilson_interval  # here, because it imports NumPy
+
+        share = wilson_interval(value * n_scored, n_scored)
+        low, high = min(low, share.low), max(high, share.high)
+    lowest, highest = grade(name, low), grade(name, high)
+    return Grades(lowest or of_value, highest or of_value)

@@ -82,7 +82,7 @@ JUDGE_PIPELINE = (
         "2 TP / (2 TP + FP + FN), the harmonic mean of precision and recall",
         "Medium to high; it ignores the rightly hidden answers.",
         "For ranking gates; look at precision and recall before changing one.",
-        interval="percentile",
+        interval="posterior",
         equals="sklearn.metrics.f1_score",
     ),
     _gate(
@@ -103,7 +103,7 @@ JUDGE_PIPELINE = (
         "1 perfect, 0 as good as a coin, below 0 worse.",
         low=-1.0,
         unit="correlation",
-        interval="percentile",
+        interval="posterior",
         equals="sklearn.metrics.matthews_corrcoef, which gives 0 where this is undefined",
         source="Matthews 1975, Comparison of the predicted and observed secondary structure of T4 phage lysozyme",
     ),

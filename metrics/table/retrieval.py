@@ -112,7 +112,7 @@ def _latency(name: str, column: str, percent: int, tiers: tuple[str, ...], what:
         better="lower",
         unit="ms",
         aggregate="p50" if percent == 50 else "p95",
-        interval="percentile",
+        interval="order",
         signature=f"{name}_p{percent}|v:1",
         equals="numpy.percentile",
         undefined="no case was timed",

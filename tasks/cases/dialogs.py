@@ -51,9 +51,10 @@ def sampled_whole(log: Sequence[Row], found: Sequence[Place], limit: int | None,
     for row, place in enumerate(found):
         units.setdefault(row if place.dialog is None else place.dialog, []).append(row)
     rows = [sorted(unit, key=lambda row: found[row].turn or 0)[:limit] for unit in units.values()]
+    ids = [found[unit[0]].dialog or log[unit[0]]["question_id"] for unit in rows]
     strata = [f"{len(unit):09}|{topic_and_score(log[unit[0]])}" for unit in rows]
     n = None if limit is None else max(1, round(limit * len(rows) / sum(map(len, rows))))
-    return sorted(row for number in sampled(strata, n, seed) for row in rows[number])
+    return sorted(row for number in sampled(ids, strata, n, seed) for row in rows[number])
 
 
 def _names(log: Sequence[Row], *, minutes: int = 30) -> list[str | None]:

@@ -12,8 +12,8 @@ from db.errors import InputError
 from db.source_rows import read_questions
 from db.sources import snapshot
 from tasks.cases import pseudonyms
+from tasks.cases.dialogs import by_time, places, sampled_whole
 from tasks.cases.labels import Row
-from tasks.cases.sampling import sampled, topic_and_score
 from tasks.config.connections import database, source
 
 
@@ -84,7 +84,7 @@ def freeze(
     Args:
         name: of the set.
         source_name: where its questions are from.
-        limit: at most so many, in a seeded sample in which every topic keeps its share.
+        limit: about so many, in a seeded sample of whole dialogs in which every topic keeps its share.
         seed: of the sample.
         since: only questions asked then or later.
         until: only questions asked before.
@@ -96,10 +96,13 @@ def freeze(
     with snapshot(where) as connection:
         rows = read_questions(connection, where)
     rows = [row for row in rows if _within(row["created_at"], since, until)]
-    kept = sampled(list(map(topic_and_score, rows)), limit, seed)
+    log = by_time(rows)
+    chosen = {log[number]["question_id"] for number in sampled_whole(log, places(log), limit, seed)}
     rule: dict[str, Any] = {"since": since and since.isoformat(), "until": until and until.isoformat(), "limit": limit}
     rule = {key: value for key, value in rule.items() if value is not None} | ({"seed": seed} if limit else {})
-    return _document(case_sets.keep(database(), name, where.name, [rows[number] for number in kept], rule))
+    return _document(
+        case_sets.keep(database(), name, where.name, [row for row in rows if row["question_id"] in chosen], rule)
+    )
 
 
 def split(name: str, at: datetime, into: tuple[str, str]) -> Split:

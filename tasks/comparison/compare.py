@@ -1,8 +1,7 @@
 """Two evaluations on their common cases: what changed, whether it is more than chance, and in which cases."""
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,10 +13,10 @@ from threadpoolctl import threadpool_limits
 from db import journal
 from db.errors import InputError, unknown
 from metrics.metric import Metric
-from metrics.statistics import holm
-from metrics.statistics.numbers import Compared
-from metrics.statistics.paired import compare_numbers
-from metrics.statistics.unpaired import compare_independent
+from metrics.statistics.differences.comparison import Comparison, adjusted
+from metrics.statistics.differences.numbers import Compared
+from metrics.statistics.differences.paired import compare_numbers
+from metrics.statistics.differences.unpaired import compare_independent
 from metrics.table import metric
 from tasks.cases import pseudonyms
 from tasks.comparison.common_cases import Pairs, changed_cases, common, headline, read_cases, require_cases
@@ -38,6 +37,7 @@ from tasks.results.aggregate import measured_by
 from tasks.results.summary import system_of
 
 SEED = 0
+EARLIER = {"previous": journal.previous, "baseline": journal.baseline}
 NOTHING: ChangedCases = {"broke": [], "fixed": [], "changed_status": []}
 
 
@@ -46,7 +46,8 @@ def compare(engine: Engine, a: str, b: str, *, force: bool = False, only: Sequen
 
     Args:
         engine: of our own database.
-        a: the evaluation before: its id, the beginning or end of it, `last`, or `previous` (b's predecessor).
+        a: the evaluation before: its id, the beginning or end of it, `last`, `baseline` (what b is judged against) or
+            `previous` (b's predecessor).
         b: the evaluation after.
         force: compare even where the comparability keys differ: paired where the case set is the same, else over all
             cases of each side, unpaired.
@@ -56,14 +57,15 @@ def compare(engine: Engine, a: str, b: str, *, force: bool = False, only: Sequen
         InputError: no such evaluation or metric, no cases, nothing in common, or not comparable and not forced.
     """
     after = journal.find(engine, b)
-    before = journal.find(engine, _previous(engine, after["id"]) if a == "previous" else a)
+    before = journal.find(engine, _earlier(engine, after["id"], EARLIER[a]) if a in EARLIER else a)
     for row in (before, after):
         require_cases(row)
     declared = _declared(before, after, only)
     differs = differences(before, after)
     if differs and not force:
         raise InputError(_refusal(before, after, differs))
-    sides = Pairs(*(headline(read_cases(row, declared.values())) for row in (before, after)))
+    needed = {row.name: row for row in (*declared.values(), *_headlines(before, after))}.values()
+    sides = Pairs(*(headline(read_cases(row, needed)) for row in (before, after)))
     pairs = common(*sides)
     paired = bool(len(pairs.a)) and all(_same_cases(part["part"]) for part in differs)
     if not paired and not force:
@@ -80,38 +82,47 @@ def compare(engine: Engine, a: str, b: str, *, force: bool = False, only: Sequen
         "noise": {} if differs else noise(engine, after["comparability_key"]),
     }
     with threadpool_limits(1):  # threads add up in another order: the same comparison would differ in the last digits
-        found = compare_pairs(pairs, after["tier"], declared, only) if paired else compare_sides(sides, declared)
+        tested = _headlines(before, after)
+        found = compare_pairs(pairs, declared, tested, only) if paired else compare_sides(sides, declared, tested)
     return {**document, **as_shown(found, after["source"])}
 
 
-def compare_pairs(pairs: Pairs, tier: str, declared: Mapping[str, Metric], only: Sequence[str]) -> Changes:
+def compare_pairs(
+    pairs: Pairs, declared: Mapping[str, Metric], headlines: Sequence[Metric], only: Sequence[str]
+) -> Changes:
     """The comparison of common cases: metrics, cases, slices, small_slices."""
-    found, reasons = numbers(declared.values(), *pairs)
-    groups = _groups(pairs.a)
-    main = [name for name in only or TIERS[tier].headlines if name in declared]
-    within = {name: found[name] for name in main if name in found}
-    slices, small = compare_slices(pairs, within, groups=groups, seed=SEED)
+    found, reasons = numbers({*declared.values(), *headlines}, *pairs)
+    groups = groups_of(pairs.a)
+    main = list(only) or [metric.name for metric in headlines]
+    slices, small = compare_slices(
+        pairs, {name: found[name] for name in main if name in found}, groups=groups, seed=SEED
+    )
     return {
-        "metrics": _metrics(declared, compare_numbers(found, seed=SEED, groups=groups), reasons),
+        "metrics": _metrics(declared, compare_numbers(found, seed=SEED, groups=groups), headlines, reasons),
         "cases": changed_cases(pairs, [declared[name] for name in main]),
         "slices": slices,
         "small_slices": small,
     }
 
 
-def compare_sides(sides: Pairs, declared: Mapping[str, Metric]) -> Changes:
+def compare_sides(sides: Pairs, declared: Mapping[str, Metric], headlines: Sequence[Metric]) -> Changes:
     """The comparison of different cases: metrics only."""
-    found, reasons = numbers(declared.values(), *sides)
-    counts = [name for name in found if declared[name].unit == "count"]
+    found, reasons = numbers({*declared.values(), *headlines}, *sides)
+    counts = [name for name in found if metric(name).unit == "count"]
     reasons |= dict.fromkeys(counts, "counts of different cases say nothing about each other")
     found = {name: number for name, number in found.items() if name not in counts}
-    compared = compare_independent(found, seed=SEED, groups=(_groups(sides.a), _groups(sides.b)))
+    compared = compare_independent(found, seed=SEED, groups=(groups_of(sides.a), groups_of(sides.b)))
     return {
-        "metrics": _metrics(declared, compared, reasons),
+        "metrics": _metrics(declared, compared, headlines, reasons),
         "cases": NOTHING,
         "slices": {},
         "small_slices": {},
     }
+
+
+def under_holm(compared: Mapping[str, Compared], headlines: Sequence[Metric]) -> dict[str, Comparison]:
+    """The headline metrics as they decide: Holm's method over all of them, and over nothing else."""
+    return adjusted({row.name: compared[row.name].comparison for row in headlines if row.name in compared})
 
 
 def as_shown(found: Changes, source: str) -> Changes:
@@ -140,7 +151,17 @@ def _declared(a: RowMapping, b: RowMapping, only: Sequence[str]) -> dict[str, Me
     return {name: declared[name] for name in only} if only else declared
 
 
-def _groups(cases: pa.Table) -> list[str | None]:
+def headlines_of(tier: str) -> list[Metric]:
+    """What a tier is judged by, as far as it is better in one direction."""
+    return [row for row in map(metric, TIERS[tier].headlines) if row.better != "neither"]
+
+
+def _headlines(a: RowMapping, b: RowMapping) -> list[Metric]:
+    return [row for row in headlines_of(b["tier"]) if a["tier"] in row.tiers]
+
+
+def groups_of(cases: pa.Table) -> list[str | None]:
+    """The group of each case; None for one that stands alone."""
     groups: list[str | None] = cases["group"].to_pylist()
     return groups
 
@@ -148,30 +169,31 @@ def _groups(cases: pa.Table) -> list[str | None]:
 def _metrics(
     declared: Mapping[str, Metric],
     compared: Mapping[str, Compared],
+    headlines: Sequence[Metric],
     reasons: Mapping[str, str],
 ) -> dict[str, MetricComparison]:
-    """The document of every metric; Holm over those that are better in one direction."""
-    family = [name for name in compared if declared[name].better != "neither"]
-    adjusted = dict(zip(family, holm([compared[name].comparison.p for name in family]), strict=True))
+    strict = under_holm(compared, headlines)
     return {
-        name: _metric(compared[name], adjusted.get(name)) if name in compared else _not_compared(reasons[name])
+        name: _metric(compared[name], strict.get(name)) if name in compared else _not_compared(reasons[name])
         for name in declared
     }
 
 
-def _metric(one: Compared, p_holm: float | None) -> MetricComparison:
-    found = one.comparison if p_holm is None else replace(one.comparison.adjusted(p_holm), p=one.comparison.p)
+def _metric(one: Compared, strict: Comparison | None) -> MetricComparison:
+    """The document of a metric; `strict`: as one of the headline metrics."""
+    alone = one.comparison
+    found = strict or alone
     reason = None
-    if np.isnan(found.p):
-        reason = f"{found.n} cases were measured on both sides" if found.n < 2 else found.method.removeprefix("none: ")
+    if np.isnan(alone.p):
+        reason = f"{alone.n} cases were measured on both sides" if alone.n < 2 else alone.method.removeprefix("none: ")
     return {
         "a": _number(one.a),
         "b": _number(one.b),
         "difference": _number(found.difference),
         "ci_low": _number(found.interval.low),
         "ci_high": _number(found.interval.high),
-        "p": _number(found.p),
-        "p_holm": None if p_holm is None else _number(p_holm),
+        "p": _number(alone.p),
+        "p_holm": _number(strict.p) if strict else None,
         "verdict": found.verdict,
         "smallest_detectable": _number(found.smallest_detectable),
         "margin": _number(found.margin),
@@ -244,8 +266,8 @@ def _refusal(a: RowMapping, b: RowMapping, differs: list[KeyDifference]) -> str:
     return f"evaluations {a['id']} and {b['id']} cannot be compared: {said}. --force compares them anyway"
 
 
-def _previous(engine: Engine, evaluation_id: str) -> str:
-    found = journal.previous(engine, evaluation_id)
+def _earlier(engine: Engine, evaluation_id: str, choose: Callable[[Engine, str], str | None]) -> str:
+    found = choose(engine, evaluation_id)
     if found is None:
         raise InputError(f"evaluation {evaluation_id} has no earlier completed one with the same comparability key")
     return found

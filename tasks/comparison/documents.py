@@ -5,12 +5,13 @@ from typing import Any, Literal
 from typing_extensions import TypedDict
 
 from metrics.metric import Direction
-from metrics.statistics.comparison import ComparisonVerdict
+from metrics.statistics.differences.comparison import ComparisonVerdict
 from tasks.comparison.gate_rules import Kind
 from tasks.results.summary import GateVerdict, State
 from tasks.results.system import System
 
 BandSide = Literal["below", "above"]
+BaselineKind = Literal["accepted", "first", "pinned", "given", "previous"]
 
 
 class ChangedCase(TypedDict):
@@ -102,10 +103,11 @@ class MetricComparison(TypedDict):
     p: float | None
     """Two-sided, for no difference at all."""
     p_holm: float | None
-    """Holm's p over the metrics that have a better direction."""
+    """Holm's p over the tier's headline metrics; null for any other: its verdict is of its own p, not adjusted for how
+    many there are."""
     verdict: ComparisonVerdict
     smallest_detectable: float | None
-    """The true difference that a comparison of this size finds four times in five."""
+    """The true difference that a comparison of this size, under that p, finds four times in five."""
     margin: float | None
     """A difference up to this one is taken as none that matters."""
     n: int
@@ -170,10 +172,13 @@ class RuleResult(TypedDict):
     """The value of the baseline."""
     difference: float | None
     p: float | None
+    """Two-sided, for no difference at all; with a margin one-sided, for a loss of at most the margin."""
     p_holm: float | None
-    """Holm's p over the rules that compare."""
+    """Holm's p: of a headline metric without a margin over the tier's headline metrics, as `compare` has it; of the
+    other rules that compare over all of these."""
     smallest_detectable: float | None
-    """The true difference that a comparison of this size finds four times in five."""
+    """The true difference that a comparison of this size, under that p, finds four times in five; with a margin what
+    a loss has to exceed it by."""
     reason: str | None
     """Why it could not be judged."""
     needs: int | None
@@ -195,6 +200,9 @@ class GateResult(TypedDict):
     """Null: the rules that hold without one."""
     baseline: str | None
     """The evaluation compared with; null where there is none, or none is needed."""
+    baseline_kind: BaselineKind | None
+    """Why that one: named on the command line or pinned in the gate file; accepted by a person, or the first of its
+    comparability key; or merely the one before, which was asked for and may be a bad one."""
     rules: list[RuleResult]
 
 

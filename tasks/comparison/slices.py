@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from metrics.statistics.numbers import Number
-from metrics.statistics.paired import compare_numbers
+from metrics.statistics.differences.numbers import Number
+from metrics.statistics.differences.paired import compare_numbers
 from tasks.cases.text import WORD
 from tasks.comparison.common_cases import Pairs
 from tasks.comparison.documents import Slice, SmallSlices

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import pyarrow as pa
 
 from metrics.metric import QUANTILES, Metric
-from metrics.statistics.numbers import Number
+from metrics.statistics.differences.numbers import Number
 from tasks.cases.table import floats
 from tasks.results.set_metrics import SET_METRICS
 

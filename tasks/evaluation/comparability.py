@@ -41,6 +41,8 @@ def steady(public: dict[str, Any]) -> dict[str, Any]:
     return flat
 
 
+DRAWN = "by hash"
+"""How samples are drawn; before, every new question could exchange all of them."""
 MEASURED_BY = ("unit", "k", "texts", "perturbation", "judge", "similarity_embedder")
 """What of the resolved parameters measures; the others belong to the system under test."""
 
@@ -52,7 +54,7 @@ def comparability(run: Run, case_set_hash: str) -> dict[str, Any]:
     """
     found: Mapping[str, Any] = run.resolved
     rolling = run.parameters.source == "production"
-    rule = {"limit": run.parameters.limit, "seed": run.parameters.seed} if run.parameters.limit else {}
+    rule = {"limit": run.parameters.limit, "seed": run.parameters.seed, "drawn": DRAWN} if run.parameters.limit else {}
     by_content = {"source": run.parameters.source, **rule} if rolling else {"sha256": case_set_hash}
     return {
         "tier": run.tier,

@@ -8,7 +8,8 @@ from typing import Any, cast
 import pyarrow as pa
 
 from metrics.metric import Metric
-from metrics.statistics import Comparison, compare_paired, holm
+from metrics.statistics import Comparison, compare_paired
+from metrics.statistics.differences.comparison import adjusted as under_holm
 from metrics.table import METRICS
 from tasks.cases.table import floats
 from tasks.config.parameters import Parameters
@@ -87,10 +88,7 @@ def compared(one: pa.Table, other: pa.Table, metric: Metric, *, seed: int) -> Co
 
 def adjusted(comparisons: Mapping[Any, Comparison]) -> dict[Any, ArmDifference]:
     """The comparisons as documents, with Holm's p over all of them and the verdict under it."""
-    strict = holm([comparison.p for comparison in comparisons.values()])
-    return {
-        key: _document(comparison, float(p)) for (key, comparison), p in zip(comparisons.items(), strict, strict=True)
-    }
+    return {key: _document(comparisons[key], found) for key, found in under_holm(comparisons).items()}
 
 
 def named(metric: str) -> Metric:
@@ -103,15 +101,14 @@ def number(value: float | None) -> float | None:
     return None if value is None or math.isnan(value) else float(value)
 
 
-def _document(comparison: Comparison, p_holm: float) -> ArmDifference:
-    verdict = comparison.verdict if math.isnan(p_holm) else comparison.adjusted(p_holm).verdict
+def _document(comparison: Comparison, strict: Comparison) -> ArmDifference:
     return {
         "difference": number(comparison.difference),
         "ci_low": number(comparison.interval.low),
         "ci_high": number(comparison.interval.high),
         "p": number(comparison.p),
-        "p_holm": number(p_holm),
-        "verdict": verdict,
+        "p_holm": number(strict.p),
+        "verdict": strict.verdict,
         "n": comparison.n,
         "n_missing": comparison.n_missing,
         "reason": None,

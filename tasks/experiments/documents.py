@@ -4,7 +4,7 @@ from typing import Any, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
-from metrics.statistics.comparison import ComparisonVerdict
+from metrics.statistics.differences.comparison import ComparisonVerdict
 from tasks.results.summary import State
 
 

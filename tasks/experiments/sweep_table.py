@@ -35,6 +35,8 @@ def interval(metric: Mapping[str, Any] | None) -> str:
         return "—"
     if metric["ci_low"] is None:
         return f"{metric['value']:.3f}"
+    if metric["ci_high"] is None:
+        return f"{metric['value']:.3f} (≥ {metric['ci_low']:.3f})"
     return f"{metric['value']:.3f} ({metric['ci_low']:.3f} – {metric['ci_high']:.3f})"
 
 

@@ -12,7 +12,6 @@ from db.errors import InputError
 from db.source_rows import Corpus
 from tasks.cases.labels import Row, annotated_cases, answerable, default_unit, ideal_context, pages_of, reference_of
 from tasks.cases.perturbations import perturbed
-from tasks.cases.sampling import topic_and_score
 from tasks.cases.table import with_columns
 from tasks.cases.text import fit
 from tasks.cases.vocabulary import Note, Unit
@@ -23,7 +22,7 @@ from tasks.evaluation.identity import JUDGED_END_TO_END, JUDGED_ON_IDEAL_CONTEXT
 from tasks.evaluation.resolved import Resolved
 from tasks.evaluation.run import Run
 from tasks.evaluation.work_folder import keep_loaded, loaded
-from tasks.loading.source import read_source, sample, unchanged, wants_vectors
+from tasks.loading.source import read_source, sample_of_questions, unchanged, wants_vectors
 from tasks.models.embedders import measuring_embedder
 from tasks.prompts import rubrics
 from tasks.steps.reuse_answers import copy_answers
@@ -66,7 +65,7 @@ def _load_ideal(run: Run[Tier2]) -> Run[Tier2]:
     parameters = run.parameters
     made_with = _reused(run)
     where, questions, corpus = read_source(run, vectors=False)
-    chosen = [questions[number] for number in sample(run, map(topic_and_score, questions))]
+    chosen = [questions[number] for number in sample_of_questions(run, questions)]
     unit = default_unit(questions)
     cases, notes = annotated_cases(where.name, chosen, corpus, unit)
     cases = _with_context(_with_references(cases, chosen), chosen, corpus, parameters.context_tokens)
@@ -83,7 +82,7 @@ def _load_end_to_end(run: Run[Tier3]) -> Run[Tier3]:
     made_with = _reused(run)
     sut = made_with.get("sut") or _system(parameters)
     where, questions, corpus = read_source(run, vectors=sut == "local" and wants_vectors(run))
-    chosen = [questions[number] for number in sample(run, map(topic_and_score, questions))]
+    chosen = [questions[number] for number in sample_of_questions(run, questions)]
     unit: Unit = default_unit(questions) if sut == "local" else "page"
     resolved: Resolved = {
         "sut": sut,

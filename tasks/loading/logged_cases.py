@@ -12,7 +12,6 @@ from db.source_rows import Corpus
 from db.urls import canonical_url
 from tasks.cases.dialogs import by_time, places, sampled_whole
 from tasks.cases.labels import GOOD, Row, pages_of, shown_rightly
-from tasks.cases.sampling import topic_and_score
 from tasks.cases.table import table
 from tasks.cases.text import fit
 from tasks.cases.vocabulary import Note
@@ -22,7 +21,7 @@ from tasks.evaluation.identity import judge_identity
 from tasks.evaluation.resolved import Resolved
 from tasks.evaluation.run import Run
 from tasks.evaluation.work_folder import keep_loaded, loaded
-from tasks.loading.source import read_source, sample, unchanged
+from tasks.loading.source import read_source, sample_of_questions, unchanged
 from tasks.models.embedders import measuring_embedder
 from tasks.results.system import JudgeIdentity
 
@@ -65,7 +64,7 @@ def _load_answered(run: Run[J]) -> Run[J]:
     if loaded(run):
         return unchanged(run, judge=_identity_of_judge(run, run.resolved["language"]))
     where, questions, corpus = read_source(run, vectors=False)
-    chosen = [questions[number] for number in sample(run, map(topic_and_score, questions))]
+    chosen = [questions[number] for number in sample_of_questions(run, questions)]
     contexts = _contexts(chosen, corpus, run.parameters.context_tokens)
     shown = [shown_rightly(question) for question in chosen]
     states = [_state(run.tier, *row) for row in zip(chosen, contexts, shown, strict=True)]

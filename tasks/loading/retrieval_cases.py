@@ -11,7 +11,7 @@ from db.errors import InputError
 from db.source_rows import Corpus
 from tasks.cases.labels import annotated_cases, default_unit, logged_cases, merged, pages_of, topics
 from tasks.cases.perturbations import perturbed
-from tasks.cases.sampling import page_and_stratum, topic_and_score
+from tasks.cases.sampling import page_and_stratum
 from tasks.cases.table import table
 from tasks.cases.vocabulary import Note
 from tasks.config.connections import connection_lost
@@ -20,7 +20,7 @@ from tasks.config.settings import settings
 from tasks.evaluation.resolved import Resolved
 from tasks.evaluation.run import Run
 from tasks.evaluation.work_folder import batch_size, keep_loaded, loaded
-from tasks.loading.source import read_source, sample, wants_vectors
+from tasks.loading.source import read_source, sample, sample_of_questions, wants_vectors
 from tasks.retrievers.registry import RETRIEVERS
 
 log = logging.getLogger("yarus")
@@ -72,7 +72,7 @@ def _load(run: Run[Tier1]) -> Run[Tier1]:
     where, questions, corpus = read_source(run, vectors=wants_vectors(run))
     asked = run.parameters.unit
     unit = default_unit(questions) if asked == "auto" else asked
-    kept = sample(run, map(topic_and_score, questions))
+    kept = sample_of_questions(run, questions)
     cases, notes = annotated_cases(where.name, [questions[number] for number in kept], corpus, unit)
     return keep_loaded(run, where, cases, corpus, notes, {"unit": unit, **_retrieval(run, cases)})
 
@@ -82,7 +82,7 @@ def _load_log(run: Run[RealUsers]) -> Run[RealUsers]:
         return run
     where, questions, corpus = read_source(run, vectors=wants_vectors(run))
     groups = merged(questions)
-    kept = sample(run, map(page_and_stratum, groups))
+    kept = sample(run, (rows[0]["question_id"] for rows in groups), map(page_and_stratum, groups))
     cases, notes = logged_cases(where.name, [groups[number] for number in kept], corpus)
     return keep_loaded(run, where, cases, corpus, notes, {"unit": "page", **_retrieval(run, cases)})
 
@@ -112,7 +112,7 @@ def _load_texts(run: Run[Tier0]) -> Run[Tier0]:
         text=texts,
         cluster=clusters,
     )
-    kept = sample(run, map(str, clusters))
+    kept = sample(run, ids, map(str, clusters))
     cases = cases.take(kept)
     if chunks:  # the corpus and its vectors are then what is measured, row by row
         corpus = Corpus(

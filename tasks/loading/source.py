@@ -1,6 +1,6 @@
 """The questions and the corpus of a source, read once for all tiers of a night."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
@@ -11,7 +11,7 @@ from db.source_rows import Corpus, read_corpus, read_questions
 from db.sources import Source, registered, snapshot
 from tasks.cases.frozen_sets import frozen_questions
 from tasks.cases.labels import Row
-from tasks.cases.sampling import sampled
+from tasks.cases.sampling import sampled, topic_and_score
 from tasks.config.connections import source
 from tasks.config.parameters import Parameters, Retrieval
 from tasks.config.settings import settings
@@ -73,9 +73,14 @@ Read = dict[tuple[str, str | None, bool], tuple[Source, list[Row], Corpus]]
 _READ: ContextVar[Read | None] = ContextVar("sources of this night", default=None)
 
 
-def sample(run: Run, strata: Iterable[str]) -> list[int]:
+def sample(run: Run, ids: Iterable[str], strata: Iterable[str]) -> list[int]:
     """The numbers of the cases that are evaluated: all, or a seeded sample in which every stratum keeps its share."""
-    return sampled(list(strata), run.parameters.limit, run.parameters.seed)
+    return sampled(list(ids), list(strata), run.parameters.limit, run.parameters.seed)
+
+
+def sample_of_questions(run: Run, questions: Sequence[Row]) -> list[int]:
+    """The same of questions, by topic and score."""
+    return sample(run, (question["question_id"] for question in questions), map(topic_and_score, questions))
 
 
 def unchanged(run: Run[P], **now: Unpack[Resolved]) -> Run[P]:

@@ -78,8 +78,8 @@ def plan(
             whatever their age.
         gates: gate files whose baselines stay, beside those of YARUS_GATE_FILE.
         with_calls: replies in the call store that are as old, and vectors of embedders that no evaluation left used.
-        everything: also the last completed evaluation of a comparability key, and the last that a night called good,
-            which trends, comparisons and incidents need.
+        everything: also the last completed evaluation of a comparability key, and its baseline, which trends,
+            comparisons, gates and incidents need.
 
     Raises:
         InputError: a gate file cannot be read, or pins an evaluation that there is none of.
@@ -92,7 +92,7 @@ def plan(
     staying = {
         "pinned": pinned,
         "newest": retention.newest_of_their_kind(rows, keep_last),
-        "last good": set() if everything else retention.last_good(engine),
+        "baseline": set() if everything else retention.baselines(rows),
         "last of key": set() if everything else retention.last_of_their_keys(rows),
         "running": {row["id"] for row in rows if row["state"] == "running"},
         "anchor": {(row["resolved"] or {}).get("anchor") for row in rows},

@@ -8,14 +8,14 @@ import pyarrow.compute as pc
 from sqlalchemy import Engine
 
 from db import journal
-from db.errors import InputError, ResultsUnavailable
 from metrics.table import METRICS
 from tasks.cases import pseudonyms as to_people
 from tasks.cases.table import COLUMNS
-from tasks.comparison.compare import compare
 from tasks.config.tiers import TIERS
+from tasks.orchestration.baselines import beside_baseline
 from tasks.results import parquet_files
 from tasks.results import summary as report
+from tasks.results.grade_names import grade_text
 from tasks.results.guidance import changed, lead, next_step, says
 from tasks.results.numbers import MINUS, rounded, unit_of
 from tasks.results.summary import EvaluationSummary, MetricSummary, Night, has_metrics, measured
@@ -23,7 +23,7 @@ from tasks.texts import LANGUAGES, texts
 
 WORST = 10
 Changes = Mapping[str, Any]
-"""`since` and `metrics`, as `changes_since` gives them."""
+"""`since`, `metrics` and `problem`, as `changes_since` gives them."""
 CODE_ENDS = r"[`|\r\n]"
 """What would end code in a cell, or the cell."""
 LONGEST = 160
@@ -32,27 +32,24 @@ LONGEST_REASON = 1_000
 
 
 def changes_since(engine: Engine, summary: EvaluationSummary) -> Changes:
-    """What changed since the newest evaluation that this one can be compared with.
+    """What changed since the evaluation that was accepted for this one to be judged against.
 
     Returns:
         since: its day by language, or None; metrics: name -> difference, and verdict for those that the tier is
-        judged by, which alone are compared case by case, for that takes time.
+        judged by, which alone are compared case by case, for that takes time; problem: why that is inconclusive.
     """
-    nothing: Changes = {"since": None, "metrics": {}}
-    before = journal.previous(engine, summary["evaluation_id"])
-    if before is None or summary["state"] != "completed":
+    nothing: Changes = {"since": None, "metrics": {}, "problem": None}
+    if summary["state"] != "completed":
         return nothing
-    old = report.summary(engine, before)
+    found = beside_baseline(engine, journal.find(engine, summary["evaluation_id"]))
+    if found.baseline is None or not found.metrics:
+        return {**nothing, "problem": found.problem}
+    old = report.summary(engine, found.baseline)
     then = {name: metric["value"] for name, metric in old["metrics"].items() if metric["value"] is not None}
     now = {name: metric["value"] for name, metric in summary["metrics"].items() if metric["value"] is not None}
     plain = {name: {"difference": now[name] - then[name], "verdict": None} for name in now.keys() & then.keys()}
-    judged_by = [name for name in TIERS[summary["tier"]].headlines if name in plain]
-    try:
-        found = compare(engine, before, summary["evaluation_id"], only=judged_by)["metrics"] if judged_by else {}
-    except (InputError, ResultsUnavailable):  # the one before lost its file, or they have no case in common
-        return nothing
-    day = old["started_at"][:10]
-    return {"since": dict.fromkeys(LANGUAGES, day), "metrics": {**plain, **found}}
+    since = dict.fromkeys(LANGUAGES, old["started_at"][:10])
+    return {"since": since, "metrics": {**plain, **found.metrics}, "problem": found.problem}
 
 
 def metric_rows(summary: EvaluationSummary, changes: Changes, language: str) -> list[dict[str, str]]:
@@ -63,7 +60,7 @@ def metric_rows(summary: EvaluationSummary, changes: Changes, language: str) -> 
             words["metric"]: name,
             words["value"]: shown(name, metric["value"]),
             words["interval"]: _interval(name, metric),
-            words["grade"]: texts("grades", language)[metric["grade"]] if metric["grade"] else "",
+            words["grade"]: (grade_text(metric) or {}).get(language, ""),
             words["change"]: _change(name, changes["metrics"].get(name), words),
             words["measured"]: f"{metric['n_scored']} / {metric['n_total']}",
         }
@@ -79,7 +76,8 @@ def verdict_text(summary: EvaluationSummary, changes: Changes, language: str, re
         for name in TIERS[summary["tier"]].headlines
         if name in changes["metrics"]
     ]
-    sentences = [said[language] for said in (says(summary), changed(compared, changes["since"]), next_step(summary)[0])]
+    change = changes.get("problem") or changed(compared, changes["since"])
+    sentences = [said[language] for said in (says(summary), change, next_step(summary)[0])]
     if summary["state"] == "invalid":
         sentences.insert(0, f"**{words['invalid']}**: {summary['error']}.")
     parts = [" ".join(_sentence(text) for text in sentences), f"### {words['worst']}", _worst(summary, words)]
@@ -96,13 +94,16 @@ def tier_rows(engine: Engine, night: Night, language: str) -> list[Sequence[str]
         if not has_metrics(summary):
             rows.append((tier, f"**{words.get(summary['state'], summary['state'])}**", _plain(summary["error"] or "")))
             continue
-        changes = changes_since(engine, summary)["metrics"]
+        found = changes_since(engine, summary)
+        changes = found["metrics"]
         for name in TIERS[summary["tier"]].headlines:
             metric = summary["metrics"][name]
-            label = texts("grades", language)[metric["grade"]] if metric["grade"] else ""
+            label = (grade_text(metric) or {}).get(language, "")
             change = _change(name, changes.get(name), words)
             rows.append((tier, name, shown(name, metric["value"]), _interval(name, metric), label, change))
             tier = ""
+        if found["problem"]:
+            rows.append(("", f"**{words['inconclusive']}**", _plain(found["problem"][language], LONGEST_REASON)))
     return rows
 
 
@@ -137,6 +138,8 @@ def shown(name: str, value: float | None) -> str:
 def _interval(name: str, metric: MetricSummary) -> str:
     if metric["ci_low"] is None:
         return ""
+    if metric["ci_high"] is None:
+        return f"≥ {shown(name, metric['ci_low'])}"
     return f"{shown(name, metric['ci_low'])} – {shown(name, metric['ci_high'])}"
 
 

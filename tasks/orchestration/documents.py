@@ -4,7 +4,7 @@ from typing import Literal
 
 from typing_extensions import TypedDict
 
-NightlyVerdict = Literal["good", "accepted", "regressed", "invalid", "failed"]
+NightlyVerdict = Literal["good", "accepted", "regressed", "invalid", "failed", "inconclusive"]
 
 
 class MetricChange(TypedDict):
@@ -34,7 +34,7 @@ class Incident(TypedDict):
     source: str
     verdict: NightlyVerdict
     baseline: str | None
-    """The last good evaluation."""
+    """The accepted evaluation that it was compared with."""
     changes: list[MetricChange]
     error: str | None
 

@@ -1,4 +1,4 @@
-"""What Prefect is told of evaluations as events, for automations to act on: finished, regressed, invalid, incidents."""
+"""What Prefect is told of evaluations, as events for automations to act on: finished, regressed, incidents …"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,23 +11,25 @@ EVALUATION, INCIDENT = "yarus.evaluation", "yarus.incident"
 
 
 def tell_finished(summary: EvaluationSummary, changes: Mapping[str, Any]) -> None:
-    """Emits `yarus.evaluation.finished`, and `.regressed` or `.invalid` where it is.
+    """Emits `yarus.evaluation.finished`, and `.regressed`, `.inconclusive` or `.invalid` where it is.
 
     Args:
         summary: of the evaluation.
-        changes: since the newest evaluation that it can be compared with, as `changes_since` gives them.
+        changes: since the accepted evaluation, as `changes_since` gives them.
     """
     worse = [
         {"metric": name, "difference": change["difference"], "p": change.get("p_holm")}
         for name, change in changes["metrics"].items()
         if change["verdict"] == "regressed"
     ]
-    verdict = "invalid" if summary["state"] == "invalid" else "regressed" if worse else "good"
+    problem = changes["problem"] and changes["problem"][settings().language]
+    verdict = "regressed" if worse else "inconclusive" if problem else "good"
+    verdict = "invalid" if summary["state"] == "invalid" else verdict
     payload = {
         "verdict": verdict,
         "since": changes["since"],
         "changes": worse,
-        "error": summary["error"],
+        "error": summary["error"] or problem,
         "tier": summary["tier"],
         "source": summary["source"],
         "state": summary["state"],

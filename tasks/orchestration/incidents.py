@@ -1,8 +1,8 @@
 """Incidents: what went bad in a night and is bad until a night in which it is not. One alert each way, not one a night.
 
-Every evaluation of a night gets a verdict against the last good one of its tier, source and comparability key. An
-incident begins with the first bad verdict on a key and ends with the next good one on any, so nothing has to be opened
-or closed.
+Every evaluation of a night gets a verdict against the accepted one of its comparability key. An incident begins with
+the first bad verdict on a key and ends with the next good one on any, so nothing has to be opened or closed. A night
+that cannot be compared is inconclusive: it says nothing of either.
 """
 
 import asyncio
@@ -16,21 +16,21 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.engine import RowMapping
 
 from db import journal
-from db.errors import InputError, ResultsUnavailable
 from db.tables import evaluation, nightly_verdict
 from metrics.table import METRICS
 from tasks.cases import pseudonyms
-from tasks.comparison.compare import compare
 from tasks.comparison.documents import MetricComparison
 from tasks.config.connections import database
 from tasks.config.settings import settings
-from tasks.config.tiers import TIERS
+from tasks.orchestration.baselines import beside_baseline
 from tasks.orchestration.documents import Accepted, Incident, MetricChange, NightlyVerdict
 from tasks.orchestration.events import INCIDENT, tell
 from tasks.texts import texts
 
 log = logging.getLogger("yarus")
 GOOD = ("good", "accepted")
+SILENT = ("failed", "inconclusive")
+"""They say nothing of the level."""
 FAILED = "failed"
 """Stands for the key of nights that failed, which have none."""
 _NOT_GOOD = text("verdict NOT IN ('good', 'accepted')")
@@ -57,7 +57,7 @@ class Assessment(NamedTuple):
 
     verdict: NightlyVerdict
     baseline: str | None
-    """The last good evaluation, which it was compared with."""
+    """The accepted evaluation, which it was compared with."""
     changes: list[MetricChange]
     """Headline metrics that are worse."""
 
@@ -80,7 +80,7 @@ def follow_run(engine: Engine, flow_run_id: str) -> None:
     was_open = _open(bad_since(engine, *place))
     key = row["comparability_key"]
     going_on = was_open[key][0]["verdict"] if key in was_open else None
-    found = assess(engine, row, _last_good(engine, *place, key), going_on)
+    found = assess(engine, row, going_on)
     if not _keep(engine, row["id"], found):
         return
     kind = FAILED if found.verdict == "failed" else key
@@ -88,11 +88,11 @@ def follow_run(engine: Engine, flow_run_id: str) -> None:
         # Whatever it came to, a night has been: those that failed are over. What is bad is over with a good night.
         if found.verdict in GOOD or (open_kind == FAILED != kind):
             _tell("closed", row, found, nights[-1]["evaluation_id"])
-    if found.verdict not in GOOD and kind not in was_open:
+    if found.verdict not in (*GOOD, "inconclusive") and kind not in was_open:
         _tell("opened", row, found, row["id"])
 
 
-def assess(engine: Engine, row: RowMapping, baseline: str | None, going_on: NightlyVerdict | None) -> Assessment:
+def assess(engine: Engine, row: RowMapping, going_on: NightlyVerdict | None) -> Assessment:
     """What a night says of an evaluation, given what nights have said of its like.
 
     An incident begins where a loss is shown (paired test, Holm over the tier's headline metrics), and goes on while
@@ -101,20 +101,13 @@ def assess(engine: Engine, row: RowMapping, baseline: str | None, going_on: Nigh
     Args:
         engine: of our own database.
         row: of the evaluation.
-        baseline: the last good one of the same tier, source and comparability key.
-        going_on: the newest verdict on that key, where it belongs to an incident that is not over.
+        going_on: the newest verdict on its comparability key, where it belongs to an incident that is not over.
     """
     if row["state"] == "failed":
-        return Assessment("failed", baseline, [])
+        return Assessment("failed", None, [])
     if row["state"] == "invalid":
-        return Assessment("invalid", baseline, [])
-    if baseline is None:
-        return Assessment("good", None, [])
-    try:
-        found = compare(engine, baseline, row["id"], only=TIERS[row["tier"]].headlines)
-    except (InputError, ResultsUnavailable) as error:
-        log.warning("%s; accept the new level with: yarus alerts accept %s", error, row["id"])
-        return Assessment(going_on or "good", baseline, [])
+        return Assessment("invalid", journal.baseline(engine, row["id"]), [])
+    found = beside_baseline(engine, row)
     changes: list[MetricChange] = [
         {
             "metric": name,
@@ -124,10 +117,15 @@ def assess(engine: Engine, row: RowMapping, baseline: str | None, going_on: Nigh
             "p": metric["p"],
             "p_holm": metric["p_holm"],
         }
-        for name, metric in found["metrics"].items()
+        for name, metric in found.metrics.items()
         if metric["verdict"] == "regressed" or (going_on and is_worse_alone(name, metric))
     ]
-    return Assessment("regressed" if changes else "good", baseline, changes)
+    if changes:
+        return Assessment("regressed", found.baseline, changes)
+    if found.problem:
+        log.warning(found.problem[settings().language])
+        return Assessment("inconclusive", found.baseline, [])
+    return Assessment("good", found.baseline, [])
 
 
 def incidents(engine: Engine) -> list[Incident]:
@@ -144,19 +142,17 @@ def incidents(engine: Engine) -> list[Incident]:
 
 
 def accept(engine: Engine, name: str) -> Accepted:
-    """Takes the level of a night's evaluation for good: its incident is over, the next nights are compared with it.
+    """Takes an evaluation for the new level: what comes next is judged against it; if a night has found it bad, that
+    incident is over.
 
     Raises:
-        InputError: no such evaluation, no night has judged it, or it has nothing to be compared with.
+        InputError: no such evaluation, or one that cannot be a baseline.
     """
-    row = journal.find(engine, name)
-    if row["state"] != "completed":
-        raise InputError(f"evaluation {row['id']} is {row['state']}: it cannot be a baseline")
-    judged = nightly_verdict.c.evaluation_id == row["id"]
+    accepted = journal.accept(engine, name)
     with engine.begin() as connection:
-        if not connection.execute(update(nightly_verdict).where(judged).values(verdict="accepted")).rowcount:
-            raise InputError(f"evaluation {row['id']} is not part of a night; `yarus alerts list` shows open incidents")
-    return {"evaluation_id": row["id"], "verdict": "accepted"}
+        judged = nightly_verdict.c.evaluation_id == accepted
+        connection.execute(update(nightly_verdict).where(judged).values(verdict="accepted"))
+    return {"evaluation_id": accepted, "verdict": "accepted"}
 
 
 def _said(engine: Engine, evaluation_id: str) -> str | None:
@@ -182,14 +178,6 @@ def bad_since(engine: Engine, tier: str, source: str, answers_of: str | None) ->
         return list(takewhile(lambda row: row["verdict"] not in GOOD, rows.mappings()))
 
 
-def _last_good(engine: Engine, tier: str, source: str, answers_of: str | None, key: str | None) -> str | None:
-    """The newest evaluation of a comparability key that a night called good."""
-    of_key = _verdicts(tier, source, answers_of).where(evaluation.c.comparability_key == key)
-    with engine.connect() as connection:
-        found: str | None = connection.scalar(of_key.where(nightly_verdict.c.verdict.in_(GOOD)).limit(1))
-    return found
-
-
 def _answers_of(engine: Engine, evaluation_id: str) -> str | None:
     with engine.connect() as connection:
         found: str | None = connection.scalar(select(ANSWERS_OF).where(evaluation.c.id == evaluation_id))
@@ -198,7 +186,7 @@ def _answers_of(engine: Engine, evaluation_id: str) -> str | None:
 
 def _of_key(rows: list[RowMapping], key: str | None) -> list[RowMapping]:
     """The verdicts on what was measured in that way; one that failed was not, even where it was finished later."""
-    return [row for row in rows if row["comparability_key"] == key and row["verdict"] != "failed"]
+    return [row for row in rows if row["comparability_key"] == key and row["verdict"] not in SILENT]
 
 
 def _open(bad: list[RowMapping]) -> dict[str | None, list[RowMapping]]:
@@ -210,7 +198,7 @@ def _open(bad: list[RowMapping]) -> dict[str | None, list[RowMapping]]:
         bad: verdicts on one tier, source and kind of answers since the last good one, newest first.
     """
     failed = list(takewhile(lambda row: row["verdict"] == "failed", bad))
-    keys = dict.fromkeys(row["comparability_key"] for row in bad if row["verdict"] != "failed")
+    keys = dict.fromkeys(row["comparability_key"] for row in bad if row["verdict"] not in SILENT)
     return {key: _of_key(bad, key) for key in keys} | ({FAILED: failed} if failed else {})
 
 
@@ -259,7 +247,7 @@ def _tell(what: str, row: RowMapping, found: Assessment, incident: str) -> None:
     words = texts("incidents", settings().language)
     said = "; ".join(words["change"].format(**change) for change in found.changes)
     error = pseudonyms.text(row["error"] or "", row["source"])
-    why = "" if found.verdict in GOOD else words[found.verdict].format(changes=said, error=error)
+    why = words[found.verdict].format(changes=said, error=error) if what == "opened" else ""
     text = words[what].format(tier=row["tier"], source=row["source"], what=why, id=incident)
     log.warning(text)
     first = found.changes[0] if found.changes else None

@@ -1,4 +1,4 @@
-"""What changed: each evaluation beside the one before it, case by case, and the history of its main metrics."""
+"""What changed: each evaluation beside the accepted one, case by case, and the history of its main metrics."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -32,13 +32,13 @@ SIDE = ("answer", "status", "reason", "retrieved")
 
 
 def add_comparisons(engine: Engine, entries: list[Entry]) -> None:
-    """Compares every evaluation with the next one of the same tier in the report, or else with its predecessor.
+    """Compares every evaluation with the next one of the same tier in the report, or else with the accepted one.
 
     What is aside, an anchor or a repeat, is compared with its own kind only.
     """
     for entry, following in zip(entries, [*entries[1:], None], strict=True):
         asked = following is not None and (following.tier, following.aside) == (entry.tier, entry.aside)
-        before = following.row["id"] if asked and following else journal.previous(engine, entry.row["id"])
+        before = following.row["id"] if asked and following else journal.baseline(engine, entry.row["id"])
         if before is None:
             continue
         try:
@@ -62,7 +62,7 @@ def comparison(entry: Entry) -> Document | None:
             "b": shown(name, one["b"]),
             "difference": shown(name, one["difference"], sign=True),
             "bar": difference_bar(one),
-            "p": _p(one["p_holm"] if one["p_holm"] is not None else one["p"]),
+            "p": _p(one["p"], one["p_holm"]),
             "verdict": one["verdict"] if one["difference"] is not None else "not compared",
             "detectable": shown(name, one["smallest_detectable"]),
             "n": one["n"],
@@ -130,7 +130,7 @@ def _slices(slices: Document, metric: str) -> list[Document]:
             "n": told[metric]["n"],
             "text": shown(metric, told[metric]["difference"], sign=True),
             "bar": difference_bar({"smallest_detectable": None, **told[metric]}),
-            "p": _p(told[metric]["p"]),
+            "p": _p(told[metric]["p"], None),
         }
         for name, values in slices.items()
         for value, told in values.items()
@@ -142,10 +142,13 @@ def _band(name: str, noise: Mapping[str, Any] | None) -> str | None:
     return None if noise is None or noise.get("band") is None else shown(name, noise["band"])
 
 
-def _p(p: float | None) -> str:
-    if p is None:
+def _p(p: float | None, p_holm: float | None) -> str:
+    """Holm's, or in brackets that of the metric alone."""
+    given = p if p_holm is None else p_holm
+    if given is None:
         return "—"
-    return "<0.001" if p < 0.001 else f"{p:.3f}"
+    said = "<0.001" if given < 0.001 else f"{given:.3f}"
+    return f"({said})" if p_holm is None else said
 
 
 def _ids(listed: list[Any]) -> list[str]:

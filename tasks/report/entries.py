@@ -23,9 +23,9 @@ from tasks.report.case_list import pack
 from tasks.report.embedded_data import Document
 from tasks.report.metric_hints import hint
 from tasks.results import parquet_files
+from tasks.results.grade_names import grade_text
 from tasks.results.numbers import THIN, interval, rounded, shown
 from tasks.results.summary import EvaluationSummary, MetricSummary, summary
-from tasks.texts import translations
 
 REASONS = 4
 """Most reasons shown for a status."""
@@ -153,9 +153,10 @@ def _metric(name: str, metric: MetricSummary, compared: Document | None) -> Docu
         "bar": bar(name, metric),
         "n_scored": metric["n_scored"],
         "n_total": metric["n_total"],
+        "bounds_missing": _bounds(name, metric),
         "reason": metric["reason"],
         "grade": metric["grade"],
-        "grade_text": translations("grades", metric["grade"]) if metric["grade"] else None,
+        "grade_text": grade_text(metric),
         "bounds": [f"{bound:g}" for bound in bounds] if bounds else [],
         "low": f"{declared.low:g}" if declared else None,
         "high": f"{declared.high:g}" if declared and declared.high != float("inf") else None,
@@ -164,6 +165,12 @@ def _metric(name: str, metric: MetricSummary, compared: Document | None) -> Docu
         "change": compared and {**compared, "text": shown(name, compared["difference"], sign=True)},
         "main": bool(metric["grade"]) or (compared or {}).get("verdict") in ("regressed", "changed"),
     }
+
+
+def _bounds(name: str, metric: MetricSummary) -> str | None:
+    """What the cases that failed to be measured leave possible."""
+    low, high = metric["bound_low"], metric["bound_high"]
+    return None if low is None or high is None else f"{shown(name, low)}\N{EN DASH}{shown(name, high)}"
 
 
 def _strata(strata: Mapping[str, Mapping[str, MetricSummary]], headline: tuple[str, ...]) -> list[Document]:

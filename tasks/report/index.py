@@ -3,18 +3,21 @@
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-from sqlalchemy import Engine, select
+from sqlalchemy import Engine, Row, select
 from sqlalchemy.engine import RowMapping
 
 from db import journal
 from db.tables import evaluation_metric
+from metrics.table import grades
 from tasks.config.tiers import TIERS
 from tasks.report.embedded_data import Document
 from tasks.report.render import rendered, script
+from tasks.results.grade_names import grade_text
 from tasks.results.numbers import shown
 from tasks.results.summary import HEADLINE_STRATUM
-from tasks.texts import Text, texts, translations
+from tasks.texts import Text, texts
 
 MOST = 2_000
 """Evaluations listed, the newest."""
@@ -81,20 +84,21 @@ def _main_numbers(engine: Engine, evaluation_ids: list[str]) -> dict[str, Docume
     """Evaluation -> its first headline metric."""
     of = evaluation_metric.c
     first = {tier.headlines[0] for tier in TIERS.values()}
-    found = select(of.evaluation_id, of.metric, of.value, of.grade).where(
+    found = select(of.evaluation_id, of.metric, of.value, of.ci_low, of.ci_high, of.n_scored).where(
         of.evaluation_id.in_(evaluation_ids), of.metric.in_(first), of.stratum.in_(["", HEADLINE_STRATUM])
     )
     with engine.connect() as connection:
         rows = connection.execute(found).all()
     return {
-        row.evaluation_id: {"value": shown(row.metric, row.value), "grade": _grade(row.grade)}
+        row.evaluation_id: {"value": shown(row.metric, row.value), "grade": _grade(row)}
         for row in rows
         if row.metric == TIERS[_tier(row.evaluation_id)].headlines[0]
     }
 
 
-def _grade(grade: str | None) -> Text | None:
-    return translations("grades", grade) if grade else None
+def _grade(row: Row[Any]) -> Text | None:
+    found = grades(row.metric, row.value, row.ci_low, row.ci_high, row.n_scored)
+    return grade_text({"grade": found.low, "grade_high": found.high}) if found else None
 
 
 def _tier(evaluation_id: str) -> str:

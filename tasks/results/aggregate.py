@@ -3,16 +3,16 @@
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from metrics.metric import QUANTILES, RUBRIC, Metric
-from metrics.statistics import Interval, bootstrap_interval, quantile_interval, share_interval
+from metrics.statistics import Interval, mean_interval, quantile_interval
 from metrics.statistics.intervals import NO_INTERVAL
-from metrics.table import grade, metric, metrics_of
+from metrics.table import grades, metric, metrics_of
 from tasks.cases.table import floats
 from tasks.cases.vocabulary import CANNOT_BE_MEASURED, MEASURED, STRATA
 from tasks.results.set_metrics import Floats, Whole, measure_set
@@ -34,11 +34,12 @@ class Value(NamedTuple):
         """As it is stored in `evaluation_metric`."""
         named = self._asdict()
         declared = named.pop("metric")
+        found = grades(declared.name, self.value, self.ci_low, self.ci_high, self.n_scored)
         return {
             **named,
             "metric": declared.name,
             "stratum": stratum,
-            "grade": grade(declared.name, self.value),
+            "grade": found.low if found else None,
             "direction": declared.better,
         }
 
@@ -108,13 +109,9 @@ def _aggregate(metric: Metric, values: Floats, seed: int, groups: list[str | Non
         return math.nan, NO_INTERVAL
     if metric.aggregate != "mean":
         quantile = QUANTILES[metric.aggregate]
-        return float(np.quantile(measured, quantile)), quantile_interval(measured, quantile, seed=seed)
-    mean = math.fsum(measured) / len(measured)
-    # A column of yes and no is a share, whatever else it could be: the bootstrap of twenty ones has no width.
-    if metric.interval == "wilson" or (metric.low == 0 and metric.high == 1 and np.isin(measured, (0, 1)).all()):
-        return mean, share_interval(values, groups=groups)
-    method: Literal["bca", "percentile"] = "percentile" if metric.interval == "percentile" else "bca"
-    return mean, bootstrap_interval(values, seed=seed, groups=groups, method=method)
+        return float(np.quantile(measured, quantile)), quantile_interval(values, quantile, groups=groups)
+    interval = mean_interval(values, seed=seed, low=metric.low, high=metric.high, groups=groups)
+    return math.fsum(measured) / len(measured), interval
 
 
 def _why_not(cases: pa.Table, metric: Metric) -> str:
@@ -129,7 +126,8 @@ def _why_not(cases: pa.Table, metric: Metric) -> str:
 
 
 def _number(value: float) -> float | None:
-    return None if math.isnan(value) else value
+    """NULL where there is none, and where an interval is open."""
+    return value if math.isfinite(value) else None
 
 
 def statuses(cases: pa.Table) -> dict[str, int]:

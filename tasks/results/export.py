@@ -19,7 +19,7 @@ from tasks.cases import pseudonyms
 from tasks.config.utf8 import quoted
 from tasks.results.parquet_files import make_folder
 from tasks.results.queries import cases_where
-from tasks.results.summary import finite
+from tasks.results.summary import finite, metric_summary
 
 PORTION = 2_000
 """Rows that are turned into Python objects at a time."""
@@ -31,7 +31,10 @@ METRIC: tuple[str, ...] = (
     "ci_high",
     "n_scored",
     "n_total",
+    "bound_low",
+    "bound_high",
     "grade",
+    "grade_high",
     "direction",
     "reason",
 )
@@ -84,7 +87,8 @@ def metric_rows(engine: Engine, evaluation_id: str) -> pa.Table:
         raise InputError(f"evaluation {row['id']} is {row['state']} and has no metrics; {row['error'] or ''}")
     of = {"evaluation_id": row["id"], **{name: row[name] for name in ("tier", "source", "started_at", "sut_label")}}
     of["comparability_key"] = row["comparability_key"]
-    measured = sorted(found, key=lambda metric: (metric["stratum"], metric["metric"]))
+    in_order = sorted(found, key=lambda metric: (metric["stratum"], metric["metric"]))
+    measured = [{**metric, **metric_summary(metric, row["statuses"] or {})} for metric in in_order]
     columns = {name: [metric[name] for metric in measured] for name in METRIC}
     return pa.table({**{name: [value] * len(measured) for name, value in of.items()}, **columns}, schema=_schema())
 
@@ -142,7 +146,7 @@ def _plain(value: Any) -> str:
 
 def _schema() -> pa.Schema:
     """The types of the rows of metrics, whatever is NULL in them."""
-    numbers = {**dict.fromkeys(("value", "ci_low", "ci_high"), pa.float64())}
+    numbers = {**dict.fromkeys(("value", "ci_low", "ci_high", "bound_low", "bound_high"), pa.float64())}
     numbers |= dict.fromkeys(("n_scored", "n_total"), pa.int64())
     names = ("evaluation_id", "tier", "source", "started_at", "sut_label", "comparability_key", *METRIC)
     moments = {"started_at": pa.timestamp("us", tz="UTC")}

@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from metrics.table import GOALS, METRICS, Grade, grade
+from metrics.metric import LADDERS
+from metrics.table import GOALS, METRICS, Grades, grades
 from tasks.config.tiers import TIERS
 from tasks.results.numbers import percent, shown
 from tasks.results.summary import EvaluationSummary, MetricSummary
@@ -11,8 +12,8 @@ from tasks.texts import LANGUAGES, Text, texts, translations
 
 Condition = dict[str, Any]
 """A filter of cases: metric, min, max, failure, status."""
-CHANCE = 0.05
-"""A consistency this little above chance, or less, says nothing for a judge."""
+FAIR = 0.4
+"""A kappa that may be as high as this is not the agreement of chance, whatever else it may be."""
 
 
 class Weakest(NamedTuple):
@@ -21,9 +22,9 @@ class Weakest(NamedTuple):
     tier: str
     metric: str
     value: float
-    grade: Grade
+    grades: Grades
     bound: float
-    """Where the next better grade begins."""
+    """Where the next better grade than the lower of them begins."""
 
 
 def weakest(summaries: Iterable[EvaluationSummary]) -> Weakest | None:
@@ -58,7 +59,8 @@ def lead(summaries: Sequence[EvaluationSummary]) -> Text:
     }
     values = {"value": f"{found.value:.3f}", "bound": f"{found.bound:g}"}
     words = {"tier": _tier(found.tier), "label": _inside(translations("metric_labels", found.metric))}
-    return _text(key.get(found.grade, "weakest"), words, **values)
+    sure = found.grades.low == found.grades.high
+    return _text(key.get(found.grades.low, "weakest" if sure else "weakest unsure"), words, **values)
 
 
 def changed(changes: Sequence[Mapping[str, Any]], since: Text | None) -> Text:
@@ -87,7 +89,7 @@ def says(summary: EvaluationSummary) -> Text:
     main = TIERS[summary["tier"]].headlines[0]
     if main not in values:
         return _text("not measured", label=main)
-    key = {"tier0": _geometry, "judge": _judge}.get(summary["tier"], lambda _: "says")(values)
+    key = {"tier0": _geometry, "judge": _judge}.get(summary["tier"], lambda _: "says")(summary["metrics"])
     try:
         return translations(f"tiers.{summary['tier']}", key, **_shares(values))
     except LookupError:  # a value that the sentence speaks of was not measured
@@ -136,18 +138,23 @@ def _graded(summary: EvaluationSummary) -> list[Weakest]:
     """The worst graded headline metric of an evaluation, if it has any."""
     found = []
     for name in TIERS[summary["tier"]].headlines:
-        value = summary["metrics"][name]["value"] if name in summary["metrics"] else None
-        bounds, given = METRICS[name].thresholds, grade(name, value)
-        if value is not None and bounds is not None and given is not None:
-            above = [bound for bound in bounds if bound > value]
-            found.append(Weakest(summary["tier"], name, value, given, above[0] if above else bounds[-1]))
+        metric = summary["metrics"].get(name)
+        bounds = METRICS[name].thresholds
+        found_grades = metric and _grades(name, metric)
+        if metric and bounds and found_grades and metric["value"] is not None:
+            place = LADDERS[len(bounds)].index(found_grades.low)
+            bound = bounds[min(place, len(bounds) - 1)]
+            found.append(Weakest(summary["tier"], name, metric["value"], found_grades, bound))
     return sorted(found, key=_rank)[:1]
 
 
 def _rank(found: Weakest) -> tuple[int, float]:
-    """Worst first: what needs attention and is felt, what needs attention and explains, then the better grades."""
-    level = {"attention": 0, "absent": 0, "weak": 0, "good": 2, "reasonable": 2}.get(found.grade, 3)
-    return (0 if level == 0 and TIERS[found.tier].felt else level or 1), found.value / found.bound
+    """Worst first: what surely needs attention and is felt, what does and explains, what may, then what is better."""
+    bad = ("attention", "absent", "weak")
+    level = {"good": 3, "reasonable": 3}.get(found.grades.low, 4)
+    if found.grades.low in bad:
+        level = 2 if found.grades.high not in bad else 0 if TIERS[found.tier].felt else 1
+    return level, found.value / found.bound
 
 
 def _listed(changes: Sequence[Mapping[str, Any]], verdict: str) -> Text | None:
@@ -183,15 +190,25 @@ def _about_failures(counts: Mapping[str, int]) -> tuple[Text, Condition]:
     return _text("failures", words, n=str(counts[stage]), of=str(sum(counts.values()))), {"failure": stage}
 
 
-def _geometry(values: Mapping[str, float]) -> str:
-    apart = grade("silhouette_score", values["silhouette_score"]) in ("strong", "reasonable")
-    return "says apart" if apart else "says"
+def _grades(name: str, metric: MetricSummary) -> Grades | None:
+    return grades(name, metric["value"], metric["ci_low"], metric["ci_high"], metric["n_scored"])
 
 
-def _judge(values: Mapping[str, float]) -> str:
-    expected = values.get("consistency_score_expected")  # without it nobody can say whether it is chance
-    by_chance = expected is not None and values["consistency_score"] - expected <= CHANCE
-    return "says by chance" if by_chance else "says"
+def _geometry(metrics: Mapping[str, MetricSummary]) -> str:
+    found = _grades("silhouette_score", metrics["silhouette_score"])
+    return "says apart" if found and found.low in ("strong", "reasonable") else "says"
+
+
+def _judge(metrics: Mapping[str, MetricSummary]) -> str:
+    """Whether the judge agrees with itself more than guesses would, by the interval of kappa."""
+    if "weighted_kappa" not in metrics or metrics["consistency_score"]["value"] is None:
+        return "says"
+    kappa = metrics["weighted_kappa"]
+    if kappa["value"] is None:
+        return "says one score"
+    if kappa["ci_low"] is not None and kappa["ci_low"] > 0:
+        return "says beyond chance"
+    return "says unclear" if kappa["ci_high"] is None or kappa["ci_high"] >= FAIR else "says by chance"
 
 
 def _values(metrics: Mapping[str, MetricSummary]) -> dict[str, float]:

@@ -43,7 +43,9 @@ def shown(name: str, value: float | None, *, sign: bool = False) -> str:
 
 
 def interval(name: str, metric: Mapping[str, Any]) -> str:
-    """The interval of a metric, or nothing."""
+    """The interval of a metric, or nothing; `≥` where it is open above."""
     if metric["ci_low"] is None:
         return ""
+    if metric["ci_high"] is None:
+        return f"≥{THIN}{shown(name, metric['ci_low'])}"
     return f"{shown(name, metric['ci_low'])}\N{EN DASH}{shown(name, metric['ci_high'])}".replace(f"{THIN}ms", "")

@@ -11,14 +11,18 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from metrics import agreement, classification, text
-from metrics.statistics import Interval, bootstrap_statistic, bootstrap_totals, share_interval, wilson_interval
-from metrics.statistics.draws import Statistic
+from metrics.statistics import Interval, bootstrap_statistic, bootstrap_totals, posterior_interval, share_interval
+from metrics.statistics.differences.draws import Statistic
 from metrics.statistics.intervals import NO_INTERVAL
 from tasks.cases.table import floats
 
 Floats = NDArray[np.float64]
 Groups = Sequence[Hashable]
 TEXTS_AT_ONCE = 10_000
+EXTREMES = agreement.kappa_parts([0, 1, 0, 1], [0, 1, 1, 0])
+"""Pairs of scores that are always possible: full agreement, and none."""
+PRIOR_OF_EXTREMES = 0.125
+"""How many cases each of them counts for in the interval of a kappa of scores between 0 and 1: half a case in all."""
 
 
 class Whole(NamedTuple):
@@ -78,12 +82,17 @@ def share(flags: Sequence[bool | None] | Floats, groups: Groups) -> Whole:
     return Whole(float(np.nanmean(values)) if n else math.nan, share_interval(values, groups=groups), n)
 
 
-def over_pairs(measure: Callable[[Floats, Floats], float], first: Floats, second: Floats, seed: int) -> Whole:
+def over_pairs(
+    measure: Callable[[Floats, Floats], float], first: Floats, second: Floats, groups: Groups, seed: int
+) -> Whole:
     """A measure of agreement over the pairs of scores that are complete; at least two."""
     a, b = agreement.complete_pairs(first, second)
     if len(a) < 2:
         return Whole(math.nan, NO_INTERVAL, len(a))
-    interval = bootstrap_statistic(lambda rows: measure(a[rows], b[rows]), len(a), seed=seed, resamples=1_000)
+    own = [group for group, missing in zip(groups, np.isnan(first + second), strict=True) if not missing]
+    interval = bootstrap_statistic(
+        lambda rows: measure(a[rows], b[rows]), len(a), seed=seed, resamples=1_000, groups=own
+    )
     return Whole(measure(a, b), interval, len(a))
 
 
@@ -102,7 +111,7 @@ def _of_totals(parts: Callable[[pa.Table], Floats], statistic: Statistic, *needs
     def measure(rows: Floats, groups: Groups, seed: int) -> Whole:
         if not len(rows):
             return Whole(math.nan, NO_INTERVAL, 0)
-        interval = bootstrap_totals(rows, statistic, seed=seed, groups=groups)
+        interval = bootstrap_totals(rows, statistic, seed=seed, groups=groups, method="bca")
         return Whole(float(statistic(rows.sum(axis=0))), interval, len(rows))
 
     return SetMetric(needs, parts, statistic, measure)
@@ -113,9 +122,23 @@ def _outcome(name: str) -> SetMetric:
 
 
 def _score_of_outcomes(score: Callable[[classification.Counts], Any]) -> SetMetric:
-    return _of_totals(
-        _outcomes, lambda totals: np.asarray(score(classification.counts_of(totals))), "decision", "shown"
-    )
+    def statistic(totals: Floats) -> Floats:
+        return np.asarray(score(classification.counts_of(totals)))
+
+    possible = np.eye(len(classification.OUTCOMES))
+    return SetMetric(("decision", "shown"), _outcomes, statistic, _of_possible(statistic, possible, prior=0.5))
+
+
+def _of_possible(statistic: Statistic, unseen: Floats, **options: Any) -> Callable[[Floats, Groups, int], Whole]:
+    """A number over totals in whose interval outcomes have their place that no case may show."""
+
+    def measure(rows: Floats, groups: Groups, seed: int) -> Whole:
+        if not len(rows):
+            return Whole(math.nan, NO_INTERVAL, 0)
+        interval = posterior_interval(rows, statistic, unseen=unseen, seed=seed, groups=groups, **options)
+        return Whole(float(statistic(rows.sum(axis=0))), interval, len(rows))
+
+    return measure
 
 
 def _share_of_outcomes(score: Callable[[classification.Counts], Any], hit: str, miss: str) -> SetMetric:
@@ -135,9 +158,7 @@ def _kappa(second: str) -> SetMetric:
     def parts(cases: pa.Table) -> Floats:
         return agreement.kappa_parts(floats(cases, "faithfulness"), floats(cases, second))
 
-    def measure(rows: Floats, groups: Groups, seed: int) -> Whole:
-        return over_pairs(agreement.weighted_kappa, rows[:, 1], rows[:, 2], seed)
-
+    measure = _of_possible(agreement.kappa_of, EXTREMES, prior=PRIOR_OF_EXTREMES, draws=2_000)
     return SetMetric(("faithfulness", second), parts, agreement.kappa_of, measure)
 
 
@@ -190,11 +211,6 @@ def _invalid_replies(cases: pa.Table) -> Floats:
     return np.where(decided | (invalid > 0), invalid, np.nan)
 
 
-def _invalid_rate(values: Floats, groups: Groups, seed: int) -> Whole:
-    bad, n = float(values.sum()), len(values)
-    return Whole(bad / n if n else math.nan, wilson_interval(bad, n), n)
-
-
 def _calls(cases: pa.Table) -> Floats:
     """Calls of the judge without a usable score, and all."""
     replies = [[reply["status"] for reply in given or []] for given in cases["judge_raw"].to_pylist()]
@@ -203,8 +219,13 @@ def _calls(cases: pa.Table) -> Floats:
 
 
 def _error_rate(rows: Floats, groups: Groups, seed: int) -> Whole:
-    bad, n = rows.sum(axis=0).tolist()
-    return Whole(bad / n if n else math.nan, wilson_interval(bad, n), int(n), int(n))
+    """Of the calls, which come in groups: those of a case, and those of a user's cases."""
+    bad, calls = rows.T
+    failed = np.repeat(np.tile([1.0, 0.0], len(rows)), np.column_stack([bad, calls - bad]).astype(np.intp).ravel())
+    cases = ((number,) if group is None else group for number, group in enumerate(groups))
+    own = [group for group, n in zip(cases, calls.astype(np.intp).tolist(), strict=True) for _ in range(n)]
+    found = share(failed, own)
+    return found._replace(n_total=found.n_scored)
 
 
 def _neighbours(cases: pa.Table) -> Floats:
@@ -242,7 +263,7 @@ SET_METRICS: dict[str, SetMetric] = {
     "specificity": _share_of_outcomes(classification.specificity, "true_negatives", "false_positives"),
     "f1_score": _score_of_outcomes(classification.f1),
     "mcc": _score_of_outcomes(classification.mcc),
-    "invalid_rate": SetMetric(("status", "decision"), _invalid_replies, None, _invalid_rate),
+    "invalid_rate": _share(_invalid_replies, "status", "decision"),
     "weighted_kappa": _kappa("faithfulness_again"),
     "human_weighted_kappa": _kappa("human_score"),
     "error_rate": SetMetric(("judge_raw",), _calls, partial(_ratio, 0, 1), _error_rate),

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any, Literal, NotRequired, TypeGuard, cast, final
 
 from sqlalchemy import Engine
@@ -11,9 +11,10 @@ from typing_extensions import TypedDict
 
 from db import journal
 from metrics.metric import Grade
-from metrics.table import METRICS
+from metrics.missing import bounds_of_mean
+from metrics.table import METRICS, Grades, grades
 from tasks.cases import pseudonyms
-from tasks.cases.vocabulary import STRATA, Note
+from tasks.cases.vocabulary import CANNOT_BE_MEASURED, MEASURED, STRATA, Note
 from tasks.results.failures import Failures
 from tasks.results.places import existing_path
 from tasks.results.system import CaseSetIdentity, System
@@ -34,12 +35,20 @@ class MetricSummary(TypedDict):
     ci_low: float | None
     """Of the 95 % confidence interval; null where there is none."""
     ci_high: float | None
+    """Null beside a `ci_low` where the interval is open above: a 95th percentile of few cases."""
     n_scored: int
     """Cases that the value is made of."""
     n_total: int
     """Cases that were asked."""
+    bound_low: float | None
+    """The mean if every case that failed to be measured had had the metric's worst value; null where none failed, and
+    for what is no mean or has no worst value."""
+    bound_high: float | None
+    """The mean if every such case had had the best value."""
     grade: Grade | None
-    """By the metric's thresholds; null where it has none."""
+    """The lowest grade that the interval leaves possible, by the metric's thresholds; null where it has none."""
+    grade_high: Grade | None
+    """The highest; the same where the value is surely of that grade."""
 
 
 class GateOutcome(TypedDict):
@@ -129,21 +138,54 @@ class ListedEvaluation(TypedDict):
     error: str | None
 
 
+def metric_summary(metric: RowMapping, statuses: Mapping[str, int]) -> MetricSummary:
+    """A stored metric with its grades, and the bounds that failed cases leave.
+
+    Args:
+        metric: as `db.journal.metrics_of` gives it.
+        statuses: how many cases of the evaluation have each.
+    """
+    failed = sum(n for status, n in statuses.items() if status not in (*MEASURED, *CANNOT_BE_MEASURED))
+    graded, bounds = _grades(metric), _bounds(metric, failed)
+    return {
+        "value": metric["value"],
+        "reason": metric["reason"],
+        "ci_low": metric["ci_low"],
+        "ci_high": metric["ci_high"],
+        "n_scored": metric["n_scored"],
+        "n_total": metric["n_total"],
+        "bound_low": bounds and bounds[0],
+        "bound_high": bounds and bounds[1],
+        "grade": graded and graded.low,
+        "grade_high": graded and graded.high,
+    }
+
+
+def _grades(metric: RowMapping) -> Grades | None:
+    """By the value and its interval, also of an evaluation that was graded when grades did not know of intervals."""
+    if metric["metric"] not in METRICS:
+        return None
+    return grades(*(metric[name] for name in ("metric", "value", "ci_low", "ci_high", "n_scored")))
+
+
+def _bounds(metric: RowMapping, failed: int) -> tuple[float, float] | None:
+    """What failed cases leave possible: of them a metric misses as many as it has no value of, at most all."""
+    declared = METRICS.get(metric["metric"])
+    missing = min(failed, metric["n_total"] - metric["n_scored"])
+    if declared is None or declared.aggregate != "mean" or metric["value"] is None or missing <= 0:
+        return None
+    if not math.isfinite(declared.high - declared.low):
+        return None
+    return bounds_of_mean(metric["value"], metric["n_scored"], missing, low=declared.low, high=declared.high)
+
+
 def summary(engine: Engine, evaluation_id: str) -> EvaluationSummary:
     """The evaluation as `yarus show --json` prints it."""
     row = journal.find(engine, evaluation_id)
     strata: dict[str, dict[str, MetricSummary]] = {}
     order = {name: position for position, name in enumerate(METRICS)}
     for metric in sorted(journal.metrics_of(engine, row["id"]), key=lambda metric: order.get(metric["metric"], 999)):
-        strata.setdefault(metric["stratum"], {})[metric["metric"]] = {
-            "value": metric["value"],
-            "reason": metric["reason"],
-            "ci_low": metric["ci_low"],
-            "ci_high": metric["ci_high"],
-            "n_scored": metric["n_scored"],
-            "n_total": metric["n_total"],
-            "grade": metric["grade"],
-        }
+        strata.setdefault(metric["stratum"], {})[metric["metric"]] = metric_summary(metric, row["statuses"] or {})
     metrics = strata.get("", strata.get(HEADLINE_STRATUM, {}))
     strata = {name: strata[name] for name in ("all", *STRATA) if name in strata}
     resolved = row["resolved"] or {}

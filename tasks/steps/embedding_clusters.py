@@ -13,8 +13,8 @@ from prefect.cache_policies import NO_CACHE
 from db import journal
 from metrics import embedding
 from metrics.embedding.vectors import euclidean_distances
-from metrics.statistics import Interval, bootstrap_statistic
-from metrics.statistics.intervals import NO_INTERVAL
+from metrics.statistics import Interval, mean_interval
+from metrics.statistics.intervals import NO_INTERVAL, student_quantile
 from tasks.cases.table import with_columns
 from tasks.config.connections import database
 from tasks.config.parameters import Tier0
@@ -28,7 +28,6 @@ from tasks.results.set_metrics import Whole
 from tasks.steps.index import choose_vectors
 
 log = logging.getLogger("yarus")
-RESAMPLES, MOST_CLUSTERS = 2_000, 5_000
 
 
 @task(task_run_name="embed_texts", cache_policy=NO_CACHE)
@@ -92,11 +91,11 @@ def _without_direction(cases: pa.Table, without: NDArray[np.bool_]) -> pa.Table:
 
 
 def _clustering(vectors: Vectors, clusters: list[str], seed: int) -> dict[str, Whole]:
-    """The metrics over texts with a cluster; intervals by resampling clusters, over which they are means."""
+    """The metrics over texts with a cluster; the intervals are over clusters, of which they are means."""
     sizes = embedding.cluster_sizes(clusters)
     similarities = embedding.cluster_similarities(vectors, clusters)
     inside = similarities[~np.isnan(similarities)]
-    interval = bootstrap_statistic(lambda rows: float(inside[rows].mean()), len(inside), seed=seed)
+    interval = mean_interval(inside, seed=seed, low=-1, high=1)
     apart = embedding.inter_cluster_distance(vectors, clusters)
     n = len(vectors)
     return {
@@ -104,7 +103,7 @@ def _clustering(vectors: Vectors, clusters: list[str], seed: int) -> dict[str, W
         "total_pairs": Whole(float((sizes * (sizes - 1) // 2).sum()) if n else math.nan, NO_INTERVAL, n),
         "n_clusters": Whole(len(sizes) or math.nan, NO_INTERVAL, n),
         "avg_intra_cluster_sim": Whole(embedding.mean_defined(similarities), interval, len(inside)),
-        "avg_inter_cluster_dist": Whole(apart, _apart_interval(vectors, clusters, seed), len(sizes)),
+        "avg_inter_cluster_dist": Whole(apart, _apart_interval(vectors, clusters, apart), len(sizes)),
     }
 
 
@@ -118,27 +117,23 @@ def _geometry(vectors: Vectors, nearest: NDArray[np.float64]) -> dict[str, Whole
     return {name: Whole(value, NO_INTERVAL, len(vectors)) for name, value in values.items()}
 
 
-def _apart_interval(vectors: Vectors, clusters: list[str], seed: int) -> Interval:
-    """Percentile interval of the mean distance between centroids, by resampling clusters.
+def _apart_interval(vectors: Vectors, clusters: list[str], apart: float) -> Interval:
+    """Student's t interval of the mean distance between centroids, by leaving out each cluster in turn.
 
-    A cluster drawn twice is not compared with itself. None for two clusters, which have one distance, and
-    above 5,000, whose distances would not fit.
+    None for two clusters, which have one distance.
     """
     names, codes = np.unique(clusters, return_inverse=True)
     m = len(names)
-    if not 3 <= m <= MOST_CLUSTERS:
+    if m < 3:
         return NO_INTERVAL
     sums = np.zeros((m, vectors.shape[1]))
     np.add.at(sums, codes, vectors)
     centroids = sums / np.bincount(codes)[:, None]
-    drawn = np.random.default_rng(seed).multinomial(m, np.full(m, 1 / m), size=RESAMPLES).astype(np.float64)
-    drawn = drawn[drawn.max(axis=1) < m]  # a draw of one cluster alone has no pair
-    pairs = m * m - (drawn**2).sum(axis=1)  # of different clusters
-    apart = np.zeros(len(drawn))
-    for rows, distances in euclidean_distances(centroids):
-        apart += np.einsum("ri,ri->r", drawn @ distances, drawn[:, rows])
-    low, high = np.quantile(apart / pairs, [0.025, 0.975])
-    return Interval(float(low), float(high))
+    from_each = np.concatenate([distances.sum(axis=1) for _, distances in euclidean_distances(centroids)])
+    without = (from_each.sum() - 2 * from_each) / ((m - 1) * (m - 2))
+    error = np.sqrt((m - 1) / m * ((without - apart) ** 2).sum())
+    reach = student_quantile(0.95, m - 1) * float(error)
+    return Interval(max(0.0, apart - reach), apart + reach)
 
 
 def _spread_out(values: NDArray[np.float64], kept: NDArray[np.bool_]) -> NDArray[np.float64]:

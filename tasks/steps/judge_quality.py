@@ -68,7 +68,7 @@ def measure_judge(cases: pa.Table, seed: int) -> dict[str, Whole]:
     expected = agreement.chance_consistency(first, second)
     return {
         "consistency_score_expected": Whole(expected, NO_INTERVAL, complete),
-        "human_spearman": over_pairs(agreement.spearman, first, people, seed),
+        "human_spearman": over_pairs(agreement.spearman, first, people, cases["group"].to_pylist(), seed),
     }
 
 

@@ -12,8 +12,10 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from metrics import dialogue
-from metrics.statistics import bootstrap_statistic
+from metrics.metric import Metric
+from metrics.statistics import mean_interval
 from metrics.statistics.intervals import NO_INTERVAL
+from metrics.table import metric
 from tasks.cases.labels import GOOD
 from tasks.cases.table import floats, with_columns
 from tasks.config.connections import database
@@ -51,11 +53,14 @@ def _measure(run: Run) -> dict[str, Whole]:
     turns = np.nan_to_num(floats(cases, "turn"))
     inside = np.flatnonzero((turns > 0) & usable[evaluated])
     inside = inside[np.argsort(turns[inside], kind="stable")]
-    names = cases["dialog"].take(inside).to_pylist()
+    asked = cases.select(["dialog", "group"]).take(inside)
     measured = vectors[evaluated][inside]
+    by_dialog = {
+        "context_preservation": dialogue.context_by_dialog,
+        "multi_turn_consistency": dialogue.consistency_by_dialog,
+    }
     return {
-        "context_preservation": _over_dialogs(dialogue.context_by_dialog, measured, names, run.parameters.seed),
-        "multi_turn_consistency": _over_dialogs(dialogue.consistency_by_dialog, measured, names, run.parameters.seed),
+        name: _over_dialogs(metric(name), of, measured, asked, run.parameters.seed) for name, of in by_dialog.items()
     }
 
 
@@ -91,14 +96,22 @@ def _cache(
 
 
 def _over_dialogs(
-    by_dialog: Callable[[Vectors, list[str]], NDArray[np.float64]], vectors: Vectors, names: list[str], seed: int
+    declared: Metric,
+    by_dialog: Callable[[Vectors, list[str]], NDArray[np.float64]],
+    vectors: Vectors,
+    asked: pa.Table,
+    seed: int,
 ) -> Whole:
+    """The mean over dialogs; those of one user are a group."""
+    names = asked["dialog"].to_pylist()
     values = by_dialog(vectors, names) if names else np.zeros(0)
-    values = values[~np.isnan(values)]
-    if not len(values):
+    n = int(np.count_nonzero(~np.isnan(values)))
+    if not n:
         return Whole(math.nan, NO_INTERVAL, 0)
-    interval = bootstrap_statistic(lambda rows: float(values[rows].mean()), len(values), seed=seed)
-    return Whole(float(values.mean()), interval, len(values))
+    users = dict(zip(reversed(names), reversed(asked["group"].to_pylist()), strict=True))
+    groups = [users[name] for name in dict.fromkeys(names)]
+    interval = mean_interval(values, seed=seed, low=declared.low, high=declared.high, groups=groups)
+    return Whole(float(np.nanmean(values)), interval, n)
 
 
 def _placed(values: NDArray[np.float64], kept: NDArray[np.intp], n: int) -> NDArray[np.float64]:

@@ -207,3 +207,14 @@ def test_the_previous_one_is_completed_earlier_and_under_the_same_key(engine: En
     found = [journal.previous(engine, name) for name in names]
     assert found == [None, names[0], None, names[1], names[1], names[1], None]
     assert journal.previous(engine, "nobody") is None
+
+
+def test_the_first_valid_one_of_a_key_is_accepted_when_it_ends(engine: Engine) -> None:
+    """Not one that is invalid, nor one that had begun before and ends later."""
+    late, invalid, first, second = names = [opened(engine) for _ in range(4)]
+    for name, state in ((invalid, "invalid"), (first, "completed"), (late, "completed"), (second, "completed")):
+        journal.close(engine, name, state, comparability_key="key of accepted ones")
+    rows = {name: journal.find(engine, name) for name in names}
+    assert [name for name in names if rows[name]["accepted_at"]] == [first]
+    assert rows[first]["accepted_at"] == rows[first]["finished_at"]
+    assert journal.baseline(engine, second) == first

@@ -84,6 +84,34 @@ def test_what_was_spent_before_money_was_booked_counts(fresh: Engine) -> None:
     assert (booked_usd(fresh, "a"), booked_usd(fresh, "b")) == (0.75, 0)
 
 
+OLD = """
+INSERT INTO yarus.evaluation (id, tier, source, state, parameters, settings, versions, resolved, comparability_key,
+                              started_at, finished_at)
+SELECT id, 'tier1', 's', state, '{}', '{}', '{}', resolved::jsonb, key,
+       timestamptz '2026-01-01' + night * interval '1 day', timestamptz '2026-01-01 01:00' + night * interval '1 day'
+FROM (VALUES ('invalid', 0, 'invalid', NULL, 'by hand'), ('first', 1, 'completed', NULL, 'by hand'),
+             ('second', 2, 'completed', NULL, 'by hand'), ('arm', 0, 'completed', '{"part_of": "sweep"}', 'by hand'),
+             ('anchor', 3, 'completed', '{"answers_of": "first"}', 'by hand'),
+             ('old good', 1, 'completed', NULL, 'nights'), ('good', 2, 'completed', NULL, 'nights'),
+             ('bad', 3, 'completed', NULL, 'nights')) AS old (id, night, state, resolved, key);
+INSERT INTO yarus.nightly_verdict (evaluation_id, verdict, changes)
+VALUES ('old good', 'good', '[]'), ('good', 'good', '[]'), ('bad', 'regressed', '[]')
+"""
+
+
+def test_existing_histories_keep_the_baseline_that_nights_compared_with_else_get_the_first(fresh: Engine) -> None:
+    config = connections.alembic_config()
+    with fresh.begin() as connection:
+        connection.execute(text(f"CREATE SCHEMA {SCHEMA}; CREATE EXTENSION vector"))
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0008")
+        connection.exec_driver_sql(OLD)
+    connections.migrate(fresh)
+    with fresh.connect() as connection:
+        accepted = connection.scalars(text("SELECT id FROM yarus.evaluation WHERE accepted_at IS NOT NULL"))
+        assert set(accepted) == {"first", "anchor", "good"}
+
+
 def test_the_files_are_one_line_of_descent_named_by_their_revision() -> None:
     scripts = list(ScriptDirectory.from_config(connections.alembic_config()).walk_revisions())
     assert [script.revision for script in scripts] == [f"{number:04d}" for number in range(len(scripts), 0, -1)]

@@ -24,6 +24,7 @@ def generator() -> ModuleType:
 def test_the_page_is_current(generator: ModuleType) -> None:
     written = (DOCS / "metrics.md").read_text(encoding="utf-8")
     assert written == generator.render(), "docs/metrics.md is out of date: run python docs/generate.py"
+    assert (DOCS / "gate.md").read_text(encoding="utf-8") == generator.gate(), "docs/gate.md is out of date, too"
 
 
 def test_every_metric_has_one_section(generator: ModuleType) -> None:
@@ -40,6 +41,6 @@ def test_no_mark_of_the_template_is_left(generator: ModuleType) -> None:
 
 def test_tables_have_the_same_number_of_cells_in_every_row(generator: ModuleType) -> None:
     rows = re.findall(r"(?:^\|.*\|\n)+", generator.render(), flags=re.MULTILINE)
-    assert len(rows) == 4
+    assert len(rows) == 5
     for table in rows:
         assert len({len(re.findall(r"(?<!\\)\|", row)) for row in table.splitlines()}) == 1

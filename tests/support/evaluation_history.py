@@ -9,12 +9,18 @@ from typing import Any
 import pyarrow.parquet as pq
 from sqlalchemy import Engine, insert
 
+from db import journal
 from db.tables import evaluation, evaluation_metric
 from metrics.table import metrics_of
 from tasks.cases.table import table
+from tasks.comparison.gate import gate
+from tasks.comparison.gate_rules import Policy, Rule
 from tasks.results.aggregate import strata, summarise
 
 START = datetime(2026, 1, 1, 3, tzinfo=UTC)
+Columns = Mapping[str, Sequence[Any]]
+N_GATED = 200
+"""Cases of what a gate judges."""
 
 
 def source_name() -> str:
@@ -63,6 +69,8 @@ def write(
     with engine.begin() as connection:
         connection.execute(insert(evaluation), rows)
         connection.execute(insert(evaluation_metric), measured)
+        if ids:
+            journal.accept_first(connection, ids[0])
     return ids
 
 
@@ -100,3 +108,37 @@ def with_cases(
         for row in rows:
             connection.execute(insert(evaluation_metric).values(row))
     return name
+
+
+def hits(share: float, n: int = N_GATED) -> list[float]:
+    """Yes/no values with that share of yes, the noes first."""
+    return [0.0] * round(n * (1 - share)) + [1.0] * round(n * share)
+
+
+def judged(
+    engine: Engine,
+    folder: Path,
+    before: Columns | None,
+    after: Columns,
+    *rules: Rule,
+    **more: Any,
+) -> Any:
+    """The gate's document on an evaluation that follows another one."""
+    source = source_name()
+    baseline = with_cases(engine, folder, source, before, **more) if before is not None else None
+    name = with_cases(engine, folder, source, after, night=1, **more)
+    found = gate(engine, name, Policy(None, {}, rules))
+    assert found["baseline"] == baseline
+    return found
+
+
+def one(
+    engine: Engine,
+    folder: Path,
+    before: Columns | None,
+    after: Columns,
+    rule: Rule,
+    **more: Any,
+) -> Any:
+    (found,) = judged(engine, folder, before, after, rule, **more)["rules"]
+    return found

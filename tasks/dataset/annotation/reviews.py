@@ -22,8 +22,8 @@ from db.loading.fill import Row as Loaded
 from db.loading.fill import Rows, fill_within, lock
 from db.source_rows import read_questions
 from db.sources import Source, snapshot
-from metrics.agreement import weighted_kappa
-from metrics.statistics import bootstrap_interval, bootstrap_statistic
+from metrics.agreement import kappa_of, kappa_parts, weighted_kappa
+from metrics.statistics import mean_interval, posterior_interval
 from tasks.cases.labels import GOOD, Row, shown_rightly
 from tasks.config.connections import database, source
 from tasks.dataset.annotation.chunk_references import Relevant
@@ -31,6 +31,8 @@ from tasks.dataset.annotation.columns import VERDICTS, YES_NO
 from tasks.dataset.documents import Agreement, PairAgreement, SourceAgreement
 
 Review = dict[str, Any]
+OUTCOMES = kappa_parts([0, 1, 0, 1], [0, 1, 1, 0])
+"""What two can say who say yes or no."""
 
 
 def apply(where: Source, verdicts: Mapping[str, Review], annotator: str) -> int:
@@ -69,25 +71,30 @@ def agreement(source_name: str, *, seed: int = 0) -> SourceAgreement:
     with snapshot(where) as connection:
         rows = read_questions(connection, where, all_rows=True)
     said = [(row.get("review") or {}).get("annotators", {}) for row in rows]
+    users = [row["user_id"] for row in rows]
     counts = Counter(name for of in said for name in of)
     if not counts:
         raise InputError(f"source {where.name!r}: nobody has labelled it; yarus dataset import-annotation FILE …")
     pairs: list[PairAgreement] = [
-        {"a": a, "b": b, "field": field, **_agreement(said, a, b, field, seed)}
+        {"a": a, "b": b, "field": field, **_agreement(said, users, a, b, field, seed)}
         for a, b in combinations(sorted(counts), 2)
         for field in (*YES_NO, "relevant")
     ]
     return {"source": where.name, "annotators": dict(sorted(counts.items())), "pairs": pairs}
 
 
-def _agreement(said: Sequence[Mapping[str, Review]], a: str, b: str, field: str, seed: int) -> Agreement:
-    both = [(of[a][field], of[b][field]) for of in said if _comparable(of.get(a, {}), of.get(b, {}), field)]
+def _agreement(
+    said: Sequence[Mapping[str, Review]], users: Sequence[Any], a: str, b: str, field: str, seed: int
+) -> Agreement:
+    places = [place for place, of in enumerate(said) if _comparable(of.get(a, {}), of.get(b, {}), field)]
+    both = [(said[place][a][field], said[place][b][field]) for place in places]
+    groups = [users[place] for place in places]
     if field == "relevant":
-        return _overlap([(_flat(one), _flat(other)) for one, other in both], seed)
+        return _overlap([(_flat(one), _flat(other)) for one, other in both], groups, seed)
     one, two = (np.array([float(pair[side]) for pair in both]) for side in (0, 1))
     shared = float(np.mean(one == two)) if both else None
     kappa = weighted_kappa(one, two)  # of two categories the quadratic weights are Cohen's plain kappa
-    low, high = bootstrap_statistic(lambda rows: weighted_kappa(one[rows], two[rows]), len(both), seed=seed)
+    low, high = posterior_interval(kappa_parts(one, two), kappa_of, unseen=OUTCOMES, seed=seed, groups=groups)
     reason = None if kappa == kappa else "both always say the same" if both else "no question in common"
     return {"n": len(both), "agreement": shared, "kappa": _number(kappa), "ci_low": _number(low),
             "ci_high": _number(high), "reason": reason}  # fmt: skip
@@ -100,9 +107,11 @@ def _comparable(one: Review, other: Review, field: str) -> bool:
     return field != "answer_ok" or one.get("answer_of") == other.get("answer_of")
 
 
-def _overlap(both: Sequence[tuple[set[tuple[str, str]], set[tuple[str, str]]]], seed: int) -> Agreement:
+def _overlap(
+    both: Sequence[tuple[set[tuple[str, str]], set[tuple[str, str]]]], groups: Sequence[Any], seed: int
+) -> Agreement:
     shares = np.array([len(one & two) / len(one | two) if one | two else 1.0 for one, two in both])
-    low, high = bootstrap_interval(shares, seed=seed)
+    low, high = mean_interval(shares, seed=seed, low=0, high=1, groups=groups)
     mean = float(shares.mean()) if both else None
     reason = "the mean overlap of two sets; kappa needs a yes or no" if both else "no question in common"
     return {"n": len(both), "agreement": mean, "kappa": None, "ci_low": _number(low), "ci_high": _number(high),

@@ -44,7 +44,7 @@ def plans(kind: Kind, n: int, corpus: Corpus, questions: Sequence[Row], seed: in
     units, strata = _units(kind, corpus)
     if not units:
         return []
-    first = sampled(strata, n, seed)
+    first = sampled(["|".join(corpus.ids[place] for place in unit) for unit in units], strata, n, seed, off=0.5)
     rest = [number for number in range(len(units)) if number not in set(first)]
     chance.shuffle(first)
     chance.shuffle(rest)

@@ -110,7 +110,8 @@ def _keep(parameters: Synthesis, material: Material, made: Made) -> SynthesisRes
         given = Rows([one for one, _ in rows], list(_chunks(material.corpus)), [label for _, label in rows])
         origin = ORIGIN.format(material.source) + made.generator
         fill(database(), parameters.into, given, language=material.language, origin=origin)
-    bought = [reply for reply in made.replies if not reply.from_store and reply.tokens_in != 0]  # a stand-in's are 0
+    once = {id(reply): reply for reply in made.replies}.values()  # equal calls at the same time share a reply
+    bought = [reply for reply in once if not reply.from_store and reply.tokens_in != 0]  # a stand-in's are 0
     costs = [reply.cost_usd for reply in bought if reply.cost_usd is not None]
     return {
         "state": "completed" if rows else "invalid",

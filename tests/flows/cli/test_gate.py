@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 from sqlalchemy import Engine
@@ -167,6 +168,39 @@ def test_junit_holds_only_what_xml_allows() -> None:
     suite = ElementTree.fromstring(text)  # noqa: S314
     assert suite[0][0].text == "\ufffd\ufffd[31m<b>&\ufffd\ufffd \u202eязык"
     assert suite.get("name") == "yarus gate a\ufffdb"
+
+
+def test_a_failed_release_that_is_evaluated_again_fails_again_until_its_level_is_accepted(
+    at_home: Path, engine: Engine, tmp_path: Path
+) -> None:
+    source, bad = source_name(), {"hit_rate@1": [0.0] * 90 + [1.0] * 110}
+    first = with_cases(engine, tmp_path, source, {"hit_rate@1": [0.0] * 40 + [1.0] * 160})
+    failed, again, later = (with_cases(engine, tmp_path, source, bad, night=night) for night in (1, 2, 3))
+    found = [asked(name) for name in (failed, again)]
+    assert [one.exit_code for one in found] == [1, 1]
+    assert all(f"Сравнение с {first}: первый с таким ключом" in one.stdout for one in found)
+    assert f"{again}: принят за базовый" in asked("--accept", again).stdout
+    accepted = asked(later)
+    assert (accepted.exit_code, f"Сравнение с {again}: принят за базовый" in accepted.stdout) == (0, True)
+    assert json.loads(asked("--accept", first, "--json").stdout) == {"evaluation_id": first, "verdict": "accepted"}
+    assert asked(later).exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "state", "said"),
+    [
+        ((), "invalid", "is invalid: it cannot be a baseline"),
+        (("--strict",), "completed", "--accept does not check: it goes with no other option than --json"),
+    ],
+)
+def test_what_cannot_be_accepted(
+    at_home: Path, engine: Engine, tmp_path: Path, words: tuple[str, ...], state: str, said: str
+) -> None:
+    name = with_cases(engine, tmp_path, source_name(), {"mrr": [1.0] * 9}, state=state)
+    with pytest.raises((InputError, click.UsageError), match=said):
+        asked(name, "--accept", *words)
+    with pytest.raises(InputError, match="no evaluation 'tier1-never'; there are"):
+        asked("tier1-never", "--accept")
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,7 @@ def received() -> Iterator[tuple[str, list[Message]]]:
 def nights(
     yarus: CommandLine, home: Path, prefect_server: dict[str, str], received: tuple[str, list[Message]]
 ) -> Nights:
-    """Good, bad, as bad, good again: their summaries, what was received, and what was open after each."""
+    """Accepted, bad, as bad, good again: their summaries, what was received, and what was open after each."""
     url, messages = received
     (home / "moody.py").write_text(MOODY, encoding="utf-8")
     env = prefect_server | {"YARUS_RETRIEVER": "moody:retrieve", "YARUS_LANGUAGE": "en"}
@@ -90,13 +90,15 @@ def nights(
         assert SECRET not in out + err
         return list(json.loads(out))
 
-    spent("good")  # ends what nights of other tests have left open, before anybody is told
+    ((first, _),) = spent("good")  # ends what nights of other tests have left open, before anybody is told
+    told = yarus("gate", "--accept", first["evaluation_id"], env=env).out
+    assert f"{first['evaluation_id']} is accepted as the baseline" in told
     applied = yarus("alerts", "apply", "--webhook", url, "--header", f"X-Key={SECRET}", "--json", env=env)
     assert applied.json["automations"] == {"yarus: incidents": "created", "yarus: dead runs": "created"}
     again = yarus("alerts", "apply", "--json", env=env)
     assert set(again.json["automations"].values()) == {"updated"}
     assert again.json["webhook"] == "kept"
-    done = spent("good", "bad", "bad", "good")
+    done = [(first, []), *spent("bad", "bad", "good")]
     yarus("alerts", "test", env=env)  # comes last, so that nothing else is on its way
     for ran in (applied, again):
         assert SECRET not in ran.out + ran.err
@@ -116,13 +118,13 @@ def test_one_message_when_it_goes_bad_none_while_it_lasts_one_when_it_is_well(
     assert (path, headers["X-Key"], headers["Content-Type"]) == (f"/{SECRET}", SECRET, "application/json")
     assert {change["metric"] for change in first["changes"]} == {"hit_rate@1", "mrr", "ndcg@10"}
     assert first["text"].startswith(
-        "Night of tier1 (sample): worse than the last good evaluation: hit_rate@1 1.000 → 0.000"
+        "Night of tier1 (sample): worse than the accepted evaluation: hit_rate@1 1.000 → 0.000"
     )
     assert first["incident"] == messages[1][2]["incident"] == bad["evaluation_id"]
     assert bad["flow_run_id"] in first["link"]
 
 
-def test_what_is_open_is_listed_with_the_last_good_evaluation(
+def test_what_is_open_is_listed_with_the_accepted_evaluation(
     nights: Nights,
 ) -> None:
     (good, bad, worse, _), _, opened = nights
@@ -133,8 +135,8 @@ def test_what_is_open_is_listed_with_the_last_good_evaluation(
 
 
 def test_every_evaluation_tells_what_it_came_to(nights: Nights, prefect_server: dict[str, str]) -> None:
-    (good, bad, worse, well), _, _ = nights
-    names = {night["evaluation_id"] for night in (good, bad, worse, well)}
+    (_, bad, worse, well), _, _ = nights
+    names = {night["evaluation_id"] for night in (bad, worse, well)}
 
     def events() -> dict[str, list[Document]] | None:
         url = f"{prefect_server['PREFECT_API_URL']}/events/filter"
@@ -147,11 +149,9 @@ def test_every_evaluation_tells_what_it_came_to(nights: Nights, prefect_server: 
 
     told = until("event of each", events)
     kinds = {name: [event["event"].rpartition(".")[2] for event in told[name]] for name in names}
-    assert kinds[good["evaluation_id"]] == kinds[worse["evaluation_id"]] == kinds[well["evaluation_id"]] == ["finished"]
-    assert kinds[bad["evaluation_id"]] == [
-        "finished",
-        "regressed",
-    ]  # against the evaluation before; one alert all the same
+    assert kinds[well["evaluation_id"]] == ["finished"]
+    # Both, against the accepted evaluation; one alert all the same.
+    assert kinds[bad["evaluation_id"]] == kinds[worse["evaluation_id"]] == ["finished", "regressed"]
     event = told[bad["evaluation_id"]][1]
     assert event["resource"]["prefect.resource.id"] == f"yarus.evaluation.{bad['evaluation_id']}"
     assert event["related"][0]["prefect.resource.id"] == f"prefect.flow-run.{bad['flow_run_id']}"

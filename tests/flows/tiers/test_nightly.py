@@ -1,6 +1,7 @@
 """All tiers by one command: every metric under its name, none 0 or 1 for want of measurement, one failure alone."""
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +92,9 @@ def test_an_interval_holds_its_value(night: Night) -> None:
     for summary in night.values():
         for name, metric in summary["metrics"].items():
             if metric["ci_low"] is not None:
-                assert metric["ci_low"] <= metric["value"] <= metric["ci_high"], name
+                open_above = metric["ci_high"] is None  # of so few cases none is surely above the 95th percentile
+                assert not open_above or name.endswith("_p95"), name
+                assert metric["ci_low"] <= metric["value"] <= (math.inf if open_above else metric["ci_high"]), name
 
 
 def test_a_tier_that_fails_does_not_stop_the_others(

@@ -108,7 +108,6 @@ def test_bounds_lie_within_the_values_and_widen_with_confidence(values: list[flo
 def test_ten_thousand_resamples_unless_told_otherwise() -> None:
     values = SAMPLES["skewed"]
     assert bootstrap_interval(values, seed=5) == bootstrap_interval(values, seed=5, resamples=10_000)
-    assert quantile_interval(values, 0.4, seed=5) == quantile_interval(values, 0.4, seed=5, resamples=10_000)
     parts = np.column_stack([values, values**2])
     ratio = [
         bootstrap_totals(parts, lambda t: t[..., 0] / t[..., 1], seed=5, **more) for more in ({}, {"resamples": 10_000})
@@ -132,20 +131,30 @@ def test_groups_of_one_are_no_groups() -> None:
 
 def test_cases_that_repeat_their_group_add_no_certainty() -> None:
     users = np.random.default_rng(4).normal(size=30)
-    once = bootstrap_interval(users, seed=1)
-    tenfold = bootstrap_interval(np.repeat(users, 10), seed=1, groups=np.repeat(np.arange(30), 10).tolist())
+    parts = np.column_stack([users, np.ones(30)])
+    once = bootstrap_totals(parts, mean_of_totals, seed=1)
+    tenfold = bootstrap_totals(
+        np.repeat(parts, 10, axis=0), mean_of_totals, seed=1, groups=np.repeat(np.arange(30), 10).tolist()
+    )
     assert same(tenfold, once, 1e-9)
-    assert (
-        bootstrap_interval(np.repeat(users, 10), seed=1).high < once.high - 0.1
-    )  # what ignoring the groups would claim
+    ignored = bootstrap_interval(np.repeat(users, 10), seed=1)
+    grouped = bootstrap_interval(np.repeat(users, 10), seed=1, groups=np.repeat(np.arange(30), 10).tolist())
+    assert ignored.high < once.high - 0.1 and ignored.high < grouped.high - 0.1
 
 
 def test_groups_of_different_size_weigh_by_their_cases() -> None:
     """The mean over cases, 0.9, not the mean over groups, 0.5, is what the interval is around."""
     values, groups = [1.0] * 90 + [0.0] * 10, ["big"] * 90 + ["small"] * 10
-    draws = bootstrap_interval(values, seed=1, groups=groups, method="percentile", confidence=0.4)
+    parts = np.column_stack([values, np.ones(100)])
+    draws = bootstrap_totals(parts, mean_of_totals, seed=1, groups=groups, confidence=0.4)
     # Of the four equally likely resamples of two groups, two give 0.9, one 1 and one 0.
     assert same(draws, (0.9, 0.9))
+    low, high = bootstrap_interval(values, seed=1, groups=groups)
+    assert (low + high) / 2 == pytest.approx(0.9)
+
+
+def mean_of_totals(totals: np.ndarray) -> np.ndarray:
+    return totals[..., 0] / totals[..., 1]
 
 
 def f1_of_totals(totals: np.ndarray) -> np.ndarray:
@@ -207,43 +216,12 @@ def test_rows_whose_statistic_is_undefined() -> None:
         bootstrap_statistic(lambda rows: 1.0, 5, seed=1, confidence=2)
 
 
-@pytest.mark.parametrize("quantile", [0.0, 0.1, 0.5, 0.95, 1.0])
-@pytest.mark.parametrize("n", [2, 21, 150])  # at 21 the median falls on a value, at 150 between two
-def test_quantiles_are_resampled_as_rows_would_be(n: int, quantile: float) -> None:
-    values = np.random.default_rng(n).lognormal(size=n)
-    drawn = np.random.default_rng(9).choice(values, size=(20_000, n))
-    peer = np.quantile(np.quantile(drawn, quantile, axis=1), [0.025, 0.975])
-    ours = quantile_interval(np.append(values, NAN), quantile, seed=1, resamples=20_000)
-    # Bounds are order statistics: chance moves them by a neighbouring value at most.
-    near = np.searchsorted(np.sort(values), peer)
-    low, high = (np.sort(values)[np.clip([i - 2, i + 1], 0, n - 1)] for i in near)
-    assert low[0] <= ours.low <= low[1] + 1e-12
-    assert high[0] <= ours.high <= high[1] + 1e-12
-
-
-def test_the_median_of_two_is_the_middle_in_half_of_the_resamples() -> None:
-    """A quarter of the resamples have the lower value twice, a quarter the upper one, so the middle 40 % have both."""
-    assert quantile_interval([0.0, 1.0], 0.5, seed=1, confidence=0.4) == (0.5, 0.5)
-    assert quantile_interval([0.0, 1.0], 0.5, seed=1, confidence=0.6) == (0.0, 1.0)
-
-
-def test_quantiles_of_too_little_or_of_nonsense() -> None:
-    assert same(quantile_interval([3.0, NAN], 0.5, seed=1), (NAN, NAN))
-    assert quantile_interval([3.0, 3.0], 0.5, seed=1) == (3.0, 3.0)
-    assert quantile_interval([1.0, 2.0, 5.0], 0.5, seed=4) == quantile_interval([5.0, 2.0, 1.0], 0.5, seed=4)
-    for quantile in (-0.1, 1.1, 95):
-        with pytest.raises(ValueError, match=f"quantile must lie between 0 and 1, got {quantile}"):
-            quantile_interval([1.0, 2.0], quantile, seed=1)
-    with pytest.raises(ValueError, match="resamples must be at least 1"):
-        quantile_interval([1.0, 2.0], 0.5, seed=1, resamples=0)
-
-
 def test_intervals_cover_the_truth() -> None:
     """400 samples of 60: a 95 % interval misses the true value in about 20 of them (binomial: 8 to 33 at 99.9 %)."""
     generator = np.random.default_rng(11)
     yes_no = [wilson_interval(int(generator.binomial(60, 0.8)), 60) for _ in range(400)]
     skewed = [bootstrap_interval(generator.gamma(2, size=60), seed=i, resamples=1_000) for i in range(400)]
-    medians = [quantile_interval(generator.gamma(2, size=60), 0.5, seed=i, resamples=1_000) for i in range(400)]
+    medians = [quantile_interval(generator.gamma(2, size=60), 0.5) for i in range(400)]
     truth = {0.8: yes_no, 2.0: skewed, float(stats.gamma.median(2)): medians}
     missed = {value: sum(not low <= value <= high for low, high in found) for value, found in truth.items()}
     assert all(8 <= count <= 33 for count in missed.values()), missed

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 from statsmodels.stats.proportion import proportion_confint
 
 from metrics.statistics import (
@@ -14,6 +15,7 @@ from metrics.statistics import (
     share_interval,
     wilson_interval,
 )
+from metrics.statistics.intervals import grouped_mean_interval
 
 NAN = math.nan
 
@@ -78,10 +80,12 @@ def test_a_share_without_groups_has_wilsons_interval() -> None:
 
 
 def test_cases_that_repeat_their_group_count_once() -> None:
-    # 20 groups of 50 equal cases, half of them 1: worth 20 cases, by m / (m - 1) a little less.
+    # 20 groups of 50 equal cases, half of them 1: worth 20 cases, by m / (m - 1) a little less, and by (t / z)^2 for
+    # a variance that 20 groups estimate: t(19) is 2.093.
     values = np.repeat([0.0, 1.0] * 10, 50)
     groups = np.repeat(np.arange(20), 50).tolist()
-    assert same(share_interval(values, groups=groups), wilson_interval(9.5, 19))
+    worth = 19 * (1.959964 / 2.093024) ** 2
+    assert same(share_interval(values, groups=groups), wilson_interval(worth / 2, worth), 1e-6)
 
 
 def test_where_nothing_varies_the_groups_are_the_cases() -> None:
@@ -111,3 +115,39 @@ def test_a_share_refuses_what_is_none() -> None:
         share_interval([0.5, 2.0])
     with pytest.raises(ValueError, match="3 values but 2 groups"):
         share_interval([1, 0, 1], groups=["a", "b"])
+
+
+def test_scores_on_few_levels_know_of_failures_that_none_has_had() -> None:
+    """20 scores of 0.9 and 1: the t interval ends at 0.93; a failure in fifty, not seen yet, makes the mean 0.95."""
+    values = [0.9, 1.0] * 10
+    low, high = share_interval(values)
+    assert low < 0.87 and 0.95 < high <= 1
+    assert share_interval([0.9] * 20).low < 0.82  # equal scores do not say that all are
+    assert share_interval([0.5] * 3).low > wilson_interval(1.5, 3).low  # but vary less than a yes and no would
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from([0.0, 0.1, 0.9, 1.0]), st.sampled_from([None, "a", "b", "c"])), min_size=1),
+    st.floats(0.5, 0.999),
+)
+def test_the_interval_of_scores_in_groups_stays_in_range(cases: list[tuple[float, str | None]], level: float) -> None:
+    values, groups = ([case[side] for case in cases] for side in (0, 1))
+    low, high = share_interval(values, groups=groups, confidence=level)  # type: ignore[arg-type]
+    mean = float(np.mean(values))  # type: ignore[arg-type]
+    assert 0 <= low <= mean + 1e-12 and mean - 1e-12 <= high <= 1
+    assert high - low > 1e-3
+
+
+def test_a_group_that_has_half_of_the_cases_counts_for_more_than_one_but_not_for_its_cases() -> None:
+    values, groups = [1.0, 0.0] * 50, ["big"] * 50 + list(range(50))
+    width = np.ptp(share_interval(values, groups=groups))
+    assert np.ptp(share_interval(values)) < width < np.ptp(wilson_interval(1, 2))
+
+
+def test_a_mean_in_groups_is_students_of_equal_groups() -> None:
+    users = np.random.default_rng(4).normal(size=30)
+    found = grouped_mean_interval(np.repeat(users, 10), np.repeat(np.arange(30), 10).tolist())
+    peer = stats.t.interval(0.95, 29, users.mean(), stats.sem(users))
+    assert same(found, peer, 1e-9)
+    assert same(grouped_mean_interval([0.1, 0.5, NAN], ["a", "a", "b"]), (NAN, NAN))
+    assert same(grouped_mean_interval([], []), (NAN, NAN))

@@ -11,13 +11,13 @@ from metrics.statistics import mcnemar_exact, permutation_p, smallest_detectable
 
 @pytest.mark.parametrize(("n", "changed"), [(200, 10), (200, 40), (60, 0), (1_000, 50)])
 def test_a_yes_no_difference_of_this_size_is_found_four_times_in_five(n: int, changed: int) -> None:
-    """Exact power by summing over all outcomes: at least 80 % at the difference, less a little below it."""
+    """Exact power by summing over all outcomes, with the noise of the pairs and the difference beside it."""
     differences = np.zeros(n)
     differences[:changed] = np.tile([1, -1], n)[:changed]
     smallest = smallest_detectable_difference(differences, yes_no=True)
 
     def power(difference: float) -> float:
-        changing = max(changed / n, difference)
+        changing = changed / n + difference
         upwards = (1 + difference / changing) / 2
         found = 0.0
         for total in range(n + 1):
@@ -30,6 +30,47 @@ def test_a_yes_no_difference_of_this_size_is_found_four_times_in_five(n: int, ch
 
     assert 0.7999 <= power(smallest) < 0.805
     assert power(smallest * 0.97) < 0.8
+
+
+def test_what_has_been_lost_is_no_noise() -> None:
+    """Ten changes each way, and forty more for the worse: the next difference is to be found among twenty."""
+    noise = [1.0, -1.0] * 10 + [0.0] * 380
+    lost = [1.0, -1.0] * 10 + [-1.0] * 40 + [0.0] * 340
+    both = [smallest_detectable_difference(pairs, yes_no=True) for pairs in (noise, lost)]
+    assert both[0] == both[1]
+
+
+@pytest.mark.parametrize("churn", [0.02, 0.1])
+def test_it_is_found_under_the_noise_that_stays(churn: float) -> None:
+    """Reciprocal ranks: what changes by itself goes on doing so while a share of the cases is lost."""
+    generator, n = np.random.default_rng(8), 1_000
+
+    def noise() -> np.ndarray:
+        before, after = 1 / generator.integers(1, 6, (2, n))
+        return np.where(generator.random(n) < churn, after - before, 0.0)
+
+    found = 0
+    for seed in range(200):
+        smallest = smallest_detectable_difference(noise())
+        lost = np.where(generator.random(n) < smallest / 0.5, -0.5, 0.0)
+        found += permutation_p(noise() + lost, seed=seed, resamples=500) < 0.05
+    assert 0.71 <= found / 200 <= 0.89  # 0.8, binomial, 99.7 %
+
+
+def test_beyond_a_margin_the_noise_that_the_margins_loss_makes_counts_too() -> None:
+    """A share with so many changes by chance, a loss of the margin, and the excess: by the normal approximation."""
+    differences = [1.0, -1.0] * 10 + [0.0] * 980
+    told = smallest_detectable_difference(differences, alpha=0.1, yes_no=True, margin=0.03)
+    spread = math.sqrt((20 / 1_000 + 0.03 + told) / 1_000)
+    assert told / spread == pytest.approx(1.6448536 + 0.8416212, rel=0.01)
+    assert told > smallest_detectable_difference(differences, alpha=0.1, yes_no=True)
+
+
+def test_where_nothing_changed_what_could_have_is_what_a_change_is() -> None:
+    """Of 200 values that lie within 1 of each other none changed: each lost one would cost up to 1 / 200."""
+    told = smallest_detectable_difference(np.zeros(200), span=1.0)
+    assert told == pytest.approx((1.959964 + 0.841621) ** 2 / 200, rel=1e-6)
+    assert smallest_detectable_difference(np.zeros(200), span=0.1) == pytest.approx(told / 10)
 
 
 def test_a_mean_difference_of_this_size_is_found_four_times_in_five() -> None:

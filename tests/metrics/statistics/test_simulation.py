@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from metrics.statistics import holm, mcnemar_exact, newcombe_paired_interval
-from metrics.statistics.numbers import Compared, Number
-from metrics.statistics.paired import compare_numbers
+from metrics.statistics.differences.numbers import Compared, Number
+from metrics.statistics.differences.paired import compare_numbers
 
 N, PAIRS = 200, 1_000
 DRAWS = 600

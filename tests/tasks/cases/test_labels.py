@@ -1,6 +1,5 @@
 """What counts as relevant, from where, and which questions are evaluated."""
 
-from collections import Counter
 from typing import Any
 
 import pytest
@@ -8,7 +7,7 @@ import pytest
 from db.errors import InputError
 from db.source_rows import Corpus
 from tasks.cases.labels import annotated_cases, default_unit, logged_cases, merged, stratum, topics
-from tasks.cases.sampling import page_and_stratum, sampled, topic_and_score
+from tasks.cases.sampling import page_and_stratum, topic_and_score
 
 PAGE = "https://wiki.example/pages/viewpage.action?pageId="
 CORPUS = Corpus(["11", "12", "21", "31"], [f"{PAGE}1", f"{PAGE}1", f"{PAGE}2", None], ["a", "b", "c", "d"], None)
@@ -145,29 +144,6 @@ def test_the_topic_is_the_annotated_one_else_the_page_that_was_shown() -> None:
         question(4, confluence_url="null"),
     ]
     assert topics(rows) == (["Общежитие", None, f"{PAGE}1", None], [{"note": "topic from the log", "n": 1}])
-
-
-def test_a_sample_keeps_every_strata_share_to_less_than_one() -> None:
-    strata = ["a"] * 700 + ["b"] * 250 + ["c"] * 50
-    for seed in range(20):
-        counts = Counter(strata[number] for number in sampled(strata, 100, seed))
-        assert all(abs(counts[name] - share) < 1 for name, share in (("a", 70), ("b", 25), ("c", 5))), (seed, counts)
-
-
-def test_a_sample_is_seeded_ascending_and_without_repeats() -> None:
-    strata = [str(number % 7) for number in range(500)]
-    first = sampled(strata, 60, 1)
-    assert first == sampled(strata, 60, 1) == sorted(set(first))
-    assert len(first) == 60
-    assert first != sampled(strata, 60, 2)
-    assert sampled(strata, None, 0) == sampled(strata, 500, 0) == sampled(strata, 501, 0) == list(range(500))
-    assert sampled(strata, 1, 0) != sampled(strata, 1, 3)
-    assert sampled([], 5, 0) == []
-
-
-def test_every_case_can_be_drawn() -> None:
-    strata = ["a", "b", "b", "c", "c", "c"]
-    assert {number for seed in range(100) for number in sampled(strata, 2, seed)} == set(range(6))
 
 
 def test_what_a_sample_is_stratified_by() -> None:

@@ -1,13 +1,12 @@
 """How often the gate is wrong, counted: on noise, and on drops of the size that it says it detects."""
 
-from typing import Any
-
 import numpy as np
 
-from metrics.statistics.numbers import Compared, Number
-from metrics.statistics.paired import compare_numbers
-from tasks.comparison.gate import regressions
+from metrics.statistics.differences.comparison import adjusted
+from metrics.statistics.differences.numbers import Compared, Number
+from metrics.statistics.differences.paired import compare_numbers
 from tasks.comparison.gate_rules import Rule
+from tasks.comparison.gate_verdicts import regressions
 
 N = 200
 
@@ -15,7 +14,7 @@ N = 200
 def gates(shift: float, seed: int, n_gates: int) -> list[list[str]]:
     """The verdicts of gates with three no-regression rules on pairs of evaluations of 200 cases; the first shifted."""
     rng, names = np.random.default_rng(seed), ("mrr", "ndcg@10", "hit_rate@1")
-    found: dict[str, list[Any]] = {}
+    found: dict[str, list[Compared]] = {}
     for name in names:
         hard = rng.uniform(size=(n_gates, N))
         before, after = (hard + rng.normal(0, 0.15, hard.shape) for _ in range(2))
@@ -28,15 +27,10 @@ def gates(shift: float, seed: int, n_gates: int) -> list[list[str]]:
             found.setdefault(name, []).extend(compare_numbers(numbers, seed=seed + start, count=600).values())
     verdicts = []
     for row in range(n_gates):
-        pairs = {Rule(name, "no regression"): as_compare_says(found[name][row]) for name in names}
-        verdicts.append([rule["verdict"] for rule in regressions(pairs).values()])
+        headlines = adjusted({name: found[name][row].comparison for name in names})
+        pairs = {Rule(name, "no regression"): found[name][row] for name in names}
+        verdicts.append([rule["verdict"] for rule in regressions(pairs, headlines).values()])
     return verdicts
-
-
-def as_compare_says(compared: Compared) -> dict[str, Any]:
-    one = compared.comparison
-    names = {"difference": one.difference, "ci_low": one.interval.low, "ci_high": one.interval.high, "p": one.p}
-    return names | {"n": one.n, "smallest_detectable": one.smallest_detectable, "value": 0.5, "baseline": 0.5}
 
 
 def test_a_thousand_gates_on_noise_fail_rarely() -> None:

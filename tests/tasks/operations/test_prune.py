@@ -14,7 +14,7 @@ from sqlalchemy import Engine, insert, select, text
 from db import journal, retention
 from db.engine import own
 from db.errors import InputError
-from db.tables import call, embedding, evaluation, nightly_verdict
+from db.tables import call, embedding, evaluation
 from tasks.evaluation.run import Run
 from tasks.operations import prune as pruning
 from tasks.operations.prune import plan, prune
@@ -58,8 +58,10 @@ def make(place: Path, apart: Engine) -> Make:
         (place / "work" / evaluation_id).mkdir(parents=True, exist_ok=True)
         row = {"id": evaluation_id, "tier": "tier1", "state": state, "started_at": started_at, "source": "of_prune"}
         row |= {"parameters": {}, "settings": {}, "versions": {}, "comparability_key": key, "parquet": str(path)}
+        row["finished_at"] = started_at
         with apart.begin() as connection:
             connection.execute(insert(evaluation).values(row | more))
+            journal.accept_first(connection, evaluation_id)
         return evaluation_id
 
     with apart.begin() as connection:
@@ -77,7 +79,8 @@ def there(apart: Engine, home: Path) -> dict[str, set[str]]:
 
 
 def test_old_ones_go_with_files_and_folders(make: Make, apart: Engine, place: Path) -> None:
-    make("aaaa"), make("bbbb", "failed"), make("cccc", days=1)
+    journal.accept(apart, make("cccc", days=1))
+    make("aaaa"), make("bbbb", "failed")
     make("dddd", "failed", days=1)
     planned = plan(apart, older_than=LONG_AGO)
     assert {row["id"][-4:] for row in planned.evaluations} == {"aaaa", "bbbb"}
@@ -90,12 +93,13 @@ def test_old_ones_go_with_files_and_folders(make: Make, apart: Engine, place: Pa
 
 
 def test_the_last_completed_one_of_a_key_stays_unless_all_go(make: Make, apart: Engine, place: Path) -> None:
-    make("aaaa", days=2002), make("bbbb", days=2001), make("cccc", "invalid"), make("dddd", key="other")
+    make("eeee", days=2003), make("aaaa", days=2002), make("bbbb", days=2001)
+    make("cccc", "invalid"), make("dddd", key="other")
     planned = plan(apart, older_than=LONG_AGO)
-    assert {row["id"][-4:] for row in planned.evaluations} == {"aaaa", "cccc"}
-    assert planned.kept["last of key"] == 2
+    assert {row["id"][-4:] for row in planned.evaluations} == {"aaaa", "cccc"}  # eeee, the first, is the baseline
+    assert (planned.kept["last of key"], planned.kept["baseline"]) == (2, 2)
     everything = plan(apart, older_than=LONG_AGO, everything=True)
-    assert {row["id"][-4:] for row in everything.evaluations} == {"aaaa", "bbbb", "cccc", "dddd"}
+    assert {row["id"][-4:] for row in everything.evaluations} == {"aaaa", "bbbb", "cccc", "dddd", "eeee"}
 
 
 def test_arms_and_anchors_do_not_stand_in_for_the_live_history(make: Make, apart: Engine, place: Path) -> None:
@@ -109,15 +113,15 @@ def test_arms_and_anchors_do_not_stand_in_for_the_live_history(make: Make, apart
     assert journal.previous(apart, make("eeee", days=1, resolved={"answers_of": "x"})) == rejudged
 
 
-def test_what_nights_compare_with_stays_though_newer_ones_are_there(make: Make, apart: Engine, place: Path) -> None:
-    good, bad, older = make("aaaa", days=2001), make("bbbb", days=2000), make("cccc", days=2002)
-    verdicts = {good: "good", bad: "regressed", older: "accepted"}
-    with apart.begin() as connection:
-        rows = [{"evaluation_id": name, "verdict": said, "changes": []} for name, said in verdicts.items()]
-        connection.execute(insert(nightly_verdict), rows)
+def test_the_accepted_baseline_stays_though_newer_and_older_ones_are_there(
+    make: Make, apart: Engine, place: Path
+) -> None:
+    accepted, newer, older = make("aaaa", days=2001), make("bbbb", days=2000), make("cccc", days=2002)
+    journal.accept(apart, accepted)
     planned = plan(apart, older_than=LONG_AGO)
     assert [row["id"] for row in planned.evaluations] == [older]
-    assert planned.kept == {"last good": 1, "last of key": 1}
+    assert planned.kept == {"baseline": 1, "last of key": 1}
+    assert journal.baseline(apart, make("dddd", days=1)) == accepted != newer
 
 
 def test_the_newest_stay_whatever_their_age(make: Make, apart: Engine, place: Path) -> None:

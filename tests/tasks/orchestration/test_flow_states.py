@@ -67,6 +67,15 @@ def test_a_gate_that_cannot_be_judged_leaves_an_evaluation_whole(
     assert found["gate"].get("reason", "")[:9] in night_text(night, [], "en", "")
 
 
+def test_what_failed_and_is_run_again_fails_again(engine: Engine, gate_file: Path) -> None:
+    source, worse = source_name(), [0.5] * N
+    with_cases(engine, gate_file.parent, source, {"mrr": [1.0] * N})
+    gate_file.write_text(NO_WORSE, encoding="utf-8")
+    for night in (1, 2):
+        name = with_cases(engine, gate_file.parent, source, {"mrr": worse}, night=night)
+        assert with_gate(summary(engine, name))["gate"]["verdict"] == "fail"
+
+
 def test_a_baseline_whose_file_is_lost(engine: Engine, gate_file: Path) -> None:
     source = source_name()
     lost = with_cases(engine, gate_file.parent, source, {"mrr": [1.0] * N}, parquet=str(gate_file.parent / "lost"))

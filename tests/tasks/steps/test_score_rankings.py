@@ -76,7 +76,8 @@ def test_every_metric_of_the_tier_is_there_in_order_with_its_signature() -> None
     values = list(summary(cases(("ok", ["a"], ["a"]))).values())
     assert [value.metric.name for value in values] == [metric.name for metric in metrics_of("tier1")]
     assert all(value.signature.startswith(value.metric.name) for value in values)
-    assert values[0].row()["grade"] == grade("hit_rate@1", 1.0) == "excellent"
+    assert grade("hit_rate@1", 1.0) == "excellent"
+    assert values[0].row()["grade"] == "attention", "one case leaves every grade possible: the lowest is stored"
 
 
 @pytest.mark.parametrize(
@@ -93,6 +94,19 @@ def test_every_metric_of_the_tier_is_there_in_order_with_its_signature() -> None
 )
 def test_coverage(statuses: dict[str, int], share: float | None) -> None:
     assert coverage(statuses) == share
+
+
+def test_percentiles_know_of_groups_and_are_open_where_cases_are_few() -> None:
+    scored = cases(*[("ok", ["a"], ["a"])] * 200)
+    slow = [float(100 + number // 10) for number in range(200)]  # those of a page take as long
+    timed = scored.set_column(scored.column_names.index("retrieval_latency_ms"), "retrieval_latency_ms", pa.array(slow))
+    pages = pa.array([f"page {number // 10}" for number in range(200)])
+    grouped = timed.set_column(timed.column_names.index("group"), "group", pages)
+    name = "retrieval_latency_ms_p50"
+    wide, narrow = (summary(table)[name] for table in (grouped, timed))
+    assert wide.ci_low < narrow.ci_low < narrow.ci_high < wide.ci_high  # type: ignore[operator]
+    few = summary(timed.slice(0, 30))["retrieval_latency_ms_p95"]
+    assert few.ci_low is not None and few.ci_high is None
 
 
 def test_groups_widen_the_interval() -> None:

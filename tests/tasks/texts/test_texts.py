@@ -15,6 +15,7 @@ from metrics.metric import LADDERS
 from metrics.table import GOALS, METRICS
 from tasks.cases.vocabulary import STRATA, Status
 from tasks.comparison import gate
+from tasks.comparison.documents import BaselineKind
 from tasks.comparison.slices import SLICES
 from tasks.config.tiers import TIERS
 from tasks.dataset.annotation.columns import COLUMNS, YES_NO
@@ -35,7 +36,10 @@ GRADES = {grade for ladder in LADDERS.values() for grade in ladder}
 STATES = {"completed", "invalid", "failed", "cancelled", "running"}
 VERDICTS = {"improved", "regressed", "changed", "no difference shown", "inconclusive"}
 TIER_TEXTS = {"title", "short", "question", "terminal", "sentence", "next", "advice", "says"}
-PARTICULAR = {"tier0": {"says apart"}, "judge": {"says by chance"}}
+PARTICULAR = {
+    "tier0": {"says apart"},
+    "judge": {f"says {worth}" for worth in ("by chance", "beyond chance", "unclear", "one score")},
+}
 """Sentences that tasks/results/guidance.py chooses by the values."""
 BY_TABLE: dict[str, set[str]] = {
     **{f"tiers.{tier}": TIER_TEXTS | PARTICULAR.get(tier, set()) for tier in TIERS},
@@ -50,7 +54,8 @@ BY_TABLE: dict[str, set[str]] = {
     "notes": {ERASED},
     "terminal": {f"failed in {name}" for name in FAILURES},
     "prune": {f"{whose} {what}" for whose in ("age", "user") for what in ("planned", "done", "nothing")},
-    "gate": {gate.NO_BASELINE, gate.NOT_COMPARED, gate.NOTHING_IN_COMMON, gate.NOTHING_MEASURED},
+    "gate": {gate.NO_BASELINE, gate.NOT_COMPARED, gate.NOTHING_IN_COMMON, gate.NOTHING_MEASURED}
+    | {f"baseline {kind}" for kind in get_args(BaselineKind)},
     "dataset": {*KINDS, *(f"kind {kind}" for kind in MADE), *(f"field {field}" for field in (*YES_NO, "relevant"))}
     | {"code email", "code phone", "code id", "code name"}
     | {f"code {name} yes and no" for name in ("ground_truth_show", "answerable")},

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from metrics.statistics.draws import QuantileOfDraws, all_swaps, resamples, swaps
+from metrics.statistics.differences.draws import QuantileOfDraws, all_swaps, resamples, swaps
 
 
 @pytest.mark.parametrize("quantile", [0.0, 0.05, 0.5, 0.95, 1.0])

@@ -5,12 +5,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
-from metrics.statistics import (
-    compare_paired,
-    mcnemar_exact,
-    newcombe_paired_interval,
-)
+from metrics.statistics import compare_paired, mcnemar_exact, newcombe_paired_interval, permutation_p
+from metrics.statistics.differences.comparison import adjusted
 
 NAN = math.nan
 UP = np.tile([0.2, 0.5, 0.9, 0.4], 10)
@@ -24,8 +22,9 @@ UP = np.tile([0.2, 0.5, 0.9, 0.4], 10)
         (UP, UP + 0.1, {"better": "neither"}, "changed"),
         (UP, UP - 0.1, {}, "regressed"),
         (UP, UP - 0.1, {"better": "lower"}, "improved"),
-        (UP, UP, {}, "no difference shown"),
-        (UP, UP, {"margin": 0.0}, "no difference shown"),  # an interval on its bounds lies within them
+        (UP, UP, {}, "inconclusive"),  # that none of forty changed does not exclude that one in twenty does
+        (np.tile(UP, 5), np.tile(UP, 5), {}, "no difference shown"),
+        (np.full(40, 0.4), np.full(40, 0.4), {"margin": 0.0}, "no difference shown"),  # on its bounds, and within them
         (UP, UP + np.tile([0.01, -0.01], 20), {}, "no difference shown"),
         (UP, UP + np.tile([0.5, -0.5], 20), {}, "inconclusive"),
         (UP, UP + np.tile([0.5, -0.5], 20), {"margin": 0.5}, "no difference shown"),
@@ -68,10 +67,11 @@ def test_yes_no_values_go_by_mcnemar_and_newcombe() -> None:
     assert found.difference == pytest.approx(1 / 8)
     assert found.p == mcnemar_exact(1, 2)
     assert found.interval == newcombe_paired_interval(4, 1, 2, 1)
+    assert found.units == 8
     assert found.margin == 0.05
     assert found.alpha == 0.05
     assert found == compare_paired(a, b, seed=2, binary=True)
-    assert compare_paired(a, b, seed=1, binary=False).method == "paired permutation, BCa"
+    assert compare_paired(a, b, seed=1, binary=False).method == "paired permutation, score"
 
 
 def test_cases_of_one_user_count_together() -> None:
@@ -80,7 +80,8 @@ def test_cases_of_one_user_count_together() -> None:
     users = ["u"] * 4 + ["v"] * 4 + ["w"] * 4
     by_user = compare_paired(a, b, seed=1, groups=users)
     assert by_user.p == 0.25
-    assert by_user.method == "paired permutation, BCa (by group)"
+    assert by_user.method == "paired permutation, Student's t (by group)"
+    assert (by_user.n, by_user.units) == (12, 3)
     assert compare_paired(a, b, seed=1).p == mcnemar_exact(0, 9) < 0.05
     missing = compare_paired([NAN, *a], [1.0, *b], seed=1, groups=["u", *users])
     assert (missing.p, missing.n, missing.n_missing) == (0.25, 12, 1)
@@ -89,10 +90,49 @@ def test_cases_of_one_user_count_together() -> None:
 def test_a_corrected_p_brings_a_corrected_verdict() -> None:
     found = compare_paired(UP, UP + np.tile([0.1, -0.02], 20), seed=1)
     assert found.verdict == "improved"
-    corrected = found.adjusted(0.2)
-    assert (corrected.p, corrected.verdict) == (0.2, "inconclusive")
-    assert found.adjusted(0.05).verdict == "inconclusive"  # below the level, not on it
-    assert corrected.adjusted(found.p) == found
+    several = adjusted(dict.fromkeys(range(math.ceil(0.05 / found.p)), found))
+    corrected = several[0]
+    assert (corrected.p, corrected.verdict) == (pytest.approx(len(several) * found.p), "inconclusive")
+    assert corrected.smallest_detectable > found.smallest_detectable
+    assert adjusted({"alone": found})["alone"] == found
+
+
+@pytest.mark.parametrize("n", [6, 30, 200])
+@pytest.mark.parametrize("kind", ["yes/no", "sparse", "dense", "groups"])
+def test_p_and_interval_never_contradict_each_other(kind: str, n: int) -> None:
+    generator = np.random.default_rng(n)
+    groups = (np.arange(n) // 3).tolist() if kind == "groups" and n > 6 else None
+    shown = 0
+    for seed in range(60):
+        a = generator.random(n).round() if kind == "yes/no" else generator.random(n)
+        moved = generator.random(n) < (1 if kind == "dense" else 0.2)
+        b = np.where(moved, 0 if kind != "dense" else a - generator.normal(0.1, 0.3, n), a)
+        found = compare_paired(a, b, seed=seed, resamples=500, groups=groups)
+        holds = found.interval.low <= 0 <= found.interval.high
+        assert holds == (found.p >= 0.05), (found.p, found.interval)
+        shown += not holds
+    assert shown < 60 if n < 200 else shown > 0
+
+
+def test_a_test_that_is_surer_than_its_interval_is_not_believed() -> None:
+    """Six pairs that all lose a little: 2 / 64 by their signs, but Student's interval of so unequal ones holds 0."""
+    found = compare_paired(np.zeros(6), [-0.01, -0.01, -0.01, -0.01, -0.01, -9], seed=0)
+    assert permutation_p([-0.01, -0.01, -0.01, -0.01, -0.01, -9], seed=0) < 0.05 <= found.p
+    assert found.interval.low < 0 < found.interval.high
+    assert found.p == pytest.approx(stats.ttest_1samp([-0.01] * 5 + [-9], 0).pvalue)
+    assert found.verdict == "inconclusive"
+
+
+def test_the_p_of_a_loss_within_a_margin_is_its_interval_turned_round() -> None:
+    generator = np.random.default_rng(3)
+    a = generator.random(50)
+    b = a - 0.1 + generator.normal(0, 0.2, 50)
+    for better, sides in (("higher", (a, b)), ("lower", (b, a))):
+        found = compare_paired(*sides, seed=0, better=better)  # type: ignore[arg-type]
+        for margin in (0.0, 0.05, 0.2):
+            peer = stats.ttest_1samp(a - b, margin, alternative="greater").pvalue
+            assert found.p_of_loss_within(margin) == pytest.approx(peer, rel=1e-6)
+    assert math.isnan(compare_paired([0.1], [0.2], seed=0).p_of_loss_within(0.0))
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,13 @@ from numpy.typing import NDArray
 
 from metrics.metric import Direction
 from metrics.statistics.bootstrap import interval_of_draws
-from metrics.statistics.comparison import Comparison, only_yes_no, usual_margin, verdict_of
-from metrics.statistics.draws import QuantileOfDraws, Side, Statistic, all_swaps
+from metrics.statistics.differences.comparison import Comparison, DetectableAt, concluded
+from metrics.statistics.differences.draws import QuantileOfDraws, Side, Statistic, all_swaps
+from metrics.statistics.differences.intervals import IntervalAt
+from metrics.statistics.differences.means import compare_means, only_yes_no, usual_margin
 from metrics.statistics.groups import Floats, Ints
-from metrics.statistics.intervals import NO_INTERVAL, UNDEFINED, Interval, level_of
-from metrics.statistics.power import detectable, fewest_pairs, smallest_detectable_difference
-from metrics.statistics.significance import compare_yes_no
+from metrics.statistics.intervals import NO_INTERVAL, NORMAL, UNDEFINED, Interval, student_quantile
+from metrics.statistics.power import detectable
 
 
 @dataclass(frozen=True)
@@ -107,70 +108,105 @@ class Pair(NamedTuple):
 
     def without_draws(self, confidence: float) -> Compared:
         """Of yes/no values, or of too few."""
-        if self.units < 2:
-            return self._compared(UNDEFINED, NO_INTERVAL, UNDEFINED, confidence, "none: fewer than two pairs")
-        p, interval = compare_yes_no(*self.sides, confidence)
-        return self._compared(p, interval, UNDEFINED, confidence, "exact McNemar, Newcombe 10")
+        return (
+            self._mean(UNDEFINED, confidence)
+            if self.number.is_mean
+            else self._undefined("fewer than two pairs", confidence)
+        )
 
-    def from_draws(self, drawn: Floats, swapped: Floats, confidence: float, count: int) -> Compared:
-        """From the differences in every resample and after every swap."""
+    def from_draws(self, drawn: Floats | None, swapped: Floats, confidence: float, count: int) -> Compared:
+        """From the differences after every swap and, of what is no mean, in every resample."""
         a, b = self.values()
-        how = "BCa" if self.number.is_mean else "percentile bootstrap"
-        method = f"paired permutation, {how}{'' if self.alone else ' (by group)'}"
         if np.isnan(b - a):
-            return self._compared(UNDEFINED, NO_INTERVAL, UNDEFINED, confidence, "none: a side has no value")
+            return self._undefined("a side has no value", confidence)
         slack = 1e-10 * (abs(a) + abs(b))  # the same sum in another order is as large
         defined = np.abs(swapped[~np.isnan(swapped)])
         larger, every = int((defined >= abs(b - a) - slack).sum()), len(defined)
         p = larger / every if all_swaps(self._all_units, count) else (larger + 1) / (every + 1)
-        interval = self._interval(b - a, drawn, confidence)
-        return self._compared(p, interval, float(np.nanstd(drawn)), confidence, method)
+        if drawn is None:
+            return self._mean(p, confidence)
+        error = float(np.nanstd(drawn))
+        return self._concluded(
+            p,
+            percentiles_at(b - a, drawn, self.codes),
+            f"paired permutation, percentile bootstrap{'' if self.alone else ' (by group)'}",
+            lambda alpha, margin: detectable(error, alpha=alpha),
+            confidence,
+        )
 
     @property
     def _all_units(self) -> int:
         return len(self.parts[0])
 
-    def _interval(self, difference: float, drawn: Floats, confidence: float) -> Interval:
-        jackknife = None
-        if self.number.is_mean:
-            apart = self.sides[1] - self.sides[0]
-            if np.ptp(apart) == 0:  # without the rounding of a sum
-                return Interval(float(apart.min()), float(apart.max()))
-            there = np.unique(self.codes)
-            one, other = (self.statistic(part.sum(axis=0) - part[there]) for part in self.parts)
-            jackknife = other - one
-        return interval_of_draws(difference, drawn, jackknife, confidence)
-
-    def _compared(self, p: float, interval: Interval, error: float, confidence: float, method: str) -> Compared:
-        a, b = self.values()
-        alpha, margin = level_of(confidence), self.number.margin_at(a, *self.sides)
-        difference = float((self.sides[1] - self.sides[0]).mean()) if self.number.is_mean and self.units else b - a
-        verdict = verdict_of(difference, interval, p, better=self.number.better, margin=margin, alpha=alpha)
-        enough = self.units >= fewest_pairs(alpha)
+    def _mean(self, p: float, confidence: float) -> Compared:
+        (a, b), number = self.values(), self.number
         return Compared(
             a,
             b,
-            Comparison(
-                difference=difference,
-                interval=interval,
-                p=p,
-                verdict=verdict if enough else "inconclusive",
-                n=len(self.codes),
-                n_missing=len(self.kept) - len(self.codes),
-                method=method,
-                smallest_detectable=self._detectable(error, alpha) if enough else UNDEFINED,
-                better=self.number.better,
-                margin=margin,
-                alpha=alpha,
+            compare_means(
+                *self.sides,
+                self.codes,
+                p,
+                yes_no=self.yes_no,
+                better=number.better,
+                margin=number.margin_at(a, *self.sides),
+                confidence=confidence,
+                n_missing=self._missing,
             ),
         )
 
-    def _detectable(self, error: float, alpha: float) -> float:
-        if not self.number.is_mean:
-            return detectable(error, alpha=alpha)
-        labels = None if self.alone else self.codes.tolist()
-        apart = self.sides[1] - self.sides[0]
-        return smallest_detectable_difference(apart, alpha=alpha, yes_no=self.yes_no, groups=labels)
+    def _undefined(self, why: str, confidence: float) -> Compared:
+        return self._concluded(
+            UNDEFINED, lambda level: NO_INTERVAL, f"none: {why}", lambda alpha, margin: UNDEFINED, confidence
+        )
+
+    def _concluded(
+        self, p: float, interval_at: IntervalAt, method: str, detectable_at: DetectableAt, confidence: float
+    ) -> Compared:
+        a, b = self.values()
+        return Compared(
+            a,
+            b,
+            concluded(
+                b - a,
+                p,
+                interval_at,
+                method,
+                detectable_at=detectable_at,
+                n=len(self.codes),
+                units=self.units,
+                n_missing=self._missing,
+                better=self.number.better,
+                margin=self.number.margin_at(a, *self.sides),
+                confidence=confidence,
+            ),
+        )
+
+    @property
+    def _missing(self) -> int:
+        return len(self.kept) - len(self.codes)
+
+
+def percentiles_at(value: float, drawn: Floats, codes: Ints) -> IntervalAt:
+    """Percentile intervals of a bootstrap, as much wider as few units make Student's quantile than the normal one.
+
+    Reference: Hesterberg 2015, What teachers should know about the bootstrap, "expanded percentile interval".
+
+    Example:
+        >>> import numpy as np
+        >>> from metrics.statistics.differences.numbers import percentiles_at
+        >>> low, high = percentiles_at(0.5, np.linspace(0, 1, 1_001), np.arange(10))(0.9)  # of ten units
+        >>> round(low, 3), round(high, 3)
+        (0.027, 0.973)
+    """
+    sizes = np.unique(codes, return_counts=True)[1]
+    worth = max(2.0, float(sizes.sum()) ** 2 / float((sizes.astype(float) ** 2).sum()))
+
+    def at(confidence: float) -> Interval:
+        reach = student_quantile(confidence, worth - 1) * (worth / (worth - 1)) ** 0.5
+        return interval_of_draws(value, drawn, None, NORMAL.cdf(reach) - NORMAL.cdf(-reach))
+
+    return at
 
 
 def prepare(number: Number, codes: Ints) -> Pair:
@@ -178,7 +214,7 @@ def prepare(number: Number, codes: Ints) -> Pair:
 
     Example:
         >>> import numpy as np
-        >>> from metrics.statistics.numbers import Number, prepare
+        >>> from metrics.statistics.differences.numbers import Number, prepare
         >>> pair = prepare(Number(a=np.array([0.0, 1.0, np.nan]), b=np.array([1.0, 1.0, 0.0])), np.arange(3))
         >>> pair.kept
         array([ True,  True, False])

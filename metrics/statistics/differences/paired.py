@@ -8,9 +8,9 @@ from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
 
-from metrics.statistics.draws import QuantileOfDraws, all_swaps, draw_values, stacked, swaps
+from metrics.statistics.differences.draws import QuantileOfDraws, all_swaps, draw_values, stacked, swaps
+from metrics.statistics.differences.numbers import Compared, Number, Pair, prepare
 from metrics.statistics.groups import Floats, group_codes
-from metrics.statistics.numbers import Compared, Number, Pair, prepare
 
 
 def compare_numbers(
@@ -23,9 +23,10 @@ def compare_numbers(
 ) -> dict[str, Compared]:
     """Compares every number as `compare_paired` does means, all from the same draws.
 
-    The bootstrap draws cases with both of their sides (BCa for means, else percentiles). The test swaps the two sides
-    of random cases: if nothing changed, it does not matter which side a result came from. Whole groups are drawn and
-    swapped. Yes/no means of cases that stand alone: exact McNemar test and Newcombe's paired score interval.
+    The test swaps the two sides of random cases: if nothing changed, it does not matter which side a result came from.
+    The intervals of means are those of `compare_paired`; for what is no mean the bootstrap draws cases with both of
+    their sides (percentiles). Whole groups are drawn and swapped. Yes/no means of cases that stand alone: exact McNemar
+    test and Newcombe's paired score interval.
 
     Args:
         numbers: by name; all over the same n cases in the same order.
@@ -45,8 +46,8 @@ def compare_numbers(
 
     Example:
         >>> import numpy as np
-        >>> from metrics.statistics.numbers import Number
-        >>> from metrics.statistics.paired import compare_numbers
+        >>> from metrics.statistics.differences.numbers import Number
+        >>> from metrics.statistics.differences.paired import compare_numbers
         >>> before, after = np.array([0.2, 0.5, 0.4, 0.6, 0.3, 0.7]), np.array([0.5, 0.6, 0.6, 0.7, 0.5, 0.9])
         >>> numbers = {"mean": Number(before, after), "median": Number(before, after, quantile=0.5)}
         >>> found = compare_numbers(numbers, seed=0)
@@ -66,14 +67,14 @@ def compare_numbers(
     exact = {name for name, pair in pairs.items() if pair.units < 2 or (pair.yes_no and pair.alone)}
     open_ = {name: pair for name, pair in pairs.items() if name not in exact}
     units = len(np.unique(codes))
-    drawn = _bootstrap(open_, units, seed, count)
+    drawn = _bootstrap({name: pair for name, pair in open_.items() if not pair.number.is_mean}, units, seed, count)
     swapped = _permutation(open_, units, seed + 1, count)
     compared = {}
     for name, pair in pairs.items():
         if name in exact:
             compared[name] = pair.without_draws(confidence)
         else:
-            compared[name] = pair.from_draws(drawn[name], swapped[name], confidence, count)
+            compared[name] = pair.from_draws(drawn.get(name), swapped[name], confidence, count)
     return compared
 
 

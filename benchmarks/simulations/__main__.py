@@ -1,0 +1,55 @@
+"""Runs the simulations, prints every claim, and writes docs/simulated.json: `make simulate`."""
+
+import importlib
+import json
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.simulations import Claim
+
+AREAS = ("verdicts", "baselines", "samples", "intervals", "differences", "grades")
+RESULTS = Path(__file__).parents[2] / "docs" / "simulated.json"
+
+
+def main(areas: list[str]) -> int:
+    """Exit code 1 when a claim does not hold."""
+    if unknown := set(areas) - set(AREAS):
+        sys.exit(f"no simulation {', '.join(sorted(unknown))}; there are: {', '.join(AREAS)}")
+    console, start = Console(width=120), time.perf_counter()
+    results = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
+    failed = 0
+    with ProcessPoolExecutor() as pool:
+        for area, claims in zip(areas or AREAS, pool.map(simulate, areas or AREAS), strict=True):
+            console.print(table(area, claims))
+            results[area] = [claim._asdict() for claim in claims]
+            failed += sum(not claim.holds for claim in claims)
+    RESULTS.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    print(
+        f"{time.perf_counter() - start:.0f} s; {failed} claims do not hold; python docs/generate.py shows them in docs"
+    )
+    return 1 if failed else 0
+
+
+def simulate(area: str) -> list[Claim]:
+    """All claims of one area."""
+    return list(importlib.import_module(f"benchmarks.simulations.{area}").claims(1.0))
+
+
+def table(title: str, claims: list[Claim]) -> Table:
+    """One area's claims."""
+    made = Table("what", "promised", "measured", "repetitions", "holds", title=title, title_justify="left")
+    for claim in claims:
+        promised = f"{claim.low:g} to {claim.high:g}"
+        made.add_row(
+            claim.what, promised, f"{claim.measured:.3f}", str(claim.repetitions), "yes" if claim.holds else "NO"
+        )
+    return made
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

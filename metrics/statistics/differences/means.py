@@ -1,0 +1,184 @@
+"""One mean of two evaluations of the same cases: is the later one better?
+
+All numbers of `yarus compare` at once, by the same draws, are in paired.py (unpaired.py where the cases differ).
+"""
+
+from collections.abc import Hashable, Sequence
+from functools import partial
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from metrics.metric import Direction
+from metrics.statistics.differences.comparison import Comparison, concluded
+from metrics.statistics.differences.intervals import IntervalAt, interval_of_differences
+from metrics.statistics.groups import Floats, Ints, group_codes
+from metrics.statistics.intervals import NO_INTERVAL, UNDEFINED, normal_quantile
+from metrics.statistics.power import smallest_detectable_difference
+from metrics.statistics.significance import mcnemar_exact, newcombe_paired_interval, permutation_p
+
+
+def compare_paired(
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    seed: int,
+    better: Direction = "higher",
+    binary: bool | None = None,
+    groups: Sequence[Hashable] | None = None,
+    margin: float | None = None,
+    confidence: float = 0.95,
+    resamples: int = 10_000,
+) -> Comparison:
+    """Is b better than a on the same cases?
+
+    Yes/no values: exact McNemar test and Newcombe's paired score interval. Other values, and any where cases come in
+    groups: paired permutation test (signs of the differences, of a whole group at once), and Student's interval or,
+    where most pairs did not change, a score interval (`interval_of_differences`). Where test and interval disagree, the
+    more careful one is believed, so that p is below 1 - confidence just where the interval does not hold 0.
+
+    The verdict is "improved" or "regressed" ("changed" where neither direction is better) if p < 1 - confidence.
+    Otherwise it is "no difference shown" where the whole interval lies within -margin..margin, so that no difference
+    that matters is left possible, and else "inconclusive": more cases are needed.
+
+    Args:
+        a, b: (n,) values of the same cases in the same order; NaN where not measured.
+        seed: of the permutations.
+        better: which direction of the metric is better.
+        binary: whether the values are yes/no; None finds out.
+        groups: n labels of users, dialogs or pages whose cases belong together; None marks a case that stands alone.
+        margin: the largest difference that does not matter. Default: 0.05 for yes/no values (five points of a share),
+            else a fifth of the standard deviation of the values of both sides (Cohen's "small" effect).
+        confidence: the interval's level, 0..1; 1 - confidence is the level of the test.
+        resamples: of the permutation test.
+
+    Returns:
+        The comparison. Below two complete pairs (or groups) p and interval are NaN. With fewer pairs (or groups) than
+        the test needs to find anything (6 at 95 %) the verdict is "inconclusive".
+
+    Raises:
+        ValueError: different lengths, an infinite value, binary values other than 0 and 1, a margin below 0, a level
+            outside 0..1, fewer than 1 resample.
+
+    Reference: McNemar 1947; Newcombe 1998; Fisher 1935, The design of experiments.
+
+    Example:
+        >>> from metrics.statistics import compare_paired
+        >>> before = [0.2, 0.5, 0.4, 0.6, 0.3, 0.7, 0.5, 0.4]
+        >>> after = [0.5, 0.6, 0.6, 0.7, 0.5, 0.9, 0.6, 0.8]
+        >>> found = compare_paired(before, after, seed=0)
+        >>> round(found.difference, 3), round(found.p, 3), found.verdict
+        (0.2, 0.008, 'improved')
+    """
+    before, after, codes, n_missing = _complete_pairs(a, b, groups)
+    values = np.concatenate([before, after])
+    yes_no = only_yes_no(values) if binary is None else binary
+    if yes_no and not only_yes_no(values):
+        raise ValueError("binary values must be 0, 1 or NaN; leave binary out, or give binary=False")
+    if margin is None:
+        margin = usual_margin(values, yes_no=yes_no)
+    normal_quantile(confidence)  # raises where it is no level
+    if not margin >= 0:
+        raise ValueError(f"margin must be at least 0, got {margin}")
+    alone = len(set(codes.tolist())) == len(codes)
+    p = UNDEFINED
+    if not (yes_no and alone):
+        p = permutation_p(after - before, seed=seed, resamples=resamples, groups=codes.tolist())
+    return compare_means(
+        before, after, codes, p, yes_no=yes_no, better=better, margin=margin, confidence=confidence, n_missing=n_missing
+    )
+
+
+def compare_means(
+    before: Floats,
+    after: Floats,
+    codes: Ints,
+    p: float,
+    *,
+    yes_no: bool,
+    better: Direction,
+    margin: float,
+    confidence: float,
+    n_missing: int,
+) -> Comparison:
+    """The comparison of complete pairs, from the p of their permutation test; how, stands at `compare_paired`.
+
+    Args:
+        before, after: (n,) both sides, without NaN.
+        codes: (n,) the group of each pair, numbered in any way.
+        p: of the permutation test; not asked for where the values are yes/no and nobody shares a group.
+        yes_no, better, margin, confidence: as in `compare_paired`.
+        n_missing: pairs that were left out.
+
+    Example:
+        >>> import numpy as np
+        >>> from metrics.statistics.differences.means import compare_means
+        >>> before, after, alone = np.zeros(8), np.array([0.2, 0.1, 0.3, 0.2, 0.1, 0.2, 0.2, 0.3]), np.arange(8)
+        >>> options = {"yes_no": False, "better": "lower", "margin": 0.05, "confidence": 0.95, "n_missing": 0}
+        >>> compare_means(before, after, alone, 2 / 2**8, **options).verdict
+        'regressed'
+    """
+    differences = after - before
+    there, codes = np.unique(codes, return_inverse=True)
+    units, n = len(there), len(differences)
+    groups = None if units == n else codes.tolist()
+    span = float(np.ptp(np.concatenate([before, after]))) if n else 0.0
+    how: tuple[float, IntervalAt, str]
+    if units < 2:
+        how = UNDEFINED, lambda confidence: NO_INTERVAL, "none: fewer than two pairs"
+    elif yes_no and groups is None:
+        won, lost, both = (int(found.sum()) for found in (after > before, before > after, before * after))
+        interval = partial(newcombe_paired_interval, both, lost, won, n - both - lost - won)
+        how = mcnemar_exact(lost, won), lambda level: interval(confidence=level), "exact McNemar, Newcombe 10"
+    else:
+        method = "paired permutation, " + ("score" if 2 * np.count_nonzero(differences) < n else "Student's t")
+        how = p, interval_of_differences(differences, codes, span), method + (" (by group)" if groups else "")
+    return concluded(
+        float(differences.mean()) if n else UNDEFINED,
+        *how,
+        detectable_at=lambda alpha, margin: smallest_detectable_difference(
+            differences, alpha=alpha, yes_no=yes_no, groups=groups, margin=margin, span=span
+        ),
+        n=n,
+        units=units,
+        n_missing=n_missing,
+        better=better,
+        margin=margin,
+        confidence=confidence,
+    )
+
+
+def _complete_pairs(a: ArrayLike, b: ArrayLike, groups: Sequence[Hashable] | None) -> tuple[Floats, Floats, Ints, int]:
+    """The pairs measured on both sides, the numbers of their groups, and how many pairs are left out."""
+    before, after = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
+    if before.shape != after.shape or before.ndim != 1:
+        raise ValueError(f"the two evaluations must have the same cases, got {before.size} and {after.size} values")
+    if np.isinf(before).any() or np.isinf(after).any():
+        raise ValueError("values must be finite, or NaN where not measured; got an infinite one")
+    kept = ~(np.isnan(before) | np.isnan(after))
+    codes = np.arange(len(before)) if groups is None else group_codes(groups, len(before))
+    return before[kept], after[kept], codes[kept], int((~kept).sum())
+
+
+def only_yes_no(values: Floats) -> bool:
+    """Whether all values are 0 or 1.
+
+    Example:
+        >>> import numpy as np
+        >>> from metrics.statistics.differences.means import only_yes_no
+        >>> only_yes_no(np.array([0.0, 1.0])), only_yes_no(np.array([0.5]))
+        (True, False)
+    """
+    return bool(np.isin(values, (0.0, 1.0)).all())
+
+
+def usual_margin(values: Floats, *, yes_no: bool) -> float:
+    """The largest difference of means that does not matter where nobody said so: how, stands at `compare_paired`.
+
+    Example:
+        >>> import numpy as np
+        >>> from metrics.statistics.differences.means import usual_margin
+        >>> round(usual_margin(np.array([0.0, 0.5, 1.0]), yes_no=False), 3)
+        0.082
+    """
+    return 0.05 if yes_no or not values.size else 0.2 * float(values.std())

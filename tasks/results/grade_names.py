@@ -1,0 +1,19 @@
+"""The grades of a value in words."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from tasks.texts import LANGUAGES, Text, translations
+
+
+def grade_text(metric: Mapping[str, Any]) -> Text | None:
+    """The grade of a metric, or both between which its interval lies: "Good – Excellent"; None where it has none.
+
+    Args:
+        metric: with `grade` and `grade_high`, as `tasks.results.summary.summary` gives it.
+    """
+    low, high = metric["grade"], metric["grade_high"]
+    if low is None:
+        return None
+    names = [translations("grades", name) for name in dict.fromkeys((low, high))]
+    return {language: " \N{EN DASH} ".join(name[language] for name in names) for language in LANGUAGES}

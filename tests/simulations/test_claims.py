@@ -1,0 +1,31 @@
+"""What is promised of verdicts and intervals, counted with few repetitions: the short form of `make simulate`."""
+
+from importlib import import_module
+
+import pytest
+
+from benchmarks.simulations import Area, Claim
+from benchmarks.simulations.__main__ import AREAS, table
+
+EFFORT = {"verdicts": 0.05, "baselines": 0.03, "samples": 0.03, "intervals": 0.03, "differences": 0.1, "grades": 0.1}
+
+
+@pytest.mark.parametrize("area", EFFORT)
+def test_every_claim_holds(area: str) -> None:
+    module: Area = import_module(f"benchmarks.simulations.{area}")  # type: ignore[assignment]
+    claims = list(module.claims(EFFORT[area]))
+    assert claims
+    assert [claim for claim in claims if not claim.holds] == []
+
+
+def test_every_area_has_its_short_form() -> None:
+    assert set(EFFORT) == set(AREAS)
+
+
+def test_a_claim_holds_as_far_as_chance_goes() -> None:
+    """300 of 10,000 at most: 3 % +- 0.17 % of chance."""
+    assert Claim("fails", 0, 0.03, 0.034, 10_000).holds
+    assert not Claim("fails", 0, 0.03, 0.036, 10_000).holds
+    assert not Claim("held", 0.93, 0.97, 0.9, 10_000).holds
+    assert not Claim("nights", 0, 2, 2.01, 300, is_share=False).holds
+    assert "NO" in "".join(table("area", [Claim("nights", 0, 2, 3, 300, is_share=False)]).columns[-1].cells)

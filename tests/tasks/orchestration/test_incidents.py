@@ -1,0 +1,165 @@
+"""What a night says of an evaluation beside the accepted one, and what it tells where it can say nothing."""
+
+import uuid
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sqlalchemy import Engine, delete, select, update
+
+from db import journal
+from db.tables import evaluation, nightly_verdict
+from tasks.comparison.compare import compare
+from tasks.orchestration.artifact_tables import changes_since, night_text, tier_rows, verdict_text
+from tasks.orchestration.incidents import follow_run, incidents
+from tasks.results.summary import summary, together
+from tests.support.evaluation_history import source_name, with_cases
+
+N = 300
+
+
+class History:
+    """Nights of one tier over a source of its own."""
+
+    def __init__(self, engine: Engine, folder: Path) -> None:
+        self.engine, self.folder, self.source, self.n = engine, folder, source_name(), 0
+
+    def night(self, hits: Any, *, cases: str = "", **more: Any) -> str:
+        """The verdict of a night whose evaluation has those hits; cases of another name are other cases."""
+        self.n += 1
+        run, values = str(uuid.uuid4()), np.asarray(hits, dtype=np.float64).tolist()
+        columns = dict.fromkeys(("hit_rate@1", "mrr", "ndcg@10"), values)
+        columns["case_id"] = [f"{self.source}:{cases}{number}" for number in range(len(values))]
+        given = {"night": self.n, "flow_run_id": run, **more}
+        self.last = with_cases(self.engine, self.folder, self.source, columns, **given)
+        follow_run(self.engine, run)
+        said = select(nightly_verdict.c.verdict).where(nightly_verdict.c.evaluation_id == self.last)
+        with self.engine.connect() as connection:
+            return str(connection.scalar(said))
+
+    @property
+    def open(self) -> list[str]:
+        """The verdicts of what goes on."""
+        return [one["verdict"] for one in incidents(self.engine) if one["source"] == self.source]
+
+
+@pytest.fixture
+def history(engine: Engine, at_home: Path, tmp_path: Path) -> History:
+    return History(engine, tmp_path)
+
+
+def share(hit: float, n: int = N) -> list[bool]:
+    return [number < hit * n for number in range(n)]
+
+
+def test_a_night_without_common_cases_is_inconclusive_and_changes_nothing(history: History, caplog: Any) -> None:
+    assert history.night(share(0.9)) == "good"
+    first = history.last
+    assert history.night(share(0.0), cases="other") == "inconclusive"
+    assert history.open == []
+    assert f"с принятым прогоном {first} не сравнить" in caplog.text
+    assert history.night(share(0.0)) == "regressed"  # it is still the first that it is judged against
+    assert history.night(share(0.9), cases="other") == "inconclusive"
+    assert history.open == ["regressed"]
+    assert history.night(share(0.9)) == "good"
+    assert history.open == []
+
+
+def test_five_common_cases_that_are_all_lost_are_inconclusive(history: History, caplog: Any) -> None:
+    history.night(share(1.0))
+    assert history.night([False] * 5) == "inconclusive"
+    assert "по общим вопросам (5) разница не показана" in caplog.text
+    assert history.open == []
+    assert history.night(share(0.5)) == "regressed"
+    assert history.night([True] * 5) == "inconclusive"
+    assert history.open == ["regressed"]
+
+
+def test_a_lost_file_of_the_accepted_one_is_inconclusive(history: History) -> None:
+    history.night(share(0.9), parquet=str(history.folder / "lost.parquet"))
+    assert history.night(share(0.1)) == "inconclusive"
+    assert history.open == []
+
+
+def test_a_slow_decline_opens_an_incident_though_no_night_is_worse_than_the_one_before(
+    history: History, engine: Engine
+) -> None:
+    """0.2 points a night, of which every fifth is looked at; how soon: benchmarks/simulations/baselines.py."""
+    chance = np.random.default_rng(0)
+    verdicts = []
+    for night in range(0, 51, 5):
+        hits = np.array(share(0.8 - 0.002 * night))
+        verdicts.append(history.night(hits ^ (chance.random(N) < 0.02)))
+        if night:
+            before = compare(engine, "previous", history.last, only=["hit_rate@1"])["metrics"]["hit_rate@1"]
+            assert before["verdict"] != "regressed"
+    assert (verdicts[0], verdicts[-1], history.open) == ("good", "regressed", ["regressed"])
+
+
+def test_a_bad_night_does_not_become_the_baseline_where_the_accepted_one_is_removed(history: History) -> None:
+    history.night(share(0.9))
+    accepted = history.last
+    assert history.night(share(0.5)) == "regressed"
+    with history.engine.begin() as connection:
+        connection.execute(delete(evaluation).where(evaluation.c.id == accepted))
+    assert history.night(share(0.5)) == "inconclusive"
+    assert journal.baseline(history.engine, history.last) is None
+    journal.accept(history.engine, history.last)
+    assert history.night(share(0.5)) == "good"
+
+
+def test_an_inconclusive_night_ends_those_that_failed(history: History, caplog: Any) -> None:
+    history.night(share(0.9))
+    history.night(share(0.9), state="failed", comparability_key=None, error="no model")
+    assert history.open == ["failed"]
+    assert history.night(share(0.9), cases="other") == "inconclusive"
+    assert history.open == []
+
+
+@pytest.mark.parametrize(("language", "said"), [("ru", "неясно"), ("en", "inconclusive")])
+def test_what_cannot_be_compared_is_told_in_the_artifacts(
+    history: History, engine: Engine, language: str, said: str
+) -> None:
+    history.night(share(0.9))
+    history.night(share(0.0), cases="other")
+    document = summary(engine, history.last)
+    changes = changes_since(engine, document)
+    assert changes["problem"][language] in verdict_text(document, changes, language, None)
+    night = together([document])
+    text = night_text(night, tier_rows(engine, night, language), language, "")
+    assert f"**{said}**" in text
+    assert history.last in text.replace("\\", "")
+
+
+def test_the_first_is_the_one_that_ended_first(engine: Engine, history: History) -> None:
+    """One that had begun before, and was resumed later, may be as bad as what comes later."""
+    history.night(share(0.2), state="failed", comparability_key=None)
+    early = history.last
+    history.night(share(0.9))
+    first = history.last
+    with engine.begin() as connection:
+        resumed = update(evaluation).where(evaluation.c.id == early)
+        connection.execute(resumed.values(state="running", accepted_at=None))
+    assert journal.close(engine, early, "completed", comparability_key=f"key of {history.source}")
+    assert history.night(share(0.9)) == "good"
+    assert journal.baseline(engine, history.last) == first
+
+
+def test_an_arm_of_a_sweep_is_no_baseline(engine: Engine, history: History) -> None:
+    history.night(share(0.2), resolved={"part_of": "sweep-1"})
+    with pytest.raises(Exception, match="is an arm of sweep-1: it cannot be a baseline"):
+        journal.accept(engine, history.last)
+    assert history.night(share(0.9)) == "good"
+    assert journal.baseline(engine, history.last) is None
+
+
+def test_what_judges_stored_answers_has_a_baseline_of_its_own(engine: Engine, history: History) -> None:
+    history.night(share(0.9))
+    live = history.last
+    history.night(share(0.5), resolved={"answers_of": live})
+    anchor = history.last
+    history.night(share(0.5), resolved={"answers_of": live})
+    assert journal.baseline(engine, history.last) == anchor
+    history.night(share(0.9))
+    assert journal.baseline(engine, history.last) == live
