@@ -26,7 +26,7 @@ def main(areas: list[str]) -> int:
     with ProcessPoolExecutor() as pool:
         for area, claims in zip(areas or AREAS, pool.map(simulate, areas or AREAS), strict=True):
             console.print(table(area, claims))
-            results[area] = [claim._asdict() for claim in claims]
+            results[area] = [claim._asdict() | {"holds": claim.holds} for claim in claims]
             failed += sum(not claim.holds for claim in claims)
     RESULTS.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     print(
