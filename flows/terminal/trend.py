@@ -20,7 +20,7 @@ MARGIN = 14
 """Columns left of the plot, for the axis."""
 SHOWN = 6
 """Breaks and new versions that are told in words, the newest."""
-BAND, VALUE, OUT, INVALID, BREAK = "░", "●", "◆", "×", "┊"
+BAND, VALUE, OUT, INVALID, BREAK, ACCEPTED = "░", "●", "◆", "×", "┊", "─"
 
 
 def print_trend(document: Trend, language: str, *, anchor: bool = False) -> None:
@@ -42,27 +42,32 @@ def print_trend(document: Trend, language: str, *, anchor: bool = False) -> None
     nights = document["nights"]
     dates = {"first": _date(nights[0]), "last": _date(nights[-1])}
     console.print(words["newest nights" if document["more"] else "nights"].format(n=len(nights), **dates), style="dim")
-    for line in plot(nights, width=console.width - MARGIN, name=document["metric"]):
+    accepted = document["accepted"]
+    level = accepted["value"] if accepted else None
+    for line in plot(nights, width=console.width - MARGIN, name=document["metric"], accepted=level):
         console.print(line, no_wrap=True, crop=True)
-    signs = {"value": VALUE, "out": OUT, "invalid": INVALID, "band": BAND, "break": BREAK}
+    signs = {"value": VALUE, "out": OUT, "invalid": INVALID, "band": BAND, "break": BREAK, "accepted": ACCEPTED}
     console.print(words["legend"].format(**signs), style="dim")
     for sentence in sentences(document, words):
         console.print(escape(sentence), soft_wrap=True)
 
 
-def plot(nights: Sequence[Night], *, width: int, name: str, height: int = HEIGHT) -> Iterator[Text]:
+def plot(
+    nights: Sequence[Night], *, width: int, name: str, accepted: float | None = None, height: int = HEIGHT
+) -> Iterator[Text]:
     """The newest nights that fit, one a column, as lines of characters.
 
     Args:
         nights: of the document, oldest first.
         width: columns of the plot itself.
         name: the metric, which decides how its numbers are written.
+        accepted: the level that is drawn as a line.
         height: lines of the plot.
     """
     columns = _columns(nights)[-max(1, width) :]
     shown = [night for night in columns if night is not None]
     figures = [night[part] for night in shown for part in ("value", "band_low", "band_high")]
-    known: list[float] = [figure for figure in figures if figure is not None]
+    known: list[float] = [figure for figure in (*figures, accepted) if figure is not None]
     if not known:
         return
     low, high = min(known), max(known)
@@ -77,7 +82,7 @@ def plot(nights: Sequence[Night], *, width: int, name: str, height: int = HEIGHT
         label = number(name, at) if row in (0, (height - 1) // 2, height - 1) else ""
         line = Text(f"{label:>{MARGIN - 4}} ┤ ")
         for night in columns:
-            line.append(*_cell(night, row, row_of))
+            line.append(*_cell(night, row, row_of, is_accepted=accepted is not None and row_of(accepted) == row))
         yield line
     first, last = _date(shown[0]), _date(shown[-1])
     yield Text(" " * (MARGIN - 2) + f"{first}{last:>{max(len(columns) - len(first), len(last) + 1)}}", style="dim")
@@ -107,6 +112,8 @@ def sentences(document: Trend, words: dict[str, str]) -> Iterator[str]:
         yield words["more"].format(n=len(changes) - SHOWN)
     if document["anchor"]:
         yield words["anchor"].format(anchor=document["anchor"])
+    if (accepted := document["accepted"]) is not None:
+        yield words["accepted"].format(value=number(name, accepted["value"]), id=accepted["evaluation_id"])
     if document["noise"] is not None:
         yield words["noise"].format(band=number(name, document["noise"]["band"]), pairs=document["noise"]["pairs"])
 
@@ -146,7 +153,7 @@ def _columns(nights: Sequence[Night]) -> list[Night | None]:
     return columns
 
 
-def _cell(night: Night | None, row: int, row_of: Any) -> tuple[str, str]:
+def _cell(night: Night | None, row: int, row_of: Any, *, is_accepted: bool) -> tuple[str, str]:
     """A character and its style."""
     if night is None:
         return BREAK, "dim"
@@ -154,6 +161,8 @@ def _cell(night: Night | None, row: int, row_of: Any) -> tuple[str, str]:
         if night["state"] != "completed":
             return INVALID, "yellow"
         return (OUT, "bold red") if night["out"] else (VALUE, "cyan")
+    if is_accepted:
+        return ACCEPTED, "green"
     if night["band_low"] is not None and row_of(night["band_low"]) <= row <= row_of(night["band_high"]):
         return BAND, "dim"
     return " ", ""

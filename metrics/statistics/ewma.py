@@ -32,8 +32,8 @@ class Chart(NamedTuple):
     """(n,) -1 below the band, 1 above it, 0 within it or without one."""
 
 
-def chart(values: ArrayLike) -> Chart:
-    """The EWMA control chart of a history.
+def chart(values: ArrayLike, *, step: ArrayLike = 0.0, shared: ArrayLike = 0.0) -> Chart:
+    """The EWMA control chart of a history of nights that ask mostly other questions than the night before.
 
     What is watched is the exponentially weighted mean, z = LAMBDA * value + (1 - LAMBDA) * z before, begun at the first
     value: it finds a small shift that lasts within days, and a large one at once. A night's band lies around the median
@@ -44,6 +44,9 @@ def chart(values: ArrayLike) -> Chart:
 
     Args:
         values: (n,) one a night, oldest first; NaN where a night has none: it is passed over.
+        step: (n,) or one for all: what one case can change; no band is narrower.
+        shared: (n,) or one for all: the share of the night's cases that it has in common with the night before, 0..1.
+            So far nights are correlated, and z wanders further.
 
     Returns:
         The chart, of n nights.
@@ -65,6 +68,7 @@ def chart(values: ArrayLike) -> Chart:
         raise ValueError("values must be one finite number a night, or NaN")
     there = np.flatnonzero(~np.isnan(given))
     nights = given[there]
+    steps, share = (np.broadcast_to(np.asarray(one, dtype=np.float64), given.shape) for one in (step, shared))
     smoothed, low, high = (np.full(len(given), np.nan) for _ in range(3))
     side = np.zeros(len(given), dtype=np.int64)
     mean = nights[0] if len(nights) else np.nan
@@ -75,7 +79,10 @@ def chart(values: ArrayLike) -> Chart:
             continue
         end = max(WARM_UP, number - round(1 / LAMBDA) + 1)
         before = nights[max(0, end - HISTORY) : end]
-        middle, width = float(np.median(before)), _width(before, end, number + 1)
+        kept = (1 - LAMBDA) * share[place]
+        wider = ((1 + kept) / (1 - kept)) ** 0.5  # the EWMA of a process with that autocorrelation
+        middle = float(np.median(before))
+        width = max(float(steps[place]), wider * _width(before, end, number + 1))
         low[place], high[place] = middle - width, middle + width
         beyond = abs(mean - middle) > width + 1e-9 * abs(middle)  # equal nights differ by rounding only
         side[place] = int(np.sign(mean - middle)) if beyond else 0

@@ -217,6 +217,9 @@ class Band(TypedDict):
     out: bool
     """Whether it is out of the band."""
     side: BandSide | None
+    paired: bool
+    """Whether the night is compared with the one before it on the cases that both have: its band is then about what
+    changed on these, drawn around its value. Else about the values of the nights before."""
 
 
 _Break = TypedDict("_Break", {"break": bool})
@@ -249,6 +252,13 @@ class NoiseFloor(TypedDict):
     """Cases measured twice, of all pairs."""
 
 
+class AcceptedLevel(TypedDict):
+    """What the accepted evaluation of the newest night's key has of the metric."""
+
+    evaluation_id: str
+    value: float
+
+
 class Trend(TypedDict):
     """The history of a metric."""
 
@@ -267,5 +277,7 @@ class Trend(TypedDict):
     """The first shown night out of the band that is comparable with the newest."""
     side: BandSide | None
     """Of `first_out`."""
+    accepted: AcceptedLevel | None
+    """Null where nothing comparable with the newest night is accepted."""
     noise: NoiseFloor | None
     """Null without a repeated evaluation."""

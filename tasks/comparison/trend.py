@@ -3,25 +3,24 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-from sqlalchemy import Engine, Select, select, true
+from sqlalchemy import Engine, Select, null, select, true
 from sqlalchemy.engine import RowMapping
 
 from db.errors import InputError, unknown
 from db.journal import FINISHED, LIVE
 from db.tables import evaluation, evaluation_metric
 from metrics.metric import Metric
-from metrics.statistics.ewma import HISTORY, LAMBDA, chart
+from metrics.statistics.ewma import HISTORY, LAMBDA
 from metrics.table import metric as declared
 from tasks.cases.vocabulary import STRATA
-from tasks.comparison.documents import Band, BandSide, NoiseFloor, Trend, TrendNight
+from tasks.comparison.bands import NO_BAND, bands
+from tasks.comparison.documents import AcceptedLevel, NoiseFloor, Trend, TrendNight
 from tasks.comparison.noise_floor import floors
 from tasks.config.tiers import TIERS
 from tasks.results.summary import HEADLINE_STRATUM
 
 LAST = HISTORY
 """Nights that are shown where nobody asks for more."""
-SIDES: dict[int, BandSide | None] = {-1: "below", 0: None, 1: "above"}
 
 
 def trend(
@@ -71,6 +70,7 @@ def trend(
         "more": len(rows) > last,
         "first_out": out[0]["evaluation_id"] if out else None,
         "side": out[0]["side"] if out else None,
+        "accepted": _accepted(engine, measured, rows),
         "noise": _noise(engine, metric, rows),
     }
 
@@ -129,11 +129,14 @@ def _measured(
 ) -> Select[Any]:
     """The finished evaluations that have the metric, newest first: those of the system, or of anchors, or of one."""
     of = evaluation.c
-    measured = ("stratum", "value", "ci_low", "ci_high", "n_scored", "n_total")
+    change = of.resolved["paired"]["changes"][metric] if stratum in (None, HEADLINE_STRATUM) else null()
+    measured = ("metric", "stratum", "value", "ci_low", "ci_high", "n_scored", "n_total")
     found = (
         select(
             *(of[name] for name in ("id", "tier", "source", "state", "started_at", "sut_label", "comparability_key")),
             of.resolved["anchor"].astext.label("anchor"),
+            *(of.resolved["paired"][part].label(part) for part in ("since", "share")),
+            change.label("change"),
             *(evaluation_metric.c[name] for name in measured),
         )
         .join(evaluation_metric, evaluation_metric.c.evaluation_id == of.id)
@@ -165,20 +168,10 @@ def _history(engine: Engine, measured: Select[Any], last: int) -> tuple[list[Row
 
 
 def _nights(rows: Sequence[RowMapping], known: Sequence[RowMapping]) -> list[TrendNight]:
-    bands: dict[str, Band] = {}
     lines: dict[str, list[RowMapping]] = {}
     for row in known:
         lines.setdefault(row["comparability_key"], []).append(row)
-    for line in lines.values():
-        for row, smoothed, low, high, side in zip(line, *chart([row["value"] for row in line]), strict=True):
-            bands[row["id"]] = {
-                "smoothed": _number(smoothed),
-                "band_low": _number(low),
-                "band_high": _number(high),
-                "out": bool(side),
-                "side": SIDES[int(side)],
-            }
-    none: Band = {"smoothed": None, "band_low": None, "band_high": None, "out": False, "side": None}
+    found = {name: band for line in lines.values() for name, band in bands(line).items()}
     before = [None, *(row["comparability_key"] for row in rows)]
     return [
         {
@@ -193,17 +186,24 @@ def _nights(rows: Sequence[RowMapping], known: Sequence[RowMapping]) -> list[Tre
             "comparability_key": row["comparability_key"],
             "state": row["state"],
             "break": last is not None and last != row["comparability_key"],
-            **bands.get(row["id"], none),
+            **found.get(row["id"], NO_BAND),
         }
         for row, last in zip(rows, before, strict=False)
     ]
+
+
+def _accepted(engine: Engine, measured: Select[Any], rows: Sequence[RowMapping]) -> AcceptedLevel | None:
+    if not rows:
+        return None
+    of, accepted_at = measured.selected_columns, evaluation.c.accepted_at
+    alike = measured.where(of.comparability_key == rows[-1]["comparability_key"], of.value.is_not(None))
+    newest = alike.where(accepted_at.is_not(None)).order_by(None).order_by(accepted_at.desc()).limit(1)
+    with engine.connect() as connection:
+        row = connection.execute(newest).mappings().first()
+    return None if row is None else {"evaluation_id": row["id"], "value": row["value"]}
 
 
 def _noise(engine: Engine, metric: str, rows: Sequence[RowMapping]) -> NoiseFloor | None:
     key = rows[-1]["comparability_key"] if rows else None
     found = floors(engine, key).get(metric) if key else None
     return {"band": found.band, "pairs": found.pairs, "n": found.n} if found else None
-
-
-def _number(value: float) -> float | None:
-    return None if np.isnan(value) else float(value)

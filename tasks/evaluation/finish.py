@@ -16,6 +16,7 @@ from db.stores.calls import bought
 from tasks.cases.labels import pages_of
 from tasks.cases.table import LONG
 from tasks.cases.vocabulary import Note
+from tasks.comparison.paired_changes import paired_changes
 from tasks.config.connections import database
 from tasks.config.settings import settings
 from tasks.evaluation.batch import batches_of
@@ -74,6 +75,7 @@ def _finish(run: Run, measure: Measure) -> EvaluationSummary:
     ]
     path = publish(file, result_path(settings().results_root, run.tier, run.id, row["started_at"]))
     valid = share is not None and share >= settings().min_coverage
+    paired = paired_changes(engine, row, key, cases, declared_metrics) if valid else None
     closed = journal.close(
         engine,
         run.id,
@@ -86,7 +88,9 @@ def _finish(run: Run, measure: Measure) -> EvaluationSummary:
         coverage=share,
         parquet=path,
         **bought(engine, run.id),
-        resolved=row["resolved"] | _found_out(run, cases, row["resolved"]["notes"]),
+        resolved=row["resolved"]
+        | _found_out(run, cases, row["resolved"]["notes"])
+        | ({"paired": paired} if paired else {}),
     )
     if closed:
         shutil.rmtree(run.work, ignore_errors=True)

@@ -136,6 +136,8 @@ def trend(document: Mapping[str, Any]) -> Figure:
     out = [night for night in nights if night["out"]]
     if out:
         traces.append(_points(out, "@c:attention", size=11, symbol="circle-open"))
+    if document["accepted"]:
+        traces.insert(0, _level([nights[0]["started_at"], nights[-1]["started_at"]], document["accepted"]["value"]))
     shapes = [_line(segment[0]["started_at"], "@c:muted", "dot") for segment in segments[1:]]
     return framed(traces, shapes=shapes, height=TALL, xaxis={"type": "date", "tickformat": "%Y-%m-%d", "nticks": 6})
 
@@ -190,6 +192,12 @@ def _segment(nights: list[dict[str, Any]]) -> list[dict[str, Any]]:
             line = {"color": "@c:muted", "width": 1, "dash": "dot"}
             traces.append({**hidden, "x": at, "y": [night[end] for night in nights], "line": line})
     return [*traces, _points(nights, "@c:accent", size=6, symbol="circle") | {"mode": "lines+markers"}]
+
+
+def _level(ends: list[str], value: float) -> dict[str, Any]:
+    """A line across the figure; a trace, so that the axis reaches as far."""
+    line = {"color": "@c:ink", "width": 1, "dash": "dash"}
+    return {"type": "scatter", "mode": "lines", "x": ends, "y": [value, value], "line": line, "hoverinfo": "skip"}
 
 
 def _points(nights: list[dict[str, Any]], colour: str, *, size: int, symbol: str) -> dict[str, Any]:

@@ -204,7 +204,7 @@ def summary(engine: Engine, evaluation_id: str) -> EvaluationSummary:
         "cases": resolved.get("cases"),
         "statuses": row["statuses"] or {},
         "coverage": row["coverage"],
-        "system": system_of(row, without=("notes", "failures", "cases")),
+        "system": system_of(row, without=("notes", "failures", "paired", "cases")),
         "sut_label": row["sut_label"],
         "flow_run_id": row["flow_run_id"],
         "notes": resolved.get("notes", []),
@@ -217,7 +217,7 @@ def summary(engine: Engine, evaluation_id: str) -> EvaluationSummary:
     return document
 
 
-def system_of(row: RowMapping, *, without: Collection[str] = ("notes", "failures")) -> System:
+def system_of(row: RowMapping, *, without: Collection[str] = ("notes", "failures", "paired")) -> System:
     """What decided the numbers of an evaluation, from its row in the journal."""
     return cast(System, {name: value for name, value in (row["resolved"] or {}).items() if name not in without})
 

@@ -7,7 +7,15 @@ import pytest
 from benchmarks.simulations import Area, Claim
 from benchmarks.simulations.__main__ import AREAS, table
 
-EFFORT = {"verdicts": 0.05, "baselines": 0.03, "samples": 0.03, "intervals": 0.03, "differences": 0.1, "grades": 0.1}
+EFFORT = {
+    "verdicts": 0.05,
+    "baselines": 0.03,
+    "samples": 0.03,
+    "intervals": 0.03,
+    "differences": 0.1,
+    "grades": 0.1,
+    "trends": 0.1,
+}
 
 
 @pytest.mark.parametrize("area", EFFORT)

@@ -164,7 +164,7 @@ def test_what_is_read_does_not_grow_with_the_history(engine: Engine) -> None:
         event.remove(engine, "after_cursor_execute", count)
     assert len(nights) == 10
     assert sum(taken) <= 1 + 11 + 10 + HISTORY + 5
-    assert len(taken) == 4  # which line, its newest nights, those of their bands, the noise floor
+    assert len(taken) == 5  # which line, its newest nights, those of their bands, the accepted one, the noise floor
 
 
 def test_the_bands_are_the_same_however_many_nights_are_shown(engine: Engine) -> None:

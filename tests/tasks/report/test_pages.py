@@ -139,10 +139,11 @@ def test_a_trend_is_broken_where_nights_do_not_compare() -> None:
     nights = [
         night | {"started_at": f"2026-01-0{day}", "value": 0.5, "break": day == 3, "out": False} for day in (1, 2, 3, 4)
     ]
-    drawn = figures.trend({"nights": nights})
+    drawn = figures.trend({"nights": nights, "accepted": {"evaluation_id": "x", "value": 0.55}})
     lines = [trace for trace in drawn["data"] if "markers" in trace["mode"]]
     assert [len(line["x"]) for line in lines] == [2, 2]
     assert [shape["x0"] for shape in drawn["layout"]["shapes"]] == ["2026-01-03"]
+    assert [trace["y"] for trace in drawn["data"] if trace["line"].get("dash") == "dash"] == [[0.55, 0.55]]
 
 
 @pytest.mark.parametrize("part", list(PARTS))

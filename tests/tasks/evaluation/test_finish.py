@@ -1,0 +1,27 @@
+"""What the end of an evaluation stores beside its metrics."""
+
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine
+
+from db import journal
+from tasks.comparison.trend import trend
+from tests.support.evaluations import evaluate, load, question
+
+N = 40
+
+
+def test_a_night_stores_what_changed_since_the_night_before(at_home: Path, engine: Engine, tmp_path: Path) -> None:
+    source = load(tmp_path, "nights", [question(i) for i in range(N)])
+    first = evaluate("tier1", source=source)
+    second = evaluate("tier1", source=source)
+    assert "paired" not in journal.find(engine, first["evaluation_id"])["resolved"]
+    paired = journal.find(engine, second["evaluation_id"])["resolved"]["paired"]
+    assert (paired["since"], paired["share"]) == (first["evaluation_id"], 1.0)
+    change = paired["changes"]["hit_rate@1"]
+    assert (change["difference"], change["variance"], change["lag"]) == (0, 0, 1)
+    assert change["step"] == pytest.approx(1 / N)
+    assert "paired" not in second["system"]
+    nights = trend(engine, "hit_rate@1", tier="tier1", source=source)["nights"]
+    assert [night["paired"] for night in nights] == [False, True]
