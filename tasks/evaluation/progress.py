@@ -22,7 +22,7 @@ log = logging.getLogger("yarus")
 LONG = 4
 """Batches; a shorter evaluation is over before anybody has looked at its progress."""
 EVERY_S = 1.0
-PATIENCE_S = 10.0
+PATIENCE_S = 10
 
 
 @asynccontextmanager
@@ -61,15 +61,24 @@ async def show_size(tier: str, source: str, n_cases: int) -> None:
 
 
 async def best_effort(request: Awaitable[Any]) -> Any:
-    """What Prefect's server answered; None where it did not, for the record is ours."""
+    """What Prefect's server answered; None where it did not, for the record is ours.
+
+    Its patience is in seconds in which this process ran: one that was suspended (Ctrl-Z, a debugger) finds the answer
+    waiting when it goes on.
+    """
+    asked = asyncio.ensure_future(request)
     try:
-        async with asyncio.timeout(PATIENCE_S):
-            return await request
+        for _ in range(PATIENCE_S):
+            if (await asyncio.wait({asked}, timeout=1.0))[0]:
+                return asked.result()
+        raise TimeoutError
     except (httpx.HTTPError, PrefectException, TimeoutError) as error:
         log.warning(
             "the results could not be shown on Prefect's server (%s); they are stored completely", type(error).__name__
         )
         return None
+    finally:
+        asked.cancel()
 
 
 def _percent(done: int, run: Run) -> float:
