@@ -24,6 +24,7 @@ AREAS = (
     "judged",
     "many",
     "compare",
+    "finish",
     "audit",
     "trend",
     "report",

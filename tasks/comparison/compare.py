@@ -37,7 +37,11 @@ from tasks.results.aggregate import measured_by
 from tasks.results.summary import system_of
 
 SEED = 0
-EARLIER = {"previous": journal.previous, "baseline": journal.baseline}
+EARLIER = {
+    "previous": (journal.previous, "no earlier completed one with the same comparability key"),
+    "baseline": (journal.baseline, "no accepted one before it with the same comparability key; yarus gate --accept"),
+}
+"""What is asked for by a word, and what is said where there is none."""
 NOTHING: ChangedCases = {"broke": [], "fixed": [], "changed_status": []}
 
 
@@ -57,7 +61,7 @@ def compare(engine: Engine, a: str, b: str, *, force: bool = False, only: Sequen
         InputError: no such evaluation or metric, no cases, nothing in common, or not comparable and not forced.
     """
     after = journal.find(engine, b)
-    before = journal.find(engine, _earlier(engine, after["id"], EARLIER[a]) if a in EARLIER else a)
+    before = journal.find(engine, _earlier(engine, after["id"], *EARLIER[a]) if a in EARLIER else a)
     for row in (before, after):
         require_cases(row)
     declared = _declared(before, after, only)
@@ -266,10 +270,10 @@ def _refusal(a: RowMapping, b: RowMapping, differs: list[KeyDifference]) -> str:
     return f"evaluations {a['id']} and {b['id']} cannot be compared: {said}. --force compares them anyway"
 
 
-def _earlier(engine: Engine, evaluation_id: str, choose: Callable[[Engine, str], str | None]) -> str:
+def _earlier(engine: Engine, evaluation_id: str, choose: Callable[[Engine, str], str | None], none: str) -> str:
     found = choose(engine, evaluation_id)
     if found is None:
-        raise InputError(f"evaluation {evaluation_id} has no earlier completed one with the same comparability key")
+        raise InputError(f"evaluation {evaluation_id} has {none}")
     return found
 
 

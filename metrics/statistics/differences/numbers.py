@@ -210,7 +210,7 @@ def percentiles_at(value: float, drawn: Floats, codes: Ints) -> IntervalAt:
 
 
 def prepare(number: Number, codes: Ints) -> Pair:
-    """The number over the cases that were measured on both sides; `codes` (n,) says whose each case is.
+    """The number over the cases that were measured on both sides; `codes` (n,) numbers its group from 0.
 
     Example:
         >>> import numpy as np
@@ -221,14 +221,15 @@ def prepare(number: Number, codes: Ints) -> Pair:
         >>> pair.values()
         (0.5, 1.0)
     """
-    units = len(np.unique(codes))
+    units = int(np.count_nonzero(np.bincount(codes)))
     kept = np.asarray(~np.isnan(np.column_stack([number.a, number.b])).any(axis=1))
     own = codes[kept]
+    measured = int(np.count_nonzero(np.bincount(own)))
     if number.quantile is not None:
         none = np.zeros((units, 0))
-        return Pair(number, kept, own, len(np.unique(own)), (none, none))
+        return Pair(number, kept, own, measured, (none, none))
     one, other = (_by_unit(_columns(side, kept), codes, units) for side in (number.a, number.b))
-    return Pair(number, kept, own, len(np.unique(own)), (one, other))
+    return Pair(number, kept, own, measured, (one, other))
 
 
 def _columns(side: Floats, kept: NDArray[np.bool_]) -> Floats:

@@ -284,6 +284,8 @@ def test_the_previous_one_is_found(engine: Engine, plant: Plant) -> None:
     assert compare(engine, "previous", b)["a"]["evaluation_id"] == a
     with pytest.raises(InputError, match=f"{a} has no earlier completed one with the same comparability key"):
         compare(engine, "previous", a)
+    with pytest.raises(InputError, match=f"{a} has no accepted one before it .*; yarus gate --accept"):
+        compare(engine, "baseline", a)
 
 
 def test_only_the_metrics_asked_for(engine: Engine, plant: Plant) -> None:
