@@ -35,6 +35,17 @@ def differences(connection: Connection) -> list[object]:
     return list(compare_metadata(MigrationContext.configure(connection, opts=options), OURS))
 
 
+def migrated(fresh: Engine, revision: str, *statements: str) -> None:
+    """A database as it was at a revision, after these statements."""
+    config = connections.alembic_config()
+    with fresh.begin() as connection:
+        connection.execute(text(f"CREATE SCHEMA {SCHEMA}; CREATE EXTENSION vector"))
+        config.attributes["connection"] = connection
+        command.upgrade(config, revision)
+        for statement in statements:
+            connection.exec_driver_sql(statement)
+
+
 def test_the_migrations_make_exactly_the_tables_that_are_declared(fresh: Engine) -> None:
     connections.migrate(fresh)
     with fresh.connect() as connection:
@@ -57,29 +68,20 @@ def test_they_can_be_undone_and_done_again(fresh: Engine) -> None:
 
 
 def test_an_older_database_is_brought_up_step_by_step(fresh: Engine) -> None:
-    config = connections.alembic_config()
-    with fresh.begin() as connection:
-        connection.execute(text(f"CREATE SCHEMA {SCHEMA}; CREATE EXTENSION vector"))
-        config.attributes["connection"] = connection
-        command.upgrade(config, "0001")
+    migrated(fresh, "0001")
     connections.migrate(fresh)
     with fresh.connect() as connection:
         assert differences(connection) == []
 
 
 def test_what_was_spent_before_money_was_booked_counts(fresh: Engine) -> None:
-    config = connections.alembic_config()
-    with fresh.begin() as connection:
-        connection.execute(text(f"CREATE SCHEMA {SCHEMA}; CREATE EXTENSION vector"))
-        config.attributes["connection"] = connection
-        command.upgrade(config, "0006")
-        connection.execute(
-            text(
-                "INSERT INTO yarus.call (key, role, model, prompt, evaluation_id, reply, latency_ms, cost_usd) "
-                "SELECT n::text::bytea, 'judge', 'm', 'p', of, '', 1, cost FROM (VALUES "
-                "(1, 'a', 0.5), (2, 'a', 0.25), (3, 'a', NULL), (4, 'b', -1650), (5, NULL, 9)) AS t (n, of, cost)"
-            )
-        )
+    migrated(
+        fresh,
+        "0006",
+        "INSERT INTO yarus.call (key, role, model, prompt, evaluation_id, reply, latency_ms, cost_usd) "
+        "SELECT n::text::bytea, 'judge', 'm', 'p', of, '', 1, cost FROM (VALUES "
+        "(1, 'a', 0.5), (2, 'a', 0.25), (3, 'a', NULL), (4, 'b', -1650), (5, NULL, 9)) AS t (n, of, cost)",
+    )
     connections.migrate(fresh)
     assert (booked_usd(fresh, "a"), booked_usd(fresh, "b")) == (0.75, 0)
 
@@ -100,12 +102,7 @@ VALUES ('old good', 'good', '[]'), ('good', 'good', '[]'), ('bad', 'regressed', 
 
 
 def test_existing_histories_keep_the_baseline_that_nights_compared_with_else_get_the_first(fresh: Engine) -> None:
-    config = connections.alembic_config()
-    with fresh.begin() as connection:
-        connection.execute(text(f"CREATE SCHEMA {SCHEMA}; CREATE EXTENSION vector"))
-        config.attributes["connection"] = connection
-        command.upgrade(config, "0008")
-        connection.exec_driver_sql(OLD)
+    migrated(fresh, "0008", OLD)
     connections.migrate(fresh)
     with fresh.connect() as connection:
         accepted = connection.scalars(text("SELECT id FROM yarus.evaluation WHERE accepted_at IS NOT NULL"))
