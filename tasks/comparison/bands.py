@@ -1,6 +1,8 @@
 """The band of each night of a line: of nights that share their cases by what changed, of others by their values."""
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from sqlalchemy.engine import RowMapping
@@ -16,43 +18,53 @@ SIDES: dict[int, BandSide | None] = {-1: "below", 0: None, 1: "above"}
 NO_BAND: Band = {"smoothed": None, "band_low": None, "band_high": None, "out": False, "side": None, "paired": False}
 
 
+class Night(NamedTuple):
+    """A night of a run."""
+
+    row: RowMapping
+    level: float
+    """Of the system, on whatever cases: 0 in the night that the run begins with."""
+
+
 def bands(line: Sequence[RowMapping]) -> dict[str, Band]:
     """By id the band of each night.
 
-    Nights that follow each other and share their cases make runs; where a run begins, so does its chart. The other
-    nights make one chart, among them those that were stored before changes were.
+    Nights that are compared with one before them, on the cases that both have, make runs; where a run begins, so does
+    its chart. Other nights make one chart, among them those that were stored before changes were.
 
     Args:
         line: completed nights of one key that have a value, oldest first, as `tasks.comparison.trend` reads them.
     """
     found: dict[str, Band] = {}
-    alone = [row for row, before in zip(line, [None, *line], strict=False) if not _linked(row, before)]
-    if alone:
-        steps, shares = [_step(row) for row in alone], [row["share"] if row["change"] else 0.0 for row in alone]
-        found |= _bands(alone, chart([row["value"] for row in alone], step=steps, shared=shares), paired=False)
-    for run in _runs(line):
-        charted = paired_chart([NightChange(**row["change"]) for row in run[1:]])
-        found |= {name: band for name, band in _bands(run, charted, paired=True).items() if name != run[0]["id"]}
+    runs = list(_runs(line))
+    alone = [run[0].row for run in runs]
+    steps, shares = [_step(row) for row in alone], [row["share"] if row["change"] else 0.0 for row in alone]
+    found |= _bands(alone, chart([row["value"] for row in alone], step=steps, shared=shares), paired=False)
+    for run in runs:
+        changes = [
+            NightChange(**night.row["change"] | {"difference": night.level - before.level})
+            for before, night in pairwise(run)
+        ]
+        of_run = _bands([night.row for night in run], paired_chart(changes), paired=True)
+        found |= {name: band for name, band in of_run.items() if name != run[0].row["id"]}
     return found
 
 
-def _runs(line: Sequence[RowMapping]) -> Iterator[list[RowMapping]]:
-    """Each with the night before it, which its first night is compared with."""
-    run: list[RowMapping] = []
+def _runs(line: Sequence[RowMapping]) -> Iterator[list[Night]]:
+    """Each with the night that it begins with; many are of that night alone.
+
+    A night is compared with the newest that had ended when it ended itself, which an evaluation that was resumed later
+    may come to stand after.
+    """
+    run: dict[str, Night] = {}
     for row in line:
-        if run and _linked(row, run[-1]):
-            run.append(row)
-            continue
-        if len(run) > 1:
-            yield run
-        run = [row]
-    if len(run) > 1:
-        yield run
-
-
-def _linked(row: RowMapping, before: RowMapping | None) -> bool:
-    """Whether a night is compared with the one before it on common cases."""
-    return before is not None and row["change"] is not None and row["since"] == before["id"] and row["share"] >= SHARED
+        before = run.get(row["since"]) if row["change"] and row["share"] >= SHARED else None
+        if before is None and run:
+            yield list(run.values())
+            run = {}
+        run[row["id"]] = Night(row, before.level + row["change"]["difference"] if before else 0.0)
+    if run:
+        yield list(run.values())
 
 
 def _step(row: RowMapping) -> float:

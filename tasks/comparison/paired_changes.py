@@ -9,7 +9,7 @@ from sqlalchemy import Engine, select
 from sqlalchemy.engine import RowMapping
 from typing_extensions import TypedDict
 
-from db.errors import ResultsUnavailable
+from db.errors import InputError, ResultsUnavailable
 from db.journal import ASIDE, LIVE
 from db.tables import evaluation
 from metrics.metric import Metric
@@ -108,10 +108,10 @@ class _Since(NamedTuple):
 
 
 def _since(before: RowMapping, tonight: pa.Table, declared: list[Metric]) -> _Since | None:
-    """What changed on the common cases; None where the file of the one before was moved away or deleted."""
+    """What changed on the common cases; None where the file of the one before cannot be read: the chart begins anew."""
     try:
         pairs = common(headline(read_cases(before, declared)), tonight)
-    except ResultsUnavailable:
+    except (ResultsUnavailable, InputError):
         return None
     if not len(pairs.b):
         return _Since(0, {})

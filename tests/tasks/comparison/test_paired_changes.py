@@ -8,6 +8,7 @@ import pytest
 from sqlalchemy import Engine
 
 from db import journal
+from metrics.statistics.ewma import LAMBDA
 from metrics.statistics.paired_chart import LAG
 from metrics.table import metrics_of
 from tasks.comparison.common_cases import read_cases
@@ -105,6 +106,29 @@ def test_a_log_that_grows_stays_within_its_band_although_new_questions_are_harde
         "evaluation_id": calm["nights"][0]["evaluation_id"],
         "value": pytest.approx(hits[:100].mean()),
     }
+
+
+def test_an_evaluation_that_was_resumed_after_the_next_night_leaves_the_chart_as_it_is(
+    engine: Engine, tmp_path: Path
+) -> None:
+    source, hits = source_name(), OLD_HITS.copy()
+    for night in (*range(10), 11):
+        hits[night] = 1 - hits[night]
+        night_of(engine, tmp_path, source, night, range(100), hits=hits)
+    night_of(engine, tmp_path, source, 10, range(100), hits=hits)
+    nights = trend(engine, "hit_rate@1", source=source)["nights"]
+    assert [night["paired"] for night in nights] == [False] + [True] * 11
+    # On a frozen set the level is the value: the middle of the band moves by as much as the values do.
+    assert [night["smoothed"] for night in nights][1:] == pytest.approx(
+        smoothed([night["value"] for night in nights])[1:]
+    )
+
+
+def smoothed(values: list[float]) -> list[float]:
+    found = values[:1]
+    for value in values[1:]:
+        found.append(LAMBDA * value + (1 - LAMBDA) * found[-1])
+    return found
 
 
 def test_nights_of_mostly_new_questions_are_charted_by_their_values(engine: Engine, tmp_path: Path) -> None:
