@@ -3,6 +3,7 @@
 import time
 from datetime import UTC, datetime, timedelta
 from statistics import median
+from typing import Any
 
 import numpy as np
 from sqlalchemy import Engine, insert
@@ -20,10 +21,15 @@ LIMIT_S = 1.0
 def filled(engine: Engine) -> None:
     """A thousand nights of tier 1 with all of its metrics."""
     start, values = datetime(2024, 1, 1, tzinfo=UTC), 0.7 + 0.02 * np.random.default_rng(0).normal(size=NIGHTS)
-    shared = {"tier": "tier1", "state": "completed", "source": "many", "comparability_key": "key", "resolved": {}}
+    shared: dict[str, Any] = {"tier": "tier1", "state": "completed", "source": "many", "comparability_key": "key"}
     shared |= {"parameters": {}, "settings": {}, "versions": {}}
+    change = {"difference": 0.0, "variance": 1e-4, "far_variance": 1e-4, "lag": 8, "step": 0.005}
+    changes = {metric.name: change for metric in metrics_of("tier1")}
     nights = [
-        {"id": f"tier1-{night:04d}", "started_at": start + timedelta(days=night)} | shared for night in range(NIGHTS)
+        shared
+        | {"id": f"tier1-{night:04d}", "started_at": start + timedelta(days=night)}
+        | {"resolved": {"paired": {"since": f"tier1-{night - 1:04d}", "share": 1.0, "changes": changes}}}
+        for night in range(NIGHTS)
     ]
     measured = [
         {"evaluation_id": f"tier1-{night:04d}", "metric": metric.name, "stratum": "", "value": float(values[night])}
@@ -46,4 +52,5 @@ def run() -> list[Row]:
             found = trend(engine, "hit_rate@1", tier="tier1", source="many", last=NIGHTS)
             times.append(time.perf_counter() - begin)
         assert len(found["nights"]) == NIGHTS
+        assert found["nights"][-1]["paired"]
     return [Row(f"trend over {NIGHTS:,} evaluations", "limit", median(times), LIMIT_S, 1, "at most")]
