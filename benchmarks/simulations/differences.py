@@ -60,8 +60,6 @@ def _grouped(name: str, users: int, times: int) -> Claim:
         codes, (before, after) = _users(generator, name, users)
         found += [one.comparison for one in compared((before[None], after[None]), number, codes.tolist())]
     low, high = (0.92, 0.98) if users < 12 else (0.93, 0.97)
-    if name != "judged scores" and users <= 30:
-        high = 1.0
     return _coverage(f"{name} of {users} users with 1 to {USERS} questions", found, truth, low, high)
 
 

@@ -42,10 +42,10 @@ def mean_of(values: Floats, codes: Ints) -> Mean:
 def interval_of_differences(differences: Floats, codes: Ints, span: float) -> IntervalAt:
     """The interval of the mean of paired differences, at any level.
 
-    Where most pairs changed: Student's t. Where most did not, the mean hangs on few changes, and their number is what
-    is uncertain: gains and losses have each a score interval like Wilson's, of a mean whose variance is its size times
-    the jump that one change makes, and are put together by Newcombe's square-and-add, with their correlation. Whole
-    groups are its units, and Student's quantile knows their effective number.
+    Where at least half of the cases (or groups) changed: Student's t. Where most did not, the mean hangs on few
+    changes, and their number is what is uncertain: gains and losses have each a score interval like Wilson's, of a mean
+    whose variance is its size times the jump that one change makes, and are put together by Newcombe's square-and-add,
+    with their correlation. Whole groups are its units, and Student's quantile knows their effective number.
 
     Args:
         differences: (n,) finite, of at least two groups.
@@ -70,9 +70,23 @@ def interval_of_differences(differences: Floats, codes: Ints, span: float) -> In
         same = Interval(float(differences[0]), float(differences[0]))
         return lambda confidence: same
     found = mean_of(differences, codes)
-    if 2 * np.count_nonzero(differences) >= len(differences):
-        return lambda confidence: student_interval(found, confidence)
-    return _sparse(differences, codes, span, found.degrees)
+    if is_sparse(differences, codes):
+        return _sparse(differences, codes, span, found.degrees)
+    return lambda confidence: student_interval(found, confidence)
+
+
+def is_sparse(differences: Floats, codes: Ints) -> bool:
+    """Whether fewer than half of the cases changed: of those that stand alone, or of the groups that `codes` numbers.
+
+    Example:
+        >>> import numpy as np
+        >>> from metrics.statistics.differences.intervals import is_sparse
+        >>> one_each = np.array([0.5, 0.0, 0.0, 0.0, -0.5, 0.0])
+        >>> is_sparse(one_each, np.arange(6)), is_sparse(one_each, np.array([0, 0, 0, 1, 1, 1]))
+        (True, False)
+    """
+    changed = np.bincount(codes, weights=differences != 0)
+    return 2 * int(np.count_nonzero(changed)) < len(changed)
 
 
 def student_interval(mean: Mean, confidence: float) -> Interval:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from metrics.metric import Direction
 from metrics.statistics.differences.comparison import Comparison, concluded
-from metrics.statistics.differences.intervals import IntervalAt, interval_of_differences
+from metrics.statistics.differences.intervals import IntervalAt, interval_of_differences, is_sparse
 from metrics.statistics.groups import Floats, Ints, group_codes
 from metrics.statistics.intervals import NO_INTERVAL, UNDEFINED, normal_quantile
 from metrics.statistics.power import smallest_detectable_difference
@@ -34,8 +34,9 @@ def compare_paired(
 
     Yes/no values: exact McNemar test and Newcombe's paired score interval. Other values, and any where cases come in
     groups: paired permutation test (signs of the differences, of a whole group at once), and Student's interval or,
-    where most pairs did not change, a score interval (`interval_of_differences`). Where test and interval disagree, the
-    more careful one is believed, so that p is below 1 - confidence just where the interval does not hold 0.
+    where most cases (or groups) did not change, a score interval (`interval_of_differences`). Where test and interval
+    disagree, the more careful one is believed, so that p is below 1 - confidence just where the interval does not hold
+    0.
 
     The verdict is "improved" or "regressed" ("changed" where neither direction is better) if p < 1 - confidence.
     Otherwise it is "no difference shown" where the whole interval lies within -margin..margin, so that no difference
@@ -131,7 +132,7 @@ def compare_means(
         interval = partial(newcombe_paired_interval, both, lost, won, n - both - lost - won)
         how = mcnemar_exact(lost, won), lambda level: interval(confidence=level), "exact McNemar, Newcombe 10"
     else:
-        method = "paired permutation, " + ("score" if 2 * np.count_nonzero(differences) < n else "Student's t")
+        method = "paired permutation, " + ("score" if is_sparse(differences, codes) else "Student's t")
         how = p, interval_of_differences(differences, codes, span), method + (" (by group)" if groups else "")
     return concluded(
         float(differences.mean()) if n else UNDEFINED,
