@@ -8,9 +8,10 @@ import pytest
 from click.testing import CliRunner, Result
 from sqlalchemy import Engine
 
+from db import journal
 from db.errors import InputError
 from flows.__main__ import cli
-from flows.terminal.trend import BREAK, OUT, plot
+from flows.terminal.trend import ACCEPTED, BREAK, OUT, plot
 from tests.support.evaluation_history import source_name, write
 
 
@@ -80,6 +81,27 @@ def test_the_plot_keeps_its_width_and_shows_the_newest() -> None:
     assert lines[0].strip().startswith("0.300 ┤")
     assert lines[4].strip().startswith("0.210 ┤")
     assert "2026-01-21" in lines[5]
+
+
+def test_the_accepted_level_is_a_line_of_the_plot_even_far_from_the_nights() -> None:
+    night = {"value": 0.5, "band_low": 0.45, "band_high": 0.55, "state": "completed", "out": False, "break": False}
+    nights = [night | {"started_at": "2026-01-01"}] * 6
+    without, *_ = (line.plain for line in plot(nights, width=10, name="mrr", height=5))
+    assert ACCEPTED not in without
+    highest, *others = (line.plain for line in plot(nights, width=10, name="mrr", accepted=0.9, height=5))
+    assert highest.strip() == f"0.900 ┤ {ACCEPTED * 6}"
+    assert not any(ACCEPTED in line for line in others)
+
+
+@pytest.mark.parametrize(("language", "said"), [("ru", "Принятый уровень: 0.700"), ("en", "Accepted: 0.700")])
+def test_the_accepted_evaluation_is_named(
+    at_home: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch, language: str, said: str
+) -> None:
+    source = source_name()
+    _, accepted, _ = write(engine, source, [0.5, 0.7, 0.6])
+    journal.accept(engine, accepted)
+    monkeypatch.setenv("YARUS_LANGUAGE", language)
+    assert f"{said} ({accepted})" in asked("hit_rate@1", "--source", source).stdout
 
 
 def test_a_plot_of_nothing_is_nothing() -> None:
