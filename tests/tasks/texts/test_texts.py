@@ -79,7 +79,7 @@ ELSEWHERE = {
     "alerts": "tasks/orchestration/incidents.py",
     "slice_values": "tasks/comparison/slices.py",
     "gate": "tasks/comparison/gate*.py",
-    "trend": "tasks/comparison/trend.py",
+    "trend": "tasks/comparison/bands.py",
     "sweep": "tasks/config/parameters.py",
     "dataset": "tasks/dataset/**/*.py",
     "annotation.reasons": "tasks/dataset/annotation/priority.py",
