@@ -9,12 +9,13 @@ from tasks.evaluation.finish import finish
 from tasks.evaluation.lifecycle import evaluation
 from tasks.loading.logged_cases import load_logged_answers
 from tasks.orchestration.flow_states import Ended, flow_state
-from tasks.steps.judge_quality import judge_again, measure_judge
+from tasks.steps.judging.examine import examine
+from tasks.steps.judging.judge_quality import judge_again, measure_judge
 
 
 @flow(name="judge", flow_run_name="judge {parameters.source}")
 async def judge(parameters: JudgeQuality) -> Ended:
-    """Judges every logged answer again and again, and changed versions of it.
+    """Judges every logged answer again and again, and changed versions of it; examines every judged prompt.
 
     Args:
         parameters: what to evaluate, and with what.
@@ -24,6 +25,6 @@ async def judge(parameters: JudgeQuality) -> Ended:
     """
     async with evaluation("judge", parameters, flow_run_id=flow_run.get_id()) as run:
         run = await load_logged_answers(run)
-        await in_batches(run, steps=(judge_again,))
+        await in_batches(run, steps=(judge_again, examine))
         summary = await finish(run, measure_judge)
     return await flow_state(summary)

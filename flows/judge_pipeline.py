@@ -9,7 +9,7 @@ from tasks.evaluation.finish import finish
 from tasks.evaluation.lifecycle import evaluation
 from tasks.loading.logged_cases import load_logged_answers
 from tasks.orchestration.flow_states import Ended, flow_state
-from tasks.steps.production_judge import decide
+from tasks.steps.judging.production_judge import decide
 
 
 @flow(name="judge_pipeline", flow_run_name="judge_pipeline {parameters.source}")

@@ -10,7 +10,7 @@ from tasks.evaluation.lifecycle import evaluation
 from tasks.loading.answer_cases import load_ideal
 from tasks.orchestration.flow_states import Ended, flow_state
 from tasks.steps.answer import answer_ideal
-from tasks.steps.judge import judge
+from tasks.steps.judging.judge import judge
 from tasks.steps.score_texts import score_repeats, score_texts
 
 

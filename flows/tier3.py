@@ -12,7 +12,7 @@ from tasks.orchestration.flow_states import Ended, flow_state
 from tasks.steps.answer import answer
 from tasks.steps.find_failures import find_failures
 from tasks.steps.index import index
-from tasks.steps.judge import judge
+from tasks.steps.judging.judge import judge
 from tasks.steps.perturb import perturb_questions, restore_questions
 from tasks.steps.score_rankings import score_rankings
 from tasks.steps.score_texts import score_similarity, score_texts

@@ -177,7 +177,7 @@ def weighted_kappa(first: ArrayLike, second: ArrayLike) -> float:
 
     Reference: Cohen 1968, Weighted kappa; equal to scikit-learn's cohen_kappa_score(weights="quadratic").
 
-    Stored as: `weighted_kappa`, `human_weighted_kappa` (metrics/table/judge.py).
+    Stored as: `weighted_kappa`, `user_votes_weighted_kappa` (metrics/table/judge.py).
 
     Example:
         >>> from metrics.agreement import weighted_kappa
@@ -253,7 +253,7 @@ def spearman(first: ArrayLike, second: ArrayLike) -> float:
 
     Reference: Spearman 1904, The proof and measurement of association between two things; equal to scipy's spearmanr.
 
-    Stored as: `human_spearman` (metrics/table/judge.py).
+    Stored as: `user_votes_spearman` (metrics/table/judge.py).
 
     Example:
         >>> from metrics.agreement import spearman

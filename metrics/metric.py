@@ -40,6 +40,10 @@ class Metric:
     undefined: str
     trust: str
     reading: str
+    opinion: str = ""
+    """The judged prompt whose word it is: it is worth what that judge is worth. Empty for what no model says."""
+    checked: bool = False
+    """Of an opinion: it was held against what is known to be right, so that it needs no exam."""
     thresholds: tuple[float, ...] | None = None
     """Ascending bounds of the grades: two (attention, good, excellent) or three (absent, weak, reasonable, strong)."""
 

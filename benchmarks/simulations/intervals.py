@@ -60,7 +60,7 @@ def lines() -> Iterator[Line]:
     for m in (5, 12, 30, 100):
         yield from by_user(m)
     for m in (12, 30, 100):
-        draw = partial(judged, "human_weighted_kappa", m * 10, m)
+        draw = partial(judged, "user_votes_weighted_kappa", m * 10, m)
         yield Line("weighted kappa with people, 10 answers a user", m * 10, m, KAPPA, draw, 0.5)
     draw = partial(judged, "spearman", 300, 30)
     yield Line("Spearman with people, 10 answers a user", 300, 30, SPEARMAN, draw, 0.03)

@@ -69,7 +69,7 @@ def _print_pairs(pairs: Sequence[SweepPair], words: dict[str, str]) -> None:
 
 
 def _print_judges(judges: Sequence[Outcome], words: dict[str, str]) -> None:
-    names = ("human_weighted_kappa", "human_spearman", "consistency_score")
+    names = ("exam_auc_faithfulness", "weighted_kappa", "user_votes_weighted_kappa")
     table = Table(title=words["judges"], box=None, title_justify="left", title_style="bold")
     for name in (words["judge"], *names):
         table.add_column(name)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from metrics.metric import GOALS, LADDERS, RUBRIC, Goal, Grade, Metric
 from metrics.table.embedding import EMBEDDING
+from metrics.table.exam import EXAM, exam_metric
 from metrics.table.generation import GENERATION, rubric_metric
 from metrics.table.judge import JUDGE
 from metrics.table.judge_pipeline import JUDGE_PIPELINE
@@ -34,7 +35,7 @@ CERTAIN = 1.2
 FEW = 30
 """Cases below which the interval of scores is not trusted with a grade."""
 METRICS: dict[str, Metric] = {
-    row.name: row for row in (*EMBEDDING, *RETRIEVAL, *GENERATION, *JUDGE, *JUDGE_PIPELINE, *UX)
+    row.name: row for row in (*EMBEDDING, *RETRIEVAL, *GENERATION, *JUDGE, *EXAM, *JUDGE_PIPELINE, *UX)
 }
 
 
@@ -60,6 +61,8 @@ def metric(name: str) -> Metric:
         return METRICS[name]
     if name.startswith(f"avg_{RUBRIC}"):
         return rubric_metric(name)
+    if f"_{RUBRIC}" in name and name.startswith("exam_"):
+        return exam_metric(name)
     wanted = name.lower()
     names = {known.lower(): known for known in METRICS}
     near = [known for known in names if wanted and wanted in known]

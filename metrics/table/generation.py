@@ -6,9 +6,8 @@ from metrics.table.overlap import OVERLAP
 _BOTH: tuple[str, ...] = ("tier2", "tier3")
 _REFERENCE = "no reference, or an empty one"
 _JUDGED = (
-    "Medium to high: it agrees with people about as well as they agree with each other, but carries the judge's own "
-    "leanings (long answers, its own style). Believe it as far as the tier `judge` shows the judge to be steady and "
-    "unbiased."
+    "As far as the judge: one that has passed the exam of the tier `judge` tells planted damage from sound answers, "
+    "and one that has not may say anything, so its values have no grade. Only people's labels say how far it is off."
 )
 
 
@@ -20,6 +19,7 @@ def _judged(name: str, tiers: tuple[str, ...], measures: str, compares: str, rea
         measures=measures,
         formula=f"the judge's score for {compares}: 0, 1 or between; mean over the cases that were judged",
         kind="judged",
+        opinion=name.removeprefix("avg_"),
         signature=f"{name}|scale:0-1|v:1",
         trust=_JUDGED,
         reading=reading,

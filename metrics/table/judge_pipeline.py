@@ -13,6 +13,8 @@ def _gate(name: str, function: str, measures: str, formula: str, trust: str, rea
         "signature": f"{name}|positive:yes|v:1",
         "equals": f"sklearn.metrics.{name}_score",
         "undefined": _RATIO,
+        "opinion": "gate",
+        "checked": True,
     }
     return Metric(
         name=name,

@@ -146,6 +146,16 @@ def shown_page(rows: Iterable[Row]) -> Labels:
     return {page: 1.0 for page in shown if page is not None}
 
 
+def page_named(question: Row, pages: dict[str, str | None]) -> str | None:
+    """The first page that is named as relevant for a question, whether the corpus has it or not.
+
+    Args:
+        question: with its annotation, if it has one.
+        pages: of every chunk.
+    """
+    return next(iter(_labels(question, "page", pages)), None)
+
+
 def _labels(question: Row, unit: Unit, pages: dict[str, str | None]) -> Labels:
     """Id -> grade of what is relevant, of the unit: as annotated, else for pages the one that the bot showed."""
     annotated = _annotated(question, unit, pages)

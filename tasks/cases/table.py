@@ -8,11 +8,12 @@ from numpy.typing import NDArray
 
 from metrics.metric import RUBRIC
 from metrics.table import METRICS
+from metrics.table.exam import exam_metric
 from tasks.config.utf8 import encodable
 
 TEXTS = pa.list_(pa.string())
 
-LONG = ("context", "text", "judge_reasons", "logprobs", "answers")
+LONG = ("context", "text", "judge_reasons", "logprobs", "answers", "gold_context", "exam", "parallel")
 """Columns of long texts that no metric is computed from."""
 
 
@@ -59,6 +60,40 @@ COLUMNS: dict[str, Column] = {
     "decision": Column(pa.bool_(), "whether the gate shows the answer"),
     "human_score": Column(pa.float64(), "what the user said of the answer: 1 good, 0 bad"),
     "faithfulness_again": Column(pa.float64(), "the judge's second score for the same answer"),
+    "gold_context": Column(pa.string(), "of an examined question, the text that answers it"),
+    "exam": Column(
+        pa.list_(
+            pa.struct(
+                [
+                    ("kind", pa.string()),
+                    ("answer", pa.string()),
+                    ("of", pa.string()),
+                    ("damaged", TEXTS),
+                    ("sound", TEXTS),
+                ]
+            )
+        ),
+        "the answers that the judge is examined with, and by which prompts each is damaged or sound",
+    ),
+    "parallel": Column(
+        pa.struct([(name, pa.string()) for name in ("question", "context", "answer", "language")]),
+        "of an examined question, the same in another language",
+    ),
+    "exam_scores": Column(
+        pa.list_(
+            pa.struct(
+                [
+                    ("prompt", pa.string()),
+                    ("kind", pa.string()),
+                    ("damaged", pa.bool_()),
+                    ("characters", pa.int64()),
+                    ("score", pa.float64()),
+                    ("status", pa.string()),
+                ]
+            )
+        ),
+        "what the judge gave each of them, NULL where it failed",
+    ),
     "page": Column(pa.string(), "the page that the answer came from, or the first that is labelled relevant"),
     "topic": Column(pa.string(), "what the question is about, as annotated; nothing is measured by it"),
     "score": Column(pa.int64(), "the user's, 5 good, 1 bad"),
@@ -89,6 +124,8 @@ def declared(name: str) -> Column:
     """
     if name.startswith(RUBRIC):
         return Column(pa.float64(), "the judge's score by the user's own rubric, 0..1")
+    if name.startswith("exam_") and RUBRIC in name:
+        return Column(pa.float64(), exam_metric(name).measures)
     if name not in COLUMNS:
         raise KeyError(f"column {name!r} is not declared in tasks/cases/table.py")
     return COLUMNS[name]

@@ -25,7 +25,9 @@ NOT_COMPARED = dict.fromkeys(
 )
 NOT_COMPARED |= dict.fromkeys(("total_texts", "total_pairs", "n_clusters"), "it counts the texts, which both share")
 NOT_COMPARED["consistency_score_expected"] = "it is the level of chance, which consistency_score is read against"
-NOT_COMPARED["human_spearman"] = "ranks change with every draw of cases; human_weighted_kappa is compared instead"
+NOT_COMPARED["user_votes_spearman"] = (
+    "ranks change with every draw of cases; user_votes_weighted_kappa is compared instead"
+)
 
 
 def numbers(declared: Iterable[Metric], a: pa.Table, b: pa.Table) -> tuple[dict[str, Number], dict[str, str]]:

@@ -193,6 +193,20 @@ class JudgeQuality(JudgesLog):
         examples=[2, 5],
     )
     probes: bool = Field(True, title="Bias probes", description="Also judge changed versions of every answer")
+    exam: int = Field(
+        60,
+        title="Exam",
+        description="Questions whose sound and damaged answers every judged prompt is examined with; 0 for no exam",
+        ge=0,
+        le=10_000,
+        examples=[60, 200],
+    )
+    parallel: str | None = Field(
+        None,
+        title="Parallel source",
+        description="A source with the same questions, by id, in another language: how far that moves the judge",
+        examples=["xquad-en"],
+    )
     judge_model: str | None = Field(
         None,
         title="Judge's model",

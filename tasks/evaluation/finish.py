@@ -24,7 +24,8 @@ from tasks.evaluation.comparability import comparability, comparability_key, met
 from tasks.evaluation.run import Run
 from tasks.evaluation.work_folder import read_stored_corpus
 from tasks.evaluation.work_store import delete, download
-from tasks.results.aggregate import coverage, measured_by, statuses, strata, summarise
+from tasks.results.aggregate import Value, coverage, measured_by, statuses, strata, summarise
+from tasks.results.exam import exam_of, examined, exams_of, standing_of, standings
 from tasks.results.failures import failures
 from tasks.results.parquet_files import parquet, publish, remove, write_batches
 from tasks.results.places import result_path
@@ -68,11 +69,14 @@ def _finish(run: Run, measure: Measure) -> EvaluationSummary:
     share = coverage(counts)
     seed = run.parameters.seed
     declared_metrics, options = measured_by(run.tier, run.resolved), metric_options(run)
-    metrics = [
-        value.row(stratum)
+    values = [
+        (stratum, value)
         for stratum, rows in strata(cases).items()
         for value in summarise(declared_metrics, rows, seed=seed, options=options, whole=measure(rows, seed))
     ]
+    found = _found_out(run, cases, row["resolved"]["notes"], values)
+    by_prompt = standings(exams_of(engine, [row["resolved"]]), row["resolved"] | found, row["started_at"])
+    metrics = [value.row(stratum, standing_of(value.metric, by_prompt)) for stratum, value in values]
     path = publish(file, result_path(settings().results_root, run.tier, run.id, row["started_at"]))
     valid = share is not None and share >= settings().min_coverage
     paired = paired_changes(engine, row, key, cases, declared_metrics) if valid else None
@@ -88,9 +92,7 @@ def _finish(run: Run, measure: Measure) -> EvaluationSummary:
         coverage=share,
         parquet=path,
         **bought(engine, run.id),
-        resolved=row["resolved"]
-        | _found_out(run, cases, row["resolved"]["notes"])
-        | ({"paired": paired} if paired else {}),
+        resolved=row["resolved"] | found | ({"paired": paired} if paired else {}),
     )
     if closed:
         shutil.rmtree(run.work, ignore_errors=True)
@@ -100,10 +102,16 @@ def _finish(run: Run, measure: Measure) -> EvaluationSummary:
     return summary(engine, run.id)
 
 
-def _found_out(run: Run, cases: pa.Table, notes: list[Note]) -> dict[str, Any]:
+def _found_out(run: Run, cases: pa.Table, notes: list[Note], values: list[tuple[str, Value]]) -> dict[str, Any]:
     """What only the whole table of cases tells, beside the metrics."""
     found: dict[str, Any] = {"notes": [*notes, *unknown_ids(run, cases)]}
-    return found | ({"failures": failures(cases)} if "failure" in cases.column_names else {})
+    if "failure" in cases.column_names:
+        found["failures"] = failures(cases)
+    if "exam_scores" in cases.column_names:
+        bounds = {value.metric.name: (value.value, value.ci_low, value.ci_high) for _, value in values}
+        found["exam"] = exam_of(cases, bounds, least_scored=settings().min_coverage)
+        found["examined"] = examined(run.resolved, found["exam"])
+    return found
 
 
 def _why_invalid(share: float | None) -> str:

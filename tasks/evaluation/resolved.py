@@ -1,6 +1,7 @@
 """What the parameters of an evaluation came to: part of its row in the journal."""
 
 from tasks.cases.vocabulary import Note
+from tasks.results.exam import Exam
 from tasks.results.failures import Failures
 from tasks.results.system import System
 
@@ -11,3 +12,5 @@ class Resolved(System, total=False):
     notes: list[Note]
     """What was met, for people to know."""
     failures: Failures
+    exam: Exam
+    """Prompt -> what the exam said."""

@@ -21,7 +21,7 @@ SWEEP_METRICS: dict[str, tuple[str, ...]] = {
     "tier1": ("hit_rate@1", "mrr", "ndcg@10"),
     "tier2": ("avg_answer_correctness", "avg_faithfulness", "avg_answer_relevance"),
     "tier3": ("avg_e2e_score", "avg_semantic_similarity", "avg_faithfulness"),
-    "judge": ("human_weighted_kappa", "human_spearman", "consistency_score"),
+    "judge": ("exam_auc_faithfulness", "weighted_kappa", "user_votes_weighted_kappa"),
 }
 """What arms of a tier are compared by; the first is the quality that cost and latency are weighed against."""
 SHARED = {"source", "limit", "seed", "cases", "runner"}

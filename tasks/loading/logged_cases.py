@@ -16,14 +16,14 @@ from tasks.cases.table import table
 from tasks.cases.text import fit
 from tasks.cases.vocabulary import Note
 from tasks.config.connections import connection_lost
-from tasks.config.parameters import JudgesLog, Ux
+from tasks.config.parameters import JudgeQuality, JudgesLog, Ux
 from tasks.evaluation.identity import judge_identity
 from tasks.evaluation.resolved import Resolved
 from tasks.evaluation.run import Run
 from tasks.evaluation.work_folder import keep_loaded, loaded
+from tasks.loading.exam_cases import exam_identity, exam_period, with_exam
 from tasks.loading.source import read_source, sample_of_questions, unchanged
 from tasks.models.embedders import measuring_embedder
-from tasks.results.system import JudgeIdentity
 
 J = TypeVar("J", bound=JudgesLog)
 
@@ -62,7 +62,7 @@ async def load_dialogs(run: Run[Ux]) -> Run[Ux]:
 
 def _load_answered(run: Run[J]) -> Run[J]:
     if loaded(run):
-        return unchanged(run, judge=_identity_of_judge(run, run.resolved["language"]))
+        return unchanged(run, **_identities(run, run.resolved["language"]))
     where, questions, corpus = read_source(run, vectors=False)
     chosen = [questions[number] for number in sample_of_questions(run, questions)]
     contexts = _contexts(chosen, corpus, run.parameters.context_tokens)
@@ -78,13 +78,20 @@ def _load_answered(run: Run[J]) -> Run[J]:
         shown=shown,
         human_score=[{5: 1.0, 1: 0.0}.get(question["score"] or 0) for question in chosen],
     )
-    return keep_loaded(run, where, cases, corpus, [], {"judge": _identity_of_judge(run, where.language)})
+    identities = _identities(run, where.language)
+    if isinstance(run.parameters, JudgeQuality) and run.parameters.exam:
+        cases = with_exam(run.parameters, cases, questions, chosen, corpus, where.language)
+        identities["exam_period"] = exam_period()
+    return keep_loaded(run, where, cases, corpus, [], identities)
 
 
-def _identity_of_judge(run: Run, language: str) -> JudgeIdentity:
-    if run.tier == "judge_pipeline":
-        return judge_identity(run.parameters, language, ["gate"], name="gate")
-    return judge_identity(run.parameters, language, ["faithfulness"])
+def _identities(run: Run[J], language: str) -> Resolved:
+    """Who judges, and who is examined."""
+    parameters = run.parameters
+    if not isinstance(parameters, JudgeQuality):
+        return {"judge": judge_identity(parameters, language, ["gate"], name="gate")}
+    found: Resolved = {"judge": judge_identity(parameters, language, ["faithfulness"])}
+    return found | ({"exam_of": exam_identity(parameters, language)} if parameters.exam else {})
 
 
 def _load_dialogs(run: Run[Ux]) -> Run[Ux]:

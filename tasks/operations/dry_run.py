@@ -22,7 +22,7 @@ from tasks.models.calls import Call, RoleName
 from tasks.models.estimate import Estimate, estimate, missing
 from tasks.prompts import prompts
 from tasks.results.parquet_files import make_folder
-from tasks.steps.judge_quality import CHANGES
+from tasks.steps.judging.judge_quality import CHANGES
 
 LOADERS: dict[str, Task[..., Any]] = {
     "tier2": load_ideal,

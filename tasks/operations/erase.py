@@ -201,10 +201,9 @@ def _search(row: RowMapping, found: Found) -> None:
             f"{error}: nobody knows whose questions it holds; or remove the file, then erase again. Nothing was erased"
         ) from None
     theirs = cases.filter(_mask(cases, found))
-    if len(theirs) == 0:
-        return
-    found.rows[row["id"]] = len(theirs)
     found.question_ids.update(_texts(theirs, "question_id"))
+    if n_rows := pc.sum(_with_theirs(cases, found)).as_py():
+        found.rows[row["id"]] = n_rows
     found.questions.update(_texts(theirs, "question"))
     found.texts.update(text for column in EMBEDDED for text in _texts(theirs, column))
 
@@ -220,6 +219,15 @@ def _mask(cases: pa.Table, found: Found) -> pa.ChunkedArray:
     return pc.or_(by_id, pc.fill_null(by_user, False))
 
 
+def _with_theirs(cases: pa.Table, found: Found) -> pa.ChunkedArray:
+    """Theirs, and others' whose judge was examined with an answer to a question of theirs."""
+    mask = _mask(cases, found)
+    if "exam" not in cases.column_names:
+        return mask
+    borrowed = [any(item["of"] in found.question_ids for item in items or ()) for items in cases["exam"].to_pylist()]
+    return pc.or_(mask, pa.array(borrowed, pa.bool_()))
+
+
 def _rewrite(engine: Engine, row: RowMapping, found: Found) -> None:
     """Puts the file without their rows in place of the one with them; the journal is told first.
 
@@ -227,7 +235,7 @@ def _rewrite(engine: Engine, row: RowMapping, found: Found) -> None:
     """
     with journal.alive(engine, row["id"]), _working(row["id"]) as folder:
         cases = parquet_files.read(row["parquet"])
-        left = cases.filter(pc.invert(_mask(cases, found)))
+        left = cases.filter(pc.invert(_with_theirs(cases, found)))
         retention.note_erased(engine, row["id"], (row["n_cases"] or len(cases)) - len(left), found.case_ids)
         file = folder / "cases.parquet"
         parquet_files.write_batches([left], file, evaluation_id=row["id"])

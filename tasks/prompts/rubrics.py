@@ -3,11 +3,14 @@
     name: politeness
     question: How polite is the answer?
     texts: question, answer
+    lowered_by: empty, other_page
     1: friendly and respectful
     0.5: neutral
     0: rude
 
-`texts` (default: question, answer) says what the judge sees. A line that begins with no key continues the one before;
+`texts` (default: question, answer) says what the judge sees. `lowered_by` (default: nothing) names the kinds of damage
+(`metrics.exam_kinds.KINDS`) that must lower the score, where a reference deserves the best: by it the judge is examined. A
+line that begins with no key continues the one before;
 lines that begin with # are comments.
 """
 
@@ -16,10 +19,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from db.errors import InputError
+from metrics.exam_kinds import DAMAGES
 
 TEXTS = ("question", "context", "reference", "answer")
-KEYS = ("name", "question", "texts")
-LINE = re.compile(r"(name|question|texts|[01](?:[.,]\d+)?)\s*:\s*(.*)", re.IGNORECASE)
+KEYS = ("name", "question", "texts", "lowered_by")
+LINE = re.compile(r"(name|question|texts|lowered_by|[01](?:[.,]\d+)?)\s*:\s*(.*)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +34,7 @@ class Rubric:
     question: str
     scale: str  # one line an anchor
     variables: tuple[str, ...]
+    lowered_by: tuple[str, ...]
 
 
 def read_rubric(path: Path) -> Rubric:
@@ -45,7 +50,7 @@ def read_rubric(path: Path) -> Rubric:
     name = entries["name"]
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
         raise InputError(f"{path}: name {name!r}; expected small Latin letters, digits and _, for example politeness")
-    return Rubric(name, entries["question"], _scale(entries, path), _variables(entries, path))
+    return Rubric(name, entries["question"], _scale(entries, path), _variables(entries, path), _damages(entries, path))
 
 
 def _entries(path: Path) -> dict[str, str]:
@@ -88,3 +93,10 @@ def _variables(entries: dict[str, str], path: Path) -> tuple[str, ...]:
     if "answer" not in named:
         raise InputError(f"{path}: 'texts' must name answer, which is what is judged")
     return tuple(name for name in TEXTS if name in named)
+
+
+def _damages(entries: dict[str, str], path: Path) -> tuple[str, ...]:
+    named = {name.strip().lower() for name in entries.get("lowered_by", "").split(",")} - {""}
+    if unknown := sorted(named - {*DAMAGES}):
+        raise InputError(f"{path}: lowered_by: no damage {unknown[0]!r}; there are: {', '.join(DAMAGES)}")
+    return tuple(name for name in DAMAGES if name in named)

@@ -1,7 +1,7 @@
 """The index: the evaluations with their main numbers, newest first, page by page, and the reports that show them."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,14 +9,15 @@ from sqlalchemy import Engine, Row, select
 from sqlalchemy.engine import RowMapping
 
 from db import journal
-from db.tables import evaluation_metric
-from metrics.table import grades
+from db.stores.exams import Sat
+from db.tables import evaluation, evaluation_metric
 from tasks.config.tiers import TIERS
 from tasks.report.embedded_data import Document
 from tasks.report.render import rendered, script
+from tasks.results.exam import exams_of, standings
 from tasks.results.grade_names import grade_text
 from tasks.results.numbers import shown
-from tasks.results.summary import HEADLINE_STRATUM
+from tasks.results.summary import HEADLINE_STRATUM, metric_summary
 from tasks.texts import Text, texts
 
 MOST = 2_000
@@ -84,21 +85,28 @@ def _main_numbers(engine: Engine, evaluation_ids: list[str]) -> dict[str, Docume
     """Evaluation -> its first headline metric."""
     of = evaluation_metric.c
     first = {tier.headlines[0] for tier in TIERS.values()}
-    found = select(of.evaluation_id, of.metric, of.value, of.ci_low, of.ci_high, of.n_scored).where(
-        of.evaluation_id.in_(evaluation_ids), of.metric.in_(first), of.stratum.in_(["", HEADLINE_STRATUM])
-    )
+    found = (
+        select(
+            of.evaluation_id, of.metric, of.value, of.reason, of.ci_low, of.ci_high, of.n_scored, of.n_total,
+            evaluation.c.resolved["judge"].label("judge"), evaluation.c.started_at,
+        )
+        .join(evaluation)
+        .where(of.evaluation_id.in_(evaluation_ids), of.metric.in_(first), of.stratum.in_(["", HEADLINE_STRATUM]))
+    )  # fmt: skip
     with engine.connect() as connection:
         rows = connection.execute(found).all()
+    sat = exams_of(engine, [{"judge": row.judge} for row in rows if row.judge])
     return {
-        row.evaluation_id: {"value": shown(row.metric, row.value), "grade": _grade(row)}
+        row.evaluation_id: {"value": shown(row.metric, row.value), "grade": _grade(row, sat)}
         for row in rows
         if row.metric == TIERS[_tier(row.evaluation_id)].headlines[0]
     }
 
 
-def _grade(row: Row[Any]) -> Text | None:
-    found = grades(row.metric, row.value, row.ci_low, row.ci_high, row.n_scored)
-    return grade_text({"grade": found.low, "grade_high": found.high}) if found else None
+def _grade(row: Row[Any], sat: Mapping[str, Sat]) -> Text | None:
+    by_prompt = standings(sat, {"judge": row.judge}, row.started_at) if row.judge else {}
+    found = metric_summary(row._mapping, {}, by_prompt)
+    return grade_text(found)
 
 
 def _tier(evaluation_id: str) -> str:

@@ -13,8 +13,10 @@ from metrics.metric import QUANTILES, RUBRIC, Metric
 from metrics.statistics import Interval, mean_interval, quantile_interval
 from metrics.statistics.intervals import NO_INTERVAL
 from metrics.table import grades, metric, metrics_of
+from metrics.table.exam import exam_metrics
 from tasks.cases.table import floats
 from tasks.cases.vocabulary import CANNOT_BE_MEASURED, MEASURED, STRATA
+from tasks.results.exam import Standing
 from tasks.results.set_metrics import Floats, Whole, measure_set
 
 
@@ -30,11 +32,12 @@ class Value(NamedTuple):
     n_total: int
     signature: str
 
-    def row(self, stratum: str = "") -> dict[str, Any]:
-        """As it is stored in `evaluation_metric`."""
+    def row(self, stratum: str = "", standing: Standing | None = None) -> dict[str, Any]:
+        """As it is stored in `evaluation_metric`; without a grade where a judge says it that has passed no exam."""
         named = self._asdict()
         declared = named.pop("metric")
-        found = grades(declared.name, self.value, self.ci_low, self.ci_high, self.n_scored)
+        trusted = standing in (None, "passed")
+        found = grades(declared.name, self.value, self.ci_low, self.ci_high, self.n_scored) if trusted else None
         return {
             **named,
             "metric": declared.name,
@@ -47,7 +50,12 @@ class Value(NamedTuple):
 def measured_by(tier: str, resolved: Mapping[str, Any] | None) -> tuple[Metric, ...]:
     """The metrics of an evaluation: those of its tier, and the user's own that its judge is asked for."""
     asked = (resolved or {}).get("judge", {}).get("prompts", ())
-    return (*metrics_of(tier), *(metric(f"avg_{name}") for name in asked if name.startswith(RUBRIC)))
+    examined = (resolved or {}).get("exam_of", {}).get("judge", {}).get("prompts", ())
+    return (
+        *metrics_of(tier),
+        *(metric(f"avg_{name}") for name in asked if name.startswith(RUBRIC)),
+        *(row for name in examined if name.startswith(RUBRIC) for row in exam_metrics(name)),
+    )
 
 
 def summarise(

@@ -17,6 +17,7 @@ from db import journal
 from db.errors import InputError
 from tasks.cases import pseudonyms
 from tasks.config.utf8 import quoted
+from tasks.results.exam import exams_of, standings
 from tasks.results.parquet_files import make_folder
 from tasks.results.queries import cases_where
 from tasks.results.summary import finite, metric_summary
@@ -88,7 +89,9 @@ def metric_rows(engine: Engine, evaluation_id: str) -> pa.Table:
     of = {"evaluation_id": row["id"], **{name: row[name] for name in ("tier", "source", "started_at", "sut_label")}}
     of["comparability_key"] = row["comparability_key"]
     in_order = sorted(found, key=lambda metric: (metric["stratum"], metric["metric"]))
-    measured = [{**metric, **metric_summary(metric, row["statuses"] or {})} for metric in in_order]
+    resolved: Any = row["resolved"] or {}
+    by_prompt = standings(exams_of(engine, [resolved]), resolved, row["started_at"])
+    measured = [{**metric, **metric_summary(metric, row["statuses"] or {}, by_prompt)} for metric in in_order]
     columns = {name: [metric[name] for metric in measured] for name in METRIC}
     return pa.table({**{name: [value] * len(measured) for name, value in of.items()}, **columns}, schema=_schema())
 

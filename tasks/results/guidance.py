@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from metrics.metric import LADDERS
-from metrics.table import GOALS, METRICS, Grades, grades
+from metrics.table import GOALS, METRICS, Grades
 from tasks.config.tiers import TIERS
 from tasks.results.numbers import percent, shown
 from tasks.results.summary import EvaluationSummary, MetricSummary
@@ -140,7 +140,7 @@ def _graded(summary: EvaluationSummary) -> list[Weakest]:
     for name in TIERS[summary["tier"]].headlines:
         metric = summary["metrics"].get(name)
         bounds = METRICS[name].thresholds
-        found_grades = metric and _grades(name, metric)
+        found_grades = metric and _grades(metric)
         if metric and bounds and found_grades and metric["value"] is not None:
             place = LADDERS[len(bounds)].index(found_grades.low)
             bound = bounds[min(place, len(bounds) - 1)]
@@ -190,12 +190,13 @@ def _about_failures(counts: Mapping[str, int]) -> tuple[Text, Condition]:
     return _text("failures", words, n=str(counts[stage]), of=str(sum(counts.values()))), {"failure": stage}
 
 
-def _grades(name: str, metric: MetricSummary) -> Grades | None:
-    return grades(name, metric["value"], metric["ci_low"], metric["ci_high"], metric["n_scored"])
+def _grades(metric: MetricSummary) -> Grades | None:
+    low, high = metric["grade"], metric["grade_high"]
+    return Grades(low, high) if low and high else None
 
 
 def _geometry(metrics: Mapping[str, MetricSummary]) -> str:
-    found = _grades("silhouette_score", metrics["silhouette_score"])
+    found = _grades(metrics["silhouette_score"])
     return "says apart" if found and found.low in ("strong", "reasonable") else "says"
 
 

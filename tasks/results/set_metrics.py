@@ -212,8 +212,11 @@ def _invalid_replies(cases: pa.Table) -> Floats:
 
 
 def _calls(cases: pa.Table) -> Floats:
-    """Calls of the judge without a usable score, and all."""
-    replies = [[reply["status"] for reply in given or []] for given in cases["judge_raw"].to_pylist()]
+    """Calls of the judge without a usable score, and all; the gate, which is examined too, is another model."""
+    replies = [
+        [reply["status"] for reply in given or [] if not reply["metric"].startswith("gate")]
+        for given in cases["judge_raw"].to_pylist()
+    ]
     bad = [sum(status != "ok" for status in given) for given in replies]
     return np.column_stack([bad, [len(given) for given in replies]]).astype(np.float64)
 
@@ -265,7 +268,7 @@ SET_METRICS: dict[str, SetMetric] = {
     "mcc": _score_of_outcomes(classification.mcc),
     "invalid_rate": _share(_invalid_replies, "status", "decision"),
     "weighted_kappa": _kappa("faithfulness_again"),
-    "human_weighted_kappa": _kappa("human_score"),
+    "user_votes_weighted_kappa": _kappa("human_score"),
     "error_rate": SetMetric(("judge_raw",), _calls, partial(_ratio, 0, 1), _error_rate),
     "density_score": SetMetric(("nn_distance",), _neighbours, partial(_ratio, 1, 0), None),
 }

@@ -13,8 +13,10 @@ from db import journal
 from metrics.metric import Grade
 from metrics.missing import bounds_of_mean
 from metrics.table import METRICS, Grades, grades
+from metrics.table import metric as known_metric
 from tasks.cases import pseudonyms
 from tasks.cases.vocabulary import CANNOT_BE_MEASURED, MEASURED, STRATA, Note
+from tasks.results.exam import Exam, Standing, exams_of, standing_of, standings
 from tasks.results.failures import Failures
 from tasks.results.places import existing_path
 from tasks.results.system import CaseSetIdentity, System
@@ -45,6 +47,10 @@ class MetricSummary(TypedDict):
     for what is no mean or has no worst value."""
     bound_high: float | None
     """The mean if every such case had had the best value."""
+    judge: Standing | None
+    """How the judge stands whose opinion the value is: it passed its newest exam, failed it, sat none, or one that is
+    out of date, or is a stand-in; null where no judge's opinion is in it. Only beside `passed` and null is there a
+    grade."""
     grade: Grade | None
     """The lowest grade that the interval leaves possible, by the metric's thresholds; null where it has none."""
     grade_high: Grade | None
@@ -94,6 +100,8 @@ class EvaluationSummary(TypedDict):
     notes: list[Note]
     metrics: dict[str, MetricSummary]
     """By name; where the tier has strata, those of the stratum `confirmed`."""
+    exam: NotRequired[Exam]
+    """Prompt -> what its exam says, of tier `judge`."""
     failures: NotRequired[Failures]
     """Of tiers that tell where a case failed."""
     strata: NotRequired[dict[str, dict[str, MetricSummary]]]
@@ -138,15 +146,18 @@ class ListedEvaluation(TypedDict):
     error: str | None
 
 
-def metric_summary(metric: RowMapping, statuses: Mapping[str, int]) -> MetricSummary:
+def metric_summary(metric: RowMapping, statuses: Mapping[str, int], by_prompt: Mapping[str, Standing]) -> MetricSummary:
     """A stored metric with its grades, and the bounds that failed cases leave.
 
     Args:
         metric: as `db.journal.metrics_of` gives it.
         statuses: how many cases of the evaluation have each.
+        by_prompt: how the evaluation's judges stand, as `tasks.results.exam.standings` gives it.
     """
+    standing = _standing(metric["metric"], by_prompt)
     failed = sum(n for status, n in statuses.items() if status not in (*MEASURED, *CANNOT_BE_MEASURED))
-    graded, bounds = _grades(metric), _bounds(metric, failed)
+    graded = _grades(metric) if standing in (None, "passed") else None
+    bounds = _bounds(metric, failed)
     return {
         "value": metric["value"],
         "reason": metric["reason"],
@@ -156,9 +167,18 @@ def metric_summary(metric: RowMapping, statuses: Mapping[str, int]) -> MetricSum
         "n_total": metric["n_total"],
         "bound_low": bounds and bounds[0],
         "bound_high": bounds and bounds[1],
+        "judge": standing,
         "grade": graded and graded.low,
         "grade_high": graded and graded.high,
     }
+
+
+def _standing(name: str, by_prompt: Mapping[str, Standing]) -> Standing | None:
+    try:
+        declared = METRICS.get(name) or known_metric(name)
+    except ValueError:  # stored by another version
+        return None
+    return standing_of(declared, by_prompt)
 
 
 def _grades(metric: RowMapping) -> Grades | None:
@@ -183,12 +203,15 @@ def summary(engine: Engine, evaluation_id: str) -> EvaluationSummary:
     """The evaluation as `yarus show --json` prints it."""
     row = journal.find(engine, evaluation_id)
     strata: dict[str, dict[str, MetricSummary]] = {}
+    resolved: Any = row["resolved"] or {}
+    by_prompt = standings(exams_of(engine, [resolved]), resolved, row["started_at"])
     order = {name: position for position, name in enumerate(METRICS)}
     for metric in sorted(journal.metrics_of(engine, row["id"]), key=lambda metric: order.get(metric["metric"], 999)):
-        strata.setdefault(metric["stratum"], {})[metric["metric"]] = metric_summary(metric, row["statuses"] or {})
+        strata.setdefault(metric["stratum"], {})[metric["metric"]] = metric_summary(
+            metric, row["statuses"] or {}, by_prompt
+        )
     metrics = strata.get("", strata.get(HEADLINE_STRATUM, {}))
     strata = {name: strata[name] for name in ("all", *STRATA) if name in strata}
-    resolved = row["resolved"] or {}
     document: EvaluationSummary = {
         "evaluation_id": row["id"],
         "tier": row["tier"],
@@ -204,12 +227,14 @@ def summary(engine: Engine, evaluation_id: str) -> EvaluationSummary:
         "cases": resolved.get("cases"),
         "statuses": row["statuses"] or {},
         "coverage": row["coverage"],
-        "system": system_of(row, without=("notes", "failures", "paired", "cases")),
+        "system": system_of(row, without=("notes", "failures", "paired", "cases", "exam", "examined", "exam_period")),
         "sut_label": row["sut_label"],
         "flow_run_id": row["flow_run_id"],
         "notes": resolved.get("notes", []),
         "metrics": metrics,
     }
+    if "exam" in resolved:
+        document["exam"] = resolved["exam"]
     if "failures" in resolved:
         document["failures"] = resolved["failures"]
     if strata:

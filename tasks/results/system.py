@@ -25,6 +25,17 @@ class JudgeIdentity(TypedDict, total=False):
     mask_calls: bool
 
 
+class ExamIdentity(TypedDict, total=False):
+    """Who is examined, and with how much."""
+
+    cases: int
+    """Questions that papers were asked for."""
+    judge: JudgeIdentity
+    gate: JudgeIdentity
+    parallel: str
+    """The source with the same questions in another language."""
+
+
 class System(TypedDict, total=False):
     """Whatever decides the numbers of an evaluation; each tier has some of these."""
 
@@ -56,6 +67,11 @@ class System(TypedDict, total=False):
     generator: str
     context_tokens: int
     judge: JudgeIdentity
+    exam_of: ExamIdentity
+    exam_period: int
+    """The stretch of nights within which the replies of an exam are bought once."""
+    examined: dict[str, str]
+    """Key of judge and prompt -> what the exam said."""
     similarity_embedder: str
     answers_of: str
     """The evaluation whose stored answers are scored again: the first, where those were reused already."""

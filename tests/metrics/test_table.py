@@ -29,8 +29,9 @@ STORED = {
     answerable_refused unanswerable_answered unanswerable_refused""",
     "real_users": RETRIEVAL + "unlabelled_rate stale_label_rate",
     "judge": """consistency_score consistency_score_expected consistency_score@0.125 mean_abs_difference weighted_kappa
-    error_rate avg_latency_ms avg_faithfulness bias_padded bias_reordered bias_own_model bias_plea human_weighted_kappa
-    human_spearman""",
+    error_rate avg_latency_ms avg_faithfulness bias_padded bias_reordered bias_own_model bias_plea bias_language
+    user_votes_weighted_kappa user_votes_spearman """
+    + EXAM,
     "judge_pipeline": """accuracy precision recall f1_score avg_latency_ms true_positives true_negatives false_positives
     false_negatives specificity mcc invalid_rate""",
     "ux": """cache_hit_rate cache_wrong_hit_rate cache_hit_rate@0.8 cache_wrong_hit_rate@0.8 cache_hit_rate@0.9

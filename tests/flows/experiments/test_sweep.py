@@ -169,7 +169,7 @@ def test_judges_are_compared_with_people(swept: Swept) -> None:
     assert set(judges) == {"strict", "mild", "odd"}
     for said in judges.values():
         assert said["tier"] == "judge"
-        assert said["metrics"]["human_weighted_kappa"]["n_scored"] == QUESTIONS
+        assert said["metrics"]["user_votes_weighted_kappa"]["n_scored"] == QUESTIONS
 
 
 def test_it_is_stored_for_the_report(swept: Swept, engine: Engine, at_home: Path) -> None:

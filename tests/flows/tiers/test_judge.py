@@ -56,10 +56,12 @@ def test_agreement_with_people_is_scipys(night: dict[str, Document]) -> None:
     both = ~np.isnan(score) & ~np.isnan(people)
     metrics = night["judge"]["metrics"]
     a, b = score[both], people[both]
-    assert metrics["human_spearman"]["value"] == pytest.approx(spearmanr(a, b).statistic, abs=1e-12)
+    assert metrics["user_votes_spearman"]["value"] == pytest.approx(spearmanr(a, b).statistic, abs=1e-12)
     by_chance = np.mean((a[:, None] - b[None, :]) ** 2)
-    assert metrics["human_weighted_kappa"]["value"] == pytest.approx(1 - np.mean((a - b) ** 2) / by_chance, abs=1e-12)
-    assert metrics["human_spearman"]["n_scored"] == both.sum() > 100
+    assert metrics["user_votes_weighted_kappa"]["value"] == pytest.approx(
+        1 - np.mean((a - b) ** 2) / by_chance, abs=1e-12
+    )
+    assert metrics["user_votes_spearman"]["n_scored"] == both.sum() > 100
 
 
 def test_means_and_probes_are_those_of_the_stored_replies(night: dict[str, Document]) -> None:
@@ -184,7 +186,7 @@ def test_every_evaluation_asks_anew_but_not_after_a_stop(
     judge.script = steady
     resumed = evaluate("judge", resume=stopped["evaluation_id"])
     assert 0 <= len(judge.requests) - asked - (whole - 30 - 70) <= 16  # those in flight at the stop are asked again
-    same = ("avg_faithfulness", "weighted_kappa", "bias_padded", "consistency_score", "human_spearman")
+    same = ("avg_faithfulness", "weighted_kappa", "bias_padded", "consistency_score", "user_votes_spearman")
     assert [value(resumed, name) for name in same] == [value(first, name) for name in same]
 
 

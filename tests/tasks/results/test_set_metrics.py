@@ -21,7 +21,7 @@ TABLES = {
     "invalid_rate": (SAME > 0.5) * 1.0,
     "precision": OUTCOMES,
     "weighted_kappa": agreement.kappa_parts(*SCORES),
-    "human_weighted_kappa": agreement.kappa_parts(*SCORES),
+    "user_votes_weighted_kappa": agreement.kappa_parts(*SCORES),
     "error_rate": np.column_stack([SAME > 0.7, np.full(N, 2)]).astype(float),
 }
 

@@ -26,7 +26,7 @@ from tasks.personal_data.masking import mask, own_key
 from tasks.prompts import Prompt, prompts
 from tasks.results.set_metrics import Whole, over_pairs
 from tasks.steps.generate import totals
-from tasks.steps.judge import with_verdicts
+from tasks.steps.judging.judge import with_verdicts
 from tasks.texts import texts
 
 METRIC = "faithfulness"
@@ -68,7 +68,7 @@ def measure_judge(cases: pa.Table, seed: int) -> dict[str, Whole]:
     expected = agreement.chance_consistency(first, second)
     return {
         "consistency_score_expected": Whole(expected, NO_INTERVAL, complete),
-        "human_spearman": over_pairs(agreement.spearman, first, people, cases["group"].to_pylist(), seed),
+        "user_votes_spearman": over_pairs(agreement.spearman, first, people, cases["group"].to_pylist(), seed),
     }
 
 
@@ -90,7 +90,7 @@ async def _case(
     model: Model, known: dict[str, Prompt], case: Case, run: Run[JudgeQuality], configuration: Settings
 ) -> tuple[dict[str, Score], list[Reply]]:
     """The verdicts on one answer and its changed versions, and what else was asked for: an answer of its own."""
-    if case["status"] != "ok":
+    if case["status"] != "ok" or not case["answer"] or not case["context"]:  # it is there for the exam
         return {}, []
     prompt, past, more, parameters = known[METRIC], fresh_repeat(run.id), [], run.parameters
     asked = {f"{METRIC}#{n}": Call(prompt, case, repeat=past + n) for n in range(parameters.repeats)}

@@ -79,14 +79,22 @@ def with_verdicts(
             if worse and metric.startswith(counting):
                 statuses[number], reasons[number] = verdict.status, f"{metric}: {verdict.reason}"
     replies = [[reply for verdict in given.values() for reply in verdict.replies] for given in verdicts]
+    raw = [[row for item in given.items() for row in _raw(*item)] for given in verdicts]
+    said = [[f"{metric}: {verdict.reason}" for metric, verdict in given.items()] for given in verdicts]
     return with_columns(
         cases,
         status=statuses,
         reason=reasons,
-        judge_raw=[[row for item in given.items() for row in _raw(*item)] for given in verdicts],
-        judge_reasons=[[f"{metric}: {verdict.reason}" for metric, verdict in given.items()] for given in verdicts],
+        judge_raw=_beside(cases, "judge_raw", raw),
+        judge_reasons=_beside(cases, "judge_reasons", said),
         **{name: _spent(cases, replies, name) for name in ("tokens_in", "tokens_out", "cost_usd")},
     )
+
+
+def _beside(cases: pa.Table, name: str, more: list[list[Any]]) -> list[list[Any]]:
+    """What another step has put there, and this one's."""
+    before = cases[name].to_pylist() if name in cases.column_names else [None] * len(cases)
+    return [[*(old or ()), *new] for old, new in zip(before, more, strict=True)]
 
 
 def _raw(metric: str, verdict: Verdict[Any] | NoVerdict) -> list[dict[str, Any]]:

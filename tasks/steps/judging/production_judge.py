@@ -14,7 +14,7 @@ from tasks.models.calls import Call, Model
 from tasks.models.chat import chat
 from tasks.models.verdicts import YesNo, ask_for_yes_no, value_of
 from tasks.prompts import Prompt, prompts
-from tasks.steps.judge import with_verdicts
+from tasks.steps.judging.judge import with_verdicts
 
 
 async def decide(run: Run, cases: pa.Table) -> pa.Table:

@@ -1,0 +1,40 @@
+"""The exams that judges have sat, found by the key of judge and prompt."""
+
+from collections.abc import Collection
+from datetime import datetime
+from typing import NamedTuple
+
+from sqlalchemy import Engine, String, bindparam, text
+from sqlalchemy.dialects.postgresql import ARRAY
+
+from db.engine import reaching
+
+_NEWEST = text(
+    """
+    SELECT DISTINCT ON (key) key, e.resolved -> 'examined' ->> key AS outcome, e.started_at
+    FROM yarus.evaluation AS e CROSS JOIN unnest(:keys) AS key
+    WHERE e.tier = 'judge' AND e.state = 'completed' AND e.resolved -> 'examined' ? key
+      AND e.resolved -> 'examined' ->> key = ANY (:outcomes)
+    ORDER BY key, e.started_at DESC
+    """
+).bindparams(bindparam("keys", type_=ARRAY(String)), bindparam("outcomes", type_=ARRAY(String)))
+
+
+class Sat(NamedTuple):
+    """An exam that says something of its judge."""
+
+    outcome: str
+    at: datetime
+
+
+def newest_exams(engine: Engine, keys: Collection[str], outcomes: Collection[str]) -> dict[str, Sat]:
+    """The newest exam of every key that has one.
+
+    Args:
+        engine: of our own database.
+        keys: of judge and prompt.
+        outcomes: those that count.
+    """
+    with reaching(engine), engine.connect() as connection:
+        rows = connection.execute(_NEWEST, {"keys": sorted(keys), "outcomes": sorted(outcomes)})
+        return {row.key: Sat(row.outcome, row.started_at) for row in rows}

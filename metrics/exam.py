@@ -1,0 +1,88 @@
+"""How well a judge's scores tell sound answers from damaged ones, in an exam of answers of known worth.
+
+The scores are a judge's, 0 to 1; NaN where it gave none.
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from metrics.exam_kinds import FULL
+
+
+def auc(sound: ArrayLike, damaged: ArrayLike) -> float:
+    """How often a sound answer scores higher than a damaged one of the same case; equal scores count one half.
+
+    Args:
+        sound: (n,) scores of the sound answers, 0..1; NaN where there is none.
+        damaged: (m,) scores of the damaged ones.
+
+    Returns:
+        0 to 1, higher is better, 0.5 for one that cannot tell them apart; NaN where one side has no score.
+
+    Stored as: `exam_auc_faithfulness`, `exam_auc_answer_relevance`, `exam_auc_answer_correctness`,
+    `exam_auc_e2e_score`, `exam_auc_gate` (metrics/table/exam.py).
+
+    Reference: Hanley and McNeil 1982, The meaning and use of the area under a ROC curve.
+
+    Example:
+        >>> from metrics.exam import auc
+        >>> auc([1.0, 0.9], [0.5, 0.9])
+        0.875
+    """
+    high, low = _scored(sound), _scored(damaged)
+    if not high.size or not low.size:
+        return np.nan
+    apart = high[:, None] - low[None, :]
+    return float(np.mean((apart > 0) + 0.5 * (apart == 0)))
+
+
+def sensitivity(damaged: ArrayLike) -> float:
+    """Share of the damaged answers that did not get a full score: those that were caught.
+
+    Args:
+        damaged: (m,) scores of damaged answers, 0..1; NaN where there is none.
+
+    Returns:
+        0 to 1, higher is better; NaN without a score.
+
+    Stored as: `exam_sensitivity_faithfulness`, `exam_sensitivity_answer_relevance`,
+    `exam_sensitivity_answer_correctness`, `exam_sensitivity_e2e_score`, `exam_sensitivity_gate`
+    (metrics/table/exam.py).
+
+    Example:
+        >>> from metrics.exam import sensitivity
+        >>> sensitivity([0.5, 0.0, 1.0, 0.7])
+        0.75
+    """
+    low = _scored(damaged)
+    return float(np.mean(low < FULL)) if low.size else np.nan
+
+
+def specificity(sound: ArrayLike) -> float:
+    """Share of the sound answers that got a full score.
+
+    Args:
+        sound: (n,) scores of sound answers, 0..1; NaN where there is none.
+
+    Returns:
+        0 to 1, higher is better; NaN without a score.
+
+    Stored as: `exam_specificity_faithfulness`, `exam_specificity_answer_relevance`,
+    `exam_specificity_answer_correctness`, `exam_specificity_e2e_score`, `exam_specificity_gate`
+    (metrics/table/exam.py).
+
+    Example:
+        >>> from metrics.exam import specificity
+        >>> specificity([1.0, 0.8, 0.7])
+        0.6666666666666666
+    """
+    high = _scored(sound)
+    return float(np.mean(high >= FULL)) if high.size else np.nan
+
+
+def _scored(scores: ArrayLike) -> NDArray[np.float64]:
+    found = np.asarray(scores, dtype=np.float64).ravel()
+    found = found[~np.isnan(found)]
+    if found.size and not 0 <= found.min() <= found.max() <= 1:
+        raise ValueError(f"scores of a judge lie between 0 and 1, got {found.min():g} to {found.max():g}")
+    return found

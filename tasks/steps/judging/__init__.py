@@ -1,0 +1,1 @@
+"""Judging answers, the judge itself, and the gate."""

@@ -1,0 +1,153 @@
+"""The exam: every judged prompt on sound answers, and on twins of them damaged in a known way."""
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from metrics import exam
+from metrics.metric import RUBRIC
+from tasks.cases.table import with_columns
+from tasks.config.connections import database
+from tasks.config.parameters import JudgeQuality
+from tasks.config.settings import Settings
+from tasks.evaluation.identity import configured
+from tasks.evaluation.run import Run
+from tasks.models.calls import Call, Model
+from tasks.models.chat import chat
+from tasks.models.verdicts import NoVerdict, Verdict, ask_for_score, ask_for_yes_no, value_of
+from tasks.prompts import Prompt, prompts
+from tasks.steps.judging.judge import with_verdicts
+
+Case = dict[str, Any]
+ABROAD = "another language"
+"""In the place of a kind: the reference, with its question and context, in the parallel source's language."""
+
+
+class Question(NamedTuple):
+    """One answer put to one prompt."""
+
+    prompt: str
+    kind: str
+    damaged: bool | None
+    texts: dict[str, str]
+    language: str
+
+
+async def examine(run: Run[JudgeQuality], cases: pa.Table) -> pa.Table:
+    """Adds what every prompt scored each paper, and how well that tells sound answers from damaged ones.
+
+    A reply that failed is no score. It makes the status of a case only where nothing else of the case was measured.
+    """
+    if "exam_of" not in run.resolved:
+        return cases
+    rows = cases.to_pylist()
+    papers = [list(_questions(case, run.resolved["language"])) for case in rows]
+    given = await _asked(run, configured(run), papers)
+    scored = [
+        [
+            {
+                "prompt": question.prompt,
+                "kind": question.kind,
+                "damaged": question.damaged,
+                "characters": len(question.texts["answer"]),
+                "score": _score(verdict),
+                "status": verdict.status,
+            }
+            for question, verdict in zip(paper, verdicts, strict=True)
+        ]
+        for paper, verdicts in zip(papers, given, strict=True)
+    ]
+    named = [
+        {f"exam:{question.prompt}@{question.kind}": verdict for question, verdict in zip(paper, verdicts, strict=True)}
+        for paper, verdicts in zip(papers, given, strict=True)
+    ]
+    lost = [_lost(case, verdicts) for case, verdicts in zip(rows, given, strict=True)]
+    cases = with_columns(
+        cases,
+        status=[verdict.status if verdict else case["status"] for case, verdict in zip(rows, lost, strict=True)],
+        reason=[verdict.reason if verdict else case["reason"] for case, verdict in zip(rows, lost, strict=True)],
+        exam_scores=[scores or None for scores in scored],
+        bias_language=[_shift(scores) for scores in scored],
+        **_measured(scored, [*run.resolved["exam_of"]["judge"]["prompts"], "gate"]),
+    )
+    return with_verdicts(cases, named, counting="no status but those above")
+
+
+def _questions(case: Case, language: str) -> Iterator[Question]:
+    """What a case is examined with."""
+    texts = {"question": case["question"], "context": case["gold_context"], "reference": case["reference"] or ""}
+    for item in case["exam"] or ():
+        for prompt in (*item["damaged"], *item["sound"]):
+            yield Question(
+                prompt, item["kind"], prompt in item["damaged"], {**texts, "answer": item["answer"]}, language
+            )
+    if (abroad := case["parallel"]) is not None:
+        there = {**abroad, "reference": abroad["answer"]}
+        for prompt in next((item["sound"] for item in case["exam"] if item["kind"] == "reference"), ()):
+            yield Question(prompt, ABROAD, None, there, abroad["language"])
+
+
+async def _asked(
+    run: Run[JudgeQuality], configuration: Settings, papers: list[list[Question]]
+) -> list[list[Verdict[Any] | NoVerdict]]:
+    """What the judge and the gate say, in the papers' order; what these nights have bought is not bought again."""
+    languages = {question.language for paper in papers for question in paper}
+    known = {of: prompts(configuration.model_copy(update={"language": of})) for of in languages}
+    engine, period = database(), run.resolved["exam_period"]
+    async with (
+        chat("judge", configuration, engine, evaluation=run.id) as judge,
+        chat("gate", configuration, engine, evaluation=run.id) as gate,
+    ):
+
+        async def ask(question: Question) -> Verdict[Any] | NoVerdict:
+            prompt: Prompt = known[question.language][question.prompt]
+            model: Model = gate if prompt.shape.role == "gate" else judge
+            if prompt.name.startswith(RUBRIC) and configuration.judge.base_url is None:
+                return NoVerdict("not_applicable", "a rubric needs a language model")
+            call = Call(prompt, question.texts, period)
+            return await (ask_for_yes_no if prompt.shape.role == "gate" else ask_for_score)(model, call)
+
+        asked = [asyncio.gather(*map(ask, paper)) for paper in papers]
+        return [list(verdicts) for verdicts in await asyncio.gather(*asked)]
+
+
+def _score(verdict: Verdict[Any] | NoVerdict) -> float | None:
+    """A yes of the gate is 1, a no 0."""
+    value = value_of(verdict)
+    return None if value is None else float(value)
+
+
+def _lost(case: Case, verdicts: list[Verdict[Any] | NoVerdict]) -> NoVerdict | None:
+    """Why a case that is there for the exam alone has no score at all."""
+    failed = [verdict for verdict in verdicts if isinstance(verdict, NoVerdict)]
+    alone = case["status"] == "ok" and not (case["answer"] and case["context"])
+    return failed[0] if alone and failed and len(failed) == len(verdicts) else None
+
+
+def _shift(scores: list[dict[str, Any]]) -> float | None:
+    """How far the scores of the reference lie higher in the other language; mean over the prompts that have both."""
+    here = {row["prompt"]: row["score"] for row in scores if row["kind"] == "reference"}
+    there = {row["prompt"]: row["score"] for row in scores if row["kind"] == ABROAD}
+    apart = [score - here[name] for name, score in there.items() if None not in (score, here.get(name))]
+    return float(np.mean(apart)) if apart else None
+
+
+def _measured(scored: list[list[dict[str, Any]]], names: list[str]) -> dict[str, list[float]]:
+    """The columns of the exam's metrics, by prompt."""
+    columns: dict[str, list[float]] = {}
+    for name in names:
+        sides = [
+            [
+                [row["score"] for row in scores if row["prompt"] == name and row["damaged"] is damaged]
+                for scores in scored
+            ]
+            for damaged in (False, True)
+        ]
+        sound, damaged = ([np.array(side, dtype=np.float64) for side in of] for of in sides)
+        columns[f"exam_auc_{name}"] = [exam.auc(*pair) for pair in zip(sound, damaged, strict=True)]
+        columns[f"exam_sensitivity_{name}"] = [exam.sensitivity(of) for of in damaged]
+        columns[f"exam_specificity_{name}"] = [exam.specificity(of) for of in sound]
+    return columns
