@@ -9,6 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 from sqlalchemy.engine import RowMapping
 
+from flows.terminal.exam import exam_printed
 from tasks.cases.vocabulary import MEASURED
 from tasks.config.tiers import TIERS
 from tasks.config.utf8 import harmless
@@ -57,7 +58,10 @@ def print_summary(summary: EvaluationSummary, language: str) -> None:
             console.print(_strata(summary["strata"], language))
             headline = texts("strata", language)[HEADLINE_STRATUM]
             console.print(words["headline"].format(stratum=headline), style="bold")
-        console.print(_metrics(summary["metrics"], language))
+        shown = {name: of for name, of in summary["metrics"].items() if not name.startswith("exam_")}
+        console.print(_metrics(shown, language))
+    if "exam" in summary:
+        console.print(*exam_printed(summary, language))
     _print_statuses(console, summary, language)
     for line in (*_missing(summary, language), *_readings(summary, language)):
         console.print(plain(line), soft_wrap=True)
@@ -236,7 +240,7 @@ def _readings(summary: EvaluationSummary, language: str) -> Iterator[str]:
         most_first = sorted(found["counts"].items(), key=lambda item: -item[1])
         counts = ", ".join(words[f"failed in {name}"].format(n=n) for name, n in most_first if n)
         yield words["failures"].format(counts=counts, first=", ".join(found["fix_first"]))
-    if summary["tier"] != "judge" or not metrics or metrics["consistency_score"]["value"] is None:
+    if summary["tier"] != "judge" or not metrics:
         return
     yield says(summary)[language]
     for name in (name for name in metrics if name.startswith("bias_")):

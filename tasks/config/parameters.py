@@ -205,7 +205,7 @@ class JudgeQuality(JudgesLog):
         None,
         title="Parallel source",
         description="A source with the same questions, by id, in another language: how far that moves the judge",
-        examples=["xquad-en"],
+        examples=["xquad_en"],
     )
     judge_model: str | None = Field(
         None,

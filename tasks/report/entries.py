@@ -23,6 +23,7 @@ from tasks.report.case_list import pack
 from tasks.report.embedded_data import Document
 from tasks.report.metric_hints import hint
 from tasks.results import parquet_files
+from tasks.results.exam_words import exam_tables
 from tasks.results.grade_names import grade_text
 from tasks.results.numbers import THIN, interval, rounded, shown
 from tasks.results.summary import EvaluationSummary, MetricSummary, summary
@@ -118,6 +119,7 @@ def described(entry: Entry) -> Document:
         "strata": _strata(told.get("strata", {}), TIERS[entry.tier].headlines),
         "statuses": _statuses(told["statuses"], entry.cases),
         "stages": _stages(told),
+        "exam": exam_tables(told) if "exam" in told else None,
         "problem": entry.problem,
         "stand_ins": stand_ins(entry.row),
         "cost": {name: entry.row[name] for name in ("tokens_in", "tokens_out", "cost_usd")},

@@ -22,12 +22,13 @@ def hint(name: str) -> dict[str, Text] | None:
 
 
 def russian(part: str, name: str) -> str:
-    """The Russian of a part of a metric's hint: under its own name, or that of its family before the `@`."""
+    """The Russian of a part of a metric's hint: under its own name, or its family's."""
     family, _, k = name.partition("@")
-    for known in (name, f"{family}@", family):
+    prompt = METRICS[name].opinion
+    for known in (name, f"{family}@", family, name.removesuffix(prompt)):
         try:
             text = texts(f"metric_hints.{known}", "ru")[part]
         except LookupError:
             continue
-        return text.format(k=k, **texts("shared_hints", "ru"))
+        return text.format(k=k, prompt=prompt, **texts("shared_hints", "ru"))
     return str(getattr(METRICS[name], part))

@@ -24,11 +24,13 @@ EXAM_NIGHTS = 30
 FEWEST = 10
 """Examined cases below which nothing is said."""
 PASSED = 0.7
-"""The least area under the curve of a judge whose scores are graded."""
+"""What the area under the curve, and the mean of sensitivity and specificity, must reach for scores to be graded."""
+SUBTLE = ("number", "entity", "negation")
+"""Damage that leaves nearly all words in place: the kind that matters most, and that comparing words does not see."""
 BY_LENGTH = 0.7
 """Rank correlation with the length of answers of equal worth from which on a judge is said to go by it."""
 WORST = 5
-Outcome = Literal["sound", "weak", "chance", "inverted", "constant", "length", "incomplete", "few"]
+Outcome = Literal["sound", "weak", "scale", "coarse", "chance", "inverted", "constant", "length", "incomplete", "few"]
 
 
 class KindOutcome(TypedDict):
@@ -58,8 +60,9 @@ class PromptExam(TypedDict):
     """What the exam says of one prompt."""
 
     outcome: Outcome
-    """`sound`: it tells damaged answers from sound ones. `weak`: above chance, but under 0.7. `chance`: no better than
-    it; `inverted`: worse. `constant`: it gives one score; `length`: it goes by the length of the answer. `incomplete`:
+    """`sound`: it tells damaged answers from sound ones. `weak`: above chance, but under 0.7. `scale`: in their order,
+    but on another scale: too many damaged ones get full scores, or sound ones low ones. `coarse`: all but changed
+    numbers, names and negations. `chance`: no better than it; `inverted`: worse. `constant`: it gives one score; `length`: it goes by the length of the answer. `incomplete`:
     too many of its replies failed; `few`: too few cases."""
     cases: int
     """Examined cases with a score."""
@@ -74,6 +77,7 @@ class PromptExam(TypedDict):
     worst: list[Mistake]
 
 
+Row = dict[str, Any]
 Exam = dict[str, PromptExam]
 """Prompt -> what its exam says."""
 
@@ -87,7 +91,7 @@ def judge_key(identity: JudgeIdentity, prompt: str) -> str:
 Standing = Literal["passed", "failed", "missing", "old", "stand-in"]
 """Of the judge whose opinion a number is: it passed the newest exam of its key; it failed it; it sat none; the exam is
 older than 30 nights; or no language model judged."""
-CONCLUSIVE: tuple[Outcome, ...] = ("sound", "weak", "chance", "inverted", "constant", "length")
+CONCLUSIVE: tuple[Outcome, ...] = ("sound", "weak", "scale", "coarse", "chance", "inverted", "constant", "length")
 """The outcomes that say something of a judge; an older exam goes before one of the others."""
 
 
@@ -177,13 +181,14 @@ def examined(resolved: System, exam: Exam) -> dict[str, str]:
     return {key: exam[prompt]["outcome"] for prompt, key in _keys(resolved).items() if key and prompt in exam}
 
 
-def _prompt(rows: list[dict[str, Any]], auc: tuple[float | None, ...], least_scored: float) -> PromptExam:
+def _prompt(rows: list[Row], auc: tuple[float | None, ...], least_scored: float) -> PromptExam:
     scored = [row for row in rows if row["score"] is not None]
     scores = {row["score"] for row in scored}
     by_length = length_correlation(scored)
     cases = len({row["case_id"] for row in scored})
+    enough = len(scored) >= least_scored * len(rows)
     return {
-        "outcome": _outcome(len(rows), len(scored), cases, scores, by_length, auc, least_scored),
+        "outcome": _outcome(scored, by_length, auc) if enough else "incomplete",
         "cases": cases,
         "scored": len(scored),
         "asked": len(rows),
@@ -194,21 +199,12 @@ def _prompt(rows: list[dict[str, Any]], auc: tuple[float | None, ...], least_sco
     }
 
 
-def _outcome(
-    asked: int,
-    scored: int,
-    cases: int,
-    scores: set[float],
-    by_length: float | None,
-    auc: tuple[float | None, ...],
-    least_scored: float,
-) -> Outcome:
+def _outcome(scored: list[Row], by_length: float | None, auc: tuple[float | None, ...]) -> Outcome:
+    """What is wrong, what makes the others meaningless first."""
     value, low, high = auc
-    if scored < least_scored * asked:
-        return "incomplete"
-    if cases < FEWEST or value is None:
+    if value is None or len({row["case_id"] for row in scored}) < FEWEST:
         return "few"
-    if len(scores) == 1:
+    if len({row["score"] for row in scored}) == 1:
         return "constant"
     if by_length is not None and abs(by_length) >= BY_LENGTH:
         return "length"
@@ -216,10 +212,23 @@ def _outcome(
         return "inverted"
     if low is None or low <= 0.5:
         return "chance"
-    return "sound" if value >= PASSED else "weak"
+    if value < PASSED:
+        return "weak"
+    if _rightly(scored) < PASSED:
+        return "scale"
+    subtle = [row for row in scored if row["kind"] in SUBTLE or not row["damaged"]]
+    return "coarse" if sum(row["damaged"] for row in subtle) >= FEWEST and _rightly(subtle) < PASSED else "sound"
 
 
-def length_correlation(rows: list[dict[str, Any]]) -> float | None:
+def _rightly(scored: list[Row]) -> float:
+    """The mean of sensitivity and specificity: one half for whoever does not look."""
+    from metrics.exam import sensitivity, specificity
+
+    damaged, sound = ([row["score"] for row in scored if row["damaged"] is worth] for worth in (True, False))
+    return (sensitivity(damaged) + specificity(sound)) / 2
+
+
+def length_correlation(rows: list[Row]) -> float | None:
     """Spearman's correlation of score and length within sound and within damaged answers; the mean of the two.
 
     Answers of equal worth deserve equal scores, whatever their length.
@@ -241,7 +250,7 @@ def length_correlation(rows: list[dict[str, Any]]) -> float | None:
     return sum(found) / len(found) if found else None
 
 
-def _kinds(rows: list[dict[str, Any]]) -> list[KindOutcome]:
+def _kinds(rows: list[Row]) -> list[KindOutcome]:
     from metrics.exam_kinds import FULL, KINDS
 
     found: list[KindOutcome] = []
@@ -262,7 +271,7 @@ def _kinds(rows: list[dict[str, Any]]) -> list[KindOutcome]:
     return found
 
 
-def _worst(scored: list[dict[str, Any]]) -> list[Mistake]:
+def _worst(scored: list[Row]) -> list[Mistake]:
     """Damaged answers that got full scores, and sound ones that got low ones; the farthest first, each kind once."""
     wrong = sorted(scored, key=lambda row: -abs(row["score"] - (0.0 if row["damaged"] else 1.0)))
     found: dict[str, Mistake] = {}

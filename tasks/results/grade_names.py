@@ -1,4 +1,4 @@
-"""The grades of a value in words."""
+"""The grades of a value in words, or why it has none."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,9 +9,13 @@ from tasks.texts import LANGUAGES, Text, translations
 def grade_text(metric: Mapping[str, Any]) -> Text | None:
     """The grade of a metric, or both between which its interval lies: "Good – Excellent"; None where it has none.
 
+    In its place stands why a judge's opinion has none: the judge is a stand-in, or has passed no exam.
+
     Args:
-        metric: with `grade` and `grade_high`, as `tasks.results.summary.summary` gives it.
+        metric: with `judge`, `grade` and `grade_high`, as `tasks.results.summary.summary` gives it.
     """
+    if metric["judge"] not in (None, "passed"):
+        return translations("standings", metric["judge"])
     low, high = metric["grade"], metric["grade_high"]
     if low is None:
         return None

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from metrics.metric import LADDERS
 from metrics.table import GOALS, METRICS, Grades
 from tasks.config.tiers import TIERS
+from tasks.results.exam_words import exam_text
 from tasks.results.numbers import percent, shown
 from tasks.results.summary import EvaluationSummary, MetricSummary
 from tasks.texts import LANGUAGES, Text, texts, translations
@@ -86,10 +87,12 @@ def says(summary: EvaluationSummary) -> Text:
     values = _values(summary["metrics"])
     if summary["state"] not in ("completed", "invalid") or not values:
         return _text("not run")
+    if summary["tier"] == "judge":
+        return _joined(exam_text(summary), _of_judge(summary))
     main = TIERS[summary["tier"]].headlines[0]
     if main not in values:
         return _text("not measured", label=main)
-    key = {"tier0": _geometry, "judge": _judge}.get(summary["tier"], lambda _: "says")(summary["metrics"])
+    key = _geometry(summary["metrics"]) if summary["tier"] == "tier0" else "says"
     try:
         return translations(f"tiers.{summary['tier']}", key, **_shares(values))
     except LookupError:  # a value that the sentence speaks of was not measured
@@ -200,10 +203,24 @@ def _geometry(metrics: Mapping[str, MetricSummary]) -> str:
     return "says apart" if found and found.low in ("strong", "reasonable") else "says"
 
 
+def _of_judge(summary: EvaluationSummary) -> Text | None:
+    """Whether the judge repeats itself; None where nothing was judged twice, or no language model judges."""
+    metrics = summary["metrics"]
+    asked_twice = "weighted_kappa" in metrics and metrics["consistency_score"]["value"] is not None
+    if not asked_twice or metrics["consistency_score"]["judge"] == "stand-in":
+        return None
+    try:
+        return translations("tiers.judge", _judge(metrics), **_shares(_values(metrics)))
+    except LookupError:  # a value that the sentence speaks of was not measured
+        return None
+
+
+def _joined(first: Text, second: Text | None) -> Text:
+    return {language: " ".join(text[language] for text in (first, second) if text) for language in LANGUAGES}
+
+
 def _judge(metrics: Mapping[str, MetricSummary]) -> str:
     """Whether the judge agrees with itself more than guesses would, by the interval of kappa."""
-    if "weighted_kappa" not in metrics or metrics["consistency_score"]["value"] is None:
-        return "says"
     kappa = metrics["weighted_kappa"]
     if kappa["value"] is None:
         return "says one score"

@@ -30,8 +30,11 @@ STORED = {
     "real_users": RETRIEVAL + "unlabelled_rate stale_label_rate",
     "judge": """consistency_score consistency_score_expected consistency_score@0.125 mean_abs_difference weighted_kappa
     error_rate avg_latency_ms avg_faithfulness bias_padded bias_reordered bias_own_model bias_plea bias_language
-    user_votes_weighted_kappa user_votes_spearman """
-    + EXAM,
+    user_votes_weighted_kappa user_votes_spearman
+    exam_auc_faithfulness exam_sensitivity_faithfulness exam_specificity_faithfulness exam_auc_answer_relevance
+    exam_sensitivity_answer_relevance exam_specificity_answer_relevance exam_auc_answer_correctness
+    exam_sensitivity_answer_correctness exam_specificity_answer_correctness exam_auc_e2e_score
+    exam_sensitivity_e2e_score exam_specificity_e2e_score exam_auc_gate exam_sensitivity_gate exam_specificity_gate""",
     "judge_pipeline": """accuracy precision recall f1_score avg_latency_ms true_positives true_negatives false_positives
     false_negatives specificity mcc invalid_rate""",
     "ux": """cache_hit_rate cache_wrong_hit_rate cache_hit_rate@0.8 cache_wrong_hit_rate@0.8 cache_hit_rate@0.9

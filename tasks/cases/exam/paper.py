@@ -17,6 +17,8 @@ from tasks.cases.exam import damage
 from tasks.cases.text import normalised, words
 from tasks.texts import texts
 
+Answers = dict[str, tuple[str, str | None]]
+"""Kind -> answer, and the id of the other question that it answers."""
 LIKE = 0.5
 """Share of words in common from which on two answers may say the same."""
 ASIDE = 0.25
@@ -95,7 +97,7 @@ def papers(
     ]
 
 
-def _items(subject: Subject, answers: _Answers, prompts: Mapping[str, tuple[str, ...]]) -> Iterator[Item]:
+def _items(subject: Subject, answers: Answers, prompts: Mapping[str, tuple[str, ...]]) -> Iterator[Item]:
     """Those that some prompt is asked about; without a reference only what is faithful is known."""
     for kind, (answer, of) in answers.items():
         asked = {
@@ -112,10 +114,6 @@ def _items(subject: Subject, answers: _Answers, prompts: Mapping[str, tuple[str,
 def _bare(kind: str, answer: str) -> bool:
     """Whether another answer is so short that it may be about any question: a number, a name, a date."""
     return kind in ("other_question", "other_page") and len(words(answer)) <= BARE
-
-
-_Answers = dict[str, tuple[str, str | None]]
-"""Kind -> answer, and the id of the other question that it answers."""
 
 
 class _Known:
@@ -157,7 +155,7 @@ class _Known:
                 yield other
 
 
-def _answers(subject: Subject, known: _Known, language: str, seed: int) -> _Answers:
+def _answers(subject: Subject, known: _Known, language: str, seed: int) -> Answers:
     """Those that there is something for in question, context and reference, and that are no copy of the sound one."""
     said = texts("exam_answers", language)
     beside = _beside(subject, _chance(seed, subject, "sentence"))
@@ -182,7 +180,7 @@ def _answers(subject: Subject, known: _Known, language: str, seed: int) -> _Answ
             "empty": min(said["empty"].splitlines(), key=lambda phrase: abs(len(phrase) - len(sound))),
         }
         others["other_question"] = _other(subject, sound, known.answers_of_page(subject, sound), absent=False)
-    made: _Answers = {"reference" if subject.reference else "sentence": (sound, None)}
+    made: Answers = {"reference" if subject.reference else "sentence": (sound, None)}
     made |= {kind: (answer, None) for kind, answer in of_own.items() if answer and answer.strip() != sound.strip()}
     return made | {kind: (other.answer, other.question_id) for kind, other in others.items() if other}
 

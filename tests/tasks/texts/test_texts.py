@@ -11,6 +11,7 @@ from typing import Any, get_args
 import pytest
 
 from db.retention import ERASED
+from metrics.exam_kinds import KINDS as EXAM_KINDS
 from metrics.metric import LADDERS
 from metrics.table import GOALS, METRICS
 from tasks.cases.vocabulary import STRATA, Status
@@ -26,6 +27,7 @@ from tasks.personal_data.patterns import Kind
 from tasks.report.comparisons import LISTS
 from tasks.report.entries import FOOT
 from tasks.report.figures import MAP_COLOURS
+from tasks.results.exam import Outcome, Standing
 from tasks.results.failures import FAILURES
 from tasks.texts import LANGUAGES, texts, translations
 
@@ -47,6 +49,9 @@ BY_TABLE: dict[str, set[str]] = {
     "goals": {goal.key for goal in GOALS},
     "metric_labels": {name for tier in TIERS.values() for name in tier.headlines},
     "failures": {*FAILURES},
+    "standings": {*get_args(Standing)} - {"passed"},
+    "exam": {*get_args(Outcome)},
+    "exam_kinds": {*EXAM_KINDS},
     "states": STATES,
     "statuses": {*get_args(Status)},
     "strata": {"all", *STRATA},
@@ -180,11 +185,12 @@ def test_no_text_is_missing_that_is_asked_for_by_its_name() -> None:
 
 def test_every_hint_fits_a_metric_and_names_sentences_that_are_there() -> None:
     families = {form for name in METRICS for form in (name, f"{name.partition('@')[0]}@")}
+    families |= {name.removesuffix(METRICS[name].opinion) for name in METRICS if name.startswith("exam_")}
     there = {name: found for name, found in SECTIONS["ru"].items() if name.startswith("metric_hints.")}
     hints = {name.removeprefix("metric_hints."): found for name, found in there.items()}
     assert hints.keys() <= families
     named = {name for found in hints.values() for text in found.values() for name in re.findall(r"\{(\w+)\}", text)}
-    assert named - {"k"} == SECTIONS["ru"]["shared_hints"].keys()
+    assert named - {"k", "prompt"} == SECTIONS["ru"]["shared_hints"].keys()
 
 
 def test_a_text_in_every_language() -> None:

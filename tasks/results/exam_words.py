@@ -1,0 +1,93 @@
+"""What an exam says of a judge, in words: the same in terminal, report and artifacts."""
+
+from typing import NamedTuple
+
+from metrics.exam_kinds import KINDS
+from tasks.models.stand_ins import JUDGE
+from tasks.results.exam import CONCLUSIVE, Exam, PromptExam
+from tasks.results.numbers import interval, shown
+from tasks.results.summary import EvaluationSummary
+from tasks.texts import LANGUAGES, Text, texts, translations
+
+
+class PromptRow(NamedTuple):
+    """A prompt in the table of an exam; the figures with their intervals."""
+
+    prompt: str
+    auc: str
+    caught: str
+    passed: str
+    verdict: Text
+    sound: bool
+
+
+class KindRow(NamedTuple):
+    """A kind of answer in the second table."""
+
+    name: Text
+    hits: list[str]
+    """By prompt: how many answers were scored as they deserve, of all that got a score; empty where none was asked."""
+
+
+class ExamTables(NamedTuple):
+    """An exam as terminal and report show it."""
+
+    prompts: list[PromptRow]
+    kinds: list[KindRow]
+
+
+def exam_tables(summary: EvaluationSummary) -> ExamTables:
+    """By prompt: its area under the curve, what it caught and passed, the verdict; by kind: what was scored rightly."""
+    exam = summary.get("exam", {})
+    by_kind = [KindRow(translations("exam_kinds", kind), [_hits(of, kind) for of in exam.values()]) for kind in KINDS]
+    return ExamTables(
+        [
+            PromptRow(
+                prompt,
+                *(_figure(summary, f"exam_{part}_{prompt}") for part in ("auc", "sensitivity", "specificity")),
+                outcome_text(found),
+                found["outcome"] == "sound",
+            )
+            for prompt, found in exam.items()
+        ],
+        [row for row in by_kind if any(row.hits)],
+    )
+
+
+def outcome_text(found: PromptExam) -> Text:
+    """What the exam says of one prompt: "always gives 1.00"."""
+    figures = {name: found[name] or 0 for name in ("score", "scored", "asked", "cases")}
+    return {language: texts("exam", language)[found["outcome"]].format(**figures) for language in LANGUAGES}
+
+
+def exam_text(summary: EvaluationSummary) -> Text:
+    """What the exam says of a judge: the prompts that it passed in, and what is wrong with the others."""
+    exam = summary.get("exam", {})
+    if summary["system"].get("judge", {}).get("model") == JUDGE:
+        return {language: texts("exam", language)["stand-in"] for language in LANGUAGES}
+    return {language: _sentences(exam, language) for language in LANGUAGES}
+
+
+def _figure(summary: EvaluationSummary, name: str) -> str:
+    metric = summary["metrics"][name]
+    return (
+        shown(name, None) if metric["value"] is None else f"{shown(name, metric['value'])} ({interval(name, metric)})"
+    )
+
+
+def _hits(found: PromptExam, kind: str) -> str:
+    return next((f"{of['right']} / {of['n']}" for of in found["kinds"] if of["kind"] == kind and of["n"]), "")
+
+
+def _sentences(exam: Exam, language: str) -> str:
+    words = texts("exam", language)
+    if not exam:
+        return words["none"]
+    named = {name: f"{name} ({outcome_text(found)[language]})" for name, found in exam.items()}
+    sound = [name for name, found in exam.items() if found["outcome"] == "sound"]
+    failed = [named[n] for n, found in exam.items() if found["outcome"] in CONCLUSIVE and n not in sound]
+    unsure = [named[name] for name, found in exam.items() if found["outcome"] not in CONCLUSIVE]
+    said = [words["sat"].format(names=", ".join(sound))] if sound else []
+    said += [words["failed" if sound else "all failed"].format(names=", ".join(failed))] if failed else []
+    said += [words["unsure"].format(names=", ".join(unsure))] if unsure else []
+    return " ".join(said)
