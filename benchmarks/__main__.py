@@ -22,6 +22,7 @@ AREAS = (
     "chat",
     "dask",
     "judged",
+    "exam",
     "many",
     "compare",
     "finish",

@@ -77,8 +77,10 @@ def serving() -> Iterator[str]:
     command = [sys.executable, "-c", "import asyncio; from benchmarks.chat import serve; asyncio.run(serve())"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        yield f"http://127.0.0.1:{int(process.stdout.readline())}/v1"
-        process.terminate()
+        try:
+            yield f"http://127.0.0.1:{int(process.stdout.readline())}/v1"
+        finally:
+            process.terminate()  # an error would wait for it for ever
 
 
 def configured(url: str, concurrency: int) -> Settings:

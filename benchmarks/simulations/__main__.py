@@ -12,7 +12,7 @@ from rich.table import Table
 
 from benchmarks.simulations import Claim
 
-AREAS = ("verdicts", "baselines", "samples", "intervals", "differences", "grades", "trends")
+AREAS = ("verdicts", "baselines", "samples", "intervals", "differences", "grades", "trends", "exams")
 RESULTS = Path(__file__).parents[2] / "docs" / "simulated.json"
 
 

@@ -62,8 +62,9 @@ class PromptExam(TypedDict):
     outcome: Outcome
     """`sound`: it tells damaged answers from sound ones. `weak`: above chance, but under 0.7. `scale`: in their order,
     but on another scale: too many damaged ones get full scores, or sound ones low ones. `coarse`: all but changed
-    numbers, names and negations. `chance`: no better than it; `inverted`: worse. `constant`: it gives one score; `length`: it goes by the length of the answer. `incomplete`:
-    too many of its replies failed; `few`: too few cases."""
+    numbers, names and negations. `chance`: no better than it; `inverted`: worse. `constant`: it gives one score;
+    `length`: it goes by the length of the answer. `incomplete`: too many of its replies failed; `few`: too few cases.
+    """
     cases: int
     """Examined cases with a score."""
     scored: int

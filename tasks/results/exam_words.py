@@ -38,13 +38,15 @@ class ExamTables(NamedTuple):
 
 def exam_tables(summary: EvaluationSummary) -> ExamTables:
     """By prompt: its area under the curve, what it caught and passed, the verdict; by kind: what was scored rightly."""
-    exam = summary.get("exam", {})
+    exam: Exam = summary.get("exam", {})
     by_kind = [KindRow(translations("exam_kinds", kind), [_hits(of, kind) for of in exam.values()]) for kind in KINDS]
     return ExamTables(
         [
             PromptRow(
                 prompt,
-                *(_figure(summary, f"exam_{part}_{prompt}") for part in ("auc", "sensitivity", "specificity")),
+                _figure(summary, f"exam_auc_{prompt}"),
+                _figure(summary, f"exam_sensitivity_{prompt}"),
+                _figure(summary, f"exam_specificity_{prompt}"),
                 outcome_text(found),
                 found["outcome"] == "sound",
             )
@@ -70,9 +72,8 @@ def exam_text(summary: EvaluationSummary) -> Text:
 
 def _figure(summary: EvaluationSummary, name: str) -> str:
     metric = summary["metrics"][name]
-    return (
-        shown(name, None) if metric["value"] is None else f"{shown(name, metric['value'])} ({interval(name, metric)})"
-    )
+    text = shown(name, metric["value"])
+    return text if metric["value"] is None else f"{text} ({interval(name, metric)})"
 
 
 def _hits(found: PromptExam, kind: str) -> str:

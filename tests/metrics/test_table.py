@@ -7,6 +7,7 @@ import re
 import pytest
 
 from metrics import text
+from metrics.exam_kinds import PROMPTS
 from metrics.metric import LADDERS
 from metrics.table import GOALS, METRICS, Metric, grade, metric, metrics_of
 
@@ -135,7 +136,7 @@ def test_grades(name: str, low: float, high: float) -> None:
 def test_only_these_have_grades() -> None:
     graded = {name for name, row in METRICS.items() if row.thresholds}
     named = {"hit_rate@1", "mrr", "ndcg@10", "avg_faithfulness", "avg_e2e_score", "accuracy", "consistency_score"}
-    assert graded == named | {"silhouette_score"}
+    assert graded == named | {"silhouette_score"} | {f"exam_auc_{prompt}" for prompt in PROMPTS}
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ EFFORT = {
     "differences": 0.1,
     "grades": 0.1,
     "trends": 0.1,
+    "exams": 0.1,
 }
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from metrics import agreement, answers, classification, retrieval, text
+from metrics import agreement, answers, classification, exam, retrieval, text
 
 NAN = math.nan
 Columns = tuple[Sequence[Any], ...]
@@ -144,7 +144,34 @@ def decided(compute: Callable[..., Any], golden: float, *, no_truth: float, no_l
     )
 
 
+GIVEN = st.lists(st.one_of(st.floats(0, 1), st.just(NAN)), max_size=5)
+
+
+def examined(part: Callable[..., float], golden: Columns, value: float, best: Columns) -> Contract:
+    """A part of an exam, over cases with lists of scores."""
+
+    def compute(*sides: Sequence[Any]) -> list[float]:
+        return [part(*case) for case in zip(*sides, strict=True)]
+
+    nothing: Columns = tuple([[]] for _ in best)
+    return Contract(
+        compute,
+        golden=(golden, [value]),
+        cases=st.tuples(*(GIVEN for _ in best)),
+        best=(best, [1]),
+        edges=[
+            (tuple([] for _ in best), []),
+            (nothing, [NAN]),
+            (tuple([[NAN]] for _ in best), [NAN]),
+            (tuple([[1.5]] for _ in best), ValueError),
+        ],
+    )
+
+
 CONTRACTS = {
+    "exam.auc": examined(exam.auc, ([[1.0, 0.9]], [[0.5, 0.9, NAN]]), 0.875, ([[1.0, 0.8]], [[0.7, 0.0]])),
+    "exam.sensitivity": examined(exam.sensitivity, ([[0.5, 0.0, 1.0, 0.7]],), 0.75, ([[0.0, 0.74]],)),
+    "exam.specificity": examined(exam.specificity, ([[1.0, 0.8, 0.7, NAN]],), 2 / 3, ([[0.75, 1.0]],)),
     "retrieval.hit_rate": ranked(on_gains(retrieval.hit_rate, k=3), 1),
     "retrieval.precision": ranked(PRECISION, 1 / 3),
     "retrieval.recall": ranked(on_gains(retrieval.recall, counted=True, k=3), 1 / 2),

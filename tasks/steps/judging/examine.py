@@ -1,7 +1,7 @@
 """The exam: every judged prompt on sound answers, and on twins of them damaged in a known way."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -71,7 +71,7 @@ async def examine(run: Run[JudgeQuality], cases: pa.Table) -> pa.Table:
         reason=[verdict.reason if verdict else case["reason"] for case, verdict in zip(rows, lost, strict=True)],
         exam_scores=[scores or None for scores in scored],
         bias_language=[_shift(scores) for scores in scored],
-        **_measured(scored, [*run.resolved["exam_of"]["judge"]["prompts"], "gate"]),
+        **exam_columns(scored, [*run.resolved["exam_of"]["judge"]["prompts"], "gate"]),
     )
     return with_verdicts(cases, named, counting="no status but those above")
 
@@ -135,8 +135,16 @@ def _shift(scores: list[dict[str, Any]]) -> float | None:
     return float(np.mean(apart)) if apart else None
 
 
-def _measured(scored: list[list[dict[str, Any]]], names: list[str]) -> dict[str, list[float]]:
-    """The columns of the exam's metrics, by prompt."""
+def exam_columns(scored: Sequence[Sequence[dict[str, Any]]], names: Sequence[str]) -> dict[str, list[float]]:
+    """The columns of the exam's metrics.
+
+    Args:
+        scored: of n cases, the rows of `exam_scores`.
+        names: of the prompts.
+
+    Returns:
+        Name -> n values, NaN where a case has none.
+    """
     columns: dict[str, list[float]] = {}
     for name in names:
         sides = [

@@ -67,7 +67,8 @@ def test_agreement_with_people_is_scipys(night: dict[str, Document]) -> None:
 def test_means_and_probes_are_those_of_the_stored_replies(night: dict[str, Document]) -> None:
     shifts: dict[str, list[float]] = {probe: [] for probe in PROBES}
     for row in rows_of(night["judge"]):
-        given = {(r["metric"], r["repeat"]): json.loads(r["reply"])["score"] for r in row["judge_raw"]}
+        of_answers = [r for r in row["judge_raw"] if not r["metric"].startswith("exam:")]
+        given = {(r["metric"], r["repeat"]): json.loads(r["reply"])["score"] for r in of_answers}
         assert row["faithfulness"] == given.get(("faithfulness", 0))
         assert row["faithfulness_again"] == given.get(("faithfulness", 1))
         for probe in PROBES:
@@ -149,7 +150,7 @@ def test_a_judge_that_likes_long_answers_is_caught(
 
 def test_the_own_models_answers_are_paid_for_too(judge: FakeLLMServer, engine: Engine, tmp_path: Path) -> None:
     source = load(tmp_path, "counted", [question(i) for i in range(20)])
-    summary = evaluate("judge", source=source)
+    summary = evaluate("judge", source=source, exam=0)
     asked = len(judge.requests)
     wrote = 20  # of 10 and 5 tokens, see `steady`; verdicts are of 100 and 20
     expected = {"tokens_in": 100 * (asked - wrote) + 10 * wrote, "tokens_out": 20 * (asked - wrote) + 5 * wrote}
@@ -163,9 +164,9 @@ def test_every_evaluation_asks_anew_but_not_after_a_stop(
 ) -> None:
     source = load(tmp_path, "anew", [question(i) for i in range(30)])
     whole = 30 * (2 + 2 + 1 + 1)  # twice, padded and plea, the own model's answer and its verdict
-    first = evaluate("judge", source=source)
+    first = evaluate("judge", source=source, exam=0)
     assert len(judge.requests) == whole
-    second = evaluate("judge", source=source)
+    second = evaluate("judge", source=source, exam=0)
     assert len(judge.requests) == 2 * whole - 30  # the own model's answers are no measurement: bought once
     assert first["comparability_key"] == second["comparability_key"]
 
@@ -179,7 +180,7 @@ def test_every_evaluation_asks_anew_but_not_after_a_stop(
 
     judge.script = stops
     with pytest.raises(ModelUnavailable, match="401"):
-        evaluate("judge", source=source)
+        evaluate("judge", source=source, exam=0)
     stopped = yarus("runs", "--json").json[0]
     assert (stopped["tier"], stopped["state"]) == ("judge", "failed")
     asked = len(judge.requests)
@@ -196,7 +197,9 @@ def test_half_the_replies_broken(judge: FakeLLMServer, tmp_path: Path) -> None:
         return says("не могу оценить") if which % 2 else scores(which / 100)
 
     judge.script = script
-    summary = evaluate("judge", source=load(tmp_path, "unreadable", [question(i) for i in range(40)]), probes=False)
+    summary = evaluate(
+        "judge", source=load(tmp_path, "unreadable", [question(i) for i in range(40)]), probes=False, exam=0
+    )
     assert (summary["state"], summary["statuses"]) == ("invalid", {"ok": 20, "parse_error": 20})
     assert value(summary, "avg_faithfulness") == pytest.approx(np.mean(np.arange(0, 40, 2) / 100))
     # Of a broken case all four calls are without a score: each reply is asked for once more.

@@ -1,0 +1,86 @@
+"""The exam of tier `judge` against the limit of its calls: the whole of `yarus run`, less its start.
+
+The limit is the judge's calls x 50 ms / concurrency; the gate's are asked at the same time of a model of its own. What
+starting costs is measured by the same command again, when every reply is in the call store, and taken off.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from benchmarks import Row
+from benchmarks.chat import DELAY_S, serving
+from benchmarks.judged import yarus
+from db.embedded import server as embedded
+
+CASES, CONCURRENCY = 60, 32
+TARGET = 1.15
+
+
+def questions() -> Iterator[dict[str, object]]:
+    """Each about a passage of its own, four to a page."""
+    for number in range(CASES):
+        yield {
+            "id": str(number),
+            "question": f"До какого дня принимают документы по правилу {number}?",
+            "ground_truth_answer": f"По правилу {number} документы принимают до {number % 27 + 1} июля. "
+            f"Потом можно прийти только в кабинет {number + 100} с паспортом.",
+            "relevant_chunk_ids": [str(number)],
+            "origin": "manual",
+        }
+
+
+def chunks() -> Iterator[dict[str, object]]:
+    for number in range(CASES):
+        text = f"Правило {number}. Документы принимают до {number % 27 + 1} июля, потом в кабинете {number + 100}. "
+        text += "Кроме выходных дней, вход с улицы Строителей. Столовая открыта до семи вечера для всех желающих."
+        yield {"id": str(number), "confluence_url": f"https://wiki.example/{number // 4}", "text": text}
+
+
+def run() -> Iterator[Row]:
+    """The exam by the limit of its calls."""
+    with serving() as url, tempfile.TemporaryDirectory() as folder:
+        home = Path(folder)
+        variables = {"YARUS_HOME": folder, "PREFECT_HOME": str(home / "prefect-home")}
+        for role in ("JUDGE", "GATE"):
+            variables |= {
+                f"YARUS_{role}__BASE_URL": url,
+                f"YARUS_{role}__MODEL": f"bench-{role}",
+                f"YARUS_{role}__CONCURRENCY": str(CONCURRENCY),
+            }
+        for kind, rows in (("chunks", chunks()), ("questions", questions())):
+            file = home / f"{kind}.jsonl"
+            file.write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in rows), encoding="utf-8")
+            yarus(variables, "load", "table", str(file), "--into", "bench", "--kind", kind)
+        embedded.running(home)
+        try:
+            yarus(variables, "run", "tier1", "--source", "bench", "--limit", "1", "--json")  # makes Prefect's database
+            words = ("run", "judge", "--source", "bench", "--json")
+            whole_s, start_s = yarus(variables, *words), yarus(variables, *words)
+            exam = _newest(variables)["exam"]
+        finally:
+            embedded.release(home)
+        asked = {prompt: of["asked"] for prompt, of in exam.items()}
+        calls = sum(n for prompt, n in asked.items() if prompt != "gate")
+        what = f"exam, {CASES} cases, {len(asked)} prompts, {sum(asked.values()):,} calls, {CONCURRENCY} at once"
+        limit_s = calls * DELAY_S / CONCURRENCY
+        yield Row(
+            f"{what} (start {start_s:.1f} s off)", "the network's limit", whole_s - start_s, limit_s, TARGET, "at most"
+        )
+
+
+def _newest(variables: dict[str, str]) -> dict[str, Any]:
+    """The summary of the newest evaluation."""
+    newest = _said(variables, "runs", "--json")[0]["evaluation_id"]
+    found: dict[str, Any] = _said(variables, "show", newest, "--json")
+    return found
+
+
+def _said(variables: dict[str, str], *words: str) -> Any:
+    command = [sys.executable, "-m", "flows", *words]
+    return json.loads(subprocess.run(command, env=os.environ | variables, check=True, capture_output=True).stdout)

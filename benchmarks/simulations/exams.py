@@ -1,0 +1,133 @@
+"""Exams: judges of known worth are named for what they are, and the intervals hold what was planted in them."""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from benchmarks.simulations import Claim
+from db.importers.sample import FOLDER
+from metrics.exam_kinds import PROMPTS
+from metrics.table.exam import exam_metrics
+from tasks.cases.exam.paper import Other, Paper, Subject, papers
+from tasks.cases.table import table
+from tasks.results.aggregate import summarise
+from tasks.results.exam import exam_of
+from tasks.steps.judging.examine import exam_columns
+
+CASES = 60
+PROMPT = "answer_correctness"
+
+
+class Judge(NamedTuple):
+    """A mock judge: its scores of answers, and what an exam should say of it."""
+
+    score: Callable[[np.random.Generator, bool, str], float]
+    """(chance, whether the answer is damaged, the answer) -> score."""
+    outcome: str
+    auc: float
+    sensitivity: float
+    specificity: float
+
+
+def _planted(chance: np.random.Generator, damaged: bool, answer: str) -> float:
+    return float((chance.random() < 0.2) if damaged else (chance.random() < 0.9))
+
+
+def _graded(chance: np.random.Generator, damaged: bool, answer: str) -> float:
+    """Full scores in a quarter of the damaged and nine tenths of the sound; others low ones; in tenths."""
+    full = chance.random() < (0.25 if damaged else 0.9)
+    return (chance.integers(8, 11) if full else chance.integers(0, 7)) / 10
+
+
+NAN = float("nan")
+JUDGES = {
+    "always 1": Judge(lambda chance, damaged, answer: 1.0, "constant", 0.5, 0, 1),
+    "always 0.5": Judge(lambda chance, damaged, answer: 0.5, "constant", 0.5, 1, 0),
+    "at random": Judge(lambda chance, damaged, answer: float(chance.random()), "chance", 0.5, 0.75, 0.25),
+    "by length": Judge(lambda chance, damaged, answer: min(1.0, len(answer) / 200), "length", NAN, NAN, NAN),
+    "sensitivity 0.8, specificity 0.9": Judge(_planted, "sound", 0.85, 0.8, 0.9),
+    "graded": Judge(_graded, "sound", 0.75 * 0.9 + 0.5 * (0.75 * 0.1 + 0.25 * 0.9), 0.75, 0.9),
+}
+
+
+def claims(effort: float) -> Iterator[Claim]:
+    """Every judge sits as many exams, of questions and answers of the sample's own."""
+    times = max(40, round(effort * 400))
+    for name, judge in JUDGES.items():
+        named: Counter[str] = Counter()
+        held: Counter[str] = Counter()
+        for number in range(times):
+            values, outcome = sat(judge, np.random.default_rng(number))
+            named[outcome] += 1
+            for part, truth in (
+                ("auc", judge.auc),
+                ("sensitivity", judge.sensitivity),
+                ("specificity", judge.specificity),
+            ):
+                value = values[f"exam_{part}_{PROMPT}"]
+                held[part] += value[1] <= truth <= value[2]
+        low = 0.95 if judge.outcome != "chance" else 0.93
+        yield Claim(f"{name}: called {judge.outcome}", low, 1, named[judge.outcome] / times, times)
+        if judge.outcome in ("chance", "length", "constant"):
+            yield Claim(f"{name}: passes", 0, 0, named["sound"] / times, times)
+        for part in ("auc", "sensitivity", "specificity"):
+            truth = getattr(judge, part)
+            if 0 < truth < 1 and judge.outcome != "constant":
+                yield Claim(f"{name}: exam_{part} holds {truth:g}", 0.93, 0.97, held[part] / times, times)
+
+
+def sat(judge: Judge, chance: np.random.Generator) -> tuple[dict[str, tuple[float | None, ...]], str]:
+    """The metrics of one exam with their intervals, and what it says of the judge."""
+    drawn = [_papers()[place] for place in chance.choice(len(_papers()), CASES, replace=False)]
+    scored = [[_row(judge, chance, item) for item in paper.items if PROMPT in _asked(item)] for paper in drawn]
+    cases = table(
+        case_id=[paper.subject.question_id for paper in drawn],
+        status=["ok"] * CASES,
+        group=[None] * CASES,
+        exam_scores=scored,
+        **exam_columns(scored, [PROMPT]),
+    )
+    found = summarise(exam_metrics(PROMPT), cases, seed=0, options={}, whole={})
+    values = {value.metric.name: (value.value, value.ci_low, value.ci_high) for value in found}
+    return values, exam_of(cases, values, least_scored=0.95)[PROMPT]["outcome"]
+
+
+def _row(judge: Judge, chance: np.random.Generator, item: Any) -> dict[str, Any]:
+    damaged = PROMPT in item["damaged"]
+    return {
+        "prompt": PROMPT,
+        "kind": item["kind"],
+        "damaged": damaged,
+        "characters": len(item["answer"]),
+        "score": judge.score(chance, damaged, item["answer"]),
+        "status": "ok",
+    }
+
+
+def _asked(item: Any) -> list[str]:
+    return [*item["damaged"], *item["sound"]]
+
+
+@cache
+def _papers() -> list[Paper]:
+    """Of the sample's questions that have a reference and a chunk."""
+    rows: dict[str, dict[str, dict[str, Any]]] = {
+        name: {str(row.get("id", row.get("question_id"))): row for row in map(json.loads, _lines(name))}
+        for name in ("question_answer", "annotation", "chunk")
+    }
+    subjects = []
+    for question_id, said in rows["annotation"].items():
+        chunks = [rows["chunk"][chunk]["text"] for chunk in said["relevant_chunk_ids"] or {} if chunk in rows["chunk"]]
+        if chunks and said["ground_truth_answer"]:
+            question, page = rows["question_answer"][question_id]["question"], (said["relevant_urls"] or [None])[0]
+            subjects.append(Subject(question_id, question, "\n\n".join(chunks), said["ground_truth_answer"], page))
+    others = [Other(s.reference or "", s.page, s.question, s.question_id) for s in subjects]
+    return papers(subjects, others, dict.fromkeys(PROMPTS, ()), language="ru", seed=0)
+
+
+def _lines(name: str) -> list[str]:
+    return (FOLDER / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
