@@ -15,11 +15,15 @@ from metrics.table.exam import exam_metrics
 from tasks.cases.exam.paper import Other, Paper, Subject, papers
 from tasks.cases.table import table
 from tasks.results.aggregate import summarise
-from tasks.results.exam import exam_of
+from tasks.results.exam.outcomes import exam_of
 from tasks.steps.judging.examine import exam_columns
 
 CASES = 60
 PROMPT = "answer_correctness"
+
+
+Figures = tuple[float | None, float | None, float | None]
+"""A value and its interval."""
 
 
 class Judge(NamedTuple):
@@ -69,7 +73,7 @@ def claims(effort: float) -> Iterator[Claim]:
                 ("specificity", judge.specificity),
             ):
                 value = values[f"exam_{part}_{PROMPT}"]
-                held[part] += value[1] <= truth <= value[2]
+                held[part] += value[1] is not None and value[2] is not None and value[1] <= truth <= value[2]
         low = 0.95 if judge.outcome != "chance" else 0.93
         yield Claim(f"{name}: called {judge.outcome}", low, 1, named[judge.outcome] / times, times)
         if judge.outcome in ("chance", "length", "constant"):
@@ -80,7 +84,7 @@ def claims(effort: float) -> Iterator[Claim]:
                 yield Claim(f"{name}: exam_{part} holds {truth:g}", 0.93, 0.97, held[part] / times, times)
 
 
-def sat(judge: Judge, chance: np.random.Generator) -> tuple[dict[str, tuple[float | None, ...]], str]:
+def sat(judge: Judge, chance: np.random.Generator) -> tuple[dict[str, Figures], str]:
     """The metrics of one exam with their intervals, and what it says of the judge."""
     drawn = [_papers()[place] for place in chance.choice(len(_papers()), CASES, replace=False)]
     scored = [[_row(judge, chance, item) for item in paper.items if PROMPT in _asked(item)] for paper in drawn]

@@ -2,7 +2,7 @@
 
 from rich.table import Table
 
-from tasks.results.exam_words import exam_tables
+from tasks.results.exam.words import exam_tables
 from tasks.results.summary import EvaluationSummary
 from tasks.texts import texts
 

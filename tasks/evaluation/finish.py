@@ -25,7 +25,8 @@ from tasks.evaluation.run import Run
 from tasks.evaluation.work_folder import read_stored_corpus
 from tasks.evaluation.work_store import delete, download
 from tasks.results.aggregate import Value, coverage, measured_by, statuses, strata, summarise
-from tasks.results.exam import exam_of, examined, exams_of, standing_of, standings
+from tasks.results.exam.outcomes import exam_of
+from tasks.results.exam.standings import examined, exams_of, standing_of, standings
 from tasks.results.failures import failures
 from tasks.results.parquet_files import parquet, publish, remove, write_batches
 from tasks.results.places import result_path
@@ -76,7 +77,7 @@ def _finish(run: Run, measure: Measure) -> EvaluationSummary:
     ]
     found = _found_out(run, cases, row["resolved"]["notes"], values)
     by_prompt = standings(exams_of(engine, [row["resolved"]]), row["resolved"] | found, row["started_at"])
-    metrics = [value.row(stratum, standing_of(value.metric, by_prompt)) for stratum, value in values]
+    metrics = [value.row(stratum, standing_of(value.metric.name, by_prompt)) for stratum, value in values]
     path = publish(file, result_path(settings().results_root, run.tier, run.id, row["started_at"]))
     valid = share is not None and share >= settings().min_coverage
     paired = paired_changes(engine, row, key, cases, declared_metrics) if valid else None

@@ -1,7 +1,7 @@
 """What the parameters of an evaluation came to: part of its row in the journal."""
 
 from tasks.cases.vocabulary import Note
-from tasks.results.exam import Exam
+from tasks.results.exam.documents import Exam
 from tasks.results.failures import Failures
 from tasks.results.system import System
 

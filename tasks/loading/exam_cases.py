@@ -20,7 +20,7 @@ from tasks.config.parameters import JudgeQuality
 from tasks.config.settings import settings
 from tasks.evaluation.identity import judge_identity
 from tasks.prompts import rubrics
-from tasks.results.exam import EXAM_NIGHTS
+from tasks.results.exam.standings import EXAM_NIGHTS
 from tasks.results.system import ExamIdentity
 
 

@@ -23,7 +23,7 @@ from tasks.report.case_list import pack
 from tasks.report.embedded_data import Document
 from tasks.report.metric_hints import hint
 from tasks.results import parquet_files
-from tasks.results.exam_words import exam_tables
+from tasks.results.exam.words import exam_tables
 from tasks.results.grade_names import grade_text
 from tasks.results.numbers import THIN, interval, rounded, shown
 from tasks.results.summary import EvaluationSummary, MetricSummary, summary

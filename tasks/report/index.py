@@ -14,7 +14,7 @@ from db.tables import evaluation, evaluation_metric
 from tasks.config.tiers import TIERS
 from tasks.report.embedded_data import Document
 from tasks.report.render import rendered, script
-from tasks.results.exam import exams_of, standings
+from tasks.results.exam.standings import exams_of, standings
 from tasks.results.grade_names import grade_text
 from tasks.results.numbers import shown
 from tasks.results.summary import HEADLINE_STRATUM, metric_summary

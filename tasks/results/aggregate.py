@@ -16,7 +16,7 @@ from metrics.table import grades, metric, metrics_of
 from metrics.table.exam import exam_metrics
 from tasks.cases.table import floats
 from tasks.cases.vocabulary import CANNOT_BE_MEASURED, MEASURED, STRATA
-from tasks.results.exam import Standing
+from tasks.results.exam.standings import Standing
 from tasks.results.set_metrics import Floats, Whole, measure_set
 
 

@@ -17,7 +17,7 @@ from db import journal
 from db.errors import InputError
 from tasks.cases import pseudonyms
 from tasks.config.utf8 import quoted
-from tasks.results.exam import exams_of, standings
+from tasks.results.exam.standings import exams_of, standings
 from tasks.results.parquet_files import make_folder
 from tasks.results.queries import cases_where
 from tasks.results.summary import finite, metric_summary
@@ -34,6 +34,7 @@ METRIC: tuple[str, ...] = (
     "n_total",
     "bound_low",
     "bound_high",
+    "judge",
     "grade",
     "grade_high",
     "direction",

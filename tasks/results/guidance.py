@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from metrics.metric import LADDERS
 from metrics.table import GOALS, METRICS, Grades
 from tasks.config.tiers import TIERS
-from tasks.results.exam_words import exam_text
+from tasks.results.exam.words import exam_text
 from tasks.results.numbers import percent, shown
 from tasks.results.summary import EvaluationSummary, MetricSummary
 from tasks.texts import LANGUAGES, Text, texts, translations

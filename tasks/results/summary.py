@@ -13,10 +13,10 @@ from db import journal
 from metrics.metric import Grade
 from metrics.missing import bounds_of_mean
 from metrics.table import METRICS, Grades, grades
-from metrics.table import metric as known_metric
 from tasks.cases import pseudonyms
 from tasks.cases.vocabulary import CANNOT_BE_MEASURED, MEASURED, STRATA, Note
-from tasks.results.exam import Exam, Standing, exams_of, standing_of, standings
+from tasks.results.exam.documents import Exam
+from tasks.results.exam.standings import Standing, exams_of, standing_of, standings
 from tasks.results.failures import Failures
 from tasks.results.places import existing_path
 from tasks.results.system import CaseSetIdentity, System
@@ -152,9 +152,9 @@ def metric_summary(metric: RowMapping, statuses: Mapping[str, int], by_prompt: M
     Args:
         metric: as `db.journal.metrics_of` gives it.
         statuses: how many cases of the evaluation have each.
-        by_prompt: how the evaluation's judges stand, as `tasks.results.exam.standings` gives it.
+        by_prompt: how the evaluation's judges stand, as `tasks.results.exam.standings.standings` gives it.
     """
-    standing = _standing(metric["metric"], by_prompt)
+    standing = standing_of(metric["metric"], by_prompt)
     failed = sum(n for status, n in statuses.items() if status not in (*MEASURED, *CANNOT_BE_MEASURED))
     graded = _grades(metric) if standing in (None, "passed") else None
     bounds = _bounds(metric, failed)
@@ -171,14 +171,6 @@ def metric_summary(metric: RowMapping, statuses: Mapping[str, int], by_prompt: M
         "grade": graded and graded.low,
         "grade_high": graded and graded.high,
     }
-
-
-def _standing(name: str, by_prompt: Mapping[str, Standing]) -> Standing | None:
-    try:
-        declared = METRICS.get(name) or known_metric(name)
-    except ValueError:  # stored by another version
-        return None
-    return standing_of(declared, by_prompt)
 
 
 def _grades(metric: RowMapping) -> Grades | None:

@@ -18,7 +18,7 @@ Night = dict[str, dict[str, Any]]
 # Of the stand-ins, which call nothing and return no probabilities, and with one answer a question.
 NOT_MEASURED = {
     "tier2": {"avg_perplexity", "response_exact_match_rate", "response_semantic_consistency"},
-    "judge": {"avg_latency_ms"},
+    "judge": {"avg_latency_ms", "bias_language"},
     "judge_pipeline": {"avg_latency_ms"},
 }
 SOME_TIERS = """

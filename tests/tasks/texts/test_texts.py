@@ -27,7 +27,8 @@ from tasks.personal_data.patterns import Kind
 from tasks.report.comparisons import LISTS
 from tasks.report.entries import FOOT
 from tasks.report.figures import MAP_COLOURS
-from tasks.results.exam import Outcome, Standing
+from tasks.results.exam.documents import Outcome
+from tasks.results.exam.standings import Standing
 from tasks.results.failures import FAILURES
 from tasks.texts import LANGUAGES, texts, translations
 

@@ -1,12 +1,12 @@
 """What an exam says of a judge, in words: the same in terminal, report and artifacts."""
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from metrics.exam_kinds import KINDS
 from tasks.models.stand_ins import JUDGE
-from tasks.results.exam import CONCLUSIVE, Exam, PromptExam
+from tasks.results.exam.documents import CONCLUSIVE, Exam, PromptExam
 from tasks.results.numbers import interval, shown
-from tasks.results.summary import EvaluationSummary
 from tasks.texts import LANGUAGES, Text, texts, translations
 
 
@@ -36,8 +36,11 @@ class ExamTables(NamedTuple):
     kinds: list[KindRow]
 
 
-def exam_tables(summary: EvaluationSummary) -> ExamTables:
-    """By prompt: its area under the curve, what it caught and passed, the verdict; by kind: what was scored rightly."""
+def exam_tables(summary: Mapping[str, Any]) -> ExamTables:
+    """The tables of an evaluation, as `tasks.results.summary.summary` gives it.
+
+    By prompt: its area under the curve, what it caught and passed, the verdict; by kind: what was scored rightly.
+    """
     exam: Exam = summary.get("exam", {})
     by_kind = [KindRow(translations("exam_kinds", kind), [_hits(of, kind) for of in exam.values()]) for kind in KINDS]
     return ExamTables(
@@ -62,7 +65,7 @@ def outcome_text(found: PromptExam) -> Text:
     return {language: texts("exam", language)[found["outcome"]].format(**figures) for language in LANGUAGES}
 
 
-def exam_text(summary: EvaluationSummary) -> Text:
+def exam_text(summary: Mapping[str, Any]) -> Text:
     """What the exam says of a judge: the prompts that it passed in, and what is wrong with the others."""
     exam = summary.get("exam", {})
     if summary["system"].get("judge", {}).get("model") == JUDGE:
@@ -70,7 +73,7 @@ def exam_text(summary: EvaluationSummary) -> Text:
     return {language: _sentences(exam, language) for language in LANGUAGES}
 
 
-def _figure(summary: EvaluationSummary, name: str) -> str:
+def _figure(summary: Mapping[str, Any], name: str) -> str:
     metric = summary["metrics"][name]
     text = shown(name, metric["value"])
     return text if metric["value"] is None else f"{text} ({interval(name, metric)})"

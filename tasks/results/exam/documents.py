@@ -1,0 +1,58 @@
+"""What an exam says of a judge, prompt by prompt, as JSON has it."""
+
+from typing import Literal
+
+from typing_extensions import TypedDict
+
+Outcome = Literal["sound", "weak", "scale", "coarse", "chance", "inverted", "constant", "length", "incomplete", "few"]
+
+
+class KindOutcome(TypedDict):
+    """How a prompt scored the answers of one kind."""
+
+    kind: str
+    """Of `metrics.exam_kinds.KINDS`."""
+    damaged: bool
+    """Whether the score must be low."""
+    right: int
+    """Answers that got a score of the kind that they deserve."""
+    n: int
+    """Answers that got a score."""
+    failed: int
+    """Answers without one."""
+
+
+class Mistake(TypedDict):
+    """An answer whose score is farthest from what it deserves."""
+
+    case_id: str
+    kind: str
+    score: float
+
+
+class PromptExam(TypedDict):
+    """What the exam says of one prompt."""
+
+    outcome: Outcome
+    """`sound`: it tells damaged answers from sound ones. `weak`: above chance, but under 0.7. `scale`: in their order,
+    but on another scale: too many damaged ones get full scores, or sound ones low ones. `coarse`: all but changed
+    numbers, names and negations. `chance`: no better than it; `inverted`: worse. `constant`: it gives one score;
+    `length`: it goes by the length of the answer. `incomplete`: too many of its replies failed; `few`: too few cases.
+    """
+    cases: int
+    """Examined cases with a score."""
+    scored: int
+    """Answers that got a score."""
+    asked: int
+    score: float | None
+    """The one score of a judge that is `constant`."""
+    length_correlation: float | None
+    """Of the score with the length of the answer, among answers of equal worth; null where either does not vary."""
+    kinds: list[KindOutcome]
+    worst: list[Mistake]
+
+
+Exam = dict[str, PromptExam]
+"""Prompt -> what its exam says."""
+CONCLUSIVE: tuple[Outcome, ...] = ("sound", "weak", "scale", "coarse", "chance", "inverted", "constant", "length")
+"""The outcomes that say something of a judge; an older exam goes before one of the others."""

@@ -1,0 +1,143 @@
+"""What an exam comes to: what is wrong with each prompt's scores, if anything."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from tasks.results.exam.documents import Exam, KindOutcome, Mistake, Outcome, PromptExam
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+FEWEST = 10
+"""Examined cases below which nothing is said."""
+PASSED = 0.7
+"""What the area under the curve, and the mean of sensitivity and specificity, must reach for scores to be graded."""
+SUBTLE = ("number", "entity", "negation")
+"""Damage that leaves nearly all words in place: the kind that matters most, and that comparing words does not see."""
+BY_LENGTH = 0.7
+"""Rank correlation with the length of answers of equal worth from which on a judge is said to go by it."""
+WORST = 5
+Row = dict[str, Any]
+
+
+def exam_of(cases: pa.Table, metrics: Mapping[str, Any], *, least_scored: float) -> Exam:
+    """What the exam says of every prompt.
+
+    Args:
+        cases: with `exam_scores`.
+        metrics: name -> (value, ci_low, ci_high) of the evaluation, for the areas under the curve.
+        least_scored: share of the answers that must have got a score.
+    """
+    rows = [
+        {**score, "case_id": case_id}
+        for case_id, scores in zip(cases["case_id"].to_pylist(), cases["exam_scores"].to_pylist(), strict=True)
+        for score in scores or ()
+        if score["damaged"] is not None
+    ]
+    names = dict.fromkeys(row["prompt"] for row in rows)
+    return {
+        name: _prompt([row for row in rows if row["prompt"] == name], metrics[f"exam_auc_{name}"], least_scored)
+        for name in names
+    }
+
+
+def _prompt(rows: list[Row], auc: tuple[float | None, ...], least_scored: float) -> PromptExam:
+    scored = [row for row in rows if row["score"] is not None]
+    scores = {row["score"] for row in scored}
+    by_length = length_correlation(scored)
+    cases = len({row["case_id"] for row in scored})
+    enough = len(scored) >= least_scored * len(rows)
+    return {
+        "outcome": _outcome(scored, by_length, auc) if enough else "incomplete",
+        "cases": cases,
+        "scored": len(scored),
+        "asked": len(rows),
+        "score": scores.pop() if len(scores) == 1 else None,
+        "length_correlation": by_length,
+        "kinds": _kinds(rows),
+        "worst": _worst(scored),
+    }
+
+
+def _outcome(scored: list[Row], by_length: float | None, auc: tuple[float | None, ...]) -> Outcome:
+    """What is wrong, what makes the others meaningless first."""
+    value, low, high = auc
+    if value is None or len({row["case_id"] for row in scored}) < FEWEST:
+        return "few"
+    if len({row["score"] for row in scored}) == 1:
+        return "constant"
+    if by_length is not None and abs(by_length) >= BY_LENGTH:
+        return "length"
+    if high is not None and high < 0.5:
+        return "inverted"
+    if low is None or low <= 0.5:
+        return "chance"
+    if value < PASSED:
+        return "weak"
+    if _rightly(scored) < PASSED:
+        return "scale"
+    subtle = [row for row in scored if row["kind"] in SUBTLE or not row["damaged"]]
+    return "coarse" if sum(row["damaged"] for row in subtle) >= FEWEST and _rightly(subtle) < PASSED else "sound"
+
+
+def _rightly(scored: list[Row]) -> float:
+    """The mean of sensitivity and specificity: one half for whoever does not look."""
+    from metrics.exam import sensitivity, specificity
+
+    damaged, sound = ([row["score"] for row in scored if row["damaged"] is worth] for worth in (True, False))
+    return (sensitivity(damaged) + specificity(sound)) / 2
+
+
+def length_correlation(rows: list[Row]) -> float | None:
+    """Spearman's correlation of score and length within sound and within damaged answers; the mean of the two.
+
+    Answers of equal worth deserve equal scores, whatever their length.
+
+    Args:
+        rows: with `score`, `characters` and `damaged`.
+
+    Returns:
+        -1 to 1; None where on neither side both vary.
+    """
+    from metrics.agreement import spearman
+
+    found = []
+    for damaged in (False, True):
+        side = [row for row in rows if row["damaged"] is damaged]
+        rho = spearman([row["score"] for row in side], [row["characters"] for row in side])
+        if rho == rho:
+            found.append(rho)
+    return sum(found) / len(found) if found else None
+
+
+def _kinds(rows: list[Row]) -> list[KindOutcome]:
+    from metrics.exam_kinds import FULL, KINDS
+
+    found: list[KindOutcome] = []
+    for kind in KINDS:
+        of = [row for row in rows if row["kind"] == kind]
+        scored = [row for row in of if row["score"] is not None]
+        if of:
+            right = sum((row["score"] < FULL) is row["damaged"] for row in scored)
+            found.append(
+                {
+                    "kind": kind,
+                    "damaged": of[0]["damaged"],
+                    "right": right,
+                    "n": len(scored),
+                    "failed": len(of) - len(scored),
+                }
+            )
+    return found
+
+
+def _worst(scored: list[Row]) -> list[Mistake]:
+    """Damaged answers that got full scores, and sound ones that got low ones; the farthest first, each kind once."""
+    wrong = sorted(scored, key=lambda row: -abs(row["score"] - (0.0 if row["damaged"] else 1.0)))
+    found: dict[str, Mistake] = {}
+    for row in wrong:
+        if abs(row["score"] - (0.0 if row["damaged"] else 1.0)) > 0.5:
+            found.setdefault(row["kind"], {"case_id": row["case_id"], "kind": row["kind"], "score": row["score"]})
+    return list(found.values())[:WORST]

@@ -1,0 +1,97 @@
+"""How the judges of an evaluation stand: by the newest exam of the same model, parameters and wording."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Literal
+
+from db.stores.exams import Sat, newest_exams
+from metrics.table import metric
+from tasks.models.stand_ins import JUDGE
+from tasks.results.exam.documents import CONCLUSIVE, Exam
+from tasks.results.system import JudgeIdentity, System
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+EXAM_NIGHTS = 30
+"""Nights for which an exam holds; what it asks is bought anew once in so many."""
+Standing = Literal["passed", "failed", "missing", "old", "stand-in"]
+"""Of the judge whose opinion a number is: it passed the newest exam of its key; it failed it; it sat none; the exam is
+older than 30 nights; or no language model judged."""
+
+
+def exams_of(engine: Engine, resolved: Iterable[System]) -> dict[str, Sat]:
+    """The newest exams of the judges of evaluations, by `judge_key`.
+
+    Args:
+        engine: of our own database.
+        resolved: of each evaluation, its judge and whom it examined.
+    """
+    keys = {key for of in resolved for key in _keys(of).values() if key}
+    return newest_exams(engine, keys, CONCLUSIVE) if keys else {}
+
+
+def standings(sat: Mapping[str, Sat], resolved: System, at: datetime) -> dict[str, Standing]:
+    """How every prompt stands that judged an evaluation.
+
+    Args:
+        sat: the newest exams, as `exams_of` finds them.
+        resolved: of the evaluation: its judge, and what it examined itself.
+        at: when it began: an exam of the nights before holds, and any after.
+
+    Returns:
+        Prompt -> standing; empty where nothing was judged.
+    """
+    own = {key: Sat(outcome, at) for key, outcome in resolved.get("examined", {}).items() if outcome in CONCLUSIVE}
+    known = own | dict(sat)
+    return {prompt: _standing(known.get(key), at) if key else "stand-in" for prompt, key in _keys(resolved).items()}
+
+
+def standing_of(name: str, by_prompt: Mapping[str, Standing]) -> Standing | None:
+    """How the judge stands whose opinion a metric is; None where it is nobody's, or no metric that is known.
+
+    What was held against known answers needs no exam, but of a stand-in it is worth nothing either.
+    """
+    try:
+        declared = metric(name)
+    except ValueError:  # stored by another version
+        return None
+    found = by_prompt.get(declared.opinion)
+    return found if not declared.checked or found == "stand-in" else None
+
+
+def _keys(resolved: System) -> dict[str, str | None]:
+    """The key of every judged prompt; None of a stand-in."""
+    return {
+        prompt: None if identity.get("model") == JUDGE else judge_key(identity, prompt)
+        for identity in _identities(resolved)
+        for prompt in identity.get("prompts", {})
+    }
+
+
+def _identities(resolved: System) -> list[JudgeIdentity]:
+    """The judges of an evaluation: whom it asked, and whom it examined."""
+    examined = resolved.get("exam_of", {})
+    found = [resolved.get("judge"), examined.get("judge"), examined.get("gate")]
+    return [identity for identity in found if identity]
+
+
+def _standing(sat: Sat | None, at: datetime) -> Standing:
+    if sat is None:
+        return "missing"
+    if sat.at < at - timedelta(days=EXAM_NIGHTS):
+        return "old"
+    return "passed" if sat.outcome == "sound" else "failed"
+
+
+def examined(resolved: System, exam: Exam) -> dict[str, str]:
+    """Key of judge and prompt -> outcome, by which the exam is found again; no language model sits none."""
+    return {key: exam[prompt]["outcome"] for prompt, key in _keys(resolved).items() if key and prompt in exam}
+
+
+def judge_key(identity: JudgeIdentity, prompt: str) -> str:
+    """What a judge's numbers of one prompt stand or fall with: model, its parameters, and that prompt's wording."""
+    whole = {**identity, "prompts": {prompt: identity.get("prompts", {}).get(prompt)}}
+    return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()[:16]
