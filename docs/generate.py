@@ -13,14 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from metrics import text
+from metrics.exam_kinds import KINDS as EXAMINED
 from metrics.metric import LADDERS
 from metrics.table import GOALS, METRICS, Metric, metrics_of
 from tasks.config.tiers import TIERS
-from tasks.texts import texts
+from tasks.texts import texts, translations
 
 TARGET = Path(__file__).with_name("metrics.md")
-GATE = Path(__file__).with_name("gate.md")
-MARKED = re.compile(r"(<!-- simulated ([\w ]+) -->).*?<!-- end -->", re.DOTALL)
+FILLED = tuple(Path(__file__).with_name(name) for name in ("gate.md", "judge.md"))
+MARKED = re.compile(r"(<!-- (kinds|simulated [\w ]+) -->).*?<!-- end -->", re.DOTALL)
 SIMULATED = Path(__file__).with_name("simulated.json")
 PROSE = Path(__file__).with_name("metrics.template.md")
 KINDS = {
@@ -114,13 +115,27 @@ def render() -> str:
     return page
 
 
-def gate() -> str:
-    """docs/gate.md with the tables of what was simulated between its marks."""
+def filled(path: Path) -> str:
+    """A page with the tables of what was simulated, and of the kinds of answers in an exam, between its marks."""
 
-    def filled(found: re.Match[str]) -> str:
-        return f"{found[1]}\n\n{simulated(*found[2].split())}\n\n<!-- end -->"
+    def table(found: re.Match[str]) -> str:
+        made = simulated(*found[2].removeprefix("simulated").split()) if found[2] != "kinds" else _kinds()
+        return f"{found[1]}\n\n{made}\n\n<!-- end -->"
 
-    return MARKED.sub(filled, GATE.read_text(encoding="utf-8"))
+    return MARKED.sub(table, path.read_text(encoding="utf-8"))
+
+
+def _kinds() -> str:
+    rows = [
+        (
+            f"`{name}`",
+            translations("exam_kinds", name)["en"],
+            ", ".join(sorted(of.damaged)),
+            ", ".join(sorted(of.sound)),
+        )
+        for name, of in EXAMINED.items()
+    ]
+    return _table(("Kind", "What it is", "Must lower", "Must not lower"), rows)
 
 
 def simulated(*names: str) -> str:
@@ -272,4 +287,5 @@ if __name__ == "__main__":
 
     generate_json.TARGET.write_text(generate_json.render(), encoding="utf-8")
     TARGET.write_text(render(), encoding="utf-8")
-    GATE.write_text(gate(), encoding="utf-8")
+    for page in FILLED:
+        page.write_text(filled(page), encoding="utf-8")

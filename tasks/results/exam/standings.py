@@ -1,5 +1,7 @@
 """How the judges of an evaluation stand: by the newest exam of the same model, parameters and wording."""
 
+from __future__ import annotations
+
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
