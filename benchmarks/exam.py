@@ -1,7 +1,7 @@
 """The exam of tier `judge` against the limit of its calls: the whole of `yarus run`, less its start.
 
-The limit is the judge's calls x 50 ms / concurrency; the gate's are asked at the same time of a model of its own. What
-starting costs is measured by the same command again, when every reply is in the call store, and taken off.
+Four prompts of ours and a rubric; the gate is the stand-in. The limit is calls x 50 ms / concurrency. What starting costs is
+measured by the same command again, when every reply is in the call store, and taken off.
 """
 
 import json
@@ -17,9 +17,17 @@ from benchmarks import Row
 from benchmarks.chat import DELAY_S, serving
 from benchmarks.judged import yarus
 from db.embedded import server as embedded
+from metrics.exam_kinds import DAMAGES
 
 CASES, CONCURRENCY = 60, 32
 TARGET = 1.15
+RUBRIC = f"""name: useful
+question: How useful is the answer?
+texts: question, reference, answer
+lowered_by: {", ".join(DAMAGES)}
+1: fully
+0: not at all
+"""
 
 
 def questions() -> Iterator[dict[str, object]]:
@@ -46,13 +54,16 @@ def run() -> Iterator[Row]:
     """The exam by the limit of its calls."""
     with serving() as url, tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
-        variables = {"YARUS_HOME": folder, "PREFECT_HOME": str(home / "prefect-home")}
-        for role in ("JUDGE", "GATE"):
-            variables |= {
-                f"YARUS_{role}__BASE_URL": url,
-                f"YARUS_{role}__MODEL": f"bench-{role}",
-                f"YARUS_{role}__CONCURRENCY": str(CONCURRENCY),
-            }
+        (home / "rubrics").mkdir()
+        (home / "rubrics" / "useful.txt").write_text(RUBRIC, encoding="utf-8")
+        variables = {
+            "YARUS_HOME": folder,
+            "PREFECT_HOME": str(home / "prefect-home"),
+            "YARUS_RUBRICS": str(home / "rubrics"),
+            "YARUS_JUDGE__BASE_URL": url,
+            "YARUS_JUDGE__MODEL": "bench",
+            "YARUS_JUDGE__CONCURRENCY": str(CONCURRENCY),
+        }
         for kind, rows in (("chunks", chunks()), ("questions", questions())):
             file = home / f"{kind}.jsonl"
             file.write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in rows), encoding="utf-8")
@@ -65,9 +76,9 @@ def run() -> Iterator[Row]:
             exam = _newest(variables)["exam"]
         finally:
             embedded.release(home)
-        asked = {prompt: of["asked"] for prompt, of in exam.items()}
-        calls = sum(n for prompt, n in asked.items() if prompt != "gate")
-        what = f"exam, {CASES} cases, {len(asked)} prompts, {sum(asked.values()):,} calls, {CONCURRENCY} at once"
+        asked = [of["asked"] for prompt, of in exam.items() if prompt != "gate"]
+        calls = sum(asked)
+        what = f"exam, {CASES} cases, {len(asked)} prompts, {calls:,} calls, {CONCURRENCY} at once"
         limit_s = calls * DELAY_S / CONCURRENCY
         yield Row(
             f"{what} (start {start_s:.1f} s off)", "the network's limit", whole_s - start_s, limit_s, TARGET, "at most"

@@ -22,7 +22,7 @@ from flows.cli.load import load
 from flows.cli.prune import prune
 from flows.cli.run import demo, doctor, run
 from flows.cli.serve import serve, stop
-from flows.cli.sweep import robustness, sweep
+from flows.cli.sweep import examine, robustness, sweep
 from tasks.evaluation.process_exit import ENDING_S, GRACE_S, STOPPED, exit_within
 
 GARBAGE = 100_000
@@ -57,6 +57,7 @@ for _command in (
     prune,
     sweep,
     robustness,
+    examine,
     corpus,
     alerts,
 ):

@@ -18,7 +18,7 @@ from tasks.orchestration.artifacts import report_of, show_night
 from tasks.orchestration.flow_states import Ended, flow_state, with_gate
 from tasks.orchestration.incidents import follow
 from tasks.orchestration.nightly_retry import begun_by, completed, going_on
-from tasks.results.summary import EvaluationSummary, FailedEvaluation, summary, together
+from tasks.results.summary import EvaluationSummary, FailedEvaluation, has_metrics, summary, together
 
 
 @flow(name="nightly", flow_run_name="nightly {parameters.source}")
@@ -53,7 +53,9 @@ async def nightly(parameters: Nightly) -> Ended:
             summaries.append(cast(EvaluationSummary, result) if isinstance(result, dict) else failed)
     # A night is no worse where it fails; Prefect types the call as if it were not awaited.
     await describe_corpus(parameters.source, return_state=True)  # type: ignore[misc]
-    night = together(summaries)
+    # What the judge of the night was found to be worth holds for the tiers before it, too.
+    told = [with_gate(summary(database(), of["evaluation_id"])) if has_metrics(of) else of for of in summaries]
+    night = together(told)
     page = await report_of(night)
     await show_night(night, parameters.source, page)
     if page:

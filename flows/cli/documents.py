@@ -10,7 +10,7 @@ from tasks.cases.frozen_sets import FrozenSet, ListedSet, SetDifference, Split
 from tasks.comparison.documents import EvaluationComparison, GateResult, Trend
 from tasks.corpus.documents import CorpusAnalytics
 from tasks.dataset.documents import Audit, Exported, Imported, SourceAgreement, SynthesisResult
-from tasks.experiments.documents import Robustness, Sweep
+from tasks.experiments.documents import JudgeAndPeople, Robustness, Sweep
 from tasks.operations.doctor_sources import Check
 from tasks.operations.dry_run import Plans
 from tasks.operations.erase import Erasure
@@ -64,6 +64,7 @@ DOCUMENTS: dict[str, Any] = {
     "report": WrittenReport,
     "sweep": Sweep,
     "robustness": Robustness,
+    "examine": JudgeAndPeople,
     "corpus": CorpusAnalytics,
     "load": LoadReport,
     "dataset freeze": FrozenSet,

@@ -1,6 +1,7 @@
-"""`yarus sweep` and `yarus robustness`: many evaluations of the same questions, side by side."""
+"""`yarus sweep`, `robustness` and `examine`: models side by side, on the same questions, and beside people."""
 
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
 import click
 
@@ -54,6 +55,38 @@ def robustness(as_json: bool, **given: Any) -> None:
 
     chosen = parameters("robustness", {name: value for name, value in given.items() if value is not None}, (), ())
     _run("robustness", chosen, print_robustness, as_json=as_json)
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--scored", type=click.Path(path_type=Path), help="The same pairs with another judge's scores.")
+@click.option("--language", type=click.Choice(["ru", "en"]), default="en", show_default=True, help="Of the prompts.")
+@click.option("--seed", default=0, show_default=True, help="Of the intervals.")
+@as_json
+def examine(file: Path, scored: Path | None, language: Literal["ru", "en"], seed: int, as_json: bool) -> None:
+    """Put the judge beside people who compared the same pairs of answers.
+
+    FILE is a list in JSON with a row for each pair and person: instance_id, query, gt_answer, model1 and model2 with
+    their response, and correctness_label, completeness_label, overall_label, -2..2: how much better the second one is.
+    The exam on your own questions is `yarus run judge`.
+
+    \b
+    yarus examine human_labeled_data.json
+    yarus examine human_labeled_data.json --scored baseline_ragchecker.json
+    """
+    begin()
+    import asyncio
+
+    from flows.terminal.experiments import print_people
+    from tasks.config.settings import settings
+    from tasks.experiments.people_pairs import judge_beside_people
+    from tasks.results.summary import as_json as document
+
+    found = asyncio.run(judge_beside_people(file, language, scored=scored, seed=seed))
+    if as_json:
+        click.echo(document(found))
+    else:
+        print_people(found, settings().language)
 
 
 def _run(name: str, chosen: Any, show: Any, *, as_json: bool) -> None:

@@ -1,11 +1,12 @@
-"""Sweeps and robustness probes for people, on stdout."""
+"""Sweeps, robustness probes and a judge beside people, on stdout."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from rich.table import Table
 
 from flows.terminal.summary import coloured, new_console, plain, tier_name
-from tasks.experiments.documents import Outcome, Robustness, Sweep, SweepPair
+from tasks.experiments.documents import JudgeAndPeople, Outcome, Preference, Robustness, Sweep, SweepPair
 from tasks.experiments.sweep_table import SHOWN, difference, figure_of, interval
 from tasks.texts import texts
 
@@ -76,3 +77,28 @@ def _print_judges(judges: Sequence[Outcome], words: dict[str, str]) -> None:
     for said in judges:
         table.add_row(plain(said["judge_model"] or ""), *(interval(said["metrics"].get(name)) for name in names))
     new_console().print("", table)
+
+
+def print_people(found: JudgeAndPeople, language: str) -> None:
+    """A judge beside people: how far its preferences are theirs, and theirs each other's."""
+    words = texts("people_pairs", language)
+    title = words["title"].format(judge=found["judge"], n=found["pairs"])
+    heads = (words[name] for name in ("who", "aspect", "pearson", "accuracy", "pairs"))
+    table = Table(*heads, title=plain(title), box=None, title_justify="left", title_style="bold")
+    judged = [*found["prompts"].items(), *found["others"].items()]
+    rows: list[tuple[str, Mapping[str, Preference | None]]] = [(words["people"], found["people"]), *judged]
+    for who, aspects in rows:
+        for aspect, of in aspects.items():
+            if of is not None:
+                table.add_row(plain(who), words[aspect], _span(of, "pearson"), _span(of, "accuracy"), str(of["pairs"]))
+                who = ""
+    console = new_console()
+    console.print("", table)
+    console.print(words["stand-in" if found["stand_in"] else "reading"], soft_wrap=True)
+
+
+def _span(of: Mapping[str, Any], name: str) -> str:
+    value, low, high = of[name], of[f"{name}_low"], of[f"{name}_high"]
+    if value is None:
+        return "—"
+    return f"{value:.3f}" + ("" if low is None else f" ({low:.3f} – {high:.3f})")

@@ -164,3 +164,35 @@ class Robustness(RobustnessResult):
     """The same questions with typing errors, in lower case and so on."""
 
     robustness_id: str
+
+
+class Preference(TypedDict):
+    """How far differences of a score follow people's labels of the same pairs."""
+
+    pearson: float | None
+    """-1..1, over pairs and people; null where one side does not vary."""
+    pearson_low: float | None
+    """Of the 95 % interval."""
+    pearson_high: float | None
+    accuracy: float | None
+    """Share of the answers that people prefer which score higher; an equal score counts one half."""
+    accuracy_low: float | None
+    accuracy_high: float | None
+    pairs: int
+    """Pairs of which both answers were scored."""
+
+
+class JudgeAndPeople(TypedDict):
+    """A judge beside people who compared the same answers."""
+
+    file: str
+    judge: str
+    stand_in: bool
+    """No language model judged: words were compared."""
+    pairs: int
+    people: dict[str, Preference | None]
+    """Aspect -> the first person beside the others; null where one person labelled."""
+    prompts: dict[str, dict[str, Preference]]
+    """Prompt -> aspect -> the judge beside people."""
+    others: dict[str, dict[str, Preference]]
+    """The same of scores that somebody else gave, by their name."""

@@ -22,6 +22,7 @@ from tasks.models.calls import Call, RoleName
 from tasks.models.estimate import Estimate, estimate, missing
 from tasks.prompts import prompts
 from tasks.results.parquet_files import make_folder
+from tasks.steps.judging.examine import exam_questions
 from tasks.steps.judging.judge_quality import CHANGES
 
 LOADERS: dict[str, Task[..., Any]] = {
@@ -86,9 +87,32 @@ def _planned(run: Run, cases: pa.Table) -> Planned:
         return {**({"generator": {"generation": len(rows)}} if local else {}), "judge": _judged(run, rows)}
     if isinstance(parameters, JudgeQuality):
         probes = (len(CHANGES) + 1) if parameters.probes else 0
-        asked = Counter({"faithfulness": len(rows) * (parameters.repeats + probes)})
-        return {"judge": asked | ({"generation": len(rows)} if parameters.probes else {})}
+        logged = sum(bool(row["answer"] and row["context"]) for row in rows)
+        asked = Counter({"faithfulness": logged * (parameters.repeats + probes)})
+        asked += Counter({"generation": logged} if parameters.probes else {})
+        return {role: asked + calls if role == "judge" else calls for role, calls in _examined(run, rows).items()}
     return {"gate": {"gate": len(rows)}}
+
+
+def _examined(run: Run, rows: list[dict[str, Any]]) -> dict[RoleName, Counter[str]]:
+    """The calls of an exam that are not in the store."""
+    found: dict[RoleName, Counter[str]] = {"judge": Counter(), "gate": Counter()}
+    if "exam_of" not in run.resolved:
+        return found
+    configuration = configured(run)
+    questions = [question for row in rows for question in exam_questions(row, run.resolved["language"])]
+    languages = {question.language for question in questions}
+    known = {of: prompts(configuration.model_copy(update={"language": of})) for of in languages}
+    asked: dict[RoleName, list[Call]] = {"judge": [], "gate": []}
+    for question in questions:
+        prompt = known[question.language][question.prompt]
+        asked["gate" if prompt.shape.role == "gate" else "judge"].append(
+            Call(prompt, question.texts, run.resolved["exam_period"])
+        )
+    for role, calls in asked.items():
+        if getattr(configuration, role).base_url is not None:
+            found[role] = Counter(call.prompt.name for call in missing(role, configuration, database(), calls))
+    return found
 
 
 def _judged(run: Run, rows: list[dict[str, Any]]) -> dict[str, int]:

@@ -44,7 +44,7 @@ async def examine(run: Run[JudgeQuality], cases: pa.Table) -> pa.Table:
     if "exam_of" not in run.resolved:
         return cases
     rows = cases.to_pylist()
-    papers = [list(_questions(case, run.resolved["language"])) for case in rows]
+    papers = [list(exam_questions(case, run.resolved["language"])) for case in rows]
     given = await _asked(run, configured(run), papers)
     scored = [
         [
@@ -76,8 +76,13 @@ async def examine(run: Run[JudgeQuality], cases: pa.Table) -> pa.Table:
     return with_verdicts(cases, named, counting="no status but those above")
 
 
-def _questions(case: Case, language: str) -> Iterator[Question]:
-    """What a case is examined with."""
+def exam_questions(case: Case, language: str) -> Iterator[Question]:
+    """What a case is examined with.
+
+    Args:
+        case: with its paper, if it has one.
+        language: of the source.
+    """
     texts = {"question": case["question"], "context": case["gold_context"], "reference": case["reference"] or ""}
     for item in case["exam"] or ():
         for prompt in (*item["damaged"], *item["sound"]):
