@@ -1,7 +1,7 @@
 """The exam of tier `judge` against the limit of its calls: the whole of `yarus run`, less its start.
 
-Four prompts of ours and a rubric; the gate is the stand-in. The limit is calls x 50 ms / concurrency. What starting costs is
-measured by the same command again, when every reply is in the call store, and taken off.
+Four prompts of ours and a rubric; the gate is the stand-in. The limit is calls x 50 ms / concurrency. What starting
+costs is measured by the same command again, when every reply is in the call store, and taken off.
 """
 
 import json
