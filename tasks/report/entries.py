@@ -2,10 +2,11 @@
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from sqlalchemy import Engine, select
 from sqlalchemy.engine import RowMapping
 
@@ -27,6 +28,7 @@ from tasks.results.exam.words import exam_tables
 from tasks.results.grade_names import grade_text
 from tasks.results.numbers import THIN, interval, rounded, shown
 from tasks.results.summary import EvaluationSummary, MetricSummary, summary
+from tasks.texts import translations
 
 REASONS = 4
 """Most reasons shown for a status."""
@@ -120,6 +122,7 @@ def described(entry: Entry) -> Document:
         "statuses": _statuses(told["statuses"], entry.cases),
         "stages": _stages(told),
         "exam": exam_tables(told) if "exam" in told else None,
+        "mistakes": list(_mistakes(entry)),
         "problem": entry.problem,
         "stand_ins": stand_ins(entry.row),
         "cost": {name: entry.row[name] for name in ("tokens_in", "tokens_out", "cost_usd")},
@@ -210,6 +213,22 @@ def _statuses(counts: dict[str, int], cases: pa.Table | None) -> list[Document]:
         for status in reversed(SEVERITY)
         if counts.get(status)
     ]
+
+
+def _mistakes(entry: Entry) -> Iterator[Document]:
+    """The answers of the exam that the judge scored farthest from what they deserve, with their texts."""
+    exam = entry.summary.get("exam", {})
+    wanted = {mistake["case_id"] for of in exam.values() for mistake in of["worst"]}
+    if not wanted or entry.cases is None:
+        return
+    kept = entry.cases.filter(pc.is_in(entry.cases["case_id"], value_set=pa.array(sorted(wanted), pa.string())))
+    cases = {case["case_id"]: case for case in kept.select(["case_id", "question", "exam"]).to_pylist()}
+    for prompt, of in exam.items():
+        for mistake in of["worst"]:
+            case = cases.get(mistake["case_id"], {"question": "", "exam": []})
+            answer = next((item["answer"] for item in case["exam"] or () if item["kind"] == mistake["kind"]), "")
+            told = {"prompt": prompt, "kind": translations("exam_kinds", mistake["kind"]), "score": mistake["score"]}
+            yield {**told, "question": case["question"], "answer": answer}
 
 
 def _stages(told: EvaluationSummary) -> list[Document]:

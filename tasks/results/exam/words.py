@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from metrics.exam_kinds import KINDS
+from metrics.exam_kinds import KINDS, PROMPTS
 from tasks.models.stand_ins import JUDGE
 from tasks.results.exam.documents import CONCLUSIVE, Exam, PromptExam
 from tasks.results.numbers import interval, shown
@@ -41,7 +41,7 @@ def exam_tables(summary: Mapping[str, Any]) -> ExamTables:
 
     By prompt: its area under the curve, what it caught and passed, the verdict; by kind: what was scored rightly.
     """
-    exam: Exam = summary.get("exam", {})
+    exam = _in_order(summary.get("exam", {}))
     by_kind = [KindRow(translations("exam_kinds", kind), [_hits(of, kind) for of in exam.values()]) for kind in KINDS]
     return ExamTables(
         [
@@ -67,10 +67,15 @@ def outcome_text(found: PromptExam) -> Text:
 
 def exam_text(summary: Mapping[str, Any]) -> Text:
     """What the exam says of a judge: the prompts that it passed in, and what is wrong with the others."""
-    exam = summary.get("exam", {})
+    exam = _in_order(summary.get("exam", {}))
     if summary["system"].get("judge", {}).get("model") == JUDGE:
         return {language: texts("exam", language)["stand-in"] for language in LANGUAGES}
     return {language: _sentences(exam, language) for language in LANGUAGES}
+
+
+def _in_order(exam: Exam) -> Exam:
+    """The prompts as they are listed elsewhere, rubrics last; the database keeps no order."""
+    return {name: exam[name] for name in (*PROMPTS, *sorted(exam.keys() - {*PROMPTS})) if name in exam}
 
 
 def _figure(summary: Mapping[str, Any], name: str) -> str:
