@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from db.errors import ModelUnavailable
 from flows.terminal.summary import print_summary
+from tests.support.command_line import CommandLine
 from tests.support.evaluations import (
     chance,
     evaluate,
@@ -20,7 +22,7 @@ from tests.support.evaluations import (
     use,
     value,
 )
-from tests.support.llm_server import FakeLLMServer, says, scores
+from tests.support.llm_server import FakeLLMServer, http, says, scores
 
 Document = dict[str, Any]
 Truth = dict[tuple[str, str], bool]
@@ -66,6 +68,8 @@ def judging(judge: Judge, papers: list[Document]) -> Callable[[int, Document], A
 
     def script(number: int, request: Document) -> Any:
         given = texts(request)
+        if "answer" not in given:  # what the judge's own model would say
+            return says(" ".join(given["context"].split()[:5]))
         gate = request["model"].startswith("gate")
         reads = "gate" if gate else "context" if "context" in given else "reference" if "reference" in given else ""
         damaged = known.get(reads, {}).get((given["question"], given["answer"]), False)
@@ -191,3 +195,53 @@ def test_too_few_cases_say_nothing(server: FakeLLMServer, tmp_path: Path, n: int
     assert {of["outcome"] for of in found.get("exam", {}).values()} <= {"few"}
     assert found["metrics"]["avg_faithfulness"]["judge"] == "missing"
     assert value(found, "exam_auc_faithfulness") is None or n
+
+
+def test_a_stopped_exam_goes_on_without_buying_anything_again(
+    server: FakeLLMServer, papers: list[Document], yarus: CommandLine
+) -> None:
+    answers, seen = judging(planted, papers), set[str]()
+
+    def stops(number: int, request: Document) -> Any:
+        if number > 700:
+            return http(401, "no such key")
+        seen.add(json.dumps(request, sort_keys=True))
+        return answers(number, request)
+
+    server.script = stops
+    with pytest.raises(ModelUnavailable, match="401"):
+        evaluate("judge", **FEW)
+    stopped = yarus("runs", "--json").json[0]
+    bought = len(server.requests)
+    server.script = answers
+    resumed = evaluate("judge", resume=stopped["evaluation_id"])
+    again = [json.dumps(request, sort_keys=True) for request in server.requests[bought:]]
+    assert len(seen & {*again}) <= 64, "at most what was in flight, or received and not stored, is asked again"
+    assert resumed["exam"]["faithfulness"]["outcome"] == "sound"
+
+
+def test_a_dry_run_counts_what_the_exam_will_ask(
+    server: FakeLLMServer, papers: list[Document], yarus: CommandLine
+) -> None:
+    server.script = judging(planted, papers)
+    words = ("run", "judge", "--source", "sample", "--limit", "100", "--set", "probes=false", "--dry-run", "--json")
+    variables = roles(server.url, "judge", "gate")
+    (plan,) = yarus(*words, env=variables).json["plans"]
+    before = len(server.requests)
+    evaluate("judge", **FEW)
+    asked = [request["model"].split("-")[0] for request in server.requests[before:]]
+    assert {role: plan["roles"][role]["calls"] for role in ("judge", "gate")} == {
+        role: asked.count(role) for role in ("judge", "gate")
+    }
+
+
+def test_the_tiers_of_a_night_know_the_exam_of_its_judge(
+    server: FakeLLMServer, papers: list[Document], yarus: CommandLine
+) -> None:
+    server.script = judging(planted, papers)
+    variables = roles(server.url, "judge", "gate") | {"YARUS_JUDGE__MODEL": "judge-of-the-night"}
+    words = ("run", "nightly", "--source", "sample", "--limit", "100", "--set", "tiers=tier2,judge", "--json")
+    night = yarus(*words, env=variables).json
+    by_tier = {summary["tier"]: summary["metrics"] for summary in night["evaluations"]}
+    assert by_tier["tier2"]["avg_faithfulness"]["judge"] == "passed"
+    assert by_tier["tier2"]["avg_faithfulness"]["grade"] is not None

@@ -23,7 +23,7 @@ from tasks.operations import erase as erasing
 from tasks.operations.erase import erase, find
 from tasks.results.parquet_files import EVALUATION
 from tests.support.command_line import CommandLine
-from tests.support.evaluations import load, question
+from tests.support.evaluations import PAGE, evaluate, load, question, rows_of
 from tests.support.steps import real_users, tier0
 
 MARK = "Тайна пользователя"
@@ -267,3 +267,22 @@ def test_half_done_work_on_a_store_goes_too(
         there.pipe(f"/of_erase/{name}/cases.parquet", MARK.encode())
     erase(apart, find(apart, USER, "logged"), dry_run=False)
     assert there.find("/of_erase") == ["/of_erase/tier1-20260101-000000-0000/cases.parquet"]
+
+
+def test_an_answer_that_others_were_examined_with_goes_too(place: Path, apart: Engine) -> None:
+    said = "красный синий зелёный белый чёрный жёлтый серый розовый".split()
+    rows = [
+        question(i, user_id=str(i), confluence_url=PAGE.format(0), relevant_chunk_ids=["c0"],
+                 ground_truth_answer=f"Шкаф {word} стоит этажом выше, возле {word}ого окна.")
+        for i, word in enumerate(said)
+    ]  # fmt: skip
+    rows[2] |= {"user_id": USER, "ground_truth_answer": f"{MARK} хранит ключ от нижнего подвала."}
+    load(place, "logged", rows)
+    found = evaluate("judge", source="logged", probes=False)
+    borrowed = [row for row in rows_of(found) if any(item["of"] == "2" for item in row["exam"] or ())]
+    assert borrowed and USER not in {row["group"] for row in borrowed}
+    erase(apart, find(apart, USER, "logged"), dry_run=False)
+    assert not [row for row in rows_of(found) if MARK in str(row)]
+    assert {row["question_id"] for row in rows_of(found)} == {
+        str(i) for i in range(len(rows)) if i != 2 and str(i) not in {row["question_id"] for row in borrowed}
+    }

@@ -1,0 +1,101 @@
+"""What an exam comes to, by scores that were planted, and how a judge stands by it."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from db.stores.exams import Sat
+from metrics.exam_kinds import KINDS
+from tasks.cases.table import table
+from tasks.results.exam.outcomes import exam_of
+from tasks.results.exam.standings import examined, judge_key, standing_of, standings
+
+PROMPT = "answer_correctness"
+NOW = datetime(2026, 11, 1, tzinfo=UTC)
+JUDGE: Any = {"model": "m", "temperature": 0.0, "max_tokens": 512, "prompts": {PROMPT: "abc", "faithfulness": "def"}}
+KEY = judge_key(JUDGE, PROMPT)
+
+
+def outcome(
+    by_kind: dict[str, float | None], *, cases: int = 20, auc: tuple[float, float, float] = (0.9, 0.8, 0.95)
+) -> Any:
+    """The exam of a judge that gives every answer of a kind the same score; lengths differ by case alone."""
+    kinds = {name: PROMPT in kind.damaged for name, kind in KINDS.items() if PROMPT in kind.damaged | kind.sound}
+    rows = [
+        [
+            {"prompt": PROMPT, "kind": kind, "damaged": damaged, "characters": 10 + number, "score": by_kind.get(
+                kind, by_kind["damaged" if damaged else "sound"]), "status": "ok"}
+            for kind, damaged in kinds.items()
+        ]
+        for number in range(cases)
+    ]  # fmt: skip
+    given = table(case_id=[str(number) for number in range(cases)], status=["ok"] * cases, exam_scores=rows)
+    return exam_of(given, {f"exam_auc_{PROMPT}": auc}, least_scored=0.95)[PROMPT]
+
+
+@pytest.mark.parametrize(
+    ("by_kind", "auc", "named"),
+    [
+        ({"sound": 1.0, "damaged": 0.0}, (1.0, 0.95, 1.0), "sound"),
+        ({"sound": 1.0, "damaged": 0.5}, (1.0, 0.95, 1.0), "sound"),
+        ({"sound": 1.0, "damaged": 0.0, "number": 1.0, "entity": 1.0, "negation": 1.0}, (0.85, 0.8, 0.9), "coarse"),
+        ({"sound": 1.0, "damaged": 0.9}, (1.0, 0.95, 1.0), "scale"),
+        ({"sound": 0.5, "damaged": 0.0}, (1.0, 0.95, 1.0), "scale"),
+        ({"sound": 1.0, "damaged": 0.0}, (0.65, 0.6, 0.69), "weak"),
+        ({"sound": 1.0, "damaged": 0.0}, (0.6, 0.48, 0.7), "chance"),
+        ({"sound": 0.0, "damaged": 1.0}, (0.0, 0.0, 0.05), "inverted"),
+        ({"sound": 1.0, "damaged": 1.0}, (0.5, 0.45, 0.55), "constant"),
+        ({"sound": 1.0, "damaged": 0.0, "half": None}, (1.0, 0.95, 1.0), "incomplete"),
+    ],
+)
+def test_what_is_wrong_is_named(by_kind: dict[str, float | None], auc: tuple[float, float, float], named: str) -> None:
+    assert outcome(by_kind, auc=auc)["outcome"] == named
+
+
+def test_nine_cases_are_too_few() -> None:
+    assert outcome({"sound": 1.0, "damaged": 0.0}, cases=9)["outcome"] == "few"
+    assert outcome({"sound": 1.0, "damaged": 0.0}, cases=10)["outcome"] == "sound"
+
+
+def test_hits_are_counted_by_kind_and_the_worst_are_named() -> None:
+    found = outcome({"sound": 1.0, "damaged": 0.0, "number": 1.0, "reference": 0.2})
+    kinds = {of["kind"]: of for of in found["kinds"]}
+    assert (kinds["number"]["right"], kinds["number"]["n"]) == (0, 20)
+    assert (kinds["empty"]["right"], kinds["empty"]["n"]) == (20, 20)
+    assert [mistake["kind"] for mistake in found["worst"]] == ["number", "reference"]
+
+
+def stand(sat: dict[str, Sat], resolved: Any = None) -> Any:
+    return standings(sat, resolved or {"judge": JUDGE}, NOW)[PROMPT]
+
+
+def test_how_a_judge_stands() -> None:
+    assert stand({}) == "missing"
+    assert stand({KEY: Sat("sound", NOW - timedelta(days=29))}) == "passed"
+    assert stand({KEY: Sat("sound", NOW + timedelta(days=90))}) == "passed"
+    assert stand({KEY: Sat("sound", NOW - timedelta(days=31))}) == "old"
+    assert stand({KEY: Sat("coarse", NOW)}) == "failed"
+    assert stand({}, {"judge": JUDGE | {"model": "lexical (no language model)"}}) == "stand-in"
+
+
+def test_an_exam_holds_for_its_own_evaluation_at_once_and_for_its_own_wording() -> None:
+    exam = {PROMPT: outcome({"sound": 1.0, "damaged": 0.0})}
+    resolved: Any = {"judge": JUDGE, "exam_of": {"judge": JUDGE}}
+    assert examined(resolved, exam) == {KEY: "sound"}
+    assert stand({}, resolved | {"examined": {KEY: "sound"}}) == "passed"
+    assert judge_key(JUDGE | {"prompts": {PROMPT: "other"}}, PROMPT) != KEY
+    assert judge_key(JUDGE | {"prompts": {PROMPT: "abc"}}, PROMPT) == KEY
+    assert judge_key(JUDGE | {"temperature": 0.5}, PROMPT) != KEY
+
+
+def test_only_opinions_depend_on_an_exam() -> None:
+    by_prompt: Any = {"faithfulness": "failed", "gate": "stand-in", "rubric_tone": "missing"}
+    assert standing_of("avg_faithfulness", by_prompt) == "failed"
+    assert standing_of("consistency_score", by_prompt) == "failed"
+    assert standing_of("avg_rubric_tone", by_prompt) == "missing"
+    assert standing_of("exam_auc_faithfulness", by_prompt) is None
+    assert standing_of("accuracy", by_prompt) == "stand-in"
+    assert standing_of("accuracy", {"gate": "missing"}) is None
+    assert standing_of("hit_rate@1", by_prompt) is None
+    assert standing_of("stored by another version", by_prompt) is None
