@@ -25,14 +25,23 @@ function ranking(relevant, retrieved, distances) {
 
 function judged(raw, reasons) {
   if (!raw?.length && !reasons?.length) return [];
-  const said = (reasons ?? []).map((reason) => make("p", { class: "verdict text", dir: "auto" }, visible(reason)));
+  const said = (reasons ?? []).filter((reason) => !reason.startsWith("exam:")).map((reason) => make("p", { class: "verdict text", dir: "auto" }, visible(reason)));
   const replies = (raw ?? []).map((one) => [
     make("p", { class: "soft" }, `${one.metric}${one.repeat ? ", " + word("repeat", { n: one.repeat + 1 }) : ""} · ${word("status " + one.status)}`),
     make("pre", { class: "text" }, visible(one.reply ?? "—"))]).flat();
   return part(word("judge"), ...said, replies.length ? make("details", {}, make("summary", {}, word("raw")), ...replies) : null);
 }
 
-const SHOWN = new Set(["context", "relevant", "retrieved", "distances", "judge_raw", "judge_reasons", "answers", "grades"]);
+/** The answers that the judge was examined with here, each with what every prompt gave it and what it deserves. */
+function examined(items, scores) {
+  if (!items?.length) return [];
+  const given = (item) => (scores ?? []).filter((one) => one.kind === item.kind)
+    .map((one) => `${one.prompt} ${one.score === null ? "—" : number(one.score)} ${one.damaged ? "↓" : "↑"}`).join(" · ");
+  const answers = items.map((item) => [make("p", { class: "soft" }, make("code", {}, item.kind), ` ${given(item)}`), block(item.answer)]).flat();
+  return [make("details", {}, make("summary", {}, word("exam", { n: items.length })), ...answers)];
+}
+
+const SHOWN = new Set(["exam", "exam_scores", "context", "relevant", "retrieved", "distances", "judge_raw", "judge_reasons", "answers", "grades"]);
 function rest(details, i) {
   const rows = Object.entries(details).filter(([name]) => !SHOWN.has(name)).map(([name, get]) => [name, get(i)])
     .filter(([, value]) => value !== null && value !== undefined && value !== "")
@@ -67,6 +76,7 @@ async function showCase(key, id, filters) {
     ...(details.context ? part(word("context"), block(details.context(i))) : []),
     ...ranking(details.relevant?.(i), details.retrieved?.(i), details.distances?.(i)),
     ...judged(details.judge_raw?.(i), details.judge_reasons?.(i)),
+    ...examined(details.exam?.(i), details.exam_scores?.(i)),
     ...values(get, list.about.numbers, i),
     ...rest(details, i)];
   return openDialog(content, at < 0 ? null : go(list.found[at - 1]), at < 0 ? null : go(list.found[at + 1]), "cases", () => { location.hash = `#${key}/cases${query(list)}`; });

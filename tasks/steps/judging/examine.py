@@ -14,6 +14,7 @@ from tasks.config.connections import database
 from tasks.config.parameters import JudgeQuality
 from tasks.config.settings import Settings
 from tasks.evaluation.identity import configured
+from tasks.evaluation.repeats import first_repeat
 from tasks.evaluation.run import Run
 from tasks.models.calls import Call, Model
 from tasks.models.chat import chat
@@ -98,10 +99,13 @@ def exam_questions(case: Case, language: str) -> Iterator[Question]:
 async def _asked(
     run: Run[JudgeQuality], configuration: Settings, papers: list[list[Question]]
 ) -> list[list[Verdict[Any] | NoVerdict]]:
-    """What the judge and the gate say, in the papers' order; what these nights have bought is not bought again."""
+    """What the judge and the gate say, in the papers' order.
+
+    What these nights have bought is not bought again, unless the evaluation repeats another one.
+    """
     languages = {question.language for paper in papers for question in paper}
     known = {of: prompts(configuration.model_copy(update={"language": of})) for of in languages}
-    engine, period = database(), run.resolved["exam_period"]
+    engine, repeat = database(), first_repeat(run.id, run.parameters) or run.resolved["exam_period"]
     async with (
         chat("judge", configuration, engine, evaluation=run.id) as judge,
         chat("gate", configuration, engine, evaluation=run.id) as gate,
@@ -112,7 +116,7 @@ async def _asked(
             model: Model = gate if prompt.shape.role == "gate" else judge
             if prompt.name.startswith(RUBRIC) and configuration.judge.base_url is None:
                 return NoVerdict("not_applicable", "a rubric needs a language model")
-            call = Call(prompt, question.texts, period)
+            call = Call(prompt, question.texts, repeat)
             return await (ask_for_yes_no if prompt.shape.role == "gate" else ask_for_score)(model, call)
 
         asked = [asyncio.gather(*map(ask, paper)) for paper in papers]

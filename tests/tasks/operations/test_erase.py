@@ -270,7 +270,7 @@ def test_half_done_work_on_a_store_goes_too(
 
 
 def test_an_answer_that_others_were_examined_with_goes_too(place: Path, apart: Engine) -> None:
-    said = "красный синий зелёный белый чёрный жёлтый серый розовый".split()
+    said = ["красный", "синий", "зелёный", "белый", "чёрный", "жёлтый", "серый", "розовый"]
     rows = [
         question(i, user_id=str(i), confluence_url=PAGE.format(0), relevant_chunk_ids=["c0"],
                  ground_truth_answer=f"Шкаф {word} стоит этажом выше, возле {word}ого окна.")

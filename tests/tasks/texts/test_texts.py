@@ -87,6 +87,8 @@ ELSEWHERE = {
     "gate": "tasks/comparison/gate*.py",
     "trend": "tasks/comparison/bands.py",
     "sweep": "tasks/config/parameters.py",
+    "people_pairs": "tasks/experiments/people_pairs.py",
+    "exam": "tasks/report/templates/*.html",
     "dataset": "tasks/dataset/**/*.py",
     "annotation.reasons": "tasks/dataset/annotation/priority.py",
     "annotation.problems": "tasks/dataset/**/*.py",
