@@ -24,7 +24,7 @@ def pearson(differences: ArrayLike, labels: ArrayLike) -> float:
     Example:
         >>> from metrics.preferences import pearson
         >>> round(pearson([0.5, -0.5, 0.25], [[2, 1], [-2, -1], [0, 1]]), 3)
-        0.894
+        0.924
     """
     apart, said = _pairs(differences, labels)
     one, two = np.repeat(apart, said.shape[1]), said.ravel()
