@@ -89,7 +89,7 @@ def steady(number: int, request: dict[str, Any]) -> Any:
 
 def roles(url: str, *names: str, **more: str) -> dict[str, str]:
     """The variables that have these roles served by that server, by models of its own: the call store goes by name."""
-    own = url.rpartition(":")[2].removesuffix("/v1")
+    own = url.removesuffix("/v1").rpartition("/")[2]
     return {
         f"YARUS_{name.upper()}__{key}": text
         for name in names

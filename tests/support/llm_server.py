@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
+from uuid import uuid4
 
 JSON = "content-type: application/json"
 
@@ -47,6 +48,8 @@ class FakeLLMServer:
     script: Callable[[int, dict[str, Any]], Do | bytes] = lambda number, request: scores(0.5)
     context: ssl.SSLContext | None = None
     port: int = 0
+    own: str = field(default_factory=lambda: uuid4().hex[:8])
+    """In its address, by which `roles` names its models: a port comes back, and with it what another server said."""
     requests: list[dict[str, Any]] = field(default_factory=list)
     headers: list[str] = field(default_factory=list)
     in_flight: int = 0
@@ -54,7 +57,7 @@ class FakeLLMServer:
 
     @property
     def url(self) -> str:
-        return f"http{'s' if self.context else ''}://127.0.0.1:{self.port}/v1"
+        return f"http{'s' if self.context else ''}://127.0.0.1:{self.port}/{self.own}/v1"
 
     def start(self) -> None:
         started = threading.Event()
