@@ -1,0 +1,126 @@
+"""What people say of answers that a judge has scored: one row a case, metric and annotator."""
+
+from collections.abc import Collection, Iterable
+from datetime import datetime
+from typing import NamedTuple
+
+from sqlalchemy import (
+    CheckConstraint,
+    Column,
+    DateTime,
+    Double,
+    Engine,
+    Index,
+    Integer,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    delete,
+    func,
+    select,
+)
+from sqlalchemy.dialects.postgresql import insert
+
+from db.engine import reaching
+from db.tables import OURS
+
+label = Table(
+    "label",
+    OURS,
+    Column("evaluation_id", Text, nullable=False, comment="whose answer it is about; may be gone"),
+    Column("case_id", Text, nullable=False),
+    Column("metric", Text, nullable=False, comment="the judged mean that it corrects, as avg_faithfulness"),
+    Column("annotator", Text, nullable=False),
+    Column("value", Double, comment="0 (no) to 1 (yes); NULL where the annotator passed it over"),
+    Column("score", Double, nullable=False, comment="what the judge said of the same answer"),
+    Column("stratum", Text, nullable=False, comment="what it was drawn from: the judge's score and the status"),
+    Column("stratum_size", Integer, nullable=False, comment="cases of the stratum"),
+    Column("probability", Double, nullable=False, comment="of being drawn, when it was"),
+    Column("case_group", Text, comment="the user, dialog or page of the case"),
+    Column("shown_sha256", Text, nullable=False, comment="of question, answer, passages and reference as shown"),
+    Column("judge_key", Text, nullable=False, comment="model, parameters and prompt of the judge: another voids it"),
+    Column("source", Text, nullable=False),
+    Column("tier", Text, nullable=False),
+    Column("note", Text, comment="the annotator's"),
+    Column("at", DateTime(timezone=True), server_default=func.now(), nullable=False, comment="when it was said"),
+    PrimaryKeyConstraint("evaluation_id", "metric", "case_id", "annotator"),
+    Index("label_by_judge", "source", "tier", "judge_key"),
+    CheckConstraint("value BETWEEN 0 AND 1", name="label_within_0_1"),
+    CheckConstraint("probability > 0 AND probability <= 1", name="label_drawn"),
+    comment="people's labels of judged answers that were drawn at random; they correct the judge's means",
+)
+
+
+class Label(NamedTuple):
+    """One row; see the comments of the table `label`."""
+
+    evaluation_id: str
+    case_id: str
+    metric: str
+    annotator: str
+    value: float | None
+    score: float
+    stratum: str
+    stratum_size: int
+    probability: float
+    case_group: str | None
+    shown_sha256: str
+    judge_key: str
+    source: str
+    tier: str
+    note: str | None
+    at: datetime
+
+
+def save(engine: Engine, labels: Iterable[Label]) -> None:
+    """Stores labels, all or none; what an annotator had said of the same case and metric is replaced."""
+    rows = [given._asdict() for given in labels]
+    if not rows:
+        return
+    with reaching(engine), engine.begin() as connection:
+        statement = insert(label).values(rows)
+        key = [column.name for column in label.primary_key]
+        newer = {name: statement.excluded[name] for name in Label._fields if name not in key}
+        connection.execute(statement.on_conflict_do_update(index_elements=key, set_=newer))
+
+
+def take_back(engine: Engine, evaluation_id: str, metric: str, annotator: str) -> Label | None:
+    """Removes what an annotator has said last of an evaluation's metric.
+
+    Returns:
+        What was removed; None where there was nothing.
+    """
+    of = label.c
+    theirs = (of.evaluation_id == evaluation_id) & (of.metric == metric) & (of.annotator == annotator)
+    last = select(of.case_id).where(theirs).order_by(of.at.desc(), of.case_id).limit(1).scalar_subquery()
+    with reaching(engine), engine.begin() as connection:
+        row = connection.execute(delete(label).where(theirs, of.case_id == last).returning(*_COLUMNS)).first()
+    return Label(*row) if row else None
+
+
+def labels_of(engine: Engine, evaluation_id: str, metric: str | None = None) -> list[Label]:
+    """What people have said of an evaluation's answers, of one metric or all, in the order in which they did."""
+    wanted = [label.c.evaluation_id == evaluation_id, *([label.c.metric == metric] if metric else [])]
+    statement = select(*_COLUMNS).where(*wanted).order_by(label.c.at, label.c.case_id, label.c.annotator)
+    with reaching(engine), engine.connect() as connection:
+        return [Label(*row) for row in connection.execute(statement)]
+
+
+def labels_by_judge(engine: Engine, source: str, tier: str, keys: Collection[str]) -> list[Label]:
+    """What people have said of answers that these judges have scored, in any evaluation of a tier over a source."""
+    of = label.c
+    statement = select(*_COLUMNS).where(of.source == source, of.tier == tier, of.judge_key.in_(keys))
+    with reaching(engine), engine.connect() as connection:
+        return [Label(*row) for row in connection.execute(statement.order_by(of.evaluation_id, of.case_id, of.at))]
+
+
+def forget(engine: Engine, case_ids: Collection[str], *, remove: bool) -> int:
+    """Counts the labels of these cases, and removes them where that is asked for."""
+    theirs = label.c.case_id.in_(case_ids)
+    with reaching(engine), engine.begin() as connection:
+        if remove:
+            return connection.execute(delete(label).where(theirs)).rowcount
+        return connection.scalar(select(func.count()).select_from(label).where(theirs)) or 0
+
+
+_COLUMNS = [label.c[name] for name in Label._fields]

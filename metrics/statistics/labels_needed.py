@@ -1,0 +1,54 @@
+"""How many labels of people a corrected mean needs, before they are asked for."""
+
+import numpy as np
+
+from metrics.statistics.intervals import student_quantile
+
+
+def labels_needed(width: float, *, label_variance: float, correlation: float, cases: int, most: int = 100_000) -> int:
+    """How many labels, drawn at random, make the interval of a corrected mean about so wide.
+
+    Args:
+        width: from end to end, above 0.
+        label_variance: of people's labels, 0..0.25: p (1 - p) of yes and no.
+        correlation: of the judge's scores with people's labels, -1..1; what is negative counts as 0.
+        cases: that the judge has scored.
+        most: nobody labels more.
+
+    Returns:
+        At least 2, and no more than `cases` or `most`: then even all of them are not enough.
+
+    Example:
+        >>> from metrics.statistics.corrected import labels_needed
+        >>> labels_needed(0.1, label_variance=0.16, correlation=0.0, cases=10_000)
+        250
+        >>> labels_needed(0.1, label_variance=0.16, correlation=0.8, cases=10_000)
+        94
+    """
+    if width <= 0:
+        raise ValueError(f"a width must be above 0, got {width}")
+    low, high = 2, max(2, min(cases, most))
+    while low < high:
+        middle = (low + high) // 2
+        if expected_width(middle, label_variance=label_variance, correlation=correlation, cases=cases) <= width:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def expected_width(n_labels: int, *, label_variance: float, correlation: float, cases: int) -> float:
+    """How wide the interval of a corrected mean will be about, with so many labels drawn at random.
+
+    Args:
+        n_labels: at least 2.
+        label_variance, correlation, cases: as of `labels_needed`.
+
+    Example:
+        >>> from metrics.statistics.corrected import expected_width
+        >>> round(expected_width(100, label_variance=0.16, correlation=0.8, cases=10_000), 3)
+        0.097
+    """
+    explained = max(0.0, correlation) ** 2
+    variance = label_variance * ((1 - explained) / n_labels + explained / max(cases, n_labels))
+    return float(2 * student_quantile(0.95, n_labels - 1) * np.sqrt(variance * n_labels / (n_labels - 1)))

@@ -1,0 +1,109 @@
+"""The share of yes that people would give, from a judge's yes and no and how often either is right."""
+
+from collections.abc import Hashable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from metrics.statistics.corrected import checked, leave_one_out_reach
+from metrics.statistics.groups import Floats, Ints
+from metrics.statistics.intervals import NO_INTERVAL, UNDEFINED, Interval
+
+ADDED = 0.5
+"""So many verdicts that are right, and that are wrong, are invented of either kind, for the interval."""
+
+
+class Prevalence(NamedTuple):
+    """The share with its interval, both within 0..1, and what the judge gets right of people's yes and no."""
+
+    value: float
+    low: float
+    high: float
+    sensitivity: float
+    specificity: float
+
+
+def rogan_gladen(
+    verdicts: ArrayLike,
+    labels: ArrayLike,
+    probabilities: ArrayLike,
+    *,
+    groups: Sequence[Hashable] | None = None,
+    confidence: float = 0.95,
+) -> Prevalence:
+    """The share of yes that people would give, from all of a judge's verdicts and its sensitivity and specificity.
+
+    `(share of yes by the judge + specificity - 1) / (sensitivity + specificity - 1)`.
+
+    Args:
+        verdicts: (n,) a judge's, 1 for yes and 0 for no; NaN is left out.
+        labels: (n,) people's, 1 or 0; NaN where there is none.
+        probabilities, groups, confidence: as of `corrected_mean`.
+
+    Returns:
+        The share with Student's interval by the delta method, within 0..1, and what the judge gets right of people's
+        yes and no; NaN where people said only one of them, or the judge is no better than chance.
+
+    Raises:
+        ValueError: as of `corrected_mean`, or a verdict or label that is neither 0 nor 1.
+
+    Reference: Rogan and Gladen 1978, Estimating prevalence from the results of a screening test.
+
+    Example:
+        >>> import numpy as np
+        >>> from metrics.statistics.rogan_gladen import rogan_gladen
+        >>> verdicts, labels = np.array([1.0, 1.0, 1.0, 0.0, 0.0] * 20), np.full(100, np.nan)
+        >>> labels[:50] = [1.0, 1.0, 0.0, 0.0, 0.0] * 10
+        >>> found = rogan_gladen(verdicts, labels, np.full(100, 0.5))
+        >>> round(found.value, 3), found.sensitivity, round(found.specificity, 3)
+        (0.4, 1.0, 0.667)
+    """
+    f, y, p, codes, _ = checked(scores=verdicts, labels=labels, probabilities=probabilities, groups=groups)
+    labelled = ~np.isnan(y)
+    if not np.isin(f, (0, 1)).all() or not np.isin(y[labelled], (0, 1)).all():
+        raise ValueError("Rogan-Gladen is for yes and no: verdicts and labels of 0 and 1")
+    w = np.where(labelled, 1 / np.where(labelled, p, 1), 0)
+    yes, no = (np.where(y == kind, w, 0) for kind in (1, 0))
+    if not yes.sum() or not no.sum():
+        return Prevalence(UNDEFINED, *NO_INTERVAL, UNDEFINED, UNDEFINED)
+    yes, no = yes / yes.sum(), no / no.sum()
+    sensitivity, specificity, share = float(yes @ f), float(no @ (1 - f)), float(f.mean())
+    useful = sensitivity + specificity - 1
+    if useful <= 0:
+        return Prevalence(UNDEFINED, *NO_INTERVAL, sensitivity, specificity)
+    value = (share + specificity - 1) / useful
+    low, high = _interval(f, yes, no, w, codes, confidence)
+    value = float(np.clip(value, 0, 1))
+    return Prevalence(value, min(low, value), max(high, value), sensitivity, specificity)
+
+
+def _interval(f: Floats, yes: Floats, no: Floats, w: Floats, codes: Ints, confidence: float) -> Interval:
+    """By the delta method, of the verdicts and half a right and half a wrong one more of either kind.
+
+    Args:
+        f: (n,) verdicts.
+        yes, no: (n,) weights of the labels of either kind, each as shares of 1.
+        w: (n,) weights of all labels.
+        codes: (n,) of the groups.
+        confidence: the interval's level.
+    """
+    kept = [1 / (1 + 2 * ADDED * float(of @ of)) for of in (yes, no)]
+    sensitivity, specificity = (
+        part * float(of @ right) + (1 - part) / 2 for part, of, right in zip(kept, (yes, no), (f, 1 - f), strict=True)
+    )
+    share, useful = float(f.mean()), sensitivity + specificity - 1
+    if useful <= 0:
+        return Interval(0.0, 1.0)
+    value = float(np.clip((share + specificity - 1) / useful, 0, 1))
+    influences = (f - share) / len(f) + (1 - value) * kept[1] * no * (1 - f - specificity)
+    influences -= value * kept[0] * yes * (f - sensitivity)
+    invented = [
+        factor * (1 - part) / 2 * (right - rate)
+        for factor, part, rate in ((value, kept[0], sensitivity), (1 - value, kept[1], specificity))
+        for right in (1, 0)
+    ]
+    by_group: Floats = np.asarray(np.append(np.bincount(codes, influences), invented) / useful, dtype=np.float64)
+    shares: Floats = np.asarray(np.append(np.bincount(codes, w / w.sum()), np.zeros(len(invented))), dtype=np.float64)
+    reach = leave_one_out_reach(by_group, shares, confidence)
+    return Interval(*(float(np.clip(bound, 0, 1)) for bound in (value - reach, value + reach)))

@@ -1,0 +1,114 @@
+"""The answers of an evaluation that a judge has scored, as people are shown them."""
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+
+import pyarrow as pa
+from sqlalchemy import Engine
+from sqlalchemy.engine import RowMapping
+
+from db import journal
+from db.errors import InputError, unknown
+from metrics.metric import Metric
+from metrics.table import metric
+from tasks.cases.pseudonyms import has_pseudonyms
+from tasks.config.settings import settings
+from tasks.personal_data.masking import mask, own_key
+from tasks.results import parquet_files
+from tasks.results.aggregate import measured_by
+from tasks.results.exam.standings import judge_key
+from tasks.results.system import JudgeIdentity, System
+
+SHOWN = ("question", "answer", "context", "reference")
+"""Columns of texts that people are shown."""
+USED = ("case_id", "status", "group")
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What a judge has scored in an evaluation, of one metric."""
+
+    evaluation_id: str
+    source: str
+    tier: str
+    metric: Metric
+    judge_key: str
+    cases: pa.Table
+    """One row an answer that has a score: `case_id`, `status`, `group`, the metric's column and the texts shown."""
+
+    @cached_property
+    def scores(self) -> list[float]:
+        """The judge's, in the order of the cases."""
+        found: list[float] = self.cases[self.metric.column].to_pylist()
+        return found
+
+    def shown(self, row: int, *, leaves: bool = False) -> dict[str, str]:
+        """The texts of a case, empty where there is none; with pseudonyms where the source has them.
+
+        Args:
+            row: of the cases.
+            leaves: whether they leave this machine, in a file for others.
+        """
+        texts = self._texts(row)
+        if not has_pseudonyms(self.source, unset=leaves):
+            return texts
+        return {name: mask(text, own_key(), settings().language) for name, text in texts.items()}
+
+    def digest(self, row: int) -> str:
+        """What binds a label to the texts that it is about."""
+        return hashlib.sha256("\0".join(self._texts(row).values()).encode("utf-8", "replace")).hexdigest()[:16]
+
+    def _texts(self, row: int) -> dict[str, str]:
+        given = {name: self.cases[name][row].as_py() for name in SHOWN if name in self.cases.column_names}
+        return {name: given.get(name) or "" for name in SHOWN}
+
+
+def judged(row: RowMapping) -> dict[str, str]:
+    """The means of an evaluation that are a judge's word: metric -> what these numbers stand or fall with.
+
+    Args:
+        row: of the journal.
+    """
+    resolved: System = row["resolved"]
+    identity: JudgeIdentity = resolved.get("judge") or {}
+    asked = identity.get("prompts", {})
+    return {
+        found.name: judge_key(identity, found.opinion)
+        for found in measured_by(row["tier"], row["resolved"])
+        if found.opinion in asked and found.name == f"avg_{found.column}" and found.column == found.opinion
+    }
+
+
+def answers(engine: Engine, evaluation: str, name: str | None = None) -> Answers:
+    """The answers of an evaluation that a judge has scored.
+
+    Args:
+        engine: of our own database.
+        evaluation: an id, the beginning or end of one, or `last`.
+        name: of a judged metric; by default the first that the evaluation has.
+
+    Raises:
+        InputError: it has no cases, no judge scored any, or not by that metric.
+        ResultsUnavailable: its file cannot be read.
+    """
+    row = journal.find(engine, evaluation)
+    known = judged(row)
+    if row["parquet"] is None or not known:
+        what = "no answer that a judge has scored" if row["parquet"] else "no cases"
+        raise InputError(f"evaluation {row['id']} ({row['tier']}, {row['state']}) has {what}: nothing to label")
+    if name is not None and name not in known:
+        raise unknown("judged metric", name, known, f"of evaluation {row['id']}")
+    chosen = metric(name or next(iter(known)))
+    found = of_row(row, chosen, known[chosen.name])
+    if not len(found.cases):
+        raise InputError(f"evaluation {row['id']}: the judge has given no answer a score of {chosen.name}")
+    return found
+
+
+def of_row(row: RowMapping, chosen: Metric, key: str, *, texts: bool = True) -> Answers:
+    """As `answers`, of an evaluation that is known; without the texts where only numbers are wanted."""
+    wanted = (*USED, chosen.column or "", *(SHOWN if texts else ()))  # a column that a file has not is passed over
+    cases = parquet_files.read(row["parquet"], wanted)
+    scored = cases.filter(cases[chosen.column].is_valid())
+    return Answers(row["id"], row["source"], row["tier"], chosen, key, scored)

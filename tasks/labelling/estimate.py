@@ -1,0 +1,193 @@
+"""A judged mean as people's labels correct it, and what they show of the judge."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from statistics import fmean
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import TypedDict
+
+from db.stores.labels import Label
+from metrics.statistics.corrected import corrected_mean
+from metrics.statistics.labels_needed import expected_width
+from metrics.statistics.rogan_gladen import rogan_gladen
+from tasks.labelling.answers import Answers
+from tasks.labelling.draw import strata
+
+FEWEST = 30
+"""Labels below which a corrected mean is told, but is not acted on."""
+LITTLE = 0.02
+"""Share by which ten more labels must narrow the interval, for them to gain much."""
+Floats = NDArray[np.float64]
+
+
+class Shares(TypedDict):
+    """What the judge gets right where it and people say yes or no."""
+
+    sensitivity: float
+    """Share of people's yes that it calls yes."""
+    specificity: float
+    """Share of people's no that it calls no."""
+    value: float | None
+    """The share of yes that follows (Rogan-Gladen); null where the judge is no better than chance."""
+    ci_low: float | None
+    ci_high: float | None
+
+
+class Estimate(TypedDict):
+    """A corrected mean by now."""
+
+    value: float | None
+    """Null below two labels."""
+    ci_low: float | None
+    ci_high: float | None
+    n_labels: int
+    """Answers with a label."""
+    n_own: int
+    """Of them, those of this evaluation; the others are of earlier ones that the same judge has scored."""
+    judge_value: float
+    """The judge's own mean, which is corrected."""
+    judge_error: float | None
+    """How much higher than people it scores, on average."""
+    weight: float | None
+    """How far its scores were believed: 0 (not at all, the labels stand alone) to 1."""
+    shares: Shares | None
+    """Null where a score or label lies between 0 and 1, or people have said only yes, or only no."""
+    width: float | None
+    """Of the interval."""
+    width_after_ten: float | None
+    """As it is expected to be after ten more labels."""
+    enough: bool
+    """Whether ten more would narrow it by less than a fiftieth."""
+
+
+class Known(NamedTuple):
+    """Scores, labels and chances as `corrected_mean` takes them: first the answers of the evaluation, then others."""
+
+    scores: Floats
+    labels: Floats
+    probabilities: Floats
+    groups: list[str]
+    counted: NDArray[np.bool_]
+
+
+def estimate(answers: Answers, labels: Iterable[Label]) -> Estimate:
+    """The corrected mean of an evaluation's judged metric.
+
+    Args:
+        answers: of the evaluation.
+        labels: of the same judge's scores by the same metric: of these answers, or of others.
+    """
+    known = together(answers, labels)
+    arrays = known.scores, known.labels, known.probabilities
+    found = corrected_mean(*arrays, groups=known.groups, counted=known.counted)
+    own = int((~np.isnan(known.labels[known.counted])).sum())
+    width = found.high - found.low
+    after_ten = _after(known, found.n_labels, width)
+    return {
+        "value": _number(found.value),
+        "ci_low": _number(found.low),
+        "ci_high": _number(found.high),
+        "n_labels": found.n_labels,
+        "n_own": own,
+        "judge_value": float(known.scores[known.counted].mean()),
+        "judge_error": _number(found.judge_error),
+        "weight": _number(found.weight),
+        "shares": _shares(known),
+        "width": _number(width),
+        "width_after_ten": after_ten,
+        "enough": after_ten is not None and found.n_labels >= FEWEST and after_ten > (1 - LITTLE) * width,
+    }
+
+
+def together(answers: Answers, labels: Iterable[Label]) -> Known:
+    """The labels beside the answers; what several people have said of one answer is their mean.
+
+    The chance of a label is the share of its stratum that has one, so that what people passed over, or have not come
+    to, weighs on those of its stratum. Labels of other evaluations weigh as many labels as they are.
+    """
+    ids: list[str] = answers.cases["case_id"].to_pylist()
+    of = strata(answers.scores, answers.cases["status"].to_pylist())
+    groups = [group or name for group, name in zip(answers.cases["group"].to_pylist(), ids, strict=True)]
+    row_of = {name: row for row, name in enumerate(ids)}
+    scores, said, chances = list(answers.scores), [float("nan")] * len(ids), [float("nan")] * len(ids)
+    given = sorted((one for one in labels if one.value is not None), key=_answer)
+    by_answer = [list(same) for _, same in groupby(given, key=_answer)]
+    for evaluation, several in groupby(by_answer, key=lambda same: same[0].evaluation_id):
+        heard = [same for same in several if evaluation != answers.evaluation_id or same[0].case_id in row_of]
+        counts: dict[str, int] = defaultdict(int)
+        for same in heard:
+            counts[same[0].stratum] += 1
+        sizes = {same[0].stratum: same[0].stratum_size for same in heard}
+        share = {name: counts[name] / sizes[name] for name in counts}
+        scale = sum(sizes.values()) / sum(counts.values())  # so that labels weigh 1 on average, in every evaluation
+        for same in heard:
+            first, value = same[0], fmean(one.value for one in same if one.value is not None)
+            if evaluation == answers.evaluation_id:
+                said[row_of[first.case_id]] = value
+            else:
+                scores.append(first.score)
+                said.append(value)
+                chances.append(share[first.stratum] * scale)
+                groups.append(first.case_group or first.case_id)
+        if evaluation == answers.evaluation_id:
+            chances = [share.get(stratum, float("nan")) * scale for stratum in of] + chances[len(ids) :]
+    most = np.nanmax(chances, initial=1.0)
+    counted = np.arange(len(scores)) < len(ids)
+    return Known(np.array(scores), np.array(said), np.array(chances) / most, groups, counted)
+
+
+def _answer(label: Label) -> tuple[str, str]:
+    return label.evaluation_id, label.case_id
+
+
+def _after(known: Known, n: int, width: float) -> float | None:
+    """The width after ten more labels: this one's, by how the expected width of so many falls."""
+    cases = int(known.counted.sum())
+    if n < 2:
+        return None
+    variance, correlation = spread(known)
+    now, then = (
+        expected_width(min(count, max(cases, n)), label_variance=variance, correlation=correlation, cases=cases)
+        for count in (n, n + 10)
+    )
+    return width * then / now if now else width
+
+
+def spread(known: Known) -> tuple[float, float]:
+    """The variance of people's labels, with two invented ones of either kind, and their correlation with the scores."""
+    labelled = ~np.isnan(known.labels)
+    y, f = known.labels[labelled], known.scores[labelled]
+    variance = float(np.var([*y, 1.0, 1.0, 0.0, 0.0]))
+    varied = len(y) > 2 and np.ptp(y) > 0 and np.ptp(f) > 0
+    return variance, float(np.corrcoef(y, f)[0, 1]) if varied else 0.0
+
+
+def _shares(known: Known) -> Shares | None:
+    labelled = ~np.isnan(known.labels)
+    said: Sequence[Floats] = (known.scores, known.labels[labelled])
+    if not labelled.any() or not all(np.isin(values, (0, 1)).all() for values in said):
+        return None
+    kept = known.counted  # the share of yes is of these answers; with labels of others alone, there is none
+    found = rogan_gladen(
+        known.scores[kept],
+        known.labels[kept],
+        known.probabilities[kept],
+        groups=[group for group, mine in zip(known.groups, kept, strict=True) if mine],
+    )
+    if found.sensitivity != found.sensitivity:
+        return None
+    return {
+        "sensitivity": found.sensitivity,
+        "specificity": found.specificity,
+        "value": _number(found.value),
+        "ci_low": _number(found.low),
+        "ci_high": _number(found.high),
+    }
+
+
+def _number(value: float) -> float | None:
+    return float(value) if value == value else None

@@ -1,0 +1,160 @@
+"""One evaluation's metric while people label it: what comes next, what was said, what is known by now."""
+
+from datetime import UTC, datetime
+
+from sqlalchemy import Engine
+from typing_extensions import TypedDict
+
+from db.errors import InputError
+from db.stores import labels as store
+from db.stores.labels import Label
+from tasks.labelling.annotators import annotator as named
+from tasks.labelling.answers import Answers, answers
+from tasks.labelling.draw import Drawn, drawn, strata
+from tasks.labelling.estimate import Estimate, estimate
+
+MOST_NOTE = 2_000
+"""Characters of a note."""
+
+
+class Asked(TypedDict):
+    """A case as the page shows it, without the judge's score."""
+
+    case_id: str
+    position: int
+    """Of the order in which cases are asked about, from 1."""
+    question: str
+    answer: str
+    context: str
+    reference: str
+    value: float | None
+    """What this annotator has said of it before; null where nothing, or where it was passed over."""
+    note: str
+
+
+class Progress(TypedDict):
+    """How far people have come, all annotators together, and this one."""
+
+    labelled: int
+    """Answers with a label of anybody."""
+    own: int
+    """Labels of this annotator."""
+    passed_over: int
+    """By this annotator."""
+    cases: int
+    """Answers that could be labelled."""
+    estimate: Estimate
+    """The corrected mean by now."""
+
+
+class Labelling:
+    """The answers of an evaluation and what people say of them, which is kept in the database alone: several annotators
+    and servers may be at it, and it goes on where it was left."""
+
+    def __init__(self, engine: Engine, evaluation: str, metric: str | None = None) -> None:
+        """See `tasks.labelling.answers.answers` for what is refused."""
+        self._engine = engine
+        self.answers: Answers = answers(engine, evaluation, metric)
+        self._ids: list[str] = self.answers.cases["case_id"].to_pylist()
+        self._groups: list[str | None] = self.answers.cases["group"].to_pylist()
+        of = strata(self.answers.scores, self.answers.cases["status"].to_pylist())
+        self._order = drawn(self._ids, of, seed=self.answers.evaluation_id)
+        self._places = {self._ids[one.row]: place for place, one in enumerate(self._order)}
+
+    def next(self, annotator: str) -> Asked | None:
+        """The first case that this annotator has neither labelled nor passed over; None when there is no more."""
+        said = self._said_by(named(annotator))
+        found = next((one for one in self._order if self._ids[one.row] not in said), None)
+        return self._asked(found, None) if found else None
+
+    def asked(self, case_id: str, annotator: str) -> Asked:
+        """A case again, with what this annotator has said of it."""
+        return self._asked(self._known(case_id), self._said_by(named(annotator)).get(case_id))
+
+    def save(self, annotator: str, case_id: str, value: float | None, note: str = "") -> float:
+        """Keeps what an annotator says, before it returns; what they said of the case before is replaced.
+
+        Args:
+            annotator: 1 to 60 letters, digits, spaces and `. @ - _`.
+            case_id: of a case that was shown.
+            value: 0 to 1; None passes the case over.
+            note: up to 2,000 characters.
+
+        Returns:
+            The judge's score, which may be shown now.
+
+        Raises:
+            InputError: a value outside 0..1, no such case, no name, a longer note.
+            DatabaseUnavailable: nothing was kept.
+        """
+        if value is not None and not 0 <= value <= 1:
+            raise InputError(f"a label lies between 0 and 1, got {value:g}")
+        if len(note) > MOST_NOTE:
+            raise InputError(f"a note has at most {MOST_NOTE:,} characters, got {len(note):,}")
+        label = self._label(self._known(case_id), named(annotator), value, note.replace("\0", "").strip() or None)
+        store.save(self._engine, [label])
+        return label.score
+
+    def undo(self, annotator: str) -> Asked | None:
+        """Takes back what an annotator has said last; that case with what was said, None where nothing was."""
+        of = self.answers
+        gone = store.take_back(self._engine, of.evaluation_id, of.metric.name, named(annotator))
+        return self._asked(self._known(gone.case_id), gone) if gone else None
+
+    def progress(self, annotator: str) -> Progress:
+        """How far they are, and what is known by now."""
+        every = self._said()
+        own = [label for label in every if label.annotator == named(annotator)]
+        found = estimate(self.answers, every)
+        return {
+            "labelled": found["n_own"],
+            "own": sum(label.value is not None for label in own),
+            "passed_over": sum(label.value is None for label in own),
+            "cases": len(self._order),
+            "estimate": found,
+        }
+
+    def _said(self) -> list[Label]:
+        return store.labels_of(self._engine, self.answers.evaluation_id, self.answers.metric.name)
+
+    def _said_by(self, annotator: str) -> dict[str, Label]:
+        return {label.case_id: label for label in self._said() if label.annotator == annotator}
+
+    def _known(self, case_id: str) -> Drawn:
+        if case_id not in self._places:
+            raise InputError(f"no case {case_id[:200]!r} with a score in evaluation {self.answers.evaluation_id}")
+        return self._order[self._places[case_id]]
+
+    def _asked(self, one: Drawn, before: Label | None) -> Asked:
+        texts, case_id = self.answers.shown(one.row), self._ids[one.row]
+        return {
+            "case_id": case_id,
+            "position": self._places[case_id] + 1,
+            "question": texts["question"],
+            "answer": texts["answer"],
+            "context": texts["context"],
+            "reference": texts["reference"],
+            "value": before.value if before else None,
+            "note": (before.note if before else None) or "",
+        }
+
+    def _label(self, one: Drawn, annotator: str, value: float | None, note: str | None) -> Label:
+        of = self.answers
+        return Label(
+            evaluation_id=of.evaluation_id,
+            case_id=self._ids[one.row],
+            metric=of.metric.name,
+            annotator=annotator,
+            value=value,
+            score=of.scores[one.row],
+            stratum=one.stratum,
+            stratum_size=one.stratum_size,
+            probability=one.probability,
+            case_group=self._groups[one.row],
+            shown_sha256=of.digest(one.row),
+            judge_key=of.judge_key,
+            source=of.source,
+            tier=of.tier,
+            note=note,
+            at=datetime.now(UTC),
+        )
