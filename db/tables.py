@@ -116,6 +116,7 @@ evaluation_metric = Table(
     Column("grade", Text, comment="excellent, good, attention (silhouette: strong … none)"),
     Column("direction", Text, nullable=False, comment="higher, lower or neither is better"),
     Column("signature", Text, nullable=False, comment="metric, parameters and version"),
+    Column("labels", JSONB, comment="of a mean that people's labels have corrected: how many, and the judge's error"),
     PrimaryKeyConstraint("evaluation_id", "metric", "stratum"),
     comment="one row a metric of a finished evaluation",
 )
@@ -285,8 +286,7 @@ def source_tables(
             raise unknown("source table", ours, shapes, "(YARUS_SOURCE_TABLES__…, YARUS_SOURCE_COLUMNS__…)")
     tables = {}
     for ours, shape in shapes.items():
-        theirs = (names or {}).get(ours, ours)
-        within, _, name = theirs.rpartition(".")
+        within, _, name = (names or {}).get(ours, ours).rpartition(".")
         mapped = (columns or {}).get(ours, {})
         for column in mapped:
             if column not in shape:

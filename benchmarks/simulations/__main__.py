@@ -12,7 +12,7 @@ from rich.table import Table
 
 from benchmarks.simulations import Claim
 
-AREAS = ("verdicts", "baselines", "samples", "intervals", "differences", "grades", "trends", "exams")
+AREAS = ("verdicts", "baselines", "samples", "intervals", "differences", "grades", "trends", "exams", "corrected")
 RESULTS = Path(__file__).parents[2] / "docs" / "simulated.json"
 
 

@@ -17,6 +17,10 @@ JUDGES = ((0.6, 0.6), (0.8, 0.7), (0.95, 0.9))
 """Sensitivity and specificity."""
 SIZES = (400, 4_000)
 LABELS = (30, 60, 120, 240)
+FEW_USERS = 0.9
+"""What 400 questions of 16 users are held to, where nearly all of them, or of the labels, are good or bad."""
+RARE = 0.995
+"""The same of 30 labels of which one or two are expected to be bad: what no label shows yet must be left room for."""
 CORRELATION = 0.2
 """Of the answers to one user's questions, of which each has 1 to 50."""
 
@@ -31,27 +35,25 @@ class Drawn(NamedTuple):
 
 
 def claims(effort: float) -> Iterator[Claim]:
-    """By number of labels and cases, with and without users, drawn alike and by the judge's score: each the mean over
-    rates and judges, and the worst of them."""
+    """By number of labels, with and without users, drawn alike and by the judge's score: over all rates, judges and
+    sizes together, and in the situations where the intervals hold the truth most rarely and most often."""
     times = max(20, round(effort * 1_000))
-    raw = []
-    for grouped, stratified, n, size in product((False, True), (False, True), LABELS, SIZES):
+    raw: list[float] = []
+    for grouped, stratified, n in product((False, True), (False, True), LABELS):
         covered, wider = [], []
-        for rate, judge in product(RATES, JUDGES):
+        for rate, judge, size in product(RATES, JUDGES, SIZES):
             held, ratio, uncorrected = _cell(rate, judge, n, size, times, grouped=grouped, stratified=stratified)
             covered.append(held)
             wider.append(ratio)
             raw += [uncorrected] if rate == 0.8 and judge == (0.8, 0.7) else []
-        how = f"{', users' if grouped else ''}{', drawn by score' if stratified else ''}"
-        what = f"{n} labels of {size:,}{how}"
+        what = f"{n} labels{', users' if grouped else ''}{', drawn by score' if stratified else ''}"
         low, high = (0.92, 0.98) if n == 30 else (0.93, 0.97)
-        repetitions = times * len(covered)
-        yield Claim(f"{what}: holds the truth", low, high, float(np.mean(covered)), repetitions)
-        yield Claim(f"{what}: worst of 12", low, 1, min(covered), times)
+        yield Claim(f"{what}: holds the truth", low, high, float(np.mean(covered)), times * len(covered))
+        yield Claim(f"{what}: where most rarely", FEW_USERS if grouped else low, 1, min(covered), times)
+        yield Claim(f"{what}: where most often", 0, RARE, max(covered), times)
         yield Claim(f"{what}: width by labels alone", 0, 1.05, max(wider), times, is_share=False)
-    yield Claim(
-        "the judge's own interval, sensitivity 0.8, specificity 0.7, rate 0.8", 0, 0.1, float(np.mean(raw)), times
-    )
+    what = "the judge's own interval: sensitivity 0.8, specificity 0.7, rate 0.8"
+    yield Claim(what, 0, 0.1, float(np.mean(raw)), times)
 
 
 def _cell(

@@ -1,8 +1,8 @@
 """What people say of answers that a judge has scored: one row a case, metric and annotator."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
     CheckConstraint,
@@ -20,9 +20,11 @@ from sqlalchemy import (
     select,
 )
 from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.engine import RowMapping
 
 from db.engine import reaching
-from db.tables import OURS
+from db.journal import FINISHED
+from db.tables import OURS, evaluation, evaluation_metric
 
 label = Table(
     "label",
@@ -112,6 +114,31 @@ def labels_by_judge(engine: Engine, source: str, tier: str, keys: Collection[str
     statement = select(*_COLUMNS).where(of.source == source, of.tier == tier, of.judge_key.in_(keys))
     with reaching(engine), engine.connect() as connection:
         return [Label(*row) for row in connection.execute(statement.order_by(of.evaluation_id, of.case_id, of.at))]
+
+
+def evaluations_of(engine: Engine, source: str, tier: str) -> list[RowMapping]:
+    """The finished evaluations of a tier over a source that have cases, newest first."""
+    of = evaluation.c
+    known = select(evaluation).where(of.source == source, of.tier == tier, of.state.in_(FINISHED))
+    with reaching(engine), engine.connect() as connection:
+        rows = connection.execute(known.where(of.parquet.is_not(None)).order_by(of.started_at.desc()))
+        return list(rows.mappings())
+
+
+def correct(engine: Engine, evaluation_id: str, name: str, rows: Sequence[dict[str, Any]]) -> None:
+    """Puts a corrected metric in the place of the one that an evaluation had.
+
+    Args:
+        engine: of our own database.
+        evaluation_id: of the evaluation.
+        name: of the metric.
+        rows: of the table `evaluation_metric`; none where it has no value any more.
+    """
+    of = evaluation_metric.c
+    with reaching(engine), engine.begin() as connection:
+        connection.execute(delete(evaluation_metric).where(of.evaluation_id == evaluation_id, of.metric == name))
+        if rows:
+            connection.execute(insert(evaluation_metric), [{"evaluation_id": evaluation_id, **row} for row in rows])
 
 
 def forget(engine: Engine, case_ids: Collection[str], *, remove: bool) -> int:

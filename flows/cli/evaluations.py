@@ -56,9 +56,9 @@ def cases(evaluation: str, where: tuple[str, ...], limit: int, as_json: bool) ->
     from db import journal
     from flows.terminal.summary import print_cases, say_pseudonyms
     from tasks.cases import pseudonyms
+    from tasks.results.numbers import finite
     from tasks.results.queries import cases_where
     from tasks.results.summary import as_json as document
-    from tasks.results.summary import finite
 
     arrow_alone()
     engine = own_database()

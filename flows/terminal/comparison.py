@@ -8,9 +8,9 @@ from rich.console import Console
 from rich.table import Table
 
 from flows.terminal.summary import SYSTEM, WIDTH, plain, tier_name
-from metrics.table import METRICS
 from tasks.comparison.documents import ChangedCases, EvaluationComparison, Side
 from tasks.config.tiers import TIERS
+from tasks.results.numbers import unit_of
 from tasks.texts import texts
 
 COLOURS = {"improved": "green", "regressed": "red", "changed": "cyan", "no difference shown": "dim"}
@@ -208,7 +208,7 @@ def _side(side: Side, states: dict[str, str]) -> str:
 
 
 def _number(name: str, value: float) -> str:
-    unit = METRICS[name].unit
+    unit = unit_of(name)
     digits = 0 if unit == "count" else 2 if unit in ("ms", "percent") else 3
     return f"{value:,.{digits}f}"
 

@@ -29,6 +29,34 @@ class Corrected(NamedTuple):
     """How much higher the judge scores than people; mean over the labels by their weights."""
 
 
+class Sample(NamedTuple):
+    """Cases that a judge has scored, some of which people have labelled; see `corrected_mean`."""
+
+    scores: Floats
+    labels: Floats
+    probabilities: Floats
+    codes: Ints
+    """Of the groups."""
+    counted: Bools
+
+
+class Estimated(NamedTuple):
+    """An estimate, and how it is made up."""
+
+    of: Sample
+    value: float
+    weight: float
+    w: Floats
+    """(n,) of the labels, as shares of 1; 0 where there is none."""
+    influences: Floats
+    """(n,) how far each case moves it."""
+
+    def worth(self, confidence: float) -> float:
+        """How many labels of cases that stand alone would tell as much."""
+        labelled = ~np.isnan(self.of.labels)
+        return independent_cases(self.of.labels[labelled], self.of.codes[labelled].tolist(), confidence)
+
+
 def corrected_mean(
     scores: ArrayLike,
     labels: ArrayLike,
@@ -72,23 +100,42 @@ def corrected_mean(
         >>> round(found.value, 3), round(found.judge_error, 3)
         (0.5, 0.25)
     """
-    f, y, p, codes, ours = checked(scores, labels, probabilities, groups, counted)
-    labelled = ~np.isnan(y)
-    n = int(labelled.sum())
-    if n < 2 or not ours.any():
+    found = estimated(checked(scores, labels, probabilities, groups, counted))
+    if found is None:
+        n = int((~np.isnan(np.asarray(labels)) & ~np.isnan(np.asarray(scores))).sum())
         return Corrected(UNDEFINED, *NO_INTERVAL, UNDEFINED, UNDEFINED, n, UNDEFINED)
+    f, y, _, codes, _ = found.of
+    error = float(np.sqrt((np.bincount(codes, found.influences) ** 2).sum()))
+    low, high = _interval(found.value, found.influences, found.w, codes, found.worth(confidence), confidence)
+    value = min(max(found.value, 0.0), 1.0)
+    judge_error = float(found.w @ np.where(np.isnan(y), 0, f - y))
+    n = int((~np.isnan(y)).sum())
+    return Corrected(value, min(low, value), max(high, value), error, found.weight, n, judge_error)
+
+
+def estimated(of: Sample, *, weight: float | None = None) -> Estimated | None:
+    """The estimate and what each case moves it by; None below two labels.
+
+    Args:
+        of: the cases.
+        weight: of the judge's scores; by default that of least variance.
+
+    Example:
+        >>> from metrics.statistics.corrected import checked, estimated
+        >>> found = estimated(checked([0.0, 1.0, 1.0], [0.0, 1.0, 0.0], [1.0, 1.0, 1.0], None), weight=0.5)
+        >>> round(found.value, 3), found.influences.round(3).tolist()
+        (0.333, [-0.111, 0.222, -0.111])
+    """
+    f, y, p, _, ours = of
+    labelled = ~np.isnan(y)
+    if labelled.sum() < 2 or not ours.any():
+        return None
     w = np.where(labelled, 1 / np.where(labelled, p, 1), 0)
     w /= w.sum()
-    weight = _weight(f[ours], f, np.where(labelled, y, 0), w)
+    weight = _weight(f[ours], f, np.where(labelled, y, 0), w) if weight is None else weight
     residuals = np.where(labelled, y - weight * f, 0)
     value = weight * float(f[ours].mean()) + float(w @ residuals)
-    influences = _influences(weight * f, residuals, w, p, ours)
-    error = float(np.sqrt((np.bincount(codes, influences) ** 2).sum()))
-    worth = independent_cases(y[labelled], codes[labelled].tolist(), confidence)
-    low, high = _interval(value, influences, w, codes, worth, confidence)
-    value = min(max(value, 0.0), 1.0)
-    judge_error = float(w @ np.where(labelled, f - y, 0))
-    return Corrected(value, min(low, value), max(high, value), error, weight, n, judge_error)
+    return Estimated(of, value, weight, w, _influences(weight * f, residuals, w, p, ours))
 
 
 def _weight(counted: Floats, scores: Floats, labels: Floats, w: Floats) -> float:
@@ -171,8 +218,8 @@ def checked(
     probabilities: ArrayLike,
     groups: Sequence[Hashable] | None,
     counted: ArrayLike | None = None,
-) -> tuple[Floats, Floats, Floats, Ints, Bools]:
-    """The cases that have a score: these, labels, probabilities, codes of the groups, and which count.
+) -> Sample:
+    """The cases that have a score.
 
     Example:
         >>> from math import nan
@@ -196,4 +243,4 @@ def checked(
         raise ValueError(f"a labelled case has the probability {drawn[bad][0]:g}: above 0 and at most 1 is needed")
     numbers = np.arange(len(f)) if groups is None else group_codes(groups, len(f))
     _, codes = np.unique(numbers[kept], return_inverse=True)
-    return f[kept], y[kept], p[kept], codes.astype(np.intp), ours[kept]
+    return Sample(f[kept], y[kept], p[kept], codes.astype(np.intp), ours[kept])

@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from typing import NamedTuple
 
 from metrics.metric import GOALS, LADDERS, RUBRIC, Goal, Grade, Metric
+from metrics.table.corrected import SUFFIX, corrected_metric
 from metrics.table.embedding import EMBEDDING
 from metrics.table.exam import EXAM, exam_metric
 from metrics.table.generation import GENERATION, rubric_metric
@@ -26,6 +27,7 @@ __all__ = [
     "Metric",
     "grade",
     "grades",
+    "known",
     "metric",
     "metrics_of",
 ]
@@ -43,7 +45,8 @@ def metric(name: str) -> Metric:
     """The row of a stored name.
 
     Args:
-        name: exactly as stored, e.g. "ndcg@10", or "avg_rubric_politeness" for a rubric of the user's own.
+        name: exactly as stored, e.g. "ndcg@10", or "avg_rubric_politeness" for a rubric of the user's own, or
+            "avg_faithfulness_corrected" for a judged mean that people's labels have corrected.
 
     Raises:
         ValueError: no such metric; names the nearest: `no metric 'NDCG'; did you mean 'ndcg@10'?`
@@ -59,6 +62,8 @@ def metric(name: str) -> Metric:
     """
     if name in METRICS:
         return METRICS[name]
+    if name.endswith(SUFFIX) and _is_judged_mean(of := name.removesuffix(SUFFIX)):
+        return corrected_metric(metric(of))
     if name.startswith(f"avg_{RUBRIC}"):
         return rubric_metric(name)
     if f"_{RUBRIC}" in name and name.startswith("exam_"):
@@ -71,6 +76,23 @@ def metric(name: str) -> Metric:
     near += get_close_matches(wanted, names, cutoff=0.5)
     hint = f"did you mean {names[near[0]]!r}?" if near else f"there are: {', '.join(METRICS)}"
     raise ValueError(f"no metric {name!r}; {hint}")
+
+
+def known(name: str) -> Metric | None:
+    """The row of a name that this table has, or corrects; None of a rubric of the user's own, or what is no metric.
+
+    Example:
+        >>> from metrics.table import known
+        >>> known("avg_faithfulness_corrected").unit, known("avg_rubric_politeness")
+        ('share', None)
+    """
+    found = METRICS.get(name.removesuffix(SUFFIX))
+    return corrected_metric(found) if found and name.endswith(SUFFIX) else found
+
+
+def _is_judged_mean(name: str) -> bool:
+    """Whether it is the mean of a judged prompt's scores; other numbers of judges are no such means."""
+    return name.startswith(f"avg_{RUBRIC}") or (name in METRICS and name == f"avg_{METRICS[name].opinion}")
 
 
 def metrics_of(tier: str) -> tuple[Metric, ...]:

@@ -24,6 +24,7 @@ from tasks.evaluation.comparability import comparability, comparability_key, met
 from tasks.evaluation.run import Run
 from tasks.evaluation.work_folder import read_stored_corpus
 from tasks.evaluation.work_store import delete, download
+from tasks.labelling.corrected import correct
 from tasks.results.aggregate import Value, coverage, measured_by, statuses, strata, summarise
 from tasks.results.exam.outcomes import exam_of
 from tasks.results.exam.standings import examined, exams_of, standing_of, standings
@@ -96,6 +97,7 @@ def _finish(run: Run, measure: Measure) -> EvaluationSummary:
         resolved=row["resolved"] | found | ({"paired": paired} if paired else {}),
     )
     if closed:
+        correct(engine, run.id)
         shutil.rmtree(run.work, ignore_errors=True)
         delete(run.id)
     elif journal.find(engine, run.id)["state"] not in journal.FINISHED:  # stopped: a file without metrics is none

@@ -10,6 +10,7 @@ from db.stores import labels as store
 from db.stores.labels import Label
 from tasks.labelling.annotators import annotator as named
 from tasks.labelling.answers import Answers, answers
+from tasks.labelling.corrected import labels_for, store_corrected
 from tasks.labelling.draw import Drawn, drawn, strata
 from tasks.labelling.estimate import Estimate, estimate
 
@@ -36,7 +37,7 @@ class Progress(TypedDict):
     """How far people have come, all annotators together, and this one."""
 
     labelled: int
-    """Answers with a label of anybody."""
+    """Of these answers, those with a label of anybody."""
     own: int
     """Labels of this annotator."""
     passed_over: int
@@ -93,19 +94,20 @@ class Labelling:
             raise InputError(f"a note has at most {MOST_NOTE:,} characters, got {len(note):,}")
         label = self._label(self._known(case_id), named(annotator), value, note.replace("\0", "").strip() or None)
         store.save(self._engine, [label])
+        self._correct()
         return label.score
 
     def undo(self, annotator: str) -> Asked | None:
         """Takes back what an annotator has said last; that case with what was said, None where nothing was."""
         of = self.answers
         gone = store.take_back(self._engine, of.evaluation_id, of.metric.name, named(annotator))
+        self._correct()
         return self._asked(self._known(gone.case_id), gone) if gone else None
 
     def progress(self, annotator: str) -> Progress:
         """How far they are, and what is known by now."""
-        every = self._said()
-        own = [label for label in every if label.annotator == named(annotator)]
-        found = estimate(self.answers, every)
+        own = self._said_by(named(annotator)).values()
+        found = estimate(self.answers, self._of_judge())
         return {
             "labelled": found["n_own"],
             "own": sum(label.value is not None for label in own),
@@ -114,11 +116,19 @@ class Labelling:
             "estimate": found,
         }
 
-    def _said(self) -> list[Label]:
-        return store.labels_of(self._engine, self.answers.evaluation_id, self.answers.metric.name)
+    def _correct(self) -> None:
+        store_corrected(self._engine, self.answers, self._of_judge())
+
+    def _of_judge(self) -> list[Label]:
+        """Labels of these answers and of others that the same judge has scored."""
+        of = self.answers
+        said = store.labels_by_judge(self._engine, of.source, of.tier, [of.judge_key])
+        return labels_for(said, of.metric.name, of.judge_key)
 
     def _said_by(self, annotator: str) -> dict[str, Label]:
-        return {label.case_id: label for label in self._said() if label.annotator == annotator}
+        of = self.answers
+        said = store.labels_of(self._engine, of.evaluation_id, of.metric.name)
+        return {label.case_id: label for label in said if label.annotator == annotator}
 
     def _known(self, case_id: str) -> Drawn:
         if case_id not in self._places:

@@ -5,7 +5,7 @@ from itertools import pairwise
 from typing import Any
 
 from metrics.metric import LADDERS
-from metrics.table import METRICS
+from metrics.table import known
 from tasks.report.embedded_data import Document
 from tasks.results.numbers import MINUS
 
@@ -20,7 +20,7 @@ def bar(name: str, metric: Mapping[str, Any]) -> Document | None:
         point, low, width, zones (from, width, grade), ticks (at, text) and zero (where that is inside); None without a
         value or where the range has no end.
     """
-    declared = METRICS.get(name)
+    declared = known(name)
     if declared is None or metric["value"] is None or declared.high == float("inf"):
         return None
     span = declared.high - declared.low

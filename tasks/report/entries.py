@@ -13,7 +13,7 @@ from sqlalchemy.engine import RowMapping
 from db import journal
 from db.errors import InputError, ResultsUnavailable
 from db.tables import evaluation
-from metrics.table import METRICS
+from metrics.table import known
 from tasks.cases import pseudonyms as to_people
 from tasks.cases.vocabulary import MEASURED, SEVERITY
 from tasks.config.tiers import TIERS
@@ -148,7 +148,7 @@ def _cases(row: RowMapping) -> tuple[pa.Table | None, str | None]:
 
 
 def _metric(name: str, metric: MetricSummary, compared: Document | None) -> Document:
-    declared = METRICS.get(name)
+    declared = known(name)
     bounds = declared.thresholds if declared else None
     return {
         "name": name,

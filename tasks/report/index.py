@@ -87,7 +87,7 @@ def _main_numbers(engine: Engine, evaluation_ids: list[str]) -> dict[str, Docume
     first = {tier.headlines[0] for tier in TIERS.values()}
     found = (
         select(
-            of.evaluation_id, of.metric, of.value, of.reason, of.ci_low, of.ci_high, of.n_scored, of.n_total,
+            of.evaluation_id, of.metric, of.value, of.reason, of.ci_low, of.ci_high, of.n_scored, of.n_total, of.labels,
             evaluation.c.resolved["judge"].label("judge"), evaluation.c.started_at,
         )
         .join(evaluation)

@@ -18,9 +18,10 @@ from db.errors import InputError
 from tasks.cases import pseudonyms
 from tasks.config.utf8 import quoted
 from tasks.results.exam.standings import exams_of, standings
+from tasks.results.numbers import finite
 from tasks.results.parquet_files import make_folder
 from tasks.results.queries import cases_where
-from tasks.results.summary import finite, metric_summary
+from tasks.results.summary import metric_summary
 
 PORTION = 2_000
 """Rows that are turned into Python objects at a time."""

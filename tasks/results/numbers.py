@@ -1,5 +1,6 @@
-"""Numbers as people read them: rounded here and nowhere else."""
+"""Numbers as people and programs read them: rounded here and nowhere else."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -49,3 +50,12 @@ def interval(name: str, metric: Mapping[str, Any]) -> str:
     if metric["ci_high"] is None:
         return f"≥{THIN}{shown(name, metric['ci_low'])}"
     return f"{shown(name, metric['ci_low'])}\N{EN DASH}{shown(name, metric['ci_high'])}".replace(f"{THIN}ms", "")
+
+
+def finite(value: Any) -> Any:
+    """The value of a case with None for every number in it, at any depth, that JSON has not: an infinite distance."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {name: finite(part) for name, part in value.items()}
+    return [finite(part) for part in value] if isinstance(value, list | tuple) else value

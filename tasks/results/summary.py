@@ -13,6 +13,7 @@ from db import journal
 from metrics.metric import Grade
 from metrics.missing import bounds_of_mean
 from metrics.table import METRICS, Grades, grades
+from metrics.table.corrected import SUFFIX
 from tasks.cases import pseudonyms
 from tasks.cases.vocabulary import CANNOT_BE_MEASURED, MEASURED, STRATA, Note
 from tasks.results.exam.documents import Exam
@@ -55,6 +56,12 @@ class MetricSummary(TypedDict):
     """The lowest grade that the interval leaves possible, by the metric's thresholds; null where it has none."""
     grade_high: Grade | None
     """The highest; the same where the value is surely of that grade."""
+    n_labels: NotRequired[int]
+    """Of a mean that people's labels have corrected: how many answers they are of, and so is `n_scored`."""
+    labels: NotRequired[dict[str, Any]]
+    """Of the same: how many are the evaluation's own (`n_own`), how much higher than people the judge scores
+    (`judge_error`), how far it was believed (`weight`), and, of yes and no, its sensitivity and specificity (`shares`).
+    """
 
 
 class GateOutcome(TypedDict):
@@ -158,7 +165,7 @@ def metric_summary(metric: RowMapping, statuses: Mapping[str, int], by_prompt: M
     failed = sum(n for status, n in statuses.items() if status not in (*MEASURED, *CANNOT_BE_MEASURED))
     graded = _grades(metric) if standing in (None, "passed") else None
     bounds = _bounds(metric, failed)
-    return {
+    found: MetricSummary = {
         "value": metric["value"],
         "reason": metric["reason"],
         "ci_low": metric["ci_low"],
@@ -171,11 +178,14 @@ def metric_summary(metric: RowMapping, statuses: Mapping[str, int], by_prompt: M
         "grade": graded and graded.low,
         "grade_high": graded and graded.high,
     }
+    if metric["labels"]:
+        found["n_labels"], found["labels"] = metric["n_scored"], metric["labels"]
+    return found
 
 
 def _grades(metric: RowMapping) -> Grades | None:
     """By the value and its interval, also of an evaluation that was graded when grades did not know of intervals."""
-    if metric["metric"] not in METRICS:
+    if metric["metric"].removesuffix(SUFFIX) not in METRICS:
         return None
     return grades(*(metric[name] for name in ("metric", "value", "ci_low", "ci_high", "n_scored")))
 
@@ -198,7 +208,8 @@ def summary(engine: Engine, evaluation_id: str) -> EvaluationSummary:
     resolved: Any = row["resolved"] or {}
     by_prompt = standings(exams_of(engine, [resolved]), resolved, row["started_at"])
     order = {name: position for position, name in enumerate(METRICS)}
-    for metric in sorted(journal.metrics_of(engine, row["id"]), key=lambda metric: order.get(metric["metric"], 999)):
+    measured = journal.metrics_of(engine, row["id"])  # by name, so that a corrected mean comes after the judge's own
+    for metric in sorted(measured, key=lambda metric: order.get(metric["metric"].removesuffix(SUFFIX), 999)):
         strata.setdefault(metric["stratum"], {})[metric["metric"]] = metric_summary(
             metric, row["statuses"] or {}, by_prompt
         )
@@ -286,12 +297,3 @@ def has_metrics(found: EvaluationSummary | FailedEvaluation) -> TypeGuard[Evalua
 def as_json(document: Any) -> str:
     """The document as text; what is not measured is null."""
     return json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False, default=str)
-
-
-def finite(value: Any) -> Any:
-    """The value of a case with None for every number in it, at any depth, that JSON has not: an infinite distance."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {name: finite(part) for name, part in value.items()}
-    return [finite(part) for part in value] if isinstance(value, list | tuple) else value

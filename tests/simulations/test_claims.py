@@ -16,6 +16,7 @@ EFFORT = {
     "grades": 0.1,
     "trends": 0.1,
     "exams": 0.1,
+    "corrected": 0.02,
 }
 
 

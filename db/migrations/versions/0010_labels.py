@@ -1,7 +1,8 @@
-"""people's labels of judged answers"""
+"""people's labels of judged answers, and the means that they correct"""
 
 import sqlalchemy as sa
 from alembic import op
+from sqlalchemy.dialects.postgresql import JSONB
 
 revision = "0010"
 down_revision = "0009"
@@ -46,8 +47,13 @@ def upgrade() -> None:
         schema="yarus",
         comment="people's labels of judged answers that were drawn at random; they correct the judge's means",
     )
+    labels = sa.Column(
+        "labels", JSONB, comment="of a mean that people's labels have corrected: how many, and the judge's error"
+    )
+    op.add_column("evaluation_metric", labels, schema="yarus")
     op.create_index("label_by_judge", "label", ["source", "tier", "judge_key"], schema="yarus")
 
 
 def downgrade() -> None:
+    op.drop_column("evaluation_metric", "labels", schema="yarus")
     op.drop_table("label", schema="yarus")

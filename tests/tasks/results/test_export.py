@@ -20,7 +20,8 @@ from tasks.cases.table import table
 from tasks.results import export as exports
 from tasks.results.export import export, write_csv, write_jsonl
 from tasks.results.mlflow_export import mlflow_name, to_mlflow
-from tasks.results.summary import as_json, finite
+from tasks.results.numbers import finite
+from tasks.results.summary import as_json
 from tests.support.command_line import CommandLine, environment, here
 from tests.support.evaluations import cases_of, load, question
 from tests.support.steps import real_users

@@ -14,6 +14,7 @@ from db.retention import ERASED
 from metrics.exam_kinds import KINDS as EXAM_KINDS
 from metrics.metric import LADDERS
 from metrics.table import GOALS, METRICS
+from metrics.table.corrected import SUFFIX
 from tasks.cases.vocabulary import STRATA, Status
 from tasks.comparison import gate
 from tasks.comparison.documents import BaselineKind
@@ -188,7 +189,7 @@ def test_no_text_is_missing_that_is_asked_for_by_its_name() -> None:
 
 def test_every_hint_fits_a_metric_and_names_sentences_that_are_there() -> None:
     families = {form for name in METRICS for form in (name, f"{name.partition('@')[0]}@")}
-    families |= {name.removesuffix(METRICS[name].opinion) for name in METRICS if name.startswith("exam_")}
+    families |= {name.removesuffix(METRICS[name].opinion) for name in METRICS if name.startswith("exam_")} | {SUFFIX}
     there = {name: found for name, found in SECTIONS["ru"].items() if name.startswith("metric_hints.")}
     hints = {name.removeprefix("metric_hints."): found for name, found in there.items()}
     assert hints.keys() <= families

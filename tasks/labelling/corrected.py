@@ -1,0 +1,86 @@
+"""Corrected means beside the judged ones of an evaluation, as soon as there are labels of the same judge's scores."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Engine
+from sqlalchemy.engine import RowMapping
+
+from db import journal
+from db.errors import ResultsUnavailable
+from db.stores import labels as store
+from db.stores.labels import Label
+from metrics.table import grades, metric
+from metrics.table.corrected import SUFFIX, corrected_metric
+from tasks.labelling.answers import Answers, judged, of_row
+from tasks.labelling.estimate import estimate
+
+log = logging.getLogger("yarus")
+TOLD = ("n_labels", "n_own", "judge_error", "weight", "shares", "width_after_ten", "enough")
+"""What of an estimate stands beside the corrected value."""
+
+
+def correct(engine: Engine, evaluation_id: str) -> None:
+    """Stores the corrected means of an evaluation, where labels have come or gone since that was done."""
+    row = journal.find(engine, evaluation_id)
+    known = judged(row) if row["parquet"] else {}
+    if known:
+        said = store.labels_by_judge(engine, row["source"], row["tier"], set(known.values()))
+        _correct(engine, row, known, said)
+
+
+def correct_all(engine: Engine, source: str, tier: str) -> None:
+    """The same of all evaluations of a tier over a source, which labels of any of them may correct."""
+    rows = [(row, judged(row)) for row in store.evaluations_of(engine, source, tier)]
+    keys = {key for _, known in rows for key in known.values()}
+    said = store.labels_by_judge(engine, source, tier, keys) if keys else []
+    for row, known in rows:
+        try:
+            _correct(engine, row, known, said)
+        except ResultsUnavailable as error:  # of an old evaluation whose file is gone: it keeps its values
+            log.debug("%s", error)
+
+
+def _correct(engine: Engine, row: RowMapping, known: Mapping[str, str], said: Sequence[Label]) -> None:
+    stored = {metric["metric"]: metric["labels"] for metric in journal.metrics_of(engine, row["id"])}
+    for name, key in known.items():
+        of = labels_for(said, name, key)
+        before = stored.get(f"{name}{SUFFIX}")
+        if (before or {}).get("stamp") != _stamp(of):
+            store_corrected(engine, of_row(row, metric(name), key, texts=False), of)
+
+
+def labels_for(said: Sequence[Label], name: str, key: str) -> list[Label]:
+    """Those that say something of a judge's scores by a metric."""
+    return [label for label in said if label.metric == name and label.judge_key == key and label.value is not None]
+
+
+def store_corrected(engine: Engine, answers: Answers, said: Sequence[Label]) -> None:
+    """Stores one corrected mean; removes it where there are no labels any more."""
+    rows = [_row(answers, said)] if said and len(answers.cases) else []
+    store.correct(engine, answers.evaluation_id, f"{answers.metric.name}{SUFFIX}", rows)
+
+
+def _stamp(said: Sequence[Label]) -> str | None:
+    return f"{len(said)} {max(label.at for label in said).isoformat()}" if said else None
+
+
+def _row(answers: Answers, said: Sequence[Label]) -> dict[str, Any]:
+    """As it is stored in `evaluation_metric`."""
+    declared, found = corrected_metric(answers.metric), estimate(answers, said)
+    graded = grades(declared.name, found["value"], found["ci_low"], found["ci_high"], found["n_labels"])
+    return {
+        "metric": declared.name,
+        "stratum": "",
+        "value": found["value"],
+        "reason": None if found["value"] is not None else f"{found['n_labels']} label; two are needed",
+        "ci_low": found["ci_low"],
+        "ci_high": found["ci_high"],
+        "n_scored": found["n_labels"],
+        "n_total": len(answers.cases),
+        "grade": graded.low if graded else None,
+        "direction": declared.better,
+        "signature": declared.signature,
+        "labels": {name: value for name, value in found.items() if name in TOLD} | {"stamp": _stamp(said)},
+    }
