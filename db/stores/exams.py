@@ -38,3 +38,23 @@ def newest_exams(engine: Engine, keys: Collection[str], outcomes: Collection[str
     with reaching(engine), engine.connect() as connection:
         rows = connection.execute(_NEWEST, {"keys": sorted(keys), "outcomes": sorted(outcomes)})
         return {row.key: Sat(row.outcome, row.started_at) for row in rows}
+
+
+_RATES = text(
+    """
+    SELECT max(m.value) FILTER (WHERE m.metric = 'exam_sensitivity_' || :prompt) AS sensitivity,
+           max(m.value) FILTER (WHERE m.metric = 'exam_specificity_' || :prompt) AS specificity
+    FROM yarus.evaluation AS e JOIN yarus.evaluation_metric AS m ON m.evaluation_id = e.id
+    WHERE e.tier = 'judge' AND e.state = 'completed' AND e.resolved -> 'examined' ? :key
+    GROUP BY e.id, e.started_at
+    ORDER BY e.started_at DESC
+    LIMIT 1
+    """
+)
+
+
+def examined_in(engine: Engine, key: str, prompt: str) -> tuple[float, float] | None:
+    """Sensitivity and specificity that the newest exam of a key has found for a prompt; None where there are none."""
+    with reaching(engine), engine.connect() as connection:
+        row = connection.execute(_RATES, {"key": key, "prompt": prompt}).first()
+    return (row.sensitivity, row.specificity) if row and None not in row else None

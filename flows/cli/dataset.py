@@ -136,9 +136,43 @@ def synthesize(as_json: bool, **given: Any) -> None:
 @source
 @evaluations
 @click.option("--limit", type=click.IntRange(1), help="Maximum number of questions, the most instructive first.")
+@click.option(
+    "--random",
+    "n_random",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Draw N judged answers of the evaluation at random, whose labels correct a judge's mean.",
+)
+@click.option("--metric", help="With --random: the judged mean to correct; default: the first of the evaluation.")
+@click.option("--seed", default=0, show_default=True, help="With --random: random seed of the draw.")
 @as_json
-def export_annotation(file: Path, source: str, evaluations: tuple[str, ...], limit: int | None, as_json: bool) -> None:
-    """Write questions into FILE (.csv or .xlsx) for people to label, the most instructive first."""
+def export_annotation(
+    file: Path,
+    source: str,
+    evaluations: tuple[str, ...],
+    limit: int | None,
+    n_random: int | None,
+    metric: str | None,
+    seed: int,
+    as_json: bool,
+) -> None:
+    """Write questions into FILE (.csv or .xlsx) for people to label, the most instructive first.
+
+    With --random, answers that a judge has scored (of --evaluation, else the last): only labels of these say how good
+    all answers are.
+    """
+    if n_random is not None:
+        if limit is not None or len(evaluations) > 1:
+            raise click.UsageError("--random N draws from one --evaluation, without --limit")
+        from flows.terminal.dataset import print_drawn
+        from tasks.dataset.annotation.judged_answers import export_drawn
+
+        drawn = export_drawn(file, evaluations[0] if evaluations else "last", metric, n_random, seed=seed)
+        _tell(drawn, print_drawn, as_json=as_json)
+        _say(drawn["source"], unset=True)
+        return
+    if metric is not None or seed:
+        raise click.UsageError("--metric and --seed belong to --random N")
     from flows.terminal.dataset import print_exported
     from tasks.dataset.annotation.round_trip import export
 
@@ -153,10 +187,16 @@ def export_annotation(file: Path, source: str, evaluations: tuple[str, ...], lim
 @as_json
 def import_annotation(file: Path, annotator: str, into: str | None, as_json: bool) -> None:
     """Import a completed FILE: all of it, or nothing if a row is wrong."""
-    from flows.terminal.dataset import print_imported
+    from flows.terminal.dataset import print_imported, print_labels
+    from tasks.dataset.annotation import spreadsheets
+    from tasks.dataset.annotation.judged_answers import import_drawn, of_judged
     from tasks.dataset.annotation.round_trip import import_
 
-    _tell(import_(file, annotator, into), print_imported, as_json=as_json)
+    header, lines = spreadsheets.read(file)
+    if of_judged(header):
+        _tell(import_drawn(file, header, lines, annotator), print_labels, as_json=as_json)
+    else:
+        _tell(import_(file, annotator, into), print_imported, as_json=as_json)
 
 
 @dataset.command()

@@ -7,7 +7,7 @@ from rich.table import Table
 
 from flows.terminal.summary import new_console, plain
 from tasks.cases.frozen_sets import FrozenSet, ListedSet, SetDifference, Split
-from tasks.dataset.documents import Audit, Exported, Imported, SourceAgreement, SynthesisResult
+from tasks.dataset.documents import Audit, Drawn, Exported, Imported, LabelsImported, SourceAgreement, SynthesisResult
 from tasks.texts import texts
 
 SHOWN = 10
@@ -94,6 +94,19 @@ def print_exported(document: Exported, language: str) -> None:
     console = new_console()
     console.print(words["exported"].format(**document), soft_wrap=True)
     console.print(words["then import"].format(**document), soft_wrap=True)
+
+
+def print_drawn(document: Drawn, language: str) -> None:
+    """Where the file is, of what, and what to do with it."""
+    words = texts("dataset", language)
+    console = new_console()
+    console.print(plain(words["drawn"].format(**document)), soft_wrap=True)
+    console.print(words["then import"].format(**document), soft_wrap=True)
+
+
+def print_labels(document: LabelsImported, language: str) -> None:
+    """What the file brought."""
+    new_console().print(plain(texts("dataset", language)["labels imported"].format(**document)), soft_wrap=True)
 
 
 def print_imported(document: Imported, language: str) -> None:

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from flows.terminal.summary import WIDTH, tier_name
+from metrics.table.corrected import SUFFIX
 from tasks.comparison.documents import GateResult, RuleResult
 from tasks.comparison.gate_rules import measure
 from tasks.results.numbers import rounded
@@ -102,7 +103,8 @@ def _parts(rule: RuleResult, words: dict[str, str]) -> Iterator[str]:
         figures = {name: _number(rule["metric"], rule[name]) for name in ("smallest_detectable", "bound")}
         yield words[key].format(detectable=figures["smallest_detectable"], bound=figures["bound"])
     if rule["needs"] is not None:
-        yield words["needs"].format(needs=f"{rule['needs']:,}".replace(",", " "))
+        said = words["needs labels" if rule["metric"].endswith(SUFFIX) else "needs"]
+        yield said.format(needs=f"{rule['needs']:,}".replace(",", " "))
 
 
 def _number(name: str, value: float | None, *, sign: str = "") -> str:

@@ -29,6 +29,17 @@ class Corrected(NamedTuple):
     """How much higher the judge scores than people; mean over the labels by their weights."""
 
 
+class Labelled(NamedTuple):
+    """What `corrected_mean` takes."""
+
+    scores: Floats
+    labels: Floats
+    probabilities: Floats
+    groups: Sequence[Hashable]
+    """Where two evaluations are compared, what is the same in both (a user, a case) has the same name."""
+    counted: Bools
+
+
 class Sample(NamedTuple):
     """Cases that a judge has scored, some of which people have labelled; see `corrected_mean`."""
 

@@ -71,6 +71,12 @@ def common(a: pa.Table, b: pa.Table) -> Pairs:
     return Pairs(a.filter(pc.is_valid(places)), b.take(places.drop_null()))
 
 
+def groups_of(cases: pa.Table) -> list[str | None]:
+    """The group of each case; None for one that stands alone."""
+    groups: list[str | None] = cases["group"].to_pylist()
+    return groups
+
+
 def changed_cases(pairs: Pairs, metrics: list[Metric]) -> ChangedCases:
     """The cases that broke, were fixed, or changed their status.
 

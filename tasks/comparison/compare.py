@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from sqlalchemy import Engine
 from sqlalchemy.engine import RowMapping
 from threadpoolctl import threadpool_limits
@@ -18,8 +17,10 @@ from metrics.statistics.differences.numbers import Compared
 from metrics.statistics.differences.paired import compare_numbers
 from metrics.statistics.differences.unpaired import compare_independent
 from metrics.table import metric
+from metrics.table.corrected import SUFFIX
 from tasks.cases import pseudonyms
-from tasks.comparison.common_cases import Pairs, changed_cases, common, headline, read_cases, require_cases
+from tasks.comparison.common_cases import Pairs, changed_cases, common, groups_of, headline, read_cases, require_cases
+from tasks.comparison.corrected_means import compare_means, is_corrected
 from tasks.comparison.documents import (
     ChangedCases,
     Changes,
@@ -55,7 +56,7 @@ def compare(engine: Engine, a: str, b: str, *, force: bool = False, only: Sequen
         b: the evaluation after.
         force: compare even where the comparability keys differ: paired where the case set is the same, else over all
             cases of each side, unpaired.
-        only: metrics to compare; all of the tier by default.
+        only: metrics to compare; all of the tier by default. Corrected means are compared where they are named here.
 
     Raises:
         InputError: no such evaluation or metric, no cases, nothing in common, or not comparable and not forced.
@@ -64,6 +65,8 @@ def compare(engine: Engine, a: str, b: str, *, force: bool = False, only: Sequen
     before = journal.find(engine, _earlier(engine, after["id"], *EARLIER[a]) if a in EARLIER else a)
     for row in (before, after):
         require_cases(row)
+    corrected = [name for name in only if is_corrected(name)]
+    only = list(dict.fromkeys(name.removesuffix(SUFFIX) for name in only))  # what is corrected stands beside it
     declared = _declared(before, after, only)
     differs = differences(before, after)
     if differs and not force:
@@ -88,6 +91,11 @@ def compare(engine: Engine, a: str, b: str, *, force: bool = False, only: Sequen
     with threadpool_limits(1):  # threads add up in another order: the same comparison would differ in the last digits
         tested = _headlines(before, after)
         found = compare_pairs(pairs, declared, tested, only) if paired else compare_sides(sides, declared, tested)
+        for name in corrected:
+            one = (
+                compare_means(engine, before, after, name) if paired else "corrected means are compared on one case set"
+            )
+            found["metrics"][name] = _not_compared(one) if isinstance(one, str) else _metric(one, None)
     return {**document, **as_shown(found, after["source"])}
 
 
@@ -162,12 +170,6 @@ def headlines_of(tier: str) -> list[Metric]:
 
 def _headlines(a: RowMapping, b: RowMapping) -> list[Metric]:
     return [row for row in headlines_of(b["tier"]) if a["tier"] in row.tiers]
-
-
-def groups_of(cases: pa.Table) -> list[str | None]:
-    """The group of each case; None for one that stands alone."""
-    groups: list[str | None] = cases["group"].to_pylist()
-    return groups
 
 
 def _metrics(

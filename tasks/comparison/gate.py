@@ -17,12 +17,14 @@ from metrics.statistics.differences.numbers import Compared, Number
 from metrics.statistics.differences.paired import compare_numbers
 from metrics.table import METRICS
 from tasks.cases.table import floats
-from tasks.comparison.common_cases import common, headline, read_cases, require_cases
-from tasks.comparison.compare import SEED, differences, groups_of, headlines_of, under_holm
+from tasks.comparison.common_cases import common, groups_of, headline, read_cases, require_cases
+from tasks.comparison.compare import SEED, differences, headlines_of, under_holm
+from tasks.comparison.corrected_means import compare_means, is_corrected
 from tasks.comparison.documents import BaselineKind, GateResult, RuleResult
 from tasks.comparison.gate_rules import COSTS, Policy, Rule, measure
 from tasks.comparison.gate_verdicts import NOTHING_MEASURED, Found, bounded, document, regressions
 from tasks.comparison.totals import numbers
+from tasks.labelling.corrected import correct
 from tasks.results.summary import HEADLINE_STRATUM, GateVerdict
 
 PREVIOUS = "previous"
@@ -131,12 +133,16 @@ def _pinned(engine: Engine, name: str, tier: str, place: str) -> RowMapping:
 def _decide(engine: Engine, row: RowMapping, before: RowMapping | None, rules: Sequence[Rule]) -> list[RuleResult]:
     compared = [rule for rule in rules if rule.kind == "no regression"]
     values = _values(engine, row, [rule for rule in rules if rule.kind != "no regression"])
-    decided = _regressions(row, before, compared) | {rule: bounded(rule, found) for rule, found in values.items()}
+    decided = _regressions(engine, row, before, compared) | {
+        rule: bounded(rule, found) for rule, found in values.items()
+    }
     return [decided[rule] for rule in rules]
 
 
 def _values(engine: Engine, row: RowMapping, rules: Sequence[Rule]) -> dict[Rule, Found]:
     """The value and interval that each rule is about."""
+    if any(is_corrected(rule.metric) for rule in rules):
+        correct(engine, row["id"])  # by the labels that there are now
     stored = {(metric["metric"], metric["stratum"]): metric for metric in journal.metrics_of(engine, row["id"])}
     cases = _read(row) if any(rule.metric in COSTS for rule in rules) else None
     found: dict[Rule, Found] = {}
@@ -163,7 +169,9 @@ def _mean(rule: Rule, cases: pa.Table) -> Found:
     return {"value": float(np.nanmean(values)), "n": n, **ends}
 
 
-def _regressions(row: RowMapping, before: RowMapping | None, rules: Sequence[Rule]) -> dict[Rule, RuleResult]:
+def _regressions(
+    engine: Engine, row: RowMapping, before: RowMapping | None, rules: Sequence[Rule]
+) -> dict[Rule, RuleResult]:
     """The rules about the difference from the baseline to the evaluation."""
     if before is None or not rules:
         return regressions(dict.fromkeys(rules, NO_BASELINE), {})
@@ -177,7 +185,11 @@ def _regressions(row: RowMapping, before: RowMapping | None, rules: Sequence[Rul
     with threadpool_limits(1):  # as `compare` does: the same difference to the last digit
         compared = compare_numbers(found, seed=SEED, groups=groups_of(pairs.a))
     differences = {
-        rule: compared.get(rule.metric, NOT_COMPARED) if _in_comparison(rule, row["tier"]) else _paired(rule, *both)
+        rule: compare_means(engine, before, row, rule.metric)
+        if is_corrected(rule.metric)
+        else compared.get(rule.metric, NOT_COMPARED)
+        if _in_comparison(rule, row["tier"])
+        else _paired(rule, *both)
         for rule in rules
     }
     return regressions(differences, under_holm(compared, headlines))

@@ -11,6 +11,7 @@ from metrics.statistics.differences.numbers import Compared
 from metrics.statistics.intervals import NORMAL
 from metrics.statistics.power import POWER, fewest_pairs
 from metrics.statistics.significance import holm
+from tasks.comparison.corrected_means import FEW_LABELS, is_corrected, lacking
 from tasks.comparison.documents import RuleResult
 from tasks.comparison.gate_rules import Rule, measure
 from tasks.results.summary import GateVerdict
@@ -51,6 +52,8 @@ def regressions(found: Mapping[Rule, Compared | str], headlines: Mapping[str, Co
 def bounded(rule: Rule, found: Found) -> RuleResult:
     """A floor or a ceiling, judged by the interval of the value."""
     value, bound = found["value"], rule.bound
+    if is_corrected(rule.metric) and (few := lacking(found.get("n"))):
+        return document(rule, "inconclusive", {**found, "reason": FEW_LABELS}, needs=few)
     if value is None or bound is None:
         return document(rule, "inconclusive", found)
     if found["ci_low"] is None and measure(rule.metric).unit != "count":

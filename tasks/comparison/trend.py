@@ -14,9 +14,11 @@ from metrics.statistics.ewma import HISTORY, LAMBDA
 from metrics.table import metric as declared
 from tasks.cases.vocabulary import STRATA
 from tasks.comparison.bands import NO_BAND, bands
+from tasks.comparison.corrected_means import is_corrected
 from tasks.comparison.documents import AcceptedLevel, NoiseFloor, Trend, TrendNight
 from tasks.comparison.noise_floor import floors
 from tasks.config.tiers import TIERS
+from tasks.labelling.corrected import correct_all
 from tasks.results.summary import HEADLINE_STRATUM
 
 LAST = HISTORY
@@ -55,6 +57,8 @@ def trend(
     known = _metric(metric)
     _check(known, tier, stratum)
     line = _line(engine, known, stratum, tier, source, anchor=anchor)
+    if is_corrected(metric) and line.source:
+        correct_all(engine, line.source, line.tier)  # by the labels that there are now
     measured = _measured(metric, stratum, line.tier, line.source, anchor=line.anchor or anchor)
     rows, before = _history(engine, measured, last)
     shown = _nights(rows, before)[-last:]

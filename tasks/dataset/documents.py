@@ -96,6 +96,33 @@ class Exported(TypedDict):
     """Questions chosen because an evaluation failed at them."""
 
 
+class Drawn(TypedDict):
+    """Judged answers that were drawn at random and written into a file for people to label."""
+
+    file: str
+    source: str
+    evaluation_id: str
+    metric: str
+    """The judged mean that the labels correct."""
+    drawn: int
+    cases: int
+    """Answers that the judge has scored."""
+    strata: dict[str, int]
+    """Level of the judge's score and status -> answers drawn of them."""
+
+
+class LabelsImported(TypedDict):
+    """What people's labels of judged answers brought."""
+
+    annotator: str
+    rows: int
+    labelled: int
+    empty: int
+    metrics: dict[str, int]
+    """Judged mean -> labels."""
+    evaluations: list[str]
+
+
 class Imported(TypedDict):
     """What people's labels brought."""
 

@@ -14,6 +14,7 @@ from metrics.metric import Metric
 from metrics.table import metric
 from tasks.cases.pseudonyms import has_pseudonyms
 from tasks.config.settings import settings
+from tasks.labelling.draw import strata
 from tasks.personal_data.masking import mask, own_key
 from tasks.results import parquet_files
 from tasks.results.aggregate import measured_by
@@ -36,6 +37,23 @@ class Answers:
     judge_key: str
     cases: pa.Table
     """One row an answer that has a score: `case_id`, `status`, `group`, the metric's column and the texts shown."""
+
+    @cached_property
+    def ids(self) -> list[str]:
+        """Of the cases."""
+        found: list[str] = self.cases["case_id"].to_pylist()
+        return found
+
+    @cached_property
+    def groups(self) -> list[str | None]:
+        """The user, dialog or page of each case; None where it stands alone."""
+        found: list[str | None] = self.cases["group"].to_pylist()
+        return found
+
+    @cached_property
+    def strata(self) -> list[str]:
+        """What each case is drawn from."""
+        return strata(self.scores, self.cases["status"].to_pylist())
 
     @cached_property
     def scores(self) -> list[float]:

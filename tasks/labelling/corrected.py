@@ -78,7 +78,7 @@ def _row(answers: Answers, said: Sequence[Label]) -> dict[str, Any]:
         "ci_low": found["ci_low"],
         "ci_high": found["ci_high"],
         "n_scored": found["n_labels"],
-        "n_total": len(answers.cases),
+        "n_total": len(answers.cases) + found["n_labels"] - found["n_own"],
         "grade": graded.low if graded else None,
         "direction": declared.better,
         "signature": declared.signature,

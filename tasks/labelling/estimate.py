@@ -1,21 +1,19 @@
 """A judged mean as people's labels correct it, and what they show of the judge."""
 
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from statistics import fmean
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import TypedDict
 
 from db.stores.labels import Label
-from metrics.statistics.corrected import corrected_mean
+from metrics.statistics.corrected import Labelled, corrected_mean
 from metrics.statistics.labels_needed import expected_width
 from metrics.statistics.rogan_gladen import rogan_gladen
 from tasks.labelling.answers import Answers
-from tasks.labelling.draw import strata
 
 FEWEST = 30
 """Labels below which a corrected mean is told, but is not acted on."""
@@ -64,16 +62,6 @@ class Estimate(TypedDict):
     """Whether ten more would narrow it by less than a fiftieth."""
 
 
-class Known(NamedTuple):
-    """Scores, labels and chances as `corrected_mean` takes them: first the answers of the evaluation, then others."""
-
-    scores: Floats
-    labels: Floats
-    probabilities: Floats
-    groups: list[str]
-    counted: NDArray[np.bool_]
-
-
 def estimate(answers: Answers, labels: Iterable[Label]) -> Estimate:
     """The corrected mean of an evaluation's judged metric.
 
@@ -103,48 +91,47 @@ def estimate(answers: Answers, labels: Iterable[Label]) -> Estimate:
     }
 
 
-def together(answers: Answers, labels: Iterable[Label]) -> Known:
+def together(answers: Answers, labels: Iterable[Label]) -> Labelled:
     """The labels beside the answers; what several people have said of one answer is their mean.
 
     The chance of a label is the share of its stratum that has one, so that what people passed over, or have not come
     to, weighs on those of its stratum. Labels of other evaluations weigh as many labels as they are.
     """
-    ids: list[str] = answers.cases["case_id"].to_pylist()
-    of = strata(answers.scores, answers.cases["status"].to_pylist())
-    groups = [group or name for group, name in zip(answers.cases["group"].to_pylist(), ids, strict=True)]
+    ids, of = answers.ids, answers.strata
+    here = Counter(of)
+    groups = [group or name for group, name in zip(answers.groups, ids, strict=True)]
     row_of = {name: row for row, name in enumerate(ids)}
     scores, said, chances = list(answers.scores), [float("nan")] * len(ids), [float("nan")] * len(ids)
     given = sorted((one for one in labels if one.value is not None), key=_answer)
     by_answer = [list(same) for _, same in groupby(given, key=_answer)]
     for evaluation, several in groupby(by_answer, key=lambda same: same[0].evaluation_id):
         heard = [same for same in several if evaluation != answers.evaluation_id or same[0].case_id in row_of]
-        counts: dict[str, int] = defaultdict(int)
-        for same in heard:
-            counts[same[0].stratum] += 1
-        sizes = {same[0].stratum: same[0].stratum_size for same in heard}
+        counts = Counter(same[0].stratum for same in heard)
+        mine = evaluation == answers.evaluation_id
+        sizes = {same[0].stratum: (here[same[0].stratum] if mine else same[0].stratum_size) for same in heard}
         share = {name: counts[name] / sizes[name] for name in counts}
         scale = sum(sizes.values()) / sum(counts.values())  # so that labels weigh 1 on average, in every evaluation
         for same in heard:
             first, value = same[0], fmean(one.value for one in same if one.value is not None)
-            if evaluation == answers.evaluation_id:
+            if mine:
                 said[row_of[first.case_id]] = value
             else:
                 scores.append(first.score)
                 said.append(value)
                 chances.append(share[first.stratum] * scale)
                 groups.append(first.case_group or first.case_id)
-        if evaluation == answers.evaluation_id:
+        if mine:
             chances = [share.get(stratum, float("nan")) * scale for stratum in of] + chances[len(ids) :]
-    most = np.nanmax(chances, initial=1.0)
+    most = max((chance for chance in chances if chance == chance), default=1.0)
     counted = np.arange(len(scores)) < len(ids)
-    return Known(np.array(scores), np.array(said), np.array(chances) / most, groups, counted)
+    return Labelled(np.array(scores), np.array(said), np.array(chances) / most, groups, counted)
 
 
 def _answer(label: Label) -> tuple[str, str]:
     return label.evaluation_id, label.case_id
 
 
-def _after(known: Known, n: int, width: float) -> float | None:
+def _after(known: Labelled, n: int, width: float) -> float | None:
     """The width after ten more labels: this one's, by how the expected width of so many falls."""
     cases = int(known.counted.sum())
     if n < 2:
@@ -157,7 +144,7 @@ def _after(known: Known, n: int, width: float) -> float | None:
     return width * then / now if now else width
 
 
-def spread(known: Known) -> tuple[float, float]:
+def spread(known: Labelled) -> tuple[float, float]:
     """The variance of people's labels, with two invented ones of either kind, and their correlation with the scores."""
     labelled = ~np.isnan(known.labels)
     y, f = known.labels[labelled], known.scores[labelled]
@@ -166,7 +153,7 @@ def spread(known: Known) -> tuple[float, float]:
     return variance, float(np.corrcoef(y, f)[0, 1]) if varied else 0.0
 
 
-def _shares(known: Known) -> Shares | None:
+def _shares(known: Labelled) -> Shares | None:
     labelled = ~np.isnan(known.labels)
     said: Sequence[Floats] = (known.scores, known.labels[labelled])
     if not labelled.any() or not all(np.isin(values, (0, 1)).all() for values in said):

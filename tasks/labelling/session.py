@@ -11,7 +11,7 @@ from db.stores.labels import Label
 from tasks.labelling.annotators import annotator as named
 from tasks.labelling.answers import Answers, answers
 from tasks.labelling.corrected import labels_for, store_corrected
-from tasks.labelling.draw import Drawn, drawn, strata
+from tasks.labelling.draw import Drawn, drawn
 from tasks.labelling.estimate import Estimate, estimate
 
 MOST_NOTE = 2_000
@@ -56,10 +56,8 @@ class Labelling:
         """See `tasks.labelling.answers.answers` for what is refused."""
         self._engine = engine
         self.answers: Answers = answers(engine, evaluation, metric)
-        self._ids: list[str] = self.answers.cases["case_id"].to_pylist()
-        self._groups: list[str | None] = self.answers.cases["group"].to_pylist()
-        of = strata(self.answers.scores, self.answers.cases["status"].to_pylist())
-        self._order = drawn(self._ids, of, seed=self.answers.evaluation_id)
+        self._ids = self.answers.ids
+        self._order = drawn(self._ids, self.answers.strata, seed=self.answers.evaluation_id)
         self._places = {self._ids[one.row]: place for place, one in enumerate(self._order)}
 
     def next(self, annotator: str) -> Asked | None:
@@ -160,7 +158,7 @@ class Labelling:
             stratum=one.stratum,
             stratum_size=one.stratum_size,
             probability=one.probability,
-            case_group=self._groups[one.row],
+            case_group=of.groups[one.row],
             shown_sha256=of.digest(one.row),
             judge_key=of.judge_key,
             source=of.source,

@@ -1,13 +1,9 @@
 """Two corrected means: is the later one better?"""
 
-from collections.abc import Hashable, Sequence
-from typing import NamedTuple
-
 import numpy as np
-from numpy.typing import ArrayLike
 
 from metrics.metric import Direction
-from metrics.statistics.corrected import INVENTED, Estimated, checked, estimated, leave_one_out_reach
+from metrics.statistics.corrected import INVENTED, Estimated, Labelled, checked, estimated, leave_one_out_reach
 from metrics.statistics.differences.comparison import Comparison, concluded
 from metrics.statistics.differences.intervals import level_at
 from metrics.statistics.differences.numbers import Compared
@@ -18,17 +14,7 @@ from metrics.statistics.power import detectable
 MARGIN = 0.05
 """A difference that does not matter: five points of a share."""
 METHOD = "PPI++ (by group)"
-
-
-class Labelled(NamedTuple):
-    """The cases of one side, as `metrics.statistics.corrected.corrected_mean` takes them."""
-
-    scores: ArrayLike
-    labels: ArrayLike
-    probabilities: ArrayLike
-    groups: Sequence[Hashable]
-    """What is the same on both sides (a user, a case) has the same name."""
-    counted: ArrayLike
+ROUNDING = 1e-12
 
 
 def compare_corrected(a: Labelled, b: Labelled, *, better: Direction = "higher", confidence: float = 0.95) -> Compared:
@@ -49,7 +35,8 @@ def compare_corrected(a: Labelled, b: Labelled, *, better: Direction = "higher",
     Reference: Angelopoulos, Duchi and Zrnic 2023, PPI++: Efficient prediction-powered inference (arXiv 2311.01453).
 
     Example:
-        >>> from metrics.statistics.differences.corrected import Labelled, compare_corrected
+        >>> from metrics.statistics.corrected import Labelled
+        >>> from metrics.statistics.differences.corrected import compare_corrected
         >>> judged, people = [1.0] * 30 + [0.0] * 10, [1.0] * 27 + [0.0] * 12 + [1.0]  # 40 answers of an earlier night
         >>> unknown, chances = [float("nan")] * 100, [float("nan")] * 100 + [1.0] * 40
         >>> names, counted = list(range(140)), [True] * 100 + [False] * 40
@@ -88,7 +75,8 @@ def _compared(one: Estimated, other: Estimated, groups: int, better: Direction, 
     by_group = np.concatenate([moved[1] - moved[0], *invented])
     shares = unshared * (labels[0] + labels[1]) / 2 + (1 - unshared) * (cases[0] + cases[1]) / 2
     shares = np.append(shares, np.zeros(2 * len(INVENTED)))
-    difference = other.value - one.value
+    difference = round(other.value - one.value, 12) + 0.0  # the same labels in another order are no difference
+    by_group[np.abs(by_group) < ROUNDING] = 0.0
 
     def interval_at(level: float) -> Interval:
         reach = leave_one_out_reach(by_group, shares, level)

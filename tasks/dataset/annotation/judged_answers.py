@@ -1,0 +1,249 @@
+"""Answers that a judge has scored, drawn at random into a table for people to label, and back."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from db.errors import InputError
+from db.stores import labels as store
+from db.stores.labels import Label
+from tasks.config.connections import database
+from tasks.config.settings import settings
+from tasks.dataset.annotation import spreadsheets
+from tasks.dataset.annotation.columns import NO, YES
+from tasks.dataset.annotation.messages import said, wrong
+from tasks.dataset.annotation.spreadsheets import Cell, Line
+from tasks.dataset.documents import Drawn, LabelsImported
+from tasks.labelling.annotators import annotator as named
+from tasks.labelling.answers import SHOWN, Answers, answers
+from tasks.labelling.corrected import correct_all
+from tasks.labelling.draw import Drawn as One
+from tasks.labelling.draw import drawn
+from tasks.texts import LANGUAGES, texts
+
+COLUMNS: tuple[str, ...] = ("case_id", "evaluation", "metric", "probability", "shown", *SHOWN, "label", "note")
+"""Of the table; what is asked of a metric stands in the heading of `label`."""
+NEEDED = ("case_id", "evaluation", "metric", "probability", "shown", "label", "note")
+PARTLY = {"отчасти", "частично", "partly", "partially"}
+MOST_PROBLEMS = 20
+AS_WRITTEN = 1e-6
+"""How far a probability may be off what it was, after a spreadsheet has had it."""
+
+
+def export_drawn(path: Path, evaluation: str, metric: str | None, n: int, *, seed: int = 0) -> Drawn:
+    """Writes answers drawn at random, by the judge's score and the status, for people to label.
+
+    Args:
+        path: a .csv or .xlsx.
+        evaluation: an id, the beginning or end of one, or `last`.
+        metric: the judged mean that labels are to correct; by default the first of the evaluation.
+        n: how many; all where there are fewer.
+        seed: other seeds draw others; 0 begins with those that the page asks about first.
+
+    Raises:
+        InputError: nothing to label, or a file that cannot be written.
+    """
+    of = answers(database(), evaluation, metric)
+    chosen = _drawn(of, seed)[:n]
+    share = _chances(chosen)
+    header = [texts("annotation.judged_columns", settings().language)[name] for name in COLUMNS]
+    spreadsheets.write(path, header, (_line(of, one, share[one.stratum]) for one in chosen))
+    return {
+        "file": str(path),
+        "source": of.source,
+        "evaluation_id": of.evaluation_id,
+        "metric": of.metric.name,
+        "drawn": len(chosen),
+        "cases": len(of.cases),
+        "strata": dict(sorted(Counter(one.stratum for one in chosen).items())),
+    }
+
+
+def import_drawn(path: Path, header: Sequence[str], lines: Sequence[Line], annotator: str) -> LabelsImported:
+    """Takes over what people have said of drawn answers; nothing where any row is wrong.
+
+    Args:
+        path: of the table.
+        header, lines: what it holds.
+        annotator: whose labels they are.
+
+    Raises:
+        InputError: with up to 20 problems, each with its row.
+    """
+    name, at = named(annotator), _positions(header)
+    if missing := [repr(_short(column)) for column in NEEDED if column not in at]:
+        why = "not drawn" if "probability" not in at else "columns"
+        raise wrong(why, path=path, names=", ".join(missing))
+    rows = [(number, {column: _cell(cells, at, column) for column in NEEDED}) for number, cells in lines]
+    known = {pair: _known(*pair) for pair in {(row["evaluation"].text, row["metric"].text) for _, row in rows}}
+    problems: list[str] = []
+    found: dict[tuple[str, str, str], Label] = {}
+    for number, row in rows:
+        try:
+            label = _label(row, known[row["evaluation"].text, row["metric"].text], name)
+            if label and (key := (label.evaluation_id, label.metric, label.case_id)) in found:
+                raise ValueError(said("case twice", given=label.case_id))
+            if label:
+                found[key] = label
+        except ValueError as error:
+            problems.append(f"{said('row', number=number)}: {error}")
+    problems += [] if problems else _contradictions(found.values())
+    if problems:
+        more = [said("more", n=len(problems) - MOST_PROBLEMS)] if len(problems) > MOST_PROBLEMS else []
+        raise InputError("\n  ".join((said("nothing", path=path), *problems[:MOST_PROBLEMS], *more)))
+    store.save(database(), found.values())
+    for source, tier in sorted({(label.source, label.tier) for label in found.values()}):
+        correct_all(database(), source, tier)
+    return {
+        "annotator": name,
+        "rows": len(rows),
+        "labelled": sum(label.value is not None for label in found.values()),
+        "empty": len(rows) - len(found),
+        "metrics": dict(sorted(Counter(label.metric for label in found.values() if label.value is not None).items())),
+        "evaluations": sorted({label.evaluation_id for label in found.values()}),
+    }
+
+
+def of_judged(header: Sequence[str]) -> bool:
+    """Whether a table's header is one of judged answers."""
+    return {"case_id", "metric", "label"} <= _positions(header).keys()
+
+
+def _drawn(of: Answers, seed: int) -> list[One]:
+    own = of.evaluation_id if seed == 0 else f"{of.evaluation_id}|{seed}"
+    return drawn(of.ids, of.strata, seed=own)
+
+
+def _chances(chosen: Sequence[One]) -> dict[str, float]:
+    """Stratum -> the probability of its cases to be among those chosen."""
+    counts = Counter(one.stratum for one in chosen)
+    return {one.stratum: counts[one.stratum] / one.stratum_size for one in chosen}
+
+
+def _line(of: Answers, one: One, probability: float) -> list[str]:
+    given = {
+        "case_id": of.ids[one.row],
+        "evaluation": of.evaluation_id,
+        "metric": of.metric.name,
+        "shown": of.digest(one.row),
+    }
+    shown = given | {"probability": repr(probability)} | of.shown(one.row, leaves=True)
+    return [shown.get(column, "") for column in COLUMNS]
+
+
+class _Cases:
+    """The answers of an evaluation that labels may be of."""
+
+    def __init__(self, of: Answers) -> None:
+        self.of = of
+        self.rows: dict[str, int] = {name: row for row, name in enumerate(of.ids)}
+        self.sizes = Counter(of.strata)
+
+
+def _known(evaluation: str, metric: str) -> "_Cases | str":
+    """The answers that rows name, or what is wrong with the name."""
+    if not evaluation or not metric:
+        return said("no evaluation")
+    try:
+        return _Cases(answers(database(), evaluation, metric))
+    except (InputError, OSError) as error:
+        return str(error)
+
+
+def _label(row: Mapping[str, Cell], known: "_Cases | str", annotator: str) -> Label | None:
+    """What a row says; None where nothing is filled in.
+
+    Raises:
+        ValueError: what is wrong with it.
+    """
+    value, note = _value(row["label"]), row["note"].text.replace("\0", "").strip()
+    if value is None and not note:
+        return None
+    if isinstance(known, str):
+        raise ValueError(known)
+    of, case = known.of, row["case_id"].text
+    if case not in known.rows:
+        raise ValueError(said("no case", given=case, evaluation=of.evaluation_id))
+    at = known.rows[case]
+    if row["shown"].text != of.digest(at):
+        raise ValueError(said("other answer", given=case))
+    stratum = of.strata[at]
+    return Label(
+        evaluation_id=of.evaluation_id,
+        case_id=case,
+        metric=of.metric.name,
+        annotator=annotator,
+        value=value,
+        score=of.scores[at],
+        stratum=stratum,
+        stratum_size=known.sizes[stratum],
+        probability=_probability(row["probability"]),
+        case_group=of.groups[at],
+        shown_sha256=of.digest(at),
+        judge_key=of.judge_key,
+        source=of.source,
+        tier=of.tier,
+        note=note or None,
+        at=datetime.now(UTC),
+    )
+
+
+def _value(cell: Cell) -> float | None:
+    word = cell.text.strip(" .!").casefold()
+    if not word:
+        return None
+    if word in PARTLY:
+        return 0.5
+    try:
+        value = float(word in YES) if word in YES | NO else float(word.replace(",", "."))
+    except ValueError:
+        value = -1.0
+    if cell.is_date or not 0 <= value <= 1:
+        raise ValueError(said("no label", given=cell.text))
+    return value
+
+
+def _probability(cell: Cell) -> float:
+    try:
+        value = float(cell.text.replace(",", "."))
+    except ValueError:
+        value = 0.0
+    if not 0 < value <= 1:
+        raise ValueError(said("no probability", given=cell.text))
+    return value
+
+
+def _contradictions(labels: Any) -> Iterator[str]:
+    """Probabilities that no draw can have had: of one stratum all are equal, and at least the share that is here."""
+    by_stratum: dict[tuple[str, str, str], list[Label]] = {}
+    for label in labels:
+        by_stratum.setdefault((label.evaluation_id, label.metric, label.stratum), []).append(label)
+    for alike in by_stratum.values():
+        low, high = min(one.probability for one in alike), max(one.probability for one in alike)
+        if high - low > AS_WRITTEN or low < len(alike) / alike[0].stratum_size - AS_WRITTEN:
+            yield said("changed probability", case=alike[0].case_id, low=f"{low:g}", high=f"{high:g}")
+
+
+def _positions(header: Sequence[str]) -> dict[str, int]:
+    names = {
+        _plain(texts("annotation.judged_columns", language)[name]): name for language in LANGUAGES for name in COLUMNS
+    }
+    found: dict[str, int] = {}
+    for position, text in enumerate(header):
+        if (name := names.get(_plain(text))) is not None:
+            found.setdefault(name, position)
+    return found
+
+
+def _short(name: str) -> str:
+    return texts("annotation.judged_columns", settings().language)[name].partition(":")[0]
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.partition(":")[0].casefold().split())
+
+
+def _cell(cells: Sequence[Cell], at: Mapping[str, int], name: str) -> Cell:
+    return cells[at[name]] if at[name] < len(cells) else Cell("")
