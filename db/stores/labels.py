@@ -141,9 +141,10 @@ def correct(engine: Engine, evaluation_id: str, name: str, rows: Sequence[dict[s
             connection.execute(insert(evaluation_metric), [{"evaluation_id": evaluation_id, **row} for row in rows])
 
 
-def forget(engine: Engine, case_ids: Collection[str], *, remove: bool) -> int:
-    """Counts the labels of these cases, and removes them where that is asked for."""
-    theirs = label.c.case_id.in_(case_ids)
+def forget(engine: Engine, case_ids: Collection[str], group: str, source: str, *, remove: bool) -> int:
+    """Counts the labels of these cases of a source, and of a group's; removes them where that is asked for."""
+    of = label.c
+    theirs = (of.source == source) & (of.case_id.in_(case_ids) | (of.case_group == group))
     with reaching(engine), engine.begin() as connection:
         if remove:
             return connection.execute(delete(label).where(theirs)).rowcount

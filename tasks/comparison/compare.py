@@ -65,9 +65,9 @@ def compare(engine: Engine, a: str, b: str, *, force: bool = False, only: Sequen
     before = journal.find(engine, _earlier(engine, after["id"], *EARLIER[a]) if a in EARLIER else a)
     for row in (before, after):
         require_cases(row)
-    corrected = [name for name in only if is_corrected(name)]
-    only = list(dict.fromkeys(name.removesuffix(SUFFIX) for name in only))  # what is corrected stands beside it
     declared = _declared(before, after, only)
+    corrected = [name for name in only if is_corrected(name)]
+    only = list(declared) if only else ()
     differs = differences(before, after)
     if differs and not force:
         raise InputError(_refusal(before, after, differs))
@@ -148,7 +148,7 @@ def as_shown(found: Changes, source: str) -> Changes:
 
 
 def _declared(a: RowMapping, b: RowMapping, only: Sequence[str]) -> dict[str, Metric]:
-    """The metrics that both tiers have, or those of them that were asked for."""
+    """The metrics that both tiers have, or those of them that were asked for, or that are corrected."""
     tiers = [row["tier"] for row in (a, b)]
     declared = {row.name: row for row in measured_by(tiers[0], a["resolved"]) if tiers[1] in row.tiers}
     if not declared:
@@ -158,9 +158,9 @@ def _declared(a: RowMapping, b: RowMapping, only: Sequence[str]) -> dict[str, Me
             metric(name)
         except ValueError as error:
             raise InputError(str(error)) from None
-        if name not in declared:
+        if name.removesuffix(SUFFIX) not in declared:
             raise unknown(f"metric of {tiers[0]}:", name, declared)
-    return {name: declared[name] for name in only} if only else declared
+    return {name: declared[name] for name in (name.removesuffix(SUFFIX) for name in only)} if only else declared
 
 
 def headlines_of(tier: str) -> list[Metric]:

@@ -105,23 +105,26 @@ def together(answers: Answers, labels: Iterable[Label]) -> Labelled:
     given = sorted((one for one in labels if one.value is not None), key=_answer)
     by_answer = [list(same) for _, same in groupby(given, key=_answer)]
     for evaluation, several in groupby(by_answer, key=lambda same: same[0].evaluation_id):
-        heard = [same for same in several if evaluation != answers.evaluation_id or same[0].case_id in row_of]
-        counts = Counter(same[0].stratum for same in heard)
         mine = evaluation == answers.evaluation_id
-        sizes = {same[0].stratum: (here[same[0].stratum] if mine else same[0].stratum_size) for same in heard}
-        share = {name: counts[name] / sizes[name] for name in counts}
-        scale = sum(sizes.values()) / sum(counts.values())  # so that labels weigh 1 on average, in every evaluation
-        for same in heard:
-            first, value = same[0], fmean(one.value for one in same if one.value is not None)
-            if mine:
-                said[row_of[first.case_id]] = value
-            else:
-                scores.append(first.score)
-                said.append(value)
-                chances.append(share[first.stratum] * scale)
-                groups.append(first.case_group or first.case_id)
+        heard = {same[0]: fmean(one.value for one in same if one.value is not None) for same in several}
         if mine:
-            chances = [share.get(stratum, float("nan")) * scale for stratum in of] + chances[len(ids) :]
+            heard = {label: value for label, value in heard.items() if label.case_id in row_of}
+        stratum = {label: of[row_of[label.case_id]] if mine else label.stratum for label in heard}
+        counts = Counter(stratum.values())
+        sizes = here if mine else {label.stratum: label.stratum_size for label in heard}
+        # So that labels weigh 1 on average, in every evaluation.
+        scale = sum(sizes[name] for name in counts) / max(1, counts.total())
+        share = {name: counts[name] / sizes[name] * scale for name in counts}
+        if mine:
+            chances[: len(ids)] = [share.get(name, float("nan")) for name in of]
+        for label, value in heard.items():
+            if mine:
+                said[row_of[label.case_id]] = value
+            else:
+                scores.append(label.score)
+                said.append(value)
+                chances.append(share[stratum[label]])
+                groups.append(label.case_group or label.case_id)
     most = max((chance for chance in chances if chance == chance), default=1.0)
     counted = np.arange(len(scores)) < len(ids)
     return Labelled(np.array(scores), np.array(said), np.array(chances) / most, groups, counted)

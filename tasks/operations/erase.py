@@ -17,6 +17,7 @@ from db import journal, retention, tables
 from db.errors import InputError, ResultsUnavailable
 from db.source_rows import read_questions
 from db.sources import Source, snapshot
+from db.stores.labels import forget, label
 from db.tables import analysis, call, case_set, case_set_row, embedding, evaluation
 from db.wipe import beyond, wipe
 from tasks.config.connections import source as source_of
@@ -32,7 +33,7 @@ from tasks.results.places import existing_path, result_path
 
 WRITTEN = ("question", "answer", "ground_truth_answer")
 """Columns of the log whose texts may stand elsewhere."""
-WIPED = {table.name for table in (analysis, call, case_set, case_set_row, embedding, evaluation)}
+WIPED = {table.name for table in (analysis, call, case_set, case_set_row, embedding, evaluation, label)}
 """Our tables that rows are deleted from here."""
 EMBEDDED = ("question", "asked", "text", "answer", "reference")
 """Columns of the table of cases whose texts are embedded."""
@@ -58,6 +59,8 @@ class Erasure(TypedDict):
     dry_run: bool
     case_set_rows: int
     annotations: int
+    labels: int
+    """What people have said of a judge's scores of their answers."""
     questions: int
     beyond: list[str]
     """What is left otherwise, in words."""
@@ -155,6 +158,7 @@ def erase(engine: Engine, found: Found, *, dry_run: bool) -> Erasure:
         "dry_run": dry_run,
         "case_set_rows": 0,
         "annotations": 0,
+        "labels": 0 if nothing else forget(engine, found.case_ids, f"user {found.user}", name, remove=remove),
         "questions": 0,
         "beyond": [],
     }

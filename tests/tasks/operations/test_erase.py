@@ -16,6 +16,7 @@ from sqlalchemy import Engine, insert, inspect, select, text
 from db import journal
 from db.errors import InputError
 from db.stores.embeddings import store_vectors
+from db.stores.labels import label
 from db.tables import analysis, call, evaluation
 from tasks.cases.frozen_sets import freeze
 from tasks.config.connections import database
@@ -62,7 +63,7 @@ def place(variables: dict[str, str], apart: Engine, monkeypatch: pytest.MonkeyPa
     for left in home.iterdir():
         shutil.rmtree(left) if left.is_dir() else left.unlink()
     with apart.begin() as connection:
-        for table in ("evaluation", "call", "embedding", "case_set", "analysis"):
+        for table in ("evaluation", "call", "embedding", "case_set", "analysis", "label"):
             connection.execute(text(f"DELETE FROM yarus.{table}"))
     return home
 
@@ -86,6 +87,13 @@ def kept(place: Path, apart: Engine) -> dict[str, Document]:
             text("INSERT INTO source_logged.annotation (question_id, ground_truth_answer) VALUES ('2', :said) "
                  "ON CONFLICT (question_id) DO UPDATE SET ground_truth_answer = :said"), {"said": MARK}
         )  # fmt: skip
+    of = {"evaluation_id": found["real_users"]["evaluation_id"], "metric": "avg_faithfulness", "source": "logged"}
+    of |= {"value": 1.0, "score": 0.5, "stratum": "middle ok", "stratum_size": 12, "probability": 0.5, "tier": "tier2"}
+    of |= {"shown_sha256": "x", "judge_key": "k", "annotator": "anna"}
+    labels = [{"case_id": "logged:2", "case_group": None, "note": MARK}, {"case_id": "x", "case_group": f"user {USER}"}]
+    with apart.begin() as connection:
+        for theirs in (*labels, {"case_id": "logged:3", "case_group": "user 0"}):
+            connection.execute(insert(label).values(of | theirs))
     store_vectors(apart, "m", {hashlib.sha256(row["question"].encode()).digest(): b"v" for row in rows})
     work = place / "work" / "tier1-20260101-000000-dead"
     work.mkdir(parents=True)
@@ -131,8 +139,11 @@ def test_nothing_of_them_is_anywhere_and_the_figures_stay(
     assert done == dry | {"dry_run": False}
     assert everywhere(apart, place) == []
     assert done["evaluations"] == {made["evaluation_id"]: 2 for made in kept.values()}
-    counted = {name: done[name] for name in ("calls", "vectors", "analyses", "case_set_rows", "folders", "questions")}
-    assert counted == {"calls": 1, "vectors": 2, "analyses": 1, "case_set_rows": 2, "folders": 1, "questions": 2}
+    counted = {name: done[name] for name in ("calls", "vectors", "analyses", "case_set_rows", "folders", "labels")}
+    assert counted == {"calls": 1, "vectors": 2, "analyses": 1, "case_set_rows": 2, "folders": 1, "labels": 2}
+    assert done["questions"] == 2
+    with apart.connect() as connection:
+        assert connection.scalars(select(label.c.case_id)).all() == ["logged:3"]
     assert [path.name for path in (place / "reports").iterdir()] == ["other.html"]
     for tier, made in kept.items():
         left = pq.ParquetFile(made["parquet"]).read()
