@@ -254,7 +254,7 @@ def _corrected(metrics: Mapping[str, MetricSummary], words: Mapping[str, str]) -
     """What the corrected means are made of, and how far people say that the judge is off."""
     for name, metric in metrics.items():
         if (found := metric.get("labels")) and found["judge_error"] is not None:
-            told = {"n": found["n_labels"], "others": found["n_labels"] - found["n_own"]}
+            told = {"n": found["n_labels"], "others": found["n_others"]}
             yield words["corrected"].format(metric=name, error=rounded(found["judge_error"], "share", "+"), **told)
 
 

@@ -52,7 +52,7 @@ def regressions(found: Mapping[Rule, Compared | str], headlines: Mapping[str, Co
 def bounded(rule: Rule, found: Found) -> RuleResult:
     """A floor or a ceiling, judged by the interval of the value."""
     value, bound = found["value"], rule.bound
-    if is_corrected(rule.metric) and (few := lacking(found.get("n"))):
+    if is_corrected(rule.metric) and (few := lacking((found.get("labels") or {"n_own": 0})["n_own"])):
         return document(rule, "inconclusive", {**found, "reason": FEW_LABELS}, needs=few)
     if value is None or bound is None:
         return document(rule, "inconclusive", found)

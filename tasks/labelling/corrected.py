@@ -14,10 +14,10 @@ from db.stores.labels import Label
 from metrics.table import grades, metric
 from metrics.table.corrected import SUFFIX, corrected_metric
 from tasks.labelling.answers import Answers, judged, of_row
-from tasks.labelling.estimate import estimate
+from tasks.labelling.estimate import FEWEST, estimate, telling
 
 log = logging.getLogger("yarus")
-TOLD = ("n_labels", "n_own", "judge_error", "weight", "shares", "width_after_ten", "enough")
+TOLD = ("n_labels", "n_others", "judge_error", "weight", "shares", "width_after_ten", "enough")
 """What of an estimate stands beside the corrected value."""
 
 
@@ -62,14 +62,24 @@ def store_corrected(engine: Engine, answers: Answers, said: Sequence[Label]) -> 
     store.correct(engine, answers.evaluation_id, f"{answers.metric.name}{SUFFIX}", rows)
 
 
+def acted_on(n_own: int) -> bool:
+    """Whether grades, gates and comparisons rest on a corrected mean with so many labels of the evaluation's own."""
+    return n_own >= FEWEST
+
+
 def _stamp(said: Sequence[Label]) -> str | None:
     return f"{len(said)} {max(label.at for label in said).isoformat()}" if said else None
 
 
 def _row(answers: Answers, said: Sequence[Label]) -> dict[str, Any]:
     """As it is stored in `evaluation_metric`."""
-    declared, found = corrected_metric(answers.metric), estimate(answers, said)
-    graded = grades(declared.name, found["value"], found["ci_low"], found["ci_high"], found["n_labels"])
+    used = telling(said, answers.evaluation_id)
+    found = estimate(answers, used)
+    n_own = len({label.case_id for label in said if label.evaluation_id == answers.evaluation_id})
+    declared = corrected_metric(answers.metric)
+    of_value = (declared.name, found["value"], found["ci_low"], found["ci_high"], found["n_labels"])
+    graded = grades(*of_value) if acted_on(n_own) else None
+    told = {name: value for name, value in found.items() if name in TOLD}
     return {
         "metric": declared.name,
         "stratum": "",
@@ -78,9 +88,9 @@ def _row(answers: Answers, said: Sequence[Label]) -> dict[str, Any]:
         "ci_low": found["ci_low"],
         "ci_high": found["ci_high"],
         "n_scored": found["n_labels"],
-        "n_total": len(answers.cases) + found["n_labels"] - found["n_own"],
+        "n_total": len(answers.cases) + found["n_others"],
         "grade": graded.low if graded else None,
         "direction": declared.better,
         "signature": declared.signature,
-        "labels": {name: value for name, value in found.items() if name in TOLD} | {"stamp": _stamp(said)},
+        "labels": told | {"n_own": n_own, "acted_on": acted_on(n_own), "stamp": _stamp(said)},
     }

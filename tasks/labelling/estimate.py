@@ -45,7 +45,9 @@ class Estimate(TypedDict):
     n_labels: int
     """Answers with a label."""
     n_own: int
-    """Of them, those of this evaluation; the others are of earlier ones that the same judge has scored."""
+    """Of them, those of this evaluation."""
+    n_others: int
+    """Those of other evaluations, whose answers the same judge has scored."""
     judge_value: float
     """The judge's own mean, which is corrected."""
     judge_error: float | None
@@ -81,6 +83,7 @@ def estimate(answers: Answers, labels: Iterable[Label]) -> Estimate:
         "ci_high": _number(found.high),
         "n_labels": found.n_labels,
         "n_own": own,
+        "n_others": found.n_labels - own,
         "judge_value": float(known.scores[known.counted].mean()),
         "judge_error": _number(found.judge_error),
         "weight": _number(found.weight),
@@ -89,6 +92,18 @@ def estimate(answers: Answers, labels: Iterable[Label]) -> Estimate:
         "width_after_ten": after_ten,
         "enough": after_ten is not None and found.n_labels >= FEWEST and after_ten > (1 - LITTLE) * width,
     }
+
+
+def telling(labels: Sequence[Label], evaluation_id: str) -> list[Label]:
+    """The labels that tell most of an evaluation: its own, as soon as there are enough or no others.
+
+    Others' say how far the judge is off on other answers. Where these answers are worse than those, the judge may be
+    off otherwise, and no interval knows by how much: such a value is shown, and not acted on.
+    """
+    own = [label for label in labels if label.evaluation_id == evaluation_id]
+    enough = len({label.case_id for label in own if label.value is not None}) >= FEWEST
+    others = [label for label in labels if label.evaluation_id != evaluation_id]
+    return own if enough or not others else others
 
 
 def together(answers: Answers, labels: Iterable[Label]) -> Labelled:

@@ -12,7 +12,7 @@ from metrics.statistics.intervals import independent_cases
 from metrics.statistics.labels_needed import expected_width, labels_needed
 from tasks.labelling.answers import Answers, answers
 from tasks.labelling.corrected import labels_for
-from tasks.labelling.estimate import FEWEST, estimate, spread, together
+from tasks.labelling.estimate import FEWEST, estimate, spread, telling, together
 
 Basis = Literal["labels", "exam", "nothing"]
 """What is known of the judge: people's labels of its scores; its exam; nothing, so that labels count alone."""
@@ -25,10 +25,10 @@ class Plan(TypedDict):
     metric: str
     width: float
     """Asked for, from end to end."""
-    n_labels: int
-    """There are now, by this judge."""
+    n_own: int
+    """Labels that the evaluation has now."""
     width_now: float | None
-    """Null below two labels."""
+    """By its own labels or, where there are fewer than 30, by those of other evaluations; null below two labels."""
     needed: int | None
     """In all; null where labels of all cases would not do."""
     missing: int | None
@@ -57,6 +57,7 @@ def plan(engine: Engine, evaluation: str, metric: str | None, width: float) -> P
         raise ValueError(f"a width lies above 0 and below 1, got {width:g}")
     of = answers(engine, evaluation, metric)
     said = labels_for(labels_by_judge(engine, of.source, of.tier, [of.judge_key]), of.metric.name, of.judge_key)
+    said = telling(said, of.evaluation_id)
     now = estimate(of, said)
     basis, variance, correlation = _known(engine, of, now["n_labels"] >= FEWEST and spread(together(of, said)))
     needed, alone = (_needed(of, width, variance, told) for told in (correlation, 0.0))
@@ -64,10 +65,10 @@ def plan(engine: Engine, evaluation: str, metric: str | None, width: float) -> P
         "evaluation_id": of.evaluation_id,
         "metric": of.metric.name,
         "width": width,
-        "n_labels": now["n_labels"],
+        "n_own": now["n_own"],
         "width_now": now["width"],
         "needed": needed,
-        "missing": None if needed is None else max(0, needed - now["n_labels"]),
+        "missing": None if needed is None else max(0, needed - now["n_own"]),
         "needed_alone": alone,
         "cases": len(of.cases),
         "basis": basis,

@@ -45,7 +45,7 @@ class Progress(TypedDict):
     cases: int
     """Answers that could be labelled."""
     estimate: Estimate
-    """The corrected mean by now."""
+    """The corrected mean by now, of these answers' labels alone."""
 
 
 class Labelling:
@@ -104,8 +104,9 @@ class Labelling:
 
     def progress(self, annotator: str) -> Progress:
         """How far they are, and what is known by now."""
-        own = self._said_by(named(annotator)).values()
-        found = estimate(self.answers, self._of_judge())
+        every = store.labels_of(self._engine, self.answers.evaluation_id, self.answers.metric.name)
+        own = [label for label in every if label.annotator == named(annotator)]
+        found = estimate(self.answers, every)
         return {
             "labelled": found["n_own"],
             "own": sum(label.value is not None for label in own),
@@ -115,13 +116,9 @@ class Labelling:
         }
 
     def _correct(self) -> None:
-        store_corrected(self._engine, self.answers, self._of_judge())
-
-    def _of_judge(self) -> list[Label]:
-        """Labels of these answers and of others that the same judge has scored."""
         of = self.answers
         said = store.labels_by_judge(self._engine, of.source, of.tier, [of.judge_key])
-        return labels_for(said, of.metric.name, of.judge_key)
+        store_corrected(self._engine, of, labels_for(said, of.metric.name, of.judge_key))
 
     def _said_by(self, annotator: str) -> dict[str, Label]:
         of = self.answers

@@ -59,9 +59,9 @@ class MetricSummary(TypedDict):
     n_labels: NotRequired[int]
     """Of a mean that people's labels have corrected: how many answers they are of, and so is `n_scored`."""
     labels: NotRequired[dict[str, Any]]
-    """Of the same: how many are the evaluation's own (`n_own`), how much higher than people the judge scores
-    (`judge_error`), how far it was believed (`weight`), and, of yes and no, its sensitivity and specificity (`shares`).
-    """
+    """Of the same: `n_others` of them are of other evaluations, `n_own` there are of this one; whether these are enough
+    for grades and gates (`acted_on`); how much higher than people the judge scores (`judge_error`), how far it was
+    believed (`weight`), and, of yes and no, its sensitivity and specificity (`shares`)."""
 
 
 class GateOutcome(TypedDict):
@@ -163,7 +163,8 @@ def metric_summary(metric: RowMapping, statuses: Mapping[str, int], by_prompt: M
     """
     standing = standing_of(metric["metric"], by_prompt)
     failed = sum(n for status, n in statuses.items() if status not in (*MEASURED, *CANNOT_BE_MEASURED))
-    graded = _grades(metric) if standing in (None, "passed") else None
+    trusted = standing in (None, "passed") and (metric["labels"] or {"acted_on": True})["acted_on"]
+    graded = _grades(metric) if trusted else None
     bounds = _bounds(metric, failed)
     found: MetricSummary = {
         "value": metric["value"],

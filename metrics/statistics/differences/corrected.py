@@ -14,14 +14,13 @@ from metrics.statistics.power import detectable
 MARGIN = 0.05
 """A difference that does not matter: five points of a share."""
 METHOD = "PPI++ (by group)"
-ROUNDING = 1e-12
 
 
 def compare_corrected(a: Labelled, b: Labelled, *, better: Direction = "higher", confidence: float = 0.95) -> Compared:
     """Is b better than a, as people would judge both?
 
-    Both means believe the judge equally far, so that labels which correct both cancel, and only what the sides do not
-    share is chance.
+    Both means believe the judge equally far, and what a group adds to both is one chance. Labels must be of each
+    side's own answers: those of others correct both alike, and leave of a difference what the judge sees of it.
 
     Args:
         a, b: both sides.
@@ -37,16 +36,12 @@ def compare_corrected(a: Labelled, b: Labelled, *, better: Direction = "higher",
     Example:
         >>> from metrics.statistics.corrected import Labelled
         >>> from metrics.statistics.differences.corrected import compare_corrected
-        >>> judged, people = [1.0] * 30 + [0.0] * 10, [1.0] * 27 + [0.0] * 12 + [1.0]  # 40 answers of an earlier night
-        >>> unknown, chances = [float("nan")] * 100, [float("nan")] * 100 + [1.0] * 40
-        >>> names, counted = list(range(140)), [True] * 100 + [False] * 40
-        >>> sides = [
-        ...     Labelled(scores + judged, unknown + people, chances, names, counted)
-        ...     for scores in ([1.0] * 90 + [0.0] * 10, [1.0] * 75 + [0.0] * 25)
-        ... ]
+        >>> people = [1.0] * 18 + [0.0] * 2 + [float("nan")] * 60, [1.0] * 11 + [0.0] * 9 + [float("nan")] * 60
+        >>> names, chances, counted = list(range(80)), [0.25] * 80, [True] * 80
+        >>> sides = [Labelled([1.0] * 80, labels, chances, names, counted) for labels in people]
         >>> found = compare_corrected(*sides)
         >>> round(found.a, 2), round(found.b, 2), found.comparison.verdict
-        (0.83, 0.7, 'regressed')
+        (0.9, 0.55, 'regressed')
     """
     codes = group_codes([*a.groups, *b.groups], len(a.groups) + len(b.groups))
     samples = [checked(side.scores, side.labels, side.probabilities, None, side.counted) for side in (a, b)]
@@ -65,29 +60,26 @@ def compare_corrected(a: Labelled, b: Labelled, *, better: Direction = "higher",
 
 def _compared(one: Estimated, other: Estimated, groups: int, better: Direction, confidence: float) -> Comparison:
     sides = (one, other)
-    moved, labels, cases = ([_by_group(side, part, groups) for side in sides] for part in range(3))
-    unshared = min(1.0, float(np.abs(labels[1] - labels[0]).sum()) / 2)
+    moved, labels = ([_by_group(side, part, groups) for side in sides] for part in range(2))
     worth = [side.worth(confidence) for side in sides]
+    kept = [many / (many + len(INVENTED)) for many in worth]
     invented = [
-        sign * unshared * (np.array(INVENTED) - side.value) / (many + len(INVENTED))
+        sign * (np.array(INVENTED) - side.value) / (many + len(INVENTED))
         for sign, side, many in zip((-1, 1), sides, worth, strict=True)
     ]
-    by_group = np.concatenate([moved[1] - moved[0], *invented])
-    shares = unshared * (labels[0] + labels[1]) / 2 + (1 - unshared) * (cases[0] + cases[1]) / 2
-    shares = np.append(shares, np.zeros(2 * len(INVENTED)))
+    by_group = np.concatenate([kept[1] * moved[1] - kept[0] * moved[0], *invented])
+    shares = np.append((labels[0] + labels[1]) / 2, np.zeros(2 * len(INVENTED)))
     difference = round(other.value - one.value, 12) + 0.0  # the same labels in another order are no difference
-    by_group[np.abs(by_group) < ROUNDING] = 0.0
 
     def interval_at(level: float) -> Interval:
         reach = leave_one_out_reach(by_group, shares, level)
         return Interval(difference - reach, difference + reach)
 
     reach = leave_one_out_reach(by_group, shares, confidence)
-    changed = difference != 0 and reach > 0
     units = int(np.count_nonzero(shares))
     return concluded(
         difference,
-        level_at(interval_at, 0.0) if changed else 1.0,
+        level_at(interval_at, 0.0),
         interval_at,
         METHOD,
         detectable_at=lambda alpha, margin: detectable(reach / normal_quantile(confidence), alpha=alpha),
@@ -101,11 +93,9 @@ def _compared(one: Estimated, other: Estimated, groups: int, better: Direction, 
 
 
 def _by_group(side: Estimated, part: int, groups: int) -> Floats:
-    """What each group moves the mean by, its share of the labels, its share of the cases."""
-    counted = side.of.counted
-    parts = (side.influences, side.w, counted / counted.sum())
+    """What each group moves the mean by, and its share of the labels."""
     codes: Ints = side.of.codes
-    return np.asarray(np.bincount(codes, parts[part], minlength=groups), dtype=np.float64)
+    return np.asarray(np.bincount(codes, (side.influences, side.w)[part], minlength=groups), dtype=np.float64)
 
 
 def _nothing(better: Direction, confidence: float) -> Comparison:

@@ -59,14 +59,31 @@ def test_labels_of_a_night_correct_the_next_and_a_new_judge_voids_them(
     label(night["evaluation_id"], 60)
     second = again(night)
     one = second["metrics"][NAME]
-    assert (one["n_labels"], one["labels"]["n_own"]) == (60, 0)
+    assert (one["n_labels"], one["labels"]["n_others"], one["labels"]["acted_on"]) == (60, 60, False)
     assert one["ci_low"] <= RATE <= one["ci_high"]
+    assert one["grade"] is None  # nobody has looked at these answers
     target = tmp_path / "metrics.jsonl"
     export(database(), second["evaluation_id"], target, metrics=True)
     rows = [json.loads(line) for line in target.read_text().splitlines()]
     assert next(row for row in rows if row["metric"] == NAME)["value"] == one["value"]
     use(monkeypatch, {"YARUS_JUDGE__TEMPERATURE": "0.3"})
     assert NAME not in again(night)["metrics"]
+
+
+def test_its_own_labels_take_the_place_of_others_when_there_are_enough(night: Document) -> None:
+    label(night["evaluation_id"], 60)
+    second = again(night)["evaluation_id"]
+
+    def labels() -> tuple[int, int, bool]:
+        of = summary(database(), second)["metrics"][NAME]["labels"]
+        return of["n_labels"], of["n_own"], of["acted_on"]
+
+    session = label(second, 29)
+    assert labels() == (60, 29, False)  # the value is still that of the others'
+    assert session.progress("anna")["estimate"]["n_labels"] == 29  # the page tells of these answers alone
+    label(second, 1)
+    assert labels() == (30, 30, True)
+    assert summary(database(), second)["metrics"][NAME]["grade"] is not None
 
 
 def test_the_last_label_taken_back_takes_the_value_with_it(night: Document) -> None:
@@ -89,12 +106,14 @@ def test_a_gate_waits_for_labels(night: Document, capsys: pytest.CaptureFixture[
         print_gate(found, "en")
         return [(rule["verdict"], rule["needs"]) for rule in found["rules"]]
 
+    label(night["evaluation_id"], 100)  # of other answers, which say nothing of a difference
     assert verdicts() == [("inconclusive", 30), ("inconclusive", 30), ("inconclusive", None)]
-    label(night["evaluation_id"], 12)
+    label(second["evaluation_id"], 12)
     assert verdicts()[0] == ("inconclusive", 18)
     assert "too few labels of people; needs about 18 more labels" in " ".join(capsys.readouterr().out.split())
-    label(night["evaluation_id"], 100)
-    assert [verdict for verdict, _ in verdicts()] == ["pass", "fail", "pass"]
+    label(second["evaluation_id"], 100)
+    assert [verdict for verdict, _ in verdicts()][:2] == ["pass", "fail"]
+    assert [verdict for verdict, _ in verdicts()][2] in ("pass", "inconclusive")
 
 
 def test_a_comparison_names_it(night: Document) -> None:
@@ -104,8 +123,11 @@ def test_a_comparison_names_it(night: Document) -> None:
     assert list(none) == ["avg_faithfulness", NAME]
     assert (none[NAME]["verdict"], none[NAME]["reason"]) == ("inconclusive", "too few labels of people")
     label(ids[0], 60)
+    assert compare(database(), *ids, only=[NAME])["metrics"][NAME]["reason"] == "too few labels of people"
+    label(ids[1], 60)
     one = compare(database(), *ids, only=[NAME])["metrics"][NAME]
-    assert (one["difference"], one["p"], one["verdict"], one["reason"]) == (0, 1, "no difference shown", None)
+    assert one["ci_low"] < 0 < one["ci_high"] and one["p"] > 0.05 and one["reason"] is None
+    assert (one["n"], one["verdict"]) == (60, "inconclusive")
     assert NAME not in compare(database(), *ids)["metrics"]
     with pytest.raises(InputError, match="no metric 'avg_bleu_corrected'"):
         compare(database(), *ids, only=["avg_bleu_corrected"])
@@ -121,7 +143,7 @@ def test_its_history_is_by_the_labels_that_there_are_now(night: Document) -> Non
 
 def test_a_plan_of_labels_by_what_is_known_of_the_judge(night: Document) -> None:
     blind = plan(database(), night["evaluation_id"], "avg_faithfulness", 0.2)
-    assert (blind["basis"], blind["n_labels"], blind["correlation"], blind["width_now"]) == ("nothing", 0, 0, None)
+    assert (blind["basis"], blind["n_own"], blind["correlation"], blind["width_now"]) == ("nothing", 0, 0, None)
     assert blind["needed"] == blind["needed_alone"]
     label(night["evaluation_id"], 60)
     known = plan(database(), night["evaluation_id"], "avg_faithfulness", 0.2)
