@@ -26,6 +26,7 @@ AREAS = (
     "many",
     "compare",
     "finish",
+    "labels",
     "audit",
     "trend",
     "report",

@@ -54,6 +54,27 @@ def claims(effort: float) -> Iterator[Claim]:
         yield Claim(f"{what}: width by labels alone", 0, 1.05, max(wider), times, is_share=False)
     what = "the judge's own interval: sensitivity 0.8, specificity 0.7, rate 0.8"
     yield Claim(what, 0, 0.1, float(np.mean(raw)), times)
+    what = "a fall by 0.1, judge 0.9 / 0.7, as labels of the night before show it"
+    yield Claim(what, 0, 0.05, _shown(times), times, is_share=False)
+
+
+def _shown(times: int) -> float:
+    """How far the corrected mean falls where answers get worse by 0.1, by labels of the answers before."""
+    falls, judge = [], (0.9, 0.7)
+    for number in range(times):
+        chance = np.random.default_rng(number)
+        drawn = _drawn(chance, 0.8, judge, 400, 4_000, grouped=False, stratified=False)
+        labelled = ~np.isnan(drawn.labels)
+        before = corrected_mean(drawn.scores, drawn.labels, drawn.probabilities).value
+        worse = _drawn(chance, 0.7, judge, 1, 4_000, grouped=False, stratified=False).scores
+        after = corrected_mean(
+            np.append(worse, drawn.scores[labelled]),
+            np.append(np.full(len(worse), np.nan), drawn.labels[labelled]),
+            np.append(np.full(len(worse), np.nan), drawn.probabilities[labelled]),
+            counted=np.arange(len(worse) + labelled.sum()) < len(worse),
+        ).value
+        falls.append(before - after)
+    return float(np.mean(falls))
 
 
 def _cell(

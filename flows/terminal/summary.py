@@ -10,6 +10,7 @@ from rich.table import Table
 from sqlalchemy.engine import RowMapping
 
 from flows.terminal.exam import exam_printed
+from flows.terminal.labels import corrected_lines
 from tasks.cases.vocabulary import MEASURED
 from tasks.config.tiers import TIERS
 from tasks.config.utf8 import harmless
@@ -240,7 +241,7 @@ def _readings(summary: EvaluationSummary, language: str) -> Iterator[str]:
         most_first = sorted(found["counts"].items(), key=lambda item: -item[1])
         counts = ", ".join(words[f"failed in {name}"].format(n=n) for name, n in most_first if n)
         yield words["failures"].format(counts=counts, first=", ".join(found["fix_first"]))
-    yield from _corrected(metrics, words)
+    yield from corrected_lines(metrics, language)
     if summary["tier"] != "judge" or not metrics:
         return
     yield says(summary)[language]
@@ -248,14 +249,6 @@ def _readings(summary: EvaluationSummary, language: str) -> Iterator[str]:
         value, low, high = metrics[name]["value"], metrics[name]["ci_low"], metrics[name]["ci_high"]
         if low is not None and high is not None and (low > 0 or high < 0):
             yield words["judge is moved"].format(what=texts("biases", language)[name], value=value, low=low, high=high)
-
-
-def _corrected(metrics: Mapping[str, MetricSummary], words: Mapping[str, str]) -> Iterator[str]:
-    """What the corrected means are made of, and how far people say that the judge is off."""
-    for name, metric in metrics.items():
-        if (found := metric.get("labels")) and found["judge_error"] is not None:
-            told = {"n": found["n_labels"], "others": found["n_others"]}
-            yield words["corrected"].format(metric=name, error=rounded(found["judge_error"], "share", "+"), **told)
 
 
 def number(name: str, value: float) -> str:

@@ -1,6 +1,7 @@
 """The answers of an evaluation that a judge has scored, as people are shown them."""
 
 import hashlib
+from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -45,6 +46,11 @@ class Answers:
         return found
 
     @cached_property
+    def row_of(self) -> dict[str, int]:
+        """Id -> its row."""
+        return {name: row for row, name in enumerate(self.ids)}
+
+    @cached_property
     def groups(self) -> list[str | None]:
         """The user, dialog or page of each case; None where it stands alone."""
         found: list[str | None] = self.cases["group"].to_pylist()
@@ -54,6 +60,16 @@ class Answers:
     def strata(self) -> list[str]:
         """What each case is drawn from."""
         return strata(self.scores, self.cases["status"].to_pylist())
+
+    @cached_property
+    def group_names(self) -> list[str]:
+        """The group of each case; of one that stands alone, its own id."""
+        return [group or name for group, name in zip(self.groups, self.ids, strict=True)]
+
+    @cached_property
+    def sizes(self) -> Counter[str]:
+        """Stratum -> cases."""
+        return Counter(self.strata)
 
     @cached_property
     def scores(self) -> list[float]:

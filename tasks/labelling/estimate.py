@@ -19,6 +19,7 @@ FEWEST = 30
 """Labels below which a corrected mean is told, but is not acted on."""
 LITTLE = 0.02
 """Share by which ten more labels must narrow the interval, for them to gain much."""
+NOT_KNOWN = float("nan")
 Floats = NDArray[np.float64]
 
 
@@ -112,11 +113,8 @@ def together(answers: Answers, labels: Iterable[Label]) -> Labelled:
     The chance of a label is the share of its stratum that has one, so that what people passed over, or have not come
     to, weighs on those of its stratum. Labels of other evaluations weigh as many labels as they are.
     """
-    ids, of = answers.ids, answers.strata
-    here = Counter(of)
-    groups = [group or name for group, name in zip(answers.groups, ids, strict=True)]
-    row_of = {name: row for row, name in enumerate(ids)}
-    scores, said, chances = list(answers.scores), [float("nan")] * len(ids), [float("nan")] * len(ids)
+    n, row_of = len(answers.ids), answers.row_of
+    scores, said, chances, groups = list(answers.scores), [NOT_KNOWN] * n, [NOT_KNOWN] * n, list(answers.group_names)
     given = sorted((one for one in labels if one.value is not None), key=_answer)
     by_answer = [list(same) for _, same in groupby(given, key=_answer)]
     for evaluation, several in groupby(by_answer, key=lambda same: same[0].evaluation_id):
@@ -124,14 +122,14 @@ def together(answers: Answers, labels: Iterable[Label]) -> Labelled:
         heard = {same[0]: fmean(one.value for one in same if one.value is not None) for same in several}
         if mine:
             heard = {label: value for label, value in heard.items() if label.case_id in row_of}
-        stratum = {label: of[row_of[label.case_id]] if mine else label.stratum for label in heard}
+        stratum = {label: answers.strata[row_of[label.case_id]] if mine else label.stratum for label in heard}
         counts = Counter(stratum.values())
-        sizes = here if mine else {label.stratum: label.stratum_size for label in heard}
+        sizes = answers.sizes if mine else {label.stratum: label.stratum_size for label in heard}
         # So that labels weigh 1 on average, in every evaluation.
         scale = sum(sizes[name] for name in counts) / max(1, counts.total())
         share = {name: counts[name] / sizes[name] * scale for name in counts}
         if mine:
-            chances[: len(ids)] = [share.get(name, float("nan")) for name in of]
+            chances[:n] = [share.get(name, NOT_KNOWN) for name in answers.strata]
         for label, value in heard.items():
             if mine:
                 said[row_of[label.case_id]] = value
@@ -140,9 +138,9 @@ def together(answers: Answers, labels: Iterable[Label]) -> Labelled:
                 said.append(value)
                 chances.append(share[stratum[label]])
                 groups.append(label.case_group or label.case_id)
-    most = max((chance for chance in chances if chance == chance), default=1.0)
-    counted = np.arange(len(scores)) < len(ids)
-    return Labelled(np.array(scores), np.array(said), np.array(chances) / most, groups, counted)
+    every = np.array(chances)
+    most = float(every[~np.isnan(every)].max(initial=0)) or 1.0
+    return Labelled(np.array(scores), np.array(said), every / most, groups, np.arange(len(scores)) < n)
 
 
 def _answer(label: Label) -> tuple[str, str]:
@@ -176,13 +174,8 @@ def _shares(known: Labelled) -> Shares | None:
     said: Sequence[Floats] = (known.scores, known.labels[labelled])
     if not labelled.any() or not all(np.isin(values, (0, 1)).all() for values in said):
         return None
-    kept = known.counted  # the share of yes is of these answers; with labels of others alone, there is none
-    found = rogan_gladen(
-        known.scores[kept],
-        known.labels[kept],
-        known.probabilities[kept],
-        groups=[group for group, mine in zip(known.groups, kept, strict=True) if mine],
-    )
+    n = int(known.counted.sum())  # the share of yes is of these answers; with labels of others alone, there is none
+    found = rogan_gladen(known.scores[:n], known.labels[:n], known.probabilities[:n], groups=known.groups[:n])
     if found.sensitivity != found.sensitivity:
         return None
     return {

@@ -104,7 +104,7 @@ class Labelling:
 
     def progress(self, annotator: str) -> Progress:
         """How far they are, and what is known by now."""
-        every = store.labels_of(self._engine, self.answers.evaluation_id, self.answers.metric.name)
+        every = self.said()
         own = [label for label in every if label.annotator == named(annotator)]
         found = estimate(self.answers, every)
         return {
@@ -115,15 +115,17 @@ class Labelling:
             "estimate": found,
         }
 
+    def said(self) -> list[Label]:
+        """Everything that people have said of these answers, in the order in which they did."""
+        return store.labels_of(self._engine, self.answers.evaluation_id, self.answers.metric.name)
+
     def _correct(self) -> None:
         of = self.answers
         said = store.labels_by_judge(self._engine, of.source, of.tier, [of.judge_key])
         store_corrected(self._engine, of, labels_for(said, of.metric.name, of.judge_key))
 
     def _said_by(self, annotator: str) -> dict[str, Label]:
-        of = self.answers
-        said = store.labels_of(self._engine, of.evaluation_id, of.metric.name)
-        return {label.case_id: label for label in said if label.annotator == annotator}
+        return {label.case_id: label for label in self.said() if label.annotator == annotator}
 
     def _known(self, case_id: str) -> Drawn:
         if case_id not in self._places:

@@ -133,26 +133,17 @@ def _line(of: Answers, one: One, probability: float) -> list[str]:
     return [shown.get(column, "") for column in COLUMNS]
 
 
-class _Cases:
-    """The answers of an evaluation that labels may be of."""
-
-    def __init__(self, of: Answers) -> None:
-        self.of = of
-        self.rows: dict[str, int] = {name: row for row, name in enumerate(of.ids)}
-        self.sizes = Counter(of.strata)
-
-
-def _known(evaluation: str, metric: str) -> "_Cases | str":
+def _known(evaluation: str, metric: str) -> Answers | str:
     """The answers that rows name, or what is wrong with the name."""
     if not evaluation or not metric:
         return said("no evaluation")
     try:
-        return _Cases(answers(database(), evaluation, metric))
+        return answers(database(), evaluation, metric)
     except (InputError, OSError) as error:
         return str(error)
 
 
-def _label(row: Mapping[str, Cell], known: "_Cases | str", annotator: str) -> Label | None:
+def _label(row: Mapping[str, Cell], known: Answers | str, annotator: str) -> Label | None:
     """What a row says; None where nothing is filled in.
 
     Raises:
@@ -163,10 +154,10 @@ def _label(row: Mapping[str, Cell], known: "_Cases | str", annotator: str) -> La
         return None
     if isinstance(known, str):
         raise ValueError(known)
-    of, case = known.of, row["case_id"].text
-    if case not in known.rows:
+    of, case = known, row["case_id"].text
+    if case not in of.row_of:
         raise ValueError(said("no case", given=case, evaluation=of.evaluation_id))
-    at = known.rows[case]
+    at = of.row_of[case]
     if row["shown"].text != of.digest(at):
         raise ValueError(said("other answer", given=case))
     stratum = of.strata[at]
@@ -178,7 +169,7 @@ def _label(row: Mapping[str, Cell], known: "_Cases | str", annotator: str) -> La
         value=value,
         score=of.scores[at],
         stratum=stratum,
-        stratum_size=known.sizes[stratum],
+        stratum_size=of.sizes[stratum],
         probability=_probability(row["probability"]),
         case_group=of.groups[at],
         shown_sha256=of.digest(at),

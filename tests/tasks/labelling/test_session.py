@@ -12,7 +12,7 @@ from db.stores.labels import labels_of
 from tasks.config.connections import database
 from tasks.labelling.session import Labelling
 from tests.support.evaluations import Document, evaluate, load, question, rows_of
-from tests.support.labelled import evaluated, judged, models
+from tests.tasks.labelling.labelled import evaluated, judged, models
 
 
 @pytest.fixture(scope="module")

@@ -16,13 +16,15 @@ from metrics.metric import LADDERS
 from metrics.table import GOALS, METRICS
 from metrics.table.corrected import SUFFIX
 from tasks.cases.vocabulary import STRATA, Status
-from tasks.comparison import gate
+from tasks.comparison import corrected_means, gate
 from tasks.comparison.documents import BaselineKind
 from tasks.comparison.slices import SLICES
 from tasks.config.tiers import TIERS
+from tasks.dataset.annotation import judged_answers
 from tasks.dataset.annotation.columns import COLUMNS, YES_NO
 from tasks.dataset.audit.audit import KINDS
 from tasks.dataset.synthesis.generator import KINDS as MADE
+from tasks.labelling.plan import Basis
 from tasks.orchestration.home_server import Stopped
 from tasks.personal_data.patterns import Kind
 from tasks.report.comparisons import LISTS
@@ -62,7 +64,10 @@ BY_TABLE: dict[str, set[str]] = {
     "terminal": {f"failed in {name}" for name in FAILURES},
     "prune": {f"{whose} {what}" for whose in ("age", "user") for what in ("planned", "done", "nothing")},
     "gate": {gate.NO_BASELINE, gate.NOT_COMPARED, gate.NOTHING_IN_COMMON, gate.NOTHING_MEASURED}
+    | {corrected_means.FEW_LABELS, corrected_means.OTHER_JUDGE}
     | {f"baseline {kind}" for kind in get_args(BaselineKind)},
+    "labels": {f"by {basis}" for basis in get_args(Basis)} | {"of others", "of its own", "few"},
+    "annotation.judged_columns": {*judged_answers.COLUMNS},
     "dataset": {*KINDS, *(f"kind {kind}" for kind in MADE), *(f"field {field}" for field in (*YES_NO, "relevant"))}
     | {"code email", "code phone", "code id", "code name"}
     | {f"code {name} yes and no" for name in ("ground_truth_show", "answerable")},

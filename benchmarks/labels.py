@@ -1,0 +1,69 @@
+"""People's labels of 10,000 answers: corrected values, and how long a label takes to be kept and told about."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from benchmarks import Row
+from benchmarks.home import temporary_home
+from db import journal
+from metrics.table import metric
+from tasks.labelling.answers import Answers
+from tasks.labelling.estimate import estimate
+from tasks.labelling.session import Labelling
+from tasks.results.parquet_files import write_whole
+
+CASES, LABELS, METRICS, LIMIT_S, KEY_S = 10_000, 500, 20, 1.0, 0.1
+JUDGED = "avg_faithfulness"
+
+
+def run() -> Iterator[Row]:
+    """Both by their limit."""
+    resolved = {"judge": {"model": "m", "prompts": {"faithfulness": "x"}}}
+    with temporary_home() as (home, engine):
+        file = home / "tier2-bench.parquet"
+        write_whole(_cases(), file)
+        row = {"id": file.stem, "tier": "tier2", "source": "bench", "parameters": {}, "settings": {}, "versions": {}}
+        journal.open_evaluation(engine, row | {"resolved": resolved})
+        journal.close(engine, file.stem, "completed", comparability_key="k", comparability={}, parquet=str(file))
+        labelling, kept = Labelling(engine, file.stem, JUDGED), []
+        for number in range(LABELS):
+            asked = labelling.next("anna")
+            if asked is None:
+                raise RuntimeError("fewer cases than labels")
+            start = time.perf_counter()
+            labelling.save("anna", asked["case_id"], float(number % 4 > 0))
+            labelling.progress("anna")
+            labelling.next("anna")
+            kept.append(time.perf_counter() - start)
+        seconds = _corrected(labelling)
+    what = f"corrected values of {METRICS} metrics, {CASES:,} answers, {LABELS} labels"
+    yield Row(what, "limit", seconds, LIMIT_S, 1, "at most")
+    yield Row(
+        f"a label among {CASES:,} answers, slowest of the last 100", "limit", max(kept[-100:]), KEY_S, 1, "at most"
+    )
+
+
+def _cases() -> pa.Table:
+    rng = np.random.default_rng(0)
+    ids = [f"bench:{i}" for i in range(CASES)]
+    texts = {name: [f"{name} {i} " * 40 for i in range(CASES)] for name in ("question", "answer", "context")}
+    scores = rng.choice([0.0, 0.25, 0.5, 0.75, 1.0], CASES)
+    groups = [f"user {i // 7}" for i in range(CASES)]
+    nothing = pa.nulls(CASES, pa.string())
+    return pa.table(
+        {"case_id": ids, "status": ["ok"] * CASES, "reason": nothing, "group": groups, **texts, "faithfulness": scores}
+    )
+
+
+def _corrected(labelling: Labelling) -> float:
+    """Seconds for that many metrics, each of an evaluation that nobody has looked at before."""
+    labels, start = labelling.said(), time.perf_counter()
+    for _ in range(METRICS):
+        fresh: Answers = replace(labelling.answers, metric=metric(JUDGED))
+        if estimate(fresh, labels)["n_labels"] != LABELS:
+            raise RuntimeError("labels were lost")
+    return time.perf_counter() - start

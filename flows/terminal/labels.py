@@ -1,0 +1,36 @@
+"""What people's labels say, on stdout."""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from tasks.results.numbers import rounded
+from tasks.results.summary import MetricSummary
+from tasks.texts import texts
+
+if TYPE_CHECKING:
+    from tasks.labelling.plan import Plan
+
+
+def corrected_lines(metrics: Mapping[str, MetricSummary], language: str) -> Iterator[str]:
+    """What the corrected means of an evaluation are made of, and how far people say that the judge is off."""
+    words = texts("labels", language)
+    for name, metric in metrics.items():
+        if (found := metric.get("labels")) and found["judge_error"] is not None:
+            figures = {"metric": name, "error": rounded(found["judge_error"], "share", "+")}
+            key = "of others" if found["n_others"] else "of its own" if found["acted_on"] else "few"
+            yield words[key].format(n=found["n_labels"], own=found["n_own"], **figures)
+
+
+def plan_lines(plan: "Plan", language: str) -> Iterator[str]:
+    """How many labels are needed, and by what that is known."""
+    words = texts("labels", language)
+    figures = {name: plan[name] for name in ("metric", "cases", "n_own")} | {"width": f"{plan['width']:g}"}
+    if plan["needed"] is None:
+        yield words["not enough cases"].format(**figures)
+    else:
+        yield words["needed"].format(needed=plan["needed"], missing=plan["missing"], **figures)
+    if plan["width_now"] is not None:
+        yield words["width now"].format(width=rounded(plan["width_now"], "share"))
+    yield words[f"by {plan['basis']}"].format(correlation=rounded(plan["correlation"], "share"))
+    if plan["needed_alone"] is not None and plan["basis"] != "nothing":
+        yield words["alone"].format(needed=plan["needed_alone"])
