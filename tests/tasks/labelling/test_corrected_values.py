@@ -49,7 +49,7 @@ def test_a_corrected_mean_stands_beside_the_judges(night: Document, capsys: pyte
     assert said["shares"]["sensitivity"] == pytest.approx(SENSITIVITY, abs=0.1)
     assert said["shares"]["specificity"] == pytest.approx(SPECIFICITY, abs=0.2)
     print_summary(summary(database(), night["evaluation_id"]), "en")
-    shown = capsys.readouterr().out
+    shown = " ".join(capsys.readouterr().out.split())
     assert "corrected by labels of 120 answers; on average the judge differs from people by +0" in " ".join(
         shown.split()
     )
