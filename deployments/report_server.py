@@ -14,6 +14,9 @@ from typing import BinaryIO
 
 from db.errors import DatabaseUnavailable, InputError
 from deployments.guard import CONFINED, LONGEST, PAGE, Lock, names, refusal
+from deployments.label_pages import LabelPages
+from deployments.label_server import is_label, reply
+from tasks.config.connections import database
 from tasks.config.redaction import redact_urls
 from tasks.config.settings import settings
 from tasks.orchestration.server_access import ENTER
@@ -35,8 +38,7 @@ class Pages(SimpleHTTPRequestHandler):
             return None
         if self.path == ENTER:
             return self._text(PAGE)
-        if not self.server.lock.open(self.headers.get("Cookie"), self.headers.get("Authorization")):
-            self._ask()
+        if not self._let_in():
             return None
         root = Path(self.directory).resolve()
         asked = self._asked(root)
@@ -50,8 +52,19 @@ class Pages(SimpleHTTPRequestHandler):
             return None
         return super().send_head()
 
+    def do_GET(self) -> None:
+        """A file of the folder, or the page for labels."""
+        if is_label(self.path) and self._let_in():
+            reply(self, self.server.labels)
+        elif not is_label(self.path):
+            super().do_GET()
+
     def do_POST(self) -> None:
-        """Takes the password from the page that a link leads to, and gives a cookie for it."""
+        """Takes labels; or the password from the page that a link leads to, and gives a cookie for it."""
+        if is_label(self.path):
+            if self._let_in():
+                reply(self, self.server.labels)
+            return
         length = self.headers.get("Content-Length", "")
         if self.path != ENTER or not (length.isdecimal() and int(length) <= LONGEST):
             self.send_error(HTTPStatus.NOT_IMPLEMENTED, "Unsupported method ('POST')")
@@ -76,6 +89,13 @@ class Pages(SimpleHTTPRequestHandler):
         except (OSError, ValueError):  # too long, a part of it a file, a NUL, half of a character
             return None
         return None if hidden or not asked.resolve().is_relative_to(root) else asked
+
+    def _let_in(self) -> bool:
+        """Whether a browser has the password; it is asked for it where it has not."""
+        if self.server.lock.open(self.headers.get("Cookie"), self.headers.get("Authorization")):
+            return True
+        self._ask()
+        return False
 
     def _ask(self) -> None:
         """Asks for the password, in the browser's own way."""
@@ -106,7 +126,6 @@ class Pages(SimpleHTTPRequestHandler):
 def _make(page: Path, root: Path) -> None:
     """Writes the index anew, and an evaluation's report when it is first asked for: no run has to wait for it."""
     from db import journal
-    from tasks.config.connections import database
     from tasks.report.index import INDEX
     from tasks.report.write import index, report
 
@@ -129,6 +148,7 @@ class Server(ThreadingHTTPServer):
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self.further = settings().serve_names
         self.names, self.lock = names(host, self.further), Lock(password)
+        self.labels = LabelPages(database, self.names, self.further)
         super().__init__((host, port), partial(Pages, directory=str(folder)))
 
     def server_bind(self) -> None:
@@ -138,14 +158,18 @@ class Server(ThreadingHTTPServer):
 
 
 @contextmanager
-def served(folder: Path, host: str, port: int, password: str | None) -> Iterator[None]:
-    """Serves the pages while the block lasts, to those who have the password; None lets everybody in."""
+def served(folder: Path, host: str, port: int, password: str | None) -> Iterator[str]:
+    """Serves the pages while the block lasts, to those who have the password; None lets everybody in.
+
+    Yields:
+        The path of the page for labels, which is a secret of its own.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     with Server(host, port, folder, password) as server:
         thread = threading.Thread(target=server.serve_forever, name="reports", daemon=True)
         thread.start()
         try:
-            yield
+            yield server.labels.path
         finally:
             server.shutdown()
             thread.join()

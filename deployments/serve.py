@@ -35,6 +35,7 @@ class Serving(NamedTuple):
 
     ui: str
     reports: str
+    labels: str
     deployments: int
     api: str
 
@@ -75,8 +76,8 @@ def serve(*, host: str, port: int, report_port: int, scheduled: bool, ready: Cal
         deployments = _everything_imported()  # while the server starts
         if process:
             _wait_until_ready(api, words)
-        with report_server.served(home / "reports", host, report_port, password):
-            addresses = Serving(ui, server_access.link(reports, password), len(deployments), api)
+        with report_server.served(home / "reports", host, report_port, password) as labels:
+            addresses = Serving(ui, server_access.link(reports, password), f"{reports}{labels}", len(deployments), api)
             asyncio.run(_work(deployments, process, words, scheduled=scheduled, ready=lambda: ready(addresses)))
 
 

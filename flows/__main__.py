@@ -21,7 +21,7 @@ from flows.cli.gate import gate
 from flows.cli.load import load
 from flows.cli.prune import prune
 from flows.cli.run import demo, doctor, run
-from flows.cli.serve import serve, stop
+from flows.cli.serve import label, serve, stop
 from flows.cli.sweep import examine, robustness, sweep
 from tasks.evaluation.process_exit import ENDING_S, GRACE_S, STOPPED, exit_within
 
@@ -58,6 +58,7 @@ for _command in (
     sweep,
     robustness,
     examine,
+    label,
     corpus,
     alerts,
 ):

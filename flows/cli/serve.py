@@ -1,4 +1,4 @@
-"""`yarus serve`: Prefect's server and UI, the deployments with their schedules, and the report pages; `yarus stop`."""
+"""`yarus serve`: Prefect's server and UI, deployments with schedules, report pages; `yarus stop`; `yarus label`."""
 
 import click
 
@@ -27,7 +27,7 @@ def serve(host: str, port: int, report_port: int, schedule: bool) -> None:
     words = texts("serve", settings().language)
 
     def ready(serving: Serving) -> None:
-        for key in ("ui", "reports", "deployments", "stop"):
+        for key in ("ui", "reports", "labels", "deployments", "stop"):
             click.echo(words[key].format(**serving._asdict()))
 
     click.echo(words["starts"], err=True)
@@ -54,3 +54,54 @@ def stop(as_json: bool) -> None:
         return
     for server in ("prefect", "postgresql"):
         click.echo(f"{words[server]}: {words[str(found[server])]}")
+
+
+@click.command()
+@click.option("--evaluation", metavar="E", help="Evaluation whose answers are labelled; default: choose on the page.")
+@click.option("--metric", help="Judged mean to correct; default: choose on the page, or the first of --evaluation.")
+@click.option("--port", default=4281, show_default=True, type=click.IntRange(0, 65_535), help="Port; 0: any free one.")
+@click.option(
+    "--plan",
+    is_flag=False,
+    flag_value="",
+    metavar="[METRIC]",
+    help="Do not label: say how many labels an interval of --width needs.",
+)
+@click.option("--width", type=click.FloatRange(0, 1, min_open=True, max_open=True), help="Width of that interval.")
+@as_json
+def label(
+    evaluation: str | None, metric: str | None, port: int, plan: str | None, width: float | None, as_json: bool
+) -> None:
+    """Label judged answers on a page of this machine, until Ctrl-C; labels correct what the judge says.
+
+    \b
+    yarus label
+    yarus label --evaluation last --metric avg_faithfulness
+    yarus label --plan avg_faithfulness --width 0.1
+    """
+    if (plan is None) != (width is None):
+        raise click.UsageError("--plan [METRIC] and --width W belong together")
+    if as_json and plan is None:
+        raise click.UsageError("--json belongs to --plan")
+    from tasks.config.settings import settings
+
+    language = settings().language
+    if width is not None:
+        from flows.terminal.labels import plan_lines
+        from tasks.config.connections import database
+        from tasks.labelling.plan import plan as planned
+        from tasks.results.summary import as_json as document
+
+        found = planned(database(), evaluation or "last", plan or metric, width)
+        click.echo(document(found) if as_json else "\n".join(plan_lines(found, language)))
+        return
+    from deployments.label_server import serve_until_stopped
+    from tasks.texts import texts
+
+    words = texts("labels", language)
+
+    def ready(address: str) -> None:
+        click.echo(words["page"].format(address=address))
+        click.echo(words["stop page"], err=True)
+
+    serve_until_stopped(port, evaluation or ("last" if metric else None), metric, ready)

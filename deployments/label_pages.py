@@ -1,0 +1,240 @@
+"""The page where people label judged answers, as requests and replies; who serves it stands elsewhere."""
+
+import hashlib
+import hmac
+import json
+import logging
+import math
+import secrets
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from html import escape
+from http import HTTPStatus
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import parse_qs, urlsplit
+
+from sqlalchemy import Engine
+
+from db import journal
+from db.errors import DatabaseUnavailable, InputError
+from deployments.guard import refusal
+from metrics.metric import RUBRIC
+from tasks.config.redaction import redact_urls
+from tasks.config.settings import settings
+from tasks.labelling.answers import judged
+from tasks.labelling.session import Labelling
+from tasks.texts import texts
+
+log = logging.getLogger("yarus")
+PREFIX = "/label/"
+LONGEST = 16_384
+"""Bytes of what a page sends."""
+KEPT = 4
+"""Evaluations and metrics that are kept in memory while they are labelled."""
+LISTED = 60
+"""Evaluations among which those with judged answers are looked for."""
+FOLDER = Path(__file__).parent
+FILES = {"label.js": "text/javascript", "label.css": "text/css"}
+PAGE = (FOLDER / "label.html").read_text(encoding="utf-8")
+SAFE = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
+
+
+class Reply(NamedTuple):
+    """What is sent back."""
+
+    status: HTTPStatus
+    kind: str
+    body: bytes
+
+
+class Refused(Exception):
+    """What is asked for is not done."""
+
+    def __init__(self, status: HTTPStatus, why: str) -> None:
+        super().__init__(why)
+        self.status = status
+
+
+class LabelPages:
+    """Everything below one secret address."""
+
+    def __init__(self, engine: Callable[[], Engine], names: frozenset[str], further: str = "") -> None:
+        """Makes a new secret.
+
+        Args:
+            engine: gives our own database.
+            names: by which the server is reached.
+            further: names of a proxy before it; see `deployments.guard.refusal`.
+        """
+        self.token = secrets.token_urlsafe(24)
+        self._engine, self._names, self._further = engine, names, further
+        self._open: OrderedDict[tuple[str, str], Labelling] = OrderedDict()
+        self._lock = threading.Lock()
+
+    @property
+    def path(self) -> str:
+        """Where the page is, below the server's address."""
+        return f"{PREFIX}{self.token}/"
+
+    def answer(self, method: str, target: str, headers: Mapping[str, str | None], body: bytes = b"") -> Reply:
+        """Does what a request asks for.
+
+        Args:
+            method: of the request.
+            target: its path and query.
+            headers: Host, Origin, Sec-Fetch-Site, Content-Type and X-Yarus-Page, None where there is none.
+            body: what a page sends.
+        """
+        try:
+            if why := refusal(headers.get("Host"), headers.get("Origin"), self._names, self._further):
+                raise Refused(HTTPStatus.FORBIDDEN, why)
+            parts = urlsplit(target)
+            given = parts.path.removeprefix(PREFIX).partition("/")
+            if not hmac.compare_digest(given[0].encode("utf-8", "replace"), self.token.encode()):
+                raise Refused(HTTPStatus.NOT_FOUND, "no such page")
+            query = {name: values[-1] for name, values in parse_qs(parts.query).items()}
+            return self._read(given[2], query, headers) if method == "GET" else self._written(given[2], headers, body)
+        except Refused as error:
+            return _json({"error": str(error)}, error.status)
+        except InputError as error:
+            return _json({"error": redact_urls(str(error))}, HTTPStatus.BAD_REQUEST)
+        except (DatabaseUnavailable, OSError) as error:
+            return _json({"error": redact_urls(str(error))}, HTTPStatus.SERVICE_UNAVAILABLE)
+        except Exception:
+            log.exception("the page for labels")
+            return _json({"error": "this did not work; yarus says why where it runs"}, HTTPStatus.INTERNAL_SERVER_ERROR)
+
+    def _read(self, name: str, query: Mapping[str, str], headers: Mapping[str, str | None]) -> Reply:
+        if name in FILES:
+            return Reply(HTTPStatus.OK, FILES[name], (FOLDER / name).read_bytes())
+        if name == "":
+            return Reply(HTTPStatus.OK, "text/html", _page().encode())
+        _require_current(headers)
+        if name == "evaluations":
+            return _json(self._evaluations())
+        if name == "next":
+            return _json(self._next(query))
+        raise Refused(HTTPStatus.NOT_FOUND, "no such page")
+
+    def _written(self, name: str, headers: Mapping[str, str | None], body: bytes) -> Reply:
+        if headers.get("Origin") is None or headers.get("Sec-Fetch-Site") not in (None, "same-origin"):
+            raise Refused(HTTPStatus.FORBIDDEN, "only this page itself may write")
+        if (headers.get("Content-Type") or "").partition(";")[0].strip().lower() != "application/json":
+            raise Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "JSON is expected")
+        _require_current(headers)
+        if name not in ("save", "undo"):
+            raise Refused(HTTPStatus.NOT_FOUND, "no such page")
+        given = _object(body)
+        labelling, annotator = self._labelling(given), _text(given, "annotator")
+        if name == "undo":
+            return _json({"asked": labelling.undo(annotator), "progress": labelling.progress(annotator)})
+        score = labelling.save(annotator, _text(given, "case_id"), _value(given), _text(given, "note"))
+        known = {"score": score, "progress": labelling.progress(annotator), "asked": labelling.next(annotator)}
+        return _json(known)
+
+    def _next(self, query: Mapping[str, str]) -> dict[str, Any]:
+        labelling, annotator = self._labelling(query), query.get("annotator", "")
+        of, words = labelling.answers, texts("label_page", settings().language)
+        prompt = of.metric.opinion
+        asks = words["asks rubric"] if prompt.startswith(RUBRIC) else words[f"asks {prompt}"]
+        return {
+            "evaluation": of.evaluation_id,
+            "metric": of.metric.name,
+            "asks": asks.format(rubric=prompt.removeprefix(RUBRIC)),
+            "asked": labelling.next(annotator),
+            "progress": labelling.progress(annotator),
+        }
+
+    def _evaluations(self) -> list[dict[str, Any]]:
+        """The newest evaluations with judged answers."""
+        rows = [journal.find(self._engine(), row["id"]) for row in journal.listing(self._engine(), limit=LISTED)
+                if row["state"] in journal.FINISHED and row["parquet"]]  # fmt: skip
+        return [
+            {
+                "evaluation": row["id"],
+                "source": row["source"],
+                "started_at": row["started_at"].isoformat(timespec="minutes"),
+                "metrics": list(known),
+            }
+            for row in rows
+            if (known := judged(row))
+        ]
+
+    def _labelling(self, given: Mapping[str, Any]) -> Labelling:
+        """Whom it is about; those that were labelled last stay in memory."""
+        key = _text(given, "evaluation"), _text(given, "metric")
+        if not key[0]:
+            raise InputError("no evaluation is named")
+        with self._lock:
+            if key not in self._open:
+                self._open[key] = Labelling(self._engine(), key[0], key[1] or None)
+            self._open.move_to_end(key)
+            while len(self._open) > KEPT:
+                self._open.popitem(last=False)
+            return self._open[key]
+
+
+def _page() -> str:
+    """The page in the language of the settings, with its words and the version that it says it is of."""
+    language = settings().language
+    words = dict(texts("label_page", language))
+    data = json.dumps({"words": words, "page": CURRENT}, ensure_ascii=False).replace("<", "\\u003c")
+    named = {f"{{{{ {name} }}}}": escape(words[name]) for name in ("title", "no script")}
+    page = PAGE.replace("{{ language }}", language).replace("{{ data }}", data)
+    for name, text in named.items():
+        page = page.replace(name, text)
+    return page
+
+
+def _stamp() -> str:
+    """Of which pages this is one: another version's would not understand ours."""
+    parts = [version("yarus").encode(), PAGE.encode(), *((FOLDER / name).read_bytes() for name in FILES)]
+    return hashlib.sha256(b"\0".join(parts)).hexdigest()[:12]
+
+
+CURRENT = _stamp()
+
+
+def _require_current(headers: Mapping[str, str | None]) -> None:
+    if headers.get("X-Yarus-Page") != CURRENT:
+        raise Refused(HTTPStatus.CONFLICT, texts("label_page", settings().language)["old page"])
+
+
+def _object(body: bytes) -> dict[str, Any]:
+    try:
+        given = json.loads(body)
+    except (ValueError, RecursionError):
+        given = None
+    if not isinstance(given, dict):
+        raise InputError("an object of JSON is expected")
+    return given
+
+
+def _text(given: Mapping[str, Any], name: str) -> str:
+    text = given.get(name, "")
+    if not isinstance(text, str):
+        raise InputError(f"{name}: a text is expected, got {str(text)[:80]}")
+    return text
+
+
+def _value(given: Mapping[str, Any]) -> float | None:
+    value = given.get("value")
+    if value is None and "value" in given:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise InputError(f"value: a number from 0 to 1 or null is expected, got {str(value)[:80]}")
+    return float(value)
+
+
+def _json(document: Any, status: HTTPStatus = HTTPStatus.OK) -> Reply:
+    return Reply(status, "application/json", json.dumps(document, ensure_ascii=False, allow_nan=False).encode())
