@@ -19,6 +19,7 @@ from tasks.report.comparisons import LISTS, add_comparisons, changes, comparison
 from tasks.report.embedded_data import Document, as_script, packed_plotly
 from tasks.report.entries import Entry, described
 from tasks.report.experiment_pages import pages
+from tasks.report.label_lessons import lessons
 from tasks.results import guidance
 from tasks.results.numbers import shown
 from tasks.texts import LANGUAGES, Text, texts, translations
@@ -68,6 +69,7 @@ def render(engine: Engine, shown_entries: list[Entry], language: str) -> str:
     for one, entry in zip(evaluations, shown_entries, strict=True):
         one["comparison"] = comparison(entry)
         one["charts"] = _charts(one, figures)
+        one["lessons"] = lessons(engine, entry.row["id"], entry.row["source"], entry.cases)
         packs |= _packs(one)
     histories = trends(engine, shown_entries)
     for number, history in enumerate(histories):
