@@ -131,6 +131,10 @@ def print_agreement(document: SourceAgreement, language: str) -> None:
         who = f"{pair['a']} / {pair['b']}"
         table.add_row(plain(who), words[f"field {pair['field']}"], str(pair["n"]), *numbers, interval)
     console.print(table)
+    for field, of in document["alpha"].items():
+        if of["alpha"] is not None:
+            figures = {name: f"{value:.3f}" for name, value in of.items() if isinstance(value, float)}
+            console.print(words["alpha"].format(field=words[f"field {field}"], n=of["n"], **figures), soft_wrap=True)
 
 
 def _told(value: Any, words: dict[str, str]) -> str:

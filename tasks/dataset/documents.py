@@ -4,6 +4,7 @@ from typing import Literal, NotRequired
 
 from typing_extensions import TypedDict
 
+from tasks.labelling.alpha import Alpha
 from tasks.personal_data.patterns import Kind
 
 State = Literal["completed", "invalid"]
@@ -168,11 +169,13 @@ class PairAgreement(_Annotators, Agreement):
 
 
 class SourceAgreement(TypedDict):
-    """How far every two annotators of a source agree."""
+    """How far annotators of a source agree: all of them, and every two."""
 
     source: str
     annotators: dict[str, int]
     """Name -> questions labelled."""
+    alpha: dict[str, Alpha]
+    """Column of yes and no -> Krippendorff's alpha of all annotators; empty where one alone has labelled."""
     pairs: list[PairAgreement]
 
 

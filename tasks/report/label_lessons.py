@@ -12,13 +12,12 @@ from sqlalchemy import Engine
 
 from db.stores.labels import Label, labels_of
 from metrics.agreement import weighted_kappa
-from metrics.statistics import posterior_interval
 from metrics.statistics.corrected import corrected_mean
-from metrics.statistics.krippendorff import alpha_of, alpha_parts, krippendorff_alpha
 from tasks.cases import pseudonyms as to_people
 from tasks.cases.text import WORD
 from tasks.comparison.common_cases import Pairs
 from tasks.comparison.slices import labels_of as slices_of
+from tasks.labelling.alpha import alpha
 from tasks.report.embedded_data import Document
 from tasks.results.numbers import MINUS, rounded
 from tasks.texts import LANGUAGES, Text, texts, translations
@@ -32,8 +31,6 @@ FEWEST = 10
 WORST = 8
 LONGEST = 400
 """Characters of a text that is shown."""
-OUTCOMES = alpha_parts([[0, 1, 0, 1], [0, 1, 1, 0]])
-"""What two can say who say yes or no."""
 
 
 class Weighted(NamedTuple):
@@ -116,25 +113,21 @@ def _agreement(labels: Sequence[Label]) -> Document | None:
     names = sorted({label.annotator for label in labels})
     if len(names) < 2:
         return None
-    ids = sorted({label.case_id for label in labels})
-    table = np.full((len(names), len(ids)), np.nan)
-    at = {name: place for place, name in enumerate(ids)}
-    groups: list[str | None] = [None] * len(ids)
+    by_case: dict[str, dict[str, float]] = defaultdict(dict)
+    groups: dict[str, str | None] = {}
     for label in labels:
-        table[names.index(label.annotator), at[label.case_id]] = label.value
-        groups[at[label.case_id]] = label.case_group
-    both = (~np.isnan(table)).sum(axis=0) > 1
-    parts, n = alpha_parts(table)[both], int(both.sum())
-    own = [group for group, kept in zip(groups, both, strict=True) if kept]
-    low, high = (float("nan"), float("nan"))
-    if n:
-        low, high = posterior_interval(parts, lambda totals: alpha_of(totals * n), unseen=OUTCOMES, seed=0, groups=own)
+        by_case[label.case_id][label.annotator] = label.value or 0.0
+        groups[label.case_id] = label.case_group
+    of = alpha(list(by_case.values()), [groups[case] for case in by_case])
+    columns = {name: [said.get(name, np.nan) for said in by_case.values()] for name in names}
     kappas = [
-        {"names": f"{names[a]} / {names[b]}", "kappa": _number(weighted_kappa(table[a], table[b]))}
-        for a, b in combinations(range(len(names)), 2)
+        {"names": f"{a} / {b}", "kappa": _number(weighted_kappa(columns[a], columns[b]))}
+        for a, b in combinations(names, 2)
     ]
-    alpha = krippendorff_alpha(table)
-    return {"n": n, "alpha": _number(alpha), "low": _number(low), "high": _number(high), "kappas": kappas}
+    figures = {
+        name: _number(value) for name, value in (("alpha", of["alpha"]), ("low", of["ci_low"]), ("high", of["ci_high"]))
+    }
+    return {"n": of["n"], "kappas": kappas, **figures}
 
 
 def _confusion(found: Sequence[Labelled]) -> list[Document]:
@@ -261,5 +254,5 @@ def _signed(value: float) -> str:
     return rounded(value, "share", "+").replace("-", MINUS)
 
 
-def _number(value: float) -> str:
-    return "—" if value != value else f"{value:.2f}".replace("-", MINUS)
+def _number(value: float | None) -> str:
+    return "—" if value is None or value != value else f"{value:.2f}".replace("-", MINUS)

@@ -29,6 +29,7 @@ from tasks.config.connections import database, source
 from tasks.dataset.annotation.chunk_references import Relevant
 from tasks.dataset.annotation.columns import VERDICTS, YES_NO
 from tasks.dataset.documents import Agreement, PairAgreement, SourceAgreement
+from tasks.labelling.alpha import alpha
 
 Review = dict[str, Any]
 OUTCOMES = kappa_parts([0, 1, 0, 1], [0, 1, 1, 0])
@@ -80,7 +81,19 @@ def agreement(source_name: str, *, seed: int = 0) -> SourceAgreement:
         for a, b in combinations(sorted(counts), 2)
         for field in (*YES_NO, "relevant")
     ]
-    return {"source": where.name, "annotators": dict(sorted(counts.items())), "pairs": pairs}
+    together = {field: alpha(_alike(said, field), users) for field in YES_NO} if pairs else {}
+    return {"source": where.name, "annotators": dict(sorted(counts.items())), "alpha": together, "pairs": pairs}
+
+
+def _alike(said: Sequence[Mapping[str, Review]], field: str) -> list[dict[str, float]]:
+    """Of each question, what those have said who spoke of the same: of an answer, of the one most spoke of."""
+    found = []
+    for of in said:
+        spoken = {name: verdict for name, verdict in of.items() if field in verdict}
+        whose = Counter(verdict.get("answer_of") for verdict in spoken.values()).most_common(1)
+        same = {name for name, one in spoken.items() if field != "answer_ok" or one.get("answer_of") == whose[0][0]}
+        found.append({name: float(spoken[name][field]) for name in same})
+    return found
 
 
 def _agreement(

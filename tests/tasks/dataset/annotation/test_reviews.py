@@ -35,7 +35,7 @@ def test_two_annotators_agree_or_not(engine: Engine, source: str, filled: Make) 
     with pytest.raises(InputError, match="nobody has labelled it"):
         agreement(source)
     import_(filled(*({"question_id": str(n), "show": said} for n, said in enumerate(first))), "первый")
-    assert agreement(source)["pairs"] == []
+    assert (agreement(source)["pairs"], agreement(source)["alpha"]) == ([], {})
     import_(filled(*({"question_id": str(n), "show": said} for n, said in enumerate(second))), "второй")
     document = agreement(source)
     assert document["annotators"] == {"второй": 10, "первый": 10}
@@ -43,6 +43,10 @@ def test_two_annotators_agree_or_not(engine: Engine, source: str, filled: Make) 
     assert (show["n"], show["agreement"]) == (10, 0.8)
     assert show["kappa"] == pytest.approx(0.6)
     assert show["ci_low"] < 0.6 < show["ci_high"]
+    alpha = document["alpha"]["show"]
+    assert alpha["n"] == 10 and alpha["alpha"] == pytest.approx(1 - 0.2 / (200 / 380))  # 2 of 10 differ; 10 yes of 20
+    assert alpha["ci_low"] < alpha["alpha"] < alpha["ci_high"]
+    assert document["alpha"]["question_ok"]["reason"] == "no question in common"
     (nothing,) = (pair for pair in document["pairs"] if pair["field"] == "question_ok")
     assert (nothing["n"], nothing["kappa"], nothing["reason"]) == (0, None, "no question in common")
 

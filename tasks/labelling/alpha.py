@@ -1,0 +1,46 @@
+"""How far all annotators agree: Krippendorff's alpha with its interval."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from typing_extensions import TypedDict
+
+from metrics.statistics import posterior_interval
+from metrics.statistics.krippendorff import alpha_of, alpha_parts, krippendorff_alpha
+
+OUTCOMES = alpha_parts([[0, 1, 0, 1], [0, 1, 1, 0]])
+"""What two can say who say yes or no."""
+
+
+class Alpha(TypedDict):
+    """Agreement of all annotators: 1 is the same, 0 chance, below 0 less than chance."""
+
+    n: int
+    """Cases that two or more have labelled."""
+    alpha: float | None
+    ci_low: float | None
+    ci_high: float | None
+    reason: str | None
+    """Why there is none."""
+
+
+def alpha(said: Sequence[Mapping[str, float]], groups: Sequence[Any]) -> Alpha:
+    """Krippendorff's alpha of what annotators have said.
+
+    Args:
+        said: of each case, annotator -> label.
+        groups: of the cases; None for one that stands alone.
+    """
+    names = sorted({name for of in said for name in of})
+    table = np.array([[of.get(name, np.nan) for of in said] for name in names]).reshape(len(names), len(said))
+    both = (~np.isnan(table)).sum(axis=0) > 1
+    n, found = int(both.sum()), krippendorff_alpha(table)
+    if found != found:
+        why = "all say the same" if n else "no question in common"
+        return {"n": n, "alpha": None, "ci_low": None, "ci_high": None, "reason": why}
+    own = [group for group, kept in zip(groups, both, strict=True) if kept]
+    parts = alpha_parts(table)[both]
+    # Shares of the cases become cases again, of which alpha takes one off.
+    low, high = posterior_interval(parts, lambda totals: alpha_of(totals * n), unseen=OUTCOMES, seed=0, groups=own)
+    return {"n": n, "alpha": found, "ci_low": low, "ci_high": high, "reason": None}
