@@ -41,9 +41,9 @@
     try {
       reply = await fetch(name, { method: body ? "POST" : "GET", headers, body: body && JSON.stringify(body) });
     } catch {
-      throw Object.assign(new Error(words.gone), { retry: true });
+      throw Object.assign(new Error(words["gone"]), { retry: true });
     }
-    const found = await reply.json().catch(() => ({ error: words.gone }));
+    const found = await reply.json().catch(() => ({ error: words["gone"] }));
     if (!reply.ok) throw Object.assign(new Error(found.error), { retry: reply.status >= 500 });
     return found;
   }
@@ -59,7 +59,7 @@
       again = null;
     } catch (error) {
       again = error.retry ? work : null;
-      problem.replaceChildren(error.message, again ? made("button", { type: "button", onclick: retry }, words.retry) : "");
+      problem.replaceChildren(error.message, again ? made("button", { type: "button", onclick: retry }, words["retry"]) : "");
       problem.hidden = false;
     } finally {
       busy = false;
@@ -76,7 +76,7 @@
   }
 
   function askName() {
-    heading(words.title);
+    heading(words["title"]);
     foot.replaceChildren();
     const field = made("input", { id: "name", maxlength: 60, required: true, autocomplete: "nickname", value: state.annotator });
     const form = made("form", {
@@ -87,21 +87,21 @@
         remember("annotator", state.annotator);
         begin();
       },
-    }, made("label", { for: "name" }, words["your name"]), field, made("button", { class: "main" }, words.begin));
+    }, made("label", { for: "name" }, words["your name"]), field, made("button", { class: "main" }, words["begin"]));
     main.replaceChildren(form);
     field.focus();
   }
 
   async function choose() {
     const found = await send("evaluations");
-    heading(words.title, who());
+    heading(words["title"], who());
     foot.replaceChildren();
     const rows = found.map((row) => made("li", {},
       made("b", {}, row.source), ` · ${row.evaluation} · ${row.started_at.replace("T", " ").slice(0, 16)}`,
       made("div", { class: "choices" }, ...row.metrics.map((metric) => made("a", {
         href: `?${new URLSearchParams({ evaluation: row.evaluation, metric })}`,
       }, metric.replace(/^avg_/, ""))))));
-    main.replaceChildren(rows.length ? made("ul", { class: "list" }, ...rows) : made("p", {}, words.nothing));
+    main.replaceChildren(rows.length ? made("ul", { class: "list" }, ...rows) : made("p", {}, words["nothing"]));
   }
 
   function who() {
@@ -118,17 +118,17 @@
   function show(found, progress, last = null, note = "") {
     state.case = found;
     const line = made("p", { class: "soft" }, `${state.metric.replace(/^avg_/, "")} · ${state.evaluation}`);
-    heading(state.asks, line, who(), made("a", { class: "quiet", href: location.pathname }, words.others));
+    heading(state.asks, line, who(), made("a", { class: "quiet", href: location.pathname }, words["others"]));
     tell(progress, last);
     if (!found) {
-      main.replaceChildren(made("p", { class: "done" }, words.done));
+      main.replaceChildren(made("p", { class: "done" }, words["done"]));
       foot.prepend(made("div", { class: "keys" }, key("undo", "⌫", undo)));
       main.focus();
       return;
     }
     const part = (name, text, kind = "") => (text ? made("section", { class: kind },
       made("h2", {}, words[name]), made("div", { class: "text", tabindex: kind === "passages" ? 0 : null }, text)) : null);
-    const field = made("textarea", { id: "note", maxlength: 2000, rows: 2, placeholder: words.note, "aria-label": words.note });
+    const field = made("textarea", { id: "note", maxlength: 2000, rows: 2, placeholder: words["note"], "aria-label": words["note"] });
     field.value = note || found.note;
     const parts = [part("question", found.question, "asked"), part("answer", found.answer, "answer"),
       part("reference", found.reference), part("context", found.context, "passages")];
@@ -148,7 +148,7 @@
     const known = progress.estimate, lines = [];
     if (last) lines.push(made("p", { class: "last", id: "last" }, said("last", last)));
     lines.push(made("p", { id: "count" }, said("count", progress),
-      made("progress", { max: progress.cases, value: progress.own + progress.passed_over, "aria-label": words.title })));
+      made("progress", { max: progress.cases, value: progress.own + progress.passed_over, "aria-label": words["title"] })));
     if (known.value !== null) {
       const figures = { value: share(known.value), low: share(known.ci_low), high: share(known.ci_high),
         judge: share(known.judge_value), width: share(known.width), after: share(known.width_after_ten) };
@@ -159,7 +159,7 @@
   }
 
   function verdict(value) {
-    return value === null ? words.skip : words[value === 1 ? "yes" : value === 0 ? "no" : "partly"];
+    return value === null ? words["skip"] : words[value === 1 ? "yes" : value === 0 ? "no" : "partly"];
   }
 
   function save(value) {

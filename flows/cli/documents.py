@@ -9,8 +9,17 @@ from deployments.automations import Applied, Tested
 from tasks.cases.frozen_sets import FrozenSet, ListedSet, SetDifference, Split
 from tasks.comparison.documents import EvaluationComparison, GateResult, Trend
 from tasks.corpus.documents import CorpusAnalytics
-from tasks.dataset.documents import Audit, Exported, Imported, SourceAgreement, SynthesisResult
+from tasks.dataset.documents import (
+    Audit,
+    Drawn,
+    Exported,
+    Imported,
+    LabelsImported,
+    SourceAgreement,
+    SynthesisResult,
+)
 from tasks.experiments.documents import JudgeAndPeople, Robustness, Sweep
+from tasks.labelling.plan import LabelPlan
 from tasks.operations.doctor_sources import Check
 from tasks.operations.dry_run import Plans
 from tasks.operations.erase import Erasure
@@ -65,6 +74,7 @@ DOCUMENTS: dict[str, Any] = {
     "sweep": Sweep,
     "robustness": Robustness,
     "examine": JudgeAndPeople,
+    "label --plan": LabelPlan,
     "corpus": CorpusAnalytics,
     "load": LoadReport,
     "dataset freeze": FrozenSet,
@@ -74,7 +84,9 @@ DOCUMENTS: dict[str, Any] = {
     "dataset import": LoadReport,
     "dataset synthesize": SynthesisResult,
     "dataset export-annotation": Exported,
+    "dataset export-annotation --random": Drawn,
     "dataset import-annotation": Imported,
+    "dataset import-annotation --annotator": LabelsImported,
     "dataset agreement": SourceAgreement,
     "dataset audit": Audit,
     "export --to": ExportedFile,

@@ -8,7 +8,7 @@ from tasks.results.summary import MetricSummary
 from tasks.texts import texts
 
 if TYPE_CHECKING:
-    from tasks.labelling.plan import Plan
+    from tasks.labelling.plan import LabelPlan
 
 
 def corrected_lines(metrics: Mapping[str, MetricSummary], language: str) -> Iterator[str]:
@@ -21,7 +21,7 @@ def corrected_lines(metrics: Mapping[str, MetricSummary], language: str) -> Iter
             yield words[key].format(n=found["n_labels"], own=found["n_own"], **figures)
 
 
-def plan_lines(plan: "Plan", language: str) -> Iterator[str]:
+def plan_lines(plan: "LabelPlan", language: str) -> Iterator[str]:
     """How many labels are needed, and by what that is known."""
     words = texts("labels", language)
     figures = {name: plan[name] for name in ("metric", "cases", "n_own")} | {"width": f"{plan['width']:g}"}

@@ -18,7 +18,7 @@ Basis = Literal["labels", "exam", "nothing"]
 """What is known of the judge: people's labels of its scores; its exam; nothing, so that labels count alone."""
 
 
-class Plan(TypedDict):
+class LabelPlan(TypedDict):
     """Labels that are needed for an interval of a width."""
 
     evaluation_id: str
@@ -40,7 +40,7 @@ class Plan(TypedDict):
     """Of the judge's scores with people's labels, as far as it is known."""
 
 
-def plan(engine: Engine, evaluation: str, metric: str | None, width: float) -> Plan:
+def plan(engine: Engine, evaluation: str, metric: str | None, width: float) -> LabelPlan:
     """Plans the labels of an evaluation's judged mean.
 
     Args:

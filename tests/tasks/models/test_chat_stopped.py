@@ -13,7 +13,7 @@ async def test_an_answer_that_waits_for_its_place_in_the_store_is_stored(
     llm_server: FakeLLMServer, engine: Engine
 ) -> None:
     llm_server.script = lambda number, request: Do(scores(0.5))
-    asked = settings(llm_server.url, concurrency=1, model=f"stopped-{llm_server.port}")
+    asked = settings(llm_server.url, concurrency=1, model=f"stopped-{llm_server.own}")
     async with chat("judge", asked, engine) as judge:
         assert isinstance(judge, Chat)
         await judge._unsaved.acquire()  # as if others' answers were still being stored
@@ -30,9 +30,9 @@ async def test_an_answer_that_cost_more_than_it_can_have_is_stored(llm_server: F
     llm_server.script = lambda number, request: Do(
         scores(0.5, tokens=(100, 20 if len(llm_server.requests) < 2 else 10**9))
     )
-    first, called = call(0), call(llm_server.port)
-    asked = priced(llm_server.url, concurrency=1, model="asked", max_tokens=llm_server.port)
-    async with chat("judge", asked, engine, evaluation=f"stopped-{llm_server.port}") as judge:
+    first, called = call(0), call(int(llm_server.own, 16))
+    asked = priced(llm_server.url, concurrency=1, model="asked", max_tokens=int(llm_server.own[:4], 16) + 1_000)
+    async with chat("judge", asked, engine, evaluation=f"stopped-{llm_server.own}") as judge:
         assert isinstance(judge, Chat)
         await judge.ask(first)  # money is drawn for more than one
         ledger = judge._budget._at_ledger
@@ -43,6 +43,6 @@ async def test_an_answer_that_cost_more_than_it_can_have_is_stored(llm_server: F
         assert len(llm_server.requests) == 2
         asyncio.get_running_loop().call_later(0.1, ledger.release)
     await asyncio.wait([asking])
-    async with chat("judge", asked, engine, evaluation=f"stopped-{llm_server.port}") as judge:
+    async with chat("judge", asked, engine, evaluation=f"stopped-{llm_server.own}") as judge:
         reply = await judge.ask(called)
     assert (reply.from_store, len(llm_server.requests)) == (True, 2)

@@ -27,6 +27,7 @@ from tasks.dataset.synthesis.generator import KINDS as MADE
 from tasks.labelling.plan import Basis
 from tasks.orchestration.home_server import Stopped
 from tasks.personal_data.patterns import Kind
+from tasks.prompts import SHAPES
 from tasks.report.comparisons import LISTS
 from tasks.report.entries import FOOT
 from tasks.report.figures import MAP_COLOURS
@@ -66,6 +67,8 @@ BY_TABLE: dict[str, set[str]] = {
     "gate": {gate.NO_BASELINE, gate.NOT_COMPARED, gate.NOTHING_IN_COMMON, gate.NOTHING_MEASURED}
     | {corrected_means.FEW_LABELS, corrected_means.OTHER_JUDGE}
     | {f"baseline {kind}" for kind in get_args(BaselineKind)},
+    "lessons": {f"by {kind}" for kind in (*SLICES, "answer length")},
+    "label_page": {f"asks {name}" for name, shape in SHAPES.items() if shape.role == "judge"} | {"asks rubric"},
     "labels": {f"by {basis}" for basis in get_args(Basis)} | {"of others", "of its own", "few"},
     "annotation.judged_columns": {*judged_answers.COLUMNS},
     "dataset": {*KINDS, *(f"kind {kind}" for kind in MADE), *(f"field {field}" for field in (*YES_NO, "relevant"))}
@@ -95,6 +98,8 @@ ELSEWHERE = {
     "sweep": "tasks/config/parameters.py",
     "people_pairs": "tasks/experiments/people_pairs.py",
     "exam": "tasks/report/templates/*.html",
+    "lessons": "tasks/report/templates/labels.html",
+    "label_page": "deployments/label.js",
     "dataset": "tasks/dataset/**/*.py",
     "annotation.reasons": "tasks/dataset/annotation/priority.py",
     "annotation.problems": "tasks/dataset/**/*.py",

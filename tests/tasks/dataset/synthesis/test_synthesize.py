@@ -204,7 +204,7 @@ def test_a_judge_that_fails_rejects(library: str, served: FakeLLMServer) -> None
 
 def test_the_budget_ends_it(library: str, served: FakeLLMServer, monkeypatch: pytest.MonkeyPatch) -> None:
     price = {"input": 1000, "output": 1000, "as_of": "2026-01-01"}
-    models = {f"{role}-{served.port}": price for role in ("generator", "judge")}
+    models = {f"{role}-{served.own}": price for role in ("generator", "judge")}
     use(monkeypatch, {"YARUS_BUDGET_USD": "3", "YARUS_PRICES": json.dumps(models)})
     served.script = good
     made = synthesize(source=library, into="made_poor", n=20, kinds="single")
