@@ -18,13 +18,12 @@ from urllib.parse import parse_qs, urlsplit
 
 from sqlalchemy import Engine
 
-from db import journal
 from db.errors import DatabaseUnavailable, InputError
 from deployments.guard import refusal
 from metrics.metric import RUBRIC
 from tasks.config.redaction import redact_urls
 from tasks.config.settings import settings
-from tasks.labelling.answers import judged
+from tasks.labelling.answers import judged, judged_evaluations
 from tasks.labelling.session import Labelling
 from tasks.texts import texts
 
@@ -34,8 +33,6 @@ LONGEST = 16_384
 """Bytes of what a page sends."""
 KEPT = 4
 """Evaluations and metrics that are kept in memory while they are labelled."""
-LISTED = 60
-"""Evaluations among which those with judged answers are looked for."""
 FOLDER = Path(__file__).parent
 FILES = {"label.js": "text/javascript", "label.css": "text/css"}
 PAGE = (FOLDER / "label.html").read_text(encoding="utf-8")
@@ -157,17 +154,14 @@ class LabelPages:
 
     def _evaluations(self) -> list[dict[str, Any]]:
         """The newest evaluations with judged answers."""
-        rows = [journal.find(self._engine(), row["id"]) for row in journal.listing(self._engine(), limit=LISTED)
-                if row["state"] in journal.FINISHED and row["parquet"]]  # fmt: skip
         return [
             {
                 "evaluation": row["id"],
                 "source": row["source"],
                 "started_at": row["started_at"].isoformat(timespec="minutes"),
-                "metrics": list(known),
+                "metrics": list(judged(row)),
             }
-            for row in rows
-            if (known := judged(row))
+            for row in judged_evaluations(self._engine())
         ]
 
     def _labelling(self, given: Mapping[str, Any]) -> Labelling:

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -25,6 +26,8 @@ from tasks.results.system import JudgeIdentity, System
 SHOWN = ("question", "answer", "context", "reference")
 """Columns of texts that people are shown."""
 USED = ("case_id", "status", "group")
+LISTED = 60
+"""Evaluations among which those with judged answers are looked for."""
 
 
 @dataclass(frozen=True)
@@ -114,19 +117,29 @@ def judged(row: RowMapping) -> dict[str, str]:
     }
 
 
+def judged_evaluations(engine: Engine) -> Iterator[RowMapping]:
+    """The newest evaluations that have answers which a judge has scored, newest first."""
+    for row in journal.listing(engine, limit=LISTED):
+        if row["state"] in journal.FINISHED and row["parquet"]:
+            whole = journal.find(engine, row["id"])
+            if judged(whole):
+                yield whole
+
+
 def answers(engine: Engine, evaluation: str, name: str | None = None) -> Answers:
     """The answers of an evaluation that a judge has scored.
 
     Args:
         engine: of our own database.
-        evaluation: an id, the beginning or end of one, or `last`.
+        evaluation: an id, the beginning or end of one, or `last`: the newest with judged answers.
         name: of a judged metric; by default the first that the evaluation has.
 
     Raises:
         InputError: it has no cases, no judge scored any, or not by that metric.
         ResultsUnavailable: its file cannot be read.
     """
-    row = journal.find(engine, evaluation)
+    newest = next(judged_evaluations(engine), None) if evaluation == "last" else None
+    row = newest or journal.find(engine, evaluation)
     known = judged(row)
     if row["parquet"] is None or not known:
         what = "no answer that a judge has scored" if row["parquet"] else "no cases"
