@@ -14,7 +14,7 @@ from http import HTTPStatus
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
 from sqlalchemy import Engine
 
@@ -95,11 +95,11 @@ class LabelPages:
         try:
             if why := refusal(headers.get("Host"), headers.get("Origin"), self._names, self._further):
                 raise Refused(HTTPStatus.FORBIDDEN, why)
-            parts = urlsplit(target)
-            given = parts.path.removeprefix(PREFIX).partition("/")
+            path, _, asked = target.partition("?")
+            given = path.removeprefix(PREFIX).partition("/")
             if not hmac.compare_digest(given[0].encode("utf-8", "replace"), self.token.encode()):
                 raise Refused(HTTPStatus.NOT_FOUND, "no such page")
-            query = {name: values[-1] for name, values in parse_qs(parts.query).items()}
+            query = {name: values[-1] for name, values in parse_qs(asked).items()}
             return self._read(given[2], query, headers) if method == "GET" else self._written(given[2], headers, body)
         except Refused as error:
             return _json({"error": str(error)}, error.status)

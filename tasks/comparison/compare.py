@@ -20,7 +20,7 @@ from metrics.table import metric
 from metrics.table.corrected import SUFFIX
 from tasks.cases import pseudonyms
 from tasks.comparison.common_cases import Pairs, changed_cases, common, groups_of, headline, read_cases, require_cases
-from tasks.comparison.corrected_means import compare_means, is_corrected
+from tasks.comparison.corrected_means import Lacking, compare_means, is_corrected
 from tasks.comparison.documents import (
     ChangedCases,
     Changes,
@@ -95,7 +95,8 @@ def compare(engine: Engine, a: str, b: str, *, force: bool = False, only: Sequen
             one = (
                 compare_means(engine, before, after, name) if paired else "corrected means are compared on one case set"
             )
-            found["metrics"][name] = _not_compared(one) if isinstance(one, str) else _metric(one, None)
+            why = one.reason if isinstance(one, Lacking) else one
+            found["metrics"][name] = _not_compared(why) if isinstance(why, str) else _metric(why, None)
     return {**document, **as_shown(found, after["source"])}
 
 

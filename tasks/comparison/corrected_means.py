@@ -1,6 +1,7 @@
 """Corrected means of two evaluations: the difference that people would see."""
 
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -31,7 +32,14 @@ def lacking(n_own: int) -> int:
     return max(0, FEWEST - n_own)
 
 
-def compare_means(engine: Engine, a: RowMapping, b: RowMapping, name: str) -> Compared | str:
+class Lacking(NamedTuple):
+    """Why a corrected mean is not acted on: labels that are missing."""
+
+    labels: int
+    reason: str = FEW_LABELS
+
+
+def compare_means(engine: Engine, a: RowMapping, b: RowMapping, name: str) -> Compared | Lacking | str:
     """The difference of a corrected mean over the common cases of two evaluations, or why there is none.
 
     Each side is corrected by labels of its own answers: others' would only repeat what the judge says of the
@@ -50,8 +58,8 @@ def compare_means(engine: Engine, a: RowMapping, b: RowMapping, name: str) -> Co
     pairs = common(*(answers.cases for answers in both))
     sides = [_common(answers, cases) for answers, cases in zip(both, pairs, strict=True)]
     known = [together(answers, labels_of(engine, answers.evaluation_id, of)) for answers in sides]
-    if any(lacking(int((~np.isnan(side.labels)).sum())) for side in known):
-        return FEW_LABELS
+    if missing := sum(lacking(int((~np.isnan(side.labels)).sum())) for side in known):
+        return Lacking(missing)
     return compare_corrected(*known, better=metric(name).better)
 
 

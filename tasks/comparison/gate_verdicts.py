@@ -11,7 +11,7 @@ from metrics.statistics.differences.numbers import Compared
 from metrics.statistics.intervals import NORMAL
 from metrics.statistics.power import POWER, fewest_pairs
 from metrics.statistics.significance import holm
-from tasks.comparison.corrected_means import FEW_LABELS, is_corrected, lacking
+from tasks.comparison.corrected_means import FEW_LABELS, Lacking, is_corrected, lacking
 from tasks.comparison.documents import RuleResult
 from tasks.comparison.gate_rules import Rule, measure
 from tasks.results.summary import GateVerdict
@@ -25,7 +25,9 @@ Found = Mapping[str, Any]
 """A value with its interval: `value`, `ci_low`, `ci_high`, `n`; or only the `reason` why there is none."""
 
 
-def regressions(found: Mapping[Rule, Compared | str], headlines: Mapping[str, Comparison]) -> dict[Rule, RuleResult]:
+def regressions(
+    found: Mapping[Rule, Compared | Lacking | str], headlines: Mapping[str, Comparison]
+) -> dict[Rule, RuleResult]:
     """The no-regression rules of one gate, each with its verdict.
 
     A rule without a margin about a headline metric says what `yarus compare` says: Holm's method over the tier's
@@ -44,6 +46,8 @@ def regressions(found: Mapping[Rule, Compared | str], headlines: Mapping[str, Co
     return {
         rule: document(rule, "inconclusive", {"reason": one})
         if isinstance(one, str)
+        else document(rule, "inconclusive", {"reason": one.reason}, needs=one.labels)
+        if isinstance(one, Lacking)
         else _no_regression(rule, one, strict[rule], sizes[rule in shared])
         for rule, one in found.items()
     }
@@ -106,8 +110,8 @@ def needed(n: int, apart: float, error: float, reach: float) -> int | None:
     return max(1, ceil(n * (high - 1)))
 
 
-def _p(rule: Rule, found: Compared | str) -> float:
-    if isinstance(found, str):
+def _p(rule: Rule, found: Compared | Lacking | str) -> float:
+    if isinstance(found, str | Lacking):
         return float("nan")
     one = found.comparison
     return one.p if rule.bound is None else one.p_of_loss_within(rule.bound) if one.enough else float("nan")

@@ -115,7 +115,20 @@ def test_nobody_else_writes(pages: LabelPages, night: Document, name: str) -> No
     assert labels_of(database(), night["evaluation_id"]) == []
 
 
-@pytest.mark.parametrize("path", ["/label/", "/label/x/", "/label/../", "/label/%00/next", "/label/x/save"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/label/",
+        "/label/x/",
+        "/label/../",
+        "/label/%00/next",
+        "/label/x/save",
+        "//[",
+        "/label/\udc80/",
+        "*",
+        "http://x/",
+    ],
+)
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_without_the_secret_there_is_no_page(pages: LabelPages, path: str, method: str) -> None:
     assert pages.answer(method, path, OWN, b"{}").status == 404

@@ -131,3 +131,17 @@ def test_pages_of_others_get_nothing(port: int, headers: dict[str, str]) -> None
 
 def test_no_page_of_others_shows_ours_as_its_own(port: int) -> None:
     assert asked(port, "/night.html", **ENTITLED).getheader("X-Frame-Options") == "SAMEORIGIN"
+
+
+def test_the_page_for_labels_is_behind_the_password_too(at_home_for_module: Path, tmp_path: Path) -> None:
+    number = free_port()
+    with served(tmp_path, "127.0.0.1", number, PASSWORD) as path:
+        assert asked(number, path).status == 401
+        assert asked(number, f"{path}save", "POST", b"{}").status == 401
+        page = asked(number, path, **ENTITLED)
+        assert (page.status, "label.js" in page.text) == (200, True)
+        assert asked(number, "/label/guessed/", **ENTITLED).status == 404
+        own = {"Origin": f"http://127.0.0.1:{number}", "Content-Type": "application/json"}
+        assert asked(number, f"{path}save", "POST", b"{}", **ENTITLED, **own).status == 409  # of no version
+        assert asked(number, f"{path}save", "POST", b"{}", **ENTITLED).status == 403  # of no page
+        assert asked(number, f"{path}save", "POST", b"x" * 20_000, **ENTITLED, **own).status == 413

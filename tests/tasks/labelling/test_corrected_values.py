@@ -109,7 +109,7 @@ def test_a_gate_waits_for_labels(night: Document, capsys: pytest.CaptureFixture[
         return [(rule["verdict"], rule["needs"]) for rule in found["rules"]]
 
     label(night["evaluation_id"], 100)  # of other answers, which say nothing of a difference
-    assert verdicts() == [("inconclusive", 30), ("inconclusive", 30), ("inconclusive", None)]
+    assert verdicts() == [("inconclusive", 30), ("inconclusive", 30), ("inconclusive", 30)]
     label(second["evaluation_id"], 12)
     assert verdicts()[0] == ("inconclusive", 18)
     assert "too few labels of people; needs about 18 more labels" in " ".join(capsys.readouterr().out.split())
