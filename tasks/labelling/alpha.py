@@ -7,10 +7,13 @@ import numpy as np
 from typing_extensions import TypedDict
 
 from metrics.statistics import posterior_interval
+from metrics.statistics.groups import Floats
 from metrics.statistics.krippendorff import alpha_of, alpha_parts, krippendorff_alpha
 
 OUTCOMES = alpha_parts([[0, 1, 0, 1], [0, 1, 1, 0]])
 """What two can say who say yes or no."""
+MANY = 1e6
+"""Labels of which alpha is that of all there could be: it takes one off, and of a label or less it has no value."""
 
 
 class Alpha(TypedDict):
@@ -41,6 +44,9 @@ def alpha(said: Sequence[Mapping[str, float]], groups: Sequence[Any]) -> Alpha:
         return {"n": n, "alpha": None, "ci_low": None, "ci_high": None, "reason": why}
     own = [group for group, kept in zip(groups, both, strict=True) if kept]
     parts = alpha_parts(table)[both]
-    # Shares of the cases become cases again, of which alpha takes one off.
-    low, high = posterior_interval(parts, lambda totals: alpha_of(totals * n), unseen=OUTCOMES, seed=0, groups=own)
-    return {"n": n, "alpha": found, "ci_low": low, "ci_high": high, "reason": None}
+    low, high = posterior_interval(parts, _of_many, unseen=OUTCOMES, seed=0, groups=own)
+    return {"n": n, "alpha": found, "ci_low": min(low, found), "ci_high": max(high, found), "reason": None}
+
+
+def _of_many(totals: Floats) -> Floats:
+    return alpha_of(totals * (MANY / totals[..., :1]))

@@ -251,7 +251,7 @@ def _cut(text: str | None) -> str:
 
 
 def _signed(value: float) -> str:
-    return rounded(value, "share", "+").replace("-", MINUS)
+    return rounded(round(value, 3) + 0.0, "share", "+").replace("-", MINUS)  # -0.0 is 0.0
 
 
 def _number(value: float | None) -> str:

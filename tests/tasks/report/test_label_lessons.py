@@ -119,3 +119,10 @@ def test_all_labels_equal_and_answers_that_are_gone(engine: Engine, evaluation: 
     assert one["agreement"]["alpha"] == "—"
     (without,) = lessons(engine, evaluation, "s", None)  # the file is gone
     assert (without["n"], without["slices"], without["gone"]) == (3, [], 0)
+
+
+def test_no_difference_has_no_minus(engine: Engine, evaluation: str) -> None:
+    """Labels a millionth above the judge: minus nothing, rounded."""
+    store.save(engine, [label(evaluation, i, 0.5 + 1e-6, score=0.5) for i in range(24)])
+    (topic,) = (kind for kind in lessons(engine, evaluation, "s", CASES)[0]["slices"] if kind["kind"] == "topic")
+    assert [row["error"] for row in topic["values"]] == ["+0.000"]
