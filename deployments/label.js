@@ -34,15 +34,19 @@
 
   const share = (value) => (value === null ? "—" : value.toFixed(3));
 
+  const PATIENCE_MS = 20_000;
+
   async function send(name, body) {
     const headers = { "X-Yarus-Page": page };
     if (body) headers["Content-Type"] = "application/json";
     let reply;
     try {
-      reply = await fetch(name, { method: body ? "POST" : "GET", headers, body: body && JSON.stringify(body) });
+      reply = await fetch(name, { method: body ? "POST" : "GET", headers, body: body && JSON.stringify(body),
+        signal: AbortSignal.timeout(PATIENCE_MS) });
     } catch {
       throw Object.assign(new Error(words["gone"]), { retry: true });
     }
+    if (reply.status === 404) throw new Error(words["other address"]);
     const found = await reply.json().catch(() => ({ error: words["gone"] }));
     if (!reply.ok) throw Object.assign(new Error(found.error), { retry: reply.status >= 500 });
     return found;
@@ -78,6 +82,7 @@
   function askName() {
     heading(words["title"]);
     foot.replaceChildren();
+    state.case = null;
     const field = made("input", { id: "name", maxlength: 60, required: true, autocomplete: "nickname", value: state.annotator });
     const form = made("form", {
       onsubmit: (event) => {
@@ -186,14 +191,16 @@
 
   function begin() {
     if (!state.annotator) askName();
-    else attempt(state.evaluation ? next : choose);
+    else attempt(state.evaluation ? next : choose).then(() => {
+      if (!problem.hidden && !again && !main.children.length) askName();  // a name that is none, kept from before
+    });
   }
 
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || event.repeat) return;
     const typing = /^(TEXTAREA|INPUT)$/.test(event.target.tagName);
     if (event.key === "Escape" && typing) { event.target.blur(); main.focus(); return; }
-    if (typing || !state.case && event.code !== "Backspace") return;
+    if (typing || !document.querySelector(".keys") || !state.case && event.code !== "Backspace") return;
     if (event.code in KEYS) save(KEYS[event.code]);
     else if (event.code === "Digit0" || event.code === "Numpad0") save(null);
     else if (event.code === "Backspace") undo();

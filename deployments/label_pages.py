@@ -4,7 +4,6 @@ import hashlib
 import hmac
 import json
 import logging
-import math
 import secrets
 import threading
 from collections import OrderedDict
@@ -97,7 +96,7 @@ class LabelPages:
                 raise Refused(HTTPStatus.FORBIDDEN, why)
             path, _, asked = target.partition("?")
             given = path.removeprefix(PREFIX).partition("/")
-            if not hmac.compare_digest(given[0].encode("utf-8", "replace"), self.token.encode()):
+            if not given[1] or not hmac.compare_digest(given[0].encode("utf-8", "replace"), self.token.encode()):
                 raise Refused(HTTPStatus.NOT_FOUND, "no such page")
             query = {name: values[-1] for name, values in parse_qs(asked).items()}
             return self._read(given[2], query, headers) if method == "GET" else self._written(given[2], headers, body)
@@ -165,13 +164,15 @@ class LabelPages:
         ]
 
     def _labelling(self, given: Mapping[str, Any]) -> Labelling:
-        """Whom it is about; those that were labelled last stay in memory."""
+        """Whom it is about; those that were labelled last stay in memory, by whole names: `last` changes."""
         key = _text(given, "evaluation"), _text(given, "metric")
         if not key[0]:
             raise InputError("no evaluation is named")
         with self._lock:
             if key not in self._open:
-                self._open[key] = Labelling(self._engine(), key[0], key[1] or None)
+                made = Labelling(self._engine(), key[0], key[1] or None)
+                key = made.answers.evaluation_id, made.answers.metric.name
+                self._open[key] = made
             self._open.move_to_end(key)
             while len(self._open) > KEPT:
                 self._open.popitem(last=False)
@@ -218,6 +219,8 @@ def _text(given: Mapping[str, Any], name: str) -> str:
     text = given.get(name, "")
     if not isinstance(text, str):
         raise InputError(f"{name}: a text is expected, got {str(text)[:80]}")
+    if "\0" in text or text != text.encode("utf-8", "ignore").decode():
+        raise InputError(f"{name}: half a character or a NUL stands in it")
     return text
 
 
@@ -225,7 +228,7 @@ def _value(given: Mapping[str, Any]) -> float | None:
     value = given.get("value")
     if value is None and "value" in given:
         return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
         raise InputError(f"value: a number from 0 to 1 or null is expected, got {str(value)[:80]}")
     return float(value)
 

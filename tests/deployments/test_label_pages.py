@@ -135,6 +135,10 @@ def test_without_the_secret_there_is_no_page(pages: LabelPages, path: str, metho
     assert pages.token not in pages.answer(method, path, OWN, b"{}").body.decode()
 
 
+def test_the_address_ends_with_a_slash(pages: LabelPages) -> None:
+    assert pages.answer("GET", pages.path.removesuffix("/"), OWN).status == 404  # its files have no place
+
+
 def test_every_server_has_a_secret_of_its_own(pages: LabelPages) -> None:
     other = LabelPages(database, frozenset({"localhost"}))
     assert len(pages.token) >= 32 and pages.token != other.token
@@ -161,6 +165,9 @@ WRONG: dict[str, Any] = {
     "no text": {"value": 1, "case_id": ["x"]},
     "no name": {"annotator": ""},
     "markup as a name": {"annotator": MARKUP},
+    "half a character": {"note": "\ud800"},
+    "a NUL": {"evaluation": "tier2\0"},
+    "a huge number": {"value": 10**400},
     "a long note": {"note": "x" * 2_001},
     "no evaluation": {"evaluation": ""},
     "another evaluation": {"evaluation": "nobody"},
