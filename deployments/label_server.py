@@ -1,10 +1,10 @@
 """The page for labels over HTTP, on the loopback: alone, or beside the report pages."""
 
-import socket
 from collections.abc import Callable
 from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socketserver import TCPServer
 from urllib.parse import urlencode
 
 from deployments.guard import names
@@ -73,9 +73,7 @@ class LabelServer(ThreadingHTTPServer):
 
     def server_bind(self) -> None:
         """As the library, without the look-up of our own name."""
-        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self.socket.bind(self.server_address)
-        self.server_address = self.socket.getsockname()
+        TCPServer.server_bind(self)
         self.server_name, self.server_port = HOST, self.server_address[1]
 
     @property

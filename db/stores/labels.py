@@ -1,6 +1,6 @@
 """What people say of answers that a judge has scored: one row a case, metric and annotator."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -125,20 +125,23 @@ def evaluations_of(engine: Engine, source: str, tier: str) -> list[RowMapping]:
         return list(rows.mappings())
 
 
-def correct(engine: Engine, evaluation_id: str, name: str, rows: Sequence[dict[str, Any]]) -> None:
+def correct(engine: Engine, evaluation_id: str, name: str, row: dict[str, Any] | None) -> None:
     """Puts a corrected metric in the place of the one that an evaluation had.
 
     Args:
         engine: of our own database.
         evaluation_id: of the evaluation.
         name: of the metric.
-        rows: of the table `evaluation_metric`; none where it has no value any more.
+        row: the other columns of `evaluation_metric`; None where it has no value any more.
     """
     of = evaluation_metric.c
     with reaching(engine), engine.begin() as connection:
-        connection.execute(delete(evaluation_metric).where(of.evaluation_id == evaluation_id, of.metric == name))
-        if rows:
-            connection.execute(insert(evaluation_metric), [{"evaluation_id": evaluation_id, **row} for row in rows])
+        if row is None:
+            connection.execute(delete(evaluation_metric).where(of.evaluation_id == evaluation_id, of.metric == name))
+        else:  # in one statement: another may store the same just now
+            statement = insert(evaluation_metric).values(evaluation_id=evaluation_id, metric=name, **row)
+            key = [column.name for column in evaluation_metric.primary_key]
+            connection.execute(statement.on_conflict_do_update(index_elements=key, set_=row))
 
 
 def forget(engine: Engine, case_ids: Collection[str], group: str, source: str, *, remove: bool) -> int:

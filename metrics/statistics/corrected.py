@@ -93,8 +93,8 @@ def corrected_mean(
         confidence: the interval's level, 0..1.
 
     Returns:
-        The mean of what the cases are a sample of, with Student's interval over the labelled groups; with two invented
-        labels of either kind where fewer than 10 failed or succeeded. NaN below two labels.
+        The mean of what the cases are a sample of, with Student's interval over the labelled groups, of these labels
+        and two invented ones of either kind. NaN below two labels.
 
     Raises:
         ValueError: series of different lengths, a score or label outside 0..1, a probability outside 0..1 or 0.

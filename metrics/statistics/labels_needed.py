@@ -5,7 +5,7 @@ import numpy as np
 from metrics.statistics.intervals import student_quantile
 
 
-def labels_needed(width: float, *, label_variance: float, correlation: float, cases: int, most: int = 100_000) -> int:
+def labels_needed(width: float, *, label_variance: float, correlation: float, cases: int) -> int:
     """How many labels, drawn at random, make the interval of a corrected mean about so wide.
 
     Args:
@@ -13,10 +13,9 @@ def labels_needed(width: float, *, label_variance: float, correlation: float, ca
         label_variance: of people's labels, 0..0.25: p (1 - p) of yes and no.
         correlation: of the judge's scores with people's labels, -1..1; what is negative counts as 0.
         cases: that the judge has scored.
-        most: nobody labels more.
 
     Returns:
-        At least 2, and no more than `cases` or `most`: then even all of them are not enough.
+        At least 2, and no more than `cases`, of which even all may not be enough.
 
     Example:
         >>> from metrics.statistics.labels_needed import labels_needed
@@ -27,7 +26,7 @@ def labels_needed(width: float, *, label_variance: float, correlation: float, ca
     """
     if width <= 0:
         raise ValueError(f"a width must be above 0, got {width}")
-    low, high = 2, max(2, min(cases, most))
+    low, high = 2, max(2, cases)
     while low < high:
         middle = (low + high) // 2
         if expected_width(middle, label_variance=label_variance, correlation=correlation, cases=cases) <= width:

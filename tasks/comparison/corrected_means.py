@@ -16,7 +16,7 @@ from metrics.table import metric
 from metrics.table.corrected import SUFFIX
 from tasks.comparison.common_cases import common
 from tasks.labelling.answers import Answers, judged, of_row
-from tasks.labelling.estimate import FEWEST, together
+from tasks.labelling.estimate import lacking, together
 
 FEW_LABELS = "too few labels of people"
 OTHER_JUDGE = "other judges have scored the two, and labels hold for one"
@@ -25,11 +25,6 @@ OTHER_JUDGE = "other judges have scored the two, and labels hold for one"
 def is_corrected(name: str) -> bool:
     """Whether it names a mean as people's labels correct it."""
     return name.endswith(SUFFIX)
-
-
-def lacking(n_own: int) -> int:
-    """How many labels of its own an evaluation lacks before its corrected mean is acted on; 0 where it has enough."""
-    return max(0, FEWEST - n_own)
 
 
 class Lacking(NamedTuple):

@@ -11,9 +11,10 @@ from metrics.statistics.differences.numbers import Compared
 from metrics.statistics.intervals import NORMAL
 from metrics.statistics.power import POWER, fewest_pairs
 from metrics.statistics.significance import holm
-from tasks.comparison.corrected_means import FEW_LABELS, Lacking, is_corrected, lacking
+from tasks.comparison.corrected_means import FEW_LABELS, Lacking, is_corrected
 from tasks.comparison.documents import RuleResult
 from tasks.comparison.gate_rules import Rule, measure
+from tasks.labelling.estimate import lacking
 from tasks.results.summary import GateVerdict
 
 ALPHA = 0.05

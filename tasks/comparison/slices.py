@@ -50,7 +50,7 @@ def labels_of(pairs: Pairs) -> dict[str, list[str | None]]:
         "topic": _column(pairs, "cluster" if "cluster" in pairs.a.column_names else "topic"),
         "page": _column(pairs, "page"),
         "group": _column(pairs, "group"),
-        "length": _lengths(questions),
+        "length": lengths(questions),
         "type": [kind_of(question) for question in questions],
         "stratum": _column(pairs, "stratum"),
         "answerable": [None if can is None else "yes" if can else "no" for can in _column(pairs, "answerable")],
@@ -114,12 +114,12 @@ def _column(pairs: Pairs, name: str) -> list[Any]:
     return pairs.a[name].to_pylist() if name in pairs.a.column_names else [None] * len(pairs.a)
 
 
-def _lengths(questions: list[str | None]) -> list[str | None]:
-    """Terciles of the number of words."""
-    words = [None if not question else len(WORD.findall(question)) for question in questions]
+def lengths(texts: Sequence[str | None]) -> list[str | None]:
+    """short, medium or long: terciles of the number of words; None of no text."""
+    words = [None if not text else len(WORD.findall(text)) for text in texts]
     known = [count for count in words if count is not None]
     if not known:
-        return [None] * len(questions)
+        return [None] * len(texts)
     short, medium = np.quantile(known, [1 / 3, 2 / 3])
     return [
         None if count is None else "short" if count <= short else "medium" if count <= medium else "long"

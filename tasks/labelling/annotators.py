@@ -5,6 +5,11 @@ import re
 from db.errors import InputError
 
 
+def is_annotator(name: str) -> bool:
+    """Whether it can be the name of an annotator."""
+    return re.fullmatch(r"[\w .@-]{1,60}", name) is not None
+
+
 def annotator(given: str) -> str:
     """The name without spaces around it.
 
@@ -12,6 +17,6 @@ def annotator(given: str) -> str:
         InputError: it is no name: not 1 to 60 letters, digits, spaces and `. @ - _`.
     """
     name = given.strip()
-    if not re.fullmatch(r"[\w .@-]{1,60}", name):
+    if not is_annotator(name):
         raise InputError(f"no name of an annotator: {given[:80]!r}; 1 to 60 letters, digits, spaces and . @ - _ are")
     return name

@@ -4,6 +4,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cached_property
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ from sqlalchemy.engine import RowMapping
 
 from db import journal
 from db.errors import InputError, unknown
+from db.stores.labels import Label
 from metrics.metric import Metric
 from metrics.table import metric
 from tasks.cases.pseudonyms import has_pseudonyms
@@ -95,6 +97,28 @@ class Answers:
     def digest(self, row: int) -> str:
         """What binds a label to the texts that it is about."""
         return hashlib.sha256("\0".join(self._texts(row).values()).encode("utf-8", "replace")).hexdigest()[:16]
+
+    def label(self, row: int, annotator: str, value: float | None, note: str | None, *, probability: float) -> Label:
+        """What an annotator says of a case, now."""
+        stratum = self.strata[row]
+        return Label(
+            evaluation_id=self.evaluation_id,
+            case_id=self.ids[row],
+            metric=self.metric.name,
+            annotator=annotator,
+            value=value,
+            score=self.scores[row],
+            stratum=stratum,
+            stratum_size=self.sizes[stratum],
+            probability=probability,
+            case_group=self.groups[row],
+            shown_sha256=self.digest(row),
+            judge_key=self.judge_key,
+            source=self.source,
+            tier=self.tier,
+            note=note,
+            at=datetime.now(UTC),
+        )
 
     def _texts(self, row: int) -> dict[str, str]:
         given = {name: self.cases[name][row].as_py() for name in SHOWN if name in self.cases.column_names}

@@ -14,7 +14,7 @@ from db.stores.labels import Label
 from metrics.table import grades, metric
 from metrics.table.corrected import SUFFIX, corrected_metric
 from tasks.labelling.answers import Answers, judged, of_row
-from tasks.labelling.estimate import FEWEST, estimate, telling
+from tasks.labelling.estimate import estimate, lacking, telling
 
 log = logging.getLogger("yarus")
 TOLD = ("n_labels", "n_others", "judge_error", "weight", "shares", "width_after_ten", "enough")
@@ -58,13 +58,8 @@ def labels_for(said: Sequence[Label], name: str, key: str) -> list[Label]:
 
 def store_corrected(engine: Engine, answers: Answers, said: Sequence[Label]) -> None:
     """Stores one corrected mean; removes it where there are no labels any more."""
-    rows = [_row(answers, said)] if said and len(answers.cases) else []
-    store.correct(engine, answers.evaluation_id, f"{answers.metric.name}{SUFFIX}", rows)
-
-
-def acted_on(n_own: int) -> bool:
-    """Whether grades, gates and comparisons rest on a corrected mean with so many labels of the evaluation's own."""
-    return n_own >= FEWEST
+    row = _row(answers, said) if said and len(answers.cases) else None
+    store.correct(engine, answers.evaluation_id, f"{answers.metric.name}{SUFFIX}", row)
 
 
 def _stamp(said: Sequence[Label]) -> str | None:
@@ -73,15 +68,13 @@ def _stamp(said: Sequence[Label]) -> str | None:
 
 def _row(answers: Answers, said: Sequence[Label]) -> dict[str, Any]:
     """As it is stored in `evaluation_metric`."""
-    used = telling(said, answers.evaluation_id)
-    found = estimate(answers, used)
-    n_own = len({label.case_id for label in said if label.evaluation_id == answers.evaluation_id})
+    n_own, used = telling(answers, said)
+    found, acted_on = estimate(answers, used), not lacking(n_own)
     declared = corrected_metric(answers.metric)
     of_value = (declared.name, found["value"], found["ci_low"], found["ci_high"], found["n_labels"])
-    graded = grades(*of_value) if acted_on(n_own) else None
+    graded = grades(*of_value) if acted_on else None
     told = {name: value for name, value in found.items() if name in TOLD}
     return {
-        "metric": declared.name,
         "stratum": "",
         "value": found["value"],
         "reason": None if found["value"] is not None else f"{found['n_labels']} label; two are needed",
@@ -92,5 +85,5 @@ def _row(answers: Answers, said: Sequence[Label]) -> dict[str, Any]:
         "grade": graded.low if graded else None,
         "direction": declared.better,
         "signature": declared.signature,
-        "labels": told | {"n_own": n_own, "acted_on": acted_on(n_own), "stamp": _stamp(said)},
+        "labels": told | {"n_own": n_own, "acted_on": acted_on, "stamp": _stamp(said)},
     }

@@ -56,7 +56,7 @@ class Estimate(TypedDict):
     weight: float | None
     """How far its scores were believed: 0 (not at all, the labels stand alone) to 1."""
     shares: Shares | None
-    """Null where a score or label lies between 0 and 1, or people have said only yes, or only no."""
+    """Null where a score or label lies between 0 and 1, or people have said only yes, or only no, of these answers."""
     width: float | None
     """Of the interval."""
     width_after_ten: float | None
@@ -95,16 +95,21 @@ def estimate(answers: Answers, labels: Iterable[Label]) -> Estimate:
     }
 
 
-def telling(labels: Sequence[Label], evaluation_id: str) -> list[Label]:
-    """The labels that tell most of an evaluation: its own, as soon as there are enough or no others.
+def lacking(n_own: int) -> int:
+    """How many labels of its own an evaluation lacks before its corrected mean is acted on; 0 where it has enough."""
+    return max(0, FEWEST - n_own)
+
+
+def telling(answers: Answers, labels: Sequence[Label]) -> tuple[int, list[Label]]:
+    """How many answers have a label of their own, and the labels that tell most: these, if enough or the only ones.
 
     Others' say how far the judge is off on other answers. Where these answers are worse than those, the judge may be
     off otherwise, and no interval knows by how much: such a value is shown, and not acted on.
     """
-    own = [label for label in labels if label.evaluation_id == evaluation_id]
-    enough = len({label.case_id for label in own if label.value is not None}) >= FEWEST
-    others = [label for label in labels if label.evaluation_id != evaluation_id]
-    return own if enough or not others else others
+    own = [label for label in labels if label.evaluation_id == answers.evaluation_id]
+    others = [label for label in labels if label.evaluation_id != answers.evaluation_id]
+    n_own = len({label.case_id for label in own if label.value is not None and label.case_id in answers.row_of})
+    return n_own, own if not lacking(n_own) or not others else others
 
 
 def together(answers: Answers, labels: Iterable[Label]) -> Labelled:

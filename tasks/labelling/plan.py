@@ -57,7 +57,7 @@ def plan(engine: Engine, evaluation: str, metric: str | None, width: float) -> L
         raise ValueError(f"a width lies above 0 and below 1, got {width:g}")
     of = answers(engine, evaluation, metric)
     said = labels_for(labels_by_judge(engine, of.source, of.tier, [of.judge_key]), of.metric.name, of.judge_key)
-    said = telling(said, of.evaluation_id)
+    n_own, said = telling(of, said)
     now = estimate(of, said)
     basis, variance, correlation = _known(engine, of, now["n_labels"] >= FEWEST and spread(together(of, said)))
     needed, alone = (_needed(of, width, variance, told) for told in (correlation, 0.0))
@@ -65,10 +65,10 @@ def plan(engine: Engine, evaluation: str, metric: str | None, width: float) -> L
         "evaluation_id": of.evaluation_id,
         "metric": of.metric.name,
         "width": width,
-        "n_own": now["n_own"],
+        "n_own": n_own,
         "width_now": now["width"],
         "needed": needed,
-        "missing": None if needed is None else max(0, needed - now["n_own"]),
+        "missing": None if needed is None else max(0, needed - n_own),
         "needed_alone": alone,
         "cases": len(of.cases),
         "basis": basis,

@@ -1,7 +1,5 @@
 """One evaluation's metric while people label it: what comes next, what was said, what is known by now."""
 
-from datetime import UTC, datetime
-
 from sqlalchemy import Engine
 from typing_extensions import TypedDict
 
@@ -62,13 +60,10 @@ class Labelling:
 
     def next(self, annotator: str) -> Asked | None:
         """The first case that this annotator has neither labelled nor passed over; None when there is no more."""
-        said = self._said_by(named(annotator))
+        name = named(annotator)
+        said = {label.case_id for label in self.said() if label.annotator == name}
         found = next((one for one in self._order if self._ids[one.row] not in said), None)
         return self._asked(found, None) if found else None
-
-    def asked(self, case_id: str, annotator: str) -> Asked:
-        """A case again, with what this annotator has said of it."""
-        return self._asked(self._known(case_id), self._said_by(named(annotator)).get(case_id))
 
     def save(self, annotator: str, case_id: str, value: float | None, note: str = "") -> float:
         """Keeps what an annotator says, before it returns; what they said of the case before is replaced.
@@ -90,7 +85,8 @@ class Labelling:
             raise InputError(f"a label lies between 0 and 1, got {value:g}")
         if len(note) > MOST_NOTE:
             raise InputError(f"a note has at most {MOST_NOTE:,} characters, got {len(note):,}")
-        label = self._label(self._known(case_id), named(annotator), value, note.replace("\0", "").strip() or None)
+        one, said = self._known(case_id), note.replace("\0", "").strip() or None
+        label = self.answers.label(one.row, named(annotator), value, said, probability=one.probability)
         store.save(self._engine, [label])
         self._correct()
         return label.score
@@ -124,9 +120,6 @@ class Labelling:
         said = store.labels_by_judge(self._engine, of.source, of.tier, [of.judge_key])
         store_corrected(self._engine, of, labels_for(said, of.metric.name, of.judge_key))
 
-    def _said_by(self, annotator: str) -> dict[str, Label]:
-        return {label.case_id: label for label in self.said() if label.annotator == annotator}
-
     def _known(self, case_id: str) -> Drawn:
         if case_id not in self._places:
             raise InputError(f"no case {case_id[:200]!r} with a score in evaluation {self.answers.evaluation_id}")
@@ -144,24 +137,3 @@ class Labelling:
             "value": before.value if before else None,
             "note": (before.note if before else None) or "",
         }
-
-    def _label(self, one: Drawn, annotator: str, value: float | None, note: str | None) -> Label:
-        of = self.answers
-        return Label(
-            evaluation_id=of.evaluation_id,
-            case_id=self._ids[one.row],
-            metric=of.metric.name,
-            annotator=annotator,
-            value=value,
-            score=of.scores[one.row],
-            stratum=one.stratum,
-            stratum_size=one.stratum_size,
-            probability=one.probability,
-            case_group=of.groups[one.row],
-            shown_sha256=of.digest(one.row),
-            judge_key=of.judge_key,
-            source=of.source,
-            tier=of.tier,
-            note=note,
-            at=datetime.now(UTC),
-        )

@@ -14,9 +14,9 @@ from db.stores.labels import Label, labels_of
 from metrics.agreement import weighted_kappa
 from metrics.statistics.corrected import corrected_mean
 from tasks.cases import pseudonyms as to_people
-from tasks.cases.text import WORD
 from tasks.comparison.common_cases import Pairs
 from tasks.comparison.slices import labels_of as slices_of
+from tasks.comparison.slices import lengths
 from tasks.labelling.alpha import alpha
 from tasks.report.embedded_data import Document
 from tasks.results.numbers import MINUS, rounded
@@ -116,18 +116,17 @@ def _agreement(labels: Sequence[Label]) -> Document | None:
     by_case: dict[str, dict[str, float]] = defaultdict(dict)
     groups: dict[str, str | None] = {}
     for label in labels:
-        by_case[label.case_id][label.annotator] = label.value or 0.0
-        groups[label.case_id] = label.case_group
+        if label.value is not None:
+            by_case[label.case_id][label.annotator] = label.value
+            groups[label.case_id] = label.case_group
     of = alpha(list(by_case.values()), [groups[case] for case in by_case])
     columns = {name: [said.get(name, np.nan) for said in by_case.values()] for name in names}
     kappas = [
         {"names": f"{a} / {b}", "kappa": _number(weighted_kappa(columns[a], columns[b]))}
         for a, b in combinations(names, 2)
     ]
-    figures = {
-        name: _number(value) for name, value in (("alpha", of["alpha"]), ("low", of["ci_low"]), ("high", of["ci_high"]))
-    }
-    return {"n": of["n"], "kappas": kappas, **figures}
+    low, high = _number(of["ci_low"]), _number(of["ci_high"])
+    return {"n": of["n"], "alpha": _number(of["alpha"]), "low": low, "high": high, "kappas": kappas}
 
 
 def _confusion(found: Sequence[Labelled]) -> list[Document]:
@@ -177,7 +176,7 @@ def _slices(found: Sequence[Labelled], rows: Mapping[str, Document]) -> Iterator
         return
     table = pa.table({name: [rows[one.case_id].get(name) for one in there] for name in rows[there[0].case_id]})
     kinds = slices_of(Pairs(table, table)) if "question" in table.column_names else {}
-    kinds["answer length"] = _lengths([rows[one.case_id].get("answer") or "" for one in there])
+    kinds["answer length"] = lengths([rows[one.case_id].get("answer") for one in there])
     for kind, values in kinds.items():
         by_value: dict[str, list[Labelled]] = defaultdict(list)
         for one, value in zip(there, values, strict=True):
@@ -216,13 +215,6 @@ def _rows(found: Sequence[Labelled], cases: pa.Table | None) -> dict[str, Docume
     named = cases.select([name for name in wanted if name in cases.column_names])
     ids = {one.case_id for one in found}
     return {row["case_id"]: row for row in named.to_pylist() if row["case_id"] in ids}
-
-
-def _lengths(answers: Sequence[str]) -> list[str | None]:
-    """Terciles of the number of words."""
-    words = [len(WORD.findall(answer)) for answer in answers]
-    short, medium = np.quantile(words, [1 / 3, 2 / 3])
-    return ["short" if n <= short else "medium" if n <= medium else "long" for n in words]
 
 
 def _bin(score: float) -> int:

@@ -1,11 +1,9 @@
 """Labelling in a browser: forty answers by keys, a server that is killed in between, and what comes out of it."""
 
-import os
 import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -147,21 +145,6 @@ def test_forty_answers_by_keys_and_a_kill_in_between(
     assert one["ci_low"] < sum(truth) / len(truth) < one["ci_high"]
 
 
-def test_a_key_is_answered_at_once(night: Document, served: Callable[[], tuple[subprocess.Popen[str], str]]) -> None:
-    """Not a promise of milliseconds on a busy machine: only that nothing is computed anew for a key."""
-    with chromium() as browser:
-        page = browser.new_context().new_page()
-        _, address = served()
-        page.goto(address)
-        page.fill("#name", "Борис")
-        page.keyboard.press("Enter")
-        page.wait_for_selector(".asked .text")
-        label(page, 2)
-        start = time.monotonic()
-        label(page, 5)
-        assert time.monotonic() - start < 15
-
-
 def test_the_port_may_be_taken(night: Document, yarus_alone: CommandLine) -> None:
     import socket
 
@@ -179,4 +162,3 @@ def test_the_plan_and_what_does_not_go_together(night: Document, yarus_alone: Co
     assert yarus_alone("label", "--plan", ok=False).code == 2
     assert yarus_alone("label", "--width", "0.1", ok=False).code == 2
     assert yarus_alone("label", "--json", ok=False).code == 2
-    assert os.environ.get("YARUS_LANGUAGE") is None

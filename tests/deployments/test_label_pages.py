@@ -10,7 +10,7 @@ import pytest
 from db.stores.labels import label as table
 from db.stores.labels import labels_of
 from deployments.guard import names
-from deployments.label_pages import CURRENT, LONGEST, LabelPages, Reply
+from deployments.label_pages import CURRENT, LabelPages, Reply
 from tasks.config.connections import database
 from tests.support.evaluations import Document, load, question
 from tests.support.evaluations import evaluate as evaluated_by
@@ -211,7 +211,3 @@ def test_texts_are_data_and_the_page_runs_nothing_but_its_own(pages: LabelPages,
     page = get(pages)
     assert page.kind == "text/html" and "<script>" not in page.body.decode()  # only its own file, and data
     assert "innerHTML" not in get(pages, "label.js").body.decode()
-
-
-def test_a_page_is_small() -> None:
-    assert LONGEST < 20_000

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -160,25 +159,7 @@ def _label(row: Mapping[str, Cell], known: Answers | str, annotator: str) -> Lab
     at = of.row_of[case]
     if row["shown"].text != of.digest(at):
         raise ValueError(said("other answer", given=case))
-    stratum = of.strata[at]
-    return Label(
-        evaluation_id=of.evaluation_id,
-        case_id=case,
-        metric=of.metric.name,
-        annotator=annotator,
-        value=value,
-        score=of.scores[at],
-        stratum=stratum,
-        stratum_size=of.sizes[stratum],
-        probability=_probability(row["probability"]),
-        case_group=of.groups[at],
-        shown_sha256=of.digest(at),
-        judge_key=of.judge_key,
-        source=of.source,
-        tier=of.tier,
-        note=note or None,
-        at=datetime.now(UTC),
-    )
+    return of.label(at, annotator, value, note or None, probability=_probability(row["probability"]))
 
 
 def _value(cell: Cell) -> float | None:

@@ -1,6 +1,5 @@
 """The way to people's labels and back: questions go out as a table with empty columns, and come back filled in."""
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -34,6 +33,7 @@ from tasks.dataset.annotation.priority import Case, priority
 from tasks.dataset.annotation.reviews import Review, apply
 from tasks.dataset.annotation.spreadsheets import Cell, Line
 from tasks.dataset.documents import Exported, Imported
+from tasks.labelling.annotators import is_annotator
 from tasks.personal_data.masking import mask, own_key
 from tasks.results import parquet_files
 
@@ -95,7 +95,7 @@ def import_(path: Path, annotator: str, into: str | None = None) -> Imported:
     Raises:
         InputError: with up to 20 problems, each with its row and column.
     """
-    if not re.fullmatch(r"[\w .@-]{1,60}", annotator.strip()):
+    if not is_annotator(annotator.strip()):
         raise wrong("annotator", given=annotator)
     header, lines = spreadsheets.read(path)
     at = positions(header)
