@@ -71,8 +71,9 @@ def lessons(engine: Engine, evaluation_id: str, source: str, cases: pa.Table | N
 
 
 def _lesson(metric: str, labels: Sequence[Label], source: str, cases: pa.Table | None) -> Document:
-    found = list(_answers(labels))
-    rows = _rows(found, cases)
+    every = list(_answers(labels))
+    rows = _rows(every, cases)
+    found = [one for one in every if cases is None or one.case_id in rows]  # as the corrected mean counts them
     return {
         "metric": metric,
         "n": len(found),
@@ -83,7 +84,7 @@ def _lesson(metric: str, labels: Sequence[Label], source: str, cases: pa.Table |
         "worst": _worst(found, rows, source),
         "slices": list(_slices(found, rows)),
         "fewest": FEWEST,
-        "gone": sum(one.case_id not in rows for one in found) if cases is not None else 0,
+        "gone": len(every) - len(found),
     }
 
 

@@ -115,7 +115,8 @@ def test_all_labels_equal_and_answers_that_are_gone(engine: Engine, evaluation: 
     said = [label(evaluation, i, 1.0, annotator=name) for i in (0, 1, 99) for name in ("anna", "boris")]
     store.save(engine, said)
     (one,) = lessons(engine, evaluation, "s", CASES)
-    assert (one["n"], one["gone"], one["worst"]) == (3, 1, [])
+    assert (one["n"], one["gone"], one["worst"]) == (2, 1, [])
+    assert one["confusion"] == [{"bin": "0.8–1", "counts": [0, 0, 2]}]
     assert one["agreement"]["alpha"] == "—"
     (without,) = lessons(engine, evaluation, "s", None)  # the file is gone
     assert (without["n"], without["slices"], without["gone"]) == (3, [], 0)
