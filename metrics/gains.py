@@ -45,9 +45,9 @@ def gain_matrix(rankings: Sequence[Ranking], relevant: Sequence[Labels], *, dept
     n = len(rankings)
     if n != len(relevant):
         raise ValueError(f"{n} rankings but {len(relevant)} relevant sets; give one of each per question")
-    grades, owner = _grades(relevant, depth)
+    grades, owner = label_grades(relevant, depth)
     n_relevant = np.bincount(owner[grades > 0], minlength=n)
-    answered, lengths = _checked(rankings, depth)
+    answered, lengths = checked_rankings(rankings, depth)
     # Everything per id stays inside map and fromiter: a Python loop over a million ids would take longer than the rest.
     # Rankings [а б в] and [г], labels {б} and {г}, depth 3: `found` has a lazy row each, "is а in {б}, is б, is в"
     # and "is г in {г}". Chained they are 0 1 0 1, and fill, row by row, the places that hold an id:
@@ -85,7 +85,7 @@ def ideal_gains(relevant: Sequence[Labels], *, depth: int) -> Floats:
         >>> ideal_gains([{"а": 1, "б": 3, "в": 0}], depth=3)
         array([[3., 1., 0.]])
     """
-    grades, owner = _grades(relevant, depth)
+    grades, owner = label_grades(relevant, depth)
     order = np.lexsort((-grades, owner))
     starts = np.searchsorted(owner, owner)  # owner is sorted: where the labels of the same question begin
     rank = np.arange(len(owner)) - starts
@@ -94,7 +94,7 @@ def ideal_gains(relevant: Sequence[Labels], *, depth: int) -> Floats:
     return ideal
 
 
-def _checked(rankings: Sequence[Ranking], depth: int) -> tuple[list[Sequence[Hashable]], Counts]:
+def checked_rankings(rankings: Sequence[Ranking], depth: int) -> tuple[list[Sequence[Hashable]], Counts]:
     """The rankings cut at depth, empty where the retriever failed, and their lengths; refuses texts and duplicates."""
     if str in set(map(type, rankings)):
         row = next(row for row, ranking in enumerate(rankings) if isinstance(ranking, str))
@@ -122,7 +122,7 @@ def _any_graded(relevant: Sequence[Labels]) -> bool:
     return any(issubclass(kind, Mapping) for kind in set(map(type, relevant)))
 
 
-def _grades(relevant: Sequence[Labels], depth: int) -> tuple[Floats, Counts]:
+def label_grades(relevant: Sequence[Labels], depth: int) -> tuple[Floats, Counts]:
     """The grade of every label and the question that it belongs to, question after question."""
     if depth < 1:
         raise ValueError(f"depth = {depth} is below 1")

@@ -13,6 +13,7 @@ from metrics.table.corrected import SUFFIX, corrected_metric
 from metrics.table.embedding import EMBEDDING
 from metrics.table.exam import EXAM, exam_metric
 from metrics.table.generation import GENERATION, rubric_metric
+from metrics.table.incomplete import INCOMPLETE
 from metrics.table.judge import JUDGE
 from metrics.table.judge_pipeline import JUDGE_PIPELINE
 from metrics.table.retrieval import RETRIEVAL
@@ -37,7 +38,7 @@ CERTAIN = 1.2
 FEW = 30
 """Cases below which the interval of scores is not trusted with a grade."""
 METRICS: dict[str, Metric] = {
-    row.name: row for row in (*EMBEDDING, *RETRIEVAL, *GENERATION, *JUDGE, *EXAM, *JUDGE_PIPELINE, *UX)
+    row.name: row for row in (*EMBEDDING, *RETRIEVAL, *INCOMPLETE, *GENERATION, *JUDGE, *EXAM, *JUDGE_PIPELINE, *UX)
 }
 
 

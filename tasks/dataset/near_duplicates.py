@@ -5,7 +5,8 @@ similarity of at least `SIMILAR` (their words as they stand, or in the order of 
 no other question word, and if the words that only one of them has are alike too: «зимняя сессия» is no «летняя сессия»,
 however many letters they share. Pairs that share no band of their MinHash signatures (24 bands of 3 values over sets of
 character trigrams) are not looked at: of pairs with a Jaccard similarity of 0.7 that is one in 24,000, of pairs
-with 0.5 one in 25.
+with 0.5 one in 25. Of long texts the sets are of three words in a row, of which other texts share few, so that there are
+few pairs to look at.
 
 Reference: Broder 1997, On the resemblance and containment of documents.
 """
@@ -13,6 +14,7 @@ Reference: Broder 1997, On the resemblance and containment of documents.
 import re
 from collections.abc import Iterator, Sequence
 from itertools import combinations
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,39 +24,47 @@ from rapidfuzz.process import cpdist
 from tasks.cases.text import COMMON
 
 SIMILAR = 0.8
+SHARED = 0.5
+"""Least share of equal values of two passages' signatures, which is about that of their words in a row."""
 ALIKE = 0.7
 """Least similarity of what two texts do not share."""
 BANDS, ROWS = 24, 3
 GRAM = 3
 CROWD = 30
 """A bucket with more texts than this is a common phrase: each is compared with as many that follow by their letters."""
-BLOCK = 20_000
+BLOCK = 1_000_000
+"""Letters whose signatures are computed at a time, and pairs that are looked at."""
 DIGITS = re.compile(r"\d+")
 DENIALS = {"не", "нет", "ни", "без", "not", "no", "without"}
 ASKING = {"где", "как", "когда", "кто", "куда", "откуда", "почему", "зачем", "сколько"}
 ASKING |= {"where", "how", "when", "who", "whom", "why", "which", "what"}
+Units = Literal["letters", "words"]
+"""What three in a row make a member of a text's set."""
 IDLE = COMMON - DENIALS
 """Words that change nothing when they are left out."""
 
 
-def near_duplicates(texts: Sequence[str], *, similar: float = SIMILAR) -> list[tuple[int, int, float]]:
+def near_duplicates(
+    texts: Sequence[str], *, similar: float = SIMILAR, units: Units = "letters"
+) -> list[tuple[int, int, float]]:
     """Pairs of texts that are almost the same.
 
     Args:
-        texts: n normalised texts; equal ones and empty ones are in no pair.
+        texts: n normalised texts; equal ones, and those of fewer than three units, are in no pair.
         similar: least Indel similarity, 0..1.
+        units: letters for questions; words for passages, where they are faster.
 
     Returns:
         (first, second, similarity) with first < second, most similar first.
     """
     first_at: dict[str, int] = {}
     for number, text in enumerate(texts):
-        if len(text) >= GRAM:
+        if (len(text) if units == "letters" else text.count(" ") + 1) >= GRAM:
             first_at.setdefault(text, number)
     unique = list(first_at)
     if len(unique) < 2:
         return []
-    pairs = _candidates(unique)
+    pairs = _candidates(unique, units)
     scores = _similarities(unique, pairs)
     near = [
         (unique[one], unique[other], score)
@@ -98,9 +108,9 @@ def _same_rest(one: str, other: str) -> bool:
     return rest == ["", ""] or fuzz.ratio(*rest) >= 100 * ALIKE
 
 
-def _candidates(texts: Sequence[str]) -> NDArray[np.int64]:
+def _candidates(texts: Sequence[str], units: Units) -> NDArray[np.int64]:
     """Pairs that share a band of their signatures, (m, 2), each once."""
-    signatures = _signatures(texts)
+    signatures = _signatures(texts, units)
     pairs: list[NDArray[np.int64]] = [np.empty((0, 2), dtype=np.int64)]
     order_of_letters = np.argsort(np.argsort(np.asarray(texts, dtype=object)))
     for band in range(BANDS):
@@ -110,8 +120,16 @@ def _candidates(texts: Sequence[str]) -> NDArray[np.int64]:
         edges = np.flatnonzero(np.diff(keys[order])) + 1
         found = [pair for bucket in np.split(order, edges) if len(bucket) > 1 for pair in _within(bucket)]
         if found:
-            pairs.append(np.sort(np.array(found, dtype=np.int64), axis=1))
+            some = np.unique(np.sort(np.array(found, dtype=np.int64), axis=1), axis=0)
+            pairs.append(_worth_a_look(some, signatures) if units == "words" else some)
     return np.unique(np.concatenate(pairs), axis=0)
+
+
+def _worth_a_look(pairs: NDArray[np.int64], signatures: NDArray[np.uint32]) -> NDArray[np.int64]:
+    """Those that share much, and not only a sentence: an edit distance of passages takes long."""
+    parts = np.array_split(pairs, len(pairs) // BLOCK + 1)
+    shared = [(signatures[part[:, 0]] == signatures[part[:, 1]]).mean(axis=1) >= SHARED for part in parts]
+    return pairs[np.concatenate(shared)]
 
 
 def _within(bucket: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
@@ -132,25 +150,44 @@ def _mixed(rows: NDArray[np.uint32]) -> NDArray[np.uint64]:
     return key
 
 
-def _signatures(texts: Sequence[str]) -> NDArray[np.uint32]:
+def _signatures(texts: Sequence[str], units: Units) -> NDArray[np.uint32]:
     """(n, BANDS * ROWS): the least hash of a text's trigrams, by so many hash functions a x + b of 64 bits."""
     generator = np.random.default_rng(0)
     factors = generator.integers(1, 2**63, BANDS * ROWS, dtype=np.uint64) | np.uint64(1)
     shifts = generator.integers(0, 2**63, BANDS * ROWS, dtype=np.uint64)
     signatures = np.empty((len(texts), BANDS * ROWS), dtype=np.uint32)
-    for start in range(0, len(texts), BLOCK):
-        block = texts[start : start + BLOCK]
-        codes = np.frombuffer("".join(block).encode("utf-32-le", "surrogatepass"), dtype=np.uint32).astype(np.uint64)
-        lengths = np.array([len(text) for text in block])
+    known: dict[str, int] = {}
+    for block in _blocks(texts):
+        codes, lengths = _codes([texts[number] for number in block], units, known)
         begins = np.concatenate(([0], np.cumsum(lengths)[:-1]))
         grams = (codes[:-2] << np.uint64(42)) ^ (codes[1:-1] << np.uint64(21)) ^ codes[2:]
-        grams = np.concatenate(
-            (grams, grams[-1:], grams[-1:])
-        )  # as long as the texts; the last two are never looked at
-        inside = np.concatenate([np.arange(begin, begin + n - 2) for begin, n in zip(begins, lengths, strict=True)])
+        inside = np.ones(len(grams), dtype=bool)
+        inside[np.concatenate((begins[1:] - 2, begins[1:] - 1))] = False  # these reach into the next text
         kept = grams[inside]
         bounds = np.concatenate(([0], np.cumsum(lengths - 2)[:-1]))
         for column, (factor, shift) in enumerate(zip(factors, shifts, strict=True)):
             hashed = ((kept * factor + shift) >> np.uint64(32)).astype(np.uint32)
-            signatures[start : start + len(block), column] = np.minimum.reduceat(hashed, bounds)
+            signatures[block, column] = np.minimum.reduceat(hashed, bounds)
     return signatures
+
+
+def _blocks(texts: Sequence[str]) -> list[NDArray[np.intp]]:
+    """The numbers of texts that come to about as many letters together."""
+    until = np.cumsum([len(text) for text in texts]) // BLOCK
+    return np.split(np.arange(len(texts)), np.flatnonzero(np.diff(until)) + 1)
+
+
+def _codes(texts: Sequence[str], units: Units, known: dict[str, int]) -> tuple[NDArray[np.uint64], NDArray[np.intp]]:
+    """A number below 2^21 for every unit of the texts, one after another, and how many each text has.
+
+    Args:
+        texts: of a block.
+        units: letters have their Unicode numbers; words are numbered as they come.
+        known: the numbers of words, which is added to. Beyond two million words some share a number.
+    """
+    if units == "letters":
+        letters = "".join(texts).encode("utf-32-le", "surrogatepass")
+        return np.frombuffer(letters, dtype=np.uint32).astype(np.uint64), np.array([len(text) for text in texts])
+    words = [text.split(" ") for text in texts]
+    numbers = [known.setdefault(word, len(known)) % 2**21 for of in words for word in of]
+    return np.array(numbers, dtype=np.uint64), np.array([len(of) for of in words])

@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from metrics import agreement, answers, classification, exam, retrieval, text
+from metrics import agreement, answers, classification, exam, incomplete, retrieval, text
 
 NAN = math.nan
 Columns = tuple[Sequence[Any], ...]
@@ -61,6 +61,39 @@ def ranked(compute: Callable[..., Any], golden: float) -> Contract:
             (([["a"]], [set()]), [NAN]),  # unlabelled
             (([["да", "猫", "😀"]], [{"да", "猫", "😀"}]), [1]),
             (([["a", "a"]], [{"a"}]), ValueError),
+            (([["a"]], []), ValueError),
+        ],
+    )
+
+
+def on_judgements(metric: Callable[..., Any], *, counts: int = 0, **options: int) -> Callable[..., Any]:
+    def compute(rankings: Sequence[Any], known: Sequence[Any]) -> Any:
+        matrix, *found = incomplete.judgement_matrix(rankings, known, depth=5)
+        return metric(matrix, *found[:counts], **options)
+
+    return compute
+
+
+def incompletely(compute: Callable[..., Any], golden: float, *, of_nothing: float, best: bool) -> Contract:
+    """Of four results the first is judged not relevant, the third relevant, two by nobody; one relevant is not there."""
+    perfect = [["a", "b"]], [{"a": 2, "z": 0}]
+    return Contract(
+        compute,
+        golden=(([["a", "b", "c", "d"]], [{"a": 0, "c": 1, "z": 1, "y": 0}]), [golden]),
+        cases=st.tuples(
+            st.permutations("abcdef").map(lambda ids: ids[:5]),
+            st.dictionaries(st.sampled_from("abcxyz"), st.sampled_from([0, 1, 2])),
+        ),
+        best=(perfect, [1]) if best else None,
+        edges=[
+            (([], []), []),
+            (([[]], [{"a": 1}]), [of_nothing]),
+            (([None], [{"a": 1}]), [NAN]),  # failed
+            (([["a"]], [{}]), [NAN]),  # unlabelled
+            (([["a"]], [{"a": 0}]), [NAN]),  # all labels negative
+            (([["a", "a"]], [{"a": 1}]), ValueError),
+            (([["a"]], [{"a": -1}]), ValueError),
+            (([["a"]], [{"a"}]), TypeError),
             (([["a"]], []), ValueError),
         ],
     )
@@ -176,6 +209,12 @@ CONTRACTS = {
     "retrieval.precision": ranked(PRECISION, 1 / 3),
     "retrieval.recall": ranked(on_gains(retrieval.recall, counted=True, k=3), 1 / 2),
     "retrieval.reciprocal_rank": ranked(on_gains(retrieval.reciprocal_rank), 1 / 2),
+    "incomplete.judged": incompletely(on_judgements(incomplete.judged, k=4), 1 / 2, of_nothing=NAN, best=False),
+    "incomplete.unjudged_above": incompletely(on_judgements(incomplete.unjudged_above), 1, of_nothing=NAN, best=False),
+    "incomplete.bpref": incompletely(on_judgements(incomplete.bpref, counts=2), 1 / 4, of_nothing=0, best=True),
+    "incomplete.inf_ap": incompletely(
+        on_judgements(incomplete.inf_ap, counts=1), (1 + 1e-5 / (1 + 2e-5)) / 6, of_nothing=0, best=True
+    ),
     "retrieval.ndcg": ranked(on_gains(retrieval.ndcg, counted=True, k=3), 1 / (math.log2(3) + 1)),
     "text.bleu": compared(text.bleu, ("Кошка сидела на коврике.", "Кошка сидит на коврике.", 0.5), scale=100),
     "text.rouge1": compared(text.rouge1, ("в доме тихо", "тихо в лесу", 2 / 3)),
