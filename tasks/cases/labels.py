@@ -1,5 +1,6 @@
 """What is relevant for a question, from its annotation or else from the log; and which questions are evaluated."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -10,16 +11,19 @@ from db.errors import InputError
 from db.source_rows import Corpus
 from db.urls import canonical_url
 from tasks.cases.table import table, with_columns
-from tasks.cases.vocabulary import Note, Unit
+from tasks.cases.vocabulary import Note, Twins, Unit
 
 Row = dict[str, Any]
 Labels = dict[str, float]
 GOOD, BAD = 5, 1
 AT_ONCE = 5_000
 """Cases made from rows at a time: as Python objects they take several times the memory of a table."""
+NO_TWINS: Twins = {}
 
 
-def annotated_cases(source: str, questions: Sequence[Row], corpus: Corpus, unit: Unit) -> tuple[pa.Table, list[Note]]:
+def annotated_cases(
+    source: str, questions: Sequence[Row], corpus: Corpus, unit: Unit, twins: Twins = NO_TWINS
+) -> tuple[pa.Table, list[Note]]:
     """Tier 1's cases: labels from annotations; where there is none, the page that the bot showed.
 
     Args:
@@ -27,6 +31,7 @@ def annotated_cases(source: str, questions: Sequence[Row], corpus: Corpus, unit:
         questions: rows of `question_answer` with their annotation, if they have one.
         corpus: the chunks, to tell labels that name nothing.
         unit: `chunk` or `page`.
+        twins: a label on one of them is a label on all.
 
     Returns:
         The table of cases, and a note for every fallback used and every label left out.
@@ -37,7 +42,9 @@ def annotated_cases(source: str, questions: Sequence[Row], corpus: Corpus, unit:
         bool(of) and not _annotated(question, unit, pages) for of, question in zip(labels, questions, strict=True)
     )
     notes: list[Note] = [{"note": "page from the log", "n": fallbacks}] if fallbacks else []
-    cases, stale = _cases(source, questions, labels, unit, pages)
+    rejected = [dict.fromkeys(_rejected(question, unit), 0.0) for question in questions]
+    said = [no | yes for no, yes in zip(rejected, labels, strict=True)]
+    cases, stale = _cases(source, questions, said, unit, pages, twins)
     return cases, notes + stale
 
 
@@ -49,19 +56,22 @@ def merged(questions: Sequence[Row]) -> list[list[Row]]:
     return list(groups.values())
 
 
-def logged_cases(source: str, groups: Sequence[list[Row]], corpus: Corpus) -> tuple[pa.Table, list[Note]]:
+def logged_cases(
+    source: str, groups: Sequence[list[Row]], corpus: Corpus, twins: Twins = NO_TWINS
+) -> tuple[pa.Table, list[Note]]:
     """The real users' cases: the page that the bot showed is the label, duplicate questions are one case.
 
     Args:
         source: its name, for the case ids.
         groups: duplicate questions together, as `merged` returns them; the pages of all count.
         corpus: the chunks, to tell labels that name nothing.
+        twins: of pages; a label on one of them is a label on all.
 
     Returns:
         The table of cases with their stratum, and notes.
     """
     firsts = [rows[0] for rows in groups]
-    cases, notes = _cases(source, firsts, [shown_page(rows) for rows in groups], "page", pages_of(corpus))
+    cases, notes = _cases(source, firsts, [shown_page(rows) for rows in groups], "page", pages_of(corpus), twins)
     if (repeated := sum(map(len, groups)) - len(groups)) > 0:
         notes.append({"note": "duplicates merged", "n": repeated})
     return with_columns(cases, stratum=[stratum(row["score"] for row in rows) for rows in groups]), notes
@@ -98,20 +108,34 @@ def default_unit(questions: Sequence[Row]) -> Unit:
 
 
 def _cases(
-    source: str, questions: Sequence[Row], labels: Sequence[Labels], unit: Unit, pages: dict[str, str | None]
+    source: str,
+    questions: Sequence[Row],
+    labels: Sequence[Labels],
+    unit: Unit,
+    pages: dict[str, str | None],
+    twins: Twins,
 ) -> tuple[pa.Table, list[Note]]:
     there = set(pages) if unit == "chunk" else set(pages.values())
+    together = _together(twins)
 
     def some(rows: slice) -> pa.Table:
         known = [{name: grade for name, grade in of.items() if name in there} for of in labels[rows]]
-        return _labelled(source, questions[rows], labels[rows], known, unit, pages)
+        return _labelled(source, questions[rows], labels[rows], known, unit, pages, together)
 
     starts = range(0, max(len(questions), 1), AT_ONCE)
     cases = pa.concat_tables([some(slice(start, start + AT_ONCE)) for start in starts])
     if pc.all(pc.equal(pc.list_flatten(cases["grades"]), 1.0), min_count=0).as_py():
         cases = with_columns(cases, grades=[None] * len(cases))
-    stale = sum(map(len, labels)) - len(pc.list_flatten(cases["relevant"]))
+    stale = sum(name not in there for of in labels for name in of)
     return cases, [{"note": "stale labels", "n": stale}] if stale else []
+
+
+def _together(twins: Twins) -> dict[str, list[str]]:
+    """Id -> all that say the same, itself too."""
+    groups: dict[str, list[str]] = defaultdict(list)
+    for name, first in twins.items():
+        groups[first].append(name)
+    return {name: groups[first] for name, first in twins.items()}
 
 
 def _labelled(
@@ -121,9 +145,12 @@ def _labelled(
     kept: Sequence[Labels],
     unit: Unit,
     pages: dict[str, str | None],
+    together: Mapping[str, list[str]],
 ) -> pa.Table:
     """Cases with all of their labels and those kept, which the corpus has."""
-    states = [_state(*of, unit) for of in zip(labels, kept, questions, strict=True)]
+    relevant = [_spread({name: grade for name, grade in of.items() if grade > 0}, together) for of in kept]
+    irrelevant = [_spread({name: 0.0 for name, grade in of.items() if grade <= 0}, together) for of in kept]
+    states = [_state(*of, unit) for of in zip(labels, relevant, questions, strict=True)]
     ids = [question["question_id"] for question in questions]
     return table(
         case_id=[f"{source}:{question_id}" for question_id in ids],
@@ -131,13 +158,25 @@ def _labelled(
         question=[question["question"] for question in questions],
         status=[status for status, _ in states],
         reason=[reason for _, reason in states],
-        group=[_group(question, known, unit, pages) for question, known in zip(questions, kept, strict=True)],
+        group=[_group(question, known, unit, pages) for question, known in zip(questions, relevant, strict=True)],
         topic=[question.get("cluster") for question in questions],
-        page=[_page(known, unit, pages) for known in kept],
+        page=[_page(known, unit, pages) for known in relevant],
         labelled=[[f"{name}={grade:g}" for name, grade in of.items()] for of in labels],
-        relevant=[list(known) for known in kept],
-        grades=[list(known.values()) for known in kept],
+        relevant=[list(known) for known in relevant],
+        irrelevant=[[name for name in no if name not in yes] for no, yes in zip(irrelevant, relevant, strict=True)],
+        grades=[list(known.values()) for known in relevant],
     )
+
+
+def _spread(labels: Labels, together: Mapping[str, list[str]]) -> Labels:
+    """The labels, and those of their twins after each: as relevant as the most relevant of them."""
+    if together.keys().isdisjoint(labels):
+        return labels
+    found: Labels = {}
+    for name, grade in labels.items():
+        for twin in (name, *together.get(name, ())):
+            found[twin] = max(grade, found.get(twin, grade))
+    return found
 
 
 def shown_page(rows: Iterable[Row]) -> Labels:
@@ -160,6 +199,14 @@ def _labels(question: Row, unit: Unit, pages: dict[str, str | None]) -> Labels:
     """Id -> grade of what is relevant, of the unit: as annotated, else for pages the one that the bot showed."""
     annotated = _annotated(question, unit, pages)
     return annotated if annotated or unit == "chunk" or question.get("origin") else shown_page([question])
+
+
+def _rejected(question: Row, unit: Unit) -> list[str]:
+    """Ids of what the annotation calls not relevant; of a page it says so itself, not of one of its chunks."""
+    if unit == "chunk":
+        return [chunk for chunk, grade in graded(question, "relevant_chunk_ids").items() if grade <= 0]
+    urls = (canonical_url(url) for url, grade in graded(question, "relevant_urls").items() if grade <= 0)
+    return [page for page in urls if page is not None]
 
 
 def _annotated(question: Row, unit: Unit, pages: dict[str, str | None]) -> Labels:
@@ -196,12 +243,14 @@ def graded(question: Mapping[str, Any], column: str) -> Labels:
     )
 
 
-def _state(labels: Labels, known: Labels, question: Row, unit: Unit) -> tuple[str, str | None]:
-    if known:
+def _state(labels: Labels, relevant: Labels, question: Row, unit: Unit) -> tuple[str, str | None]:
+    if relevant:
         return "ok", None
-    if labels:
-        return "stale_label", f"the {unit} that is labelled relevant is not in the corpus: {', '.join(labels)}"
+    if gone := [name for name, grade in labels.items() if grade > 0]:
+        return "stale_label", f"the {unit} that is labelled relevant is not in the corpus: {', '.join(gone)}"
     said = ": it is annotated that the corpus has no answer" if question.get("answerable") is False else ""
+    if labels and not said:
+        said = f": what was judged ({len(labels)}) is not relevant"
     return "unlabelled", f"no {unit} is labelled relevant{said}"
 
 

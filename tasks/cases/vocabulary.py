@@ -1,11 +1,14 @@
 """The words that cases and documents about them are made of, for whoever reads a document and touches no table."""
 
-from typing import Literal, NotRequired
+from collections.abc import Mapping
+from typing import Literal, NotRequired, TypeAlias
 
 from typing_extensions import TypedDict
 
 Unit = Literal["chunk", "page"]
 """What counts as found."""
+Twins: TypeAlias = Mapping[str, str]
+"""Chunk or page -> the first of those that say the same; what stands alone is not in it."""
 
 Status = Literal[
     "ok",

@@ -80,6 +80,9 @@ class Retrieval(Embedding):
         None, title="Retriever", description="Default: YARUS_RETRIEVER", examples=["dense", "fulltext", "hybrid"]
     )
     k: int = Field(10, title="Depth", description="Length of the rankings", ge=10, le=1_000, examples=[10, 100])
+    twins: bool = Field(
+        True, title="Twins", description="Chunks or pages that say the same count as one: a label on one is on all"
+    )
 
 
 Perturbation = Literal["typos", "yo", "lower", "layout", "paraphrase"]

@@ -68,7 +68,8 @@ def read_log(engine: Engine, name: str, evaluations: list[RowMapping], *, limit:
         questions = questions[-limit:]
     cases, _ = annotated_cases(name, questions, corpus, "page")
     relevant = cases["relevant"].to_pylist()
-    labelled = [[label.rpartition("=")[0] for label in of] for of in cases["labelled"].to_pylist()]
+    labels = [[label.rpartition("=") for label in of] for of in cases["labelled"].to_pylist()]
+    labelled = [[page for page, _, grade in of if float(grade) > 0] for of in labels]
     gone = [[page for page in of if page not in there] for of, there in zip(labelled, relevant, strict=True)]
     stale = [status == "stale_label" for status in cases["status"].to_pylist()]
     missing = [lost or answerable(row) is False for lost, row in zip(stale, questions, strict=True)]

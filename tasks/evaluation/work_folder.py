@@ -6,6 +6,9 @@ import logging
 from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from types import MappingProxyType
 from typing import TypeVar
 
 import numpy as np
@@ -16,8 +19,9 @@ from db import journal
 from db.source_rows import Corpus
 from db.sources import Source
 from tasks.cases.frozen_sets import frozen
+from tasks.cases.labels import pages_of
 from tasks.cases.table import declared
-from tasks.cases.vocabulary import Note
+from tasks.cases.vocabulary import Note, Twins
 from tasks.config.connections import database
 from tasks.config.parameters import Parameters
 from tasks.evaluation.repeats import repeating
@@ -74,6 +78,20 @@ def read_stored_corpus(run: Run) -> Corpus:
     return Corpus(ids, urls, texts, np.load(vectors, mmap_mode="r") if vectors.exists() else None)
 
 
+def read_twins(run: Run) -> Twins:
+    """What counts as one in this evaluation: chunk or page -> the first of its twins."""
+    return _twins(run.work / "corpus.parquet")
+
+
+@lru_cache(maxsize=1)
+def _twins(file: Path) -> Twins:
+    stored = parquet(file)
+    if "stands_for" not in stored.column_names:  # of an evaluation that was begun before twins were known
+        return {}
+    known = stored.filter(stored["stands_for"].is_valid())
+    return dict(zip(known["unit"].to_pylist(), known["stands_for"].to_pylist(), strict=True))
+
+
 def loaded(run: Run) -> bool:
     """Whether an earlier try of this evaluation has loaded what it works on."""
     return bool(run.resolved) and (run.work / "cases.parquet").exists()
@@ -96,6 +114,7 @@ def keep_loaded(
     found_out: Resolved,
     *,
     beside: Sequence[pa.Table] = (),
+    twins: Twins = MappingProxyType({}),
 ) -> Run[P]:
     """Writes cases and corpus into the working folder, and into the journal what they are.
 
@@ -107,6 +126,7 @@ def keep_loaded(
         notes: on what was met.
         found_out: what the parameters came to.
         beside: what else the cases are measured against, so that it belongs to the case set.
+        twins: what counts as one, of the evaluation's unit.
     """
     resolved: Resolved = {"batch_size": batch_size(len(cases)), "language": where.language, "notes": notes}
     resolved |= found_out
@@ -118,7 +138,9 @@ def keep_loaded(
     resolved |= repeating(run.parameters)
     if part := PART_OF.get():
         resolved["part_of"] = part
-    columns = {"id": corpus.ids, "url": corpus.urls, "text": corpus.texts}
+    units = list(pages_of(corpus).values()) if resolved.get("unit") == "page" else corpus.ids
+    columns = {"id": corpus.ids, "url": corpus.urls, "text": corpus.texts, "unit": units}
+    columns["stands_for"] = [twins.get(name) if name is not None else None for name in units]
     schema = pa.schema([(name, pa.string()) for name in columns])
     pq.write_table(pa.table(columns, schema=schema), run.work / "corpus.parquet")
     if corpus.vectors is not None:

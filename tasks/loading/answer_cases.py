@@ -22,7 +22,7 @@ from tasks.evaluation.identity import JUDGED_END_TO_END, JUDGED_ON_IDEAL_CONTEXT
 from tasks.evaluation.resolved import Resolved
 from tasks.evaluation.run import Run
 from tasks.evaluation.work_folder import keep_loaded, loaded
-from tasks.loading.source import read_source, sample_of_questions, unchanged, wants_vectors
+from tasks.loading.source import read_source, sample_of_questions, twins_for, unchanged, wants_vectors
 from tasks.models.embedders import measuring_embedder
 from tasks.prompts import rubrics
 from tasks.steps.reuse_answers import copy_answers
@@ -87,6 +87,7 @@ def _load_end_to_end(run: Run[Tier3]) -> Run[Tier3]:
     resolved: Resolved = {
         "sut": sut,
         "unit": unit if parameters.unit == "auto" else parameters.unit,
+        "twins": "one" if parameters.twins else "apart",
         "k": parameters.k,
         "context_tokens": parameters.context_tokens,
     }
@@ -97,11 +98,12 @@ def _load_end_to_end(run: Run[Tier3]) -> Run[Tier3]:
     if perturbation := perturbed(parameters):
         resolved["perturbation"] = perturbation
     resolved |= made_with
-    cases, notes = annotated_cases(where.name, chosen, corpus, resolved["unit"])
+    twins, about = twins_for(run, corpus, resolved["unit"])
+    cases, notes = annotated_cases(where.name, chosen, corpus, resolved["unit"], twins)
     cases = _answer_states(_with_references(cases, chosen))
     resolved["gain"] = "linear" if cases["grades"].null_count < len(cases) else "binary"
-    notes += [*_reference_notes(chosen), *_reuse_notes(made_with)]
-    return keep_loaded(run, where, cases, corpus, notes, resolved)
+    notes += [*about, *_reference_notes(chosen), *_reuse_notes(made_with)]
+    return keep_loaded(run, where, cases, corpus, notes, resolved, twins=twins)
 
 
 def _resumed(run: Run[A], metrics: Sequence[str]) -> Run[A]:

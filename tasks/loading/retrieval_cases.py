@@ -20,7 +20,7 @@ from tasks.config.settings import settings
 from tasks.evaluation.resolved import Resolved
 from tasks.evaluation.run import Run
 from tasks.evaluation.work_folder import batch_size, keep_loaded, loaded
-from tasks.loading.source import read_source, sample, sample_of_questions, wants_vectors
+from tasks.loading.source import read_source, sample, sample_of_questions, twins_for, wants_vectors
 from tasks.retrievers.registry import RETRIEVERS
 
 log = logging.getLogger("yarus")
@@ -73,8 +73,10 @@ def _load(run: Run[Tier1]) -> Run[Tier1]:
     asked = run.parameters.unit
     unit = default_unit(questions) if asked == "auto" else asked
     kept = sample_of_questions(run, questions)
-    cases, notes = annotated_cases(where.name, [questions[number] for number in kept], corpus, unit)
-    return keep_loaded(run, where, cases, corpus, notes, {"unit": unit, **_retrieval(run, cases)})
+    twins, about = twins_for(run, corpus, unit)
+    cases, notes = annotated_cases(where.name, [questions[number] for number in kept], corpus, unit, twins)
+    resolved: Resolved = {"unit": unit, **_retrieval(run, cases)}
+    return keep_loaded(run, where, cases, corpus, notes + about, resolved, twins=twins)
 
 
 def _load_log(run: Run[RealUsers]) -> Run[RealUsers]:
@@ -83,8 +85,10 @@ def _load_log(run: Run[RealUsers]) -> Run[RealUsers]:
     where, questions, corpus = read_source(run, vectors=wants_vectors(run))
     groups = merged(questions)
     kept = sample(run, (rows[0]["question_id"] for rows in groups), map(page_and_stratum, groups))
-    cases, notes = logged_cases(where.name, [groups[number] for number in kept], corpus)
-    return keep_loaded(run, where, cases, corpus, notes, {"unit": "page", **_retrieval(run, cases)})
+    twins, about = twins_for(run, corpus, "page")
+    cases, notes = logged_cases(where.name, [groups[number] for number in kept], corpus, twins)
+    resolved: Resolved = {"unit": "page", **_retrieval(run, cases)}
+    return keep_loaded(run, where, cases, corpus, notes + about, resolved, twins=twins)
 
 
 def _load_texts(run: Run[Tier0]) -> Run[Tier0]:
@@ -129,6 +133,7 @@ def _retrieval(run: Run[Retrieval], cases: pa.Table) -> Resolved:
     parameters, graded = run.parameters, cases["grades"].null_count < len(cases)
     resolved: Resolved = {
         "retriever": parameters.retriever or settings().retriever,
+        "twins": "one" if parameters.twins else "apart",
         "k": parameters.k,
         "gain": "linear" if graded else "binary",
     }

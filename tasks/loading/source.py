@@ -12,9 +12,11 @@ from db.sources import Source, registered, snapshot
 from tasks.cases.frozen_sets import frozen_questions
 from tasks.cases.labels import Row
 from tasks.cases.sampling import sampled, topic_and_score
+from tasks.cases.vocabulary import Note, Twins, Unit
 from tasks.config.connections import source
 from tasks.config.parameters import Parameters, Retrieval
 from tasks.config.settings import settings
+from tasks.dataset.twins import twins_of
 from tasks.evaluation.resolved import Resolved
 from tasks.evaluation.run import Run
 from tasks.evaluation.work_folder import PART_OF
@@ -71,6 +73,13 @@ def sources_shared(part_of: str | None = None) -> Iterator[None]:
 Read = dict[tuple[str, str | None, bool], tuple[Source, list[Row], Corpus]]
 """What was read: by source, frozen case set, and whether with vectors."""
 _READ: ContextVar[Read | None] = ContextVar("sources of this night", default=None)
+
+
+def twins_for(run: Run[Retrieval], corpus: Corpus, unit: Unit) -> tuple[Twins, list[Note]]:
+    """What counts as one in an evaluation, and a note on it; nothing where twins are to stand apart."""
+    twins = twins_of(corpus, unit) if run.parameters.twins else {}
+    n = len(twins) - len(set(twins.values()))
+    return twins, [{"note": f"twin {unit}s", "n": n}] if n else []
 
 
 def sample(run: Run, ids: Iterable[str], strata: Iterable[str]) -> list[int]:

@@ -47,6 +47,8 @@ class System(TypedDict, total=False):
     """ISO 8601; of a source that is read on while the evaluation runs."""
     unit: Unit
     """What counts as found."""
+    twins: Literal["one", "apart"]
+    """Whether chunks or pages that say the same count as one."""
     texts: Literal["chunks", "questions"]
     distance: Literal["cosine", "euclidean"]
     retriever: str

@@ -7,12 +7,13 @@ from dataclasses import replace
 import pyarrow as pa
 
 from db.urls import canonical_url
-from tasks.cases.labels import pages_of
+from tasks.cases.labels import NO_TWINS, pages_of
 from tasks.cases.table import with_columns
+from tasks.cases.vocabulary import Twins
 from tasks.config.connections import database
 from tasks.config.settings import settings
 from tasks.evaluation.run import Run
-from tasks.evaluation.work_folder import read_stored_corpus
+from tasks.evaluation.work_folder import read_stored_corpus, read_twins
 from tasks.models.embedders import Vectors, embedders
 from tasks.models.embedding_cache import embed
 from tasks.retrievers.protocol import Ranking, Retriever
@@ -29,7 +30,8 @@ def retrieve(run: Run, cases: pa.Table) -> pa.Table:
     """Adds `retrieved`, `distances` and the latencies; a retriever that fails makes the case `sut_error`."""
     questions = cases["question"].to_pylist()
     timed = -(-TIMED // run.n_batches)
-    rankings = rank(run, questions, run.resolved["k"], unit=run.resolved["unit"], timed=timed)
+    k, unit = run.resolved["k"], run.resolved["unit"]
+    rankings = rank(run, questions, k, unit=unit, timed=timed, twins=read_twins(run))
     statuses, reasons = cases["status"].to_pylist(), cases["reason"].to_pylist()
     for number, ranking in enumerate(rankings):
         if ranking.error is not None and statuses[number] == "ok":
@@ -47,42 +49,60 @@ def retrieve(run: Run, cases: pa.Table) -> pa.Table:
     )
 
 
-def rank(run: Run, questions: Sequence[str], k: int, *, unit: str, timed: int) -> list[Ranking]:
-    """Rankings of k chunks, or of k pages by the best chunk of each, fetching more chunks until they are found."""
+def rank(
+    run: Run, questions: Sequence[str], k: int, *, unit: str, timed: int, twins: Twins = NO_TWINS
+) -> list[Ranking]:
+    """Rankings of k chunks, or of k pages by the best chunk of each; of twins only the best.
+
+    More chunks are fetched until so many are found.
+    """
     pages, _ = opened(run)
     named = tuple(run.resolved.get(name) for name in ("retriever", "embedder_identity", "vectors"))
-    place = (named, unit, k, hash(tuple(pages.items())))
-    return shared(place, questions, lambda some: _rank(run, some, k, unit=unit, timed=timed))
+    place = (named, unit, k, hash(tuple(pages.items())), hash(tuple(twins.items())))
+    return shared(place, questions, lambda some: _rank(run, some, k, unit=unit, timed=timed, twins=twins))
 
 
-def _rank(run: Run, questions: Sequence[str], k: int, *, unit: str, timed: int) -> list[Ranking]:
+def _rank(
+    run: Run, questions: Sequence[str], k: int, *, unit: str, timed: int, twins: Twins
+) -> list[Ranking]:
     pages, retriever = opened(run)
     vectors = _question_vectors(run, questions)
-    if unit == "chunk":
+    by_chunk = unit == "chunk"
+    if by_chunk and not twins:
         return retriever.retrieve(questions, vectors, k, timed=timed)
     rankings: list[Ranking] = [Ranking([], [])] * len(questions)
-    pending, fetch, n_pages = list(range(len(questions))), 4 * k, len({*pages.values()} - {None})
+    pending, fetch = list(range(len(questions))), k if by_chunk else 4 * k
+    n_units = len({twins.get(name, name) for name in (pages if by_chunk else pages.values()) if name is not None})
     while pending:
         some = vectors[pending] if vectors is not None else None
         chunks = retriever.retrieve([questions[number] for number in pending], some, fetch, timed=timed)
         short = []
         for number, ranking in zip(pending, chunks, strict=True):
             latency_ms = ranking.latency_ms if timed else rankings[number].latency_ms
-            rankings[number] = replace(by_page(ranking, pages, k), latency_ms=latency_ms)
-            if len(rankings[number].ids) < min(k, n_pages) and len(ranking.ids) == fetch:
+            found = distinct(ranking, twins, k) if by_chunk else by_page(ranking, pages, k, twins)
+            rankings[number] = replace(found, latency_ms=latency_ms)
+            if len(found.ids) < min(k, n_units) and len(ranking.ids) == fetch:
                 short.append(number)
         pending, fetch, timed = short if fetch < len(pages) else [], 4 * fetch, 0
     return rankings
 
 
-def by_page(ranking: Ranking, pages: dict[str, str | None], k: int) -> Ranking:
-    """The k best pages of a ranking of chunks, each where its best chunk stands."""
-    best: dict[str, float] = {}
-    for chunk, distance in zip(ranking.ids, ranking.distances, strict=True):
-        page = pages.get(chunk) or (canonical_url(chunk) if chunk not in pages else None)
-        if page is not None and page not in best and len(best) < k:
-            best[page] = distance
-    return replace(ranking, ids=list(best), distances=list(best.values()))
+def by_page(ranking: Ranking, pages: dict[str, str | None], k: int, twins: Twins = NO_TWINS) -> Ranking:
+    """The k best pages of a ranking of chunks, each where its best chunk stands; of twins the best."""
+    named = (pages.get(chunk) or (canonical_url(chunk) if chunk not in pages else None) for chunk in ranking.ids)
+    on_pages = [(page, distance) for page, distance in zip(named, ranking.distances, strict=True) if page is not None]
+    of_pages = replace(ranking, ids=[page for page, _ in on_pages], distances=[distance for _, distance in on_pages])
+    return distinct(of_pages, twins, k)
+
+
+def distinct(ranking: Ranking, twins: Twins, k: int) -> Ranking:
+    """The k best of a ranking without what comes again, itself or as a twin."""
+    best: dict[str, int] = {}
+    for place, name in enumerate(ranking.ids):
+        best.setdefault(twins.get(name, name), place)
+    kept = list(best.values())[:k]
+    ids, distances = ([of[place] for place in kept] for of in (ranking.ids, ranking.distances))
+    return replace(ranking, ids=ids, distances=distances)
 
 
 def _question_vectors(run: Run, questions: Sequence[str]) -> Vectors | None:

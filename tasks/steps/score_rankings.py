@@ -1,27 +1,70 @@
 """Scoring rankings: the retrieval metrics of every case, as columns."""
 
+from collections.abc import Mapping, Sequence
+
+import numpy as np
 import pyarrow as pa
 
-from metrics import retrieval
+from metrics import incomplete, retrieval
+from metrics.gains import Counts, Floats
 from tasks.cases.table import with_columns
+from tasks.cases.vocabulary import Twins
 from tasks.evaluation.run import Run
+from tasks.evaluation.work_folder import read_twins
 
-HIT_RATE, RECALL, PRECISION, NDCG = (1, 5, 10), (1, 3, 5, 10), (1, 3, 5, 10), (5, 10)
+HIT_RATE, RECALL, PRECISION, NDCG, JUDGED = (1, 5, 10), (1, 3, 5, 10), (1, 3, 5, 10), (5, 10), (1, 5, 10)
 
 
 def score_rankings(run: Run, cases: pa.Table) -> pa.Table:
-    """Adds tier 1's metrics; NULL in all of them without a label, or without a ranking because the retriever failed."""
-    rankings = cases["retrieved"].to_pylist()
-    relevant = [
-        dict(zip(ids, grades, strict=True)) if grades is not None else dict.fromkeys(ids, 1.0)
-        for ids, grades in zip(cases["relevant"].to_pylist(), cases["grades"].to_pylist(), strict=True)
-    ]
+    """Adds the metrics of rankings; NULL in all of them without a label, or where the retriever failed."""
+    twins = read_twins(run)
+    rankings = [ranking and distinct(ranking, twins) for ranking in cases["retrieved"].to_pylist()]
+    known = judgements(cases, twins)
     depth = max(run.resolved["k"], *HIT_RATE)
-    gains, n_relevant = retrieval.gain_matrix(rankings, relevant, depth=depth)
-    ideal = retrieval.ideal_gains(relevant, depth=depth)
+    matrix, n_relevant, n_irrelevant = incomplete.judgement_matrix(rankings, known, depth=depth)
+    ideal = retrieval.ideal_gains(known, depth=depth)
+    columns = _ranked(np.maximum(matrix, 0), n_relevant, ideal)
+    columns |= {f"judged@{k}": incomplete.judged(matrix, k=k) for k in JUDGED}
+    columns["unjudged_above"] = incomplete.unjudged_above(matrix)
+    columns["bpref"] = incomplete.bpref(matrix, n_relevant, n_irrelevant)
+    columns["inf_ap"] = incomplete.inf_ap(matrix, n_relevant)
+    highest = _highest(matrix, n_relevant, ideal)
+    scored = ~np.isnan(matrix[:, 0])
+    best = [dict(zip(highest, row, strict=True)) for row in np.column_stack(list(highest.values())).tolist()]
+    return with_columns(
+        cases, **columns, if_right=[row if there else None for row, there in zip(best, scored, strict=True)]
+    )
+
+
+def distinct(ranking: Sequence[str], twins: Twins) -> list[str]:
+    """What stands for each result and its twins, each once."""
+    return list(dict.fromkeys(twins.get(name, name) for name in ranking))
+
+
+def judgements(cases: pa.Table, twins: Twins) -> list[Mapping[object, float]]:
+    """Id -> grade, of what stands for the labelled ones and their twins; 0 where it was judged not relevant."""
+    named = ("relevant", "grades", "irrelevant")
+    return [
+        {twins.get(name, name): 0.0 for name in no or ()}
+        | {twins.get(name, name): grade for name, grade in zip(yes, grades or [1.0] * len(yes), strict=True)}
+        for yes, grades, no in zip(*(cases[name].to_pylist() for name in named), strict=True)
+    ]
+
+
+def _ranked(gains: Floats, n_relevant: Counts, ideal: Floats) -> dict[str, Floats]:
+    """As the labels say; what nobody has judged counts as not relevant."""
     columns = {f"hit_rate@{k}": retrieval.hit_rate(gains, k=k) for k in HIT_RATE}
     columns["mrr"] = retrieval.reciprocal_rank(gains)
     columns |= {f"recall@{k}": retrieval.recall(gains, n_relevant, k=k) for k in RECALL}
     columns |= {f"precision@{k}": retrieval.precision(gains, k=k) for k in PRECISION}
-    columns |= {f"ndcg@{k}": retrieval.ndcg(gains, n_relevant, k=k, ideal=ideal) for k in NDCG}
-    return with_columns(cases, **columns)
+    return columns | {f"ndcg@{k}": retrieval.ndcg(gains, n_relevant, k=k, ideal=ideal) for k in NDCG}
+
+
+def _highest(matrix: Floats, n_relevant: Counts, ideal: Floats) -> dict[str, Floats]:
+    """The same if every result that nobody has judged were relevant."""
+    gains = incomplete.unjudged_right(matrix)
+    columns = {f"hit_rate@{k}": retrieval.hit_rate(gains, k=k) for k in HIT_RATE}
+    columns["mrr"] = retrieval.reciprocal_rank(gains)
+    columns |= {f"recall@{k}": incomplete.highest_recall(matrix, n_relevant, k=k) for k in RECALL}
+    columns |= {f"precision@{k}": retrieval.precision(gains, k=k) for k in PRECISION}
+    return columns | {f"ndcg@{k}": incomplete.highest_ndcg(matrix, ideal, k=k) for k in NDCG}
