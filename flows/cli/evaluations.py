@@ -1,5 +1,6 @@
 """`yarus runs`, `show`, `cases`, `report`: what evaluations left behind."""
 
+from itertools import islice
 from pathlib import Path
 
 import click
@@ -56,6 +57,7 @@ def cases(evaluation: str, where: tuple[str, ...], limit: int, as_json: bool) ->
     from db import journal
     from flows.terminal.summary import print_cases, say_pseudonyms
     from tasks.cases import pseudonyms
+    from tasks.cases.repeated import once
     from tasks.results.numbers import finite
     from tasks.results.queries import cases_where
     from tasks.results.summary import as_json as document
@@ -63,11 +65,11 @@ def cases(evaluation: str, where: tuple[str, ...], limit: int, as_json: bool) ->
     arrow_alone()
     engine = own_database()
     found, source = cases_where(engine, evaluation, where), journal.find(engine, evaluation)["source"]
-    first = pseudonyms.cases(found.slice(0, limit), source)
     if as_json:
-        click.echo(document(finite(first.to_pylist())))
+        click.echo(document(finite(pseudonyms.cases(found.slice(0, limit), source).to_pylist())))
     else:
-        print_cases(first, len(found))
+        times = dict(islice(once(found["question"].to_pylist(), found["status"].to_pylist()).items(), limit))
+        print_cases(pseudonyms.cases(found.take(list(times)), source), list(times.values()), len(found))
     say_pseudonyms(source)
 
 

@@ -10,6 +10,7 @@ from rich.table import Table
 from flows.terminal.summary import SYSTEM, WIDTH, plain, tier_name
 from tasks.comparison.documents import ChangedCases, EvaluationComparison, Side
 from tasks.config.tiers import TIERS
+from tasks.results.incomplete.documents import UnequallyJudged
 from tasks.results.numbers import unit_of
 from tasks.texts import texts
 
@@ -42,6 +43,7 @@ def print_comparison(document: EvaluationComparison, language: str, *, slice_nam
             console.print(f"  {plain(part['part'])}: {plain(str(part['a']))} | {plain(str(part['b']))}")
     console.print(words["common"].format(n=document["n_common"]) if document["paired"] else words["unpaired"])
     console.print(_metrics(document, words))
+    _print_unjudged(console, document["unequally_judged"], words)
     if any(one["p_holm"] is None for one in _compared(document).values()):
         console.print(words["alone"], style="dim", soft_wrap=True)
     _print_margins(console, document, words)
@@ -150,6 +152,17 @@ def _print_reasons(console: Console, document: EvaluationComparison, words: dict
         console.print(f"{words['not compared']}: {', '.join(names)} ({plain(reason)})", style="dim")
 
 
+def _print_unjudged(console: Console, found: UnequallyJudged | None, words: dict[str, str]) -> None:
+    """That the sides' results are not judged equally far, and what differences this leaves possible."""
+    if found is None:
+        return
+    bounds = ", ".join(
+        f"{name} {_signed(name, one['low'])} … {_signed(name, one['high'])}" for name, one in found["bounds"].items()
+    )
+    shares = {side: f"{found[side]:.1%}" for side in ("a", "b")}
+    console.print(words["unequally judged"].format(**shares, bounds=bounds), style="yellow", soft_wrap=True)
+
+
 def _print_noise(console: Console, document: EvaluationComparison, words: dict[str, str]) -> None:
     """How far the headline metrics move when nothing has changed, where an evaluation was repeated."""
     bands = {
@@ -165,15 +178,16 @@ def _print_cases(console: Console, cases: ChangedCases, language: str) -> None:
     for kind, entries, colour in (("broke", cases["broke"], "red"), ("fixed", cases["fixed"], "green")):
         for metric in dict.fromkeys(entry["metric"] for entry in entries):
             own = [entry for entry in entries if entry["metric"] == metric]
-            console.print(f"[{colour}]{words[kind].format(metric=metric, n=len(own))}[/]")
+            console.print(f"[{colour}]{words[kind].format(metric=metric, n=sum(entry['n'] for entry in own))}[/]")
             for entry in own[:SHOWN_CASES]:
                 figures = f"{_number(metric, entry['before'])} → {_number(metric, entry['after'])}"
-                console.print(f"  {plain(entry['case_id'])}  {figures}  {plain(_short(entry['question']))}")
+                question = plain(_short(entry["question"])) + _times(entry)
+                console.print(f"  {plain(entry['case_id'])}  {figures}  {question}")
     if cases["changed_status"]:
-        console.print(words["changed status"].format(n=len(cases["changed_status"])))
+        console.print(words["changed status"].format(n=sum(moved["n"] for moved in cases["changed_status"])))
         for moved in cases["changed_status"][:SHOWN_CASES]:
             figures = f"{statuses[moved['before']]} → {statuses[moved['after']]}"
-            console.print(f"  {plain(moved['case_id'])}  {figures}  {plain(_short(moved['question']))}")
+            console.print(f"  {plain(moved['case_id'])}  {figures}  {plain(_short(moved['question']))}{_times(moved)}")
 
 
 def _print_slices(console: Console, document: EvaluationComparison, language: str, only: str | None) -> None:
@@ -222,6 +236,10 @@ def _short(text: str | None) -> str:
     """One line of it, without control characters."""
     line = " ".join("".join(c if c.isprintable() else " " for c in (text or "—")[:200]).split())
     return line if len(line) <= 70 else f"{line[:69]}…"
+
+
+def _times(entry: Mapping[str, Any]) -> str:
+    return f"  ×{entry['n']}" if entry["n"] > 1 else ""
 
 
 def _end(text: str) -> str:

@@ -60,7 +60,8 @@ def print_audit(document: Audit, language: str) -> None:
     console = new_console()
     console.print(words["audited"].format(**document), style="bold")
     found: Mapping[str, Any] = document
-    for kind, finding in ((name, part) for name, part in found.items() if isinstance(part, dict)):
+    twins = document["twins"]
+    for kind, finding in ((name, part) for name, part in found.items() if isinstance(part, dict) and name != "twins"):
         count = words["not looked for"] if finding["count"] is None else str(finding["count"])
         console.print(f"{words[kind]}: {count}", style="bold" if finding["count"] else "")
         if finding.get("reason"):
@@ -69,6 +70,9 @@ def print_audit(document: Audit, language: str) -> None:
             rest = {name: value for name, value in place.items() if name not in ("question_id", "question")}
             more = ", ".join(f"{words[f'place {name}']} {_told(value, words)}" for name, value in rest.items())
             console.print(f"  {plain(place['question_id'])}  {plain(place['question'])}  [dim]{plain(more)}[/]")
+    console.print(words["twins"].format(n=twins["count"], pages=twins["pages"]), style="bold" if twins["count"] else "")
+    for chunks in twins["examples"]:
+        console.print(f"  {plain(', '.join(chunks[:SHOWN]))}{' …' if len(chunks) > SHOWN else ''}", soft_wrap=True)
 
 
 def print_synthesis(document: SynthesisResult, language: str) -> None:

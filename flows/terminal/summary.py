@@ -16,6 +16,7 @@ from tasks.config.tiers import TIERS
 from tasks.config.utf8 import harmless
 from tasks.results.grade_names import grade_text
 from tasks.results.guidance import says
+from tasks.results.incomplete.words import label_sentences
 from tasks.results.numbers import rounded, unit_of
 from tasks.results.summary import (
     HEADLINE_STRATUM,
@@ -64,7 +65,8 @@ def print_summary(summary: EvaluationSummary, language: str) -> None:
     if "exam" in summary:
         console.print(*exam_printed(summary, language))
     _print_statuses(console, summary, language)
-    for line in (*_missing(summary, language), *_readings(summary, language)):
+    labels = (said[language] for said in label_sentences(summary))
+    for line in (*_missing(summary, language), *labels, *_readings(summary, language)):
         console.print(plain(line), soft_wrap=True)
     for note in summary["notes"]:
         console.print(plain(texts("notes", language)[note["note"]].format(**note)))
@@ -136,18 +138,19 @@ def say_pseudonyms(source: str, *, unset: bool = False) -> None:
         click.echo(texts("pseudonyms", settings().language)["note"], err=True)
 
 
-def print_cases(cases: "pa.Table", total: int) -> None:
-    """The first cases of so many, one paragraph each: the question, or the text that was embedded."""
+def print_cases(cases: "pa.Table", times: Sequence[int], total: int) -> None:
+    """The first cases of so many, one paragraph each: the question, how often it was asked, or the embedded text."""
     console = new_console()
-    for case in cases.to_pylist():
+    for case, n in zip(cases.to_pylist(), times, strict=True):
         status = case["status"] if case["reason"] is None else f"{case['status']}: {case['reason']}"
         console.print(f"[bold]{plain(case['case_id'])}[/] [dim]{plain(status)}[/]")
         said = " ".join((case["question"] or case.get("text") or "").split())  # a chunk of tier 0 asks nothing
-        console.print(f"  {plain(said if len(said) <= LONGEST else said[:LONGEST] + '…')}")
+        often = f" ×{n}" if n > 1 else ""
+        console.print(f"  {plain(said if len(said) <= LONGEST else said[:LONGEST] + '…')}{often}")
         for name in ("relevant", "retrieved"):
             if case.get(name) is not None:
                 console.print(f"  [dim]{name}[/] {plain(_ids(case[name]))}")
-    console.print(f"{len(cases)} of {total} cases", style="dim")
+    console.print(f"{sum(times)} of {total} cases", style="dim")
 
 
 def print_load(report: "LoadReport") -> None:

@@ -1,13 +1,14 @@
 """How much of a ranking anybody has judged, and what can be said by the judged results alone.
 
 All read one matrix of judgements (questions x ranks, best rank first): the grade of what was judged, 0 for what was
-judged not relevant, -1 for what nobody has judged, -2 beyond the end of a ranking. The row of a question without labels,
-or whose retriever failed, is NaN throughout, and so is every metric of it. Values equal trec_eval's on the same ranking.
+judged not relevant, -1 for what nobody has judged, -2 beyond the end of a ranking. The row of a question without
+labels, or whose retriever failed, is NaN throughout, and so is every metric of it. Values equal trec_eval's on the same
+ranking.
 """
 
 from collections.abc import Mapping, Sequence
 from itertools import chain, repeat
-from operator import methodcaller
+from operator import attrgetter
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,8 +32,8 @@ def judgement_matrix(
         depth: number of ranks kept.
 
     Returns:
-        judgements, float64 (n, depth): grade, 0, -1 for what nobody has judged, or -2 beyond the end of a ranking. A row
-        is NaN throughout where the ranking is None or nothing is relevant, as in `metrics.retrieval.gain_matrix`.
+        judgements, float64 (n, depth): grade, 0, -1 for what nobody has judged, or -2 beyond the end of a ranking. A
+        row is NaN throughout where the ranking is None or nothing is relevant, as in `metrics.retrieval.gain_matrix`.
         n_relevant and n_irrelevant, int (n,): judged so, whether retrieved or not.
 
     Raises:
@@ -53,7 +54,7 @@ def judgement_matrix(
     n_relevant = np.bincount(owner[grades > 0], minlength=n)
     n_irrelevant = np.bincount(owner[grades == 0], minlength=n)
     answered, lengths = checked_rankings(rankings, depth)
-    found = map(map, map(lambda of: of.get, judged), answered, repeat(repeat(UNJUDGED)))
+    found = map(map, map(attrgetter("get"), judged), answered, repeat(repeat(UNJUDGED)))
     matrix = np.full((n, depth), NO_RESULT, order="F")
     matrix[np.arange(depth) < lengths[:, None]] = np.fromiter(chain.from_iterable(found), np.float64, lengths.sum())
     matrix[n_relevant == 0] = np.nan
@@ -123,7 +124,8 @@ def bpref(judgements: ArrayLike, n_relevant: ArrayLike, n_irrelevant: ArrayLike)
         n_relevant, n_irrelevant: (n,) from `judgement_matrix`.
 
     Returns:
-        float64 (n,), 0 to 1, higher is better; NaN where the row is NaN; 0 of an empty ranking. Where nothing was judged not relevant it is the recall of the ranking.
+        float64 (n,), 0 to 1, higher is better; NaN where the row is NaN; 0 of an empty ranking. Where nothing was
+        judged not relevant it is the recall of the ranking.
 
     Raises:
         ValueError: different lengths.

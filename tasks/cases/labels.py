@@ -160,6 +160,7 @@ def _labelled(
         reason=[reason for _, reason in states],
         group=[_group(question, known, unit, pages) for question, known in zip(questions, relevant, strict=True)],
         topic=[question.get("cluster") for question in questions],
+        asked_at=[question.get("created_at") for question in questions],
         page=[_page(known, unit, pages) for known in relevant],
         labelled=[[f"{name}={grade:g}" for name, grade in of.items()] for of in labels],
         relevant=[list(known) for known in relevant],

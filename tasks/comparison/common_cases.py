@@ -1,7 +1,7 @@
 """The cases of two evaluations side by side: which they have in common, and which broke or were fixed."""
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -11,8 +11,9 @@ from sqlalchemy.engine import RowMapping
 
 from db.errors import InputError
 from metrics.metric import Metric
+from tasks.cases.repeated import listed_once
 from tasks.cases.table import COLUMNS, LONG, floats
-from tasks.comparison.documents import ChangedCase, ChangedCases, ChangedStatus
+from tasks.comparison.documents import ChangedCases, ChangedStatus
 from tasks.comparison.totals import needs
 from tasks.results import parquet_files
 from tasks.results.summary import HEADLINE_STRATUM
@@ -20,8 +21,9 @@ from tasks.results.summary import HEADLINE_STRATUM
 FELL = 0.25
 """A change of one case's value that is larger counts as broken or fixed; of yes/no, any does."""
 
-OF_EVERY_CASE = ("case_id", "question", "status", "group", "stratum", "cluster", "topic", "page", "answerable")
-"""What cases are paired, sliced and named by."""
+OF_EVERY_CASE: tuple[str, ...] = ("case_id", "question", "status", "group", "stratum", "cluster", "topic", "page")
+OF_EVERY_CASE += ("answerable", "judged@10", "if_right")
+"""What cases are paired, sliced and named by, and how far their results are judged."""
 
 
 class Pairs(NamedTuple):
@@ -86,13 +88,13 @@ def changed_cases(pairs: Pairs, metrics: list[Metric]) -> ChangedCases:
     """
     entries = [entry for metric in metrics for entry in _moved(pairs, metric)]
     return {
-        "broke": [entry for gain, entry in entries if gain < 0],
-        "fixed": [entry for gain, entry in entries if gain > 0],
+        "broke": listed_once([entry for gain, entry in entries if gain < 0], "metric"),
+        "fixed": listed_once([entry for gain, entry in entries if gain > 0], "metric"),
         "changed_status": _changed_status(pairs),
     }
 
 
-def _moved(pairs: Pairs, metric: Metric) -> list[tuple[float, ChangedCase]]:
+def _moved(pairs: Pairs, metric: Metric) -> list[tuple[float, dict[str, Any]]]:
     """(gain, entry) of the cases whose value of a metric went up or down by much."""
     if metric.column is None or metric.better == "neither":
         return []
@@ -112,5 +114,5 @@ def _moved(pairs: Pairs, metric: Metric) -> list[tuple[float, ChangedCase]]:
 def _changed_status(pairs: Pairs) -> list[ChangedStatus]:
     changed = pairs.a.select(("case_id", "question")).append_column("before", pairs.a["status"])
     changed = changed.append_column("after", pairs.b["status"])
-    entries: list[ChangedStatus] = changed.filter(pc.not_equal(changed["before"], changed["after"])).to_pylist()
-    return entries
+    moved = changed.filter(pc.not_equal(changed["before"], changed["after"])).to_pylist()
+    return listed_once(moved, "before", "after")

@@ -33,6 +33,7 @@ from tasks.comparison.documents import (
 from tasks.comparison.noise_floor import noise
 from tasks.comparison.slices import compare_slices
 from tasks.comparison.totals import numbers
+from tasks.comparison.unjudged import unequally_judged
 from tasks.config.tiers import TIERS
 from tasks.results.aggregate import measured_by
 from tasks.results.summary import system_of
@@ -115,6 +116,7 @@ def compare_pairs(
         "cases": changed_cases(pairs, [declared[name] for name in main]),
         "slices": slices,
         "small_slices": small,
+        "unequally_judged": unequally_judged(pairs, list(headlines), SEED),
     }
 
 
@@ -130,6 +132,7 @@ def compare_sides(sides: Pairs, declared: Mapping[str, Metric], headlines: Seque
         "cases": NOTHING,
         "slices": {},
         "small_slices": {},
+        "unequally_judged": None,
     }
 
 

@@ -7,6 +7,7 @@ from typing_extensions import TypedDict
 from metrics.metric import Direction
 from metrics.statistics.differences.comparison import ComparisonVerdict
 from tasks.comparison.gate_rules import Kind
+from tasks.results.incomplete.documents import UnequallyJudged
 from tasks.results.summary import GateVerdict, State
 from tasks.results.system import System
 
@@ -22,6 +23,8 @@ class ChangedCase(TypedDict):
     metric: str
     before: float
     after: float
+    n: int
+    """Cases that ask the same and moved the same way; of several, this one moved farthest."""
 
 
 class ChangedStatus(TypedDict):
@@ -32,13 +35,15 @@ class ChangedStatus(TypedDict):
     before: str
     """Its status in the evaluation before."""
     after: str
+    n: int
+    """Cases that ask the same and changed alike."""
 
 
 class ChangedCases(TypedDict):
     """Cases that changed, the largest changes first."""
 
     broke: list[ChangedCase]
-    """An entry a case and metric."""
+    """An entry a question and metric."""
     fixed: list[ChangedCase]
     changed_status: list[ChangedStatus]
 
@@ -129,6 +134,8 @@ class Changes(TypedDict):
     """Kind of slice -> slice -> the differences in it; slices of five cases or more, the largest first."""
     small_slices: dict[str, SmallSlices]
     """Kind of slice -> how many smaller ones there are."""
+    unequally_judged: UnequallyJudged | None
+    """Null where both sides' results are judged equally far, but for chance, or that is not known."""
 
 
 class Sides(TypedDict):

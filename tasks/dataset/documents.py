@@ -57,6 +57,17 @@ class PersonalFinding(Finding):
     """Kind of personal data -> how many."""
 
 
+class TwinFinding(TypedDict):
+    """Chunks and pages that say what another one says: a label on one of them is a label on all."""
+
+    count: int
+    """Chunks that say what an earlier one says."""
+    pages: int
+    """Pages that say nothing but what stands on another one."""
+    examples: list[list[str]]
+    """Ids of chunks that say the same, the largest groups first."""
+
+
 class Audit(TypedDict):
     """What looks wrong with a source's questions and labels."""
 
@@ -82,6 +93,7 @@ class Audit(TypedDict):
     empty: Finding
     """Questions without a letter or digit."""
     personal: PersonalFinding
+    twins: TwinFinding
 
 
 class Exported(TypedDict):

@@ -5,8 +5,8 @@ similarity of at least `SIMILAR` (their words as they stand, or in the order of 
 no other question word, and if the words that only one of them has are alike too: «зимняя сессия» is no «летняя сессия»,
 however many letters they share. Pairs that share no band of their MinHash signatures (24 bands of 3 values over sets of
 character trigrams) are not looked at: of pairs with a Jaccard similarity of 0.7 that is one in 24,000, of pairs
-with 0.5 one in 25. Of long texts the sets are of three words in a row, of which other texts share few, so that there are
-few pairs to look at.
+with 0.5 one in 25. Of passages the sets are of three words in a row, of which other texts share few, so that there
+are few pairs to look at.
 
 Reference: Broder 1997, On the resemblance and containment of documents.
 """
@@ -129,7 +129,8 @@ def _worth_a_look(pairs: NDArray[np.int64], signatures: NDArray[np.uint32]) -> N
     """Those that share much, and not only a sentence: an edit distance of passages takes long."""
     parts = np.array_split(pairs, len(pairs) // BLOCK + 1)
     shared = [(signatures[part[:, 0]] == signatures[part[:, 1]]).mean(axis=1) >= SHARED for part in parts]
-    return pairs[np.concatenate(shared)]
+    found: NDArray[np.int64] = pairs[np.concatenate(shared)]
+    return found
 
 
 def _within(bucket: NDArray[np.int64]) -> Iterator[tuple[int, int]]:

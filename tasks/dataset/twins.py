@@ -4,7 +4,7 @@ To a user it is the same which of them is found. A translation is no twin, nor i
 """
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 
 from db.source_rows import Corpus
 from tasks.cases.labels import pages_of
@@ -81,4 +81,3 @@ def _same_pages(said: Sequence[set[int]]) -> list[int]:
         if len(widest) == 1:
             pairs.append((number, widest[0]))
     return _joined(first, pairs)
-

@@ -13,12 +13,14 @@ from prefect.cache_policies import NO_CACHE
 
 from db import journal
 from db.stores.calls import bought
+from metrics.table import metric
 from tasks.cases.labels import pages_of
 from tasks.cases.table import LONG
 from tasks.cases.vocabulary import Note
 from tasks.comparison.paired_changes import paired_changes
 from tasks.config.connections import database
 from tasks.config.settings import settings
+from tasks.config.tiers import TIERS
 from tasks.evaluation.batch import batches_of
 from tasks.evaluation.comparability import comparability, comparability_key, metric_options
 from tasks.evaluation.run import Run
@@ -29,10 +31,11 @@ from tasks.results.aggregate import Value, coverage, measured_by, statuses, stra
 from tasks.results.exam.outcomes import exam_of
 from tasks.results.exam.standings import examined, exams_of, standing_of, standings
 from tasks.results.failures import failures
+from tasks.results.incomplete.questions import incomplete
 from tasks.results.parquet_files import parquet, publish, remove, write_batches
 from tasks.results.places import result_path
 from tasks.results.set_metrics import Whole
-from tasks.results.summary import EvaluationSummary, summary
+from tasks.results.summary import HEADLINE_STRATUM, EvaluationSummary, summary
 
 log = logging.getLogger("yarus")
 Measure = Callable[[pa.Table, int], Mapping[str, Whole]]
@@ -62,7 +65,8 @@ def _finish(run: Run, measure: Measure) -> EvaluationSummary:
     file = run.work / f"{run.id}.parquet"
     write_batches(batches_of(run), file, evaluation_id=run.id)
     # All at once, so without texts that no metric is made of; only where the judge is judged do its replies count.
-    unread = ("question", "labelled", "distances", *(() if run.tier == "judge" else ("judge_raw",)))
+    unread = ("labelled", *(() if run.tier == "judge" else ("judge_raw",)))
+    unread += () if run.tier in metric("mrr").tiers else ("question", "distances")  # by which labels are looked at
     cases = parquet(file, without=(*LONG, *unread))
     row = journal.find(engine, run.id)
     parts = comparability(run, row["case_set_hash"])
@@ -110,6 +114,9 @@ def _found_out(run: Run, cases: pa.Table, notes: list[Note], values: list[tuple[
     found: dict[str, Any] = {"notes": [*notes, *unknown_ids(run, cases)]}
     if "failure" in cases.column_names:
         found["failures"] = failures(cases)
+    if "if_right" in cases.column_names:
+        headlines = [name for name in TIERS[run.tier].headlines if name in cases.column_names]
+        found["incomplete"] = incomplete(cases, headlines, HEADLINE_STRATUM)
     if "exam_scores" in cases.column_names:
         bounds = {value.metric.name: (value.value, value.ci_low, value.ci_high) for _, value in values}
         found["exam"] = exam_of(cases, bounds, least_scored=settings().min_coverage)

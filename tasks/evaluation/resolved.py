@@ -3,6 +3,7 @@
 from tasks.cases.vocabulary import Note
 from tasks.results.exam.documents import Exam
 from tasks.results.failures import Failures
+from tasks.results.incomplete.documents import Incomplete
 from tasks.results.system import System
 
 
@@ -12,5 +13,6 @@ class Resolved(System, total=False):
     notes: list[Note]
     """What was met, for people to know."""
     failures: Failures
+    incomplete: Incomplete
     exam: Exam
     """Prompt -> what the exam said."""

@@ -55,7 +55,7 @@ def _digests(cases: pa.Table) -> Iterator[bytes]:
         "answerable",
     )
     content += ("answer", "shown", "human_score")
-    if "asked_at" in cases.column_names:  # the log in time, whose measures rest on these
+    if "score" in cases.column_names:  # the log in time, whose measures rest on these
         content += ("score", "asked_at", "dialog", "turn", "page")
     named = [name for name in content if name in cases.column_names]
     rows = (row for some in cases.select(named).to_batches(10_000) for row in some.to_pylist())

@@ -2,14 +2,17 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 from sqlalchemy import Engine
 
 from db import journal
 from metrics.table import METRICS
 from tasks.cases import pseudonyms as to_people
+from tasks.cases.repeated import once
 from tasks.cases.table import COLUMNS
 from tasks.config.tiers import TIERS
 from tasks.orchestration.baselines import beside_baseline
@@ -162,15 +165,17 @@ def _worst(summary: EvaluationSummary, words: dict[str, str]) -> str:
     worst_first = "ascending" if declared.better == "higher" else "descending"
     best = declared.high if declared.better == "higher" else declared.low
     rows = cases.filter(pc.is_valid(cases[column]))
-    rows = rows.take(pc.sort_indices(rows, sort_keys=[(column, worst_first)])[:WORST])
+    rows = rows.take(pc.sort_indices(rows, sort_keys=[(column, worst_first)]))
+    times = dict(islice(once(rows["question"].to_pylist()).items(), WORST))
+    rows = rows.take(pa.array(list(times), pa.int64()))
     rows = to_people.cases(rows, summary["source"]).to_pylist()
     found = [
         (
             f"`{re.sub(CODE_ENDS, ' ', row['case_id'])}`",
-            _plain(row.get("question") or row.get("text") or ""),
+            _plain(row.get("question") or row.get("text") or "") + (f" ×{n}" if n > 1 else ""),
             shown(declared.name, row[column]),
         )
-        for row in rows
+        for row, n in zip(rows, times.values(), strict=True)
         if row[column] != best
     ]
     return _table(["id", words["case"], column], found) if found else words["none"]

@@ -22,7 +22,7 @@ from tasks.report.embedded_data import Document, packed
 from tasks.report.entries import Entry
 from tasks.results import parquet_files
 from tasks.results.numbers import shown
-from tasks.texts import LANGUAGES, Text, texts
+from tasks.texts import LANGUAGES, Text, texts, translations
 
 LISTS = ("broke", "fixed", "changed_status")
 NIGHTS = 100
@@ -69,7 +69,7 @@ def comparison(entry: Entry) -> Document | None:
         }
         for name, one in found["metrics"].items()
     ]
-    listed = {name: _ids(found["cases"].get(name, [])) for name in LISTS}
+    listed = {name: _times(found["cases"].get(name, [])) for name in LISTS}
     return {
         "problem": None,
         "a": found["a"],
@@ -77,6 +77,7 @@ def comparison(entry: Entry) -> Document | None:
         "n_common": found["n_common"],
         "differs": found["differs"],
         "metrics": sorted(metrics, key=lambda metric: metric["name"] not in headline),
+        "unjudged": _unjudged(found["unequally_judged"]),
         "slices": _slices(found["slices"], headline[0]),
         "pack": _pack(entry, listed) if any(listed.values()) else None,
     }
@@ -151,11 +152,26 @@ def _p(p: float | None, p_holm: float | None) -> str:
     return f"({said})" if p_holm is None else said
 
 
-def _ids(listed: list[Any]) -> list[str]:
-    return [one if isinstance(one, str) else one["case_id"] for one in listed]
+def _unjudged(found: Document | None) -> Text | None:
+    """That the sides' results are not judged equally far, and what differences this leaves possible."""
+    if found is None:
+        return None
+    bounds = ", ".join(
+        f"{name} {shown(name, one['low'], sign=True)} … {shown(name, one['high'], sign=True)}"
+        for name, one in found["bounds"].items()
+    )
+    return translations("comparison", "unequally judged", a=f"{found['a']:.1%}", b=f"{found['b']:.1%}", bounds=bounds)
 
 
-def _pack(entry: Entry, listed: dict[str, list[str]]) -> str | None:
+def _times(listed: list[Document]) -> dict[str, int]:
+    """Case -> how many cases asked the same and changed alike, by the metric by which most did."""
+    found: dict[str, int] = {}
+    for one in listed:
+        found[one["case_id"]] = max(one["n"], found.get(one["case_id"], 0))
+    return found
+
+
+def _pack(entry: Entry, listed: dict[str, dict[str, int]]) -> str | None:
     """Both sides of the changed cases."""
     after = entry.cases
     if after is None:
@@ -168,7 +184,8 @@ def _pack(entry: Entry, listed: dict[str, list[str]]) -> str | None:
     places = {case: place for place, case in enumerate(after["case_id"].to_pylist())}
     kept = after.take(pa.array([places[case] for case in ids], pa.int64()))
     shared = {name: column(kept[name]) for name in ("question", "reference", "text") if name in kept.column_names}
-    return packed({"ids": ids, "lists": listed, "shared": shared, **sides})
+    lists = {name: list(of) for name, of in listed.items()}
+    return packed({"ids": ids, "lists": lists, "times": listed, "shared": shared, **sides})
 
 
 def _side(cases: pa.Table, ids: list[str], tier: str) -> Document:

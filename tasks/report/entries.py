@@ -26,6 +26,7 @@ from tasks.report.metric_hints import hint
 from tasks.results import parquet_files
 from tasks.results.exam.words import exam_tables
 from tasks.results.grade_names import grade_text
+from tasks.results.incomplete.words import label_sentences
 from tasks.results.numbers import THIN, interval, rounded, shown
 from tasks.results.summary import EvaluationSummary, MetricSummary, summary
 from tasks.texts import translations
@@ -123,6 +124,7 @@ def described(entry: Entry) -> Document:
         "stages": _stages(told),
         "exam": exam_tables(told) if "exam" in told else None,
         "mistakes": list(_mistakes(entry)),
+        "about_labels": list(label_sentences(told)),
         "problem": entry.problem,
         "stand_ins": stand_ins(entry.row),
         "cost": {name: entry.row[name] for name in ("tokens_in", "tokens_out", "cost_usd")},

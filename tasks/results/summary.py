@@ -19,6 +19,7 @@ from tasks.cases.vocabulary import CANNOT_BE_MEASURED, MEASURED, STRATA, Note
 from tasks.results.exam.documents import Exam
 from tasks.results.exam.standings import Standing, exams_of, standing_of, standings
 from tasks.results.failures import Failures
+from tasks.results.incomplete.documents import Incomplete
 from tasks.results.places import existing_path
 from tasks.results.system import CaseSetIdentity, System
 
@@ -26,6 +27,8 @@ State = Literal["running", "completed", "invalid", "failed", "cancelled"]
 GateVerdict = Literal["pass", "fail", "inconclusive", "invalid"]
 HEADLINE_STRATUM = "confirmed"
 """The stratum whose metrics are the evaluation's, where a tier has strata."""
+BESIDE = ("notes", "failures", "incomplete", "paired")
+"""What was found out, and decides no number."""
 WORST_FIRST: tuple[State, ...] = ("failed", "cancelled", "invalid")
 
 
@@ -111,6 +114,7 @@ class EvaluationSummary(TypedDict):
     """Prompt -> what its exam says, of tier `judge`."""
     failures: NotRequired[Failures]
     """Of tiers that tell where a case failed."""
+    incomplete: NotRequired[Incomplete]
     strata: NotRequired[dict[str, dict[str, MetricSummary]]]
     """Stratum -> metrics, of tiers that have strata."""
     gate: NotRequired[GateOutcome]
@@ -231,22 +235,17 @@ def summary(engine: Engine, evaluation_id: str) -> EvaluationSummary:
         "cases": resolved.get("cases"),
         "statuses": row["statuses"] or {},
         "coverage": row["coverage"],
-        "system": system_of(row, without=("notes", "failures", "paired", "cases", "exam", "examined", "exam_period")),
+        "system": system_of(row, without=(*BESIDE, "cases", "exam", "examined", "exam_period")),
         "sut_label": row["sut_label"],
         "flow_run_id": row["flow_run_id"],
         "notes": resolved.get("notes", []),
         "metrics": metrics,
     }
-    if "exam" in resolved:
-        document["exam"] = resolved["exam"]
-    if "failures" in resolved:
-        document["failures"] = resolved["failures"]
-    if strata:
-        document["strata"] = strata
-    return document
+    beside = {name: resolved[name] for name in ("exam", "failures", "incomplete") if name in resolved}
+    return cast(EvaluationSummary, document | beside | ({"strata": strata} if strata else {}))
 
 
-def system_of(row: RowMapping, *, without: Collection[str] = ("notes", "failures", "paired")) -> System:
+def system_of(row: RowMapping, *, without: Collection[str] = BESIDE) -> System:
     """What decided the numbers of an evaluation, from its row in the journal."""
     return cast(System, {name: value for name, value in (row["resolved"] or {}).items() if name not in without})
 

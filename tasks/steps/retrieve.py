@@ -62,9 +62,7 @@ def rank(
     return shared(place, questions, lambda some: _rank(run, some, k, unit=unit, timed=timed, twins=twins))
 
 
-def _rank(
-    run: Run, questions: Sequence[str], k: int, *, unit: str, timed: int, twins: Twins
-) -> list[Ranking]:
+def _rank(run: Run, questions: Sequence[str], k: int, *, unit: str, timed: int, twins: Twins) -> list[Ranking]:
     pages, retriever = opened(run)
     vectors = _question_vectors(run, questions)
     by_chunk = unit == "chunk"
@@ -101,8 +99,9 @@ def distinct(ranking: Ranking, twins: Twins, k: int) -> Ranking:
     for place, name in enumerate(ranking.ids):
         best.setdefault(twins.get(name, name), place)
     kept = list(best.values())[:k]
-    ids, distances = ([of[place] for place in kept] for of in (ranking.ids, ranking.distances))
-    return replace(ranking, ids=ids, distances=distances)
+    return replace(
+        ranking, ids=[ranking.ids[place] for place in kept], distances=[ranking.distances[place] for place in kept]
+    )
 
 
 def _question_vectors(run: Run, questions: Sequence[str]) -> Vectors | None:

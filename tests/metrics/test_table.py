@@ -12,7 +12,8 @@ from metrics.metric import LADDERS
 from metrics.table import GOALS, METRICS, Metric, grade, metric, metrics_of
 
 RETRIEVAL = """hit_rate@1 hit_rate@5 hit_rate@10 mrr recall@1 recall@3 recall@5 recall@10 precision@1 precision@3
-precision@5 precision@10 ndcg@5 ndcg@10 judged@1 judged@5 judged@10 avg_unjudged_above bpref inf_ap retrieval_latency_ms_p50 retrieval_latency_ms_p95 sut_error_rate """
+precision@5 precision@10 ndcg@5 ndcg@10 judged@1 judged@5 judged@10 avg_unjudged_above bpref inf_ap
+retrieval_latency_ms_p50 retrieval_latency_ms_p95 sut_error_rate """
 OVERLAP = (
     "avg_rouge1_f avg_rouge2_f avg_rougeL_f avg_bleu corpus_bleu avg_chrf avg_wer avg_string_similarity refusal_rate "
 )

@@ -75,7 +75,7 @@ def on_judgements(metric: Callable[..., Any], *, counts: int = 0, **options: int
 
 
 def incompletely(compute: Callable[..., Any], golden: float, *, of_nothing: float, best: bool) -> Contract:
-    """Of four results the first is judged not relevant, the third relevant, two by nobody; one relevant is not there."""
+    """Of four results the first is judged not relevant, the third relevant, two by nobody; one relevant is missing."""
     perfect = [["a", "b"]], [{"a": 2, "z": 0}]
     return Contract(
         compute,

@@ -16,7 +16,8 @@ from tasks.config.connections import database, source
 from tasks.config.settings import settings
 from tasks.dataset.audit import defects
 from tasks.dataset.audit.defects import Rankings
-from tasks.dataset.documents import Audit, Finding, Place
+from tasks.dataset.documents import Audit, Finding, Place, TwinFinding
+from tasks.dataset.twins import twins_of
 from tasks.personal_data.masking import mask, own_key, pseudonym
 from tasks.prompts import prompts
 from tasks.results import parquet_files
@@ -56,6 +57,7 @@ def audit(source_name: str, evaluations: Sequence[str] = (), *, examples: int = 
         "evaluations": list(rankings),
         **findings,
         "personal": {**findings["personal"], "kinds": kinds},
+        "twins": _twins(corpus, examples),
     }
     return cast(Audit, document)
 
@@ -84,6 +86,16 @@ def find_all(
         "empty": defects.empty(questions, keys),
         "personal": defects.personal(questions, corpus),
     }
+
+
+def _twins(corpus: Corpus, examples: int) -> TwinFinding:
+    groups: dict[str, list[str]] = {}
+    for chunk, first in twins_of(corpus, "chunk").items():
+        groups.setdefault(first, []).append(chunk)
+    pages = twins_of(corpus, "page")
+    largest = sorted(groups.values(), key=len, reverse=True)
+    count = sum(len(group) - 1 for group in largest)
+    return {"count": count, "pages": len(pages) - len({*pages.values()}), "examples": largest[:examples]}
 
 
 def _finding(places: list[Place] | None, examples: int, key: bytes | None, language: str) -> Finding:

@@ -164,8 +164,9 @@ async function showLists(key) {
   const shared = reader(pack.shared), at = new Map(pack.ids.map((id, i) => [id, i]));
   const buttons = names.map((name) => make("button", { type: "button", "aria-pressed": String(name === place.dataset.list), onclick: () => { place.dataset.list = name; showLists(key); } }, `${word("list " + name)}: ${pack.lists[name].length}`));
   const all = pack.lists[place.dataset.list], shown = all.slice(0, place.whole ? undefined : PAGE);
+  const times = pack.times[place.dataset.list];
   const items = shown.map((id) => make("li", {}, make("a", { class: "text", dir: "auto", href: `#${key}/changed/${encodeURIComponent(id)}` },
-    visible(shared.question?.(at.get(id)) || shared.text?.(at.get(id)) || id).slice(0, 240))));
+    visible(shared.question?.(at.get(id)) || shared.text?.(at.get(id)) || id).slice(0, 240)), times[id] > 1 ? make("b", {}, ` ×${times[id]}`) : ""));
   place.replaceChildren(make("div", { class: "lists" }, ...buttons), make("ul", { class: "changed-cases" }, ...items),
     shown.length < all.length ? make("button", { type: "button", onclick: () => { place.whole = true; showLists(key); } }, word("page", { from: 1, to: shown.length, of: all.length })) : "");
 }

@@ -110,17 +110,33 @@ function row(list, i) {
   const link = make("a", { href: address(list, i), dir: "auto", class: "text" }, text);
   const said = failure ? word(`failure ${failure}`) : word(`status ${status}`);
   const shown = about.shown.map((name) => make("td", { class: "num" }, number(get[name](i))));
-  return make("tr", {}, make("td", { class: "q" }, link), ...shown,
+  const times = list.times.get(i);
+  return make("tr", {}, make("td", { class: "q" }, link, times > 1 ? make("b", {}, ` ×${times}`) : ""), ...shown,
     make("td", { class: failure ? "st bad" : "st off" }, said));
 }
 
+/** Each question once, where its cases have the same status, with how many there are. */
+function once(list, found) {
+  const { get } = list;
+  const first = new Map();
+  for (const i of found) {
+    const asked = (get.question?.(i) ?? "").toLocaleLowerCase().split(/[^\p{L}\p{N}]+/u).filter(Boolean).join(" ");
+    const key = asked ? `${get.status(i)} ${get.failure?.(i)} ${asked}` : i;
+    if (first.has(key)) first.get(key).n += 1;
+    else first.set(key, { i, n: 1 });
+  }
+  list.times = new Map([...first.values()].map(({ i, n }) => [i, n]));
+  return [...list.times.keys()];
+}
+
 function show(list) {
-  list.found = matching(list);
+  const cases = matching(list);
+  list.found = once(list, cases);
   const pages = Math.max(1, Math.ceil(list.found.length / PAGE));
   list.page = Math.min(list.page, pages - 1);
   const first = list.page * PAGE;
   const shown = list.found.slice(first, first + PAGE);
-  list.status.textContent = list.found.length ? word("found", { n: list.found.length, of: list.n }) : word("none found");
+  list.status.textContent = cases.length ? word("found", { n: cases.length, of: list.n }) : word("none found");
   const head = make("tr", {}, heading(list, "question", word("question")), ...list.about.shown.map((name) => heading(list, name, name)), heading(list, "status", word("status")));
   list.body.replaceChildren(make("table", {}, make("thead", {}, head), make("tbody", {}, ...shown.map((i) => row(list, i)))));
   const go = (by) => () => { list.page += by; show(list); list.body.scrollIntoView({ block: "nearest" }); };

@@ -1,0 +1,114 @@
+"""Who is measured: the questions with a label against those without, by what is known of all of them."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from metrics.incomplete.selection import FEWEST, Feature, chances, compare_feature, reweighted_mean
+from metrics.statistics.groups import Floats
+from metrics.statistics.significance import holm
+from tasks.cases.table import floats
+from tasks.results.incomplete.documents import FeatureDifference, FeatureName, Incomplete, LabelledQuestions
+
+CHANCE = 0.03
+"""Holm's p below which questions with a label are called others than those without."""
+TOPICS = 8
+"""Most frequent pages whose questions are told apart."""
+NO_NUMBER = 0.5
+"""The place of a question that has no number: in the middle."""
+
+
+def incomplete(cases: pa.Table, headlines: Sequence[str], headline_stratum: str) -> Incomplete:
+    """What the cases of a tier that ranks tell of their labels.
+
+    Args:
+        cases: of an evaluation, also those that could not be measured.
+        headlines: metrics whose means are weighted anew.
+        headline_stratum: the stratum that the evaluation is judged by, where it has strata.
+    """
+    counted = np.ones(len(cases), dtype=bool)
+    if "stratum" in cases.column_names:
+        counted = np.asarray(pc.equal(cases["stratum"], headline_stratum).fill_null(False))
+    if_right = cases.filter(pa.array(counted))["if_right"].combine_chunks()
+    names = [field.name for field in if_right.type]
+    means = {name: pc.mean(pc.struct_field(if_right, name)).as_py() for name in names}
+    return {
+        "if_right": {name: mean for name, mean in means.items() if mean is not None},
+        "questions": labelled_questions(cases, counted, headlines),
+    }
+
+
+def labelled_questions(
+    cases: pa.Table, counted: np.typing.NDArray[np.bool_], headlines: Sequence[str]
+) -> LabelledQuestions | None:
+    """Questions with a label that counts against all others; None where there is nothing to compare.
+
+    Args:
+        cases: n rows.
+        counted: (n,) whether a label of the case counts.
+        headlines: metrics whose means are weighted anew.
+    """
+    has = counted & np.array([bool(of) for of in cases["relevant"].to_pylist()], dtype=bool)
+    n, n_others = int(has.sum()), int((~has).sum())
+    if not n or not n_others:
+        return None
+    found: LabelledQuestions = {"n": n, "n_others": n_others, "differ_in": [], "features": {}, "reweighted": {}}
+    if min(n, n_others) < FEWEST:
+        return found
+    # Pages are groups of labelled questions alone; users are known of all.
+    groups = [group if (group or "").startswith("user ") else None for group in cases["group"].to_pylist()]
+    features = _features(cases)
+    compared = {name: compare_feature(values, has, groups) for name, values in features.items()}
+    compared = {name: one for name, one in compared.items() if one.p == one.p}
+    adjusted = holm([one.p for one in compared.values()])
+    found["features"] = {name: _difference(one, p) for (name, one), p in zip(compared.items(), adjusted, strict=True)}
+    found["differ_in"] = [name for name, one in found["features"].items() if one["p"] < CHANCE]
+    if found["differ_in"]:
+        chance = chances(np.column_stack([features[name] for name in compared]), has)
+        for name in headlines:
+            values = np.where(has, floats(cases, name), np.nan)
+            mean = reweighted_mean(values, chance, cases["group"].to_pylist())
+            if mean.value == mean.value:
+                low, high = (None if end != end else end for end in mean.interval)
+                value = float(np.nanmean(values))
+                found["reweighted"][name] = {"value": value, "reweighted": mean.value, "ci_low": low, "ci_high": high}
+    return found
+
+
+def _difference(one: Feature, p: float) -> FeatureDifference:
+    if len(one.labelled) > 1:
+        return {"labelled": None, "others": None, "p": float(p)}
+    return {"labelled": float(one.labelled[0]), "others": float(one.others[0]), "p": float(p)}
+
+
+def _features(cases: pa.Table) -> dict[FeatureName, Floats]:
+    """What is known of every question before anybody labels it; numbers as places from 0 to 1."""
+    found: dict[FeatureName, Floats] = {
+        "length": _places(np.array([float(len((text or "").split())) for text in cases["question"].to_pylist()])),
+    }
+    if "distances" in cases.column_names:
+        distances = [of or [] for of in cases["distances"].to_pylist()]
+        first = np.array([of[0] if of else np.nan for of in distances])
+        second = np.array([of[1] if len(of) > 1 else np.nan for of in distances])
+        found["score"], found["lead"] = _places(-first), _places(second - first)
+    if "asked_at" in cases.column_names:
+        found["time"] = _places(cases["asked_at"].cast(pa.int64()).to_numpy(zero_copy_only=False).astype(np.float64))
+    pages = [(of or [None])[0] for of in cases["retrieved"].to_pylist()]
+    frequent = [page for page, n in Counter(pages).most_common(TOPICS + 1) if page is not None and n >= FEWEST][:TOPICS]
+    if frequent:
+        found["topic"] = np.array([[float(page == one) for one in frequent] for page in pages])
+    return found
+
+
+def _places(values: Floats) -> Floats:
+    """The place of each value among all, 0 to 1; equal values share one, and a missing one stands in the middle."""
+    known = np.isfinite(values)
+    places = np.full(len(values), NO_NUMBER)
+    if known.any():
+        ordered = np.sort(values[known])
+        below, upto = (np.searchsorted(ordered, values[known], side=side) for side in ("left", "right"))
+        places[known] = (below + upto) / (2 * len(ordered))
+    return places
