@@ -95,7 +95,13 @@ def ideal_gains(relevant: Sequence[Labels], *, depth: int) -> Floats:
 
 
 def checked_rankings(rankings: Sequence[Ranking], depth: int) -> tuple[list[Sequence[Hashable]], Counts]:
-    """The rankings cut at depth, empty where the retriever failed, and their lengths; refuses texts and duplicates."""
+    """The rankings cut at depth, empty where the retriever failed, and their lengths; refuses texts and duplicates.
+
+    Example:
+        >>> from metrics.gains import checked_rankings
+        >>> checked_rankings([["а", "б", "в"], None], 2)
+        ([['а', 'б'], ()], array([2, 0]))
+    """
     if str in set(map(type, rankings)):
         row = next(row for row, ranking in enumerate(rankings) if isinstance(ranking, str))
         raise TypeError(f"ranking {row} is the text {rankings[row]!r}; give a list of ids")
@@ -123,7 +129,13 @@ def _any_graded(relevant: Sequence[Labels]) -> bool:
 
 
 def label_grades(relevant: Sequence[Labels], depth: int) -> tuple[Floats, Counts]:
-    """The grade of every label and the question that it belongs to, question after question."""
+    """The grade of every label and the question that it belongs to, question after question.
+
+    Example:
+        >>> from metrics.gains import label_grades
+        >>> label_grades([{"а": 1, "б": 3}, {"в": 0}], 10)
+        (array([1., 3., 0.]), array([0, 0, 1]))
+    """
     if depth < 1:
         raise ValueError(f"depth = {depth} is below 1")
     if not all(issubclass(kind, Set | Mapping) for kind in set(map(type, relevant))):

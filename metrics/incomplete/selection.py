@@ -103,7 +103,7 @@ def chances(features: ArrayLike, labelled: ArrayLike) -> Floats:
         >>> from metrics.incomplete.selection import chances
         >>> found = chances([[0.0], [0.0], [1.0], [1.0]] * 50, [True, False, True, True] * 50)
         >>> found[[0, 2]].round(2)
-        array([0.5 , 0.99])
+        array([0.51, 0.99])
     """
     x, has = _columns(features), np.asarray(labelled, dtype=np.float64)
     scale = x.std(axis=0)

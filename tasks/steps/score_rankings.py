@@ -17,10 +17,20 @@ HIT_RATE, RECALL, PRECISION, NDCG, JUDGED = (1, 5, 10), (1, 3, 5, 10), (1, 3, 5,
 
 def score_rankings(run: Run, cases: pa.Table) -> pa.Table:
     """Adds the metrics of rankings; NULL in all of them without a label, or where the retriever failed."""
-    twins = read_twins(run)
+    return score(cases, read_twins(run), run.resolved["k"])
+
+
+def score(cases: pa.Table, twins: Twins, k: int) -> pa.Table:
+    """The cases with the metrics of their rankings.
+
+    Args:
+        cases: with `retrieved` and the labels.
+        twins: what counts as one.
+        k: the length of the rankings.
+    """
     rankings = [ranking and distinct(ranking, twins) for ranking in cases["retrieved"].to_pylist()]
     known = judgements(cases, twins)
-    depth = max(run.resolved["k"], *HIT_RATE)
+    depth = max(k, *HIT_RATE)
     matrix, n_relevant, n_irrelevant = incomplete.judgement_matrix(rankings, known, depth=depth)
     ideal = retrieval.ideal_gains(known, depth=depth)
     columns = _ranked(np.maximum(matrix, 0), n_relevant, ideal)
@@ -29,10 +39,10 @@ def score_rankings(run: Run, cases: pa.Table) -> pa.Table:
     columns["bpref"] = incomplete.bpref(matrix, n_relevant, n_irrelevant)
     columns["inf_ap"] = incomplete.inf_ap(matrix, n_relevant)
     highest = _highest(matrix, n_relevant, ideal)
-    scored = ~np.isnan(matrix[:, 0])
+    has_value = ~np.isnan(matrix[:, 0])
     best = [dict(zip(highest, row, strict=True)) for row in np.column_stack(list(highest.values())).tolist()]
     return with_columns(
-        cases, **columns, if_right=[row if there else None for row, there in zip(best, scored, strict=True)]
+        cases, **columns, if_right=[row if there else None for row, there in zip(best, has_value, strict=True)]
     )
 
 

@@ -1,6 +1,5 @@
 """Scoring: what a table of cases comes to, and what stays without a value."""
 
-from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -8,12 +7,8 @@ import pytest
 
 from metrics.table import grade, metrics_of
 from tasks.cases.table import table
-from tasks.config.parameters import Tier1
-from tasks.evaluation.run import Run
 from tasks.results.aggregate import Value, coverage, summarise
-from tasks.steps.score_rankings import score_rankings
-
-RUN = replace(Run("tier1-x", "tier1", Tier1()), resolved={"k": 10, "gain": "binary"})
+from tasks.steps.score_rankings import score
 
 
 def cases(*rows: tuple[str, list[str], list[str] | None], grades: list[list[float]] | None = None) -> pa.Table:
@@ -25,12 +20,13 @@ def cases(*rows: tuple[str, list[str], list[str] | None], grades: list[list[floa
         reason=[None if row[0] == "ok" else "why" for row in rows],
         group=[None] * n,
         relevant=[row[1] for row in rows],
+        irrelevant=[[]] * n,
         grades=grades or [None] * n,
         retrieved=[row[2] for row in rows],
         latency_ms=[1.0] * n,
         retrieval_latency_ms=[1.0] * n,
     )
-    return score_rankings(RUN, made)
+    return score(made, {}, 10)
 
 
 def summary(scored: pa.Table) -> dict[str, Value]:

@@ -15,7 +15,7 @@ from metrics.exam_kinds import KINDS as EXAM_KINDS
 from metrics.metric import LADDERS
 from metrics.table import GOALS, METRICS
 from metrics.table.corrected import SUFFIX
-from tasks.cases.vocabulary import STRATA, Status
+from tasks.cases.vocabulary import STRATA, Status, Unit
 from tasks.comparison import corrected_means, gate
 from tasks.comparison.documents import BaselineKind
 from tasks.comparison.slices import SLICES
@@ -34,6 +34,7 @@ from tasks.report.figures import MAP_COLOURS
 from tasks.results.exam.documents import Outcome
 from tasks.results.exam.standings import Standing
 from tasks.results.failures import FAILURES
+from tasks.results.incomplete.documents import FeatureName
 from tasks.texts import LANGUAGES, texts, translations
 
 ROOT = Path(__file__).parents[3]
@@ -61,7 +62,9 @@ BY_TABLE: dict[str, set[str]] = {
     "statuses": {*get_args(Status)},
     "strata": {"all", *STRATA},
     "biases": {name for name in METRICS if name.startswith("bias_")},
-    "notes": {ERASED},
+    "notes": {ERASED} | {f"twin {unit}s" for unit in get_args(Unit)},
+    "incomplete": {"topic", *(f"{name} {way}" for name in get_args(FeatureName) for way in ("more", "less"))}
+    - {"topic more", "topic less"},
     "terminal": {f"failed in {name}" for name in FAILURES},
     "prune": {f"{whose} {what}" for whose in ("age", "user") for what in ("planned", "done", "nothing")},
     "gate": {gate.NO_BASELINE, gate.NOT_COMPARED, gate.NOTHING_IN_COMMON, gate.NOTHING_MEASURED}

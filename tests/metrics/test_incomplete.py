@@ -1,0 +1,139 @@
+"""Metrics of incomplete labels: equal to trec_eval, bounds that no assignment of relevance leaves, who is labelled."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import pytrec_eval
+
+from metrics import incomplete, retrieval
+from metrics.incomplete.selection import chances, compare_feature, reweighted_mean
+
+RUNS, DEPTH = 10_000, 10
+
+
+def random_runs(seed: int) -> tuple[list[list[str]], list[dict[str, int]]]:
+    """Rankings of ten of thirty, and judgements of up to twelve; grades 0 to 2."""
+    rng = np.random.default_rng(seed)
+    rankings = [[f"d{one}" for one in rng.permutation(30)[: rng.integers(0, DEPTH + 1)]] for _ in range(RUNS)]
+    judged = [
+        {f"d{one}": int(rng.integers(0, 3)) for one in rng.permutation(30)[: rng.integers(1, 13)]} for _ in rankings
+    ]
+    return rankings, judged
+
+
+def of_trec(rankings: list[list[str]], judged: list[dict[str, int]], measure: str) -> dict[int, float]:
+    qrels = {str(row): of for row, of in enumerate(judged)}
+    run = {str(row): {name: -float(rank) for rank, name in enumerate(of)} for row, of in enumerate(rankings) if of}
+    found = pytrec_eval.RelevanceEvaluator(qrels, {measure}).evaluate(run)
+    return {int(row): next(iter(values.values())) for row, values in found.items()}
+
+
+@pytest.mark.parametrize("pooled", [False, True])
+def test_bpref_and_infap_are_trec_evals(pooled: bool) -> None:
+    rankings, judged = random_runs(seed=1)
+    matrix, n_relevant, n_irrelevant = incomplete.judgement_matrix(rankings, judged, depth=DEPTH)
+    in_file = judged
+    if pooled:  # trec_eval's mark of what was in the pool and not judged
+        in_file = [dict.fromkeys(run, -1) | of for run, of in zip(rankings, judged, strict=True)]
+    ours = {"bpref": incomplete.bpref(matrix, n_relevant, n_irrelevant)}
+    ours["infAP"] = incomplete.inf_ap(matrix, n_relevant, pooled=pooled)
+    for measure, values in ours.items():
+        theirs = of_trec(rankings, in_file, measure)
+        compared = [row for row in theirs if n_relevant[row]]
+        assert len(compared) > 8_000
+        np.testing.assert_allclose(values[compared], [theirs[row] for row in compared], rtol=0, atol=1e-12)
+
+
+def test_infap_with_complete_judgements_is_average_precision() -> None:
+    rankings, judged = random_runs(seed=2)
+    whole = [dict.fromkeys(run, 0) | of for run, of in zip(rankings, judged, strict=True)]
+    matrix, n_relevant, _ = incomplete.judgement_matrix(rankings, whole, depth=DEPTH)
+    theirs = of_trec(rankings, whole, "map")
+    rows = [row for row in theirs if n_relevant[row]]
+    np.testing.assert_allclose(
+        incomplete.inf_ap(matrix, n_relevant)[rows], [theirs[row] for row in rows], rtol=0, atol=1e-4
+    )
+
+
+def test_no_assignment_of_relevance_to_the_unjudged_exceeds_the_bounds_and_one_reaches_them() -> None:
+    rng = np.random.default_rng(3)
+    for _ in range(150):
+        codes = rng.choice([-1, -1, 0, 1, 2], 6)
+        ranking = list("abcdef")
+        judged = {name: int(code) for name, code in zip(ranking, codes, strict=True) if code >= 0} | {"z": 1}
+        grade = max(1, *judged.values())
+        matrix, n_relevant, _ = incomplete.judgement_matrix([ranking], [judged], depth=6)
+        ideal = retrieval.ideal_gains([judged], depth=6)
+        k = int(rng.integers(1, 7))
+        bounds = {
+            "hit_rate": retrieval.hit_rate(incomplete.unjudged_right(matrix), k=k)[0],
+            "recall": incomplete.highest_recall(matrix, n_relevant, k=k)[0],
+            "ndcg": incomplete.highest_ndcg(matrix, ideal, k=k)[0],
+        }
+        reached = dict.fromkeys(bounds, 0.0)
+        unknown = [name for name in ranking if name not in judged]
+        for size in range(len(unknown) + 1):
+            for right in itertools.combinations(unknown, size):
+                known = judged | dict.fromkeys(right, grade)
+                gains, total = retrieval.gain_matrix([ranking], [known], depth=6)
+                best = retrieval.ideal_gains([known], depth=6)
+                values = {
+                    "hit_rate": retrieval.hit_rate(gains, k=k)[0],
+                    "recall": retrieval.recall(gains, total, k=k)[0],
+                    "ndcg": retrieval.ndcg(gains, total, k=k, ideal=best)[0],
+                }
+                reached = {name: max(value, reached[name]) for name, value in values.items()}
+        assert bounds == pytest.approx(reached, abs=1e-12)
+
+
+def test_what_lies_beyond_the_end_of_a_ranking_is_not_unjudged() -> None:
+    matrix, n_relevant, _ = incomplete.judgement_matrix([["a"], [], None], [{"a": 1}] * 3, depth=5)
+    assert incomplete.judged(matrix, k=5) == pytest.approx([1, math.nan, math.nan], nan_ok=True)
+    assert incomplete.highest_recall(matrix, n_relevant, k=5) == pytest.approx([1, 0, math.nan], nan_ok=True)
+    assert incomplete.unjudged_right(matrix)[1].tolist() == [0] * 5
+
+
+def test_labels_without_regard_to_a_feature_are_seldom_called_other() -> None:
+    rng = np.random.default_rng(4)
+    found = [compare_feature(rng.exponential(size=200), rng.random(200) < 0.3, [None] * 200).p for _ in range(1_000)]
+    assert np.mean(np.array(found) < 0.05) == pytest.approx(0.05, abs=0.03)
+
+
+def test_a_user_whose_questions_are_all_labelled_is_one_chance() -> None:
+    """Twenty questions a user, alike, labelled together: one by one each counts for twenty."""
+    rng = np.random.default_rng(5)
+    users = np.repeat(np.arange(40), 20)
+    known, alone = [], []
+    for _ in range(300):
+        feature = rng.normal(size=40)[users] + 0.1 * rng.normal(size=800)
+        labelled = (rng.random(40) < 0.5)[users]
+        known.append(compare_feature(feature, labelled, users.tolist()).p < 0.05)
+        alone.append(compare_feature(feature, labelled, [None] * 800).p < 0.05)
+    assert np.mean(known) < 0.11
+    assert np.mean(alone) > 0.4
+
+
+def test_kinds_are_compared_together_and_what_nobody_has_says_nothing() -> None:
+    kinds = np.eye(3)[np.arange(300) % 3]
+    labelled = np.arange(300) % 3 == 0
+    assert compare_feature(kinds, labelled | (np.arange(300) % 7 == 0), [None] * 300).p < 1e-6
+    assert math.isnan(compare_feature(np.ones(50), np.arange(50) < 25, [None] * 50).p)
+    with pytest.raises(ValueError, match="3 questions, but of 2"):
+        compare_feature([1, 2, 3], [True, False], [None] * 3)
+
+
+def test_a_mean_is_reweighted_to_all_where_the_feature_tells_who_was_labelled() -> None:
+    """Easy questions are answered in 90 % and labelled in 80 %, hard ones in 50 % and 20 %: 70 % of all."""
+    rng = np.random.default_rng(6)
+    covered, raw = [], []
+    for _ in range(200):
+        easy = rng.random(800) < 0.5
+        labelled = rng.random(800) < np.where(easy, 0.8, 0.2)
+        values = np.where(labelled, rng.random(800) < np.where(easy, 0.9, 0.5), np.nan)
+        found = reweighted_mean(values, chances(easy.astype(float), labelled), [None] * 800)
+        covered.append(found.interval.low <= 0.7 <= found.interval.high)
+        raw.append(np.nanmean(values))
+    assert np.mean(raw) == pytest.approx(0.82, abs=0.01)
+    assert 0.9 <= np.mean(covered) <= 1
