@@ -150,3 +150,23 @@ def test_what_a_sample_is_stratified_by() -> None:
     assert topic_and_score(annotated(cluster="Wi-Fi", score=5)) == "Wi-Fi|5"
     assert topic_and_score(question(confluence_url=f"{PAGE}1&preview=x")) == f"{PAGE}1|None"
     assert page_and_stratum([question(confluence_url=f"{PAGE}1", score=5), question(score=1)]) == f"{PAGE}1|agreement"
+
+
+def test_a_label_on_one_twin_is_a_label_on_all_and_the_best_grade_counts() -> None:
+    rows = [annotated(1, relevant_chunk_ids={"11": 1, "21": 2}), annotated(2, relevant_chunk_ids={"12": 0, "31": 1})]
+    cases, _ = annotated_cases("s", rows, CORPUS, "chunk", {"11": "11", "21": "11", "12": "12", "31": "12"})
+    first, second = cases.to_pylist()
+    assert dict(zip(first["relevant"], first["grades"], strict=True)) == {"11": 2, "21": 2}
+    assert (first["labelled"], first["irrelevant"]) == (["11=1", "21=2"], [])
+    assert (second["relevant"], second["irrelevant"]) == (["31", "12"], [])  # one of them was called relevant
+    assert cases["case_id"].to_pylist() == ["s:1", "s:2"]
+
+
+def test_what_was_judged_not_relevant_is_kept_apart() -> None:
+    row = annotated(relevant_chunk_ids={"11": 0, "21": 2}, relevant_urls={f"{PAGE}1": 0, f"{PAGE}2": 1})
+    [case] = annotated_cases("s", [row], CORPUS, "chunk")[0].to_pylist()
+    assert (case["relevant"], case["irrelevant"], case["labelled"]) == (["21"], ["11"], ["11=0", "21=2"])
+    [case] = annotated_cases("s", [row], CORPUS, "page")[0].to_pylist()
+    assert (case["relevant"], case["irrelevant"]) == ([f"{PAGE}2"], [f"{PAGE}1"])
+    [case] = annotated_cases("s", [annotated(relevant_chunk_ids={"11": 0, "99": 0})], CORPUS, "chunk")[0].to_pylist()
+    assert case["status"] == "unlabelled" and case["reason"].endswith("what was judged (2) is not relevant")

@@ -119,3 +119,28 @@ def test_groups_widen_the_interval() -> None:
         return mrr.ci_high - mrr.ci_low
 
     assert width(grouped) > 1.5 * width(alone)
+
+
+def test_twins_are_one_result_and_one_label() -> None:
+    """Of two relevant ones one is found, as its twin; that comes twice, and the second time does not count."""
+    made = table(
+        retrieved=[["x", "a2", "a1", "b"]],
+        relevant=[["a1", "a2", "c"]],
+        irrelevant=[["x"]],
+        grades=[None],
+    )
+    [case] = score(made, {"a1": "a1", "a2": "a1"}, 10).to_pylist()
+    assert (case["mrr"], case["recall@10"], case["precision@3"]) == (0.5, 0.5, pytest.approx(1 / 3))
+    assert case["judged@5"] == pytest.approx(2 / 3)  # of x, a and b
+    assert case["bpref"] == 0  # the one that is not relevant stands above it
+    [apart] = score(made, {}, 10).to_pylist()
+    assert apart["recall@10"] == pytest.approx(2 / 3)
+
+
+def test_if_what_nobody_has_judged_were_right() -> None:
+    [case] = cases(("ok", ["b", "z"], ["a", "b", "c"])).to_pylist()
+    assert (case["hit_rate@1"], case["if_right"]["hit_rate@1"]) == (0, 1)
+    assert (case["recall@3"], case["if_right"]["recall@3"]) == (0.5, 0.75)
+    assert case["unjudged_above"] == 1
+    assert all(case["if_right"][name] >= case[name] for name in case["if_right"])
+    assert cases(("unlabelled", [], ["a"]))["if_right"].to_pylist() == [None]
