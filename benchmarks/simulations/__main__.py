@@ -12,7 +12,18 @@ from rich.table import Table
 
 from benchmarks.simulations import Claim
 
-AREAS = ("verdicts", "baselines", "samples", "intervals", "differences", "grades", "trends", "exams", "corrected")
+AREAS: tuple[str, ...] = (
+    "verdicts",
+    "baselines",
+    "samples",
+    "intervals",
+    "differences",
+    "grades",
+    "trends",
+    "exams",
+    "corrected",
+)
+AREAS += ("incomplete",)
 RESULTS = Path(__file__).parents[2] / "docs" / "simulated.json"
 
 
