@@ -1,8 +1,6 @@
 """Comparing evaluations as they are stored: which cases, which metrics, what is refused, what broke, where."""
 
 import json
-from collections.abc import Callable
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -18,40 +16,12 @@ from tasks.cases.table import table
 from tasks.comparison.common_cases import Pairs
 from tasks.comparison.compare import compare
 from tasks.comparison.slices import kind_of, labels_of
-from tasks.results.parquet_files import read, write_batches, write_whole
+from tasks.results.parquet_files import read, write_batches
 from tasks.results.summary import as_json
+from tests.tasks.comparison.conftest import NUMBERS, N, Plant
 
-NUMBERS = count()
-Plant = Callable[..., str]
-N = 60
 HITS = (np.arange(N) % 3 > 0).astype(float)
 RANKS = 1 / (1 + np.arange(N) % 5)
-
-
-@pytest.fixture
-def plant(engine: Engine, tmp_path: Path) -> Plant:
-    """Writes a finished evaluation into the journal; columns of the cases are given, the others are made up."""
-
-    def planted(tier: str = "tier1", n: int = N, **given: Any) -> str:
-        name = f"compare-{tmp_path.name}-{next(NUMBERS)}"
-        row = {"id": name, "tier": tier, "source": given.pop("source", "planted"), "parameters": {}, "settings": {}}
-        journal.open_evaluation(engine, row | {"versions": {}, "sut_label": given.pop("sut_label", None)})
-        parts = {"tier": tier, "cases": {"sha256": "c"}, "metrics": [f"mrr|{tier}"]} | given.pop("comparability", {})
-        columns = {
-            "case_id": [f"planted:{i}" for i in range(n)],
-            "question_id": [str(i) for i in range(n)],
-            "question": [f"Когда сдают книгу {i}?" for i in range(n)],
-            "status": ["ok"] * n,
-            "reason": [None] * n,
-            "group": [None] * n,
-        } | given
-        file = tmp_path / f"{name}.parquet"
-        write_whole(table(**columns), file)
-        key = json.dumps(parts, sort_keys=True)
-        journal.close(engine, name, "completed", comparability_key=key, comparability=parts, parquet=str(file))  # type: ignore[arg-type]
-        return name
-
-    return planted
 
 
 def metrics(document: dict[str, Any]) -> dict[str, Any]:
@@ -296,30 +266,3 @@ def test_only_the_metrics_asked_for(engine: Engine, plant: Plant) -> None:
         compare(engine, a, b, only=("NDCG",))
     with pytest.raises(InputError, match=r"no metric of tier1: 'avg_bleu'; there are: .*hit_rate@1"):
         compare(engine, a, b, only=("avg_bleu",))
-
-
-def test_sides_whose_results_are_judged_unequally_far_are_compared_with_bounds(engine: Engine, plant: Plant) -> None:
-    """B finds other pages, which nobody has judged: its loss may be none."""
-    hits = np.tile([1.0, 1.0, 1.0, 0.0], N // 4)
-    right = [{"hit_rate@1": 1.0}] * N
-    a = plant(**{"hit_rate@1": hits, "judged@10": np.full(N, 0.9), "if_right": right})
-    b = plant(**{"hit_rate@1": np.where(np.arange(N) % 2, hits, 0), "judged@10": hits / 2, "if_right": right})
-    found = compare(engine, a, b)
-    unequal = found["unequally_judged"]
-    assert unequal is not None and unequal["p"] < 0.001
-    assert (unequal["a"], unequal["b"]) == pytest.approx((0.9, 0.375))
-    assert unequal["bounds"] == {"hit_rate@1": pytest.approx({"low": -0.75, "high": 0.25})}
-    assert found["metrics"]["hit_rate@1"]["verdict"] == "regressed"
-    assert compare(engine, a, a)["unequally_judged"] is None
-    old = plant(**{"hit_rate@1": hits})  # measured when nobody counted what was judged
-    assert compare(engine, old, b)["unequally_judged"] is None
-
-
-def test_a_question_asked_again_is_listed_once_with_its_count(engine: Engine, plant: Plant) -> None:
-    questions = ["Где столовая?", "где  столовая", *(f"Когда сдают книгу {i}?" for i in range(N - 2))]
-    before, after = np.ones(N), np.ones(N)
-    after[:3] = 0
-    a, b = (plant(**{"hit_rate@1": values, "question": questions}) for values in (before, after))
-    found = compare(engine, a, b)
-    assert [(one["case_id"], one["n"]) for one in found["cases"]["broke"]] == [("planted:0", 2), ("planted:2", 1)]
-    assert found["metrics"]["hit_rate@1"]["difference"] == pytest.approx(-3 / N)

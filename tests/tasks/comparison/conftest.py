@@ -1,0 +1,44 @@
+"""Evaluations as they are stored, planted."""
+
+import json
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine
+
+from db import journal
+from tasks.cases.table import table
+from tasks.results.parquet_files import write_whole
+
+NUMBERS = count()
+Plant = Callable[..., str]
+N = 60
+
+
+@pytest.fixture
+def plant(engine: Engine, tmp_path: Path) -> Plant:
+    """Writes a finished evaluation into the journal; columns of the cases are given, the others are made up."""
+
+    def planted(tier: str = "tier1", n: int = N, **given: Any) -> str:
+        name = f"compare-{tmp_path.name}-{next(NUMBERS)}"
+        row = {"id": name, "tier": tier, "source": given.pop("source", "planted"), "parameters": {}, "settings": {}}
+        journal.open_evaluation(engine, row | {"versions": {}, "sut_label": given.pop("sut_label", None)})
+        parts = {"tier": tier, "cases": {"sha256": "c"}, "metrics": [f"mrr|{tier}"]} | given.pop("comparability", {})
+        columns = {
+            "case_id": [f"planted:{i}" for i in range(n)],
+            "question_id": [str(i) for i in range(n)],
+            "question": [f"Когда сдают книгу {i}?" for i in range(n)],
+            "status": ["ok"] * n,
+            "reason": [None] * n,
+            "group": [None] * n,
+        } | given
+        file = tmp_path / f"{name}.parquet"
+        write_whole(table(**columns), file)
+        key = json.dumps(parts, sort_keys=True)
+        journal.close(engine, name, "completed", comparability_key=key, comparability=parts, parquet=str(file))  # type: ignore[arg-type]
+        return name
+
+    return planted
