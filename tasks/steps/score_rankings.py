@@ -54,6 +54,8 @@ def distinct(ranking: Sequence[str], twins: Twins) -> list[str]:
 def judgements(cases: pa.Table, twins: Twins) -> list[Mapping[object, float]]:
     """Id -> grade, of what stands for the labelled ones and their twins; 0 where it was judged not relevant."""
     named = ("relevant", "grades", "irrelevant")
+    if "irrelevant" not in cases.column_names:  # of an evaluation that was begun before these were told apart
+        cases = with_columns(cases, irrelevant=[None] * len(cases))
     return [
         {twins.get(name, name): 0.0 for name in no or ()}
         | {twins.get(name, name): grade for name, grade in zip(yes, grades or [1.0] * len(yes), strict=True)}
