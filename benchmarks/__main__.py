@@ -27,6 +27,7 @@ AREAS = (
     "compare",
     "finish",
     "labels",
+    "incomplete",
     "audit",
     "trend",
     "report",

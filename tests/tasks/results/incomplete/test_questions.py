@@ -89,6 +89,6 @@ def test_the_sentences_name_counts_differences_and_bounds_in_both_languages() ->
     assert len(russian) == len(english) == 3
     assert "the system's own" in english[0]
     assert "hit_rate@1 0.500–0.900." in english[1] and "mrr" not in english[1]
-    assert f"{labelled.sum()} questions have a label and {N - labelled.sum()} have none" in english[2]
+    assert f"of {labelled.sum()} questions; the other {N - labelled.sum()} have no label that counts" in english[2]
     assert "the retriever is surer of them" in english[2] and "поиск в них увереннее" in russian[2]
     assert list(label_sentences({"tier": "tier2", "metrics": {}})) == []
