@@ -64,7 +64,9 @@ def labelled_questions(
     compared = {name: compare_feature(values, has, groups) for name, values in features.items()}
     compared = {name: one for name, one in compared.items() if one.p == one.p}
     adjusted = holm([one.p for one in compared.values()])
-    found["features"] = {name: _difference(one, p) for (name, one), p in zip(compared.items(), adjusted, strict=True)}
+    found["features"] = {
+        name: _difference(name, one, p) for (name, one), p in zip(compared.items(), adjusted, strict=True)
+    }
     found["differ_in"] = [name for name, one in found["features"].items() if one["p"] < CHANCE]
     if found["differ_in"]:
         chance = chances(np.column_stack([features[name] for name in compared]), has)
@@ -78,8 +80,8 @@ def labelled_questions(
     return found
 
 
-def _difference(one: Feature, p: float) -> FeatureDifference:
-    if len(one.labelled) > 1:
+def _difference(name: FeatureName, one: Feature, p: float) -> FeatureDifference:
+    if name == "topic":
         return {"labelled": None, "others": None, "p": float(p)}
     return {"labelled": float(one.labelled[0]), "others": float(one.others[0]), "p": float(p)}
 

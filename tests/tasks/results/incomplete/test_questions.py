@@ -56,6 +56,17 @@ def test_other_topics_are_seen() -> None:
     assert told["features"]["topic"]["labelled"] is None
 
 
+def test_one_frequent_topic_has_no_more_and_no_less() -> None:
+    pages = [["p" if row < 100 else f"p:{row}", "x"] for row in range(N)]
+    told = found(np.arange(N) >= 100, retrieved=pages)
+    assert told is not None and "topic" in told["differ_in"]
+    assert told["features"]["topic"]["labelled"] is None
+    metric = {"value": 0.5}
+    summary = {"tier": "tier1", "metrics": dict.fromkeys(("hit_rate@1", "mrr", "ndcg@10", "judged@10"), metric)}
+    said = list(label_sentences(summary | {"incomplete": {"if_right": {}, "questions": told}}))
+    assert "about other pages" in said[0]["en"]
+
+
 @pytest.mark.parametrize("labelled", [np.ones(N, dtype=bool), np.zeros(N, dtype=bool)])
 def test_where_all_or_none_have_labels_there_is_nothing_to_compare(labelled: Any) -> None:
     assert found(labelled) is None
