@@ -23,14 +23,15 @@ def unequally_judged(pairs: Pairs, headlines: list[Metric], seed: int) -> Unequa
         seed: of the draws.
 
     Returns:
-        None where the shares do not differ by more than chance, or are not known.
+        None where the shares do not differ by more than chance, or are not known, or no headline rests on them.
     """
     a, b = (floats(side, SHARE) for side in pairs)
     one = compare_numbers({SHARE: Number(a=a, b=b, better="neither")}, seed=seed, groups=groups_of(pairs.a))[SHARE]
     if not one.comparison.p < CHANCE or any("if_right" not in side.column_names for side in pairs):
         return None
     found = {row.name: _bounds(row.name, *pairs) for row in headlines if _has(row.name, pairs)}
-    return {"a": one.a, "b": one.b, "p": one.comparison.p, "bounds": {name: b for name, b in found.items() if b}}
+    bounds = {name: both for name, both in found.items() if both}
+    return {"a": one.a, "b": one.b, "p": one.comparison.p, "bounds": bounds} if bounds else None
 
 
 def _has(name: str, pairs: Pairs) -> bool:

@@ -21,6 +21,9 @@ def test_sides_whose_results_are_judged_unequally_far_are_compared_with_bounds(e
     assert unequal["bounds"] == {"hit_rate@1": pytest.approx({"low": -0.75, "high": 0.25})}
     assert found["metrics"]["hit_rate@1"]["verdict"] == "regressed"
     assert compare(engine, a, a)["unequally_judged"] is None
+    answers = {"e2e_score": hits, "if_right": right}  # whose headlines rest on no label of a ranking
+    sides = [plant("tier3", **answers, **{"judged@10": share}) for share in (np.full(N, 0.9), hits / 2)]
+    assert compare(engine, *sides)["unequally_judged"] is None
     old = plant(**{"hit_rate@1": hits})  # measured when nobody counted what was judged
     assert compare(engine, old, b)["unequally_judged"] is None
 
