@@ -65,18 +65,18 @@ def judgements(cases: pa.Table, twins: Twins) -> list[Mapping[object, float]]:
 
 def _ranked(gains: Floats, n_relevant: Counts, ideal: Floats) -> dict[str, Floats]:
     """As the labels say; what nobody has judged counts as not relevant."""
-    columns = {f"hit_rate@{k}": retrieval.hit_rate(gains, k=k) for k in HIT_RATE}
-    columns["mrr"] = retrieval.reciprocal_rank(gains)
-    columns |= {f"recall@{k}": retrieval.recall(gains, n_relevant, k=k) for k in RECALL}
-    columns |= {f"precision@{k}": retrieval.precision(gains, k=k) for k in PRECISION}
+    columns = _of_gains(gains) | {f"recall@{k}": retrieval.recall(gains, n_relevant, k=k) for k in RECALL}
     return columns | {f"ndcg@{k}": retrieval.ndcg(gains, n_relevant, k=k, ideal=ideal) for k in NDCG}
 
 
 def _highest(matrix: Floats, n_relevant: Counts, ideal: Floats) -> dict[str, Floats]:
     """The same if every result that nobody has judged were relevant."""
-    gains = incomplete.unjudged_right(matrix)
+    columns = _of_gains(incomplete.unjudged_right(matrix))
+    columns |= {f"recall@{k}": incomplete.highest_recall(matrix, n_relevant, k=k) for k in RECALL}
+    return columns | {f"ndcg@{k}": incomplete.highest_ndcg(matrix, ideal, k=k) for k in NDCG}
+
+
+def _of_gains(gains: Floats) -> dict[str, Floats]:
     columns = {f"hit_rate@{k}": retrieval.hit_rate(gains, k=k) for k in HIT_RATE}
     columns["mrr"] = retrieval.reciprocal_rank(gains)
-    columns |= {f"recall@{k}": incomplete.highest_recall(matrix, n_relevant, k=k) for k in RECALL}
-    columns |= {f"precision@{k}": retrieval.precision(gains, k=k) for k in PRECISION}
-    return columns | {f"ndcg@{k}": incomplete.highest_ndcg(matrix, ideal, k=k) for k in NDCG}
+    return columns | {f"precision@{k}": retrieval.precision(gains, k=k) for k in PRECISION}
