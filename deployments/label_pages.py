@@ -22,7 +22,7 @@ from deployments.guard import refusal
 from metrics.metric import RUBRIC
 from tasks.config.redaction import redact_urls
 from tasks.config.settings import settings
-from tasks.labelling.answers import judged, judged_evaluations
+from tasks.labelling.relevance_session import RelevanceLabelling, labellable, labelling
 from tasks.labelling.session import Labelling
 from tasks.texts import texts
 
@@ -74,7 +74,7 @@ class LabelPages:
         """
         self.token = secrets.token_urlsafe(24)
         self._engine, self._names, self._further = engine, names, further
-        self._open: OrderedDict[tuple[str, str], Labelling] = OrderedDict()
+        self._open: OrderedDict[tuple[str, str], Labelling | RelevanceLabelling] = OrderedDict()
         self._lock = threading.Lock()
 
     @property
@@ -131,47 +131,46 @@ class LabelPages:
         if name not in ("save", "undo"):
             raise Refused(HTTPStatus.NOT_FOUND, "no such page")
         given = _object(body)
-        labelling, annotator = self._labelling(given), _text(given, "annotator")
+        of, annotator = self._labelling(given), _text(given, "annotator")
         if name == "undo":
-            return _json({"asked": labelling.undo(annotator), "progress": labelling.progress(annotator)})
-        score = labelling.save(annotator, _text(given, "case_id"), _value(given), _text(given, "note"))
-        known = {"score": score, "progress": labelling.progress(annotator), "asked": labelling.next(annotator)}
+            return _json({"asked": of.undo(annotator), "progress": of.progress(annotator)})
+        score = of.save(annotator, _text(given, "case_id"), _value(given), _text(given, "note"))
+        known = {"score": score, "progress": of.progress(annotator), "asked": of.next(annotator)}
         return _json(known)
 
     def _next(self, query: Mapping[str, str]) -> dict[str, Any]:
-        labelling, annotator = self._labelling(query), query.get("annotator", "")
-        of, words = labelling.answers, texts("label_page", settings().language)
-        prompt = of.metric.opinion
+        of, annotator = self._labelling(query), query.get("annotator", "")
+        prompt, words = of.prompt, texts("label_page", settings().language)
         asks = words["asks rubric"] if prompt.startswith(RUBRIC) else words[f"asks {prompt}"]
         return {
             "evaluation": of.evaluation_id,
-            "metric": of.metric.name,
+            "metric": of.metric,
             "asks": asks.format(rubric=prompt.removeprefix(RUBRIC)),
-            "asked": labelling.next(annotator),
-            "progress": labelling.progress(annotator),
+            "asked": of.next(annotator),
+            "progress": of.progress(annotator),
         }
 
     def _evaluations(self) -> list[dict[str, Any]]:
-        """The newest evaluations with judged answers."""
+        """The newest evaluations with judged answers, or results."""
         return [
             {
                 "evaluation": row["id"],
                 "source": row["source"],
                 "started_at": row["started_at"].isoformat(timespec="minutes"),
-                "metrics": list(judged(row)),
+                "metrics": metrics,
             }
-            for row in judged_evaluations(self._engine())
+            for row, metrics in labellable(self._engine())
         ]
 
-    def _labelling(self, given: Mapping[str, Any]) -> Labelling:
+    def _labelling(self, given: Mapping[str, Any]) -> Labelling | RelevanceLabelling:
         """Whom it is about; those that were labelled last stay in memory, by whole names: `last` changes."""
         key = _text(given, "evaluation"), _text(given, "metric")
         if not key[0]:
             raise InputError("no evaluation is named")
         with self._lock:
             if key not in self._open:
-                made = Labelling(self._engine(), key[0], key[1] or None)
-                key = made.answers.evaluation_id, made.answers.metric.name
+                made = labelling(self._engine(), key[0], key[1] or None)
+                key = made.evaluation_id, made.metric
                 self._open[key] = made
             self._open.move_to_end(key)
             while len(self._open) > KEPT:

@@ -11,7 +11,7 @@ from deployments.guard import names
 from deployments.label_pages import LONGEST, PREFIX, SAFE, LabelPages, Reply
 from deployments.server import require_free
 from tasks.config.connections import database
-from tasks.labelling.session import Labelling
+from tasks.labelling.relevance_session import labelling
 
 HEADERS = ("Host", "Origin", "Sec-Fetch-Site", "Content-Type", "X-Yarus-Page")
 HOST = "127.0.0.1"
@@ -96,8 +96,8 @@ def serve_until_stopped(port: int, evaluation: str | None, metric: str | None, r
     """
     query = ""
     if evaluation is not None:
-        of = Labelling(database(), evaluation, metric).answers
-        query = "?" + urlencode({"evaluation": of.evaluation_id, "metric": of.metric.name})
+        of = labelling(database(), evaluation, metric)
+        query = "?" + urlencode({"evaluation": of.evaluation_id, "metric": of.metric})
     require_free(HOST, port, "--port")
     with LabelServer(port) as server, suppress(KeyboardInterrupt):
         ready(server.address + query)

@@ -10,6 +10,7 @@ from tasks.evaluation.lifecycle import evaluation
 from tasks.loading.retrieval_cases import load
 from tasks.orchestration.flow_states import Ended, flow_state
 from tasks.steps.index import index
+from tasks.steps.judging.fill import fill
 from tasks.steps.perturb import perturb_questions, restore_questions
 from tasks.steps.retrieve import retrieve
 from tasks.steps.score_rankings import score_rankings
@@ -28,6 +29,6 @@ async def tier1(parameters: Tier1) -> Ended:
     async with evaluation("tier1", parameters, flow_run_id=flow_run.get_id()) as run:
         run = await load(run)
         run = await index(run)
-        await in_batches(run, steps=(perturb_questions, retrieve, restore_questions, score_rankings))
+        await in_batches(run, steps=(perturb_questions, retrieve, restore_questions, fill, score_rankings))
         summary = await finish(run)
     return await flow_state(summary)

@@ -47,6 +47,11 @@ class Metric:
     thresholds: tuple[float, ...] | None = None
     """Ascending bounds of the grades: two (attention, good, excellent) or three (absent, weak, reasonable, strong)."""
 
+    @property
+    def of_relevance(self) -> bool:
+        """Whether it says how much of what is relevant was found, and how far up: it is worth what the labels are."""
+        return self.function.startswith("retrieval.") or self.function in ("incomplete.bpref", "incomplete.inf_ap")
+
     def signature_with(self, **options: object) -> str:
         """The signature where an evaluation chose otherwise: `signature_with(gain="linear", tok="13a", depth=20)`.
 

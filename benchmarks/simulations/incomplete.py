@@ -11,12 +11,12 @@ from benchmarks.simulations import Claim
 from db.importers import squad
 from metrics.statistics.corrected import Bools
 from metrics.statistics.groups import Floats
+from tasks.cases.rankings import score
 from tasks.cases.table import table, with_columns
 from tasks.config.settings import Settings
 from tasks.models.embedders import LEXICAL, embedders
 from tasks.results.incomplete.questions import incomplete
 from tasks.retrievers.dense import Dense, unit_vectors
-from tasks.steps.score_rankings import score
 
 XQUAD = Path(__file__).parents[3] / "shared" / "data" / "xquad" / "xquad.ru.json"
 SEEDS = 400

@@ -1,6 +1,6 @@
-"""What people say of answers that a judge has scored: one row a case, metric and annotator."""
+"""What people say of answers, or of results, that a judge has scored: one row a case, metric, result and annotator."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -18,6 +18,7 @@ from sqlalchemy import (
     delete,
     func,
     select,
+    tuple_,
 )
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.engine import RowMapping
@@ -33,6 +34,13 @@ label = Table(
     Column("case_id", Text, nullable=False),
     Column("metric", Text, nullable=False, comment="the judged mean that it corrects, as avg_faithfulness"),
     Column("annotator", Text, nullable=False),
+    Column(
+        "result",
+        Text,
+        nullable=False,
+        server_default="",
+        comment="the chunk or page that is labelled for the question; empty where the answer is",
+    ),
     Column("value", Double, comment="0 (no) to 1 (yes); NULL where the annotator passed it over"),
     Column("score", Double, nullable=False, comment="what the judge said of the same answer"),
     Column("stratum", Text, nullable=False, comment="what it was drawn from: the judge's score and the status"),
@@ -45,8 +53,9 @@ label = Table(
     Column("tier", Text, nullable=False),
     Column("note", Text, comment="the annotator's"),
     Column("at", DateTime(timezone=True), server_default=func.now(), nullable=False, comment="when it was said"),
-    PrimaryKeyConstraint("evaluation_id", "metric", "case_id", "annotator"),
+    PrimaryKeyConstraint("evaluation_id", "metric", "case_id", "annotator", "result"),
     Index("label_by_judge", "source", "tier", "judge_key"),
+    Index("label_by_source", "source", "metric"),
     CheckConstraint("value BETWEEN 0 AND 1", name="label_within_0_1"),
     CheckConstraint("probability > 0 AND probability <= 1", name="label_drawn"),
     comment="people's labels of judged answers that were drawn at random; they correct the judge's means",
@@ -72,6 +81,7 @@ class Label(NamedTuple):
     tier: str
     note: str | None
     at: datetime
+    result: str = ""
 
 
 def save(engine: Engine, labels: Iterable[Label]) -> None:
@@ -94,9 +104,11 @@ def take_back(engine: Engine, evaluation_id: str, metric: str, annotator: str) -
     """
     of = label.c
     theirs = (of.evaluation_id == evaluation_id) & (of.metric == metric) & (of.annotator == annotator)
-    last = select(of.case_id).where(theirs).order_by(of.at.desc(), of.case_id).limit(1).scalar_subquery()
+    newest = select(of.case_id, of.result).where(theirs).order_by(of.at.desc(), of.case_id, of.result).limit(1)
     with reaching(engine), engine.begin() as connection:
-        row = connection.execute(delete(label).where(theirs, of.case_id == last).returning(*_COLUMNS)).first()
+        row = connection.execute(
+            delete(label).where(theirs, tuple_(of.case_id, of.result).in_(newest)).returning(*_COLUMNS)
+        ).first()
     return Label(*row) if row else None
 
 
@@ -104,6 +116,14 @@ def labels_of(engine: Engine, evaluation_id: str, metric: str | None = None) -> 
     """What people have said of an evaluation's answers, of one metric or all, in the order in which they did."""
     wanted = [label.c.evaluation_id == evaluation_id, *([label.c.metric == metric] if metric else [])]
     statement = select(*_COLUMNS).where(*wanted).order_by(label.c.at, label.c.case_id, label.c.annotator)
+    with reaching(engine), engine.connect() as connection:
+        return [Label(*row) for row in connection.execute(statement)]
+
+
+def labels_of_source(engine: Engine, source: str, metric: str) -> list[Label]:
+    """What people have said by a metric, in any evaluation over a source, in the order in which they did."""
+    of = label.c
+    statement = select(*_COLUMNS).where(of.source == source, of.metric == metric).order_by(of.at, of.case_id, of.result)
     with reaching(engine), engine.connect() as connection:
         return [Label(*row) for row in connection.execute(statement)]
 
@@ -125,23 +145,25 @@ def evaluations_of(engine: Engine, source: str, tier: str) -> list[RowMapping]:
         return list(rows.mappings())
 
 
-def correct(engine: Engine, evaluation_id: str, name: str, row: dict[str, Any] | None) -> None:
-    """Puts a corrected metric in the place of the one that an evaluation had.
+def correct(engine: Engine, evaluation_id: str, rows: Mapping[str, dict[str, Any] | None]) -> None:
+    """Puts corrected metrics in the place of those that an evaluation had, all at once.
 
     Args:
         engine: of our own database.
         evaluation_id: of the evaluation.
-        name: of the metric.
-        row: the other columns of `evaluation_metric`; None where it has no value any more.
+        rows: metric -> the other columns of `evaluation_metric`; None where it has no value any more.
     """
     of = evaluation_metric.c
+    gone = [name for name, row in rows.items() if row is None]
+    new = [{"evaluation_id": evaluation_id, "metric": name, **row} for name, row in rows.items() if row is not None]
     with reaching(engine), engine.begin() as connection:
-        if row is None:
-            connection.execute(delete(evaluation_metric).where(of.evaluation_id == evaluation_id, of.metric == name))
-        else:  # in one statement: another may store the same just now
-            statement = insert(evaluation_metric).values(evaluation_id=evaluation_id, metric=name, **row)
+        if gone:
+            connection.execute(delete(evaluation_metric).where(of.evaluation_id == evaluation_id, of.metric.in_(gone)))
+        if new:  # in one statement: another may store the same just now
+            statement = insert(evaluation_metric).values(new)
             key = [column.name for column in evaluation_metric.primary_key]
-            connection.execute(statement.on_conflict_do_update(index_elements=key, set_=row))
+            newer = {name: statement.excluded[name] for name in new[0] if name not in key}
+            connection.execute(statement.on_conflict_do_update(index_elements=key, set_=newer))
 
 
 def forget(engine: Engine, case_ids: Collection[str], group: str, source: str, *, remove: bool) -> int:

@@ -58,6 +58,7 @@ def stop(as_json: bool) -> None:
 
 @click.command()
 @click.option("--evaluation", metavar="E", help="Evaluation whose answers are labelled; default: choose on the page.")
+@click.option("--relevance", is_flag=True, help="Label results, of an evaluation whose labels a judge has filled up.")
 @click.option("--metric", help="Judged mean to correct; default: choose on the page, or the first of --evaluation.")
 @click.option("--port", default=4281, show_default=True, type=click.IntRange(0, 65_535), help="Port; 0: any free one.")
 @click.option(
@@ -70,17 +71,26 @@ def stop(as_json: bool) -> None:
 @click.option("--width", type=click.FloatRange(0, 1, min_open=True, max_open=True), help="Width of that interval.")
 @as_json
 def label(
-    evaluation: str | None, metric: str | None, port: int, plan: str | None, width: float | None, as_json: bool
+    evaluation: str | None,
+    relevance: bool,
+    metric: str | None,
+    port: int,
+    plan: str | None,
+    width: float | None,
+    as_json: bool,
 ) -> None:
-    """Label judged answers on a page of this machine, until Ctrl-C; labels correct what the judge says.
+    """Label judged answers, or results, on a page of this machine, until Ctrl-C; labels correct what the judge says.
 
     \b
     yarus label
     yarus label --evaluation last --metric avg_faithfulness
+    yarus label --relevance
     yarus label --plan avg_faithfulness --width 0.1
     """
     if (plan is None) != (width is None):
         raise click.UsageError("--plan [METRIC] and --width W belong together")
+    if relevance and (metric or plan is not None):
+        raise click.UsageError("--relevance is about results: it goes with neither --metric nor --plan")
     if as_json and plan is None:
         raise click.UsageError("--json belongs to --plan")
     from tasks.config.settings import settings
@@ -104,4 +114,5 @@ def label(
         click.echo(words["page"].format(address=address))
         click.echo(words["stop page"], err=True)
 
+    metric = "relevance" if relevance else metric
     serve_until_stopped(port, evaluation or ("last" if metric else None), metric, ready)

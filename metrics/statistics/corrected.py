@@ -38,6 +38,8 @@ class Labelled(NamedTuple):
     groups: Sequence[Hashable]
     """Where two evaluations are compared, what is the same in both (a user, a case) has the same name."""
     counted: Bools
+    bounded: bool = True
+    """Whether labels lie within 0..1, as people's do; what is estimated from a part of theirs may lie outside."""
 
 
 class Sample(NamedTuple):
@@ -75,6 +77,7 @@ def corrected_mean(
     *,
     groups: Sequence[Hashable] | None = None,
     counted: ArrayLike | None = None,
+    bounded: bool = True,
     confidence: float = 0.95,
 ) -> Corrected:
     """The mean that people's labels would have, estimated from all of a judge's scores and a random sample of labels.
@@ -90,6 +93,7 @@ def corrected_mean(
         groups: n labels of users, dialogs or pages; None marks a case that stands alone.
         counted: (n,) False for a case whose label tells only how far the judge is off, because it is of other answers
             than those whose mean is wanted; by default all count.
+        bounded: False where labels are unbiased estimates from a part of what people say, which may leave 0..1.
         confidence: the interval's level, 0..1.
 
     Returns:
@@ -111,7 +115,7 @@ def corrected_mean(
         >>> round(found.value, 3), round(found.judge_error, 3)
         (0.5, 0.25)
     """
-    found = estimated(checked(scores, labels, probabilities, groups, counted))
+    found = estimated(checked(scores, labels, probabilities, groups, counted, bounded=bounded))
     if found is None:
         n = int((~np.isnan(np.asarray(labels)) & ~np.isnan(np.asarray(scores))).sum())
         return Corrected(UNDEFINED, *NO_INTERVAL, UNDEFINED, UNDEFINED, n, UNDEFINED)
@@ -229,6 +233,8 @@ def checked(
     probabilities: ArrayLike,
     groups: Sequence[Hashable] | None,
     counted: ArrayLike | None = None,
+    *,
+    bounded: bool = True,
 ) -> Sample:
     """The cases that have a score.
 
@@ -246,7 +252,7 @@ def checked(
         raise ValueError(f"{len(f)} scores, but of {len(ours)} it is said whether they count")
     kept = ~np.isnan(f)
     labelled = kept & ~np.isnan(y)
-    for name, values in (("score", f[kept]), ("label", y[labelled])):
+    for name, values in (("score", f[kept]), *((("label", y[labelled]),) if bounded else ())):
         if values.size and not 0 <= values.min() <= values.max() <= 1:
             raise ValueError(f"a {name} lies between 0 and 1, got {values.min():g} to {values.max():g}")
     drawn = p[labelled]

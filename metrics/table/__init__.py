@@ -63,7 +63,7 @@ def metric(name: str) -> Metric:
     """
     if name in METRICS:
         return METRICS[name]
-    if name.endswith(SUFFIX) and _is_judged_mean(of := name.removesuffix(SUFFIX)):
+    if name.endswith(SUFFIX) and _is_corrected(of := name.removesuffix(SUFFIX)):
         return corrected_metric(metric(of))
     if name.startswith(f"avg_{RUBRIC}"):
         return rubric_metric(name)
@@ -91,9 +91,11 @@ def known(name: str) -> Metric | None:
     return corrected_metric(found) if found and name.endswith(SUFFIX) else found
 
 
-def _is_judged_mean(name: str) -> bool:
-    """Whether it is the mean of a judged prompt's scores; other numbers of judges are no such means."""
-    return name.startswith(f"avg_{RUBRIC}") or (name in METRICS and name == f"avg_{METRICS[name].opinion}")
+def _is_corrected(name: str) -> bool:
+    """Whether people's labels correct it: the mean of a judged prompt's scores, or of what labels call relevant."""
+    if name not in METRICS:
+        return name.startswith(f"avg_{RUBRIC}")
+    return name == f"avg_{METRICS[name].opinion}" or METRICS[name].of_relevance
 
 
 def metrics_of(tier: str) -> tuple[Metric, ...]:

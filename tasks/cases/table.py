@@ -42,6 +42,21 @@ COLUMNS: dict[str, Column] = {
         pa.struct([(row.name, pa.float64()) for row in METRICS.values() if row.function.startswith("retrieval.")]),
         "each metric of rankings if every result that nobody has judged were relevant; at worst it is as it stands",
     ),
+    "pooled": Column(
+        pa.list_(
+            pa.struct(
+                [
+                    ("result", pa.string()),
+                    ("rank", pa.int64()),
+                    ("label", pa.bool_()),
+                    ("grade", pa.int64()),
+                    ("passage", pa.string()),
+                ]
+            )
+        ),
+        "where a judge fills labels up: every result of the pool, its rank here, what the labels say, else the judge's "
+        "grade (0 to 3) of the passage",
+    ),
     "reference": Column(pa.string(), "ground-truth answer"),
     "answerable": Column(pa.bool_(), "whether the corpus has the answer; NULL where nobody said"),
     "context": Column(pa.string(), "what the generator was given, or what the answer is judged against"),

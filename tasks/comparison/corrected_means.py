@@ -1,5 +1,6 @@
 """Corrected means of two evaluations: the difference that people would see."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -10,6 +11,8 @@ from sqlalchemy import Engine
 from sqlalchemy.engine import RowMapping
 
 from db.stores.labels import labels_of
+from metrics.metric import Direction, Metric
+from metrics.statistics.corrected import Labelled
 from metrics.statistics.differences.corrected import compare_corrected
 from metrics.statistics.differences.numbers import Compared
 from metrics.table import metric
@@ -17,6 +20,10 @@ from metrics.table.corrected import SUFFIX
 from tasks.comparison.common_cases import common
 from tasks.labelling.answers import Answers, judged, of_row
 from tasks.labelling.estimate import lacking, together
+from tasks.labelling.relevance.estimate import among, results_labelled
+from tasks.labelling.relevance.estimate import known as known_results
+from tasks.labelling.relevance.pools import is_filled
+from tasks.labelling.relevance.pools import of_row as filled
 
 FEW_LABELS = "too few labels of people"
 OTHER_JUDGE = "other judges have scored the two, and labels hold for one"
@@ -46,6 +53,8 @@ def compare_means(engine: Engine, a: RowMapping, b: RowMapping, name: str) -> Co
         name: of the corrected metric.
     """
     of = name.removesuffix(SUFFIX)
+    if is_filled(a) and is_filled(b):
+        return _of_filled(engine, a, b, metric(of))
     keys = [judged(row).get(of) for row in (a, b)]
     if keys[0] is None or keys[0] != keys[1]:
         return OTHER_JUDGE
@@ -53,9 +62,24 @@ def compare_means(engine: Engine, a: RowMapping, b: RowMapping, name: str) -> Co
     pairs = common(*(answers.cases for answers in both))
     sides = [_common(answers, cases) for answers, cases in zip(both, pairs, strict=True)]
     known = [together(answers, labels_of(engine, answers.evaluation_id, of)) for answers in sides]
-    if missing := sum(lacking(int((~np.isnan(side.labels)).sum())) for side in known):
+    return _compared(known, metric(name).better)
+
+
+def _of_filled(engine: Engine, a: RowMapping, b: RowMapping, of: Metric) -> Compared | Lacking | str:
+    """The same where a judge has filled labels up: by what people have said of the results of both."""
+    both = [filled(row) for row in (a, b)]
+    if both[0].judge_key != both[1].judge_key:
+        return OTHER_JUDGE
+    said = results_labelled(engine, both[0].source)
+    pairs = common(*(side.cases for side in both))
+    sides = [among(side, cases) for side, cases in zip(both, pairs, strict=True)]
+    return _compared([known_results(side, said)[of.column or ""] for side in sides], of.better)
+
+
+def _compared(sides: Sequence[Labelled], better: Direction) -> Compared | Lacking:
+    if missing := sum(lacking(int((~np.isnan(side.labels)).sum())) for side in sides):
         return Lacking(missing)
-    return compare_corrected(*known, better=metric(name).better)
+    return compare_corrected(*sides, better=better)
 
 
 def _common(answers: Answers, cases: pa.Table) -> Answers:

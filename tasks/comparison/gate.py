@@ -25,11 +25,13 @@ from tasks.comparison.gate_rules import COSTS, Policy, Rule, measure
 from tasks.comparison.gate_verdicts import NOTHING_MEASURED, Found, bounded, document, regressions
 from tasks.comparison.totals import numbers
 from tasks.labelling.corrected import correct
+from tasks.labelling.relevance.pools import is_filled
 from tasks.results.summary import HEADLINE_STRATUM, GateVerdict
 
 PREVIOUS = "previous"
 NO_BASELINE = "no earlier comparable evaluation"
 NOTHING_IN_COMMON = "no case in common with the baseline"
+FILLED = "a judge has filled the labels up: ask about the corrected metric, and label results"
 NOT_COMPARED = "not compared case by case"
 WORST_FIRST: tuple[GateVerdict, ...] = ("invalid", "fail", "inconclusive", "pass")
 
@@ -136,7 +138,14 @@ def _decide(engine: Engine, row: RowMapping, before: RowMapping | None, rules: S
     decided = _regressions(engine, row, before, compared) | {
         rule: bounded(rule, found) for rule, found in values.items()
     }
-    return [decided[rule] for rule in rules]
+    return [_unless_filled(row, rule, decided[rule]) for rule in rules]
+
+
+def _unless_filled(row: RowMapping, rule: Rule, decided: RuleResult) -> RuleResult:
+    """Of labels that a judge has filled up nothing passes or fails, but for what people's labels have corrected."""
+    if is_corrected(rule.metric) or not is_filled(row) or not measure(rule.metric).of_relevance:
+        return decided
+    return document(rule, "inconclusive", {**decided, "reason": FILLED})
 
 
 def _values(engine: Engine, row: RowMapping, rules: Sequence[Rule]) -> dict[Rule, Found]:

@@ -97,7 +97,29 @@ class Perturbable(Parameters):
     )
 
 
-class Tier1(Retrieval, Perturbable):
+class Fillable(Retrieval):
+    """What a tier takes whose labels a judge may fill up."""
+
+    labels: Literal["given", "filled"] = Field(
+        "given",
+        title="Labels",
+        description="'filled': the judge grades the results that nobody has judged; people's labels correct it",
+    )
+    pool: str | None = Field(
+        None,
+        title="Pool",
+        description="Other retrievers, by commas, whose results are judged too, so that this one compares with them",
+        examples=["fulltext,hybrid"],
+    )
+    judge_model: str | None = Field(
+        None,
+        title="Judge's model",
+        description="Asked for at YARUS_JUDGE__BASE_URL; default: YARUS_JUDGE__MODEL",
+        examples=["qwen2.5-72b-instruct"],
+    )
+
+
+class Tier1(Fillable, Perturbable):
     """Retrieval: does the retriever find the chunks or pages that are labelled relevant?"""
 
     unit: Literal["auto", "chunk", "page"] = Field(
@@ -105,7 +127,7 @@ class Tier1(Retrieval, Perturbable):
     )
 
 
-class RealUsers(Retrieval):
+class RealUsers(Fillable):
     """Retrieval on the real log: does the retriever find the page that the bot showed, and that users confirmed?"""
 
 

@@ -112,6 +112,7 @@ class Settings(BaseSettings):
         None, description="embedder of the similarity metrics; default: the retriever's"
     )
     retriever: str = "dense"
+    reranker: str | None = Field(None, description="model that re-ranks in the retriever: it may not fill its labels")
     retriever_service: RetrieverService = RetrieverService()
     sut: str = "local"
     sut_service: SystemService = SystemService()

@@ -43,7 +43,7 @@ def steady(public: dict[str, Any]) -> dict[str, Any]:
 
 DRAWN = "by hash"
 """How samples are drawn; before, every new question could exchange all of them."""
-MEASURED_BY = ("unit", "twins", "k", "texts", "perturbation", "judge", "exam_of", "similarity_embedder")
+MEASURED_BY = ("unit", "twins", "k", "pool", "texts", "perturbation", "judge", "exam_of", "similarity_embedder")
 """What of the resolved parameters measures; the others belong to the system under test."""
 
 
@@ -56,11 +56,12 @@ def comparability(run: Run, case_set_hash: str) -> dict[str, Any]:
     rolling = run.parameters.source == "production"
     rule = {"limit": run.parameters.limit, "seed": run.parameters.seed, "drawn": DRAWN} if run.parameters.limit else {}
     by_content = {"source": run.parameters.source, **rule} if rolling else {"sha256": case_set_hash}
+    labels = "annotation, else the log" if run.tier != "real_users" else "the log"
     return {
         "tier": run.tier,
         "cases": {**run.resolved["cases"], **rule} if "cases" in run.resolved else by_content,
         "metrics": [metric.signature_with(**metric_options(run)) for metric in measured_by(run.tier, run.resolved)],
-        "labels": "annotation, else the log" if run.tier != "real_users" else "the log",
+        "labels": f"{labels}, filled by a judge" if "pool" in found else labels,
         **{name: found[name] for name in MEASURED_BY if name in found},
     }
 

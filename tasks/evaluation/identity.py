@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from db.errors import InputError
-from tasks.config.parameters import Parameters
+from tasks.config.parameters import Fillable, Parameters
 from tasks.config.settings import Role, Settings, settings
 from tasks.evaluation.run import Run
 from tasks.models.stand_ins import GENERATOR, JUDGE
@@ -64,3 +64,24 @@ def judge_identity(
     if configuration.mask_calls:
         asked["mask_calls"] = True
     return asked
+
+
+def filled_by(parameters: Fillable, language: str) -> JudgeIdentity:
+    """Who grades the results that nobody has judged.
+
+    Raises:
+        InputError: the judge is the model that re-ranks. It would find right what it has put first itself (Clarke and
+            Dietz 2024, arXiv 2412.17156).
+    """
+    found, reranker = judge_identity(parameters, language, ["relevance"]), settings().reranker
+    if reranker and _model(reranker) == _model(found["model"] or ""):
+        raise InputError(
+            f"the judge {found['model']!r} also re-ranks (YARUS_RERANKER={reranker!r}): it would find right what it "
+            "has put first itself; name another with --judge-model or YARUS_JUDGE__MODEL, or leave out --labels filled"
+        )
+    return found
+
+
+def _model(name: str) -> str:
+    """Without whose it is, and by which address: `openai/GPT-4o` is `gpt-4o`."""
+    return name.strip().rpartition("/")[2].casefold()

@@ -141,13 +141,11 @@ def judged(row: RowMapping) -> dict[str, str]:
     }
 
 
-def judged_evaluations(engine: Engine) -> Iterator[RowMapping]:
-    """The newest evaluations that have answers which a judge has scored, newest first."""
+def finished_evaluations(engine: Engine) -> Iterator[RowMapping]:
+    """The newest evaluations that have cases, newest first."""
     for row in journal.listing(engine, limit=LISTED):
         if row["state"] in journal.FINISHED and row["parquet"]:
-            whole = journal.find(engine, row["id"])
-            if judged(whole):
-                yield whole
+            yield journal.find(engine, row["id"])
 
 
 def answers(engine: Engine, evaluation: str, name: str | None = None) -> Answers:
@@ -162,7 +160,7 @@ def answers(engine: Engine, evaluation: str, name: str | None = None) -> Answers
         InputError: it has no cases, no judge scored any, or not by that metric.
         ResultsUnavailable: its file cannot be read.
     """
-    newest = next(judged_evaluations(engine), None) if evaluation == "last" else None
+    newest = next((row for row in finished_evaluations(engine) if judged(row)), None) if evaluation == "last" else None
     row = newest or journal.find(engine, evaluation)
     known = judged(row)
     if row["parquet"] is None or not known:

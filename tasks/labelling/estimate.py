@@ -72,9 +72,13 @@ def estimate(answers: Answers, labels: Iterable[Label]) -> Estimate:
         answers: of the evaluation.
         labels: of the same judge's scores by the same metric: of these answers, or of others.
     """
-    known = together(answers, labels)
+    return estimate_of(together(answers, labels))
+
+
+def estimate_of(known: Labelled) -> Estimate:
+    """The same of scores and labels that stand beside each other."""
     arrays = known.scores, known.labels, known.probabilities
-    found = corrected_mean(*arrays, groups=known.groups, counted=known.counted)
+    found = corrected_mean(*arrays, groups=known.groups, counted=known.counted, bounded=known.bounded)
     own = int((~np.isnan(known.labels[known.counted])).sum())
     width = found.high - found.low
     after_ten = _after(known, found.n_labels, width)

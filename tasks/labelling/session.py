@@ -54,6 +54,11 @@ class Labelling:
         """See `tasks.labelling.answers.answers` for what is refused."""
         self._engine = engine
         self.answers: Answers = answers(engine, evaluation, metric)
+        self.evaluation_id, self.metric, self.prompt = (
+            self.answers.evaluation_id,
+            self.answers.metric.name,
+            self.answers.metric.opinion,
+        )
         self._ids = self.answers.ids
         self._order = drawn(self._ids, self.answers.strata, seed=self.answers.evaluation_id)
         self._places = {self._ids[one.row]: place for place, one in enumerate(self._order)}
@@ -81,11 +86,7 @@ class Labelling:
             InputError: a value outside 0..1, no such case, no name, a longer note.
             DatabaseUnavailable: nothing was kept.
         """
-        if value is not None and not 0 <= value <= 1:
-            raise InputError(f"a label lies between 0 and 1, got {value:g}")
-        if len(note) > MOST_NOTE:
-            raise InputError(f"a note has at most {MOST_NOTE:,} characters, got {len(note):,}")
-        one, said = self._known(case_id), note.replace("\0", "").strip() or None
+        one, said = self._known(case_id), checked(value, note)
         label = self.answers.label(one.row, named(annotator), value, said, probability=one.probability)
         store.save(self._engine, [label])
         self._correct()
@@ -137,3 +138,16 @@ class Labelling:
             "value": before.value if before else None,
             "note": (before.note if before else None) or "",
         }
+
+
+def checked(value: float | None, note: str) -> str | None:
+    """The note as it is kept, beside a value that may be.
+
+    Raises:
+        InputError: a value outside 0..1, a note that is too long.
+    """
+    if value is not None and not 0 <= value <= 1:
+        raise InputError(f"a label lies between 0 and 1, got {value:g}")
+    if len(note) > MOST_NOTE:
+        raise InputError(f"a note has at most {MOST_NOTE:,} characters, got {len(note):,}")
+    return note.replace("\0", "").strip() or None

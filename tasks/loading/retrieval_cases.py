@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from typing import TypeVar
 
 import pyarrow as pa
 from prefect import task
@@ -11,18 +12,21 @@ from db.errors import InputError
 from db.source_rows import Corpus
 from tasks.cases.labels import annotated_cases, default_unit, logged_cases, merged, pages_of, topics
 from tasks.cases.perturbations import perturbed
+from tasks.cases.pools import fillable
 from tasks.cases.sampling import page_and_stratum
 from tasks.cases.table import table
 from tasks.cases.vocabulary import Note
 from tasks.config.connections import connection_lost
-from tasks.config.parameters import RealUsers, Retrieval, Tier0, Tier1
+from tasks.config.parameters import Fillable, RealUsers, Retrieval, Tier0, Tier1
 from tasks.config.settings import settings
+from tasks.evaluation.identity import filled_by
 from tasks.evaluation.resolved import Resolved
 from tasks.evaluation.run import Run
 from tasks.evaluation.work_folder import batch_size, keep_loaded, loaded
-from tasks.loading.source import read_source, sample, sample_of_questions, twins_for, wants_vectors
+from tasks.loading.source import pooled, read_source, sample, sample_of_questions, twins_for, unchanged, wants_vectors
 from tasks.retrievers.registry import RETRIEVERS
 
+F = TypeVar("F", bound=Fillable)
 log = logging.getLogger("yarus")
 
 
@@ -68,7 +72,7 @@ async def load_texts(run: Run[Tier0]) -> Run[Tier0]:
 
 def _load(run: Run[Tier1]) -> Run[Tier1]:
     if loaded(run):
-        return run
+        return _unchanged(run)
     where, questions, corpus = read_source(run, vectors=wants_vectors(run))
     asked = run.parameters.unit
     unit = default_unit(questions) if asked == "auto" else asked
@@ -76,18 +80,24 @@ def _load(run: Run[Tier1]) -> Run[Tier1]:
     twins, about = twins_for(run, corpus, unit)
     cases, notes = annotated_cases(where.name, [questions[number] for number in kept], corpus, unit, twins)
     resolved: Resolved = {"unit": unit, **_retrieval(run, cases)}
+    if run.parameters.labels == "filled":
+        resolved |= _filled(run, where.language, resolved["retriever"])
+        cases = fillable(cases, [questions[number].get("answerable") for number in kept])
     return keep_loaded(run, where, cases, corpus, notes + about, resolved, twins=twins)
 
 
 def _load_log(run: Run[RealUsers]) -> Run[RealUsers]:
     if loaded(run):
-        return run
+        return _unchanged(run)
     where, questions, corpus = read_source(run, vectors=wants_vectors(run))
     groups = merged(questions)
     kept = sample(run, (rows[0]["question_id"] for rows in groups), map(page_and_stratum, groups))
     twins, about = twins_for(run, corpus, "page")
     cases, notes = logged_cases(where.name, [groups[number] for number in kept], corpus, twins)
     resolved: Resolved = {"unit": "page", **_retrieval(run, cases)}
+    if run.parameters.labels == "filled":
+        resolved |= _filled(run, where.language, resolved["retriever"])
+        cases = fillable(cases, [groups[number][0].get("answerable") for number in kept])
     return keep_loaded(run, where, cases, corpus, notes + about, resolved, twins=twins)
 
 
@@ -129,8 +139,21 @@ def _load_texts(run: Run[Tier0]) -> Run[Tier0]:
     return keep_loaded(run, where, cases, corpus, notes, resolved)
 
 
+def _filled(run: Run[Fillable], language: str, retriever: str) -> Resolved:
+    """Who fills the labels up, and in whose results."""
+    pool = sorted({retriever, *pooled(run.parameters)})
+    return {"labels": "filled", "pool": pool, "judge": filled_by(run.parameters, language), "gain": "binary"}
+
+
+def _unchanged(run: Run[F]) -> Run[F]:
+    if run.parameters.labels != "filled":
+        return run
+    return unchanged(run, judge=filled_by(run.parameters, run.resolved["language"]))
+
+
 def _retrieval(run: Run[Retrieval], cases: pa.Table) -> Resolved:
     parameters, graded = run.parameters, cases["grades"].null_count < len(cases)
+    pooled(parameters)  # what is wrong with it is said before anything is done
     resolved: Resolved = {
         "retriever": parameters.retriever or settings().retriever,
         "twins": "one" if parameters.twins else "apart",

@@ -14,7 +14,7 @@ from tasks.cases.labels import Row
 from tasks.cases.sampling import sampled, topic_and_score
 from tasks.cases.vocabulary import Note, Twins, Unit
 from tasks.config.connections import source
-from tasks.config.parameters import Parameters, Retrieval
+from tasks.config.parameters import Fillable, Parameters, Retrieval
 from tasks.config.settings import settings
 from tasks.dataset.twins import twins_of
 from tasks.evaluation.resolved import Resolved
@@ -28,8 +28,24 @@ P = TypeVar("P", bound=Parameters)
 def wants_vectors(run: Run[Retrieval]) -> bool:
     """Whether the source's own vectors are to be read."""
     parameters = run.parameters
-    kind = retriever_kind(parameters.retriever or settings().retriever)
-    return kind.uses_vectors and parameters.vectors != "computed"
+    named = [parameters.retriever or settings().retriever, *pooled(parameters)]
+    return any(retriever_kind(name).uses_vectors for name in named) and parameters.vectors != "computed"
+
+
+def pooled(parameters: Retrieval) -> list[str]:
+    """The other retrievers whose results a judge grades too.
+
+    Raises:
+        InputError: there is none of a name, or labels are not filled.
+    """
+    if not isinstance(parameters, Fillable) or not parameters.pool:
+        return []
+    if parameters.labels != "filled":
+        raise InputError("--pool says whose results a judge grades too: it needs --labels filled")
+    named = [name.strip() for name in parameters.pool.split(",")]
+    for name in named:
+        retriever_kind(name)
+    return named
 
 
 def read_source(run: Run, *, vectors: bool) -> tuple[Source, list[Row], Corpus]:

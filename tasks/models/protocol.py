@@ -31,6 +31,7 @@ FORMATS: tuple[dict[str, Any] | None, ...] = (
     {"type": "json_object"},
     None,
 )
+AS_JSON: tuple[Form, ...] = ("score", "grade")
 ENDINGS = tuple(f', "response_format": {json.dumps(one)}}}'.encode() for one in FORMATS)
 # A request that only this case makes too long or unwelcome says nothing about the settings.
 OF_THIS_CALL = ("context length", "context_length", "maximum context", "too long", "too many tokens", "content_filter",
@@ -88,13 +89,13 @@ class _Completion(BaseModel):
 
 
 def last_format(form: Form) -> int:
-    """Number of the last of the `FORMATS` that suit a form of reply; only a score is asked for as JSON."""
-    return len(FORMATS) - 1 if form == "score" else 0
+    """Number of the last of the `FORMATS` that suit a form of reply; only scores and grades are asked for as JSON."""
+    return len(FORMATS) - 1 if form in AS_JSON else 0
 
 
 def in_format(request: bytes, form: Form, number: int) -> bytes:
     """The request with one of the `FORMATS`."""
-    return request[:-1] + ENDINGS[number] if form == "score" and FORMATS[number] else request
+    return request[:-1] + ENDINGS[number] if form in AS_JSON and FORMATS[number] else request
 
 
 def read(response: Response, secret: str | None) -> Answer | CallError:

@@ -8,6 +8,7 @@ the language's commonest words. With A, C, Q, R the sets of words of answer, con
     answer_correctness  2 |A & R| / (|A| + |R|)
     e2e_score           |A & R| / |R|
     answerability       |C & Q| / |Q|
+    relevance           3, 2, 1 or 0: |C & Q| / |Q| from 3/4, 1/2, 1/4 on, and below
     gate                yes if |A & C| / |A| >= 0.5 and the answer is not a refusal
 
 A text without words has nothing in common with anything: 0. The generator returns the sentence of the context that has
@@ -142,6 +143,9 @@ def _reply(call: Call) -> str | None:
     if name == "answerability":
         share = recall(words(texts["context"]), words(texts["question"]))
         return json.dumps({"reason": "recall of the question's words", "score": round(share, 6)})
+    if name == "relevance":
+        share = recall(words(texts["passage"]), words(texts["question"]))
+        return json.dumps({"reason": "recall of the question's words", "score": min(3, int(share * 4))})
     if name == "generation":
         return extract(texts["question"], texts["context"])
     if name not in FORMULAS:

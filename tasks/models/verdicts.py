@@ -13,6 +13,7 @@ T = TypeVar("T")
 FENCED = re.compile(r"```(?:json)?\s*(.*?)\s*```", re.DOTALL | re.IGNORECASE)
 # Up to the first sign that ends a word; "Yes/No" repeats the question and "No-one" is another word.
 FIRST_WORD = re.compile(r"[\W_]*(\w+)(?![\w/|-])")
+GRADES = (0, 1, 2, 3)
 WORDS = {"yes": True, "да": True, "no": False, "нет": False}
 
 
@@ -36,7 +37,7 @@ class NoVerdict:
 
 
 Score = Verdict[float] | NoVerdict
-"""A judge's, from 0 to 1."""
+"""A judge's, from 0 to 1; of a prompt that asks for a grade, 0 to 3."""
 YesNo = Verdict[bool] | NoVerdict
 """A gate's."""
 
@@ -58,6 +59,27 @@ def read_score(text: str) -> Score:
     Returns:
         The score (0..1) with the judge's reason, or `parse_error` with what is wrong.
     """
+    found = _number(text)
+    if isinstance(found, Verdict) and not 0 <= found.value <= 1:
+        return _unreadable(f"score {found.value:g} is outside 0..1")
+    return found
+
+
+def read_grade(text: str) -> Score:
+    """Reads a judge's reply as `read_score`, where the score is one of the whole numbers 0, 1, 2 and 3.
+
+    Example:
+        >>> from tasks.models.verdicts import read_grade
+        >>> read_grade('{"reason": "", "score": 3}').value, read_grade('{"reason": "", "score": 4}').reason
+        (3.0, 'grade 4 is none of 0, 1, 2, 3')
+    """
+    found = _number(text)
+    if isinstance(found, Verdict) and found.value not in GRADES:
+        return _unreadable(f"grade {found.value:g} is none of {', '.join(map(str, GRADES))}")
+    return found
+
+
+def _number(text: str) -> Score:
     body = without_thinking(text)
     if fenced := FENCED.fullmatch(body):
         body = fenced[1]
@@ -72,10 +94,15 @@ def read_score(text: str) -> Score:
     if isinstance(value, bool) or not isinstance(value, int | float):
         what = f"'score' is {value!r:.60}, not a number" if "score" in reply else "no key 'score'"
         return _unreadable(what)
-    if not 0 <= value <= 1:
-        return _unreadable(f"score {value!r:.60} is outside 0..1")
     reason = reply.get("reason")
-    return Verdict(float(value), reason if isinstance(reason, str) else "")
+    return Verdict(_as_float(value), reason if isinstance(reason, str) else "")
+
+
+def _as_float(value: int | float) -> float:
+    try:
+        return float(value)
+    except OverflowError:  # a whole number of hundreds of digits
+        return float("inf")
 
 
 def read_yes_no(text: str) -> YesNo:
@@ -98,17 +125,18 @@ async def ask_for_score(model: Model, call: Call) -> Score:
 
     Args:
         model: the judge.
-        call: with a prompt that asks for a score.
+        call: with a prompt that asks for a score or a grade.
     """
+    read = read_grade if call.prompt.shape.form == "grade" else read_score
     replies = [await model.ask(call)]
     if replies[-1].truncated:
         call = replace(call, doubled=True)
         replies.append(await model.ask(call))
-    score = _score(replies[-1])
+    score = _score(replies[-1], read)
     if score.status == "parse_error" and not replies[-1].truncated:
         unread = replies[-1].text or "…"
         replies.append(await model.ask(replace(call, unread=unread)))
-        score = _score(replies[-1])
+        score = _score(replies[-1], read)
     return replace(score, replies=tuple(replies))
 
 
@@ -123,10 +151,10 @@ async def ask_for_yes_no(model: Model, call: Call) -> YesNo:
     return replace(_said(reply, read_yes_no), replies=(reply,))
 
 
-def _score(reply: Reply) -> Score:
+def _score(reply: Reply, read: Callable[[str], Score]) -> Score:
     if reply.truncated:
         return _unreadable(f"cut off after {reply.tokens_out} tokens (…__MAX_TOKENS)")
-    return _said(reply, read_score)
+    return _said(reply, read)
 
 
 def _said(reply: Reply, read: Callable[[str], Verdict[T] | NoVerdict]) -> Verdict[T] | NoVerdict:

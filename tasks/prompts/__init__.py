@@ -16,7 +16,7 @@ from metrics.metric import RUBRIC
 from tasks.config.settings import Language, Settings
 from tasks.prompts.rubrics import Rubric, read_rubric
 
-Form = Literal["score", "word", "text"]
+Form = Literal["score", "grade", "word", "text"]
 FOLDER = Path(__file__).parent
 VERBATIM = "_verbatim"  # $answer_verbatim: without tags, for a prompt that must equal production's to the letter
 MARK = "mark"
@@ -37,6 +37,7 @@ SHAPES = {
     "answer_relevance": Shape("judge", "score", ("question", "answer"), "answer"),
     "answer_correctness": Shape("judge", "score", ("question", "reference", "answer"), "answer"),
     "e2e_score": Shape("judge", "score", ("question", "reference", "answer"), "answer"),
+    "relevance": Shape("judge", "grade", ("question", "passage"), "passage"),
     "gate": Shape("gate", "word", ("question", "context", "answer"), "answer"),
     "generation": Shape("generator", "text", ("question", "context"), "question"),
 }
@@ -82,7 +83,11 @@ def prompts(settings: Settings) -> dict[str, Prompt]:
     """
     language = settings.language
     repair = _ours(language, "repair")
-    found = {name: Prompt(name, shape, _ours(language, name), repair) for name, shape in SHAPES.items()}
+    repairs = {"grade": _ours(language, "repair_grade")}
+    found = {
+        name: Prompt(name, shape, _ours(language, name), repairs.get(shape.form, repair))
+        for name, shape in SHAPES.items()
+    }
     for role, path in (("generator", settings.generator.prompt), ("gate", settings.gate.prompt)):
         if path is not None:
             (name,) = (name for name, shape in SHAPES.items() if shape.role == role)

@@ -65,7 +65,7 @@ def lessons(engine: Engine, evaluation_id: str, source: str, cases: pa.Table | N
     """
     by_metric: dict[str, list[Label]] = defaultdict(list)
     for label in labels_of(engine, evaluation_id):
-        if label.value is not None:
+        if label.value is not None and not label.result:
             by_metric[label.metric].append(label)
     return [_lesson(metric, labels, source, cases) for metric, labels in sorted(by_metric.items())]
 

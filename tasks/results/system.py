@@ -49,6 +49,10 @@ class System(TypedDict, total=False):
     """What counts as found."""
     twins: Literal["one", "apart"]
     """Whether chunks or pages that say the same count as one."""
+    labels: Literal["filled"]
+    """Where a judge has filled them up."""
+    pool: list[str]
+    """The retrievers whose results it has judged."""
     texts: Literal["chunks", "questions"]
     distance: Literal["cosine", "euclidean"]
     retriever: str

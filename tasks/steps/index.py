@@ -43,8 +43,8 @@ async def index(run: Run[R]) -> Run[R]:
 
 
 def _index(run: Run[R]) -> Run[R]:
-    kind = retriever_kind(run.resolved["retriever"])
-    if kind.uses_vectors:
+    named = [run.resolved["retriever"], *run.resolved.get("pool", ())]
+    if any(retriever_kind(name).uses_vectors for name in named):
         run = choose_vectors(run, read_stored_corpus(run))
     _, retriever = opened(run)
     if isinstance(retriever, Pgvector) and run.resolved["vectors"] == "stored":

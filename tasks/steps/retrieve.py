@@ -113,16 +113,18 @@ def _question_vectors(run: Run, questions: Sequence[str]) -> Vectors | None:
 
 def opened(run: Run) -> tuple[dict[str, str | None], Retriever]:
     """The page of every chunk, and the retriever; made once a process."""
+    place = run.id, run.resolved["retriever"]
     with _OPENING:
-        if run.id not in _OPEN:
-            _OPEN.clear()
+        if place not in _OPEN:
+            for other in [key for key in _OPEN if key[0] != run.id]:
+                del _OPEN[other]
             corpus = read_stored_corpus(run)
             kind = retriever_kind(run.resolved["retriever"])
-            _OPEN[run.id] = pages_of(corpus), kind.open(run, corpus)
+            _OPEN[place] = pages_of(corpus), kind.open(run, corpus)
             if kind.uses_vectors:
                 embedders(run.resolved["embedder"], settings())[0].encode([WARM_UP])
-        return _OPEN[run.id]
+        return _OPEN[place]
 
 
 _OPENING = threading.Lock()
-_OPEN: dict[str, tuple[dict[str, str | None], Retriever]] = {}
+_OPEN: dict[tuple[str, str], tuple[dict[str, str | None], Retriever]] = {}

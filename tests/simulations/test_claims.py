@@ -18,6 +18,7 @@ EFFORT = {
     "exams": 0.1,
     "corrected": 0.02,
     "incomplete": 0.25,
+    "filled": 0.1,
 }
 
 
@@ -25,7 +26,7 @@ EFFORT = {
 def test_every_claim_holds(area: str) -> None:
     module: Area = import_module(f"benchmarks.simulations.{area}")  # type: ignore[assignment]
     claims = list(module.claims(EFFORT[area]))
-    if area == "incomplete" and not incomplete.XQUAD.exists():
+    if area in ("incomplete", "filled") and not incomplete.XQUAD.exists():
         pytest.skip(f"needs XQuAD at {incomplete.XQUAD}")
     assert claims
     assert [claim for claim in claims if not claim.holds] == []

@@ -44,7 +44,10 @@ def compare_corrected(a: Labelled, b: Labelled, *, better: Direction = "higher",
         (0.9, 0.55, 'regressed')
     """
     codes = group_codes([*a.groups, *b.groups], len(a.groups) + len(b.groups))
-    samples = [checked(side.scores, side.labels, side.probabilities, None, side.counted) for side in (a, b)]
+    samples = [
+        checked(side.scores, side.labels, side.probabilities, None, side.counted, bounded=side.bounded)
+        for side in (a, b)
+    ]
     apart = np.split(codes, [len(a.groups)])
     own = [kept[~np.isnan(np.asarray(side.scores, dtype=np.float64))] for kept, side in zip(apart, (a, b), strict=True)]
     samples = [sample._replace(codes=of) for sample, of in zip(samples, own, strict=True)]

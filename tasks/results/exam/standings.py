@@ -19,9 +19,12 @@ if TYPE_CHECKING:
 
 EXAM_NIGHTS = 30
 """Nights for which an exam holds; what it asks is bought anew once in so many."""
-Standing = Literal["passed", "failed", "missing", "old", "stand-in"]
+FILLING = "relevance"
+"""The prompt whose word is not a score but the labels themselves."""
+Standing = Literal["passed", "failed", "missing", "old", "stand-in", "filled"]
 """Of the judge whose opinion a number is: it passed the newest exam of its key; it failed it; it sat none; the exam is
-older than 30 nights; or no language model judged."""
+older than 30 nights; no language model judged; or the judge has filled labels up, which only people's labels make
+good, and no exam."""
 
 
 def exams_of(engine: Engine, resolved: Iterable[System]) -> dict[str, Sat]:
@@ -48,7 +51,10 @@ def standings(sat: Mapping[str, Sat], resolved: System, at: datetime) -> dict[st
     """
     own = {key: Sat(outcome, at) for key, outcome in resolved.get("examined", {}).items() if outcome in CONCLUSIVE}
     known = own | dict(sat)
-    return {prompt: _standing(known.get(key), at) if key else "stand-in" for prompt, key in _keys(resolved).items()}
+    return {
+        prompt: "stand-in" if key is None else "filled" if prompt == FILLING else _standing(known.get(key), at)
+        for prompt, key in _keys(resolved).items()
+    }
 
 
 def standing_of(name: str, by_prompt: Mapping[str, Standing]) -> Standing | None:
@@ -60,7 +66,7 @@ def standing_of(name: str, by_prompt: Mapping[str, Standing]) -> Standing | None
         declared = metric(name)
     except ValueError:  # stored by another version
         return None
-    found = by_prompt.get(declared.opinion)
+    found = by_prompt.get(declared.opinion or (FILLING if declared.of_relevance else ""))
     return found if not declared.checked or found == "stand-in" else None
 
 

@@ -6,9 +6,9 @@ import pyarrow as pa
 import pytest
 
 from metrics.table import grade, metrics_of
+from tasks.cases.rankings import score
 from tasks.cases.table import table
 from tasks.results.aggregate import Value, coverage, summarise
-from tasks.steps.score_rankings import score
 
 
 def cases(*rows: tuple[str, list[str], list[str] | None], grades: list[list[float]] | None = None) -> pa.Table:

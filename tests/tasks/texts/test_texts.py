@@ -67,12 +67,13 @@ BY_TABLE: dict[str, set[str]] = {
     - {"topic more", "topic less"},
     "terminal": {f"failed in {name}" for name in FAILURES},
     "prune": {f"{whose} {what}" for whose in ("age", "user") for what in ("planned", "done", "nothing")},
-    "gate": {gate.NO_BASELINE, gate.NOT_COMPARED, gate.NOTHING_IN_COMMON, gate.NOTHING_MEASURED}
+    "gate": {gate.NO_BASELINE, gate.NOT_COMPARED, gate.NOTHING_IN_COMMON, gate.NOTHING_MEASURED, gate.FILLED}
     | {corrected_means.FEW_LABELS, corrected_means.OTHER_JUDGE}
     | {f"baseline {kind}" for kind in get_args(BaselineKind)},
     "lessons": {f"by {kind}" for kind in (*SLICES, "answer length")},
     "label_page": {f"asks {name}" for name, shape in SHAPES.items() if shape.role == "judge"} | {"asks rubric"},
-    "labels": {f"by {basis}" for basis in get_args(Basis)} | {"of others", "of its own", "few"},
+    "labels": {f"by {basis}" for basis in get_args(Basis)}
+    | {"of others", "of its own", "few", "of results", "few results"},
     "annotation.judged_columns": {*judged_answers.COLUMNS},
     "dataset": {*KINDS, *(f"kind {kind}" for kind in MADE), *(f"field {field}" for field in (*YES_NO, "relevant"))}
     | {"code email", "code phone", "code id", "code name"}

@@ -1,0 +1,222 @@
+"""The pools of an evaluation whose labels a judge has filled up, as people are shown them, and what they have said."""
+
+import hashlib
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlalchemy import Engine
+from sqlalchemy.engine import RowMapping
+
+from db import journal
+from db.errors import InputError
+from db.stores.labels import Label
+from metrics.metric import Metric
+from tasks.cases.pools import Pool, Pooled, by_judge, to_judge
+from tasks.cases.pseudonyms import has_pseudonyms
+from tasks.cases.table import floats
+from tasks.config.settings import settings
+from tasks.labelling.annotators import annotator as named
+from tasks.labelling.answers import finished_evaluations
+from tasks.labelling.draw import Drawn, drawn, strata
+from tasks.personal_data.masking import mask, own_key
+from tasks.results import parquet_files
+from tasks.results.aggregate import measured_by
+from tasks.results.exam.standings import FILLING, judge_key
+from tasks.results.summary import HEADLINE_STRATUM
+
+RELEVANT = 0.5
+"""What people say from which on a result is relevant."""
+TOP_GRADE = 3
+Heard = dict[str, bool]
+"""Result -> whether people call it relevant."""
+
+
+def is_filled(row: RowMapping) -> bool:
+    """Whether a judge has filled up the labels of an evaluation.
+
+    Args:
+        row: of the journal.
+    """
+    return (row["resolved"] or {}).get("labels") == "filled" and bool(row["parquet"])
+
+
+@dataclass(frozen=True)
+class Pools:
+    """The questions of an evaluation with their pools; those where the judge has failed are left out."""
+
+    evaluation_id: str
+    source: str
+    tier: str
+    judge_key: str
+    k: int
+    metrics: tuple[Metric, ...]
+    """Whose means are made of relevance."""
+    cases: pa.Table
+    """`case_id`, `question`, `group`, `pooled` and the metrics' columns as the judge sees them."""
+
+    @cached_property
+    def ids(self) -> list[str]:
+        """Of the cases."""
+        found: list[str] = self.cases["case_id"].to_pylist()
+        return found
+
+    @cached_property
+    def row_of(self) -> dict[str, int]:
+        """Id -> its row."""
+        return {name: row for row, name in enumerate(self.ids)}
+
+    @cached_property
+    def questions(self) -> list[str]:
+        """The texts."""
+        found: list[str] = self.cases["question"].to_pylist()
+        return found
+
+    @cached_property
+    def pools(self) -> list[Pool]:
+        """Of each case."""
+        found: list[Pool] = self.cases["pooled"].to_pylist()
+        return found
+
+    @cached_property
+    def groups(self) -> list[str | None]:
+        """The user, dialog or page of each case; None where it stands alone."""
+        found: list[str | None] = self.cases["group"].to_pylist()
+        return found
+
+    @cached_property
+    def strata(self) -> list[str]:
+        """What each question is drawn from: how good its ranking is by the judge, and whether the source has labels."""
+        labelled = ["labelled" if any(one["label"] for one in pool) else "unlabelled" for pool in self.pools]
+        return strata(floats(self.cases, "ndcg@10").tolist(), labelled)
+
+    @cached_property
+    def order(self) -> list[Drawn]:
+        """The questions as people are asked about them: the same every night, so that only what is new is asked."""
+        return drawn(self.ids, self.strata, seed=f"{FILLING}|{self.source}")
+
+    @cached_property
+    def drawn_as(self) -> dict[int, Drawn]:
+        """Row -> how it was drawn."""
+        return {one.row: one for one in self.order}
+
+    @cached_property
+    def sizes(self) -> Counter[str]:
+        """Stratum -> questions."""
+        return Counter(self.strata)
+
+    @cached_property
+    def digests(self) -> list[dict[str, str]]:
+        """Of each case: result -> what binds a label to question and passage; of what can be judged."""
+        return [
+            {one["result"]: digest(question, one) for one in pool if to_judge(one)}
+            for question, pool in zip(self.questions, self.pools, strict=True)
+        ]
+
+    @cached_property
+    def n_pairs(self) -> int:
+        """Results that people could judge."""
+        return sum(map(len, self.digests))
+
+    def shown(self, row: int, one: Pooled) -> dict[str, str]:
+        """Question and passage; with pseudonyms where the source has them."""
+        texts = {"question": self.questions[row], "context": one["passage"] or ""}
+        if not has_pseudonyms(self.source):
+            return texts
+        return {name: mask(text, own_key(), settings().language) for name, text in texts.items()}
+
+    def label(self, row: int, one: Pooled, annotator: str, value: float | None, note: str | None) -> Label:
+        """What an annotator says of a result, now."""
+        of = self.drawn_as[row]
+        return Label(
+            evaluation_id=self.evaluation_id,
+            case_id=self.ids[row],
+            metric=FILLING,
+            annotator=named(annotator),
+            value=value,
+            score=(one["grade"] or 0) / TOP_GRADE,
+            stratum=of.stratum,
+            stratum_size=of.stratum_size,
+            probability=of.probability,
+            case_group=self.groups[row],
+            shown_sha256=digest(self.questions[row], one),
+            judge_key=self.judge_key,
+            source=self.source,
+            tier=self.tier,
+            note=note,
+            at=datetime.now(UTC),
+            result=one["result"],
+        )
+
+
+def digest(question: str, one: Pooled) -> str:
+    """What binds a label to the texts that it is about, in whatever evaluation they meet again."""
+    return hashlib.sha256(f"{question}\0{one['passage']}".encode("utf-8", "replace")).hexdigest()[:16]
+
+
+def pools(engine: Engine, evaluation: str) -> Pools:
+    """The pools of an evaluation.
+
+    Args:
+        engine: of our own database.
+        evaluation: an id, the beginning or end of one, or `last`: the newest with filled labels.
+
+    Raises:
+        InputError: its labels were not filled up, or nothing is left to judge.
+        ResultsUnavailable: its file cannot be read.
+    """
+    newest = (
+        next((row for row in finished_evaluations(engine) if is_filled(row)), None) if evaluation == "last" else None
+    )
+    row = newest or journal.find(engine, evaluation)
+    if not is_filled(row):
+        raise InputError(
+            f"evaluation {row['id']} ({row['tier']}, {row['state']}) has no labels that a judge has filled up: run "
+            f"yarus run tier1 --source {row['source']} --labels filled, then label its results"
+        )
+    found = of_row(row)
+    if not found.n_pairs:
+        raise InputError(f"evaluation {row['id']}: the labels say of every result whether it is relevant")
+    return found
+
+
+def of_row(row: RowMapping) -> Pools:
+    """The same of an evaluation that is known to be filled."""
+    metrics = tuple(one for one in measured_by(row["tier"], row["resolved"]) if one.of_relevance and one.column)
+    columns = ("case_id", "question", "status", "group", "stratum", "pooled", *(one.column or "" for one in metrics))
+    cases = parquet_files.read(row["parquet"], columns)
+    if "stratum" in cases.column_names:  # of the log, the part that its headline is made of
+        cases = cases.filter(pc.equal(cases["stratum"], HEADLINE_STRATUM))
+    cases = cases.filter(pc.and_(pc.equal(cases["status"], "ok"), cases["pooled"].is_valid()))
+    readable = [by_judge(pool) is not None for pool in cases["pooled"].to_pylist()]
+    resolved = row["resolved"]
+    return Pools(
+        row["id"],
+        row["source"],
+        row["tier"],
+        judge_key(resolved["judge"], FILLING),
+        resolved["k"],
+        metrics,
+        cases.filter(pa.array(readable, pa.bool_())),
+    )
+
+
+def heard(of: Pools, labels: Iterable[Label]) -> list[Heard]:
+    """What people have said of the results of each question, in this evaluation or another, by most of them.
+
+    Args:
+        of: the evaluation.
+        labels: the last word of each annotator about the same texts counts, which here is the last of the labels.
+    """
+    by_text: dict[str, dict[str, float]] = defaultdict(dict)
+    for label in labels:
+        if label.value is not None:
+            by_text[label.shown_sha256][label.annotator] = label.value
+    if not by_text:
+        return [{} for _ in of.ids]
+    known = ({name: by_text[text] for name, text in texts.items() if text in by_text} for texts in of.digests)
+    return [{name: sum(v.values()) / len(v) >= RELEVANT for name, v in said.items()} for said in known]

@@ -1,0 +1,94 @@
+"""Which results of a drawn question people are asked about, and what their answers say of its metrics.
+
+They go down the ranking until something relevant is found, and judge everything that the judge calls relevant. Of
+every fourth drawn question, chosen at random, they judge all results: what the others leave out, these stand for,
+fourfold. So a metric of a drawn question is estimated without bias from a third of its results.
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from metrics.statistics.groups import Floats
+from tasks.cases.labels import NO_TWINS
+from tasks.cases.pools import ANSWERS, Pool, Pooled, Said, seen, to_judge
+from tasks.cases.rankings import score
+from tasks.cases.table import floats
+
+WHOLE = 0.25
+"""Chance of a drawn question that all of its results are judged."""
+
+
+def is_whole(case_id: str) -> bool:
+    """Whether all results of a question are judged, once it is drawn.
+
+    Example:
+        >>> from tasks.labelling.relevance.walk import is_whole
+        >>> sum(is_whole(f"case {number}") for number in range(1_000))
+        246
+    """
+    chance = hashlib.blake2b(f"whole|{case_id}".encode("utf-8", "replace"), digest_size=8).digest()
+    return int.from_bytes(chance) < WHOLE * 2**64
+
+
+def wanted(pool: Pool, said: Said, *, whole: bool) -> Iterator[Pooled]:
+    """The results that people are asked about, in the order in which they are; each depends on what was said before.
+
+    Args:
+        pool: of the question.
+        said: what people have said of its results so far.
+        whole: whether all are to be judged.
+    """
+    found = False
+    for one in _in_order(pool):
+        if not to_judge(one):
+            found = found or bool(one["label"])
+            continue
+        on_the_way = one["rank"] is not None and not found
+        if on_the_way or whole or (one["grade"] or 0) >= ANSWERS:
+            yield one
+            found = found or said.get(one["result"], False)
+
+
+def metrics_by_people(
+    cases: pa.Table, pools: Sequence[Pool], said: Sequence[Said], names: Sequence[str], k: int
+) -> dict[str, Floats]:
+    """The metrics of drawn questions, of which people have judged what was wanted; unbiased, and perhaps beyond 0..1.
+
+    Args:
+        cases: n of them, with `case_id` and `pooled`.
+        pools: the pools of the same.
+        said: of each, what people have said of its results.
+        names: of the metrics' columns.
+        k: the length of the rankings.
+    """
+    wholes = [is_whole(name) for name in cases["case_id"].to_pylist()]
+    pairs = list(zip(pools, said, strict=True))
+    found = _scored(cases, [_as_far_as(pool, of, whole=False) for pool, of in pairs], names, k)
+    rows = np.flatnonzero(wholes)
+    if not len(rows):
+        return found
+    full = _scored(cases.take(pa.array(rows)), [_as_far_as(*pairs[row], whole=True) for row in rows], names, k)
+    for name, values in found.items():
+        values[rows] += (full[name] - values[rows]) / WHOLE
+    return found
+
+
+def _scored(cases: pa.Table, said: Sequence[Said], names: Sequence[str], k: int) -> dict[str, Floats]:
+    scored = score(seen(cases, said), NO_TWINS, k)
+    return {name: floats(scored, name).copy() for name in names}
+
+
+def _as_far_as(pool: Pool, said: Said, *, whole: bool) -> Mapping[str, bool]:
+    """What is relevant by labels and people; what was not asked about is not."""
+    asked = {one["result"] for one in wanted(pool, said, whole=whole)}
+    return {
+        one["result"]: said.get(one["result"], False) if one["result"] in asked else bool(one["label"]) for one in pool
+    }
+
+
+def _in_order(pool: Pool) -> list[Pooled]:
+    """The evaluation's own ranking, best first, then what only others have found."""
+    return sorted(pool, key=lambda one: (one["rank"] is None, one["rank"] or 0))

@@ -1,0 +1,114 @@
+"""Filling: what nobody has judged among the first k results is graded by the judge, each pair bought once for all."""
+
+import asyncio
+from collections import defaultdict
+from dataclasses import replace
+
+import pyarrow as pa
+
+from tasks.cases.labels import pages_of
+from tasks.cases.pools import Pool, Pooled, to_judge
+from tasks.cases.rankings import distinct, judgements
+from tasks.cases.table import with_columns
+from tasks.cases.text import fit
+from tasks.config.connections import database
+from tasks.evaluation.identity import configured
+from tasks.evaluation.run import Run
+from tasks.evaluation.work_folder import read_stored_corpus, read_twins
+from tasks.models.calls import Call
+from tasks.models.chat import chat
+from tasks.models.verdicts import Score, ask_for_score, value_of
+from tasks.prompts import prompts
+from tasks.steps.judging.judge import with_verdicts
+from tasks.steps.retrieve import rank
+
+PAGE_TOKENS = 3_000
+"""Of a page that is judged as a whole: what is longer is cut."""
+
+
+async def fill(run: Run, cases: pa.Table) -> pa.Table:
+    """Adds `pooled`, the judge's replies as received and their cost, where labels are to be filled up.
+
+    Raises:
+        ModelUnavailable: the judge's server refuses every call.
+    """
+    if "pool" not in run.resolved:
+        return cases
+    cases, pools = await asyncio.to_thread(_pooled, run, cases)
+    configuration = configured(run)
+    prompt = prompts(configuration)["relevance"]
+    async with chat("judge", configuration, database(), evaluation=run.id) as model:
+
+        async def graded(question: str, pool: Pool) -> dict[str, Score]:
+            asked = [one for one in pool if to_judge(one)]
+            calls = [Call(prompt, {"question": question, "passage": one["passage"] or ""}) for one in asked]
+            scores = await asyncio.gather(*(ask_for_score(model, call) for call in calls))
+            for one, score in zip(asked, scores, strict=True):
+                grade = value_of(score)
+                one["grade"] = None if grade is None else int(grade)
+            return {f"relevance#{number}": score for number, score in enumerate(scores)}
+
+        rows = zip(cases["question"].to_pylist(), pools, strict=True)
+        verdicts = await asyncio.gather(*(graded(question, pool or []) for question, pool in rows))
+    return with_columns(with_verdicts(cases, verdicts), pooled=pools)
+
+
+def _pooled(run: Run, cases: pa.Table) -> tuple[pa.Table, list[Pool | None]]:
+    """The pool of each case that can be measured; a retriever of the pool that fails leaves the case unmeasured."""
+    twins, texts = read_twins(run), _texts(run)
+    own = [ranking and distinct(ranking, twins) for ranking in cases["retrieved"].to_pylist()]
+    cases, others = _others(run, cases)
+    known = judgements(cases, twins)
+    pools: list[Pool | None] = []
+    for number, status in enumerate(cases["status"].to_pylist()):
+        ranking = own[number]
+        if status != "ok" or ranking is None:
+            pools.append(None)
+            continue
+        places = {name: place for place, name in enumerate(ranking, start=1)}
+        found = dict.fromkeys([*ranking, *(name for one in others for name in distinct(one[number], twins))])
+        labelled = {str(name): grade > 0 for name, grade in known[number].items()}
+        missed = [name for name, yes in labelled.items() if yes and name not in found]
+        pools.append(
+            [_entry(name, places.get(name), labelled.get(name), texts.get(name)) for name in [*found, *missed]]
+        )
+    return cases, pools
+
+
+def _entry(name: str, rank: int | None, label: bool | None, text: str | None) -> Pooled:
+    return {"result": name, "rank": rank, "label": label, "grade": None, "passage": text if label is None else None}
+
+
+def _others(run: Run, cases: pa.Table) -> tuple[pa.Table, list[list[list[str]]]]:
+    """What the other retrievers of the pool have found: by retriever and case."""
+    statuses, reasons = cases["status"].to_pylist(), cases["reason"].to_pylist()
+    found: list[list[list[str]]] = []
+    for name in run.resolved["pool"]:
+        if name == run.resolved["retriever"]:
+            continue
+        other = replace(run, resolved=run.resolved | {"retriever": name})
+        rankings = rank(
+            other,
+            cases["question"].to_pylist(),
+            run.resolved["k"],
+            unit=run.resolved["unit"],
+            timed=0,
+            twins=read_twins(run),
+        )
+        for number, ranking in enumerate(rankings):
+            if ranking.error is not None and statuses[number] == "ok":
+                statuses[number], reasons[number] = "sut_error", f"{name} of the pool: {ranking.error}"
+        found.append([list(ranking.ids) for ranking in rankings])
+    return with_columns(cases, status=statuses, reason=reasons), found
+
+
+def _texts(run: Run) -> dict[str, str]:
+    """What the judge reads of each chunk or page."""
+    corpus = read_stored_corpus(run)
+    if run.resolved["unit"] == "chunk":
+        return dict(zip(corpus.ids, corpus.texts, strict=True))
+    pages: dict[str, list[str]] = defaultdict(list)
+    for page, text in zip(pages_of(corpus).values(), corpus.texts, strict=True):
+        if page is not None:
+            pages[page].append(text)
+    return {page: fit(parts, PAGE_TOKENS)[0] for page, parts in pages.items()}

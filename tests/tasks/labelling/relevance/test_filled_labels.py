@@ -1,0 +1,258 @@
+"""Labels that a judge fills up: what it is asked, what its word is worth, and what people make of it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from db.errors import InputError
+from tasks.cases.pools import to_judge
+from tasks.comparison.compare import compare
+from tasks.comparison.gate import FILLED, gate
+from tasks.comparison.gate_rules import read_policy
+from tasks.config.connections import database
+from tasks.labelling.relevance_session import RelevanceLabelling
+from tasks.results.summary import summary
+from tests.support.evaluations import evaluate, load, passages, question, rows_of, scores
+from tests.support.llm_server import says
+from tests.tasks.labelling.relevance.filled import PAGES, grade, grading, judge, label, relevant, source
+
+pytestmark = pytest.mark.usefixtures("at_home")
+NAME = "hit_rate@1"
+PASSAGES = {row["id"]: row["text"] for row in passages(PAGES)}
+Document = dict[str, Any]
+
+
+def test_what_nobody_has_judged_is_graded_once(tmp_path: Path) -> None:
+    """Each pair is bought once, whichever retriever found it; labels of the source are believed, not asked about."""
+    with judge() as server:
+        source(tmp_path, "filled_once")
+        first = evaluate("tier1", source="filled_once", labels="filled", retriever="dense")
+        asked = len(server.requests)
+        rows = rows_of(first)
+        pairs = {(row["question"], one["passage"]) for row in rows for one in row["pooled"] if to_judge(one)}
+        assert asked == len(pairs) > 0
+        again = evaluate("tier1", source="filled_once", labels="filled", retriever="dense")
+        assert len(server.requests) == asked
+        other = evaluate("tier1", source="filled_once", labels="filled", retriever="fulltext", pool="dense")
+        more = {(row["question"], one["passage"]) for row in rows_of(other) for one in row["pooled"] if to_judge(one)}
+        assert pairs <= more
+        assert len(server.requests) == len(more)
+    assert first["statuses"] == {"ok": 120}
+    assert first["comparability_key"] == again["comparability_key"] != other["comparability_key"]
+    for row in rows:
+        labelled = [one["result"] for one in row["pooled"] if one["label"]]
+        assert labelled == row["relevant"]
+        for one in row["pooled"]:
+            assert one["grade"] == (grade(row["question"], one["passage"]) if to_judge(one) else None)
+        best = row["pooled"][0]
+        assert row[NAME] == float(bool(best["label"]) or (best["grade"] or 0) >= 2)
+        assert row["judged@10"] == 1
+
+
+def test_two_retrievers_with_one_pool_compare(tmp_path: Path) -> None:
+    with judge():
+        source(tmp_path, "filled_pool")
+        dense = evaluate("tier1", source="filled_pool", labels="filled", retriever="dense", pool="fulltext")
+        words = evaluate("tier1", source="filled_pool", labels="filled", retriever="fulltext", pool="dense")
+    assert dense["comparability_key"] == words["comparability_key"]
+    assert dense["system"]["pool"] == ["dense", "fulltext"]
+    pools = [[{one["result"] for one in row["pooled"]} for row in rows_of(of)] for of in (dense, words)]
+    assert pools[0] == pools[1]
+
+
+def test_without_people_it_is_an_opinion(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """No grade, and no gate passes or fails by it; thirty questions that people have judged give both."""
+    policy = tmp_path / "gate.toml"
+    rules = (f'[[rule]]\nmetric = "{name}"\nfloor = 0.01\n' for name in (NAME, f"{NAME}_corrected"))
+    policy.write_text("".join(rules), encoding="utf-8")
+    with judge():
+        source(tmp_path, "filled_opinion")
+        found = evaluate("tier1", source="filled_opinion", labels="filled", retriever="dense")
+    assert (found["metrics"][NAME]["judge"], found["metrics"][NAME]["grade"]) == ("filled", None)
+    assert found["metrics"]["judged@10"]["judge"] is None
+    rules = {rule["metric"]: rule for rule in gate(database(), found["evaluation_id"], read_policy(policy))["rules"]}
+    assert (rules[NAME]["verdict"], rules[NAME]["reason"]) == ("inconclusive", FILLED)
+    assert rules[f"{NAME}_corrected"]["verdict"] == "inconclusive"
+    label(found["evaluation_id"], 400)
+    rules = {rule["metric"]: rule for rule in gate(database(), found["evaluation_id"], read_policy(policy))["rules"]}
+    assert (rules[NAME]["verdict"], rules[f"{NAME}_corrected"]["verdict"]) == ("inconclusive", "pass")
+
+
+def test_the_corrected_means_are_those_of_people_once_all_is_judged(tmp_path: Path) -> None:
+    """Also where people and judge disagree always, or the judge calls everything relevant."""
+    for name, script in (("filled_all", grading), ("filled_yes", lambda number, request: scores(3))):
+        with judge(script):
+            source(tmp_path, name, n=60)
+            found = evaluate("tier1", source=name, labels="filled", retriever="fulltext")
+        label(found["evaluation_id"])
+        shown = summary(database(), found["evaluation_id"])["metrics"]
+        rows = rows_of(found)
+        true = [any(relevant(row["question"], PASSAGES[name]) for name in row["retrieved"][:1]) for row in rows]
+        corrected = shown[f"{NAME}_corrected"]
+        assert corrected["value"] == pytest.approx(sum(true) / len(true))
+        assert corrected["n_labels"] == 60
+        assert corrected["ci_low"] <= corrected["value"] <= corrected["ci_high"]
+        assert corrected["labels"]["acted_on"] and corrected["grade"] is not None
+        assert shown[NAME]["grade"] is None
+
+
+def test_what_was_judged_is_known_in_the_next_evaluation(tmp_path: Path) -> None:
+    """By the texts: another retriever's results are asked about only where they are new; both compare corrected."""
+    with judge():
+        source(tmp_path, "filled_next", n=80)
+        first = evaluate("tier1", source="filled_next", labels="filled", retriever="dense", pool="fulltext")
+        second = evaluate("tier1", source="filled_next", labels="filled", retriever="fulltext", pool="dense")
+    one = label(first["evaluation_id"])
+    assert one.next("anna") is None
+    other = label(second["evaluation_id"], 0)
+    before = other.progress("anna")
+    assert before["labelled"] == one.progress("anna")["labelled"] and before["own"] == 0
+    label(second["evaluation_id"], annotator="boris")
+    name = f"{NAME}_corrected"
+    compared = compare(database(), first["evaluation_id"], second["evaluation_id"], only=[name])["metrics"][name]
+    true = [relevant(row["question"], PASSAGES[row["retrieved"][0]]) for of in (first, second) for row in rows_of(of)]
+    assert compared["difference"] == pytest.approx((sum(true[80:]) - sum(true[:80])) / 80)
+
+
+def test_passed_over_and_taken_back(tmp_path: Path) -> None:
+    with judge():
+        source(tmp_path, "filled_back")
+        found = evaluate("tier1", source="filled_back", labels="filled", retriever="dense")
+    session = RelevanceLabelling(database(), found["evaluation_id"])
+    for _ in range(5):
+        first = session.next("anna")
+        assert first is not None
+        session.save("anna", first["case_id"], float(relevant(first["question"], first["context"])))
+    assert f"{NAME}_corrected" in summary(database(), found["evaluation_id"])["metrics"]
+    asked = session.next("anna")
+    assert asked is not None and asked["answer"] == asked["reference"] == ""
+    session.save("anna", asked["case_id"], None)
+    after = session.next("anna")
+    assert after is not None and after["case_id"].partition("\n")[0] != asked["case_id"].partition("\n")[0]
+    back = session.undo("anna")
+    assert back is not None and back["case_id"] == asked["case_id"]
+    assert session.next("anna") == asked | {"note": ""}
+    assert session.progress("anna")["labelled"] == 5
+    for _ in range(5):
+        assert session.undo("anna") is not None
+    assert session.undo("anna") is None
+    assert f"{NAME}_corrected" not in summary(database(), found["evaluation_id"])["metrics"]
+    for wrong in ("nothing", f"{asked['case_id']}x"):
+        with pytest.raises(InputError, match="no result"):
+            session.save("anna", wrong, 1.0)
+    with pytest.raises(InputError, match="between 0 and 1"):
+        session.save("anna", asked["case_id"], 2.0)
+
+
+@pytest.mark.parametrize("reply", ['{"reason": "", "score": 4}', '{"reason": "", "score": "maybe"}', "3", "", "{"])
+def test_what_the_judge_does_not_say_is_no_grade(tmp_path: Path, reply: str) -> None:
+    """A question with a passage that could not be graded has no value, and the reason says why."""
+
+    def broken(number: int, request: Document) -> Any:
+        given = request["messages"][0]["content"]
+        return says(reply) if "вариант 7?" in given else grading(number, request)
+
+    with judge(broken):
+        name = load(tmp_path, f"filled_broken_{abs(hash(reply))}", [question(i) for i in range(40)], passages(12))
+        found = evaluate("tier1", source=name, labels="filled", retriever="dense")
+    (row,) = (row for row in rows_of(found) if row["question_id"] == "7")
+    assert row["status"] == "parse_error" and row[NAME] is None and row["mrr"] is None
+    assert found["metrics"][NAME]["n_scored"] == 39
+    assert found["state"] == "completed"
+
+
+def test_one_reply_in_twenty_is_broken_and_asked_for_again(tmp_path: Path) -> None:
+    def sometimes(number: int, request: Document) -> Any:
+        again = len(request["messages"]) > 1
+        return grading(number, request) if again or number % 20 else says("{")
+
+    with judge(sometimes):
+        found = evaluate("tier1", source=source(tmp_path, "filled_sometimes"), labels="filled", retriever="dense")
+    assert found["statuses"] == {"ok": 120}
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        pytest.param({"relevant_chunk_ids": []}, id="none at all"),
+        pytest.param({"relevant_chunk_ids": {"c0": 0, "c1": 0}}, id="negative alone"),
+        pytest.param({"relevant_chunk_ids": ["gone"]}, id="of a chunk that is gone"),
+    ],
+)
+def test_labels_that_say_nothing(tmp_path: Path, labels: Document, request: pytest.FixtureRequest) -> None:
+    """Every question is measured by the judge; what nobody finds counts as not found."""
+    name = "filled_" + request.node.callspec.id.replace(" ", "_")
+    with judge():
+        load(tmp_path, name, [question(i, confluence_url=None, **labels) for i in range(60)], passages(PAGES))
+        found = evaluate("tier1", source=name, unit="chunk", labels="filled", retriever="dense")
+    assert found["statuses"] == {"ok": 60}
+    for row in rows_of(found):
+        graded = [one["label"] if one["label"] is not None else one["grade"] >= 2 for one in row["pooled"]]
+        assert row["mrr"] == (1 / (graded.index(True) + 1) if any(graded) else 0)
+    label(found["evaluation_id"], 10)
+
+
+def test_what_is_annotated_to_have_no_answer_stays_unmeasured(tmp_path: Path) -> None:
+    with judge():
+        asked = [question(i, relevant_chunk_ids=[], confluence_url=None, answerable=bool(i % 4)) for i in range(40)]
+        name = load(tmp_path, "filled_unanswerable", [question(40), *asked], passages(PAGES))
+        found = evaluate("tier1", source=name, labels="filled", retriever="dense")
+    assert found["statuses"] == {"ok": 31, "unlabelled": 10}
+
+
+def test_the_log_is_filled_too(tmp_path: Path) -> None:
+    """Real users: the page that the bot showed is a label, and other pages are judged as whole."""
+    with judge():
+        found = evaluate("real_users", source=source(tmp_path, "filled_log"), labels="filled", retriever="dense")
+    assert found["metrics"][NAME]["judge"] == "filled"
+    assert label(found["evaluation_id"], 400).progress("anna")["estimate"]["n_labels"] >= 30
+    assert summary(database(), found["evaluation_id"])["strata"]["confirmed"][f"{NAME}_corrected"]["n_labels"] >= 30
+
+
+def test_the_judge_may_not_judge_what_it_has_ranked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with judge() as server:
+        source(tmp_path, "filled_reranked")
+        monkeypatch.setenv("YARUS_RERANKER", "Vendor/Big-Model")
+        with pytest.raises(InputError, match="also re-ranks"):
+            evaluate("tier1", source="filled_reranked", labels="filled", judge_model="big-model")
+        assert not server.requests
+        assert evaluate("tier1", source="filled_reranked", judge_model="big-model")["state"] == "completed"
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"pool": "fulltext"}, "--labels filled"),
+        ({"pool": "fulltexts", "labels": "filled"}, "did you mean 'fulltext'"),
+    ],
+)
+def test_pools_that_are_none(tmp_path: Path, more: Document, message: str) -> None:
+    source(tmp_path, "filled_pools")
+    with pytest.raises(InputError, match=message):
+        evaluate("tier1", source="filled_pools", **more)
+
+
+def test_nothing_to_label(tmp_path: Path) -> None:
+    found = evaluate("tier1", source=source(tmp_path, "filled_not"))
+    with pytest.raises(InputError, match="--labels filled"):
+        label(found["evaluation_id"], 1)
+
+
+def test_the_same_passage_in_two_languages_is_judged_in_each(tmp_path: Path) -> None:
+    """They are no twins: each is shown to the judge by itself."""
+    english = [
+        {
+            "id": f"e{i}",
+            "confluence_url": f"https://en.example/{i}",
+            "text": f"Rule {i} (правило {i}): return book {i}.",
+        }
+        for i in range(PAGES)
+    ]
+    with judge():
+        asked = [question(i, relevant_chunk_ids=[], confluence_url=None) for i in range(40)]
+        name = load(tmp_path, "filled_languages", asked, [*passages(PAGES), *english])
+        found = evaluate("tier1", source=name, unit="chunk", labels="filled", retriever="dense", k=20)
+    graded = [[one["grade"] >= 2 for one in row["pooled"]] for row in rows_of(found)]
+    assert sum(map(sum, graded)) > len(graded)
+    label(found["evaluation_id"], 100)
