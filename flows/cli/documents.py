@@ -20,6 +20,7 @@ from tasks.dataset.documents import (
 )
 from tasks.experiments.documents import JudgeAndPeople, Robustness, Sweep
 from tasks.labelling.plan import LabelPlan
+from tasks.labelling.relevance.between import LabelNext
 from tasks.operations.doctor_sources import Check
 from tasks.operations.dry_run import Plans
 from tasks.operations.erase import Erasure
@@ -75,6 +76,7 @@ DOCUMENTS: dict[str, Any] = {
     "robustness": Robustness,
     "examine": JudgeAndPeople,
     "label --plan": LabelPlan,
+    "label --between": LabelNext,
     "corpus": CorpusAnalytics,
     "load": LoadReport,
     "dataset freeze": FrozenSet,

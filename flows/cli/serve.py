@@ -3,6 +3,7 @@
 import click
 
 from flows.cli import as_json
+from tasks.config.settings import Language
 
 PORT = click.IntRange(1, 65_535)
 
@@ -68,6 +69,12 @@ def stop(as_json: bool) -> None:
     metavar="[METRIC]",
     help="Do not label: say how many labels an interval of --width needs.",
 )
+@click.option(
+    "--between",
+    nargs=2,
+    metavar="A B",
+    help="Do not label: name the results on which the ranking of two evaluations' systems depends most.",
+)
 @click.option("--width", type=click.FloatRange(0, 1, min_open=True, max_open=True), help="Width of that interval.")
 @as_json
 def label(
@@ -76,6 +83,7 @@ def label(
     metric: str | None,
     port: int,
     plan: str | None,
+    between: tuple[str, str] | None,
     width: float | None,
     as_json: bool,
 ) -> None:
@@ -85,17 +93,23 @@ def label(
     yarus label
     yarus label --evaluation last --metric avg_faithfulness
     yarus label --relevance
+    yarus label --between tier1-20261120-030000-4f2a last
     yarus label --plan avg_faithfulness --width 0.1
     """
     if (plan is None) != (width is None):
         raise click.UsageError("--plan [METRIC] and --width W belong together")
     if relevance and (metric or plan is not None):
         raise click.UsageError("--relevance is about results: it goes with neither --metric nor --plan")
-    if as_json and plan is None:
-        raise click.UsageError("--json belongs to --plan")
+    if between and (relevance or evaluation or plan is not None):
+        raise click.UsageError("--between A B stands alone, but for --metric")
+    if as_json and plan is None and not between:
+        raise click.UsageError("--json belongs to --plan or --between")
     from tasks.config.settings import settings
 
     language = settings().language
+    if between:
+        _print_between(*between, metric, language, as_json)
+        return
     if width is not None:
         from flows.terminal.labels import plan_lines
         from tasks.config.connections import database
@@ -116,3 +130,16 @@ def label(
 
     metric = "relevance" if relevance else metric
     serve_until_stopped(port, evaluation or ("last" if metric else None), metric, ready)
+
+
+def _print_between(a: str, b: str, metric: str | None, language: Language, as_json: bool) -> None:
+    from flows.terminal.comparison import print_between
+    from tasks.config.connections import database
+    from tasks.labelling.relevance.between import between
+    from tasks.results.summary import as_json as document
+
+    found = between(database(), a, b, *([metric] if metric else []))
+    if as_json:
+        click.echo(document(found))
+    else:
+        print_between(found, language)

@@ -7,11 +7,12 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from flows.terminal.summary import SYSTEM, WIDTH, plain, tier_name
+from flows.terminal.summary import LONGEST, SYSTEM, WIDTH, new_console, plain, tier_name
 from tasks.comparison.documents import ChangedCases, EvaluationComparison, Side
 from tasks.config.tiers import TIERS
+from tasks.labelling.relevance.between import LabelNext
 from tasks.results.incomplete.documents import UnequallyJudged
-from tasks.results.numbers import unit_of
+from tasks.results.numbers import rounded, unit_of
 from tasks.texts import texts
 
 COLOURS = {"improved": "green", "regressed": "red", "changed": "cyan", "no difference shown": "dim"}
@@ -245,3 +246,20 @@ def _times(entry: Mapping[str, Any]) -> str:
 def _end(text: str) -> str:
     """One line of it; of an address its end, which tells pages apart."""
     return f"…{text[-40:]}" if text.startswith("http") and len(text) > 41 else _short(text)
+
+
+def print_between(document: LabelNext, language: str) -> None:
+    """The results on which the ranking of two systems depends most."""
+    words = texts("labels", language)
+    console = new_console()
+    values = {name: rounded(document[name], "share") for name in ("value_a", "value_b")}
+    console.print(words["between"].format(**{**document, **values}), soft_wrap=True)
+    if not document["results"]:
+        return
+    made = Table(*(words[name] for name in ("effect", "rank a", "rank b", "grade", "pair")), box=None)
+    for one in document["results"]:
+        places = ("—" if one[name] is None else str(one[name]) for name in ("rank_a", "rank_b", "grade"))
+        shown = f"{one['question'][:LONGEST]}\n{one['result']}: {(one['passage'] or '')[:LONGEST]}"
+        made.add_row(f"{one['effect']:.4f}", *places, plain(shown))
+    console.print(made)
+    console.print(words["between then"], soft_wrap=True)
