@@ -28,6 +28,7 @@ AREAS = (
     "finish",
     "labels",
     "incomplete",
+    "filled",
     "audit",
     "trend",
     "report",

@@ -42,7 +42,7 @@ REPLY = json.dumps(
     {
         "model": "bench",
         "choices": [
-            {"finish_reason": "stop", "message": {"role": "assistant", "content": '{"reason": "ok", "score": 0.5}'}}
+            {"finish_reason": "stop", "message": {"role": "assistant", "content": '{"reason": "ok", "score": 1}'}}
         ],
         "usage": {"prompt_tokens": 100, "completion_tokens": 20},
     }

@@ -73,7 +73,7 @@ def run() -> Iterator[Row]:
             yarus(variables, "run", "tier1", "--source", "bench", "--limit", "1", "--json")  # makes Prefect's database
             words = ("run", "judge", "--source", "bench", "--json")
             whole_s, start_s = yarus(variables, *words), yarus(variables, *words)
-            exam = _newest(variables)["exam"]
+            exam = newest(variables)["exam"]
         finally:
             embedded.release(home)
         asked = [of["asked"] for prompt, of in exam.items() if prompt != "gate"]
@@ -85,10 +85,10 @@ def run() -> Iterator[Row]:
         )
 
 
-def _newest(variables: dict[str, str]) -> dict[str, Any]:
+def newest(variables: dict[str, str]) -> dict[str, Any]:
     """The summary of the newest evaluation."""
-    newest = _said(variables, "runs", "--json")[0]["evaluation_id"]
-    found: dict[str, Any] = _said(variables, "show", newest, "--json")
+    last = _said(variables, "runs", "--json")[0]["evaluation_id"]
+    found: dict[str, Any] = _said(variables, "show", last, "--json")
     return found
 
 

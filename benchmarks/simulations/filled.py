@@ -17,7 +17,7 @@ from metrics.statistics.corrected import Bools
 from metrics.statistics.groups import Floats
 from metrics.table import METRICS
 from tasks.cases.labels import NO_TWINS
-from tasks.cases.pools import Pool, by_judge, seen
+from tasks.cases.pools import Pool, by_judge, seen, to_judge
 from tasks.cases.rankings import distinct, score
 from tasks.cases.table import floats, table
 from tasks.config.settings import Settings
@@ -129,11 +129,10 @@ def _judged(world: World, labelled: Bools, rng: np.random.Generator, seed: int) 
                     "rank": rank,
                     "label": label,
                     "grade": grade if label is None else None,
-                    "passage": result if label is None else None,
                 }
             )
         if has_label and relevant not in ranking:
-            pool.append({"result": relevant, "rank": None, "label": True, "grade": None, "passage": None})
+            pool.append({"result": relevant, "rank": None, "label": True, "grade": None})
         pools.append(pool)
     n = len(pools)
     cases = table(
@@ -141,6 +140,7 @@ def _judged(world: World, labelled: Bools, rng: np.random.Generator, seed: int) 
         question=world.questions,
         group=[None] * n,
         pooled=pools,
+        passages=[[one["result"] if to_judge(one) else None for one in pool] for pool in pools],
     )
     scored = score(seen(cases, [by_judge(pool) for pool in pools]), NO_TWINS, K)
     return Pools(f"tier1-{seed}", str(seed), "tier1", "judge", K, MEASURED, scored)

@@ -1,9 +1,13 @@
 """`yarus serve`: Prefect's server and UI, deployments with schedules, report pages; `yarus stop`; `yarus label`."""
 
+from typing import TYPE_CHECKING
+
 import click
 
 from flows.cli import as_json
-from tasks.config.settings import Language
+
+if TYPE_CHECKING:
+    from tasks.config.settings import Language
 
 PORT = click.IntRange(1, 65_535)
 
@@ -132,7 +136,7 @@ def label(
     serve_until_stopped(port, evaluation or ("last" if metric else None), metric, ready)
 
 
-def _print_between(a: str, b: str, metric: str | None, language: Language, as_json: bool) -> None:
+def _print_between(a: str, b: str, metric: str | None, language: "Language", as_json: bool) -> None:
     from flows.terminal.comparison import print_between
     from tasks.config.connections import database
     from tasks.labelling.relevance.between import between

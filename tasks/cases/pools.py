@@ -28,11 +28,10 @@ class Pooled(TypedDict):
     rank: int | None
     """In the evaluation's own ranking, from 1; null where only others have found it."""
     label: bool | None
-    """Whether it is relevant by the labels of the source; null where these do not tell."""
+    """Whether it is relevant by the labels of the source; null where these do not tell. What the corpus does not have
+    is not."""
     grade: int | None
     """The judge's, 0 to 3; null where the labels tell, or the judge failed."""
-    passage: str | None
-    """What the judge was shown; null where nothing was to be judged, or the corpus does not have it."""
 
 
 Pool = list[Pooled]
@@ -49,8 +48,21 @@ def fillable(cases: pa.Table, answerable: Sequence[bool | None]) -> pa.Table:
 
 
 def to_judge(one: Pooled) -> bool:
-    """Whether the labels say nothing of it, and there is something to read."""
-    return one["label"] is None and one["passage"] is not None
+    """Whether the labels say nothing of it."""
+    return one["label"] is None
+
+
+def passages_of(cases: pa.Table) -> list[dict[str, str]]:
+    """Result -> what the judge was shown of it: of each case, where it was shown something.
+
+    Args:
+        cases: with `pooled` and `passages`.
+    """
+    rows = zip(cases["pooled"].to_pylist(), cases["passages"].to_pylist(), strict=True)
+    return [
+        {one["result"]: text for one, text in zip(pool or (), texts or (), strict=True) if text is not None}
+        for pool, texts in rows
+    ]
 
 
 def by_judge(pool: Pool) -> Said | None:

@@ -13,7 +13,7 @@ from tasks.config.utf8 import encodable
 
 TEXTS = pa.list_(pa.string())
 
-LONG = ("context", "text", "judge_reasons", "logprobs", "answers", "gold_context", "exam", "parallel")
+LONG = ("passages", "context", "text", "judge_reasons", "logprobs", "answers", "gold_context", "exam", "parallel")
 """Columns of long texts that no metric is computed from."""
 
 
@@ -50,13 +50,13 @@ COLUMNS: dict[str, Column] = {
                     ("rank", pa.int64()),
                     ("label", pa.bool_()),
                     ("grade", pa.int64()),
-                    ("passage", pa.string()),
                 ]
             )
         ),
         "where a judge fills labels up: every result of the pool, its rank here, what the labels say, else the judge's "
-        "grade (0 to 3) of the passage",
+        "grade (0 to 3)",
     ),
+    "passages": Column(TEXTS, "what the judge was shown of each of the pool, NULL where the labels tell"),
     "reference": Column(pa.string(), "ground-truth answer"),
     "answerable": Column(pa.bool_(), "whether the corpus has the answer; NULL where nobody said"),
     "context": Column(pa.string(), "what the generator was given, or what the answer is judged against"),

@@ -11,13 +11,14 @@ import pyarrow as pa
 from prefect import Task
 
 from tasks.config.connections import database
-from tasks.config.parameters import JudgeQuality, Parameters, Tier2, Tier3
+from tasks.config.parameters import Fillable, JudgeQuality, Parameters, Tier2, Tier3
 from tasks.evaluation.identity import configured
 from tasks.evaluation.repeats import first_repeat, parameters_of_repeated
 from tasks.evaluation.run import DRY_RUN, Run
 from tasks.evaluation.work_folder import read_cases
 from tasks.loading.answer_cases import load_end_to_end, load_ideal
 from tasks.loading.logged_cases import load_logged_answers
+from tasks.loading.retrieval_cases import load, load_log
 from tasks.models.calls import Call, RoleName
 from tasks.models.estimate import Estimate, estimate, missing
 from tasks.prompts import prompts
@@ -26,12 +27,15 @@ from tasks.steps.judging.examine import exam_questions
 from tasks.steps.judging.judge_quality import CHANGES
 
 LOADERS: dict[str, Task[..., Any]] = {
+    "tier1": load,
+    "real_users": load_log,
     "tier2": load_ideal,
     "tier3": load_end_to_end,
     "judge": load_logged_answers,
     "judge_pipeline": load_logged_answers,
 }
-"""The tiers that call language models, and how they load their cases; the others call none."""
+"""The tiers that call language models, and how they load their cases; the others call none. Retrieval does where a
+judge fills up its labels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +65,7 @@ async def plan(tier: str, parameters: Parameters) -> Plan:
     refusal were among them.
     """
     run = Run(f"{DRY_RUN}{secrets.token_hex(4)}", tier, parameters_of_repeated(database(), parameters)[0])
-    if tier not in LOADERS:
+    if tier not in LOADERS or (isinstance(parameters, Fillable) and parameters.labels != "filled"):
         return Plan(tier, None, {})
     make_folder(run.work)
     try:
@@ -91,6 +95,8 @@ def _planned(run: Run, cases: pa.Table) -> Planned:
         asked = Counter({"faithfulness": logged * (parameters.repeats + probes)})
         asked += Counter({"generation": logged} if parameters.probes else {})
         return {role: asked + calls if role == "judge" else calls for role, calls in _examined(run, rows).items()}
+    if isinstance(parameters, Fillable):  # what of it is labelled, or was found by several, is known when it is found
+        return {"judge": {"relevance": len(rows) * parameters.k * len(run.resolved["pool"])}}
     return {"gate": {"gate": len(rows)}}
 
 

@@ -14,7 +14,7 @@ from db.stores.labels import labels_of_source
 from metrics.statistics.groups import Floats
 from metrics.table import METRICS
 from tasks.cases.labels import NO_TWINS
-from tasks.cases.pools import ANSWERS, Pool, Pooled, seen
+from tasks.cases.pools import ANSWERS, Pool, Pooled, passages_of, seen
 from tasks.cases.pseudonyms import text
 from tasks.cases.rankings import judgements, score
 from tasks.cases.table import floats, table
@@ -27,7 +27,7 @@ LISTED = 20
 """Results that are named."""
 AT_ONCE = 20_000
 """Rankings scored at a time."""
-READ = ("case_id", "question", "status", "retrieved", "relevant", "irrelevant", "grades", "pooled")
+READ = ("case_id", "question", "status", "retrieved", "relevant", "irrelevant", "grades", "pooled", "passages")
 
 
 class ResultToLabel(TypedDict):
@@ -70,6 +70,8 @@ class _Question(NamedTuple):
     text: str
     pools: tuple[Pool, Pool]
     """The same results for both, each with its own ranks."""
+    passages: Mapping[str, str]
+    """Result -> text, where a judge was shown it."""
     said: Mapping[str, bool]
     """Result -> whether it counts as relevant."""
     unjudged: list[str]
@@ -131,10 +133,12 @@ def _cases(row: RowMapping) -> dict[str, dict[str, Any]]:
         raise InputError(f"evaluation {row['id']} ({row['tier']}, {row['state']}) has no rankings")
     cases = parquet_files.read(row["parquet"], READ)
     known = judgements(cases, NO_TWINS)
+    texts = passages_of(cases) if "pooled" in cases.column_names else [dict[str, str]() for _ in known]
     found = {}
-    for case, labels in zip(cases.to_pylist(), known, strict=True):
+    for case, labels, passages in zip(cases.to_pylist(), known, texts, strict=True):
         if case["status"] in MEASURED and case["retrieved"] is not None:
             case["pool"] = case.get("pooled") or _pool(case["retrieved"], {str(of): g > 0 for of, g in labels.items()})
+            case["passages"] = passages
             found[case["case_id"]] = case
     return found
 
@@ -142,7 +146,7 @@ def _cases(row: RowMapping) -> dict[str, dict[str, Any]]:
 def _pool(ranking: Sequence[str], labels: Mapping[str, bool]) -> Pool:
     places = {name: place for place, name in enumerate(ranking, start=1)}
     return [
-        {"result": name, "rank": places.get(name), "label": labels.get(name), "grade": None, "passage": None}
+        {"result": name, "rank": places.get(name), "label": labels.get(name), "grade": None}
         for name in dict.fromkeys([*ranking, *labels])
     ]
 
@@ -156,17 +160,18 @@ def _heard(engine: Engine, source: str) -> dict[str, bool]:
 def _question(a: dict[str, Any], b: dict[str, Any], heard: Mapping[str, bool]) -> _Question:
     pools = a["pool"], b["pool"]
     by_result = {one["result"]: one for pool in pools for one in pool}
-    by_result |= {one["result"]: one for pool in pools for one in pool if one["label"] is not None or one["passage"]}
+    by_result |= {one["result"]: one for pool in pools for one in pool if one["label"] is not None or one["grade"]}
+    passages = a["passages"] | b["passages"]
     said, unjudged = {}, []
     for name, one in by_result.items():
-        people = heard.get(digest(a["question"], one)) if one["passage"] else None
+        people = heard.get(digest(a["question"], passages[name])) if name in passages else None
         known = one["label"] if one["label"] is not None else people
         said[name] = (one["grade"] or 0) >= ANSWERS if known is None else known
         if known is None:
             unjudged.append(name)
     ranks = _ranks(pools[0]), _ranks(pools[1])
     both = _with_ranks(by_result.values(), ranks[0]), _with_ranks(by_result.values(), ranks[1])
-    return _Question(a["case_id"], a["question"], both, said, unjudged if ranks[0] != ranks[1] else [])
+    return _Question(a["case_id"], a["question"], both, passages, said, unjudged if ranks[0] != ranks[1] else [])
 
 
 def _with_ranks(pool: Iterable[Pooled], ranks: Mapping[str, int]) -> Pool:
@@ -198,7 +203,7 @@ def _told(source: str, question: _Question, flip: _Flip, effect: float) -> Resul
         "case_id": question.case_id,
         "question": text(question.text, source),
         "result": of_a["result"],
-        "passage": of_a["passage"] and text(of_a["passage"], source),
+        "passage": text(question.passages[of_a["result"]], source) if of_a["result"] in question.passages else None,
         "rank_a": of_a["rank"],
         "rank_b": of_b["rank"],
         "grade": of_a["grade"],

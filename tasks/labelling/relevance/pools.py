@@ -16,7 +16,7 @@ from db import journal
 from db.errors import InputError
 from db.stores.labels import Label
 from metrics.metric import Metric
-from tasks.cases.pools import Pool, Pooled, by_judge, to_judge
+from tasks.cases.pools import Pool, Pooled, by_judge, passages_of
 from tasks.cases.pseudonyms import has_pseudonyms
 from tasks.cases.table import floats
 from tasks.config.settings import settings
@@ -32,6 +32,7 @@ from tasks.results.summary import HEADLINE_STRATUM
 RELEVANT = 0.5
 """What people say from which on a result is relevant."""
 TOP_GRADE = 3
+READ = ("case_id", "question", "status", "group", "stratum", "pooled", "passages")
 Heard = dict[str, bool]
 """Result -> whether people call it relevant."""
 
@@ -57,7 +58,7 @@ class Pools:
     metrics: tuple[Metric, ...]
     """Whose means are made of relevance."""
     cases: pa.Table
-    """`case_id`, `question`, `group`, `pooled` and the metrics' columns as the judge sees them."""
+    """`case_id`, `question`, `group`, `pooled`, `passages` and the metrics' columns as the judge sees them."""
 
     @cached_property
     def ids(self) -> list[str]:
@@ -81,6 +82,11 @@ class Pools:
         """Of each case."""
         found: list[Pool] = self.cases["pooled"].to_pylist()
         return found
+
+    @cached_property
+    def passages(self) -> list[dict[str, str]]:
+        """Of each case: result -> text, of what can be judged."""
+        return passages_of(self.cases)
 
     @cached_property
     def groups(self) -> list[str | None]:
@@ -113,8 +119,8 @@ class Pools:
     def digests(self) -> list[dict[str, str]]:
         """Of each case: result -> what binds a label to question and passage; of what can be judged."""
         return [
-            {one["result"]: digest(question, one) for one in pool if to_judge(one)}
-            for question, pool in zip(self.questions, self.pools, strict=True)
+            {result: digest(question, passage) for result, passage in passages.items()}
+            for question, passages in zip(self.questions, self.passages, strict=True)
         ]
 
     @cached_property
@@ -124,7 +130,7 @@ class Pools:
 
     def shown(self, row: int, one: Pooled) -> dict[str, str]:
         """Question and passage; with pseudonyms where the source has them."""
-        texts = {"question": self.questions[row], "context": one["passage"] or ""}
+        texts = {"question": self.questions[row], "context": self.passages[row][one["result"]]}
         if not has_pseudonyms(self.source):
             return texts
         return {name: mask(text, own_key(), settings().language) for name, text in texts.items()}
@@ -143,7 +149,7 @@ class Pools:
             stratum_size=of.stratum_size,
             probability=of.probability,
             case_group=self.groups[row],
-            shown_sha256=digest(self.questions[row], one),
+            shown_sha256=self.digests[row][one["result"]],
             judge_key=self.judge_key,
             source=self.source,
             tier=self.tier,
@@ -153,9 +159,9 @@ class Pools:
         )
 
 
-def digest(question: str, one: Pooled) -> str:
+def digest(question: str, passage: str) -> str:
     """What binds a label to the texts that it is about, in whatever evaluation they meet again."""
-    return hashlib.sha256(f"{question}\0{one['passage']}".encode("utf-8", "replace")).hexdigest()[:16]
+    return hashlib.sha256(f"{question}\0{passage}".encode("utf-8", "replace")).hexdigest()[:16]
 
 
 def pools(engine: Engine, evaluation: str) -> Pools:
@@ -187,7 +193,16 @@ def pools(engine: Engine, evaluation: str) -> Pools:
 def of_row(row: RowMapping) -> Pools:
     """The same of an evaluation that is known to be filled."""
     metrics = tuple(one for one in measured_by(row["tier"], row["resolved"]) if one.of_relevance and one.column)
-    columns = ("case_id", "question", "status", "group", "stratum", "pooled", *(one.column or "" for one in metrics))
+    columns = (
+        "case_id",
+        "question",
+        "status",
+        "group",
+        "stratum",
+        "pooled",
+        "passages",
+        *(one.column or "" for one in metrics),
+    )
     cases = parquet_files.read(row["parquet"], columns)
     if "stratum" in cases.column_names:  # of the log, the part that its headline is made of
         cases = cases.filter(pc.equal(cases["stratum"], HEADLINE_STRATUM))

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pyarrow as pa
@@ -27,21 +28,22 @@ PAGE_TOKENS = 3_000
 
 
 async def fill(run: Run, cases: pa.Table) -> pa.Table:
-    """Adds `pooled`, the judge's replies as received and their cost, where labels are to be filled up.
+    """Adds `pooled` and `passages`, the judge's replies as received and their cost, where labels are to be filled up.
 
     Raises:
         ModelUnavailable: the judge's server refuses every call.
     """
     if "pool" not in run.resolved:
         return cases
-    cases, pools = await asyncio.to_thread(_pooled, run, cases)
+    texts = await asyncio.to_thread(_texts, run)
+    cases, pools = await asyncio.to_thread(_pooled, run, cases, texts)
     configuration = configured(run)
     prompt = prompts(configuration)["relevance"]
     async with chat("judge", configuration, database(), evaluation=run.id) as model:
 
         async def graded(question: str, pool: Pool) -> dict[str, Score]:
             asked = [one for one in pool if to_judge(one)]
-            calls = [Call(prompt, {"question": question, "passage": one["passage"] or ""}) for one in asked]
+            calls = [Call(prompt, {"question": question, "passage": texts[one["result"]]}) for one in asked]
             scores = await asyncio.gather(*(ask_for_score(model, call) for call in calls))
             for one, score in zip(asked, scores, strict=True):
                 grade = value_of(score)
@@ -50,12 +52,15 @@ async def fill(run: Run, cases: pa.Table) -> pa.Table:
 
         rows = zip(cases["question"].to_pylist(), pools, strict=True)
         verdicts = await asyncio.gather(*(graded(question, pool or []) for question, pool in rows))
-    return with_columns(with_verdicts(cases, verdicts), pooled=pools)
+    shown = [
+        None if pool is None else [texts[one["result"]] if to_judge(one) else None for one in pool] for pool in pools
+    ]
+    return with_columns(with_verdicts(cases, verdicts), pooled=pools, passages=shown)
 
 
-def _pooled(run: Run, cases: pa.Table) -> tuple[pa.Table, list[Pool | None]]:
+def _pooled(run: Run, cases: pa.Table, texts: Mapping[str, str]) -> tuple[pa.Table, list[Pool | None]]:
     """The pool of each case that can be measured; a retriever of the pool that fails leaves the case unmeasured."""
-    twins, texts = read_twins(run), _texts(run)
+    twins = read_twins(run)
     own = [ranking and distinct(ranking, twins) for ranking in cases["retrieved"].to_pylist()]
     cases, others = _others(run, cases)
     known = judgements(cases, twins)
@@ -67,16 +72,15 @@ def _pooled(run: Run, cases: pa.Table) -> tuple[pa.Table, list[Pool | None]]:
             continue
         places = {name: place for place, name in enumerate(ranking, start=1)}
         found = dict.fromkeys([*ranking, *(name for one in others for name in distinct(one[number], twins))])
-        labelled = {str(name): grade > 0 for name, grade in known[number].items()}
-        missed = [name for name, yes in labelled.items() if yes and name not in found]
-        pools.append(
-            [_entry(name, places.get(name), labelled.get(name), texts.get(name)) for name in [*found, *missed]]
-        )
+        labels = {name: False for name in found if name not in texts}  # the corpus does not have it
+        labels |= {str(name): grade > 0 for name, grade in known[number].items()}
+        missed = [name for name, yes in labels.items() if yes and name not in found]
+        pools.append([_entry(name, places.get(name), labels.get(name)) for name in [*found, *missed]])
     return cases, pools
 
 
-def _entry(name: str, rank: int | None, label: bool | None, text: str | None) -> Pooled:
-    return {"result": name, "rank": rank, "label": label, "grade": None, "passage": text if label is None else None}
+def _entry(name: str, rank: int | None, label: bool | None) -> Pooled:
+    return {"result": name, "rank": rank, "label": label, "grade": None}
 
 
 def _others(run: Run, cases: pa.Table) -> tuple[pa.Table, list[list[list[str]]]]:

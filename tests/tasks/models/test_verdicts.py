@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tasks.models.calls import Reply
-from tasks.models.verdicts import NoVerdict, read_score, read_yes_no, value_of
+from tasks.models.verdicts import NoVerdict, read_grade, read_score, read_yes_no, value_of
 
 GOOD = '{"reason": "совпадает", "score": 0.5}'
 
@@ -139,3 +139,13 @@ def test_combining_marks_do_not_cut_the_reason():
 )
 def test_thinking_is_taken_off(text, after):
     assert Reply("ok", raw=text).text == after
+
+
+@pytest.mark.parametrize(("score", "value"), [("0", 0), ("3", 3), ("2.0", 2)])
+def test_grade_is_read(score, value):
+    assert value_of(read_grade(f'{{"reason": "", "score": {score}}}')) == value
+
+
+@pytest.mark.parametrize("score", ["4", "-1", "1.5", '"maybe"', "true", "1e999", "9" * 400, "null"])
+def test_no_other_number_is_a_grade(score):
+    assert read_grade(f'{{"reason": "", "score": {score}}}').status == "parse_error"

@@ -11,7 +11,9 @@ from db.errors import InputError
 from tasks.config.settings import Role, Settings
 from tasks.prompts import FOLDER, SHAPES, prompts
 
-TEXTS = {"question": "В чём вопрос?", "context": "Контекст.", "reference": "Эталон.", "answer": "Ответ."}
+TEXTS = {"question": "В чём вопрос?", "context": "Контекст.", "reference": "Эталон.", "answer": "Ответ."} | {
+    "passage": "Отрывок."
+}
 BOTH = {language: prompts(Settings(_env_file=None, language=language)) for language in ("ru", "en")}
 
 
@@ -35,6 +37,9 @@ def test_a_filled_prompt_holds_its_texts_between_tags(language, name):
     for variable in prompt.shape.variables:
         assert f"<{variable}-{mark}>\n{TEXTS[variable]}\n</{variable}-{mark}>" in filled
     assert "$" not in filled
+    if prompt.shape.form == "grade":
+        anchors = [filled.index(anchor) for anchor in ("\n3 - ", "\n2 - ", "\n1 - ", "\n0 - ")]
+        assert '"score"' in filled and anchors == sorted(anchors)
     if prompt.shape.form == "score":
         assert '"score"' in filled
         anchors = [filled.index(anchor) for anchor in ("1.0 - ", "0.5 - ", "0.0 - ")]
@@ -103,6 +108,7 @@ def test_prompts_of_ones_own(tmp_path):
         ("faithfulness.txt", "$answer", {"faithfulness"}),
         ("mine.txt", "$question $context $answer", {"faithfulness"}),
         ("mine.txt", "$question $answer", {"answer_relevance"}),
+        ("mine.txt", "$question $passage", {"relevance"}),
         ("mine.txt", "$question $reference $answer", {"answer_correctness", "e2e_score"}),
     ],
 )

@@ -68,7 +68,7 @@ def label(evaluation: str, n: int = 10_000, *, annotator: str = "anna", wrong: b
         asked = found.of.questions[one.row]
         for result in wanted(found.of.pools[one.row], said[one.row], whole=is_whole(found.of.ids[one.row])):
             if len(labels) < n and result["result"] not in said[one.row]:
-                yes = relevant(asked, str(result["passage"])) != wrong
+                yes = relevant(asked, found.of.passages[one.row][result["result"]]) != wrong
                 said[one.row][result["result"]] = yes
                 labels.append(found.of.label(one.row, result, annotator, float(yes), None))
     store.save(engine, labels)

@@ -23,6 +23,11 @@ PASSAGES = {row["id"]: row["text"] for row in passages(PAGES)}
 Document = dict[str, Any]
 
 
+def asked_about(rows: list[Document]) -> set[tuple[str, str]]:
+    """Question and passage of what the labels did not tell."""
+    return {(row["question"], text) for row in rows for text in row["passages"] if text is not None}
+
+
 def test_what_nobody_has_judged_is_graded_once(tmp_path: Path) -> None:
     """Each pair is bought once, whichever retriever found it; labels of the source are believed, not asked about."""
     with judge() as server:
@@ -30,12 +35,12 @@ def test_what_nobody_has_judged_is_graded_once(tmp_path: Path) -> None:
         first = evaluate("tier1", source="filled_once", labels="filled", retriever="dense")
         asked = len(server.requests)
         rows = rows_of(first)
-        pairs = {(row["question"], one["passage"]) for row in rows for one in row["pooled"] if to_judge(one)}
+        pairs = asked_about(rows)
         assert asked == len(pairs) > 0
         again = evaluate("tier1", source="filled_once", labels="filled", retriever="dense")
         assert len(server.requests) == asked
         other = evaluate("tier1", source="filled_once", labels="filled", retriever="fulltext", pool="dense")
-        more = {(row["question"], one["passage"]) for row in rows_of(other) for one in row["pooled"] if to_judge(one)}
+        more = asked_about(rows_of(other))
         assert pairs <= more
         assert len(server.requests) == len(more)
     assert first["statuses"] == {"ok": 120}
@@ -43,8 +48,8 @@ def test_what_nobody_has_judged_is_graded_once(tmp_path: Path) -> None:
     for row in rows:
         labelled = [one["result"] for one in row["pooled"] if one["label"]]
         assert labelled == row["relevant"]
-        for one in row["pooled"]:
-            assert one["grade"] == (grade(row["question"], one["passage"]) if to_judge(one) else None)
+        for one, passage in zip(row["pooled"], row["passages"], strict=True):
+            assert one["grade"] == (grade(row["question"], passage) if to_judge(one) else None)
         best = row["pooled"][0]
         assert row[NAME] == float(bool(best["label"]) or (best["grade"] or 0) >= 2)
         assert row["judged@10"] == 1
