@@ -15,6 +15,7 @@ from db import journal
 from db.stores.calls import bought
 from metrics.table import metric
 from tasks.cases.labels import pages_of
+from tasks.cases.pools import to_judge
 from tasks.cases.table import LONG
 from tasks.cases.vocabulary import Note
 from tasks.comparison.paired_changes import paired_changes
@@ -111,10 +112,10 @@ def _finish(run: Run, measure: Measure) -> EvaluationSummary:
 
 def _found_out(run: Run, cases: pa.Table, notes: list[Note], values: list[tuple[str, Value]]) -> dict[str, Any]:
     """What only the whole table of cases tells, beside the metrics."""
-    found: dict[str, Any] = {"notes": [*notes, *unknown_ids(run, cases)]}
+    found: dict[str, Any] = {"notes": [*notes, *unknown_ids(run, cases), *filled_up(cases)]}
     if "failure" in cases.column_names:
         found["failures"] = failures(cases)
-    if "if_right" in cases.column_names:
+    if "if_right" in cases.column_names and "pooled" not in cases.column_names:
         headlines = [name for name in TIERS[run.tier].headlines if name in cases.column_names]
         found["incomplete"] = incomplete(cases, headlines, HEADLINE_STRATUM)
     if "exam_scores" in cases.column_names:
@@ -140,3 +141,12 @@ def unknown_ids(run: Run, cases: pa.Table) -> list[Note]:
     retrieved = pc.list_flatten(cases["retrieved"])
     unknown = len(retrieved) - pc.sum(pc.is_in(retrieved, value_set=pa.array(there, pa.string())), min_count=0).as_py()
     return [{"note": "unknown ids", "n": unknown}] if unknown else []
+
+
+def filled_up(cases: pa.Table) -> list[Note]:
+    """A note on how many results a judge has graded."""
+    if "pooled" not in cases.column_names:
+        return []
+    return [
+        {"note": "labels filled", "n": sum(to_judge(one) for pool in cases["pooled"].to_pylist() for one in pool or ())}
+    ]

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +11,7 @@ from sqlalchemy import Engine
 from db.stores import labels as store
 from db.stores.labels import Label
 from metrics.statistics.corrected import Labelled
+from metrics.statistics.groups import Floats
 from tasks.cases.table import floats
 from tasks.labelling.estimate import Estimate, estimate_of
 from tasks.labelling.relevance.pools import Heard, Pools, heard
@@ -50,9 +50,9 @@ def known(of: Pools, labels: Sequence[Label]) -> dict[str, Labelled]:
     undecided = frozenset((label.case_id, label.result) for label in labels if label.value is None)
     rows = complete(of, said, undecided)
     names = [metric.column or "" for metric in of.metrics]
-    people = _by_people(of, rows, said, names) if rows else {}
     done = Counter(of.strata[row] for row in rows)
     chances = np.array([done[name] / of.sizes[name] or np.nan for name in of.strata])
+    people = _by_people(of, rows, said, 1 / chances[rows], names) if rows else {}
     groups = [group or name for group, name in zip(of.groups, of.ids, strict=True)]
     found = {}
     for name in names:
@@ -63,9 +63,11 @@ def known(of: Pools, labels: Sequence[Label]) -> dict[str, Labelled]:
     return found
 
 
-def _by_people(of: Pools, rows: Sequence[int], said: Sequence[Heard], names: Sequence[str]) -> Mapping[str, Any]:
+def _by_people(
+    of: Pools, rows: Sequence[int], said: Sequence[Heard], weights: Floats, names: Sequence[str]
+) -> Mapping[str, Floats]:
     some = of.cases.take(pa.array(rows))
-    return metrics_by_people(some, [of.pools[row] for row in rows], [said[row] for row in rows], names, of.k)
+    return metrics_by_people(some, [of.pools[row] for row in rows], [said[row] for row in rows], weights, names, of.k)
 
 
 def estimates(of: Pools, labels: Sequence[Label]) -> tuple[int, dict[str, Estimate]]:

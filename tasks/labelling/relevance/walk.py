@@ -19,6 +19,9 @@ from tasks.cases.table import floats
 
 WHOLE = 0.25
 """Chance of a drawn question that all of its results are judged."""
+FEWEST_WHOLE = 3
+"""Such questions below which nothing is known of what the others leave out."""
+TINY = 1e-12
 
 
 def is_whole(case_id: str) -> bool:
@@ -53,27 +56,49 @@ def wanted(pool: Pool, said: Said, *, whole: bool) -> Iterator[Pooled]:
 
 
 def metrics_by_people(
-    cases: pa.Table, pools: Sequence[Pool], said: Sequence[Said], names: Sequence[str], k: int
+    cases: pa.Table, pools: Sequence[Pool], said: Sequence[Said], weights: Floats, names: Sequence[str], k: int
 ) -> dict[str, Floats]:
-    """The metrics of drawn questions, of which people have judged what was wanted; unbiased, and perhaps beyond 0..1.
+    """The metrics of drawn questions, of which people have judged what was wanted.
+
+    By what was judged on the way, as far as those that were judged as a whole follow it (regression), and for these
+    themselves what they differ by, as often as they stand for others. Single values may leave 0..1.
 
     Args:
         cases: n of them, with `case_id` and `pooled`.
         pools: the pools of the same.
         said: of each, what people have said of its results.
+        weights: (n,) how many questions each stands for.
         names: of the metrics' columns.
         k: the length of the rankings.
+
+    Returns:
+        Column -> n values; NaN where fewer than three questions were judged as a whole.
     """
-    wholes = [is_whole(name) for name in cases["case_id"].to_pylist()]
+    whole = np.array([is_whole(name) for name in cases["case_id"].to_pylist()], dtype=bool)
     pairs = list(zip(pools, said, strict=True))
+    n = int(whole.sum())
+    if n < FEWEST_WHOLE:
+        return {name: np.full(len(pairs), np.nan) for name in names}
     found = _scored(cases, [_as_far_as(pool, of, whole=False) for pool, of in pairs], names, k)
-    rows = np.flatnonzero(wholes)
-    if not len(rows):
-        return found
-    full = _scored(cases.take(pa.array(rows)), [_as_far_as(*pairs[row], whole=True) for row in rows], names, k)
+    full = _scored(
+        cases.filter(pa.array(whole)), [_as_far_as(*pairs[row], whole=True) for row in np.flatnonzero(whole)], names, k
+    )
+    own = weights[whole]
+    stands_for = weights.sum() / own.sum() * (n / (n - 2)) ** 0.5
     for name, values in found.items():
-        values[rows] += (full[name] - values[rows]) / WHOLE
+        believed = _slope(values[whole], full[name], own)
+        change = full[name] - believed * values[whole]
+        values *= believed
+        values += np.average(change, weights=own)
+        values[whole] += stands_for * (change - np.average(change, weights=own))
     return found
+
+
+def _slope(partly: Floats, wholly: Floats, weights: Floats) -> float:
+    """How far values follow those that were judged on the way, 0..1."""
+    apart = partly - np.average(partly, weights=weights)
+    variance = float(weights @ apart**2)
+    return min(max(float(weights @ (apart * wholly)) / variance, 0.0), 1.0) if variance > TINY else 1.0
 
 
 def _scored(cases: pa.Table, said: Sequence[Said], names: Sequence[str], k: int) -> dict[str, Floats]:

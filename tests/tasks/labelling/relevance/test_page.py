@@ -12,7 +12,7 @@ from tests.support.command_line import environment
 from tests.support.evaluations import evaluate
 from tests.tasks.labelling.relevance.filled import judge, relevant, source
 
-N = 30
+N = 60
 
 
 def test_results_are_judged_by_keys(at_home: Path, home: Path, tmp_path: Path) -> None:
