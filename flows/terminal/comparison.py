@@ -45,6 +45,8 @@ def print_comparison(document: EvaluationComparison, language: str, *, slice_nam
     console.print(words["common"].format(n=document["n_common"]) if document["paired"] else words["unpaired"])
     console.print(_metrics(document, words))
     _print_unjudged(console, document["unequally_judged"], words)
+    if document["b"]["system"].get("labels") == "filled":
+        console.print(words["filled"], style="bold yellow", soft_wrap=True)
     if any(one["p_holm"] is None for one in _compared(document).values()):
         console.print(words["alone"], style="dim", soft_wrap=True)
     _print_margins(console, document, words)

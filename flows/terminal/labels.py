@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from metrics.table.corrected import SUFFIX
 from tasks.results.numbers import rounded
 from tasks.results.summary import MetricSummary
 from tasks.texts import texts
@@ -32,7 +33,9 @@ def results_line(name: str, metric: MetricSummary, words: Mapping[str, str]) -> 
     error = found["judge_error"]
     key = "of results" if found["acted_on"] and error is not None else "few results"
     shown = rounded(error, "share", "+") if error is not None else ""
-    return words[key].format(metric=name, results=found["n_results"], n=found["n_labels"], error=shown)
+    return words[key].format(
+        metric=name.removesuffix(SUFFIX), results=found["n_results"], n=found["n_labels"], error=shown
+    )
 
 
 def plan_lines(plan: "LabelPlan", language: str) -> Iterator[str]:

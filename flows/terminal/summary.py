@@ -273,6 +273,8 @@ def _system(system: System) -> str:
     shown = {name.removesuffix("_identity"): str(said[name]).split("|")[0] for name in SYSTEM if name in said}
     if "judge" in system:
         shown["judge"] = str(system["judge"]["model"])
+    if "pool" in system:
+        shown["labels"] = f"filled ({' + '.join(system['pool'])})"
     return ", ".join(f"{name} {value}" for name, value in shown.items())
 
 

@@ -3,7 +3,8 @@
 import hashlib
 import json
 import logging
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import lru_cache
@@ -18,10 +19,12 @@ import pyarrow.parquet as pq
 from db import journal
 from db.source_rows import Corpus
 from db.sources import Source
+from db.urls import canonical_url
 from tasks.cases.frozen_sets import frozen
 from tasks.cases.labels import pages_of
 from tasks.cases.table import declared
-from tasks.cases.vocabulary import Note, Twins
+from tasks.cases.text import fit
+from tasks.cases.vocabulary import Note, Twins, Unit
 from tasks.config.connections import database
 from tasks.config.parameters import Parameters
 from tasks.evaluation.repeats import repeating
@@ -30,6 +33,8 @@ from tasks.evaluation.run import Run
 from tasks.results.parquet_files import parquet
 
 P = TypeVar("P", bound=Parameters)
+PAGE_TOKENS = 3_000
+"""Of a page that is read as a whole: what is longer is cut."""
 log = logging.getLogger("yarus")
 
 
@@ -90,6 +95,24 @@ def _twins(file: Path) -> Twins:
         return {}
     known = stored.filter(stored["stands_for"].is_valid())
     return dict(zip(known["unit"].to_pylist(), known["stands_for"].to_pylist(), strict=True))
+
+
+def read_texts(run: Run) -> Mapping[str, str]:
+    """What stands in each chunk or page, of the evaluation's unit; of a long page the beginning."""
+    return _texts(run.work / "corpus.parquet", run.resolved["unit"])
+
+
+@lru_cache(maxsize=1)
+def _texts(file: Path, unit: Unit) -> Mapping[str, str]:
+    stored = parquet(file)
+    ids, urls, texts = (stored[name].to_pylist() for name in ("id", "url", "text"))
+    if unit == "chunk":
+        return dict(zip(ids, texts, strict=True))
+    pages: dict[str, list[str]] = defaultdict(list)
+    for url, text in zip(urls, texts, strict=True):
+        if (page := canonical_url(url)) is not None:
+            pages[page].append(text)
+    return {page: fit(parts, PAGE_TOKENS)[0] for page, parts in pages.items()}
 
 
 def loaded(run: Run) -> bool:

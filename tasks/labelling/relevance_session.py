@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from sqlalchemy import Engine
 from sqlalchemy.engine import RowMapping
 
+from db import journal
 from db.errors import InputError
 from db.stores import labels as store
 from db.stores.labels import Label
@@ -120,8 +121,9 @@ class RelevanceLabelling:
 
 
 def labelling(engine: Engine, evaluation: str, metric: str | None) -> Labelling | RelevanceLabelling:
-    """The labelling of an evaluation's results, where `metric` is `relevance`, or else of its answers."""
-    if metric == FILLING:
+    """The labelling of an evaluation's results, where `metric` is `relevance`, or none is named and a judge has filled
+    its labels up; or else of its answers."""
+    if metric == FILLING or (metric is None and evaluation != "last" and is_filled(journal.find(engine, evaluation))):
         return RelevanceLabelling(engine, evaluation)
     return Labelling(engine, evaluation, metric)
 

@@ -78,6 +78,7 @@ def comparison(entry: Entry) -> Document | None:
         "differs": found["differs"],
         "metrics": sorted(metrics, key=lambda metric: metric["name"] not in headline),
         "unjudged": _unjudged(found["unequally_judged"]),
+        "filled": translations("comparison", "filled") if found["b"]["system"].get("labels") == "filled" else None,
         "slices": _slices(found["slices"], headline[0]),
         "pack": _pack(entry, listed) if any(listed.values()) else None,
     }

@@ -64,7 +64,8 @@ class MetricSummary(TypedDict):
     labels: NotRequired[dict[str, Any]]
     """Of the same: `n_others` of them are of other evaluations, `n_own` there are of this one; whether these are enough
     for grades and gates (`acted_on`); how much higher than people the judge scores (`judge_error`), how far it was
-    believed (`weight`), and, of yes and no, its sensitivity and specificity (`shares`)."""
+    believed (`weight`), and, of yes and no, its sensitivity and specificity (`shares`). Where results were labelled,
+    `n_results` of them, and `n_labels` are questions."""
 
 
 class GateOutcome(TypedDict):

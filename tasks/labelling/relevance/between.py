@@ -60,7 +60,7 @@ class LabelNext(TypedDict):
     unjudged: int
     """Results that no person has judged, and that move the difference."""
     results: list[ResultToLabel]
-    """Those that move it most, first."""
+    """Those that move it most, first; of equals those of which the judge is least sure."""
 
 
 class _Question(NamedTuple):
@@ -114,7 +114,8 @@ def between(engine: Engine, a: str, b: str, metric: str = "ndcg@10") -> LabelNex
     before, after = ([_values(questions, side, changed, of.column, k) for side in (0, 1)] for changed in (every, flips))
     rows = np.array([flip.row for flip in flips], dtype=np.intp)
     effects = np.round(np.abs((after[1] - after[0]) - (before[1] - before[0])[rows]) / len(questions), 12)
-    order = sorted(np.flatnonzero(effects).tolist(), key=lambda at: (-effects[at], flips[at].row, flips[at].result))
+    unsure = [_from_boundary(questions[flip.row], str(flip.result)) for flip in flips]
+    order = sorted(np.flatnonzero(effects).tolist(), key=lambda at: (-effects[at], unsure[at], flips[at]))
     source = first["source"]
     return {
         "a": first["id"],
@@ -195,6 +196,12 @@ def _values(questions: Sequence[_Question], side: int, flips: Sequence[_Flip], c
 
 def _otherwise(said: Mapping[str, bool], result: str | None) -> Mapping[str, bool]:
     return said if result is None else {**said, result: not said[result]}
+
+
+def _from_boundary(question: _Question, result: str) -> float:
+    """How far the judge's grade is from saying the opposite; of no grade 0."""
+    grade = next(one["grade"] for one in question.pools[0] if one["result"] == result)
+    return 0.0 if grade is None else abs(grade - ANSWERS + 0.5)
 
 
 def _told(source: str, question: _Question, flip: _Flip, effect: float) -> ResultToLabel:

@@ -1,8 +1,8 @@
 """Which results of a drawn question people are asked about, and what their answers say of its metrics.
 
 They go down the ranking until something relevant is found, and judge everything that the judge calls relevant. Of
-every fourth drawn question, chosen at random, they judge all results: what the others leave out, these stand for,
-fourfold. So a metric of a drawn question is estimated without bias from a third of its results.
+every fourth drawn question, chosen at random, they judge all results: these tell what the others leave out. So a metric
+of drawn questions is known from a third of their results.
 """
 
 import hashlib

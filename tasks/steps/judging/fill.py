@@ -1,30 +1,24 @@
 """Filling: what nobody has judged among the first k results is graded by the judge, each pair bought once for all."""
 
 import asyncio
-from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
 
 import pyarrow as pa
 
-from tasks.cases.labels import pages_of
 from tasks.cases.pools import Pool, Pooled, to_judge
 from tasks.cases.rankings import distinct, judgements
 from tasks.cases.table import with_columns
-from tasks.cases.text import fit
 from tasks.config.connections import database
 from tasks.evaluation.identity import configured
 from tasks.evaluation.run import Run
-from tasks.evaluation.work_folder import read_stored_corpus, read_twins
+from tasks.evaluation.work_folder import read_texts, read_twins
 from tasks.models.calls import Call
 from tasks.models.chat import chat
 from tasks.models.verdicts import Score, ask_for_score, value_of
 from tasks.prompts import prompts
 from tasks.steps.judging.judge import with_verdicts
 from tasks.steps.retrieve import rank
-
-PAGE_TOKENS = 3_000
-"""Of a page that is judged as a whole: what is longer is cut."""
 
 
 async def fill(run: Run, cases: pa.Table) -> pa.Table:
@@ -35,7 +29,7 @@ async def fill(run: Run, cases: pa.Table) -> pa.Table:
     """
     if "pool" not in run.resolved:
         return cases
-    texts = await asyncio.to_thread(_texts, run)
+    texts = await asyncio.to_thread(read_texts, run)
     cases, pools = await asyncio.to_thread(_pooled, run, cases, texts)
     configuration = configured(run)
     prompt = prompts(configuration)["relevance"]
@@ -104,15 +98,3 @@ def _others(run: Run, cases: pa.Table) -> tuple[pa.Table, list[list[list[str]]]]
                 statuses[number], reasons[number] = "sut_error", f"{name} of the pool: {ranking.error}"
         found.append([list(ranking.ids) for ranking in rankings])
     return with_columns(cases, status=statuses, reason=reasons), found
-
-
-def _texts(run: Run) -> dict[str, str]:
-    """What the judge reads of each chunk or page."""
-    corpus = read_stored_corpus(run)
-    if run.resolved["unit"] == "chunk":
-        return dict(zip(corpus.ids, corpus.texts, strict=True))
-    pages: dict[str, list[str]] = defaultdict(list)
-    for page, text in zip(pages_of(corpus).values(), corpus.texts, strict=True):
-        if page is not None:
-            pages[page].append(text)
-    return {page: fit(parts, PAGE_TOKENS)[0] for page, parts in pages.items()}

@@ -1,17 +1,22 @@
 """Labels that a judge fills up: what it is asked, what its word is worth, and what people make of it."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from db.errors import InputError
+from flows.terminal.comparison import print_comparison
+from flows.terminal.summary import print_summary
 from tasks.cases.pools import to_judge
 from tasks.comparison.compare import compare
 from tasks.comparison.gate import FILLED, gate
 from tasks.comparison.gate_rules import read_policy
 from tasks.config.connections import database
-from tasks.labelling.relevance_session import RelevanceLabelling
+from tasks.config.parameters import Tier1
+from tasks.labelling.relevance_session import RelevanceLabelling, labelling
+from tasks.operations.dry_run import plan
 from tasks.results.summary import summary
 from tests.support.evaluations import evaluate, load, passages, question, rows_of, scores
 from tests.support.llm_server import says
@@ -44,6 +49,7 @@ def test_what_nobody_has_judged_is_graded_once(tmp_path: Path) -> None:
         assert pairs <= more
         assert len(server.requests) == len(more)
     assert first["statuses"] == {"ok": 120}
+    assert {"note": "labels filled", "n": asked} in first["notes"] and "incomplete" not in first
     assert first["comparability_key"] == again["comparability_key"] != other["comparability_key"]
     for row in rows:
         labelled = [one["result"] for one in row["pooled"] if one["label"]]
@@ -55,7 +61,7 @@ def test_what_nobody_has_judged_is_graded_once(tmp_path: Path) -> None:
         assert row["judged@10"] == 1
 
 
-def test_two_retrievers_with_one_pool_compare(tmp_path: Path) -> None:
+def test_two_retrievers_with_one_pool_compare(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with judge():
         source(tmp_path, "filled_pool")
         dense = evaluate("tier1", source="filled_pool", labels="filled", retriever="dense", pool="fulltext")
@@ -64,6 +70,21 @@ def test_two_retrievers_with_one_pool_compare(tmp_path: Path) -> None:
     assert dense["system"]["pool"] == ["dense", "fulltext"]
     pools = [[{one["result"] for one in row["pooled"]} for row in rows_of(of)] for of in (dense, words)]
     assert pools[0] == pools[1]
+    print_comparison(compare(database(), dense["evaluation_id"], words["evaluation_id"]), "en")
+    assert "A judge has filled up the labels" in capsys.readouterr().out
+
+
+def test_what_it_would_take_is_said_before(tmp_path: Path) -> None:
+    """At most: what is labelled, or found by both, is known when it is found; without filling, nothing is asked."""
+    with judge() as server:
+        name = source(tmp_path, "filled_plan", n=20)
+        parameters = Tier1.model_validate(
+            {"source": name, "labels": "filled", "pool": "fulltext", "retriever": "dense"}
+        )
+        planned = asyncio.run(plan("tier1", parameters))
+        assert not server.requests
+    assert planned.roles["judge"].calls == 20 * 10 * 2
+    assert asyncio.run(plan("tier1", Tier1(source=name))).roles == {}
 
 
 def test_without_people_it_is_an_opinion(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -82,6 +103,9 @@ def test_without_people_it_is_an_opinion(tmp_path: Path, capsys: pytest.CaptureF
     label(found["evaluation_id"], 400)
     rules = {rule["metric"]: rule for rule in gate(database(), found["evaluation_id"], read_policy(policy))["rules"]}
     assert (rules[NAME]["verdict"], rules[f"{NAME}_corrected"]["verdict"]) == ("inconclusive", "pass")
+    print_summary(summary(database(), found["evaluation_id"]), "en")
+    said = " ".join(capsys.readouterr().out.split())
+    assert said.count("drawn questions are complete") == 1 and "differs from people by" in said
 
 
 def test_the_corrected_means_are_those_of_people_once_all_is_judged(tmp_path: Path) -> None:
@@ -236,6 +260,13 @@ def test_pools_that_are_none(tmp_path: Path, more: Document, message: str) -> No
     source(tmp_path, "filled_pools")
     with pytest.raises(InputError, match=message):
         evaluate("tier1", source="filled_pools", **more)
+
+
+def test_results_are_what_is_labelled_where_labels_are_filled(tmp_path: Path) -> None:
+    with judge():
+        found = evaluate("tier1", source=source(tmp_path, "filled_chosen", n=20), labels="filled")
+    for chosen in (labelling(database(), found["evaluation_id"], None), labelling(database(), "last", "relevance")):
+        assert (chosen.evaluation_id, chosen.metric) == (found["evaluation_id"], "relevance")
 
 
 def test_nothing_to_label(tmp_path: Path) -> None:
