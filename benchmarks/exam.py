@@ -8,15 +8,13 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from benchmarks import Row
-from benchmarks.chat import DELAY_S, serving
-from benchmarks.judged import yarus
-from db.embedded import server as embedded
+from benchmarks.chat import DELAY_S
+from benchmarks.judged import prepared, yarus
 from metrics.exam_kinds import DAMAGES
 
 CASES, CONCURRENCY = 60, 32
@@ -52,37 +50,21 @@ def chunks() -> Iterator[dict[str, object]]:
 
 def run() -> Iterator[Row]:
     """The exam by the limit of its calls."""
-    with serving() as url, tempfile.TemporaryDirectory() as folder:
-        home = Path(folder)
-        (home / "rubrics").mkdir()
-        (home / "rubrics" / "useful.txt").write_text(RUBRIC, encoding="utf-8")
-        variables = {
-            "YARUS_HOME": folder,
-            "PREFECT_HOME": str(home / "prefect-home"),
-            "YARUS_RUBRICS": str(home / "rubrics"),
-            "YARUS_JUDGE__BASE_URL": url,
-            "YARUS_JUDGE__MODEL": "bench",
-            "YARUS_JUDGE__CONCURRENCY": str(CONCURRENCY),
-        }
-        for kind, rows in (("chunks", chunks()), ("questions", questions())):
-            file = home / f"{kind}.jsonl"
-            file.write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in rows), encoding="utf-8")
-            yarus(variables, "load", "table", str(file), "--into", "bench", "--kind", kind)
-        embedded.running(home)
-        try:
-            yarus(variables, "run", "tier1", "--source", "bench", "--limit", "1", "--json")  # makes Prefect's database
-            words = ("run", "judge", "--source", "bench", "--json")
-            whole_s, start_s = yarus(variables, *words), yarus(variables, *words)
-            exam = newest(variables)["exam"]
-        finally:
-            embedded.release(home)
-        asked = [of["asked"] for prompt, of in exam.items() if prompt != "gate"]
-        calls = sum(asked)
-        what = f"exam, {CASES} cases, {len(asked)} prompts, {calls:,} calls, {CONCURRENCY} at once"
-        limit_s = calls * DELAY_S / CONCURRENCY
-        yield Row(
-            f"{what} (start {start_s:.1f} s off)", "the network's limit", whole_s - start_s, limit_s, TARGET, "at most"
-        )
+    with prepared(chunks(), questions(), CONCURRENCY) as variables:
+        rubrics = Path(variables["YARUS_HOME"]) / "rubrics"
+        rubrics.mkdir()
+        (rubrics / "useful.txt").write_text(RUBRIC, encoding="utf-8")
+        variables |= {"YARUS_RUBRICS": str(rubrics)}
+        words = ("run", "judge", "--source", "bench", "--json")
+        whole_s, start_s = yarus(variables, *words), yarus(variables, *words)
+        exam = newest(variables)["exam"]
+    asked = [of["asked"] for prompt, of in exam.items() if prompt != "gate"]
+    calls = sum(asked)
+    what = f"exam, {CASES} cases, {len(asked)} prompts, {calls:,} calls, {CONCURRENCY} at once"
+    limit_s = calls * DELAY_S / CONCURRENCY
+    yield Row(
+        f"{what} (start {start_s:.1f} s off)", "the network's limit", whole_s - start_s, limit_s, TARGET, "at most"
+    )
 
 
 def newest(variables: dict[str, str]) -> dict[str, Any]:

@@ -4,18 +4,14 @@ The limit is the calls that are not in the store x 50 ms / concurrency. What sta
 cost is measured by the same command without filling, and taken off: what is left is pooling and asking.
 """
 
-import json
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 import pyarrow.parquet as pq
 
 from benchmarks import Row
-from benchmarks.chat import DELAY_S, serving
+from benchmarks.chat import DELAY_S
 from benchmarks.exam import newest
-from benchmarks.judged import yarus
-from db.embedded import server as embedded
+from benchmarks.judged import prepared, yarus
 from tasks.cases.pools import to_judge
 
 CASES, CONCURRENCY = 1_000, 32
@@ -39,37 +35,15 @@ def chunks() -> Iterator[dict[str, object]]:
 
 def run() -> Iterator[Row]:
     """The evaluation by the limit of its calls."""
-    with serving() as url, tempfile.TemporaryDirectory() as folder:
-        home = Path(folder)
-        variables = {
-            "YARUS_HOME": folder,
-            "PREFECT_HOME": str(home / "prefect-home"),
-            "YARUS_JUDGE__BASE_URL": url,
-            "YARUS_JUDGE__MODEL": "bench",
-            "YARUS_JUDGE__CONCURRENCY": str(CONCURRENCY),
-        }
-        for kind, rows in (("chunks", chunks()), ("questions", questions())):
-            file = home / f"{kind}.jsonl"
-            file.write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in rows), encoding="utf-8")
-            yarus(variables, "load", "table", str(file), "--into", "bench", "--kind", kind)
-        embedded.running(home)
-        own, *others = RETRIEVERS
-        words = ["run", "tier1", "--source", "bench", "--retriever", own, "--json"]
-        filled = ["--labels", "filled", "--pool", ",".join(others)]
-        try:
-            yarus(variables, "run", "tier1", "--source", "bench", "--limit", "1", "--json")  # makes Prefect's database
-            yarus(variables, *words)  # embeds the corpus
-            given_s, whole_s = yarus(variables, *words), yarus(variables, *words, *filled)
-            pools = pq.read_table(newest(variables)["parquet"], columns=["pooled"])["pooled"].to_pylist()
-        finally:
-            embedded.release(home)
-        calls = sum(to_judge(one) for pool in pools for one in pool)
-        what = f"filled labels, {CASES:,} questions x 10 x {len(RETRIEVERS)} retrievers, {calls:,} calls"
-        yield Row(
-            f"{what} (all else {given_s:.1f} s off)",
-            "the network's limit",
-            whole_s - given_s,
-            calls * DELAY_S / CONCURRENCY,
-            TARGET,
-            "at most",
-        )
+    own, *others = RETRIEVERS
+    words = ["run", "tier1", "--source", "bench", "--retriever", own, "--json"]
+    with prepared(chunks(), questions(), CONCURRENCY) as variables:
+        yarus(variables, *words)  # embeds the corpus
+        given_s = yarus(variables, *words)
+        whole_s = yarus(variables, *words, "--labels", "filled", "--pool", ",".join(others))
+        pools = pq.read_table(newest(variables)["parquet"], columns=["pooled"])["pooled"].to_pylist()
+    calls = sum(to_judge(one) for pool in pools for one in pool)
+    limit_s = calls * DELAY_S / CONCURRENCY
+    what = f"filled labels, {CASES:,} questions x 10 x {len(RETRIEVERS)} retrievers, {calls:,} calls"
+    what += f" (all else {given_s:.1f} s off)"
+    yield Row(what, "the network's limit", whole_s - given_s, limit_s, TARGET, "at most")

@@ -10,7 +10,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks import Row
@@ -46,8 +47,11 @@ def yarus(variables: Mapping[str, str], *words: str) -> float:
     return time.perf_counter() - start
 
 
-def run() -> Iterator[Row]:
-    """The evaluation by the limit of its calls."""
+@contextmanager
+def prepared(
+    chunks: Iterable[dict[str, object]], questions: Iterable[dict[str, object]], concurrency: int
+) -> Iterator[dict[str, str]]:
+    """A home of its own with these as the source `bench`, and a judge over HTTP; the variables to run commands with."""
     with serving() as url, tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
         variables = {
@@ -55,20 +59,26 @@ def run() -> Iterator[Row]:
             "PREFECT_HOME": str(home / "prefect-home"),
             "YARUS_JUDGE__BASE_URL": url,
             "YARUS_JUDGE__MODEL": "bench",
-            "YARUS_JUDGE__CONCURRENCY": str(CONCURRENCY),
+            "YARUS_JUDGE__CONCURRENCY": str(concurrency),
         }
-        for kind, rows in (("chunks", chunks()), ("questions", questions())):
+        for kind, rows in (("chunks", chunks), ("questions", questions)):
             file = home / f"{kind}.jsonl"
             file.write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in rows), encoding="utf-8")
             yarus(variables, "load", "table", str(file), "--into", "bench", "--kind", kind)
         embedded.running(home)
         try:
-            yarus(variables, "run", "tier2", "--source", "bench", "--limit", "1", "--json")  # makes Prefect's database
-            start_s = yarus(variables, "run", "tier2", "--source", "bench", "--limit", "1", "--seed", "1", "--json")
-            variables |= {"YARUS_JUDGE__MODEL": "bench-whole"}  # nothing of it is in the call store
-            whole_s = yarus(variables, "run", "tier2", "--source", "bench", "--json")
+            yarus(variables, "run", "tier1", "--source", "bench", "--limit", "1", "--json")  # makes Prefect's database
+            yield variables
         finally:
             embedded.release(home)
-        limit_s = CASES * METRICS * DELAY_S / CONCURRENCY
-        what = f"tier 2, {CASES:,} cases, {METRICS} judged metrics, {CONCURRENCY} at once (start {start_s:.1f} s off)"
-        yield Row(what, "the network's limit", whole_s - start_s, limit_s, TARGET, "at most")
+
+
+def run() -> Iterator[Row]:
+    """The evaluation by the limit of its calls."""
+    with prepared(chunks(), questions(), CONCURRENCY) as variables:
+        start_s = yarus(variables, "run", "tier2", "--source", "bench", "--limit", "1", "--seed", "1", "--json")
+        variables |= {"YARUS_JUDGE__MODEL": "bench-whole"}  # nothing of it is in the call store
+        whole_s = yarus(variables, "run", "tier2", "--source", "bench", "--json")
+    limit_s = CASES * METRICS * DELAY_S / CONCURRENCY
+    what = f"tier 2, {CASES:,} cases, {METRICS} judged metrics, {CONCURRENCY} at once (start {start_s:.1f} s off)"
+    yield Row(what, "the network's limit", whole_s - start_s, limit_s, TARGET, "at most")

@@ -18,7 +18,7 @@ from metrics.metric import Metric
 from metrics.table import metric
 from tasks.cases.pseudonyms import has_pseudonyms
 from tasks.config.settings import settings
-from tasks.labelling.draw import strata
+from tasks.labelling.draw import OfCases, strata
 from tasks.personal_data.masking import mask, own_key
 from tasks.results import parquet_files
 from tasks.results.aggregate import measured_by
@@ -33,7 +33,7 @@ LISTED = 60
 
 
 @dataclass(frozen=True)
-class Answers:
+class Answers(OfCases):
     """What a judge has scored in an evaluation, of one metric."""
 
     evaluation_id: str
@@ -45,31 +45,9 @@ class Answers:
     """One row an answer that has a score: `case_id`, `status`, `group`, the metric's column and the texts shown."""
 
     @cached_property
-    def ids(self) -> list[str]:
-        """Of the cases."""
-        found: list[str] = self.cases["case_id"].to_pylist()
-        return found
-
-    @cached_property
-    def row_of(self) -> dict[str, int]:
-        """Id -> its row."""
-        return {name: row for row, name in enumerate(self.ids)}
-
-    @cached_property
-    def groups(self) -> list[str | None]:
-        """The user, dialog or page of each case; None where it stands alone."""
-        found: list[str | None] = self.cases["group"].to_pylist()
-        return found
-
-    @cached_property
     def strata(self) -> list[str]:
         """What each case is drawn from."""
         return strata(self.scores, self.cases["status"].to_pylist())
-
-    @cached_property
-    def group_names(self) -> list[str]:
-        """The group of each case; of one that stands alone, its own id."""
-        return [group or name for group, name in zip(self.groups, self.ids, strict=True)]
 
     @cached_property
     def sizes(self) -> Counter[str]:

@@ -8,10 +8,42 @@ soon what the judge is worth there, and an interval of the mean is little wider 
 import hashlib
 from collections import Counter
 from collections.abc import Sequence
+from functools import cached_property
 from typing import NamedTuple
+
+import pyarrow as pa
 
 BOUNDS = (0.4, 0.75)
 """Scores from which on a stratum is a higher one."""
+
+
+class OfCases:
+    """What is known of cases that people label, whatever of them it is."""
+
+    cases: pa.Table
+    """With `case_id` and `group`."""
+
+    @cached_property
+    def ids(self) -> list[str]:
+        """Of the cases."""
+        found: list[str] = self.cases["case_id"].to_pylist()
+        return found
+
+    @cached_property
+    def row_of(self) -> dict[str, int]:
+        """Id -> its row."""
+        return {name: row for row, name in enumerate(self.ids)}
+
+    @cached_property
+    def groups(self) -> list[str | None]:
+        """The user, dialog or page of each case; None where it stands alone."""
+        found: list[str | None] = self.cases["group"].to_pylist()
+        return found
+
+    @cached_property
+    def group_names(self) -> list[str]:
+        """The group of each case; of one that stands alone, its own id."""
+        return [group or name for group, name in zip(self.groups, self.ids, strict=True)]
 
 
 class Drawn(NamedTuple):

@@ -53,13 +53,12 @@ def known(of: Pools, labels: Sequence[Label]) -> dict[str, Labelled]:
     done = Counter(of.strata[row] for row in rows)
     chances = np.array([done[name] / of.sizes[name] or np.nan for name in of.strata])
     people = _by_people(of, rows, said, 1 / chances[rows], names) if rows else {}
-    groups = [group or name for group, name in zip(of.groups, of.ids, strict=True)]
     found = {}
     for name in names:
         values = np.full(len(of.ids), np.nan)
         values[rows] = people.get(name, [])
         counted = np.ones(len(of.ids), dtype=bool)
-        found[name] = Labelled(floats(of.cases, name), values, chances, groups, counted, bounded=False)
+        found[name] = Labelled(floats(of.cases, name), values, chances, of.group_names, counted, bounded=False)
     return found
 
 

@@ -22,7 +22,7 @@ from tasks.cases.table import floats
 from tasks.config.settings import settings
 from tasks.labelling.annotators import annotator as named
 from tasks.labelling.answers import finished_evaluations
-from tasks.labelling.draw import Drawn, drawn, strata
+from tasks.labelling.draw import Drawn, OfCases, drawn, strata
 from tasks.personal_data.masking import mask, own_key
 from tasks.results import parquet_files
 from tasks.results.aggregate import measured_by
@@ -47,7 +47,7 @@ def is_filled(row: RowMapping) -> bool:
 
 
 @dataclass(frozen=True)
-class Pools:
+class Pools(OfCases):
     """The questions of an evaluation with their pools; those where the judge has failed are left out."""
 
     evaluation_id: str
@@ -59,17 +59,6 @@ class Pools:
     """Whose means are made of relevance."""
     cases: pa.Table
     """`case_id`, `question`, `group`, `pooled`, `passages` and the metrics' columns as the judge sees them."""
-
-    @cached_property
-    def ids(self) -> list[str]:
-        """Of the cases."""
-        found: list[str] = self.cases["case_id"].to_pylist()
-        return found
-
-    @cached_property
-    def row_of(self) -> dict[str, int]:
-        """Id -> its row."""
-        return {name: row for row, name in enumerate(self.ids)}
 
     @cached_property
     def questions(self) -> list[str]:
@@ -87,12 +76,6 @@ class Pools:
     def passages(self) -> list[dict[str, str]]:
         """Of each case: result -> text, of what can be judged."""
         return passages_of(self.cases)
-
-    @cached_property
-    def groups(self) -> list[str | None]:
-        """The user, dialog or page of each case; None where it stands alone."""
-        found: list[str | None] = self.cases["group"].to_pylist()
-        return found
 
     @cached_property
     def strata(self) -> list[str]:
