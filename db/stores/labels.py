@@ -136,6 +136,15 @@ def labels_by_judge(engine: Engine, source: str, tier: str, keys: Collection[str
         return [Label(*row) for row in connection.execute(statement.order_by(of.evaluation_id, of.case_id, of.at))]
 
 
+def newest_filled(engine: Engine) -> RowMapping | None:
+    """The newest finished evaluation whose labels a judge has filled up."""
+    of = evaluation.c
+    filled = (of.resolved["labels"].astext == "filled") & of.state.in_(FINISHED) & of.parquet.is_not(None)
+    statement = select(evaluation).where(filled).order_by(of.started_at.desc()).limit(1)
+    with reaching(engine), engine.connect() as connection:
+        return connection.execute(statement).mappings().first()
+
+
 def evaluations_of(engine: Engine, source: str, tier: str) -> list[RowMapping]:
     """The finished evaluations of a tier over a source that have cases, newest first."""
     of = evaluation.c

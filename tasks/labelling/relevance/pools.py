@@ -14,14 +14,13 @@ from sqlalchemy.engine import RowMapping
 
 from db import journal
 from db.errors import InputError
-from db.stores.labels import Label
+from db.stores.labels import Label, newest_filled
 from metrics.metric import Metric
 from tasks.cases.pools import Pool, Pooled, by_judge, passages_of
 from tasks.cases.pseudonyms import has_pseudonyms
 from tasks.cases.table import floats
 from tasks.config.settings import settings
 from tasks.labelling.annotators import annotator as named
-from tasks.labelling.answers import finished_evaluations
 from tasks.labelling.draw import Drawn, OfCases, drawn, strata
 from tasks.personal_data.masking import mask, own_key
 from tasks.results import parquet_files
@@ -158,9 +157,7 @@ def pools(engine: Engine, evaluation: str) -> Pools:
         InputError: its labels were not filled up, or nothing is left to judge.
         ResultsUnavailable: its file cannot be read.
     """
-    newest = (
-        next((row for row in finished_evaluations(engine) if is_filled(row)), None) if evaluation == "last" else None
-    )
+    newest = newest_filled(engine) if evaluation == "last" else None
     row = newest or journal.find(engine, evaluation)
     if not is_filled(row):
         raise InputError(

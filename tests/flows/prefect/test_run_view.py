@@ -17,7 +17,7 @@ def test_every_step_is_seen_by_the_name_that_it_has_in_the_flow(
     found = httpx.post(f"{prefect_server['PREFECT_API_URL']}/task_runs/filter", json=wanted, timeout=30)
     runs: list[dict[str, Any]] = sorted(found.raise_for_status().json(), key=lambda run: run["start_time"])
     batches = [run["name"] for run in runs[2:-1]]
-    steps = "perturb_questions, retrieve, restore_questions, score_rankings"
+    steps = "perturb_questions, retrieve, restore_questions, fill, score_rankings"
     assert [run["name"] for run in runs[:2]] == ["load sample", "index sample"]
     assert sorted(batches) == [f"batch {number + 1} of {len(batches)}: {steps}" for number in range(len(batches))]
     assert batches

@@ -15,6 +15,7 @@ from tasks.comparison.gate import FILLED, gate
 from tasks.comparison.gate_rules import read_policy
 from tasks.config.connections import database
 from tasks.config.parameters import Tier1
+from tasks.labelling import answers
 from tasks.labelling.relevance_session import RelevanceLabelling, labelling
 from tasks.operations.dry_run import plan
 from tasks.results.summary import summary
@@ -262,7 +263,9 @@ def test_pools_that_are_none(tmp_path: Path, more: Document, message: str) -> No
         evaluate("tier1", source="filled_pools", **more)
 
 
-def test_results_are_what_is_labelled_where_labels_are_filled(tmp_path: Path) -> None:
+def test_results_are_what_is_labelled_where_labels_are_filled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last such evaluation is found however many others came after it."""
+    monkeypatch.setattr(answers, "LISTED", 0)
     with judge():
         found = evaluate("tier1", source=source(tmp_path, "filled_chosen", n=20), labels="filled")
     for chosen in (labelling(database(), found["evaluation_id"], None), labelling(database(), "last", "relevance")):
