@@ -80,6 +80,9 @@ def _entry(name: str, rank: int | None, label: bool | None) -> Pooled:
 def _others(run: Run, cases: pa.Table) -> tuple[pa.Table, list[list[list[str]]]]:
     """What the other retrievers of the pool have found: by retriever and case."""
     statuses, reasons = cases["status"].to_pylist(), cases["reason"].to_pylist()
+    asked = cases["question"].to_pylist()
+    if "asked" in cases.column_names:  # a changed question is put to all of the pool alike
+        asked = [other or question for other, question in zip(cases["asked"].to_pylist(), asked, strict=True)]
     found: list[list[list[str]]] = []
     for name in run.resolved["pool"]:
         if name == run.resolved["retriever"]:
@@ -87,7 +90,7 @@ def _others(run: Run, cases: pa.Table) -> tuple[pa.Table, list[list[list[str]]]]
         other = replace(run, resolved=run.resolved | {"retriever": name})
         rankings = rank(
             other,
-            cases["question"].to_pylist(),
+            asked,
             run.resolved["k"],
             unit=run.resolved["unit"],
             timed=0,

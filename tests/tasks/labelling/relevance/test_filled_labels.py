@@ -88,6 +88,18 @@ def test_what_it_would_take_is_said_before(tmp_path: Path) -> None:
     assert asyncio.run(plan("tier1", Tier1(source=name))).roles == {}
 
 
+def test_a_changed_question_is_put_to_the_whole_pool(tmp_path: Path) -> None:
+    """Otherwise the pools of two retrievers, under one comparability key, would not be the same."""
+    with judge():
+        source(tmp_path, "filled_layout", n=20)
+        common = {"source": "filled_layout", "labels": "filled", "perturbation": "layout"}
+        one = evaluate("tier1", **common, retriever="dense", pool="fulltext")
+        other = evaluate("tier1", **common, retriever="fulltext", pool="dense")
+    assert one["comparability_key"] == other["comparability_key"]
+    pools = [[{one["result"] for one in row["pooled"]} for row in rows_of(of)] for of in (one, other)]
+    assert pools[0] == pools[1]
+
+
 def test_without_people_it_is_an_opinion(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """No grade, and no gate passes or fails by it; thirty questions that people have judged give both."""
     policy = tmp_path / "gate.toml"
