@@ -65,11 +65,22 @@ def passages_of(cases: pa.Table) -> list[dict[str, str]]:
     ]
 
 
+def graded(one: Pooled) -> int:
+    """The judge's grade of a result that it has graded.
+
+    Raises:
+        ValueError: it has none: a failure is no grade.
+    """
+    if one["grade"] is None:
+        raise ValueError(f"{one['result']!r} has no grade")
+    return one["grade"]
+
+
 def by_judge(pool: Pool) -> Said | None:
     """What is relevant by the labels, else by the judge; None where the judge has failed."""
     if any(to_judge(one) and one["grade"] is None for one in pool):
         return None
-    return {one["result"]: bool(one["label"]) or (one["grade"] or 0) >= ANSWERS for one in pool}
+    return {one["result"]: graded(one) >= ANSWERS if one["label"] is None else one["label"] for one in pool}
 
 
 def seen(cases: pa.Table, said: Sequence[Said | None]) -> pa.Table:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -20,11 +20,12 @@ from metrics.table.corrected import SUFFIX
 from tasks.comparison.common_cases import common
 from tasks.labelling.answers import Answers, judged, of_row
 from tasks.labelling.estimate import lacking, together
-from tasks.labelling.relevance.estimate import among, results_labelled
 from tasks.labelling.relevance.estimate import known as known_results
-from tasks.labelling.relevance.pools import is_filled
+from tasks.labelling.relevance.estimate import results_labelled
+from tasks.labelling.relevance.pools import Pools, is_filled
 from tasks.labelling.relevance.pools import of_row as filled
 
+L = TypeVar("L", Answers, Pools)
 FEW_LABELS = "too few labels of people"
 OTHER_JUDGE = "other judges have scored the two, and labels hold for one"
 
@@ -72,7 +73,7 @@ def _of_filled(engine: Engine, a: RowMapping, b: RowMapping, of: Metric) -> Comp
         return OTHER_JUDGE
     said = results_labelled(engine, both[0].source)
     pairs = common(*(side.cases for side in both))
-    sides = [among(side, cases) for side, cases in zip(both, pairs, strict=True)]
+    sides = [_common(side, cases) for side, cases in zip(both, pairs, strict=True)]
     return _compared([known_results(side, said)[of.column or ""] for side in sides], of.better)
 
 
@@ -82,8 +83,8 @@ def _compared(sides: Sequence[Labelled], better: Direction) -> Compared | Lackin
     return compare_corrected(*sides, better=better)
 
 
-def _common(answers: Answers, cases: pa.Table) -> Answers:
-    return replace(answers, cases=answers.cases.filter(_among(answers.cases, cases)))
+def _common(of: L, cases: pa.Table) -> L:
+    return replace(of, cases=of.cases.filter(_among(of.cases, cases)))
 
 
 def _among(these: pa.Table, others: pa.Table) -> pa.ChunkedArray:

@@ -15,13 +15,11 @@ from tasks.labelling.answers import finished_evaluations, judged
 from tasks.labelling.corrected import store_filled
 from tasks.labelling.estimate import estimate_of
 from tasks.labelling.relevance.estimate import known, results_labelled
-from tasks.labelling.relevance.pools import Pools, heard, is_filled, pools
+from tasks.labelling.relevance.pools import DRAWN_BY, Pools, heard, is_filled, pools
 from tasks.labelling.relevance.walk import is_whole, wanted
 from tasks.labelling.session import Asked, Labelling, Progress, checked
 from tasks.results.exam.standings import FILLING
 
-HEADLINE = "ndcg@10"
-"""The metric that people see while they judge: it rests on every result of a question."""
 PART = "\n"
 """Between the id of a case and that of a result."""
 
@@ -88,7 +86,7 @@ class RelevanceLabelling:
             "own": sum(label.value is not None for label in own),
             "passed_over": sum(label.value is None for label in own),
             "cases": self.of.n_pairs,
-            "estimate": estimate_of(known(self.of, labels)[HEADLINE]),
+            "estimate": estimate_of(known(self.of, labels)[DRAWN_BY]),
         }
 
     def said(self) -> list[Label]:

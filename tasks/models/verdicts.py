@@ -14,6 +14,7 @@ FENCED = re.compile(r"```(?:json)?\s*(.*?)\s*```", re.DOTALL | re.IGNORECASE)
 # Up to the first sign that ends a word; "Yes/No" repeats the question and "No-one" is another word.
 FIRST_WORD = re.compile(r"[\W_]*(\w+)(?![\w/|-])")
 GRADES = (0, 1, 2, 3)
+"""Of a prompt that asks for one, worst first."""
 WORDS = {"yes": True, "да": True, "no": False, "нет": False}
 
 

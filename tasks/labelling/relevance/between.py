@@ -19,7 +19,7 @@ from tasks.cases.pseudonyms import text
 from tasks.cases.rankings import judgements, score
 from tasks.cases.table import floats, table
 from tasks.cases.vocabulary import MEASURED
-from tasks.labelling.relevance.pools import RELEVANT, digest
+from tasks.labelling.relevance.pools import digest, is_filled, people_say
 from tasks.results import parquet_files
 from tasks.results.exam.standings import FILLING
 
@@ -55,7 +55,7 @@ class LabelNext(TypedDict):
     b: str
     metric: str
     value_a: float
-    """Over the questions that both have measured, as the labels and the judge say."""
+    """Over the questions that both have measured, as labels, people and the judge say; relevance is yes or no."""
     value_b: float
     unjudged: int
     """Results that no person has judged, and that move the difference."""
@@ -102,16 +102,19 @@ def between(engine: Engine, a: str, b: str, metric: str = "ndcg@10") -> LabelNex
     if of is None or not of.of_relevance or of.column is None:
         raise InputError(f"{metric!r} says nothing of rankings; name one such as ndcg@10 or hit_rate@1")
     first, second = (journal.find(engine, name) for name in (a, b))
-    if (first["tier"], first["source"]) != (second["tier"], second["source"]):
-        raise InputError(f"{first['id']} and {second['id']} are not of one tier and source: nothing to compare")
-    sides, heard = (_cases(first), _cases(second)), _heard(engine, first["source"])
+    sides = _cases(first), _cases(second)
+    if _place(first) != _place(second):
+        raise InputError(f"{first['id']} and {second['id']} are not of one tier, source and unit: nothing to compare")
+    heard = people_say(labels_of_source(engine, first["source"], FILLING))
     questions = [_question(case, sides[1][name], heard) for name, case in sides[0].items() if name in sides[1]]
     if not questions:
         raise InputError(f"{first['id']} and {second['id']} have no question in common that both have measured")
-    k = first["resolved"]["k"]
+    depths = first["resolved"]["k"], second["resolved"]["k"]
     every = [_Flip(row, None) for row in range(len(questions))]
     flips = [_Flip(row, name) for row, of_one in enumerate(questions) for name in of_one.unjudged]
-    before, after = ([_values(questions, side, changed, of.column, k) for side in (0, 1)] for changed in (every, flips))
+    before, after = (
+        [_values(questions, side, changed, of.column, depths[side]) for side in (0, 1)] for changed in (every, flips)
+    )
     rows = np.array([flip.row for flip in flips], dtype=np.intp)
     effects = np.round(np.abs((after[1] - after[0]) - (before[1] - before[0])[rows]) / len(questions), 12)
     unsure = [_from_boundary(questions[flip.row], str(flip.result)) for flip in flips]
@@ -128,10 +131,24 @@ def between(engine: Engine, a: str, b: str, metric: str = "ndcg@10") -> LabelNex
     }
 
 
+def _place(row: RowMapping) -> tuple[str, str, str]:
+    return row["tier"], row["source"], row["resolved"]["unit"]
+
+
 def _cases(row: RowMapping) -> dict[str, dict[str, Any]]:
-    """The measured cases of an evaluation, each with its pool: the judge's, else of ranking and labels."""
-    if not row["parquet"] or "retriever" not in (row["resolved"] or {}) or "k" not in row["resolved"]:
+    """The measured cases of an evaluation, each with its pool: the judge's, else of ranking and labels.
+
+    Raises:
+        InputError: it has no rankings; or twins, of whose labels only pools know that they are one.
+    """
+    resolved = row["resolved"] or {}
+    if not row["parquet"] or "retriever" not in resolved or "k" not in resolved:
         raise InputError(f"evaluation {row['id']} ({row['tier']}, {row['state']}) has no rankings")
+    if not is_filled(row) and any(note["note"].startswith("twin ") for note in resolved["notes"]):
+        raise InputError(
+            f"evaluation {row['id']}: its corpus has twins, whose labels count as one, which is known only of "
+            "evaluations with --labels filled, or --twins false"
+        )
     cases = parquet_files.read(row["parquet"], READ)
     known = judgements(cases, NO_TWINS)
     texts = passages_of(cases) if "pooled" in cases.column_names else [dict[str, str]() for _ in known]
@@ -152,27 +169,27 @@ def _pool(ranking: Sequence[str], labels: Mapping[str, bool]) -> Pool:
     ]
 
 
-def _heard(engine: Engine, source: str) -> dict[str, bool]:
-    """What people have said of question and passage, by what binds it to them: the last word."""
-    labels = labels_of_source(engine, source, FILLING)
-    return {label.shown_sha256: label.value >= RELEVANT for label in labels if label.value is not None}
-
-
 def _question(a: dict[str, Any], b: dict[str, Any], heard: Mapping[str, bool]) -> _Question:
     pools = a["pool"], b["pool"]
     by_result = {one["result"]: one for pool in pools for one in pool}
-    by_result |= {one["result"]: one for pool in pools for one in pool if one["label"] is not None or one["grade"]}
+    by_result |= {one["result"]: one for pool in pools for one in pool if not _unknown(one)}
     passages = a["passages"] | b["passages"]
     said, unjudged = {}, []
     for name, one in by_result.items():
         people = heard.get(digest(a["question"], passages[name])) if name in passages else None
         known = one["label"] if one["label"] is not None else people
-        said[name] = (one["grade"] or 0) >= ANSWERS if known is None else known
         if known is None:
             unjudged.append(name)
+        # What nobody has looked at counts as not relevant, as in the metrics.
+        said[name] = known if known is not None else one["grade"] is not None and one["grade"] >= ANSWERS
     ranks = _ranks(pools[0]), _ranks(pools[1])
     both = _with_ranks(by_result.values(), ranks[0]), _with_ranks(by_result.values(), ranks[1])
     return _Question(a["case_id"], a["question"], both, passages, said, unjudged if ranks[0] != ranks[1] else [])
+
+
+def _unknown(one: Pooled) -> bool:
+    """Whether neither labels nor a judge speak of it."""
+    return one["label"] is None and one["grade"] is None
 
 
 def _with_ranks(pool: Iterable[Pooled], ranks: Mapping[str, int]) -> Pool:

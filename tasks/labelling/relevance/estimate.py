@@ -1,8 +1,7 @@
 """Means of filled labels as people's labels of some results correct them."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +10,6 @@ from sqlalchemy import Engine
 from db.stores import labels as store
 from db.stores.labels import Label
 from metrics.statistics.corrected import Labelled
-from metrics.statistics.groups import Floats
 from tasks.cases.table import floats
 from tasks.labelling.estimate import Estimate, estimate_of
 from tasks.labelling.relevance.pools import Heard, Pools, heard
@@ -52,21 +50,15 @@ def known(of: Pools, labels: Sequence[Label]) -> dict[str, Labelled]:
     names = [metric.column or "" for metric in of.metrics]
     done = Counter(of.strata[row] for row in rows)
     chances = np.array([done[name] / of.sizes[name] or np.nan for name in of.strata])
-    people = _by_people(of, rows, said, 1 / chances[rows], names) if rows else {}
+    some = of.cases.take(pa.array(rows, pa.int64()))
+    people = metrics_by_people(some, [said[row] for row in rows], 1 / chances[rows], names, of.k)
     found = {}
     for name in names:
         values = np.full(len(of.ids), np.nan)
-        values[rows] = people.get(name, [])
+        values[rows] = people[name]
         counted = np.ones(len(of.ids), dtype=bool)
         found[name] = Labelled(floats(of.cases, name), values, chances, of.group_names, counted, bounded=False)
     return found
-
-
-def _by_people(
-    of: Pools, rows: Sequence[int], said: Sequence[Heard], weights: Floats, names: Sequence[str]
-) -> Mapping[str, Floats]:
-    some = of.cases.take(pa.array(rows))
-    return metrics_by_people(some, [of.pools[row] for row in rows], [said[row] for row in rows], weights, names, of.k)
 
 
 def estimates(of: Pools, labels: Sequence[Label]) -> tuple[int, dict[str, Estimate]]:
@@ -74,12 +66,6 @@ def estimates(of: Pools, labels: Sequence[Label]) -> tuple[int, dict[str, Estima
     by_column = known(of, labels)
     n_results = sum(map(len, heard(of, labels)))
     return n_results, {metric.name: estimate_of(by_column[metric.column or ""]) for metric in of.metrics}
-
-
-def among(of: Pools, cases: pa.Table) -> Pools:
-    """Those of the questions that are cases of a table."""
-    there = set(cases["case_id"].to_pylist())
-    return replace(of, cases=of.cases.filter(pa.array([name in there for name in of.ids], pa.bool_())))
 
 
 def results_labelled(engine: Engine, source: str) -> list[Label]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
+from statistics import fmean
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,21 +17,21 @@ from db import journal
 from db.errors import InputError
 from db.stores.labels import Label, newest_filled
 from metrics.metric import Metric
-from tasks.cases.pools import Pool, Pooled, by_judge, passages_of
-from tasks.cases.pseudonyms import has_pseudonyms
+from tasks.cases.pools import Pool, Pooled, by_judge, graded, passages_of
+from tasks.cases.pseudonyms import text
 from tasks.cases.table import floats
-from tasks.config.settings import settings
 from tasks.labelling.annotators import annotator as named
 from tasks.labelling.draw import Drawn, OfCases, drawn, strata
-from tasks.personal_data.masking import mask, own_key
+from tasks.models.verdicts import GRADES
 from tasks.results import parquet_files
 from tasks.results.aggregate import measured_by
 from tasks.results.exam.standings import FILLING, judge_key
 from tasks.results.summary import HEADLINE_STRATUM
 
+DRAWN_BY = "ndcg@10"
+"""The metric by which questions are drawn, for it rests on every result."""
 RELEVANT = 0.5
 """What people say from which on a result is relevant."""
-TOP_GRADE = 3
 READ = ("case_id", "question", "status", "group", "stratum", "pooled", "passages")
 Heard = dict[str, bool]
 """Result -> whether people call it relevant."""
@@ -80,7 +81,7 @@ class Pools(OfCases):
     def strata(self) -> list[str]:
         """What each question is drawn from: how good its ranking is by the judge, and whether the source has labels."""
         labelled = ["labelled" if any(one["label"] for one in pool) else "unlabelled" for pool in self.pools]
-        return strata(floats(self.cases, "ndcg@10").tolist(), labelled)
+        return strata(floats(self.cases, DRAWN_BY).tolist(), labelled)
 
     @cached_property
     def order(self) -> list[Drawn]:
@@ -113,9 +114,7 @@ class Pools(OfCases):
     def shown(self, row: int, one: Pooled) -> dict[str, str]:
         """Question and passage; with pseudonyms where the source has them."""
         texts = {"question": self.questions[row], "context": self.passages[row][one["result"]]}
-        if not has_pseudonyms(self.source):
-            return texts
-        return {name: mask(text, own_key(), settings().language) for name, text in texts.items()}
+        return {name: text(said, self.source) for name, said in texts.items()}
 
     def label(self, row: int, one: Pooled, annotator: str, value: float | None, note: str | None) -> Label:
         """What an annotator says of a result, now."""
@@ -126,7 +125,7 @@ class Pools(OfCases):
             metric=FILLING,
             annotator=named(annotator),
             value=value,
-            score=(one["grade"] or 0) / TOP_GRADE,
+            score=graded(one) / GRADES[-1],
             stratum=of.stratum,
             stratum_size=of.stratum_size,
             probability=of.probability,
@@ -173,17 +172,7 @@ def pools(engine: Engine, evaluation: str) -> Pools:
 def of_row(row: RowMapping) -> Pools:
     """The same of an evaluation that is known to be filled."""
     metrics = tuple(one for one in measured_by(row["tier"], row["resolved"]) if one.of_relevance and one.column)
-    columns = (
-        "case_id",
-        "question",
-        "status",
-        "group",
-        "stratum",
-        "pooled",
-        "passages",
-        *(one.column or "" for one in metrics),
-    )
-    cases = parquet_files.read(row["parquet"], columns)
+    cases = parquet_files.read(row["parquet"], (*READ, *(one.column or "" for one in metrics)))
     if "stratum" in cases.column_names:  # of the log, the part that its headline is made of
         cases = cases.filter(pc.equal(cases["stratum"], HEADLINE_STRATUM))
     cases = cases.filter(pc.and_(pc.equal(cases["status"], "ok"), cases["pooled"].is_valid()))
@@ -200,18 +189,22 @@ def of_row(row: RowMapping) -> Pools:
     )
 
 
-def heard(of: Pools, labels: Iterable[Label]) -> list[Heard]:
-    """What people have said of the results of each question, in this evaluation or another, by most of them.
+def people_say(labels: Iterable[Label]) -> dict[str, bool]:
+    """Whether a result is relevant by most of those who judged it, by what binds their labels to its texts.
 
     Args:
-        of: the evaluation.
-        labels: the last word of each annotator about the same texts counts, which here is the last of the labels.
+        labels: in the order in which they were given; the last word of each annotator counts.
     """
     by_text: dict[str, dict[str, float]] = defaultdict(dict)
     for label in labels:
         if label.value is not None:
             by_text[label.shown_sha256][label.annotator] = label.value
-    if not by_text:
+    return {text: fmean(values.values()) >= RELEVANT for text, values in by_text.items()}
+
+
+def heard(of: Pools, labels: Iterable[Label]) -> list[Heard]:
+    """What people have said of the results of each question, in this evaluation or another."""
+    said = people_say(labels)
+    if not said:
         return [{} for _ in of.ids]
-    known = ({name: by_text[text] for name, text in texts.items() if text in by_text} for texts in of.digests)
-    return [{name: sum(v.values()) / len(v) >= RELEVANT for name, v in said.items()} for said in known]
+    return [{name: said[text] for name, text in texts.items() if text in said} for texts in of.digests]

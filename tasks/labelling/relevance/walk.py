@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from metrics.statistics.groups import Floats
 from tasks.cases.labels import NO_TWINS
-from tasks.cases.pools import ANSWERS, Pool, Pooled, Said, seen, to_judge
+from tasks.cases.pools import ANSWERS, Pool, Pooled, Said, graded, seen, to_judge
 from tasks.cases.rankings import score
 from tasks.cases.table import floats
 
@@ -50,13 +50,13 @@ def wanted(pool: Pool, said: Said, *, whole: bool) -> Iterator[Pooled]:
             found = found or bool(one["label"])
             continue
         on_the_way = one["rank"] is not None and not found
-        if on_the_way or whole or (one["grade"] or 0) >= ANSWERS:
+        if on_the_way or whole or graded(one) >= ANSWERS:
             yield one
             found = found or said.get(one["result"], False)
 
 
 def metrics_by_people(
-    cases: pa.Table, pools: Sequence[Pool], said: Sequence[Said], weights: Floats, names: Sequence[str], k: int
+    cases: pa.Table, said: Sequence[Said], weights: Floats, names: Sequence[str], k: int
 ) -> dict[str, Floats]:
     """The metrics of drawn questions, of which people have judged what was wanted.
 
@@ -65,7 +65,6 @@ def metrics_by_people(
 
     Args:
         cases: n of them, with `case_id` and `pooled`.
-        pools: the pools of the same.
         said: of each, what people have said of its results.
         weights: (n,) how many questions each stands for.
         names: of the metrics' columns.
@@ -75,7 +74,7 @@ def metrics_by_people(
         Column -> n values; NaN where fewer than three questions were judged as a whole.
     """
     whole = np.array([is_whole(name) for name in cases["case_id"].to_pylist()], dtype=bool)
-    pairs = list(zip(pools, said, strict=True))
+    pairs = list(zip(cases["pooled"].to_pylist(), said, strict=True))
     n = int(whole.sum())
     if n < FEWEST_WHOLE:
         return {name: np.full(len(pairs), np.nan) for name in names}

@@ -69,7 +69,7 @@ def estimated(pools: list[Pool], truth: list[dict[str, bool]], names: list[str])
             known[one["result"]] = true[one["result"]]
         said.append(known)
     cases = table(case_id=names, pooled=pools)
-    found = metrics_by_people(cases, pools, said, np.ones(len(pools)), NAMES, 10)
+    found = metrics_by_people(cases, said, np.ones(len(pools)), NAMES, 10)
     return {name: float(values.mean()) for name, values in found.items()}
 
 
