@@ -32,7 +32,12 @@ label = Table(
     OURS,
     Column("evaluation_id", Text, nullable=False, comment="whose answer it is about; may be gone"),
     Column("case_id", Text, nullable=False),
-    Column("metric", Text, nullable=False, comment="the judged mean that it corrects, as avg_faithfulness"),
+    Column(
+        "metric",
+        Text,
+        nullable=False,
+        comment="the judged mean that it corrects, as avg_faithfulness; relevance where a result is labelled",
+    ),
     Column("annotator", Text, nullable=False),
     Column(
         "result",

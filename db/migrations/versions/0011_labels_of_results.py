@@ -8,6 +8,7 @@ down_revision = "0010"
 branch_labels = None
 depends_on = None
 KEY = ("evaluation_id", "metric", "case_id", "annotator")
+METRIC = "the judged mean that it corrects, as avg_faithfulness"
 
 
 def upgrade() -> None:
@@ -15,6 +16,7 @@ def upgrade() -> None:
     op.add_column(
         "label", sa.Column("result", sa.Text, nullable=False, server_default="", comment=comment), schema="yarus"
     )
+    op.alter_column("label", "metric", comment=f"{METRIC}; relevance where a result is labelled", schema="yarus")
     op.drop_constraint("label_pkey", "label", schema="yarus")
     op.create_primary_key("label_pkey", "label", [*KEY, "result"], schema="yarus")
     op.create_index("label_by_source", "label", ["source", "metric"], schema="yarus")
@@ -25,4 +27,5 @@ def downgrade() -> None:
     op.drop_index("label_by_source", "label", schema="yarus")
     op.drop_constraint("label_pkey", "label", schema="yarus")
     op.drop_column("label", "result", schema="yarus")
+    op.alter_column("label", "metric", comment=METRIC, schema="yarus")
     op.create_primary_key("label_pkey", "label", list(KEY), schema="yarus")
