@@ -15,7 +15,6 @@ from db import journal
 from db.stores.calls import bought
 from metrics.table import metric
 from tasks.cases.labels import pages_of
-from tasks.cases.pools import to_judge
 from tasks.cases.table import LONG
 from tasks.cases.vocabulary import Note
 from tasks.comparison.paired_changes import paired_changes
@@ -147,6 +146,5 @@ def filled_up(cases: pa.Table) -> list[Note]:
     """A note on how many results a judge has graded."""
     if "pooled" not in cases.column_names:
         return []
-    return [
-        {"note": "labels filled", "n": sum(to_judge(one) for pool in cases["pooled"].to_pylist() for one in pool or ())}
-    ]
+    labels = pc.struct_field(pc.list_flatten(cases["pooled"]), "label")
+    return [{"note": "labels filled", "n": labels.null_count}]

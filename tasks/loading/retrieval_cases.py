@@ -153,7 +153,6 @@ def _unchanged(run: Run[F]) -> Run[F]:
 
 def _retrieval(run: Run[Retrieval], cases: pa.Table) -> Resolved:
     parameters, graded = run.parameters, cases["grades"].null_count < len(cases)
-    pooled(parameters)  # what is wrong with it is said before anything is done
     resolved: Resolved = {
         "retriever": parameters.retriever or settings().retriever,
         "twins": "one" if parameters.twins else "apart",
