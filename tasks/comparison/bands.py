@@ -1,8 +1,8 @@
 """The band of each night of a line: of nights that share their cases by what changed, of others by their values."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from sqlalchemy.engine import RowMapping
@@ -11,9 +11,8 @@ from metrics.statistics.ewma import Chart, chart
 from metrics.statistics.paired_chart import NightChange, paired_chart
 from metrics.table import metric
 from tasks.comparison.documents import Band, BandSide
+from tasks.comparison.paired_changes import SHARED
 
-SHARED = 0.5
-"""The share of cases in common from which on two nights are compared on these alone: below, they tell less than all."""
 SIDES: dict[int, BandSide | None] = {-1: "below", 0: None, 1: "above"}
 NO_BAND: Band = {"smoothed": None, "band_low": None, "band_high": None, "out": False, "side": None, "paired": False}
 
@@ -42,7 +41,7 @@ def bands(line: Sequence[RowMapping]) -> dict[str, Band]:
     found |= _bands(alone, chart([row["value"] for row in alone], step=steps, shared=shares), paired=False)
     for run in runs:
         changes = [
-            NightChange(**night.row["change"] | {"difference": night.level - before.level})
+            NightChange(**_told(night.row["change"]) | {"difference": night.level - before.level})
             for before, night in pairwise(run)
         ]
         of_run = _bands([night.row for night in run], paired_chart(changes), paired=True)
@@ -58,13 +57,18 @@ def _runs(line: Sequence[RowMapping]) -> Iterator[list[Night]]:
     """
     run: dict[str, Night] = {}
     for row in line:
-        before = run.get(row["since"]) if row["change"] and row["share"] >= SHARED else None
+        before = run.get(row["change"].get("since", row["since"])) if row["change"] and row["share"] >= SHARED else None
         if before is None and run:
             yield list(run.values())
             run = {}
         run[row["id"]] = Night(row, before.level + row["change"]["difference"] if before else 0.0)
     if run:
         yield list(run.values())
+
+
+def _told(change: Mapping[str, Any]) -> dict[str, Any]:
+    """What a chart is made of."""
+    return {name: change[name] for name in NightChange._fields}
 
 
 def _step(row: RowMapping) -> float:

@@ -1,11 +1,12 @@
 """What changed in every metric since the nights before, on common cases; trends are made of it (`resolved.paired`)."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from math import isfinite
 from typing import NamedTuple
 
 import pyarrow as pa
-from sqlalchemy import Engine, select
+from sqlalchemy import ColumnElement, Engine, and_, false, select
 from sqlalchemy.engine import RowMapping
 from typing_extensions import TypedDict
 
@@ -19,11 +20,19 @@ from metrics.statistics.paired_chart import LAG
 from metrics.table import metric
 from tasks.comparison.common_cases import common, headline, read_cases
 from tasks.comparison.totals import needs, numbers
+from tasks.config.tiers import TIERS
+
+SHARED = 0.5
+"""The share of cases in common from which on two nights are compared on these alone: below, they tell less than all."""
 
 
 class PairedChange(TypedDict):
-    """Of one metric, since the night before; `metrics.statistics.paired_chart.NightChange` has the meanings."""
+    """Of one metric, since a night before; `metrics.statistics.paired_chart.NightChange` has the meanings."""
 
+    since: str
+    """The evaluation of that night: the newest that has the metric, and most of the cases."""
+    n: int
+    """Cases that were measured both times."""
     difference: float
     variance: float
     far_variance: float
@@ -35,9 +44,9 @@ class PairedChanges(TypedDict):
     """Of one evaluation, by metric."""
 
     since: str
-    """The evaluation of the night before."""
+    """The evaluation of the night that it is compared with."""
     share: float
-    """Of the night's cases, those that were also asked the night before, 0..1."""
+    """Of the night's cases, those that were also asked then, 0..1."""
     changes: dict[str, PairedChange]
 
 
@@ -45,6 +54,9 @@ def paired_changes(
     engine: Engine, row: RowMapping, key: str, cases: pa.Table, declared: Iterable[Metric]
 ) -> PairedChanges | None:
     """What changed since the night before, and since LAG nights before (or as many as there are).
+
+    A night that shares few cases with the one before it (that was a small one, or its file is lost) is compared with
+    the newest of which it shares most, and a headline metric that was not measured then with the newest that has it.
 
     Args:
         engine: of our own database.
@@ -54,20 +66,27 @@ def paired_changes(
         declared: its metrics.
 
     Returns:
-        None where it is no night of a history, or the first, or where the file of the one before cannot be read.
+        None where it is no night of a history, or the first, or where no file of those before can be read.
     """
     # Counting the words of all texts three times more would cost more than all the rest.
     metrics, tonight = [one for one in declared if "reference" not in needs(one)], headline(cases)
-    before = _nights_before(engine, row, key)
-    near = _since(before[0], tonight, metrics) if before else None
+    nights = _Nights(_nights_before(engine, row, key), tonight, metrics)
+    near = nights.newest(lambda one: one.n_common >= SHARED * len(tonight)) or nights.newest(lambda one: True)
     if near is None:
         return None
-    far = _since(before[-1], tonight, metrics) if len(before) > 1 else None
-    then = far.changes if far else {}
+    nearest = dict.fromkeys(near.changes, near)
+    for name in TIERS[row["tier"]].headlines:
+        if name not in nearest and _is_measured(tonight, name):
+            then = nights.newest(lambda one, name=name: name in one.changes)  # type: ignore[misc]
+            nearest |= {name: then} if then else {}
+    far = nights.oldest
     changes: dict[str, PairedChange] = {}
-    for name, found in near.changes.items():
-        earlier, lag = (then[name], len(before)) if name in then else (found, 1)
+    for name, since in nearest.items():
+        found = since.changes[name]
+        earlier, lag = (far.changes[name], len(nights)) if far and name in far.changes else (found, 1)
         changes[name] = {
+            "since": since.id,
+            "n": found.n,
             "difference": found.difference,
             "variance": found.variance,
             "far_variance": earlier.variance,
@@ -75,7 +94,13 @@ def paired_changes(
             "step": found.step or _widest(metric(name)) / found.n,
         }
     share = near.n_common / len(tonight) if len(tonight) else 0.0
-    return {"since": before[0]["id"], "share": share, "changes": changes}
+    return {"since": near.id, "share": share, "changes": changes}
+
+
+def _is_measured(cases: pa.Table, name: str) -> bool:
+    """Whether any case has a value of a metric."""
+    column = metric(name).column
+    return column in cases.column_names and cases[column].null_count < len(cases)
 
 
 def _widest(one: Metric) -> float:
@@ -83,18 +108,23 @@ def _widest(one: Metric) -> float:
     return one.high - one.low if isfinite(one.high - one.low) else 0.0
 
 
-def _nights_before(engine: Engine, row: RowMapping, key: str) -> list[RowMapping]:
-    """The newest evaluations that the trend joins with this one; none with what is no night."""
-    of, marks = evaluation.c, {name for name in ASIDE if row["resolved"].get(name)}
+def nights_like(row: RowMapping, key: str | None) -> ColumnElement[bool]:
+    """Which evaluations are of one history with this one, before it and after it; none with what is no night."""
+    of, resolved = evaluation.c, row["resolved"] or {}
     line = LIVE
-    if "anchor" in marks:
-        line = of.resolved["anchor"].astext == row["resolved"]["anchor"]
-    elif marks:
-        return []
+    if marks := [mark for mark in ASIDE if resolved.get(mark)]:
+        stored = next((mark for mark in ("anchor", "answers_of") if mark in marks), None)
+        line = of.resolved[stored].astext == resolved[stored] if stored else false()
+    alike = of.comparability_key == key, of.tier == row["tier"], of.source == row["source"]
+    return and_(*alike, of.state == "completed", line)
+
+
+def _nights_before(engine: Engine, row: RowMapping, key: str) -> list[RowMapping]:
+    """The newest of them that are before it."""
+    of = evaluation.c
     nights = (
         select(of.id, of.parquet)
-        .where(of.comparability_key == key, of.state == "completed", of.started_at < row["started_at"], line)
-        .where(of.tier == row["tier"], of.source == row["source"])
+        .where(nights_like(row, key), of.started_at < row["started_at"])
         .order_by(of.started_at.desc(), of.id.desc())
         .limit(LAG)
     )
@@ -103,8 +133,36 @@ def _nights_before(engine: Engine, row: RowMapping, key: str) -> list[RowMapping
 
 
 class _Since(NamedTuple):
+    id: str
     n_common: int
     changes: dict[str, Change]
+
+
+class _Nights:
+    """The nights before, each read when it is asked for.
+
+    Args:
+        rows: newest first.
+        tonight: the cases that they are compared with.
+        declared: the metrics.
+    """
+
+    def __init__(self, rows: Sequence[RowMapping], tonight: pa.Table, declared: list[Metric]) -> None:
+        self._rows = rows
+        self._since = cache(lambda number: _since(rows[number], tonight, declared))
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def newest(self, fits: Callable[[_Since], bool]) -> _Since | None:
+        """The newest that can be read and fits."""
+        found = (self._since(number) for number in range(len(self)))
+        return next((one for one in found if one is not None and fits(one)), None)
+
+    @property
+    def oldest(self) -> _Since | None:
+        """The oldest, where there are two and its file can be read."""
+        return self._since(len(self) - 1) if len(self) > 1 else None
 
 
 def _since(before: RowMapping, tonight: pa.Table, declared: list[Metric]) -> _Since | None:
@@ -114,7 +172,7 @@ def _since(before: RowMapping, tonight: pa.Table, declared: list[Metric]) -> _Si
     except (ResultsUnavailable, InputError):
         return None
     if not len(pairs.b):
-        return _Since(0, {})
+        return _Since(before["id"], 0, {})
     codes = group_codes(pairs.b["group"].to_pylist(), len(pairs.b))
     found = {name: change(number, codes) for name, number in numbers(declared, *pairs)[0].items()}
-    return _Since(len(pairs.b), {name: one for name, one in found.items() if one is not None})
+    return _Since(before["id"], len(pairs.b), {name: one for name, one in found.items() if one is not None})

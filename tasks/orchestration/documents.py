@@ -5,19 +5,24 @@ from typing import Literal
 from typing_extensions import TypedDict
 
 NightlyVerdict = Literal["good", "accepted", "regressed", "invalid", "failed", "inconclusive"]
+GOOD = ("good", "accepted")
 
 
 class MetricChange(TypedDict):
-    """A headline metric that is worse than in the baseline."""
+    """A headline metric whose level has fallen."""
 
     metric: str
     a: float | None
-    """Of the baseline."""
+    """What the night would have come to at the level before; null where it was not measured."""
     b: float | None
-    difference: float | None
-    p: float | None
-    p_holm: float | None
-    """Holm's p over the tier's headline metrics."""
+    """What it came to."""
+    difference: float
+    """What the level has changed by, on common cases, when the alarm was raised."""
+    low: float
+    """The 95 % interval of what was lost, which is above 0 whatever is better."""
+    high: float
+    since: str
+    """The evaluation that it began with."""
 
 
 class Incident(TypedDict):

@@ -1,65 +1,50 @@
 """Incidents: what went bad in a night and is bad until a night in which it is not. One alert each way, not one a night.
 
-Every evaluation of a night gets a verdict against the accepted one of its comparability key. An incident begins with
-the first bad verdict on a key and ends with the next good one on any, so nothing has to be opened or closed. A night
-that cannot be compared is inconclusive: it says nothing of either.
+Every evaluation of a night gets a verdict (`tasks.orchestration.alarms.levels`). An incident begins with the first bad
+verdict on a comparability key; where the level has fallen it ends with the next good one on the same key, else with the
+next good one on any. So nothing has to be opened or closed. A night that says nothing of the level is inconclusive.
 """
 
 import asyncio
 import logging
 from itertools import takewhile
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Engine, Select, func, select, text, update
+from sqlalchemy import ColumnElement, Engine, FromClause, exists, func, not_, or_, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.engine import RowMapping
 
 from db import journal
 from db.tables import evaluation, nightly_verdict
-from metrics.table import METRICS
 from tasks.cases import pseudonyms
-from tasks.comparison.documents import MetricComparison
 from tasks.config.connections import database
 from tasks.config.settings import settings
-from tasks.orchestration.baselines import beside_baseline
-from tasks.orchestration.documents import Accepted, Incident, MetricChange, NightlyVerdict
+from tasks.orchestration.alarms.levels import LevelVerdict, level_verdict
+from tasks.orchestration.documents import GOOD, Accepted, Incident
 from tasks.orchestration.events import INCIDENT, tell
 from tasks.texts import texts
 
 log = logging.getLogger("yarus")
-GOOD = ("good", "accepted")
 SILENT = ("failed", "inconclusive")
 """They say nothing of the level."""
 FAILED = "failed"
 """Stands for the key of nights that failed, which have none."""
 _NOT_GOOD = text("verdict NOT IN ('good', 'accepted')")
 """As in the index of bad nights, which are few."""
-READ = 20
-"""Verdicts at once."""
-ALPHA = 0.05
-_FIRST = evaluation.alias()
-_REUSED = func.coalesce(evaluation.c.parameters["anchor"].astext, evaluation.c.parameters["reuse_answers"].astext)
-ANSWERS_OF = func.coalesce(
-    evaluation.c.resolved["answers_of"].astext,
+
+
+def _answers_of(of: FromClause) -> ColumnElement[Any]:
+    """The evaluation whose stored answers another one judges; NULL where it asks the system: an anchor is no yesterday
+    of that, nor that of an anchor."""
+    first = evaluation.alias()
+    reused = func.coalesce(of.c.parameters["anchor"].astext, of.c.parameters["reuse_answers"].astext)
     # One that failed before it had read them says only what it was to read; that may have had them from another.
-    select(func.coalesce(_FIRST.c.resolved["answers_of"].astext, _FIRST.c.id))
-    .where(_FIRST.c.id == _REUSED)
-    .scalar_subquery(),
-    _REUSED,
-).label("answers_of")
-"""The evaluation whose stored answers another one judges; NULL where it asks the system: an anchor is no yesterday of
-that, nor that of an anchor."""
+    theirs = select(func.coalesce(first.c.resolved["answers_of"].astext, first.c.id)).where(first.c.id == reused)
+    return func.coalesce(of.c.resolved["answers_of"].astext, theirs.scalar_subquery(), reused)
 
 
-class Assessment(NamedTuple):
-    """What a night says of an evaluation."""
-
-    verdict: NightlyVerdict
-    baseline: str | None
-    """The accepted evaluation, which it was compared with."""
-    changes: list[MetricChange]
-    """Headline metrics that are worse."""
+ANSWERS_OF = _answers_of(evaluation).label("answers_of")
 
 
 async def follow(flow_run_id: UUID | None) -> None:
@@ -76,56 +61,38 @@ def follow_run(engine: Engine, flow_run_id: str) -> None:
     said = _said(engine, row["id"])
     if said and (said != "failed" or row["state"] == "failed"):  # it has been judged, and a retry did not change it
         return
-    place = (row["tier"], row["source"], _answers_of(engine, row["id"]))
+    place = (row["tier"], row["source"], _kind_of(engine, row["id"]))
     was_open = _open(bad_since(engine, *place))
     key = row["comparability_key"]
-    going_on = was_open[key][0]["verdict"] if key in was_open else None
-    found = assess(engine, row, going_on)
+    found = assess(engine, row)
     if not _keep(engine, row["id"], found):
         return
     kind = FAILED if found.verdict == "failed" else key
     for open_kind, nights in was_open.items():
-        # Whatever it came to, a night has been: those that failed are over. What is bad is over with a good night.
-        if found.verdict in GOOD or (open_kind == FAILED != kind):
+        # Whatever it came to, a night has been: those that failed are over. What is bad is over with a good night, and
+        # a level with one that was measured in the same way.
+        fell = any(night["verdict"] == "regressed" for night in nights)
+        if (found.verdict in GOOD and (open_kind == key or not fell)) or (open_kind == FAILED != kind):
             _tell("closed", row, found, nights[-1]["evaluation_id"])
     if found.verdict not in (*GOOD, "inconclusive") and kind not in was_open:
         _tell("opened", row, found, row["id"])
 
 
-def assess(engine: Engine, row: RowMapping, going_on: NightlyVerdict | None) -> Assessment:
-    """What a night says of an evaluation, given what nights have said of its like.
-
-    An incident begins where a loss is shown (paired test, Holm over the tier's headline metrics), and goes on while
-    one of these metrics alone is still shown to be worse: so an incident at the edge does not open and close nightly.
+def assess(engine: Engine, row: RowMapping) -> LevelVerdict:
+    """What a night says of an evaluation.
 
     Args:
         engine: of our own database.
         row: of the evaluation.
-        going_on: the newest verdict on its comparability key, where it belongs to an incident that is not over.
     """
     if row["state"] == "failed":
-        return Assessment("failed", None, [])
+        return LevelVerdict("failed", None, [])
     if row["state"] == "invalid":
-        return Assessment("invalid", journal.baseline(engine, row["id"]), [])
-    found = beside_baseline(engine, row)
-    changes: list[MetricChange] = [
-        {
-            "metric": name,
-            "a": metric["a"],
-            "b": metric["b"],
-            "difference": metric["difference"],
-            "p": metric["p"],
-            "p_holm": metric["p_holm"],
-        }
-        for name, metric in found.metrics.items()
-        if metric["verdict"] == "regressed" or (going_on and is_worse_alone(name, metric))
-    ]
-    if changes:
-        return Assessment("regressed", found.baseline, changes)
+        return LevelVerdict("invalid", journal.baseline(engine, row["id"]), [])
+    found = level_verdict(engine, row)
     if found.problem:
         log.warning(found.problem[settings().language])
-        return Assessment("inconclusive", found.baseline, [])
-    return Assessment("good", found.baseline, [])
+    return found
 
 
 def incidents(engine: Engine) -> list[Incident]:
@@ -163,22 +130,40 @@ def _said(engine: Engine, evaluation_id: str) -> str | None:
     return found
 
 
-def _verdicts(tier: str, source: str, answers_of: str | None) -> Select[Any]:
-    """What nights have said of a tier over a source and of one kind of answers, newest first, with what it was of."""
-    kept = [evaluation.c[name] for name in ("comparability_key", "tier", "source", "state", "error")]
-    wanted = select(nightly_verdict, *kept).join(evaluation).order_by(evaluation.c.started_at.desc())
-    of = wanted.where(evaluation.c.tier == tier, evaluation.c.source == source)
-    return of.where(ANSWERS_OF.is_not_distinct_from(answers_of))
-
-
 def bad_since(engine: Engine, tier: str, source: str, answers_of: str | None) -> list[RowMapping]:
-    """The verdicts since the last good one, newest first: no more is read of them."""
-    wanted = _verdicts(tier, source, answers_of).execution_options(yield_per=READ)
-    with engine.connect() as connection, connection.execute(wanted) as rows:
-        return list(takewhile(lambda row: row["verdict"] not in GOOD, rows.mappings()))
+    """The bad verdicts on a tier over a source and of one kind of answers that no good one has ended, newest first.
+
+    A good night ends what was bad before it, but of a level only what was measured in the same way; a level that a
+    person accepts ends everything.
+    """
+    later, said = evaluation.alias(), nightly_verdict.alias()
+    alike = later.c.tier == evaluation.c.tier, later.c.source == evaluation.c.source
+    ended = (
+        select(1)
+        .select_from(later.join(said, said.c.evaluation_id == later.c.id))
+        .where(*alike, later.c.started_at > evaluation.c.started_at, said.c.verdict.in_(GOOD))
+        .where(_answers_of(later).is_not_distinct_from(answers_of))
+        .where(
+            or_(
+                nightly_verdict.c.verdict != "regressed",
+                said.c.verdict == "accepted",
+                later.c.comparability_key == evaluation.c.comparability_key,
+            )
+        )
+    )
+    kept = [evaluation.c[name] for name in ("comparability_key", "tier", "source", "state", "error")]
+    wanted = (
+        select(nightly_verdict, *kept)
+        .join(evaluation)
+        .where(_NOT_GOOD, evaluation.c.tier == tier, evaluation.c.source == source)
+        .where(ANSWERS_OF.is_not_distinct_from(answers_of), not_(exists(ended)))
+        .order_by(evaluation.c.started_at.desc())
+    )
+    with engine.connect() as connection:
+        return list(connection.execute(wanted).mappings())
 
 
-def _answers_of(engine: Engine, evaluation_id: str) -> str | None:
+def _kind_of(engine: Engine, evaluation_id: str) -> str | None:
     with engine.connect() as connection:
         found: str | None = connection.scalar(select(ANSWERS_OF).where(evaluation.c.id == evaluation_id))
     return found
@@ -192,10 +177,8 @@ def _of_key(rows: list[RowMapping], key: str | None) -> list[RowMapping]:
 def _open(bad: list[RowMapping]) -> dict[str | None, list[RowMapping]]:
     """The incidents that go on: comparability key, or FAILED for nights that failed, -> their verdicts, newest first.
 
-    A good night ends what was bad before it under any key; one that has been at all ends those that failed before it.
-
     Args:
-        bad: verdicts on one tier, source and kind of answers since the last good one, newest first.
+        bad: as `bad_since` gives them; a night that has been at all ends those that failed before it.
     """
     failed = list(takewhile(lambda row: row["verdict"] == "failed", bad))
     keys = dict.fromkeys(row["comparability_key"] for row in bad if row["verdict"] not in SILENT)
@@ -225,16 +208,9 @@ def _incident(kind: str | None, nights: list[RowMapping]) -> Incident:
     return shown
 
 
-def is_worse_alone(name: str, metric: MetricComparison) -> bool:
-    """Whether a metric alone is shown to be worse, whatever the others are."""
-    if metric["p"] is None or metric["difference"] is None or metric["p"] >= ALPHA:
-        return False
-    return bool((metric["difference"] < 0) == (METRICS[name].better == "higher"))
-
-
-def _keep(engine: Engine, evaluation_id: str, found: Assessment) -> bool:
+def _keep(engine: Engine, evaluation_id: str, found: LevelVerdict) -> bool:
     """Writes the verdict down; False where a night has done so before, unless it had only failed."""
-    said = found._asdict()
+    said = {"verdict": found.verdict, "baseline": found.baseline, "changes": found.changes}
     write = insert(nightly_verdict).values(evaluation_id=evaluation_id, **said)
     unless_done = write.on_conflict_do_update(
         index_elements=["evaluation_id"], set_=said, where=nightly_verdict.c.verdict == "failed"
@@ -243,7 +219,7 @@ def _keep(engine: Engine, evaluation_id: str, found: Assessment) -> bool:
         return bool(connection.execute(unless_done).rowcount)
 
 
-def _tell(what: str, row: RowMapping, found: Assessment, incident: str) -> None:
+def _tell(what: str, row: RowMapping, found: LevelVerdict, incident: str) -> None:
     words = texts("incidents", settings().language)
     said = "; ".join(words["change"].format(**change) for change in found.changes)
     error = pseudonyms.text(row["error"] or "", row["source"])

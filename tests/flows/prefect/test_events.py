@@ -16,7 +16,7 @@ from db.errors import InputError
 from db.tables import evaluation, nightly_verdict
 from deployments.automations import declared
 from tasks.orchestration import incidents
-from tasks.orchestration.incidents import accept, is_worse_alone
+from tasks.orchestration.incidents import accept
 from tests.support.prefect_servers import state_of
 from tests.support.processes import until
 
@@ -175,23 +175,6 @@ def test_a_level_is_accepted_if_it_can_be_compared_with(engine: Engine, at_home:
     with engine.begin() as connection:
         connection.execute(delete(nightly_verdict).where(nightly_verdict.c.evaluation_id == good))
     assert accept(engine, good) == {"evaluation_id": good, "verdict": "accepted"}  # of no night
-
-
-@pytest.mark.parametrize(
-    ("metric", "difference", "p", "worse"),
-    [
-        ("mrr", -0.1, 0.04, True),
-        ("mrr", -0.1, 0.06, False),
-        ("mrr", 0.1, 0.01, False),
-        ("cache_wrong_hit_rate", 0.1, 0.01, True),
-        ("cache_wrong_hit_rate", -0.1, 0.01, False),
-        ("mrr", None, None, False),
-    ],
-)
-def test_an_incident_goes_on_while_a_metric_alone_is_shown_to_be_worse(
-    metric: str, difference: float | None, p: float | None, worse: bool
-) -> None:
-    assert is_worse_alone(metric, {"difference": difference, "p": p}) == worse
 
 
 def test_a_run_without_a_heartbeat_is_marked_as_crashed(prefect_server: dict[str, str]) -> None:

@@ -10,7 +10,10 @@ from sqlalchemy import Engine, delete, select, update
 
 from db import journal
 from db.tables import evaluation, nightly_verdict
+from metrics.table import metrics_of
+from tasks.comparison.common_cases import read_cases
 from tasks.comparison.compare import compare
+from tasks.comparison.paired_changes import paired_changes
 from tasks.orchestration.artifact_tables import changes_since, night_text, tier_rows, verdict_text
 from tasks.orchestration.incidents import follow_run, incidents
 from tasks.results.summary import summary, together
@@ -33,6 +36,10 @@ class History:
         columns["case_id"] = [f"{self.source}:{cases}{number}" for number in range(len(values))]
         given = {"night": self.n, "flow_run_id": run, **more}
         self.last = with_cases(self.engine, self.folder, self.source, columns, **given)
+        row = journal.find(self.engine, self.last)
+        if row["state"] == "completed" and row["parquet"] and Path(row["parquet"]).exists():
+            paired = paired_changes(self.engine, row, row["comparability_key"], read_cases(row), metrics_of("tier1"))
+            journal.describe(self.engine, self.last, resolved=row["resolved"] | ({"paired": paired} if paired else {}))
         follow_run(self.engine, run)
         said = select(nightly_verdict.c.verdict).where(nightly_verdict.c.evaluation_id == self.last)
         with self.engine.connect() as connection:
@@ -53,33 +60,35 @@ def share(hit: float, n: int = N) -> list[bool]:
     return [number < hit * n for number in range(n)]
 
 
-def test_a_night_without_common_cases_is_inconclusive_and_changes_nothing(history: History, caplog: Any) -> None:
+def test_a_night_of_other_questions_is_judged_as_a_draw_of_questions(history: History) -> None:
     assert history.night(share(0.9)) == "good"
-    first = history.last
-    assert history.night(share(0.0), cases="other") == "inconclusive"
-    assert history.open == []
-    assert f"с принятым прогоном {first} не сравнить" in caplog.text
-    assert history.night(share(0.0)) == "regressed"  # it is still the first that it is judged against
-    assert history.night(share(0.9), cases="other") == "inconclusive"
+    assert history.night(share(0.86), cases="other") == "good"
+    assert history.night(share(0.3), cases="a third") == "regressed"
     assert history.open == ["regressed"]
-    assert history.night(share(0.9)) == "good"
+    assert history.night(share(0.9)) == "good"  # compared with the first, with which it shares its questions
     assert history.open == []
+
+
+def test_a_night_after_a_small_one_is_compared_with_the_one_before_that(history: History) -> None:
+    history.night(share(0.9))
+    assert history.night(share(0.9)[:30]) == "good"
+    assert history.night(share(0.8)) == "regressed"
 
 
 def test_five_common_cases_that_are_all_lost_are_inconclusive(history: History, caplog: Any) -> None:
     history.night(share(1.0))
     assert history.night([False] * 5) == "inconclusive"
-    assert "по общим вопросам (5) разница не показана" in caplog.text
+    assert "измерено слишком мало вопросов" in caplog.text
     assert history.open == []
     assert history.night(share(0.5)) == "regressed"
     assert history.night([True] * 5) == "inconclusive"
     assert history.open == ["regressed"]
 
 
-def test_a_lost_file_of_the_accepted_one_is_inconclusive(history: History) -> None:
+def test_where_the_file_of_the_accepted_one_is_lost_its_value_is_left(history: History) -> None:
     history.night(share(0.9), parquet=str(history.folder / "lost.parquet"))
-    assert history.night(share(0.1)) == "inconclusive"
-    assert history.open == []
+    assert history.night(share(0.88)) == "good"
+    assert history.night(share(0.1)) == "regressed"
 
 
 def test_a_slow_decline_opens_an_incident_though_no_night_is_worse_than_the_one_before(
@@ -113,7 +122,7 @@ def test_an_inconclusive_night_ends_those_that_failed(history: History, caplog: 
     history.night(share(0.9))
     history.night(share(0.9), state="failed", comparability_key=None, error="no model")
     assert history.open == ["failed"]
-    assert history.night(share(0.9), cases="other") == "inconclusive"
+    assert history.night(share(0.9)[:5]) == "inconclusive"
     assert history.open == []
 
 

@@ -1,0 +1,133 @@
+"""What a night says of the level of a tier: whether it has fallen for good, goes on being down, or is back."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from sqlalchemy import Engine
+from sqlalchemy.engine import RowMapping
+
+from db import journal
+from metrics.statistics.alarms.level import Level, Loss
+from metrics.statistics.alarms.watch import Watch
+from metrics.statistics.intervals import normal_quantile
+from metrics.table import metric
+from tasks.comparison.compare import headlines_of
+from tasks.comparison.noise_floor import floors
+from tasks.orchestration.alarms.budget import least_change, looks_for_one
+from tasks.orchestration.alarms.nights import WatchedNight, nights_since
+from tasks.orchestration.documents import GOOD, MetricChange, NightlyVerdict
+from tasks.texts import LANGUAGES, Text, texts
+
+
+class LevelVerdict(NamedTuple):
+    """What a night says of an evaluation."""
+
+    verdict: NightlyVerdict
+    baseline: str | None
+    """The accepted evaluation, since which its level is watched."""
+    changes: list[MetricChange]
+    """Headline metrics whose level has fallen."""
+    problem: Text | None = None
+    """Why it is inconclusive."""
+
+
+def level_verdict(engine: Engine, row: RowMapping) -> LevelVerdict:
+    """Watches the headline metrics from the accepted evaluation to this one.
+
+    An incident begins with the night in which the evidence of a loss, averaged over the tier's metrics, is enough for
+    the budget of false alarms, and ends with the night in which each of its metrics is shown to be back.
+
+    Args:
+        engine: of our own database.
+        row: of a completed evaluation.
+    """
+    baseline = journal.baseline(engine, row["id"])
+    if baseline is None:
+        good = row["accepted_at"] is not None  # the first of its key
+        problem = None if good else _problem("not accepted", row, baseline)
+        return LevelVerdict("good" if good else "inconclusive", baseline, [], problem)
+    line = _Line(_levels(engine, row))
+    *before, tonight = nights_since(engine, row, baseline, list(line.levels))
+    for night in before:
+        line.add(night)
+        line.follow(night)
+    line.add(tonight)
+    if line.older:
+        return LevelVerdict("regressed", baseline, line.older)
+    if line.watch.over:
+        return LevelVerdict("good", baseline, [])
+    rings = line.watch.rings(looks_for_one(engine, row))
+    watched = line.watch.lost or line.levels
+    if not rings and all(name not in tonight.nights or line.levels[name].vague for name in watched):
+        return LevelVerdict("inconclusive", baseline, [], _problem("vague", row, baseline))
+    lost = rings or line.watch.lost
+    changes = [line.change(name, loss, tonight) for name, loss in lost.items()]
+    return LevelVerdict("regressed" if lost else "good", baseline, changes)
+
+
+def _levels(engine: Engine, row: RowMapping) -> dict[str, Level]:
+    """What is watched: the headline metrics that have a least change."""
+    measured, reach = floors(engine, row["comparability_key"]), normal_quantile(0.95)
+    levels = {}
+    for one in headlines_of(row["tier"]):
+        least, known = least_change(one), measured.get(one.name)
+        if least is not None:
+            noise = ((known.band / reach) ** 2 * known.n / known.pairs, known.n) if known else (0.0, 0)
+            levels[one.name] = Level(least, better=1 if one.better == "higher" else -1, known=noise)
+    return levels
+
+
+class _Line:
+    """A tier's nights as they are watched, with what was said of them."""
+
+    def __init__(self, levels: Mapping[str, Level]) -> None:
+        self.levels, self.watch = levels, Watch(levels)
+        self.older: list[MetricChange] = []
+        """What was lost before the oldest night that is still read: it goes on until somebody accepts a new level."""
+        self._names: dict[str, list[str]] = {name: [] for name in levels}
+
+    def add(self, night: WatchedNight) -> None:
+        """One more night."""
+        for name in night.nights:
+            self._names[name].append(night.id)
+        self.watch.add(night.nights)
+
+    def follow(self, night: WatchedNight) -> None:
+        """Takes over what was said in that night: what was told of goes on until it was said to be over."""
+        if night.verdict in GOOD:
+            self.older = []
+            if self.watch.lost:
+                self.watch.close()
+        elif night.verdict == "regressed" and not self.watch.lost:
+            of = [change for change in night.changes if change["metric"] in self.levels]
+            lost = {change["metric"]: self._loss(change, night.id) for change in of}
+            if None in lost.values():
+                self.older = [*of]
+            else:
+                self.watch.open({name: loss for name, loss in lost.items() if loss})
+
+    def change(self, name: str, loss: Loss, tonight: WatchedNight) -> MetricChange:
+        """What a night tells of a loss."""
+        value, lost = tonight.values.get(name), loss.size if metric(name).better == "higher" else -loss.size
+        return {
+            "metric": name,
+            "a": None if value is None else value + lost,
+            "b": value,
+            "difference": -lost,
+            "low": loss.low,
+            "high": loss.high,
+            "since": self._names[name][loss.since],
+        }
+
+    def _loss(self, change: MetricChange, night: str) -> Loss | None:
+        """As it was told; None where its first night is not read any more."""
+        names, since = self._names[change["metric"]], change.get("since", night)
+        if since not in names[1:]:
+            return None
+        size = abs(change["difference"] or 0.0)
+        return Loss(names.index(since), size, change.get("low", size), change.get("high", size))
+
+
+def _problem(why: str, row: RowMapping, baseline: str | None) -> Text:
+    known = {"id": row["id"], "baseline": baseline}
+    return {language: texts("inconclusive", language)[why].format(**known) for language in LANGUAGES}

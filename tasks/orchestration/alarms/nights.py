@@ -1,0 +1,112 @@
+"""The nights of a tier since the accepted one, as `metrics.statistics.alarms` watches them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from sqlalchemy import Engine, or_, select
+from sqlalchemy.engine import RowMapping
+
+from db.tables import evaluation, evaluation_metric, nightly_verdict
+from metrics.statistics.alarms.noise import Night
+from metrics.statistics.ewma import HISTORY
+from metrics.statistics.intervals import normal_quantile
+from tasks.comparison.paired_changes import SHARED, nights_like
+from tasks.orchestration.documents import MetricChange
+from tasks.results.summary import HEADLINE_STRATUM
+
+
+class WatchedNight(NamedTuple):
+    """An evaluation as a watch sees it."""
+
+    id: str
+    verdict: str | None
+    """What a night has said of it; None where none has yet, or where it is of no night."""
+    changes: Sequence[MetricChange]
+    """What was lost, as that night said."""
+    values: Mapping[str, float]
+    """By metric; what was not measured is left out."""
+    nights: Mapping[str, Night]
+
+
+def nights_since(engine: Engine, row: RowMapping, baseline: str, metrics: Sequence[str]) -> list[WatchedNight]:
+    """The evaluations of a comparability key from the accepted one to this one, oldest first; the newest HISTORY.
+
+    Args:
+        engine: of our own database.
+        row: of the evaluation that comes last.
+        baseline: the accepted evaluation.
+        metrics: to watch.
+    """
+    of = evaluation.c
+    accepted = select(of.started_at).where(of.id == baseline).scalar_subquery()
+    chosen = (
+        select(of.id, of.started_at)
+        .where(nights_like(row, row["comparability_key"]), of.started_at >= accepted)
+        .where(or_(of.started_at < row["started_at"], of.id == row["id"]))
+        .order_by(of.started_at.desc(), of.id.desc())
+        .limit(HISTORY)
+        .subquery()
+    )
+    paired = of.resolved["paired"]
+    told = (
+        select(of.id, nightly_verdict.c.verdict, nightly_verdict.c.changes, paired["since"].astext.label("since"))
+        .add_columns(*(paired["changes"][name].label(name) for name in metrics))
+        .join(chosen, chosen.c.id == of.id)
+        .outerjoin(nightly_verdict)
+        .order_by(of.started_at, of.id)
+    )
+    measured = (
+        select(evaluation_metric)
+        .join(chosen, chosen.c.id == evaluation_metric.c.evaluation_id)
+        .where(evaluation_metric.c.metric.in_(metrics), evaluation_metric.c.stratum.in_(["", HEADLINE_STRATUM]))
+        .where(evaluation_metric.c.value.is_not(None))
+    )
+    with engine.connect() as connection:
+        rows = connection.execute(told).mappings().all()
+        values: dict[str, dict[str, RowMapping]] = {}
+        for one in connection.execute(measured).mappings():
+            values.setdefault(one["evaluation_id"], {})[one["metric"]] = one
+    lines = {name: _Line() for name in metrics}
+    return [
+        WatchedNight(
+            one["id"],
+            one["verdict"],
+            one["changes"] or [],
+            {name: found["value"] for name, found in values.get(one["id"], {}).items()},
+            {name: lines[name].add(one["id"], found, one[name]) for name, found in values.get(one["id"], {}).items()},
+        )
+        for one in rows
+    ]
+
+
+class _Line:
+    """The nights of one metric, each by what it is compared with."""
+
+    def __init__(self) -> None:
+        self._levels: dict[str, float] = {}
+        self._last = ""
+
+    def add(self, name: str, measured: RowMapping, change: Mapping[str, Any] | None) -> Night:
+        """One more night, as it stands to the last."""
+        before, self._last = self._last, name
+        half = (measured["ci_high"] or 0) - (measured["ci_low"] or 0)
+        value, total = measured["value"], measured["n_scored"]
+        sampling = (half / 2 / normal_quantile(0.95)) ** 2
+        since = change and change.get("since")
+        if change is None or since not in self._levels or change["n"] < SHARED * total:
+            self._levels = {name: 0.0}
+            return Night(value, sampling, total)
+        self._levels[name] = self._levels[since] + change["difference"]
+        all_alike = change["difference"] ** 2 / change["n"]  # what cases add to the variance that change all the same
+        return Night(
+            value,
+            sampling,
+            total,
+            change=self._levels[name] - self._levels[before],
+            n=change["n"],
+            variance=change["variance"] + all_alike,
+            far_variance=change["far_variance"] + all_alike,
+            lag=change["lag"],
+            step=change["step"],
+            skips=since != before,
+        )
