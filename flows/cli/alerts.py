@@ -94,6 +94,24 @@ def accept(evaluation: str, as_json: bool) -> None:
     click.echo(document(found) if as_json else _words()["accepted"].format(**found))
 
 
+@alerts.command()
+@click.option("--source", metavar="NAME", help="Default: that of the newest evaluation.")
+@as_json
+def budget(source: str | None, as_json: bool) -> None:
+    """Show what to expect here: false alarms a year, and nights until a loss is noticed, from the measured noise."""
+    from flows.terminal.alerts import print_budget
+    from tasks.config.connections import database
+    from tasks.config.settings import settings
+    from tasks.orchestration.alarms.expected import alarm_budget
+    from tasks.results.summary import as_json as document
+
+    found = alarm_budget(database(), source)
+    if as_json:
+        click.echo(document(found))
+        return
+    print_budget(found, settings().language)
+
+
 def _words() -> dict[str, str]:
     from tasks.config.settings import settings
     from tasks.texts import texts

@@ -27,6 +27,7 @@ from tasks.operations.erase import Erasure
 from tasks.operations.erase_prefect import InPrefect
 from tasks.operations.home_servers import StoppedServers
 from tasks.operations.prune import Pruned
+from tasks.orchestration.alarms.expected import AlarmBudget
 from tasks.orchestration.documents import Accepted, Incidents
 from tasks.results.mlflow_export import LoggedRun
 from tasks.results.summary import EvaluationSummary, ListedEvaluation, Night
@@ -101,4 +102,5 @@ DOCUMENTS: dict[str, Any] = {
     "alerts test": Tested,
     "alerts list": Incidents,
     "alerts accept": Accepted,
+    "alerts budget": AlarmBudget,
 }

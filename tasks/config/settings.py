@@ -19,7 +19,7 @@ from db import tables
 from db.engine import CONFIDENTIAL, shown
 from db.errors import InputError, unknown
 from tasks.config.redaction import redact_urls, redact_urls_within
-from tasks.config.validation import allowed
+from tasks.config.validation import LeastChange, allowed, known_metrics
 
 Language = Literal["ru", "en"]
 PREFIX = "YARUS_"
@@ -140,7 +140,7 @@ class Settings(BaseSettings):
     )
     alert_webhook: SecretStr | None = Field(None, description="address to which `yarus alerts apply` has alerts sent")
     false_alarms_a_year: float = Field(1.0, gt=0, description="alarms without a cause, of all tiers together")
-    least_change: dict[str, float] = Field({}, description="metric -> the smallest loss that raises an alarm")
+    least_change: dict[str, LeastChange] = Field({}, description="metric -> the smallest loss that raises an alarm")
     serve_names: str = Field("", description="additional host names of yarus serve, comma-separated")
     report_url: str | None = Field(None, description="where the report pages are served; yarus serve sets it")
     min_coverage: float = Field(
@@ -219,6 +219,7 @@ def _read(environment: frozenset[tuple[str, str]], file: bytes) -> Settings:
         raise _no_json(error, variables) from None
     except ValidationError as error:
         raise _wrong(error.errors()[0]) from None
+    known_metrics(found.least_change, "YARUS_LEAST_CHANGE")
     if found.source_tables or found.source_columns:  # their names are checked where the tables are made
         tables.source_tables(None, names=found.source_tables, columns=found.source_columns)
     return found

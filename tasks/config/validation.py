@@ -2,12 +2,12 @@
 
 import difflib
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
-from db.errors import InputError
+from db.errors import InputError, unknown
 
 ALLOWED = {
     "greater_than_equal": "expected {ge:g} or more",
@@ -23,6 +23,7 @@ ALLOWED = {
 KINDS = {"int": "a whole number", "float": "a number", "bool": "true or false", "string": "a text"}
 KINDS |= {"list": "a comma-separated list"}
 """By what pydantic's name of an error about a type begins with."""
+LeastChange = Annotated[float, Field(gt=0)]
 LONGEST = 60
 """Characters of what was given that are repeated."""
 
@@ -38,6 +39,19 @@ def bad_value(error: ValidationError, place: str) -> InputError:
     given = repr(first["input"])
     given = given if len(given) <= LONGEST else f"{given[:LONGEST]}…"
     return InputError(f"{place}: {first['loc'][0]} = {given}: {allowed(first)}")
+
+
+def known_metrics(names: Iterable[str], place: str) -> None:
+    """Checks names of metrics that a setting is given for.
+
+    Raises:
+        InputError: there is no such metric; the nearest is named.
+    """
+    for name in names:
+        from metrics.table import METRICS  # here, because few name any
+
+        if name not in METRICS:
+            raise unknown(f"metric in {place}:", name, METRICS)
 
 
 def allowed(error: Mapping[str, Any]) -> str:

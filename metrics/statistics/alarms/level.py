@@ -80,6 +80,11 @@ class Level:
         """How many there were."""
         return len(self._nights)
 
+    @property
+    def noise(self) -> Noise:
+        """What the level does by itself, as the nights so far tell it."""
+        return self._noises.told
+
     def add(self, night: Night) -> None:
         """One more night."""
         last, self._last = self._last, night

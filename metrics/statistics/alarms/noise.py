@@ -90,12 +90,18 @@ class Noises:
 
     @property
     def now(self) -> Noise:
+        """As it is reckoned with: as if one more case had changed for good than did."""
+        told = self.told
+        lasting = told.lasting + self._reach / (self._pairs + 1)
+        return told._replace(case=max(0.0, told.case + (told.lasting - lasting) / 2), lasting=lasting)
+
+    @property
+    def told(self) -> Noise:
         """As the nights so far tell it."""
         near = self._near / max(1, self._cases)
         count, more, squares = self._more
         chance = max(0.0, squares - more**2 / max(1, count)) ** 0.5  # of the sum
         lasting = min(max(0.0, (more - CHANCE * chance) / max(1, self._lags)), near)
-        lasting += self._reach / (self._pairs + 1)  # as if one more case had changed for good
         return Noise(max(0.0, near - lasting) / 2, lasting, self._night, self._drift)
 
     def _together(self) -> tuple[float, float]:

@@ -46,7 +46,7 @@ def level_verdict(engine: Engine, row: RowMapping) -> LevelVerdict:
         good = row["accepted_at"] is not None  # the first of its key
         problem = None if good else _problem("not accepted", row, baseline)
         return LevelVerdict("good" if good else "inconclusive", baseline, [], problem)
-    line = _Line(_levels(engine, row))
+    line = _Line(levels_of(engine, row))
     *before, tonight = nights_since(engine, row, baseline, list(line.levels))
     for night in before:
         line.add(night)
@@ -65,7 +65,7 @@ def level_verdict(engine: Engine, row: RowMapping) -> LevelVerdict:
     return LevelVerdict("regressed" if lost else "good", baseline, changes)
 
 
-def _levels(engine: Engine, row: RowMapping) -> dict[str, Level]:
+def levels_of(engine: Engine, row: RowMapping) -> dict[str, Level]:
     """What is watched: the headline metrics that have a least change."""
     measured, reach = floors(engine, row["comparability_key"]), normal_quantile(0.95)
     levels = {}

@@ -25,6 +25,7 @@ def test_nested_and_mapped_settings(at_home: Path, monkeypatch: pytest.MonkeyPat
         "YARUS_JUDGE__RPM": "60",
         "YARUS_SOURCE_TABLES__CHUNK": "public.Passages",
         "YARUS_SOURCE_COLUMNS__QUESTION_ANSWER__QUESTION": "Text",
+        "YARUS_LEAST_CHANGE__HIT_RATE@1": "0.02",
         "YARUS_RESULTS": "s3://bucket/yarus",
         "YARUS_EMBEDDER": "",  # an empty variable is none
     }.items():
@@ -33,6 +34,7 @@ def test_nested_and_mapped_settings(at_home: Path, monkeypatch: pytest.MonkeyPat
     assert (found.judge.model, found.judge.rpm, found.gate.model) == ("gpt", 60, None)
     assert found.source_tables == {"chunk": "public.Passages"}
     assert found.source_columns == {"question_answer": {"question": "Text"}}
+    assert found.least_change == {"hit_rate@1": 0.02}
     assert (found.results_root, found.embedder) == ("s3://bucket/yarus", "lexical")
 
 
@@ -83,6 +85,9 @@ def test_a_file_env_is_read_and_the_environment_wins(
         ("YARUS_JUDGE__TIMEOUT_S", "nan", ("YARUS_JUDGE__TIMEOUT_S", "a finite number")),
         ("YARUS_SOURCE_TIMEOUT_S", "1e308", ("YARUS_SOURCE_TIMEOUT_S", "or less")),
         ("YARUS_JUDGE__MAX_TOKENS", "1" + "0" * 12, ("YARUS_JUDGE__MAX_TOKENS", "1e+09 or less")),
+        ("YARUS_LEAST_CHANGE__MRR", "0", ("YARUS_LEAST_CHANGE__MRR", "expected more than 0")),
+        ("YARUS_LEAST_CHANGE__HIT_RATE@2", "0.1", ("YARUS_LEAST_CHANGE: 'hit_rate@2'; did you mean 'hit_rate@",)),
+        ("YARUS_FALSE_ALARMS_A_YEAR", "0", ("YARUS_FALSE_ALARMS_A_YEAR", "expected more than 0")),
         ("YARUS_JUDGE__CONCURRENCY", "1" + "0" * 30, ("YARUS_JUDGE__CONCURRENCY", "10000 or less")),
         *(
             (

@@ -1,0 +1,209 @@
+"""Years of nights in each kind of log: how often somebody is woken for nothing, how soon for a loss, how it ends."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.simulations import Claim
+from metrics.statistics.alarms.level import Level
+from metrics.statistics.alarms.noise import Night
+from metrics.statistics.alarms.watch import Watch
+from metrics.statistics.differences.changes import change
+from metrics.statistics.differences.numbers import Number
+from metrics.statistics.paired_chart import LAG
+from tasks.comparison.paired_changes import SHARED
+from tasks.orchestration.alarms.budget import LEAST
+
+TIERS, YEAR, CALM = 8, 365, 60
+LOOKS = float(TIERS * YEAR)
+"""A year's, of which one false alarm may come."""
+N, HIT_RATE, NEW = 400, 0.8, 8
+LASTS = 120
+"""Nights that a loss goes on after it."""
+Floats = NDArray[np.float64]
+
+
+class Asked(NamedTuple):
+    """The scores of one night's cases, which follow one another in the log."""
+
+    first: int
+    scores: Floats
+
+    @property
+    def last(self) -> int:
+        """The case after the last."""
+        return self.first + len(self.scores)
+
+
+class World(NamedTuple):
+    """What is asked every night, and what comes out otherwise by itself."""
+
+    name: str
+    noise: float = 0.0
+    """Share of the answers that come out otherwise in a night."""
+    new: int = 0
+    """Questions a night."""
+    rolling: bool = False
+    """Whether as many old ones leave."""
+    judge: float = 0.0
+    """Standard deviation of what a judge adds to a score."""
+    stays: float = 0.0
+    """Share of the answers that come out otherwise which do so the next night, too."""
+    sway: float = 0.0
+    """Standard deviation of what whole nights add, 70 % of which the next night has, too."""
+    flips: float = 0.0
+    """Cases a night whose result changes for good, as many to the better as to the worse."""
+    false: float = 1.0
+    """Most false alarms a year of an installation all of whose tiers are such."""
+    found: tuple[float, ...] = (0.9, 0.9, 0.9, 0.9)
+    """Least share of losses that are told of in time, in the order of LOSSES."""
+
+
+WORLDS = (
+    World("frozen set, no noise"),
+    World("frozen set, 2 % of answers come out otherwise", noise=0.02),
+    World("frozen set, 5 %", noise=0.05, found=(0.9, 0.6, 0.9, 0.9)),
+    World("frozen set, a judge's scores with noise of 0.1", judge=0.1),
+    World("frozen set, 2 %, four fifths of them the next night too", noise=0.02, stays=0.8, found=(0.9, 0.2, 0, 0.9)),
+    World(
+        "frozen set, 2 %, a case changes for good every 3rd night", noise=0.02, flips=1 / 3, found=(0.9, 0.5, 0.7, 0.9)
+    ),
+    World("frozen set, 2 %, whole nights sway by 0.5 points", 0.02, sway=0.005, false=2.5, found=(0.8, 0.6, 0.7, 0.8)),
+    World("whole log growing by 8, 2 %", noise=0.02, new=NEW, found=(0.9, 0.7, 0.9, 0.9)),
+    World("last 400 of a log growing by 8, 2 %", noise=0.02, new=NEW, rolling=True, found=(0.9, 0.1, 0.3, 0.9)),
+    World("400 new questions a night, 2 %", noise=0.02, new=N, rolling=True, found=(0.05, 0.1, 0.4, 0.05)),
+)
+
+
+class Kind(NamedTuple):
+    """A loss that lasts."""
+
+    name: str
+    within: int
+    """Nights within which it is to be told of."""
+    at_once: float = 0.0
+    a_night: float = 0.0
+    rewritten: float = 0.0
+    """Share of the cases that change with it, half of them to the better."""
+
+    def lost(self, night: int) -> float:
+        """After so many nights of it, from 0."""
+        return self.at_once + self.a_night * min(self.within, night + 1)
+
+
+LOSSES = (
+    Kind("-5 points", 3, at_once=0.05),
+    Kind("-2 points", 21, at_once=0.02),
+    Kind("-0.2 points a night", 25, a_night=0.002),
+    Kind("-5 points, and 15 % of the answers otherwise", 3, at_once=0.05, rewritten=0.15),
+)
+
+
+def claims(effort: float) -> Iterator[Claim]:
+    """False incidents a year in each world, losses told of in time, and lasting losses that seem to be over."""
+    years, repetitions = max(2, round(800 * effort)), max(10, round(200 * effort))
+    rates = []
+    for number, world in enumerate(WORLDS):
+        seeds = [np.random.default_rng([1, number, year]) for year in range(years)]
+        rung = sum(len(watched(nights(world, YEAR, chance))[0]) for chance in seeds)
+        rates.append(TIERS * rung / years)
+        yield Claim(f"{world.name}: false alarms a year of {TIERS} tiers", 0, world.false, rates[-1], years, False)
+    average = float(np.mean(rates))
+    yield Claim("all of these: false alarms a year of an installation", 0, 1, average, years * len(WORLDS), False)
+    for number, world in enumerate(WORLDS):
+        for number_of_kind, kind in enumerate(LOSSES):
+            found, closed = 0, 0
+            for repetition in range(repetitions):
+                chance = np.random.default_rng([2, number, number_of_kind, repetition])
+                opened, over = watched(nights(world, CALM + kind.within + LASTS, chance, kind))
+                told = [night for night in opened if night >= CALM]
+                found += bool(told) and told[0] < CALM + kind.within
+                closed += bool(told) and any(night > told[0] for night in over)
+            share, least = found / repetitions, world.found[number_of_kind]
+            told_of = f"{world.name}, {kind.name}: told of within {kind.within} nights"
+            yield Claim(told_of, least, 1, share, repetitions)
+            closes = f"{world.name}, {kind.name}, lasting: said to be over within {LASTS} nights"
+            yield Claim(closes, 0, 0.02, closed / repetitions, repetitions)
+
+
+def watched(nights: list[Night]) -> tuple[list[int], list[int]]:
+    """The nights in which an incident began, and in which one ended."""
+    watch, opened, over = Watch({"metric": Level(LEAST)}), [], []
+    for number, night in enumerate(nights):
+        watch.add({"metric": night})
+        if watch.over:
+            watch.close()
+            over.append(number)
+        elif rings := watch.rings(LOOKS):
+            watch.open(rings)
+            opened.append(number)
+    return opened, over
+
+
+def nights(world: World, count: int, chance: np.random.Generator, loss: Kind | None = None) -> list[Night]:
+    """What evaluations keep of so many nights, of a loss that begins after the calm ones."""
+    results = list(_results(world, count, chance, loss))
+    found = []
+    for number, tonight in enumerate(results):
+        values = tonight.scores
+        mean, spread = float(values.mean()), max(0.01, float(values.var())) / len(values)
+        near = _change(results[number - 1], tonight) if number else None
+        if near is None:
+            found.append(Night(mean, spread, len(values)))
+            continue
+        lag = min(LAG, number)
+        far = _change(results[number - lag], tonight)
+        n, moved = near[2], near[0]
+        alike = moved**2 / n
+        far_variance = (far or near)[1] + alike
+        found.append(Night(mean, spread, len(values), moved, n, near[1] + alike, far_variance, lag, 1 / n))
+    return found
+
+
+def _change(before: Asked, after: Asked) -> tuple[float, float, int] | None:
+    """Difference, variance and cases; None where the two have too few in common."""
+    first, last = max(before.first, after.first), min(before.last, after.last)
+    if last - first < SHARED * len(after.scores):
+        return None
+    then, now = (one.scores[first - one.first : last - one.first] for one in (before, after))
+    found = change(Number(then, now), np.arange(last - first))
+    assert found is not None
+    return found.difference, found.variance, found.n
+
+
+def _results(world: World, count: int, chance: np.random.Generator, loss: Kind | None) -> Iterator[Asked]:
+    """The scores of each night."""
+    total = N + world.new * (count - 1)
+    hits, order = chance.random(total) < HIT_RATE, chance.random(total)
+    other, sway = chance.random(total) < world.noise, 0.0
+    for night in range(count):
+        if chance.random() < world.flips:
+            better = chance.random() < 0.5
+            hits[chance.choice(np.flatnonzero(hits != better))] = better
+        asked = np.arange(world.new * night if world.rolling else 0, N + world.new * night)
+        kept = hits[asked]
+        if loss and night >= CALM:
+            _turn(kept, order[asked], loss.lost(night - CALM) + loss.rewritten / 2, hit=True)
+            _turn(kept, -order[asked], loss.rewritten / 2, hit=False)
+        again = chance.random(total) < world.stays
+        other = np.where(again, other, chance.random(total) < world.noise)
+        kept ^= other[asked]
+        if world.sway:
+            sway = 0.7 * sway + (1 - 0.7**2) ** 0.5 * world.sway * chance.normal()
+            _turn(kept, chance.random(len(asked)), abs(sway), hit=sway < 0)
+        yield Asked(int(asked[0]), _judged(kept, world.judge, chance))
+
+
+def _judged(hits: NDArray[np.bool_], noise: float, chance: np.random.Generator) -> Floats:
+    """Their scores: 0 and 1, or what a judge with so much noise makes of them."""
+    if not noise:
+        return hits.astype(np.float64)
+    return np.clip(0.2 + 0.6 * hits + chance.normal(0, noise, len(hits)), 0, 1)
+
+
+def _turn(hits: NDArray[np.bool_], order: Floats, share: float, *, hit: bool) -> None:
+    """Turns that share of all, of those that are a hit or are not."""
+    those = np.flatnonzero(hits == hit)
+    hits[those[np.argsort(order[those])][: round(share * len(hits))]] = not hit

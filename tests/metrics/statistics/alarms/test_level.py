@@ -1,0 +1,186 @@
+"""A level that is watched: what counts as evidence of a loss, what does not, and when it is over."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from metrics.statistics.alarms.level import Level, Loss
+from metrics.statistics.alarms.local_level import LocalLevel, evidence
+from metrics.statistics.alarms.noise import Night, Noises
+from metrics.statistics.alarms.watch import OVER, Watch
+
+N, NOISE = 400, 0.02
+"""Variance of a case in a night."""
+LOOKS = 2920.0
+
+
+def night(value: float, change: float | None, *, n: int = N, noise: float = NOISE, lasting: float = 0.0) -> Night:
+    """A night whose cases changed as much as noise makes them."""
+    near, far = (2 * noise + nights * lasting for nights in (1, 8))
+    if change is None:
+        return Night(value, 0.16 / n, n)
+    return Night(value, 0.16 / n, n, change, n, near / n, far / n, 8, 1 / n)
+
+
+def line(values: list[float], **more: float) -> list[Night]:
+    """Nights of the same cases with these values."""
+    changes = [None, *np.diff(values).tolist()]
+    return [night(value, change, **more) for value, change in zip(values, changes, strict=True)]  # type: ignore[arg-type]
+
+
+def calm(count: int, seed: int = 0) -> list[float]:
+    return (0.8 + (NOISE / N) ** 0.5 * np.random.default_rng(seed).normal(size=count)).tolist()  # type: ignore[no-any-return]
+
+
+def watched(nights: list[Night], *, least: float = 0.005, better: int = 1) -> tuple[list[int], list[int], Watch]:
+    """The nights in which it rang, and in which that was over."""
+    watch, rung, over = Watch({"m": Level(least, better=better)}), [], []
+    for number, one in enumerate(nights):
+        watch.add({"m": one})
+        if watch.over:
+            watch.close()
+            over.append(number)
+        elif lost := watch.rings(LOOKS):
+            watch.open(lost)
+            rung.append(number)
+    return rung, over, watch
+
+
+def test_the_filter_is_least_squares() -> None:
+    """A step at night 20 of a level that wanders: its weight and its sum are those of the whole covariance matrix."""
+    n, start, spread, noise, wander = 40, 20, 0.3, 1.0, 0.1
+    values = np.random.default_rng(1).normal(size=n)
+    level = LocalLevel(0.0, spread)
+    for value in values:
+        level.add(value, noise, wander)
+    since = np.arange(n)
+    covariance = spread + wander * (1 + np.minimum(since[:, None], since)) + noise * np.eye(n)
+    step, slope = (since >= start).astype(float), np.maximum(0, since - start + 1).astype(float)
+    for kind, shape in enumerate((step, slope)):
+        solved = np.linalg.solve(covariance, shape)
+        assert level.weights[kind, start] == pytest.approx(shape @ solved)
+        assert level.sums[kind, start] == pytest.approx(values @ solved)
+
+
+def test_an_e_value_of_a_step_is_1_on_average_where_there_is_the_least() -> None:
+    chance = np.random.default_rng(2)
+    sums = 4.0 * 0.5 + 2.0 * chance.normal(size=400_000)  # of weight 4, where the step is 0.5
+    assert np.exp(evidence(sums, np.full(len(sums), 4.0), 1.0, 0.5)).mean() == pytest.approx(1, abs=0.05)
+    assert np.exp(evidence(sums - 2.0, np.full(len(sums), 4.0), 1.0, 0.5)).mean() < 0.5
+
+
+def test_a_loss_is_told_of_with_its_night_and_size() -> None:
+    rung, over, watch = watched(line([*calm(40), *(value - 0.05 for value in calm(20, 1))]))
+    assert rung[0] in (40, 41, 42)
+    assert over == []
+    loss = watch.lost["m"]
+    assert loss.since in (39, 40, 41)
+    assert loss.low < 0.05 < loss.high
+
+
+def test_what_is_better_when_it_is_lower_rings_when_it_rises() -> None:
+    worse = [*calm(40), *(value + 0.05 for value in calm(20, 1))]
+    assert watched(line(worse), better=-1)[0]
+    assert not watched(line(worse))[0]
+
+
+def test_a_slow_decline_is_told_of() -> None:
+    falling = [value - 0.002 * max(0, number - 40) for number, value in enumerate(calm(66))]
+    rung, _, _ = watched(line(falling))
+    assert 42 < rung[0] <= 65
+
+
+def test_a_change_that_is_smaller_than_the_least_never_rings() -> None:
+    """However sure it is: cases that never change by themselves."""
+    small = [0.8] * 30 + [0.797] * 300
+    assert watched(line(small, noise=1e-6))[0] == []
+    assert watched(line(small, noise=1e-6), least=0.001)[0]
+
+
+def test_an_incident_ends_when_the_level_is_back_and_not_with_one_quiet_night() -> None:
+    down = [value - 0.05 for value in calm(15, 1)]
+    quiet = [*calm(40), *down, 0.8, *(value - 0.05 for value in calm(20, 2))]
+    rung, over, _ = watched(line(quiet))
+    assert (len(rung), over) == (1, [])
+    rung, over, _ = watched(line([*calm(40), *down, *calm(30, 3)]))
+    assert len(rung) == 1
+    assert 55 <= over[0] <= 65
+    assert len(over) == 1
+
+
+def test_after_an_incident_the_next_loss_is_a_new_one_against_the_same_level() -> None:
+    down = [value - 0.05 for value in calm(10, 1)]
+    rung, over, watch = watched(line([*calm(40), *down, *calm(30, 3), *down]))
+    assert (len(rung), len(over)) == (2, 1)
+    assert watch.lost["m"].size == pytest.approx(0.05, abs=0.02)
+
+
+def test_what_lasts_of_the_changes_widens_what_is_expected() -> None:
+    """A level that wanders by itself may be lower after a while."""
+    values = [0.8] * 40 + [0.78] * 20
+    wanders, stays = (Level(0.005), Level(0.005))
+    for level, lasting in ((wanders, 0.01), (stays, 0.0)):
+        for one in line(values, noise=0.005, lasting=lasting):
+            level.add(one)
+    assert wanders.noise.lasting == pytest.approx(0.01)
+    assert stays.noise.lasting == 0
+    assert stays.evidence > LOOKS > wanders.evidence
+
+
+def test_nights_of_other_cases_are_held_against_each_other_as_draws() -> None:
+    draws = np.random.default_rng(4).binomial(N, 0.8, 60) / N
+    calm_nights = [night(float(value), None) for value in draws]
+    assert watched(calm_nights)[0] == []
+    assert watched([*calm_nights, *(night(float(value) - 0.1, None) for value in draws[:6])])[0]
+
+
+def test_a_small_night_in_between_leaves_what_is_known_as_it_is() -> None:
+    values = calm(40)
+    small = night(0.9, 0.9 - values[-1], n=20)
+    after = night(0.75, 0.75 - 0.9)._replace(skips=True)
+    straight, around = (
+        watched([*line(values), *between, *line([0.75, 0.75, 0.75])[1:]])[2]
+        for between in ([night(0.75, 0.75 - values[-1])], [small, after])
+    )
+    assert straight.lost["m"].size == pytest.approx(around.lost["m"].size, abs=0.01)
+
+
+def test_noise_is_known_from_repeated_evaluations_before_a_night_has_passed() -> None:
+    assert Noises((2 * NOISE, 800)).told.case == pytest.approx(NOISE)
+    known = Level(0.005, known=(2 * NOISE, 4000))
+    unknown = Level(0.005)
+    rewritten = night(0.75, -0.05, noise=0.1)  # a fifth of the cases changed
+    for level in (known, unknown):
+        level.add(night(0.8, None))
+        level.add(rewritten)
+    assert known.evidence > 10 * unknown.evidence
+
+
+def test_whole_nights_that_sway_are_noise() -> None:
+    sway = 0.02 * np.random.default_rng(5).normal(size=60)
+    values = [value + more for value, more in zip(calm(60), sway.tolist(), strict=True)]
+    told = Noises()
+    nights = line(values)
+    for before, one in pairwise(nights):
+        told.add(one, before, one.change or 0.0)
+    assert told.told.night == pytest.approx(0.02**2, rel=0.6)
+    assert told.told.drift < 0.1 * told.told.night
+
+
+def test_one_night_tells_nothing() -> None:
+    level = Level(0.005)
+    assert (level.evidence, level.loss, level.back, level.nights) == (0.0, None, 0.0, 0)
+    level.add(night(0.8, None))
+    assert (level.evidence, level.loss, level.vague, level.nights) == (0.0, None, False, 1)
+
+
+def test_a_watch_averages_what_its_metrics_tell_and_names_those_that_fell() -> None:
+    watch = Watch({"falls": Level(0.005), "stays": Level(0.005)})
+    for falls, stays in zip(line([*calm(40), 0.7, 0.7]), line(calm(42)), strict=True):
+        watch.add({"falls": falls, "stays": stays})
+    assert set(watch.rings(LOOKS)) == {"falls"}
+    watch.open({"falls": Loss(40, 0.1, 0.09, 0.11)})
+    assert watch.rings(LOOKS) == {}
+    assert not watch.over
+    assert OVER > 1
