@@ -70,6 +70,8 @@ class Noises:
 
     def add(self, night: Night, last: Night, change: float) -> Noise:
         """One more night, the last before it, and the change of the level from that to this; the noise with it."""
+        if len(self._levels) > FEWEST:  # by the nights before: this one may be the first of a loss
+            self._night, self._drift = self._together()
         cases, replaced = night.sampling + last.sampling, 0.0
         if night.change is not None:
             self._near += night.variance * night.n**2
@@ -84,8 +86,6 @@ class Noises:
             replaced = now.lasting / night.n + now.case * replaced_share(night, last)
         self._levels.append(self._levels[-1] + change)
         self._expected += 1, cases, replaced
-        if len(self._levels) > FEWEST:
-            self._night, self._drift = self._together()
         return self.now
 
     @property

@@ -9,13 +9,15 @@ import pytest
 from sqlalchemy import Engine, delete, select, update
 
 from db import journal
+from db.errors import InputError
 from db.tables import evaluation, nightly_verdict
 from metrics.table import metrics_of
 from tasks.comparison.common_cases import read_cases
 from tasks.comparison.compare import compare
 from tasks.comparison.paired_changes import paired_changes
+from tasks.orchestration.alarms.expected import alarm_budget
 from tasks.orchestration.artifact_tables import changes_since, night_text, tier_rows, verdict_text
-from tasks.orchestration.incidents import follow_run, incidents
+from tasks.orchestration.incidents import accept, follow_run, incidents
 from tasks.results.summary import summary, together
 from tests.support.evaluation_history import source_name, with_cases
 
@@ -172,3 +174,103 @@ def test_what_judges_stored_answers_has_a_baseline_of_its_own(engine: Engine, hi
     assert journal.baseline(engine, history.last) == anchor
     history.night(share(0.9))
     assert journal.baseline(engine, history.last) == live
+
+
+def test_what_nights_lack_leaves_the_level_as_it_is(history: History) -> None:
+    """A night is missing, two have one start, one is invalid, a week measures nothing: then five points are gone."""
+    for hit in (0.9, 0.9):
+        assert history.night(share(hit)) == "good"
+    history.n += 3
+    assert history.night(share(0.9)) == "good"
+    history.n -= 1
+    assert history.night(share(0.9)) == "good"
+    assert history.night(share(0.2), state="invalid") == "invalid"
+    assert history.night(share(0.9)) == "good"
+    for _ in range(6):
+        assert history.night([None] * N) == "inconclusive"
+    assert history.night(share(0.85)) == "regressed"
+    assert history.night(share(0.9)) == "good"
+    assert history.open == []
+
+
+def test_a_clock_that_was_set_back_is_inconclusive(history: History) -> None:
+    history.n = 10
+    assert history.night(share(0.9)) == "good"
+    history.n = 3
+    assert history.night(share(0.2)) == "inconclusive"
+    assert history.open == []
+
+
+def test_a_key_that_changes_and_comes_back_finds_its_incident_open(history: History) -> None:
+    """A good night under another key says nothing of what was measured in this way; a person may."""
+    history.night(share(0.9))
+    assert history.night(share(0.7)) == "regressed"
+    assert history.night(share(0.9), key=f"another of {history.source}") == "good"
+    assert history.open == ["regressed"]
+    assert history.night(share(0.7)) == "regressed"
+    (incident,) = (one for one in incidents(history.engine) if one["source"] == history.source)
+    assert incident["nights"] == 2
+    assert history.night(share(0.9)) == "good"
+    assert history.open == []
+    assert history.night(share(0.7)) == "regressed"
+    assert history.night(share(0.9), key=f"another of {history.source}") == "good"
+    accept(history.engine, history.last)
+    assert history.open == []
+
+
+def test_what_is_told_of_a_loss(history: History, caplog: Any) -> None:
+    history.night(share(0.9))
+    history.night(share(0.9))
+    before = history.last
+    history.night(share(0.8))
+    (incident,) = (one for one in incidents(history.engine) if one["source"] == history.source)
+    change = incident["changes"][0]
+    assert (change["metric"], change["since"]) == ("hit_rate@1", history.last)
+    assert change["a"] == pytest.approx(0.9)
+    assert change["b"] == pytest.approx(0.8)
+    assert change["difference"] == pytest.approx(-0.1)
+    assert change["low"] < 0.1 < change["high"]
+    assert "hit_rate@1 0.900 → 0.800" in caplog.text
+    accept(history.engine, history.last)
+    assert history.night(share(0.8)) == "good"
+    assert journal.baseline(history.engine, history.last) != before
+
+
+def test_a_change_below_the_least_that_was_set_never_rings(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HIT_RATE@1", "MRR", "NDCG@10"):
+        monkeypatch.setenv(f"YARUS_LEAST_CHANGE__{name}", "0.2")
+    history.night(share(0.9))
+    assert [history.night(share(0.8)) for _ in range(3)] == ["good"] * 3
+    assert history.night(share(0.6)) == "regressed"
+
+
+def test_a_smaller_budget_asks_for_more_evidence(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("YARUS_FALSE_ALARMS_A_YEAR", "1e-12")
+    chance = np.random.default_rng(0)
+    for _ in range(8):
+        history.night(np.array(share(0.9)) ^ (chance.random(N) < 0.05))
+    assert history.night(np.array(share(0.83)) ^ (chance.random(N) < 0.05)) == "good"
+    monkeypatch.setenv("YARUS_FALSE_ALARMS_A_YEAR", "10")
+    assert history.night(np.array(share(0.83)) ^ (chance.random(N) < 0.05)) == "regressed"
+
+
+def test_what_to_expect_is_told_of_each_tier(history: History) -> None:
+    chance = np.random.default_rng(0)
+    history.night(share(0.8))
+    (one,) = alarm_budget(history.engine, history.source)["tiers"]
+    assert (one["nights"], one["night_by_itself"], one["nights_to_notice_5_points"]) == (1, None, None)
+    for _ in range(10):
+        history.night(np.array(share(0.8)) ^ (chance.random(N) < 0.02))
+    found = alarm_budget(history.engine, history.source)
+    (one,) = found["tiers"]
+    assert (one["metric"], one["cases"], one["nights"], one["least_change"]) == ("hit_rate@1", N, 11, 0.005)
+    assert one["night_by_itself"] == pytest.approx((0.0196 / N) ** 0.5, rel=0.3)
+    assert one["false_alarms_a_year"] is not None
+    assert one["false_alarms_a_year"] <= 0.5
+    at_once, less = one["nights_to_notice_5_points"], one["nights_to_notice_2_points"]
+    assert at_once is not None
+    assert less is not None
+    assert at_once <= 3 < less
+    assert found["looks_a_year"] >= 365
+    with pytest.raises(InputError, match="no evaluated source 'nowhere'"):
+        alarm_budget(history.engine, "nowhere")
