@@ -31,6 +31,7 @@ AREAS = (
     "filled",
     "audit",
     "trend",
+    "alarms",
     "report",
     "map",
 )
