@@ -127,12 +127,7 @@ nightly_verdict = Table(
     Column("evaluation_id", Text, ForeignKey(evaluation.c.id, ondelete="CASCADE"), primary_key=True),
     Column("verdict", Text, nullable=False, comment="good, accepted, regressed, invalid, failed or inconclusive"),
     Column("baseline", Text, comment="the accepted evaluation that it was compared with"),
-    Column(
-        "changes",
-        JSONB,
-        nullable=False,
-        comment="headline metrics that fell: metric, a, b, difference, low, high, since",
-    ),
+    Column("changes", JSONB, nullable=False, comment="metrics that fell: metric, a, b, difference, low, high, since"),
     _at("judged_at", "when the night judged it", server_default=func.now(), nullable=False),
     Index("nightly_verdict_bad", "evaluation_id", postgresql_where=text("verdict NOT IN ('good', 'accepted')")),
     comment="what nights said of their evaluations: an incident begins with a bad one; docs/alerts.md",

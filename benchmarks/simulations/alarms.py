@@ -1,6 +1,7 @@
 """Years of nights in each kind of log: how often somebody is woken for nothing, how soon for a loss, how it ends."""
 
 from collections.abc import Iterator
+from itertools import repeat
 from typing import NamedTuple
 
 import numpy as np
@@ -104,28 +105,39 @@ LOSSES = (
 def claims(effort: float) -> Iterator[Claim]:
     """False incidents a year in each world, losses told of in time, and lasting losses that seem to be over."""
     years, repetitions = max(2, round(800 * effort)), max(10, round(200 * effort))
-    rates = []
-    for number, world in enumerate(WORLDS):
-        seeds = [np.random.default_rng([1, number, year]) for year in range(years)]
-        rung = sum(len(watched(nights(world, YEAR, chance))[0]) for chance in seeds)
-        rates.append(TIERS * rung / years)
-        yield Claim(f"{world.name}: false alarms a year of {TIERS} tiers", 0, world.false, rates[-1], years, False)
+    rates = [TIERS * rung / years for rung in map(_rung, range(len(WORLDS)), repeat(years))]
+    for world, rate in zip(WORLDS, rates, strict=True):
+        yield Claim(f"{world.name}: false alarms a year of {TIERS} tiers", 0, world.false, rate, years, False)
     average = float(np.mean(rates))
     yield Claim("all of these: false alarms a year of an installation", 0, 1, average, years * len(WORLDS), False)
-    for number, world in enumerate(WORLDS):
-        for number_of_kind, kind in enumerate(LOSSES):
-            found, closed = 0, 0
-            for repetition in range(repetitions):
-                chance = np.random.default_rng([2, number, number_of_kind, repetition])
-                opened, over = watched(nights(world, CALM + kind.within + LASTS, chance, kind))
-                told = [night for night in opened if night >= CALM]
-                found += bool(told) and told[0] < CALM + kind.within
-                closed += bool(told) and any(night > told[0] for night in over)
-            share, least = found / repetitions, world.found[number_of_kind]
+    lost = map(_told, range(len(WORLDS)), repeat(repetitions))
+    for world, all_kinds in zip(WORLDS, lost, strict=True):
+        for kind, least, (found, _) in zip(LOSSES, world.found, all_kinds, strict=True):
             told_of = f"{world.name}, {kind.name}: told of within {kind.within} nights"
-            yield Claim(told_of, least, 1, share, repetitions)
-            closes = f"{world.name}, {kind.name}, lasting: said to be over within {LASTS} nights"
-            yield Claim(closes, 0, 0.02, closed / repetitions, repetitions)
+            yield Claim(told_of, least, 1, found / repetitions, repetitions)
+        closed, tried = sum(over for _, over in all_kinds), len(LOSSES) * repetitions
+        yield Claim(f"{world.name}, lasting: said to be over within {LASTS} nights", 0, 0.02, closed / tried, tried)
+
+
+def _rung(number: int, years: int) -> int:
+    """False alarms of one tier in so many years of that world."""
+    seeds = [np.random.default_rng([1, number, year]) for year in range(years)]
+    return sum(len(watched(nights(WORLDS[number], YEAR, chance))[0]) for chance in seeds)
+
+
+def _told(number: int, repetitions: int) -> list[tuple[int, int]]:
+    """Of each kind of loss in that world: how many were told of in time, and how many of those told of were ended."""
+    counts = []
+    for of_kind, kind in enumerate(LOSSES):
+        found, closed = 0, 0
+        for repetition in range(repetitions):
+            chance = np.random.default_rng([2, number, of_kind, repetition])
+            opened, over = watched(nights(WORLDS[number], CALM + kind.within + LASTS, chance, kind))
+            told = [night for night in opened if night >= CALM]
+            found += bool(told) and told[0] < CALM + kind.within
+            closed += bool(told) and any(night > told[0] for night in over)
+        counts.append((found, closed))
+    return counts
 
 
 def watched(nights: list[Night]) -> tuple[list[int], list[int]]:

@@ -8,7 +8,7 @@ branch_labels = None
 depends_on = None
 SAID = {
     "0012": (
-        "headline metrics that fell: metric, a, b, difference, low, high, since",
+        "metrics that fell: metric, a, b, difference, low, high, since",
         "what nights said of their evaluations: an incident begins with a bad one; docs/alerts.md",
     ),
     "0011": (

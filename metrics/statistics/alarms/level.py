@@ -9,7 +9,7 @@ from metrics.statistics.alarms.noise import Night, Noise, Noises, replaced_share
 from metrics.statistics.groups import Floats
 from metrics.statistics.intervals import normal_quantile
 
-STEPS = (2.0, 4.0, 8.0, 16.0, 32.0)
+STEPS = (2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0)
 """Losses at once that are looked for, in multiples of the least."""
 SLOPES = (0.1, 0.2, 0.4, 0.8, 1.6)
 """Losses a night that are looked for."""
