@@ -142,15 +142,9 @@ def _told(number: int, repetitions: int) -> list[tuple[int, int]]:
 
 def watched(nights: list[Night]) -> tuple[list[int], list[int]]:
     """The nights in which an incident began, and in which one ended."""
-    watch, opened, over = Watch({"metric": Level(LEAST)}), [], []
-    for number, night in enumerate(nights):
-        watch.add({"metric": night})
-        if watch.over:
-            watch.close()
-            over.append(number)
-        elif rings := watch.rings(LOOKS):
-            watch.open(rings)
-            opened.append(number)
+    watch = Watch({"metric": Level(LEAST)})
+    told = [watch.look({"metric": night}, LOOKS) for night in nights]
+    opened, over = ([night for night, what in enumerate(told) if what == kind] for kind in ("rings", "over"))
     return opened, over
 
 

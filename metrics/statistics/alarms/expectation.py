@@ -68,13 +68,8 @@ def false_alarms(nights: Nights, *, seed: int = 0) -> float:
     rung = 0
     for year in range(YEARS):
         watch = Watch({METRIC: Level(nights.least)})
-        for night in islice(nights.drawn(np.random.default_rng([seed, 0, year])), YEAR):
-            watch.add({METRIC: night})
-            if watch.over:
-                watch.close()
-            elif lost := watch.rings(nights.looks):
-                watch.open(lost)
-                rung += 1
+        drawn = islice(nights.drawn(np.random.default_rng([seed, 0, year])), YEAR)
+        rung += sum(watch.look({METRIC: night}, nights.looks) == "rings" for night in drawn)
     return rung / YEARS
 
 

@@ -1,6 +1,7 @@
 """The watch over the headline metrics of a tier: when it rings, and when what it rang for is over."""
 
 from collections.abc import Mapping
+from typing import Literal
 
 from metrics.statistics.alarms.level import Level, Loss
 from metrics.statistics.alarms.noise import Night
@@ -53,6 +54,17 @@ class Watch:
         for name, loss in lost.items():
             self._levels[name].open(loss.since, loss.size)
 
+    def look(self, nights: Mapping[str, Night], looks: float) -> Literal["rings", "over"] | None:
+        """One more night, and what is to be told after it."""
+        self.add(nights)
+        if self.over:
+            self.close()
+            return "over"
+        if lost := self.rings(looks):
+            self.open(lost)
+            return "rings"
+        return None
+
     @property
     def over(self) -> bool:
         """Whether the level is back, of all metrics for which it has rung."""
@@ -63,7 +75,3 @@ class Watch:
         self.lost = {}
         for level in self._levels.values():
             level.close()
-
-    def level(self, name: str) -> Level:
-        """That of a metric."""
-        return self._levels[name]

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import Engine, or_, select
+from sqlalchemy import Engine, case, or_, select
 from sqlalchemy.engine import RowMapping
 
 from db.tables import evaluation, evaluation_metric, nightly_verdict
@@ -20,7 +20,7 @@ class WatchedNight(NamedTuple):
 
     id: str
     verdict: str | None
-    """What a night has said of it; None where none has yet, or where it is of no night."""
+    """What a night has said of it since the level was accepted; None where none has, or where it is of no night."""
     changes: Sequence[MetricChange]
     """What was lost, as that night said."""
     values: Mapping[str, float]
@@ -48,8 +48,10 @@ def nights_since(engine: Engine, row: RowMapping, baseline: str, metrics: Sequen
         .subquery()
     )
     paired = of.resolved["paired"]
+    of_baseline = select(of.accepted_at).where(of.id == baseline).scalar_subquery()
+    valid = case((nightly_verdict.c.judged_at >= of_baseline, nightly_verdict.c.verdict))
     told = (
-        select(of.id, nightly_verdict.c.verdict, nightly_verdict.c.changes, paired["since"].astext.label("since"))
+        select(of.id, valid.label("verdict"), nightly_verdict.c.changes)
         .add_columns(*(paired["changes"][name].label(name) for name in metrics))
         .join(chosen, chosen.c.id == of.id)
         .outerjoin(nightly_verdict)

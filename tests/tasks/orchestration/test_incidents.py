@@ -236,6 +236,15 @@ def test_what_is_told_of_a_loss(history: History, caplog: Any) -> None:
     assert journal.baseline(history.engine, history.last) != before
 
 
+def test_a_level_that_is_accepted_at_the_gate_ends_the_incident_with_the_next_night(history: History) -> None:
+    history.night(share(0.9))
+    assert [history.night(share(0.8)) for _ in range(2)] == ["regressed"] * 2
+    journal.accept(history.engine, history.last)
+    assert history.night(share(0.8)) == "good"
+    assert history.open == []
+    assert history.night(share(0.7)) == "regressed"
+
+
 def test_a_change_below_the_least_that_was_set_never_rings(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("HIT_RATE@1", "MRR", "NDCG@10"):
         monkeypatch.setenv(f"YARUS_LEAST_CHANGE__{name}", "0.2")

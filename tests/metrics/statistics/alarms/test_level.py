@@ -35,15 +35,9 @@ def calm(count: int, seed: int = 0) -> list[float]:
 
 def watched(nights: list[Night], *, least: float = 0.005, better: int = 1) -> tuple[list[int], list[int], Watch]:
     """The nights in which it rang, and in which that was over."""
-    watch, rung, over = Watch({"m": Level(least, better=better)}), [], []
-    for number, one in enumerate(nights):
-        watch.add({"m": one})
-        if watch.over:
-            watch.close()
-            over.append(number)
-        elif lost := watch.rings(LOOKS):
-            watch.open(lost)
-            rung.append(number)
+    watch = Watch({"m": Level(least, better=better)})
+    told = [watch.look({"m": one}, LOOKS) for one in nights]
+    rung, over = ([number for number, what in enumerate(told) if what == kind] for kind in ("rings", "over"))
     return rung, over, watch
 
 
