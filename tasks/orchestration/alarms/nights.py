@@ -69,46 +69,62 @@ def nights_since(engine: Engine, row: RowMapping, baseline: str, metrics: Sequen
         for one in connection.execute(measured).mappings():
             values.setdefault(one["evaluation_id"], {})[one["metric"]] = one
     lines = {name: _Line() for name in metrics}
+    for one in rows:
+        for name, found in values.get(one["id"], {}).items():
+            lines[name].add(one["id"], found, one[name], told=one["verdict"] == "regressed")
     return [
         WatchedNight(
             one["id"],
             one["verdict"],
             one["changes"] or [],
             {name: found["value"] for name, found in values.get(one["id"], {}).items()},
-            {name: lines[name].add(one["id"], found, one[name]) for name, found in values.get(one["id"], {}).items()},
+            {name: line.nights[one["id"]] for name, line in lines.items() if one["id"] in line.nights},
         )
         for one in rows
     ]
 
 
 class _Line:
-    """The nights of one metric, each by what it is compared with."""
+    """The nights of one metric, each by what it is compared with.
+
+    One that asked other cases, after which the same are asked again as before it, is left out: it was judged in its own
+    night, and is no yesterday of any.
+    """
 
     def __init__(self) -> None:
+        self.nights: dict[str, Night] = {}
         self._levels: dict[str, float] = {}
-        self._last = ""
+        self._aside: set[str] = set()
 
-    def add(self, name: str, measured: RowMapping, change: Mapping[str, Any] | None) -> Night:
-        """One more night, as it stands to the last."""
-        before, self._last = self._last, name
+    def add(self, name: str, measured: RowMapping, change: Mapping[str, Any] | None, *, told: bool) -> None:
+        """One more night; whether an alarm was raised in it."""
         half = (measured["ci_high"] or 0) - (measured["ci_low"] or 0)
-        value, total = measured["value"], measured["n_scored"]
-        sampling = (half / 2 / normal_quantile(0.95)) ** 2
+        night = Night(measured["value"], (half / 2 / normal_quantile(0.95)) ** 2, measured["n_scored"])
         since = change and change.get("since")
-        if change is None or since not in self._levels or change["n"] < SHARED * total:
-            self._levels = {name: 0.0}
-            return Night(value, sampling, total)
-        self._levels[name] = self._levels[since] + change["difference"]
-        all_alike = change["difference"] ** 2 / change["n"]  # what cases add to the variance that change all the same
-        return Night(
-            value,
-            sampling,
-            total,
-            change=self._levels[name] - self._levels[before],
+        if change is None or since not in self._levels or change["n"] < SHARED * night.total:
+            before = self._last
+            moved = night.value - self.nights[before].value if before else 0.0
+            self._levels[name] = self._levels[before] + moved if before else 0.0
+            self._aside |= set() if told else {name}
+        else:
+            while self._last != since and self._last in self._aside:
+                del self.nights[self._last]
+            self._levels[name] = self._levels[since] + change["difference"]
+            night = self._paired(night, change, self._levels[name] - self._levels[self._last])
+        self.nights[name] = night
+
+    @property
+    def _last(self) -> str:
+        return next(reversed(self.nights), "")
+
+    def _paired(self, night: Night, change: Mapping[str, Any], moved: float) -> Night:
+        alike = change["difference"] ** 2 / change["n"]  # what cases add to the variance that change all the same
+        return night._replace(
+            change=moved,
             n=change["n"],
-            variance=change["variance"] + all_alike,
-            far_variance=change["far_variance"] + all_alike,
+            variance=change["variance"] + alike,
+            far_variance=change["far_variance"] + alike,
             lag=change["lag"],
             step=change["step"],
-            skips=since != before,
+            skips=change["since"] != self._last,
         )

@@ -71,6 +71,14 @@ def test_a_night_of_other_questions_is_judged_as_a_draw_of_questions(history: Hi
     assert history.open == []
 
 
+def test_a_night_of_other_questions_in_between_leaves_the_level_as_it_is(history: History) -> None:
+    for _ in range(3):
+        assert history.night(share(0.9)) == "good"
+    assert history.night(share(0.88), cases="other") == "good"
+    assert history.night(share(0.85)) == "regressed"
+    assert history.night(share(0.9)) == "good"
+
+
 def test_a_night_after_a_small_one_is_compared_with_the_one_before_that(history: History) -> None:
     history.night(share(0.9))
     assert history.night(share(0.9)[:30]) == "good"
