@@ -71,7 +71,7 @@ WORLDS = (
     World(
         "frozen set, 2 %, a case changes for good every 3rd night", noise=0.02, flips=1 / 3, found=(0.9, 0.5, 0.7, 0.9)
     ),
-    World("frozen set, 2 %, whole nights sway by 0.5 points", 0.02, sway=0.005, false=2.5, found=(0.8, 0.6, 0.7, 0.8)),
+    World("frozen set, 2 %, whole nights sway by 0.5 points", 0.02, sway=0.005, false=3.0, found=(0.8, 0.6, 0.7, 0.8)),
     World("whole log growing by 8, 2 %", noise=0.02, new=NEW, found=(0.9, 0.7, 0.9, 0.9)),
     World("last 400 of a log growing by 8, 2 %", noise=0.02, new=NEW, rolling=True, found=(0.9, 0.1, 0.3, 0.9)),
     World("400 new questions a night, 2 %", noise=0.02, new=N, rolling=True, found=(0.05, 0.1, 0.4, 0.05)),

@@ -19,6 +19,7 @@ EFFORT = {
     "corrected": 0.02,
     "incomplete": 0.25,
     "filled": 0.1,
+    "alarms": 0.01,
 }
 
 
