@@ -76,10 +76,9 @@ def run() -> list[Row]:
         for flow_run_id in runs:
             follow_run(engine, flow_run_id)
         judging = time.perf_counter() - begin
+        good = select(func.count()).where(nightly_verdict.c.verdict == "good")
         with engine.connect() as connection:
-            assert connection.scalar(select(func.count()).where(nightly_verdict.c.verdict == "good")) == NIGHTS * len(
-                TIERS
-            )
+            assert connection.scalar(good) == NIGHTS * len(TIERS)
     years = []
     for seed in range(5):
         begin = time.perf_counter()

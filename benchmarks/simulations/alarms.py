@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from benchmarks.simulations import Claim
 from metrics.statistics.alarms.level import Level
-from metrics.statistics.alarms.noise import Night
+from metrics.statistics.alarms.noise import Night, of_cases
 from metrics.statistics.alarms.watch import Watch
 from metrics.statistics.differences.changes import change
 from metrics.statistics.differences.numbers import Number
@@ -161,10 +161,9 @@ def nights(world: World, count: int, chance: np.random.Generator, loss: Kind | N
             continue
         lag = min(LAG, number)
         far = _change(results[number - lag], tonight)
-        n, moved = near[2], near[0]
-        alike = moved**2 / n
-        far_variance = (far or near)[1] + alike
-        found.append(Night(mean, spread, len(values), moved, n, near[1] + alike, far_variance, lag, 1 / n))
+        moved, n = near[0], near[2]
+        variance, far_variance = (of_cases(one[1], moved, n) for one in (near, far or near))
+        found.append(Night(mean, spread, len(values), moved, n, variance, far_variance, lag, 1 / n))
     return found
 
 

@@ -77,13 +77,12 @@ def paired_changes(
     nearest = dict.fromkeys(near.changes, near)
     for name in TIERS[row["tier"]].headlines:
         if name not in nearest and _is_measured(tonight, name):
-            then = nights.newest(lambda one, name=name: name in one.changes)  # type: ignore[misc]
-            nearest |= {name: then} if then else {}
+            nearest |= {name: then} if (then := nights.newest_with(name)) else {}
     far = nights.oldest
     changes: dict[str, PairedChange] = {}
     for name, since in nearest.items():
         found = since.changes[name]
-        earlier, lag = (far.changes[name], len(nights)) if far and name in far.changes else (found, 1)
+        earlier, lag = (far.changes[name], 1 + far.ago - since.ago) if far and name in far.changes else (found, 1)
         changes[name] = {
             "since": since.id,
             "n": found.n,
@@ -134,6 +133,8 @@ def _nights_before(engine: Engine, row: RowMapping, key: str) -> list[RowMapping
 
 class _Since(NamedTuple):
     id: str
+    ago: int
+    """Nights."""
     n_common: int
     changes: dict[str, Change]
 
@@ -149,7 +150,7 @@ class _Nights:
 
     def __init__(self, rows: Sequence[RowMapping], tonight: pa.Table, declared: list[Metric]) -> None:
         self._rows = rows
-        self._since = cache(lambda number: _since(rows[number], tonight, declared))
+        self._since = cache(lambda number: _since(rows[number], number + 1, tonight, declared))
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -159,20 +160,24 @@ class _Nights:
         found = (self._since(number) for number in range(len(self)))
         return next((one for one in found if one is not None and fits(one)), None)
 
+    def newest_with(self, metric: str) -> _Since | None:
+        """The newest that has measured it."""
+        return self.newest(lambda one: metric in one.changes)
+
     @property
     def oldest(self) -> _Since | None:
         """The oldest, where there are two and its file can be read."""
         return self._since(len(self) - 1) if len(self) > 1 else None
 
 
-def _since(before: RowMapping, tonight: pa.Table, declared: list[Metric]) -> _Since | None:
+def _since(before: RowMapping, ago: int, tonight: pa.Table, declared: list[Metric]) -> _Since | None:
     """What changed on the common cases; None where the file of the one before cannot be read: the chart begins anew."""
     try:
         pairs = common(headline(read_cases(before, declared)), tonight)
     except (ResultsUnavailable, InputError):
         return None
     if not len(pairs.b):
-        return _Since(before["id"], 0, {})
+        return _Since(before["id"], ago, 0, {})
     codes = group_codes(pairs.b["group"].to_pylist(), len(pairs.b))
     found = {name: change(number, codes) for name, number in numbers(declared, *pairs)[0].items()}
-    return _Since(before["id"], len(pairs.b), {name: one for name, one in found.items() if one is not None})
+    return _Since(before["id"], ago, len(pairs.b), {name: one for name, one in found.items() if one is not None})

@@ -47,6 +47,9 @@ class _Seen(NamedTuple):
     before: float
     """The variance of that."""
     noise: Noise
+    told: int
+    """Nights that told of the noise before it."""
+    night: Night
 
 
 class Level:
@@ -90,20 +93,24 @@ class Level:
         last, self._last = self._last, night
         if last is None:
             self._level.mean = night.value
-            self._nights.append(_Seen(night.value, 0.0, 0.0, night.value, 0.0, self._noise))
+            self._nights.append(_Seen(night.value, 0.0, 0.0, night.value, 0.0, self._noise, 0, night))
             return
-        change = night.value - last.value if night.change is None else night.change
-        if not self._incident:  # what goes on in one is not what the level does by itself
-            self._noise = self._noises.add(night, last, change)
+        told, within = self._noises.nights, self._incident is not None
+        first = within and not self._noises.is_told
+        if not within:
+            self._noise = self._noises.add(night, last)
+        elif first:
+            self._tell_within(night)
         wander, spread = self._of_night(night, last)
-        seen = _Seen(
-            self._nights[-1].y + change, spread, wander, self._level.mean, self._level.spread + wander, self._noise
-        )
+        y, before = self._nights[-1].y + night.moved_since(last), self._level.spread + wander
+        seen = _Seen(y, spread, wander, self._level.mean, before, self._noise, told, night)
         self._nights.append(seen)
         if self._incident:
             self._incident.add(seen)
+            if not first:  # tonight's noise is told by the nights before: it may be the first that is back
+                self._tell_within(night)
         else:
-            self._level.add(seen.y, spread, wander)
+            self._level.add(y, spread, wander)
 
     def _of_night(self, night: Night, last: Night) -> tuple[float, float]:
         """Variances: by how much the level may have moved since the night before, and of what the night says of it."""
@@ -154,17 +161,25 @@ class Level:
     def open(self, since: int, size: float) -> None:
         """An incident: the level is held from now on against what it was before that night, where so much was lost."""
         of = self._nights[since:]
-        self._noise = of[0].noise
         self._incident = _Incident(of, size, self._better)
+        self._noises.forget(of[0].told)  # the loss is nothing that the level does by itself
+        self._noise = self._noises.now if self._noises.is_told else of[0].noise
+        for seen in of[1:]:
+            self._tell_within(seen.night)
+
+    def _tell_within(self, night: Night) -> None:
+        """Within an incident cases tell of the noise as ever, and levels do not."""
+        if night.change is not None:
+            self._noises.add_cases(night)
+            self._noise = self._noises.now
 
     @property
     def vague(self) -> bool:
         """Whether the last night says next to nothing: what it alone can tell is far more than the least."""
-        if self.nights < 2:
+        if not self._nights:
             return False
-        night, incident = self._nights[-1], self._incident
-        around = incident.spread if incident else night.before
-        return bool(normal_quantile(0.95) * (night.spread + around) ** 0.5 > VAGUE * self.least)
+        night = self._nights[-1]
+        return bool(normal_quantile(0.95) * (night.spread + night.wander) ** 0.5 > VAGUE * self.least)
 
     @property
     def back(self) -> float:

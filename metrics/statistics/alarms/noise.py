@@ -35,6 +35,10 @@ class Night(NamedTuple):
     skips: bool = False
     """Whether it is compared with a night before the last, which shares more with it."""
 
+    def moved_since(self, last: "Night") -> float:
+        """What the level has moved by since the last night."""
+        return self.value - last.value if self.change is None else self.change
+
 
 class Noise(NamedTuple):
     """What nights do by themselves, as variances."""
@@ -49,6 +53,27 @@ class Noise(NamedTuple):
     """Of all cases together, what is added a night and stays."""
 
 
+class _Sums(NamedTuple):
+    """Over the nights so far."""
+
+    near: float = 0.0
+    """Variances of changes since the night before, of a case, times the cases."""
+    cases: float = 0.0
+    nights: int = 0
+    """Compared on common cases."""
+    more: float = 0.0
+    """By how much those since an earlier night were larger."""
+    squares: float = 0.0
+    lags: float = 0.0
+    """Nights in between, times the cases."""
+    reach: float = 0.0
+    """The most that one case did, as a variance of one case."""
+    expected: float = 0.0
+    """Variances of changes as cases tell them."""
+    replaced: float = 0.0
+    """What of that stays."""
+
+
 class Noises:
     """The noise of a level, told by the nights so far.
 
@@ -61,58 +86,96 @@ class Noises:
     """
 
     def __init__(self, known: tuple[float, float] = (0.0, 0.0)) -> None:
-        self._near, self._cases = known[0] * known[1], known[1]
-        self._pairs = 0
-        self._more = np.zeros(3)
-        self._lags, self._reach = 0, 0.0
-        self._levels, self._expected = [0.0], np.zeros(3)
+        self._sums = [_Sums(near=known[0] * known[1], cases=known[1])]
+        self._levels = [0.0]
         self._night, self._drift = 0.0, 0.0
 
-    def add(self, night: Night, last: Night, change: float) -> Noise:
-        """One more night, the last before it, and the change of the level from that to this; the noise with it."""
+    @property
+    def nights(self) -> int:
+        """How many were added."""
+        return len(self._levels) - 1
+
+    @property
+    def is_told(self) -> bool:
+        """Whether anything is known of what cases do."""
+        return self._sums[-1].cases > 0
+
+    def add(self, night: Night, last: Night) -> Noise:
+        """One more night, and the last before it; the noise with it."""
         if len(self._levels) > FEWEST:  # by the nights before: this one may be the first of a loss
             self._night, self._drift = self._together()
-        cases, replaced = night.sampling + last.sampling, 0.0
+        expected, replaced = night.sampling + last.sampling, 0.0
+        self._sums.append(self._sums[-1])
+        self._levels.append(self._levels[-1] + night.moved_since(last))
         if night.change is not None:
-            self._near += night.variance * night.n**2
-            self._cases += night.n
-            self._pairs += 1
-            more = (night.far_variance - night.variance) * night.n**2
-            self._more += 1, more, more**2
-            self._lags += (night.lag - 1) * night.n
-            self._reach = max(self._reach, night.step**2 * night.n)
+            self.add_cases(night)
+            more, sums = (night.far_variance - night.variance) * night.n**2, self._sums[-1]
+            self._sums[-1] = sums._replace(
+                more=sums.more + more, squares=sums.squares + more**2, lags=sums.lags + (night.lag - 1) * night.n
+            )
             now = self.now
-            cases = (2 * now.case + now.lasting) / night.n
+            expected = (2 * now.case + now.lasting) / night.n
             replaced = now.lasting / night.n + now.case * replaced_share(night, last)
-        self._levels.append(self._levels[-1] + change)
-        self._expected += 1, cases, replaced
+        sums = self._sums[-1]
+        self._sums[-1] = sums._replace(expected=sums.expected + expected, replaced=sums.replaced + replaced)
         return self.now
+
+    def add_cases(self, night: Night) -> None:
+        """Of one more night only what its cases did since the night before."""
+        sums = self._sums[-1]
+        self._sums[-1] = sums._replace(
+            near=sums.near + night.variance * night.n**2,
+            cases=sums.cases + night.n,
+            nights=sums.nights + 1,
+            reach=max(sums.reach, night.step**2 * night.n),
+        )
+
+    def forget(self, nights: int) -> None:
+        """As it was when so many nights had been added."""
+        del self._sums[nights + 1 :]
+        del self._levels[nights + 1 :]
 
     @property
     def now(self) -> Noise:
         """As it is reckoned with: as if one more case had changed for good than did."""
-        told = self.told
-        lasting = told.lasting + self._reach / (self._pairs + 1)
+        told, sums = self.told, self._sums[-1]
+        lasting = told.lasting + sums.reach / (sums.nights + 1)
         return told._replace(case=max(0.0, told.case + (told.lasting - lasting) / 2), lasting=lasting)
 
     @property
     def told(self) -> Noise:
         """As the nights so far tell it."""
-        near = self._near / max(1, self._cases)
-        count, more, squares = self._more
-        chance = max(0.0, squares - more**2 / max(1, count)) ** 0.5  # of the sum
-        lasting = min(max(0.0, (more - CHANCE * chance) / max(1, self._lags)), near)
+        sums = self._sums[-1]
+        near = sums.near / max(1, sums.cases)
+        chance = max(0.0, sums.squares - sums.more**2 / max(1, sums.nights)) ** 0.5  # of the sum
+        lasting = min(max(0.0, (sums.more - CHANCE * chance) / max(1, sums.lags)), near)
         return Noise(max(0.0, near - lasting) / 2, lasting, self._night, self._drift)
 
     def _together(self) -> tuple[float, float]:
         """What whole nights add, of a night and for good."""
-        levels, (_, cases, more) = np.array(self._levels), self._expected / self._expected[0]
+        levels = np.array(self._levels)
+        cases, stays = (total / self.nights for total in (self._sums[-1].expected, self._sums[-1].replaced))
         near, chance = _moved(levels, 1, cases)
         far, far_chance = (near, 0.0)
         if len(levels) > 2 * WARM_UP:
-            far, far_chance = _moved(levels, WARM_UP, cases + (WARM_UP - 1) * more)
+            far, far_chance = _moved(levels, WARM_UP, cases + (WARM_UP - 1) * stays)
         drift = max(0.0, far - near - CHANCE * (far_chance**2 + chance**2) ** 0.5) / (WARM_UP - 1)
         return max(0.0, near - drift - CHANCE * chance) / 2, drift
+
+
+def of_cases(variance: float, difference: float, n: int) -> float:
+    """The variance of a change around none, from that around the mean: all cases may have changed alike.
+
+    Args:
+        variance: the sum of what each of n cases changed beyond the mean, squared, over n squared.
+        difference: the mean of what they changed.
+
+    Example:
+        >>> from metrics.statistics.alarms.noise import of_cases
+        >>> of_cases(0.0, -1.0, 4)  # each of four was lost: four times (1 / 4) squared
+        0.25
+    """
+    return variance + difference**2 / n
 
 
 def replaced_share(night: Night, last: Night) -> float:

@@ -1,7 +1,6 @@
 """What alarms may cost: how often somebody looks in a year, and the smallest change that anybody is told of."""
 
 from datetime import timedelta
-from math import isfinite
 
 from sqlalchemy import Engine, func, select
 from sqlalchemy.engine import RowMapping
@@ -17,11 +16,9 @@ LEAST = 0.005
 """Of a metric's range: the smallest loss that raises an alarm, where nothing else is set."""
 
 
-def least_change(metric: Metric) -> float | None:
-    """The smallest loss of a metric that raises an alarm, in its unit; None where none is set and it has no range."""
-    if (given := settings().least_change.get(metric.name)) is not None:
-        return given
-    return LEAST * metric.high if isfinite(metric.high) else None
+def least_change(metric: Metric) -> float:
+    """The smallest loss of a metric that raises an alarm, in its unit; of a headline metric, which has a range."""
+    return settings().least_change.get(metric.name, LEAST * metric.high)
 
 
 def looks_for_one(engine: Engine, row: RowMapping) -> float:

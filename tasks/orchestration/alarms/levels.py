@@ -66,14 +66,13 @@ def level_verdict(engine: Engine, row: RowMapping) -> LevelVerdict:
 
 
 def levels_of(engine: Engine, row: RowMapping) -> dict[str, Level]:
-    """What is watched: the headline metrics that have a least change."""
+    """What is watched: the headline metrics."""
     measured, reach = floors(engine, row["comparability_key"]), normal_quantile(0.95)
     levels = {}
     for one in headlines_of(row["tier"]):
-        least, known = least_change(one), measured.get(one.name)
-        if least is not None:
-            noise = ((known.band / reach) ** 2 * known.n / known.pairs, known.n) if known else (0.0, 0)
-            levels[one.name] = Level(least, better=1 if one.better == "higher" else -1, known=noise)
+        known = measured.get(one.name)
+        noise = ((known.band / reach) ** 2 * known.n / known.pairs, known.n) if known else (0.0, 0)
+        levels[one.name] = Level(least_change(one), better=1 if one.better == "higher" else -1, known=noise)
     return levels
 
 
@@ -120,7 +119,7 @@ class _Line:
         }
 
     def _loss(self, change: MetricChange, night: str) -> Loss | None:
-        """As it was told; None where its first night is not read any more."""
+        """As it was told, or where a version before this one told it, of that night; None where that is not read."""
         names, since = self._names[change["metric"]], change.get("since", night)
         if since not in names[1:]:
             return None

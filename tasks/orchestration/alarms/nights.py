@@ -7,9 +7,11 @@ from sqlalchemy import Engine, case, or_, select
 from sqlalchemy.engine import RowMapping
 
 from db.tables import evaluation, evaluation_metric, nightly_verdict
-from metrics.statistics.alarms.noise import Night
+from metrics.metric import Metric
+from metrics.statistics.alarms.noise import Night, of_cases
 from metrics.statistics.ewma import HISTORY
 from metrics.statistics.intervals import normal_quantile
+from metrics.table import metric
 from tasks.comparison.paired_changes import SHARED, nights_like
 from tasks.orchestration.documents import MetricChange
 from tasks.results.summary import HEADLINE_STRATUM
@@ -68,7 +70,7 @@ def nights_since(engine: Engine, row: RowMapping, baseline: str, metrics: Sequen
         values: dict[str, dict[str, RowMapping]] = {}
         for one in connection.execute(measured).mappings():
             values.setdefault(one["evaluation_id"], {})[one["metric"]] = one
-    lines = {name: _Line() for name in metrics}
+    lines = {name: _Chain(metric(name)) for name in metrics}
     for one in rows:
         for name, found in values.get(one["id"], {}).items():
             lines[name].add(one["id"], found, one[name], told=one["verdict"] == "regressed")
@@ -84,23 +86,27 @@ def nights_since(engine: Engine, row: RowMapping, baseline: str, metrics: Sequen
     ]
 
 
-class _Line:
+class _Chain:
     """The nights of one metric, each by what it is compared with.
 
     One that asked other cases, after which the same are asked again as before it, is left out: it was judged in its own
     night, and is no yesterday of any.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, metric: Metric) -> None:
+        self._high = metric.high
         self.nights: dict[str, Night] = {}
         self._levels: dict[str, float] = {}
         self._aside: set[str] = set()
 
     def add(self, name: str, measured: RowMapping, change: Mapping[str, Any] | None, *, told: bool) -> None:
-        """One more night; whether an alarm was raised in it."""
-        half = (measured["ci_high"] or 0) - (measured["ci_low"] or 0)
-        night = Night(measured["value"], (half / 2 / normal_quantile(0.95)) ** 2, measured["n_scored"])
-        since = change and change.get("since")
+        """One more night; whether an alarm was raised in it. Without an interval it tells nothing, and is left out."""
+        if measured["ci_low"] is None or measured["ci_high"] is None:
+            return
+        deviation = (measured["ci_high"] - measured["ci_low"]) / 2 / normal_quantile(0.95)
+        one_case = self._high / measured["n_scored"]  # however alike the others are
+        night = Night(measured["value"], max(deviation, one_case) ** 2, measured["n_scored"])
+        since = change and change.get("since")  # no change that was stored before these had it
         if change is None or since not in self._levels or change["n"] < SHARED * night.total:
             before = self._last
             moved = night.value - self.nights[before].value if before else 0.0
@@ -118,12 +124,14 @@ class _Line:
         return next(reversed(self.nights), "")
 
     def _paired(self, night: Night, change: Mapping[str, Any], moved: float) -> Night:
-        alike = change["difference"] ** 2 / change["n"]  # what cases add to the variance that change all the same
+        variance, far_variance = (
+            of_cases(change[name], change["difference"], change["n"]) for name in ("variance", "far_variance")
+        )
         return night._replace(
             change=moved,
             n=change["n"],
-            variance=change["variance"] + alike,
-            far_variance=change["far_variance"] + alike,
+            variance=variance,
+            far_variance=far_variance,
             lag=change["lag"],
             step=change["step"],
             skips=change["since"] != self._last,

@@ -157,7 +157,7 @@ def test_whole_nights_that_sway_are_noise() -> None:
     told = Noises()
     nights = line(values)
     for before, one in pairwise(nights):
-        told.add(one, before, one.change or 0.0)
+        told.add(one, before)
     assert told.told.night == pytest.approx(0.02**2, rel=0.6)
     assert told.told.drift < 0.1 * told.told.night
 
@@ -178,3 +178,23 @@ def test_a_watch_averages_what_its_metrics_tell_and_names_those_that_fell() -> N
     assert watch.rings(LOOKS) == {}
     assert not watch.over
     assert OVER > 1
+
+
+def test_what_was_lost_is_no_noise_of_the_level() -> None:
+    """All of few cases are lost in the second night: what they do by themselves is told by the nights within."""
+    n = 33
+    lost, same = night(0.0, -1.0, n=n, noise=0.5), night(0.0, 0.0, n=n, noise=0.0)
+    watch = Watch({"m": Level(0.005)})
+    told = [
+        watch.look({"m": one}, 730.0) for one in (night(1.0, None, n=n), lost, same, night(1.0, 1.0, n=n, noise=0.5))
+    ]
+    assert told == [None, "rings", None, "over"]
+
+
+def test_noise_of_the_nights_before_a_loss_holds_within_it() -> None:
+    watch = Watch({"m": (level := Level(0.005))})
+    for one in line([*calm(40), *(value - 0.05 for value in calm(10, 1))]):
+        watch.look({"m": one}, LOOKS)
+    assert watch.lost
+    assert level.noise.case == pytest.approx(NOISE)
+    assert level.noise.night == 0
