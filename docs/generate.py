@@ -20,8 +20,8 @@ from tasks.config.tiers import TIERS
 from tasks.texts import texts, translations
 
 TARGET = Path(__file__).with_name("metrics.md")
-FILLED = tuple(Path(__file__).with_name(name) for name in ("gate.md", "judge.md", "retrieval.md"))
 MARKED = re.compile(r"(<!-- (kinds|simulated [\w ]+) -->).*?<!-- end -->", re.DOTALL)
+FILLED = tuple(page for page in sorted(TARGET.parent.glob("*.md")) if MARKED.search(page.read_text(encoding="utf-8")))
 SIMULATED = Path(__file__).with_name("simulated.json")
 PROSE = Path(__file__).with_name("metrics.template.md")
 KINDS = {

@@ -8,7 +8,7 @@ import pytest
 from metrics.statistics.alarms.level import Level, Loss
 from metrics.statistics.alarms.local_level import LocalLevel, evidence
 from metrics.statistics.alarms.noise import Night, Noises
-from metrics.statistics.alarms.watch import OVER, Watch
+from metrics.statistics.alarms.watch import Watch
 
 N, NOISE = 400, 0.02
 """Variance of a case in a night."""
@@ -177,7 +177,6 @@ def test_a_watch_averages_what_its_metrics_tell_and_names_those_that_fell() -> N
     watch.open({"falls": Loss(40, 0.1, 0.09, 0.11)})
     assert watch.rings(LOOKS) == {}
     assert not watch.over
-    assert OVER > 1
 
 
 def test_what_was_lost_is_no_noise_of_the_level() -> None:
