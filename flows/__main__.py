@@ -12,7 +12,7 @@ from db.errors import DatabaseUnavailable, InputError, ModelUnavailable
 from flows import stopping
 from flows.cli import Process
 from flows.cli.alerts import alerts
-from flows.cli.compare import compare, trend
+from flows.cli.compare import compare, explain, trend
 from flows.cli.corpus import corpus
 from flows.cli.dataset import dataset
 from flows.cli.evaluations import cases, report, runs, show
@@ -45,6 +45,7 @@ for _command in (
     runs,
     show,
     compare,
+    explain,
     cases,
     doctor,
     export,

@@ -1,4 +1,4 @@
-"""`yarus compare` and `trend`: did it get better?"""
+"""`yarus compare`, `explain` and `trend`: did it get better, and what moved?"""
 
 import click
 
@@ -88,4 +88,33 @@ def compare(
         click.echo(document(found))
     else:
         print_comparison(found, settings().language, slice_name=slice_name)
+    say_pseudonyms(found["b"]["source"])
+
+
+@click.command()
+@click.argument("a")
+@click.argument("b", required=False)
+@click.option("--metric", "metrics", multiple=True, metavar="METRIC", help="Only this headline metric; repeatable.")
+@click.option("--force", is_flag=True, help="Explain even what differs in more than its questions.")
+@as_json
+def explain(a: str, b: str | None, metrics: tuple[str, ...], force: bool, as_json: bool) -> None:
+    """Explain what moved between evaluation A (before) and B (after): other questions, or other answers.
+
+    They are named as for 'compare', but may have asked other questions:
+
+    \b
+    yarus explain last
+    yarus explain previous last --metric hit_rate@1
+    """
+    from flows.terminal.explanation import print_explanation
+    from flows.terminal.summary import say_pseudonyms
+    from tasks.config.settings import settings
+    from tasks.explanation.explain import explain as explained
+    from tasks.results.summary import as_json as document
+
+    found = explained(own_database(), *((a, b) if b else ("baseline", a)), force=force, only=metrics)
+    if as_json:
+        click.echo(document(found))
+    else:
+        print_explanation(found, settings().language)
     say_pseudonyms(found["b"]["source"])

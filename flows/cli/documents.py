@@ -19,6 +19,7 @@ from tasks.dataset.documents import (
     SynthesisResult,
 )
 from tasks.experiments.documents import JudgeAndPeople, Robustness, Sweep
+from tasks.explanation.documents import Explanation
 from tasks.labelling.plan import LabelPlan
 from tasks.labelling.relevance.between import LabelNext
 from tasks.operations.doctor_sources import Check
@@ -70,6 +71,7 @@ DOCUMENTS: dict[str, Any] = {
     "show": EvaluationSummary,
     "cases": list[Case],
     "compare": EvaluationComparison,
+    "explain": Explanation,
     "trend": Trend,
     "gate": GateResult,
     "report": WrittenReport,

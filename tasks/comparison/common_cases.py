@@ -1,14 +1,16 @@
 """The cases of two evaluations side by side: which they have in common, and which broke or were fixed."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
+from sqlalchemy import Engine
 from sqlalchemy.engine import RowMapping
 
+from db import journal
 from db.errors import InputError
 from metrics.metric import Metric
 from tasks.cases.repeated import listed_once
@@ -26,11 +28,33 @@ OF_EVERY_CASE += ("answerable", "judged@10", "if_right")
 """What cases are paired, sliced and named by, and how far their results are judged."""
 
 
+EARLIER = {
+    "previous": (journal.previous, "no earlier completed one with the same comparability key"),
+    "baseline": (journal.baseline, "no accepted one before it with the same comparability key; yarus gate --accept"),
+}
+"""What is asked for by a word, and what is said where there is none."""
+
+
 class Pairs(NamedTuple):
     """The common cases of two evaluations, in the same order."""
 
     a: pa.Table
     b: pa.Table
+
+
+def evaluations_of(engine: Engine, a: str, b: str) -> tuple[RowMapping, RowMapping]:
+    """The evaluations before and after.
+
+    Args:
+        engine: of our own database.
+        a: its id, the beginning or end of it, `last`, `baseline` (what b is judged against) or `previous`.
+        b: an id likewise, or `last`.
+
+    Raises:
+        InputError: there is none of that name.
+    """
+    after = journal.find(engine, b)
+    return journal.find(engine, _earlier(engine, after["id"], *EARLIER[a]) if a in EARLIER else a), after
 
 
 def require_cases(row: RowMapping) -> None:
@@ -92,6 +116,13 @@ def changed_cases(pairs: Pairs, metrics: list[Metric]) -> ChangedCases:
         "fixed": listed_once([entry for gain, entry in entries if gain > 0], "metric"),
         "changed_status": _changed_status(pairs),
     }
+
+
+def _earlier(engine: Engine, evaluation_id: str, choose: Callable[[Engine, str], str | None], none: str) -> str:
+    found = choose(engine, evaluation_id)
+    if found is None:
+        raise InputError(f"evaluation {evaluation_id} has {none}")
+    return found
 
 
 def _moved(pairs: Pairs, metric: Metric) -> list[tuple[float, dict[str, Any]]]:

@@ -1,7 +1,7 @@
 """Two evaluations on their common cases: what changed, whether it is more than chance, and in which cases."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +9,6 @@ from sqlalchemy import Engine
 from sqlalchemy.engine import RowMapping
 from threadpoolctl import threadpool_limits
 
-from db import journal
 from db.errors import InputError, unknown
 from metrics.metric import Metric
 from metrics.statistics.differences.comparison import Comparison, adjusted
@@ -19,7 +18,16 @@ from metrics.statistics.differences.unpaired import compare_independent
 from metrics.table import metric
 from metrics.table.corrected import SUFFIX
 from tasks.cases import pseudonyms
-from tasks.comparison.common_cases import Pairs, changed_cases, common, groups_of, headline, read_cases, require_cases
+from tasks.comparison.common_cases import (
+    Pairs,
+    changed_cases,
+    common,
+    evaluations_of,
+    groups_of,
+    headline,
+    read_cases,
+    require_cases,
+)
 from tasks.comparison.corrected_means import Lacking, compare_means, is_corrected
 from tasks.comparison.documents import (
     ChangedCases,
@@ -39,11 +47,6 @@ from tasks.results.aggregate import measured_by
 from tasks.results.summary import system_of
 
 SEED = 0
-EARLIER = {
-    "previous": (journal.previous, "no earlier completed one with the same comparability key"),
-    "baseline": (journal.baseline, "no accepted one before it with the same comparability key; yarus gate --accept"),
-}
-"""What is asked for by a word, and what is said where there is none."""
 NOTHING: ChangedCases = {"broke": [], "fixed": [], "changed_status": []}
 
 
@@ -62,8 +65,7 @@ def compare(engine: Engine, a: str, b: str, *, force: bool = False, only: Sequen
     Raises:
         InputError: no such evaluation or metric, no cases, nothing in common, or not comparable and not forced.
     """
-    after = journal.find(engine, b)
-    before = journal.find(engine, _earlier(engine, after["id"], *EARLIER[a]) if a in EARLIER else a)
+    before, after = evaluations_of(engine, a, b)
     for row in (before, after):
         require_cases(row)
     declared = _declared(before, after, only)
@@ -75,14 +77,14 @@ def compare(engine: Engine, a: str, b: str, *, force: bool = False, only: Sequen
     needed = {row.name: row for row in (*declared.values(), *_headlines(before, after))}.values()
     sides = Pairs(*(headline(read_cases(row, needed)) for row in (before, after)))
     pairs = common(*sides)
-    paired = bool(len(pairs.a)) and all(_same_cases(part["part"]) for part in differs)
+    paired = bool(len(pairs.a)) and all(same_cases(part["part"]) for part in differs)
     if not paired and not force:
         raise InputError(
             f"evaluations {before['id']} and {after['id']} have no case in common; --force compares them unpaired"
         )
     document: Sides = {
-        "a": _side(before),
-        "b": _side(after),
+        "a": side(before),
+        "b": side(after),
         "comparable": not differs,
         "differs": differs,
         "paired": paired,
@@ -250,7 +252,7 @@ def differences(a: RowMapping, b: RowMapping) -> list[KeyDifference]:
     return parts or [{"part": "comparability_key", "a": a["comparability_key"], "b": b["comparability_key"]}]
 
 
-def _same_cases(part: str) -> bool:
+def same_cases(part: str) -> bool:
     """Whether the case set may be the same although this part of the key differs."""
     return part != "source" and part.split(".")[0] != "cases"
 
@@ -276,14 +278,8 @@ def _refusal(a: RowMapping, b: RowMapping, differs: list[KeyDifference]) -> str:
     return f"evaluations {a['id']} and {b['id']} cannot be compared: {said}. --force compares them anyway"
 
 
-def _earlier(engine: Engine, evaluation_id: str, choose: Callable[[Engine, str], str | None], none: str) -> str:
-    found = choose(engine, evaluation_id)
-    if found is None:
-        raise InputError(f"evaluation {evaluation_id} has {none}")
-    return found
-
-
-def _side(row: RowMapping) -> Side:
+def side(row: RowMapping) -> Side:
+    """What a document says of one of the evaluations."""
     return {
         "evaluation_id": row["id"],
         "started_at": row["started_at"].isoformat(),

@@ -27,9 +27,10 @@ from tasks.cases.text import fit
 from tasks.cases.vocabulary import Note, Twins, Unit
 from tasks.config.connections import database
 from tasks.config.parameters import Parameters
+from tasks.corpus.versions import keep_version
 from tasks.evaluation.repeats import repeating
 from tasks.evaluation.resolved import Resolved
-from tasks.evaluation.run import Run
+from tasks.evaluation.run import DRY_RUN, Run
 from tasks.results.parquet_files import parquet
 
 P = TypeVar("P", bound=Parameters)
@@ -169,6 +170,8 @@ def keep_loaded(
     if corpus.vectors is not None:
         np.save(run.work / "stored.npy", corpus.vectors)
     pq.write_table(cases, run.work / "cases.parquet", row_group_size=resolved["batch_size"])  # a batch is a group
+    if not run.id.startswith(DRY_RUN):
+        resolved["corpus"] = keep_version(database(), corpus)
     run = replace(run, resolved=resolved, n_cases=len(cases))
     digest = case_set_hash(cases, *beside)
     journal.describe(database(), run.id, n_cases=len(cases), case_set_hash=digest, resolved=resolved)

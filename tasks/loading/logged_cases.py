@@ -72,6 +72,7 @@ def _load_answered(run: Run[J]) -> Run[J]:
         **_identity(where.name, chosen),
         status=["ok" if reason is None else status for status, reason in states],
         reason=[reason for _, reason in states],
+        page=[canonical_url(question["confluence_url"]) for question in chosen],
         context=[text for text, _ in contexts],
         truncated=[cut for _, cut in contexts],
         answer=[question["answer"] for question in chosen],

@@ -53,6 +53,8 @@ class System(TypedDict, total=False):
     """Where a judge has filled them up."""
     pool: list[str]
     """The retrievers whose results it has judged."""
+    corpus: str
+    """SHA-256 of what was searched: chunks, pages and digests of texts, kept in `corpus_version`."""
     texts: Literal["chunks", "questions"]
     distance: Literal["cosine", "euclidean"]
     retriever: str

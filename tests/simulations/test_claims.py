@@ -20,6 +20,7 @@ EFFORT = {
     "incomplete": 0.25,
     "filled": 0.1,
     "alarms": 0.01,
+    "explained": 0.1,
 }
 
 

@@ -1,0 +1,1 @@
+"""What moved between two evaluations: other questions, or answers; where, and because of which pages."""

@@ -1,0 +1,236 @@
+"""What moved between two evaluations: other questions or other answers, at which stage, and because of which pages."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from sqlalchemy import Engine
+from sqlalchemy.engine import RowMapping
+
+from db.errors import InputError
+from metrics.metric import Metric
+from metrics.statistics.differences.decomposition import Decomposition, Part, cells, decompose
+from tasks.cases import pseudonyms
+from tasks.cases.table import COLUMNS, floats
+from tasks.comparison.common_cases import OF_EVERY_CASE, evaluations_of, headline, require_cases
+from tasks.comparison.compare import differences, headlines_of, same_cases, side
+from tasks.comparison.totals import NOT_COMPARED, needs
+from tasks.corpus.versions import FATES, Fate, Version, fates, read_version
+from tasks.explanation.documents import (
+    ExplainedMetric,
+    ExplainedPart,
+    Explanation,
+    PartOfPages,
+)
+from tasks.explanation.largest import (
+    FEW,
+    explained_cases,
+    explained_pages,
+    explained_topics,
+    lost_measures,
+    new_topics,
+    served,
+    weightiest,
+)
+from tasks.explanation.questions import LABELS, Questions, read_questions
+from tasks.results import parquet_files
+from tasks.results.failures import FAILURES
+from tasks.results.set_metrics import SET_METRICS
+
+NO_FAILURE = "none"
+Floats = NDArray[np.float64]
+
+
+def explain(engine: Engine, a: str, b: str, *, force: bool = False, only: Sequence[str] = ()) -> Explanation:
+    """Splits what changed between two evaluations of one tier.
+
+    Args:
+        engine: of our own database.
+        a: the evaluation before, as `compare` takes it: also `baseline` or `previous`.
+        b: the evaluation after.
+        force: also where they differ in more than their questions.
+        only: headline metrics; all by default.
+
+    Raises:
+        InputError: no such evaluation, none of its cases, another tier, or not comparable and not forced.
+        ResultsUnavailable: a file is gone or damaged.
+    """
+    rows = evaluations_of(engine, a, b)
+    for row in rows:
+        require_cases(row)
+    if rows[0]["tier"] != rows[1]["tier"]:
+        raise InputError(
+            f"{rows[0]['id']} is of {rows[0]['tier']}, {rows[1]['id']} of {rows[1]['tier']}: one tier each"
+        )
+    differs = [part for part in differences(*rows) if not same_cases(part["part"])]
+    other = [part for part in differences(*rows) if same_cases(part["part"])]
+    if other and not force:
+        said = ", ".join(part["part"] for part in other)
+        raise InputError(
+            f"evaluations {rows[0]['id']} and {rows[1]['id']} differ in more than their questions: {said}; "
+            "yarus compare shows how; --force explains them anyway"
+        )
+    declared = headlines_of(rows[1]["tier"])
+    if unknown := [name for name in only if name not in [metric.name for metric in declared]]:
+        named = ", ".join(metric.name for metric in declared)
+        raise InputError(f"--metric {unknown[0]}: expected one of {rows[1]['tier']}'s headline metrics: {named}")
+    sides = [headline(_read(row, declared)) for row in rows]
+    kept = [read_version(engine, (row["resolved"] or {}).get("corpus")) for row in rows]
+    versions = (kept[0], kept[1]) if kept[0] and kept[1] else None
+    questions = read_questions(sides, versions, _page_of(kept))
+    document: Explanation = {
+        "a": side(rows[0]),
+        "b": side(rows[1]),
+        "differs": [*differs, *other],
+        "topics_by": questions.topics_by,
+        "n_relabelled": questions.n_relabelled,
+        "corpus": _counted(versions),
+        "lost": lost_measures(questions),
+        "new_topics": new_topics(questions, *served(sides[1], declared, questions)),
+        "metrics": {},
+        "not_split": {},
+    }
+    for metric in declared:
+        if only and metric.name not in only:
+            continue
+        found = _values(metric, sides)
+        if isinstance(found, str):
+            document["not_split"][metric.name] = found
+            continue
+        explained = explained_metric(metric, questions, found, [_failures(cases) for cases in sides])
+        if explained is None:
+            document["not_split"][metric.name] = "a side has not measured it"
+        else:
+            document["metrics"][metric.name] = explained
+    shown: Explanation = pseudonyms.document(document, rows[1]["source"])
+    return shown
+
+
+def _read(row: RowMapping, declared: Sequence[Metric]) -> pa.Table:
+    needed = {*OF_EVERY_CASE, *LABELS, "failure", *(name for metric in declared for name in needs(metric))}
+    return parquet_files.read(row["parquet"], without=[name for name in COLUMNS if name not in needed])
+
+
+def _page_of(versions: Sequence[Version | None]) -> dict[str, str | None]:
+    """Chunk -> page, as it was before, else as it is after."""
+    found: dict[str, str | None] = {}
+    for version in reversed(versions):
+        found |= version.page_of if version else {}
+    return found
+
+
+def _counted(versions: tuple[Version, Version] | None) -> dict[Fate, int] | None:
+    if versions is None:
+        return None
+    counts = Counter(fates(*versions).values())
+    return {fate: counts[fate] for fate in FATES}
+
+
+def _values(metric: Metric, sides: Sequence[pa.Table]) -> tuple[Floats, Floats] | str:
+    """What each case of both sides has of a metric, or why it cannot be split."""
+    if metric.name in NOT_COMPARED:
+        return NOT_COMPARED[metric.name]
+    if metric.aggregate not in ("mean", "whole"):
+        return "it is no mean over questions"
+    if metric.column is not None:
+        before, after = (floats(cases, metric.column) for cases in sides)
+        return before, after
+    before, after = (SET_METRICS[metric.name].parts(cases) for cases in sides)
+    return (before, after) if before.ndim == 1 else "it is no mean over questions"
+
+
+def _failures(cases: pa.Table) -> list[str] | None:
+    if "failure" not in cases.column_names:
+        return None
+    return [failure or NO_FAILURE for failure in cases["failure"].to_pylist()]
+
+
+def explained_metric(
+    metric: Metric, questions: Questions, values: tuple[Floats, Floats], failures: Sequence[list[str] | None]
+) -> ExplainedMetric | None:
+    """The difference of one metric, split; None where a side has not measured it.
+
+    Args:
+        metric: of which.
+        questions: of both sides.
+        values: of each side's cases.
+        failures: of each side's cases, where they failed; None where the tier does not say.
+    """
+    before, after = (questions.of(number, own) for number, own in enumerate(values))
+    there = [~np.isnan(own) for own in (before, after)]
+    if not all(own.any() for own in there):
+        return None
+    first = list(zip(questions.fates, questions.topics, strict=True))
+    kinds = cells([first, questions.lengths, questions.scripts], *there)
+    of_cell = dict(zip(kinds.tolist(), questions.fates, strict=True))
+    mixed = {cell for cell, fate in zip(kinds.tolist(), questions.fates, strict=True) if fate != of_cell[cell]}
+    if mixed:  # rare kinds were put together: what became of their pages parts them again
+        kinds = np.unique(
+            [f"{cell} {fate}" for cell, fate in zip(kinds.tolist(), questions.fates, strict=True)], return_inverse=True
+        )[1]
+        of_cell = dict(zip(kinds.tolist(), questions.fates, strict=True))
+    span = metric.high - metric.low if np.isfinite(metric.high - metric.low) else _span(before, after)
+    split: Callable[..., Decomposition] = lambda a, b: decompose(  # noqa: E731
+        a, b, kinds, span=span, groups=questions.groups, parts=of_cell
+    )
+    found = split(before, after)
+    stages = None
+    if failures[0] is not None and failures[1] is not None:
+        best = metric.high if metric.better == "higher" else metric.low
+        stages = {}
+        for stage in (*FAILURES, NO_FAILURE):
+            lost = [
+                questions.of(number, np.where([one == stage for one in failures[number] or ()], own - best, own * 0))
+                for number, own in enumerate(values)
+            ]
+            if any(np.nan_to_num(own).any() for own in lost):
+                stages[stage] = _part(split(*lost).answers)
+    by_case = found.by_case
+    fates_found: dict[Fate, PartOfPages] | None = None
+    if any(fate is not None for fate in questions.fates):
+        fates_found = {
+            fate: _of_pages(fate, found.parts[fate], questions, by_case, there[1])
+            for fate in FATES
+            if fate in found.parts and not np.isnan(found.answers.value)
+        }
+    return {
+        "a": float(before[there[0]].mean()),
+        "b": float(after[there[1]].mean()),
+        "difference": found.difference,
+        "n_a": int(there[0].sum()),
+        "n_b": int(there[1].sum()),
+        "n_common": int((there[0] & there[1]).sum()),
+        "cells": len(np.unique(kinds[there[0] | there[1]])),
+        "questions": _part(found.questions)
+        if not np.isnan(found.questions.value)
+        else {"value": found.difference, "ci_low": found.difference, "ci_high": found.difference},
+        "answers": None if np.isnan(found.answers.value) else _part(found.answers),
+        "stages": stages,
+        "fates": fates_found,
+        "topics": explained_topics(questions, before, after, by_case),
+        "pages": explained_pages(questions, by_case, there[1]),
+        "cases": explained_cases(questions, before, after, by_case),
+    }
+
+
+def _span(*sides: Floats) -> float:
+    known = np.concatenate([side[~np.isnan(side)] for side in sides])
+    return float(np.ptp(known)) or 1.0
+
+
+def _part(found: Part) -> ExplainedPart:
+    return {"value": found.value, "ci_low": found.interval.low, "ci_high": found.interval.high}
+
+
+def _of_pages(
+    fate: Fate, part: Part, questions: Questions, by_case: Floats, measured: NDArray[np.bool_]
+) -> PartOfPages:
+    rows = [row for row, own in enumerate(questions.fates) if own == fate and measured[row]]
+    return {
+        **_part(part),
+        "n": len(rows),
+        "pages": len({questions.pages[row] for row in rows}),
+        "topics": weightiest(((questions.topics[row], by_case[row]) for row in rows), FEW),
+    }

@@ -1,0 +1,130 @@
+"""Where a change is largest: the topics, pages and questions that explain most of it, and what is new or lost."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from metrics.metric import Metric
+from tasks.cases.table import floats
+from tasks.cases.vocabulary import MEASURED
+from tasks.corpus.versions import Fate
+from tasks.explanation.documents import ExplainedCase, ExplainedPage, ExplainedTopic, LostMeasure, NewTopic
+from tasks.explanation.questions import Questions
+
+MOST, FEW = 5, 3
+"""Topics, pages and cases that are named; topics of a part."""
+NEW, GREW, UNSERVED = 5, 4.0, 0.1
+"""Questions from which on a topic is looked at; how much more often it is asked; the share that may be served."""
+Floats = NDArray[np.float64]
+
+
+def weightiest(weighed: Iterable[tuple[str | None, float]], most: int) -> list[str]:
+    """The names that weigh most, in the direction of all together."""
+    totals: dict[str, float] = defaultdict(float)
+    for name, weight in weighed:
+        if name is not None:
+            totals[name] += float(weight)
+    direction = 1 if sum(totals.values()) >= 0 else -1
+    ordered = sorted(totals, key=lambda name: (-direction * totals[name], name))
+    return [name for name in ordered if direction * totals[name] > 0][:most]
+
+
+def explained_topics(questions: Questions, before: Floats, after: Floats, by_case: Floats) -> list[ExplainedTopic]:
+    """What the topics add to the difference of a metric: five, those that add most first."""
+    there = [~np.isnan(own) for own in (before, after)]
+    totals = [int(own.sum()) for own in there]
+    middle = (float(before[there[0]].mean()) + float(after[there[1]].mean())) / 2
+    found: list[ExplainedTopic] = []
+    for topic in sorted({topic for topic in questions.topics if topic is not None}):
+        own = np.array([name == topic for name in questions.topics])
+        n_a, n_b = (int((own & side).sum()) for side in there)
+        moved = float((after[own & there[1]] - middle).sum()) / totals[1]
+        moved -= float((before[own & there[0]] - middle).sum()) / totals[0]
+        answers = float(by_case[own].sum())
+        found.append({"topic": topic, "n_a": n_a, "n_b": n_b, "questions": moved - answers, "answers": answers})
+    found.sort(key=lambda one: -max(abs(one["questions"]), abs(one["answers"])))
+    return [one for one in found if one["n_a"] or one["n_b"]][:MOST]
+
+
+def explained_pages(questions: Questions, by_case: Floats, measured: NDArray[np.bool_]) -> list[ExplainedPage]:
+    """The five pages whose questions explain most of what answers changed."""
+    rows: dict[str, list[int]] = defaultdict(list)
+    for row, page in enumerate(questions.pages):
+        if page is not None and measured[row]:
+            rows[page].append(row)
+    named = weightiest(((page, by_case[of].sum()) for page, of in rows.items()), MOST)
+    return [
+        {
+            "page": page,
+            "fate": questions.fates[rows[page][0]],
+            "n": len(rows[page]),
+            "answers": float(by_case[rows[page]].sum()),
+        }
+        for page in named
+    ]
+
+
+def explained_cases(questions: Questions, before: Floats, after: Floats, by_case: Floats) -> list[ExplainedCase]:
+    """The five questions that explain most of what answers changed."""
+    direction = 1 if by_case.sum() >= 0 else -1
+    order = np.argsort(-direction * by_case, kind="stable")[:MOST]
+    return [
+        {
+            "case_id": questions.case_ids[row],
+            "question": questions.texts[row],
+            "before": None if np.isnan(before[row]) else float(before[row]),
+            "after": float(after[row]),
+            "answers": float(by_case[row]),
+        }
+        for row in order.tolist()
+        if direction * by_case[row] > 0
+    ]
+
+
+def lost_measures(questions: Questions) -> list[LostMeasure]:
+    """Questions that were measured before and could not be after."""
+    rows: dict[tuple[str, Fate | None], list[int]] = defaultdict(list)
+    for row, (then, now) in enumerate(zip(*questions.statuses, strict=True)):
+        if then in MEASURED and now is not None and now not in MEASURED:
+            rows[now, questions.fates[row]].append(row)
+    found = [(status, fate, of) for (status, fate), of in rows.items()]
+    return [
+        {
+            "status": status,  # type: ignore[typeddict-item]
+            "fate": fate,
+            "n": len(of),
+            "topics": [topic for topic, _ in Counter(questions.topics[row] for row in of).most_common(FEW) if topic],
+        }
+        for status, fate, of in sorted(found, key=lambda one: -len(one[2]))
+    ]
+
+
+def served(cases: pa.Table, declared: Sequence[Metric], questions: Questions) -> tuple[Floats, float]:
+    """The first headline metric that cases have, and its lowest value."""
+    for metric in declared:
+        if metric.column is not None and metric.column in cases.column_names and np.isfinite(metric.low):
+            return questions.of(1, floats(cases, metric.column)), metric.low
+    return np.full(len(questions.case_ids), np.nan), 0.0
+
+
+def new_topics(questions: Questions, values: Floats, lowest: float) -> list[NewTopic]:
+    """Topics that were hardly asked about before and that nothing serves, the largest first."""
+    totals = [max(1, int((own >= 0).sum())) for own in questions.rows]
+    rows: Mapping[str, list[int]] = defaultdict(list)
+    for row, topic in enumerate(questions.topics):
+        if topic is not None:
+            rows[topic].append(row)
+    found: list[NewTopic] = []
+    for topic, of in rows.items():
+        asked = [[row for row in of if own[row] >= 0] for own in questions.rows]
+        shares = [len(own) / total for own, total in zip(asked, totals, strict=True)]
+        served = [row for row in asked[1] if values[row] > lowest]
+        grew = len(asked[0]) < NEW <= len(asked[1]) and shares[1] >= GREW * shares[0]
+        if grew and len(served) <= UNSERVED * len(asked[1]):
+            texts = [questions.texts[row] for row in asked[1]]
+            examples = list(dict.fromkeys(text for text in texts if text))[:FEW]
+            found.append({"topic": topic, "n": len(asked[1]), "served": len(served), "examples": examples})
+    return sorted(found, key=lambda one: -one["n"])[:MOST]
