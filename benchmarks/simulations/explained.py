@@ -79,9 +79,9 @@ def sides(world: World, seed: int) -> tuple[pa.Table, pa.Table]:
     again = np.where((again == 1) & lost, 0.0, again)
     anew = (chance.random(len(topics)) < likely - world.loss).astype(float)
     asked = [" ".join(WORDS[(row + place) % len(WORDS)] for place in range(n)) for row, n in enumerate(lengths)]
-    columns = {
+    columns: dict[str, list[str | None]] = {
         "case_id": [f"log:{row}" for row in range(len(topics))],
-        "question": asked,
+        "question": [*asked],
         "status": ["ok"] * len(topics),
         "group": [None] * len(topics) if users is None else [f"user {user}" for user in users],
         "topic": [f"topic {topic}" for topic in topics],

@@ -34,10 +34,7 @@ def print_comparison(document: EvaluationComparison, language: str, *, slice_nam
     console.print(f"\n[bold]{words['title']}: {tier}[/] · {plain(document['b']['source'])}")
     for side, name in ((document["a"], "before"), (document["b"], "after")):
         console.print(f"{words[name]}: {plain(_side(side, texts('states', language)))}", soft_wrap=True)
-    systems: tuple[Mapping[str, Any], ...] = (document["a"]["system"], document["b"]["system"])
-    one, other = systems
-    for name in (name for name in SYSTEM if one.get(name) != other.get(name)):
-        console.print(f"  {name}: {plain(str(one.get(name)))} | {plain(str(other.get(name)))}")
+    print_systems(console, document["a"], document["b"])
     if not document["comparable"]:
         console.print(words["not comparable"], style="bold yellow")
         for part in document["differs"]:
@@ -55,6 +52,14 @@ def print_comparison(document: EvaluationComparison, language: str, *, slice_nam
     _print_cases(console, document["cases"], language)
     _print_slices(console, document, language, slice_name)
     console.print(" ".join(verdict(document, language)), style="bold")
+
+
+def print_systems(console: Console, before: Side, after: Side) -> None:
+    """In what the systems differ that were evaluated."""
+    one: Mapping[str, Any] = before["system"]
+    other: Mapping[str, Any] = after["system"]
+    for name in (name for name in SYSTEM if one.get(name) != other.get(name)):
+        console.print(f"  {name}: {plain(str(one.get(name)))} | {plain(str(other.get(name)))}")
 
 
 def verdict(document: EvaluationComparison, language: str) -> Iterator[str]:

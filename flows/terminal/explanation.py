@@ -3,6 +3,7 @@
 from rich.console import Console
 from rich.table import Table
 
+from flows.terminal.comparison import print_systems
 from flows.terminal.summary import LONGEST, WIDTH, new_console, plain, tier_name
 from tasks.explanation.documents import ExplainedMetric, Explanation
 from tasks.explanation.sentences import sentences
@@ -22,9 +23,10 @@ def print_explanation(document: Explanation, language: str) -> None:
     tier = tier_name(document["b"]["tier"], language)
     console.print(f"\n[bold]{words['title']}: {tier}[/] · {plain(document['b']['source'])}")
     console.print(f"{document['a']['evaluation_id']} → {document['b']['evaluation_id']}", style="dim")
+    print_systems(console, document["a"], document["b"])
     if document["differs"]:
         console.print(words["differs"].format(parts=", ".join(part["part"] for part in document["differs"])))
-    if document["corpus"]:
+    if document["corpus"] and any(n for fate, n in document["corpus"].items() if fate != "untouched"):
         named = texts("fates", language)
         console.print(words["corpus"] + ", ".join(f"{named[fate]} {n}" for fate, n in document["corpus"].items()))
     if document["n_relabelled"]:
@@ -48,7 +50,7 @@ def _print_largest(console: Console, name: str, found: ExplainedMetric, language
         console.print(table)
     fates = texts("fates", language)
     for page in found["pages"]:
-        became = f" ({fates[page['fate']]})" if page["fate"] else ""
+        became = f" ({fates[page['fate'] or 'untouched']})" if page["fate"] not in (None, "untouched") else ""
         said = words["page"].format(n=page["n"], part=shown(name, page["answers"], sign=True))
         console.print(f"  {plain(page['page'])}{became}: {said}", soft_wrap=True)
     for case in found["cases"]:

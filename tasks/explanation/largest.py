@@ -8,6 +8,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from metrics.metric import Metric
+from metrics.statistics.differences.decomposition import ROUNDING
 from tasks.cases.table import floats
 from tasks.cases.vocabulary import MEASURED
 from tasks.corpus.versions import Fate
@@ -44,7 +45,8 @@ def explained_topics(questions: Questions, before: Floats, after: Floats, by_cas
         moved = float((after[own & there[1]] - middle).sum()) / totals[1]
         moved -= float((before[own & there[0]] - middle).sum()) / totals[0]
         answers = float(by_case[own].sum())
-        found.append({"topic": topic, "n_a": n_a, "n_b": n_b, "questions": moved - answers, "answers": answers})
+        questions_part = moved - answers if abs(moved - answers) > ROUNDING else 0.0
+        found.append({"topic": topic, "n_a": n_a, "n_b": n_b, "questions": questions_part, "answers": answers})
     found.sort(key=lambda one: -max(abs(one["questions"]), abs(one["answers"])))
     return [one for one in found if one["n_a"] or one["n_b"]][:MOST]
 

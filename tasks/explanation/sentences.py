@@ -34,7 +34,8 @@ def of_metric(name: str, found: ExplainedMetric, language: str) -> Iterator[str]
     words = texts("explanation", language)
     numbers = {side: shown(name, found[side]) for side in ("a", "b")}
     answers = found["answers"]
-    split = [words["questions"].format(part=_part(name, found["questions"]))]
+    same = found["n_a"] == found["n_b"] == found["n_common"]
+    split = [words["same questions"] if same else words["questions"].format(part=_part(name, found["questions"]))]
     if answers is None:
         split.append(words["no common kind"])
     else:

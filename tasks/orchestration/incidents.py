@@ -16,10 +16,13 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.engine import RowMapping
 
 from db import journal
+from db.errors import InputError, ResultsUnavailable
 from db.tables import evaluation, nightly_verdict
 from tasks.cases import pseudonyms
 from tasks.config.connections import database
 from tasks.config.settings import settings
+from tasks.explanation.explain import explain
+from tasks.explanation.sentences import sentences
 from tasks.orchestration.alarms.levels import LevelVerdict, level_verdict
 from tasks.orchestration.documents import GOOD, Accepted, Incident
 from tasks.orchestration.events import INCIDENT, tell
@@ -73,9 +76,9 @@ def follow_run(engine: Engine, flow_run_id: str) -> None:
         # a level with one that was measured in the same way.
         fell = any(night["verdict"] == "regressed" for night in nights)
         if (found.verdict in GOOD and (open_kind == key or not fell)) or (open_kind == FAILED != kind):
-            _tell("closed", row, found, nights[-1]["evaluation_id"])
+            _tell("closed", row, found, nights[-1]["evaluation_id"], [])
     if found.verdict not in (*GOOD, "inconclusive") and kind not in was_open:
-        _tell("opened", row, found, row["id"])
+        _tell("opened", row, found, row["id"], _moved(engine, row, found))
 
 
 def assess(engine: Engine, row: RowMapping) -> LevelVerdict:
@@ -219,12 +222,25 @@ def _keep(engine: Engine, evaluation_id: str, found: LevelVerdict) -> bool:
         return bool(connection.execute(unless_done).rowcount)
 
 
-def _tell(what: str, row: RowMapping, found: LevelVerdict, incident: str) -> None:
+def _moved(engine: Engine, row: RowMapping, found: LevelVerdict) -> list[str]:
+    """Why the level fell, in sentences; none where that cannot be told."""
+    if found.verdict != "regressed" or found.baseline is None:
+        return []
+    try:
+        why = explain(engine, found.baseline, row["id"], only=[change["metric"] for change in found.changes])
+    except (InputError, ResultsUnavailable) as error:
+        log.warning("%s: %s", row["id"], error)
+        return []
+    return list(sentences(why, settings().language))
+
+
+def _tell(what: str, row: RowMapping, found: LevelVerdict, incident: str, moved: list[str]) -> None:
     words = texts("incidents", settings().language)
     said = "; ".join(words["change"].format(**change) for change in found.changes)
     error = pseudonyms.text(row["error"] or "", row["source"])
     why = words[found.verdict].format(changes=said, error=error) if what == "opened" else ""
     text = words[what].format(tier=row["tier"], source=row["source"], what=why, id=incident)
+    text = " ".join([text, *moved])
     log.warning(text)
     first = found.changes[0] if found.changes else None
     payload = {
@@ -236,6 +252,7 @@ def _tell(what: str, row: RowMapping, found: LevelVerdict, incident: str) -> Non
         "metric": first and first["metric"],
         "change": first and first["difference"],
         "changes": found.changes,
+        "moved": moved,
         **{name: row[name] for name in ("tier", "source", "sut_label", "comparability_key")},
     }
     tell(f"{INCIDENT}.{what}", incident, payload, flow_run_id=row["flow_run_id"])

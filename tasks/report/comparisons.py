@@ -20,6 +20,7 @@ from tasks.report.bars import difference_bar
 from tasks.report.case_list import column
 from tasks.report.embedded_data import Document, packed
 from tasks.report.entries import Entry
+from tasks.report.explanations import explained
 from tasks.results import parquet_files
 from tasks.results.numbers import shown
 from tasks.texts import LANGUAGES, Text, texts, translations
@@ -44,6 +45,7 @@ def add_comparisons(engine: Engine, entries: list[Entry]) -> None:
         try:
             found = compare(engine, before, entry.row["id"], force=asked)
             entry.comparison = {**found, "parquet": journal.find(engine, before)["parquet"]}
+            entry.comparison["explained"] = explained(engine, before, entry.row["id"], force=asked)
         except (InputError, ResultsUnavailable) as error:
             entry.comparison = {"problem": str(error)}
 
@@ -76,6 +78,7 @@ def comparison(entry: Entry) -> Document | None:
         "b": found["b"],
         "n_common": found["n_common"],
         "differs": found["differs"],
+        "explained": found["explained"],
         "metrics": sorted(metrics, key=lambda metric: metric["name"] not in headline),
         "unjudged": _unjudged(found["unequally_judged"]),
         "filled": translations("comparison", "filled") if found["b"]["system"].get("labels") == "filled" else None,

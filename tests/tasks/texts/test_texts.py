@@ -20,10 +20,13 @@ from tasks.comparison import corrected_means, gate
 from tasks.comparison.documents import BaselineKind
 from tasks.comparison.slices import SLICES
 from tasks.config.tiers import TIERS
+from tasks.corpus.versions import FATES
 from tasks.dataset.annotation import judged_answers
 from tasks.dataset.annotation.columns import COLUMNS, YES_NO
 from tasks.dataset.audit.audit import KINDS
 from tasks.dataset.synthesis.generator import KINDS as MADE
+from tasks.explanation.documents import TopicsBy
+from tasks.explanation.sentences import STAGES
 from tasks.labelling.plan import Basis
 from tasks.orchestration.home_server import Stopped
 from tasks.personal_data.patterns import Kind
@@ -55,6 +58,9 @@ BY_TABLE: dict[str, set[str]] = {
     "goals": {goal.key for goal in GOALS},
     "metric_labels": {name for tier in TIERS.values() for name in tier.headlines},
     "failures": {*FAILURES},
+    "fates": {*FATES},
+    "explained_stages": {*STAGES},
+    "explanation": {f"topics by {way}" for way in get_args(TopicsBy)},
     "standings": {*get_args(Standing)} - {"passed"},
     "exam": {*get_args(Outcome)},
     "exam_kinds": {*EXAM_KINDS},
@@ -102,6 +108,7 @@ ELSEWHERE = {
     "sweep": "tasks/config/parameters.py",
     "people_pairs": "tasks/experiments/people_pairs.py",
     "exam": "tasks/report/templates/*.html",
+    "explanation": "tasks/report/templates/*.html",
     "lessons": "tasks/report/templates/labels.html",
     "label_page": "deployments/label.js",
     "dataset": "tasks/dataset/**/*.py",
