@@ -78,6 +78,9 @@ COLUMNS: dict[str, Column] = {
     "cost_usd": Column(pa.float64(), "of the calls bought for this case; NULL without prices"),
     "shown": Column(pa.bool_(), "whether the answer should have been shown"),
     "decision": Column(pa.bool_(), "whether the gate shows the answer"),
+    "show_score": Column(
+        pa.float64(), "how sure the gate is, 0..1: its yes and no repeated, or its token's probability"
+    ),
     "human_score": Column(pa.float64(), "what the user said of the answer: 1 good, 0 bad"),
     "faithfulness_again": Column(pa.float64(), "the judge's second score for the same answer"),
     "gold_context": Column(pa.string(), "of an examined question, the text that answers it"),

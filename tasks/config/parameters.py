@@ -243,6 +243,18 @@ class JudgeQuality(JudgesLog):
 class JudgePipeline(JudgesLog):
     """The production judge: are the right answers shown, and only they?"""
 
+    repeats: int = Field(
+        1,
+        title="Repeats",
+        description="Times the gate is asked about every answer; the first decides, all say how sure it is",
+        ge=1,
+        le=16,
+        examples=[5],
+    )
+    logprobs: bool = Field(
+        False, title="Log-probabilities", description="Request them from the gate: they say how sure it is"
+    )
+
 
 class Ux(Parameters):
     """User experience: would a cache of answers help or mislead, and do dialogs stay on their topic?"""

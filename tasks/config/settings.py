@@ -143,9 +143,9 @@ class Settings(BaseSettings):
     least_change: dict[str, LeastChange] = Field({}, description="metric -> the smallest loss that raises an alarm")
     serve_names: str = Field("", description="additional host names of yarus serve, comma-separated")
     report_url: str | None = Field(None, description="where the report pages are served; yarus serve sets it")
-    min_coverage: float = Field(
-        0.95, ge=0, le=1, description="an evaluation with a smaller share of measured cases is invalid"
-    )
+    min_coverage: float = Field(0.95, ge=0, le=1, description="with a smaller share measured it is invalid")
+    cost_wrong_shown: float = Field(1.0, gt=0, le=1e6, description="of a wrong answer that the gate shows")
+    cost_right_hidden: float = Field(1.0, gt=0, le=1e6, description="of a right answer that the gate hides")
 
     @field_validator("home")
     @classmethod

@@ -35,6 +35,7 @@ from tasks.results.incomplete.questions import incomplete
 from tasks.results.parquet_files import parquet, publish, remove, write_batches
 from tasks.results.places import result_path
 from tasks.results.set_metrics import Whole
+from tasks.results.showing.price import price_of_showing
 from tasks.results.summary import HEADLINE_STRATUM, EvaluationSummary, summary
 
 log = logging.getLogger("yarus")
@@ -117,6 +118,10 @@ def _found_out(run: Run, cases: pa.Table, notes: list[Note], values: list[tuple[
     if "if_right" in cases.column_names and "pooled" not in cases.column_names:
         headlines = [name for name in TIERS[run.tier].headlines if name in cases.column_names]
         found["incomplete"] = incomplete(cases, headlines, HEADLINE_STRATUM)
+    if "show_score" in cases.column_names:
+        price = {"wrong_shown": settings().cost_wrong_shown, "right_hidden": settings().cost_right_hidden}
+        if showing := price_of_showing(cases, seed=run.parameters.seed, **price):
+            found["showing"] = showing
     if "exam_scores" in cases.column_names:
         bounds = {value.metric.name: (value.value, value.ci_low, value.ci_high) for _, value in values}
         found["exam"] = exam_of(cases, bounds, least_scored=settings().min_coverage)

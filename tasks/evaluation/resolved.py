@@ -4,6 +4,7 @@ from tasks.cases.vocabulary import Note
 from tasks.results.exam.documents import Exam
 from tasks.results.failures import Failures
 from tasks.results.incomplete.documents import Incomplete
+from tasks.results.showing.documents import Showing
 from tasks.results.system import System
 
 
@@ -14,5 +15,6 @@ class Resolved(System, total=False):
     """What was met, for people to know."""
     failures: Failures
     incomplete: Incomplete
+    showing: Showing
     exam: Exam
     """Prompt -> what the exam said."""

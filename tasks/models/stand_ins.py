@@ -21,6 +21,7 @@ These say how far texts share words; they know no meaning, and no figure of thei
 
 import hashlib
 import json
+import math
 import re
 from collections.abc import Callable, Iterable
 
@@ -58,12 +59,21 @@ class Offline:
             )
         return Reply(
             "ok", raw=text, requested_model=self.describe(), served_model=self.describe(), finish_reason="stop",
-            tokens_in=0, tokens_out=0, cost_usd=0.0, latency_ms=0.0,
+            tokens_in=0, tokens_out=0, cost_usd=0.0, latency_ms=0.0, logprobs=_logprobs(call, text),
         )  # fmt: skip
 
     async def complete(self, calls: Iterable[Call]) -> list[Reply]:
         """See `Model`."""
         return [await self.ask(call) for call in calls]
+
+
+def _logprobs(call: Call, reply: str) -> tuple[float, ...] | None:
+    """Of the gate's yes or no: its share of words is how sure it is."""
+    if call.prompt.name != "gate":
+        return None
+    share = precision(words(call.texts["answer"]), words(call.texts["context"]))
+    sure = share if reply == "Yes" else max(0.5, 1 - share)  # of a refusal it says no, whatever its words
+    return (math.log(max(sure, SHOWN)),)
 
 
 def extract(question: str, context: str) -> str:

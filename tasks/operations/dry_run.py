@@ -11,7 +11,7 @@ import pyarrow as pa
 from prefect import Task
 
 from tasks.config.connections import database
-from tasks.config.parameters import Fillable, JudgeQuality, Parameters, Tier2, Tier3
+from tasks.config.parameters import Fillable, JudgePipeline, JudgeQuality, Parameters, Tier2, Tier3
 from tasks.evaluation.identity import configured
 from tasks.evaluation.repeats import first_repeat, parameters_of_repeated
 from tasks.evaluation.run import DRY_RUN, Run
@@ -97,7 +97,8 @@ def _planned(run: Run, cases: pa.Table) -> Planned:
         return {role: asked + calls if role == "judge" else calls for role, calls in _examined(run, rows).items()}
     if isinstance(parameters, Fillable):  # what of it is labelled, or was found by several, is known when it is found
         return {"judge": {"relevance": len(rows) * parameters.k * len(run.resolved["pool"])}}
-    return {"gate": {"gate": len(rows)}}
+    repeats = parameters.repeats if isinstance(parameters, JudgePipeline) else 1
+    return {"gate": {"gate": len(rows) * repeats}}
 
 
 def _examined(run: Run, rows: list[dict[str, Any]]) -> dict[RoleName, Counter[str]]:

@@ -1,5 +1,6 @@
 """The page of the corpus, where its analytics are stored: what is used, what people ask about, what to write next."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import Engine
@@ -10,6 +11,16 @@ from tasks.report import figures
 from tasks.report.embedded_data import Document
 from tasks.results.numbers import percent
 
+MAP = 460
+"""Pixels."""
+MAP_COLOURS = {
+    "text": "@c:grey",
+    "unknown": "@c:muted",
+    "hit": "@c:accent",
+    "miss": "@c:attention",
+    "missing": "@c:lost",
+}
+MAP_SYMBOLS = {"miss": "diamond", "missing": "x"}
 TOPICS, NEXT, DEAD, EXAMPLES = 30, 6, 8, 3
 """Most of each that are shown."""
 LENGTH = 160
@@ -30,7 +41,7 @@ def stored(engine: Engine, source: str) -> Document | None:
         "dead": [_cut(chunk) for chunk in ((used.get("chunks") or {}).get("dead") or [])[:DEAD]],
         "next": [_topic(topic, "examples_unserved") for topic in found["next"][:NEXT]],
         "topics": [_topic(topic, "examples") for topic in found["topics"][:TOPICS]],
-        "figure": figures.corpus_map(drawn) if drawn and drawn["x"] else None,
+        "figure": corpus_map(drawn) if drawn and drawn["x"] else None,
     }
 
 
@@ -51,3 +62,35 @@ def _cut(chunk: Document) -> Document:
 
 def _percent(share: Any) -> str:
     return "—" if share is None else percent(share)
+
+
+def corpus_map(document: dict[str, Any]) -> figures.Figure:
+    """Questions by what came of them, over the texts of the corpus.
+
+    Args:
+        document: columns x, y, kind, outcome and text, as tasks.corpus.analytics keeps them.
+    """
+    kinds = [
+        "text" if kind == "chunk" else outcome
+        for kind, outcome in zip(document["kind"], document["outcome"], strict=True)
+    ]
+    traces = [_dots(document, kinds, name, colour) for name, colour in MAP_COLOURS.items() if name in kinds]
+    legend = {"orientation": "h", "y": 1.08, "x": 0}
+    figure = figures.framed(traces, height=MAP, showlegend=True, legend=legend, hovermode="closest")
+    for axis in ("xaxis", "yaxis"):
+        figure["layout"][axis] |= {"showticklabels": False, "showgrid": False, "zeroline": False}
+    return figure
+
+
+def _dots(document: dict[str, Any], kinds: Sequence[str], name: str, colour: str) -> dict[str, Any]:
+    at = [number for number, kind in enumerate(kinds) if kind == name]
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": f"@w:map {name}",
+        "x": [document["x"][number] for number in at],
+        "y": [document["y"][number] for number in at],
+        "text": [figures.escaped(document["text"][number]) for number in at],
+        "hovertemplate": "%{text}<extra></extra>",
+        "marker": {"color": colour, "size": 6, "opacity": 0.75, "symbol": MAP_SYMBOLS.get(name, "circle")},
+    }

@@ -25,16 +25,6 @@ NOT_FOUND = "@w:not found"
 TAIL = 98
 """Percent of the times that are shown one by one; the rest is the last bar."""
 SHORT, TALL = 200, 260
-MAP = 460
-"""Pixels."""
-MAP_COLOURS = {
-    "text": "@c:grey",
-    "unknown": "@c:muted",
-    "hit": "@c:accent",
-    "miss": "@c:attention",
-    "missing": "@c:lost",
-}
-MAP_SYMBOLS = {"miss": "diamond", "missing": "x"}
 LABEL = 90
 """Characters of a label."""
 
@@ -120,6 +110,39 @@ def latency(cases: pa.Table) -> Figure | None:
     return figure
 
 
+def showing(found: Mapping[str, Any]) -> dict[str, Figure]:
+    """Risk against coverage, and cost against threshold; a point for the decisions as they are, one for the cheapest.
+
+    Args:
+        found: what the summary of an evaluation has of the price of showing.
+    """
+    shown = [point for point in found["curve"] if point["risk"] is not None]
+    decided, best = found["decided"], found["cheapest"]
+    marked = [(decided, "@c:ink")] + ([(best, "@c:attention")] if best and best["threshold"] is not None else [])
+    risk = [_curve([point["coverage"] for point in shown], [point["risk"] for point in shown])]
+    risk += [_mark(point["coverage"], point["risk"], colour) for point, colour in marked if point["risk"] is not None]
+    priced = [point for point in found["curve"] if point["threshold"] is not None]
+    cost = [_curve([point["threshold"] for point in priced], [point["cost"] for point in priced])]
+    cost += [_mark(point["threshold"], point["cost"], colour) for point, colour in marked if "threshold" in point]
+    ends = [best["threshold_low"], best["threshold_high"]] if best else []
+    percents = {"tickformat": ".0%", "rangemode": "tozero"}
+    return {
+        "showing risk": framed(risk, height=TALL, xaxis=percents, yaxis=percents),
+        "showing cost": framed(
+            cost, height=TALL, yaxis={"rangemode": "tozero"}, shapes=[_line(x, "@c:muted", "dot") for x in ends]
+        ),
+    }
+
+
+def _curve(x: Sequence[float], y: Sequence[float]) -> dict[str, Any]:
+    line = {"color": "@c:accent", "shape": "linear"}
+    return {"type": "scatter", "mode": "lines", "x": list(x), "y": list(y), "line": line}
+
+
+def _mark(x: float, y: float, colour: str) -> dict[str, Any]:
+    return {"type": "scatter", "mode": "markers", "x": [x], "y": [y], "marker": {"color": colour, "size": 10}}
+
+
 def trend(document: Mapping[str, Any]) -> Figure:
     """The history of a metric: a line with its interval, broken where the evaluations do not compare.
 
@@ -142,39 +165,7 @@ def trend(document: Mapping[str, Any]) -> Figure:
     return framed(traces, shapes=shapes, height=TALL, xaxis={"type": "date", "tickformat": "%Y-%m-%d", "nticks": 6})
 
 
-def corpus_map(document: dict[str, Any]) -> Figure:
-    """Questions by what came of them, over the texts of the corpus.
-
-    Args:
-        document: columns x, y, kind, outcome and text, as tasks.corpus.analytics keeps them.
-    """
-    kinds = [
-        "text" if kind == "chunk" else outcome
-        for kind, outcome in zip(document["kind"], document["outcome"], strict=True)
-    ]
-    traces = [_dots(document, kinds, name, colour) for name, colour in MAP_COLOURS.items() if name in kinds]
-    legend = {"orientation": "h", "y": 1.08, "x": 0}
-    figure = framed(traces, height=MAP, showlegend=True, legend=legend, hovermode="closest")
-    for axis in ("xaxis", "yaxis"):
-        figure["layout"][axis] |= {"showticklabels": False, "showgrid": False, "zeroline": False}
-    return figure
-
-
-def _dots(document: dict[str, Any], kinds: Sequence[str], name: str, colour: str) -> dict[str, Any]:
-    at = [number for number, kind in enumerate(kinds) if kind == name]
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "name": f"@w:map {name}",
-        "x": [document["x"][number] for number in at],
-        "y": [document["y"][number] for number in at],
-        "text": [_plain(document["text"][number]) for number in at],
-        "hovertemplate": "%{text}<extra></extra>",
-        "marker": {"color": colour, "size": 6, "opacity": 0.75, "symbol": MAP_SYMBOLS.get(name, "circle")},
-    }
-
-
-def _plain(text: str | None) -> str:
+def escaped(text: str | None) -> str:
     """A text for Plotly's labels, which would take some of it for markup; as long as a label may be."""
     return (text or "")[:LABEL].replace("&", "&amp;").replace("<", "&lt;").replace("%{", "% {")
 
@@ -206,7 +197,7 @@ def _points(nights: list[dict[str, Any]], colour: str, *, size: int, symbol: str
         "mode": "markers",
         "x": [night["started_at"] for night in nights],
         "y": [night["value"] for night in nights],
-        "text": [_plain(night["sut_label"] or night["evaluation_id"]) for night in nights],
+        "text": [escaped(night["sut_label"] or night["evaluation_id"]) for night in nights],
         "line": {"color": colour, "width": 2},
         "marker": {"color": colour, "size": size, "symbol": symbol, "line": {"width": 2, "color": colour}},
         "hovertemplate": "%{x|%Y-%m-%d %H:%M}<br>%{y:.3f}<br>%{text}<extra></extra>",

@@ -193,10 +193,14 @@ def _in_order(evaluations: list[Document]) -> list[Document]:
     return sorted((one for one in evaluations if one["key"] == one["tier"]), key=urgency)[:5]
 
 
+FIRST = ("showing risk", "showing cost", "ranks")
+"""Charts before the distributions."""
+
+
 def _charts(one: Document, figures: Document) -> list[Document]:
     """The charts of an evaluation, whose figures are put among those of the page."""
     made = one.pop("figures")
-    charts = [{"metric": None, "word": name, "figure": made[name]} for name in ("ranks",) if made.get(name)]
+    charts = [{"metric": None, "word": name, "figure": made[name]} for name in FIRST if made.get(name)]
     charts += [{"word": None, **chart} for chart in made.get("distributions", [])]
     charts += [{"metric": None, "word": name, "figure": made[name]} for name in ("latency",) if made.get(name)]
     for number, chart in enumerate(charts):

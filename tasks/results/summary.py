@@ -21,6 +21,7 @@ from tasks.results.exam.standings import Standing, exams_of, standing_of, standi
 from tasks.results.failures import Failures
 from tasks.results.incomplete.documents import Incomplete
 from tasks.results.places import existing_path
+from tasks.results.showing.documents import Showing
 from tasks.results.system import CaseSetIdentity, System
 
 State = Literal["running", "completed", "invalid", "failed", "cancelled"]
@@ -62,10 +63,9 @@ class MetricSummary(TypedDict):
     n_labels: NotRequired[int]
     """Of a mean that people's labels have corrected: how many answers they are of, and so is `n_scored`."""
     labels: NotRequired[dict[str, Any]]
-    """Of the same: `n_others` of them are of other evaluations, `n_own` there are of this one; whether these are enough
-    for grades and gates (`acted_on`); how much higher than people the judge scores (`judge_error`), how far it was
-    believed (`weight`), and, of yes and no, its sensitivity and specificity (`shares`). Where results were labelled,
-    `n_results` of them, and `n_labels` are questions."""
+    """Of the same: `n_others` of other evaluations, `n_own` of this one; whether these are enough for grades and gates
+    (`acted_on`); how much higher than people the judge scores (`judge_error`), how far it was believed (`weight`), of
+    yes/no its sensitivity and specificity (`shares`). Of labelled results `n_results`, and `n_labels` questions."""
 
 
 class GateOutcome(TypedDict):
@@ -116,6 +116,7 @@ class EvaluationSummary(TypedDict):
     failures: NotRequired[Failures]
     """Of tiers that tell where a case failed."""
     incomplete: NotRequired[Incomplete]
+    showing: NotRequired[Showing]
     strata: NotRequired[dict[str, dict[str, MetricSummary]]]
     """Stratum -> metrics, of tiers that have strata."""
     gate: NotRequired[GateOutcome]
@@ -242,7 +243,7 @@ def summary(engine: Engine, evaluation_id: str) -> EvaluationSummary:
         "notes": resolved.get("notes", []),
         "metrics": metrics,
     }
-    beside = {name: resolved[name] for name in ("exam", "failures", "incomplete") if name in resolved}
+    beside = {name: resolved[name] for name in ("exam", "failures", "incomplete", "showing") if name in resolved}
     return cast(EvaluationSummary, document | beside | ({"strata": strata} if strata else {}))
 
 
@@ -271,8 +272,7 @@ def listed(row: RowMapping, root: str) -> ListedEvaluation:
         "parquet": row["parquet"] and existing_path(row["parquet"], root),
         "error": row["error"],
     }
-    kept: ListedEvaluation = pseudonyms.document(found, row["source"])
-    return kept
+    return cast(ListedEvaluation, pseudonyms.document(found, row["source"]))
 
 
 def together(summaries: list[EvaluationSummary | FailedEvaluation]) -> Night:

@@ -1,43 +1,83 @@
-"""The production judge as a classifier: does it show the right answers?"""
+"""The production judge as a classifier: does it show the right answers, and how sure is it?"""
 
 import asyncio
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from tasks.cases.table import with_columns
 from tasks.config.connections import database
+from tasks.config.parameters import JudgePipeline
 from tasks.evaluation.identity import configured
 from tasks.evaluation.repeats import first_repeat
 from tasks.evaluation.run import Run
 from tasks.models.calls import Call, Model
 from tasks.models.chat import chat
-from tasks.models.verdicts import YesNo, ask_for_yes_no, value_of
+from tasks.models.verdicts import Verdict, YesNo, ask_for_yes_no, value_of
 from tasks.prompts import Prompt, prompts
 from tasks.steps.judging.judge import with_verdicts
 
 
-async def decide(run: Run, cases: pa.Table) -> pa.Table:
-    """Adds the gate's decision on every logged answer; a reply that is neither yes nor no is no decision."""
+async def decide(run: Run[JudgePipeline], cases: pa.Table) -> pa.Table:
+    """Adds the gate's decision on every logged answer, and how sure it is.
+
+    A reply that is neither yes nor no is no decision. Of repeated replies the first one decides.
+    """
     configuration = configured(run)
     prompt = prompts(configuration)["gate"]
     async with chat("gate", configuration, database(), evaluation=run.id) as model:
         repeat = first_repeat(run.id, run.parameters)
-        given = await asyncio.gather(*(_case(model, prompt, case, repeat) for case in cases.to_pylist()))
-    decisions = [value_of(verdict) for verdict in given]
+        rows = cases.to_pylist()
+        given = await asyncio.gather(*(_case(model, prompt, case, repeat, run.parameters) for case in rows))
+    first = [verdicts[0] if verdicts else None for verdicts in given]
+    decisions = [value_of(verdict) for verdict in first]
     right = [
         None if d is None else float(d == shown) for d, shown in zip(decisions, cases["shown"].to_pylist(), strict=True)
     ]
+    named = [
+        {"gate" if number == 0 else f"again:gate#{number}": verdict for number, verdict in enumerate(verdicts)}
+        for verdicts in given
+    ]
     return with_columns(
-        with_verdicts(cases, [{} if verdict is None else {"gate": verdict} for verdict in given]),
+        with_verdicts(cases, named, counting="gate"),
         decision=decisions,
         accuracy=right,
-        latency_ms=[_latency_ms(verdict) for verdict in given],
+        show_score=[sureness(verdicts) for verdicts in given],
+        latency_ms=[_latency_ms(verdict) for verdict in first],
     )
 
 
-async def _case(model: Model, prompt: Prompt, case: dict[str, Any], repeat: int) -> YesNo | None:
-    return await ask_for_yes_no(model, Call(prompt, case, repeat)) if case["status"] == "ok" else None
+def sureness(verdicts: Sequence[YesNo]) -> float | None:
+    """How sure the gate is that an answer should be shown, 0..1; None where it has said so but once, yes or no.
+
+    The mean of what each usable reply says: the probability of its first token where that came with it, else 1 or 0.
+    """
+    usable = [verdict for verdict in verdicts if isinstance(verdict, Verdict)]
+    known = [_probability(verdict) for verdict in usable]
+    if len(usable) < 2 and None in known:
+        return None
+    found = [float(verdict.value) if p is None else p for verdict, p in zip(usable, known, strict=True)]
+    return sum(found) / len(found) if found else None
+
+
+def _probability(verdict: Verdict[bool]) -> float | None:
+    """Of yes, by the reply's first token; None where that came without, or began with something else."""
+    reply = verdict.replies[-1]
+    if not reply.logprobs or not reply.raw[:1].isalpha():
+        return None
+    said = math.exp(min(0.0, reply.logprobs[0]))
+    return said if verdict.value else 1 - said
+
+
+async def _case(
+    model: Model, prompt: Prompt, case: dict[str, Any], repeat: int, parameters: JudgePipeline
+) -> list[YesNo]:
+    if case["status"] != "ok":
+        return []
+    calls = (Call(prompt, case, repeat + number, logprobs=parameters.logprobs) for number in range(parameters.repeats))
+    return list(await asyncio.gather(*(ask_for_yes_no(model, call) for call in calls)))
 
 
 def _latency_ms(verdict: YesNo | None) -> float | None:

@@ -32,8 +32,8 @@ from tasks.orchestration.home_server import Stopped
 from tasks.personal_data.patterns import Kind
 from tasks.prompts import SHAPES
 from tasks.report.comparisons import LISTS
+from tasks.report.corpus_page import MAP_COLOURS
 from tasks.report.entries import FOOT
-from tasks.report.figures import MAP_COLOURS
 from tasks.results.exam.documents import Outcome
 from tasks.results.exam.standings import Standing
 from tasks.results.failures import FAILURES

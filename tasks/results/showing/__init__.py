@@ -1,0 +1,1 @@
+"""What it costs that the gate shows wrong answers and hides right ones, and which threshold costs least."""
