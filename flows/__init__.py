@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
     from tasks.comparison.documents import EvaluationComparison
+    from tasks.explanation.documents import Explanation
 
 # Before Prefect is imported anywhere: it reads its settings once. What the user has set stays.
 for _name, _value in {
@@ -115,6 +116,23 @@ def compare(a: str, b: str, *, force: bool = False) -> "EvaluationComparison":
     from tasks.comparison import compare as comparison
 
     return comparison.compare(own_database(), a, b, force=force)
+
+
+def explain(a: str, b: str, *, force: bool = False) -> "Explanation":
+    """Explains what moved between two evaluations, as `yarus explain A B --json` does.
+
+    Args:
+        a: the evaluation before, named as in `compare`.
+        b: the evaluation after.
+        force: explain even what differs in more than its questions.
+
+    Raises:
+        InputError: no such evaluation, or not comparable and not forced.
+    """
+    from flows.cli import own_database
+    from tasks.explanation import explain as explanation
+
+    return explanation.explain(own_database(), a, b, force=force)
 
 
 def _frame(evaluation: str, rows: "Callable[[Engine, str], Table]") -> "DataFrame":

@@ -1,6 +1,7 @@
 """What was searched: of every version of a corpus, kept once, which chunk and page had which text, by digests."""
 
 from collections.abc import Collection
+from datetime import timedelta
 
 from sqlalchemy import Column, DateTime, Engine, LargeBinary, Table, Text, delete, func, select
 from sqlalchemy.dialects.postgresql import insert
@@ -39,6 +40,7 @@ def content_of(engine: Engine, sha256: str) -> bytes | None:
 
 
 def forget_all_but(engine: Engine, needed: Collection[str]) -> int:
-    """Removes the versions that nothing names any more; how many."""
+    """Removes the versions that nothing names any more; how many. One of today may be about to be named."""
+    unnamed = corpus_version.c.sha256.not_in(needed), corpus_version.c.at < func.now() - timedelta(days=1)
     with engine.begin() as connection:
-        return connection.execute(delete(corpus_version).where(corpus_version.c.sha256.not_in(needed))).rowcount
+        return connection.execute(delete(corpus_version).where(*unnamed)).rowcount

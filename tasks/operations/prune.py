@@ -14,6 +14,7 @@ from typing_extensions import TypedDict
 
 from db import journal, retention
 from db.errors import InputError
+from db.stores import corpora
 from tasks.comparison.gate_rules import read_policy
 from tasks.config.parameters import Parameters
 from tasks.config.settings import settings
@@ -132,6 +133,9 @@ def prune(engine: Engine, chosen: Plan, *, dry_run: bool) -> Pruned:
         "vectors": 0,
         "dry_run": dry_run,
     }
+    if not dry_run:
+        named = ((row["resolved"] or {}).get("corpus") for row in retention.evaluations(engine))
+        corpora.forget_all_but(engine, {name for name in named if name})
     if chosen.calls_before is not None:
         left = {row["id"] for row in retention.evaluations(engine)} - set(going)
         document["calls"] = retention.old_calls(engine, chosen.calls_before, remove=not dry_run)

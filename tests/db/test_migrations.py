@@ -13,6 +13,7 @@ from sqlalchemy import Connection, Engine, create_engine, inspect, text
 
 from db import engine as connections
 from db.stores.calls import booked_usd
+from db.stores.corpora import corpus_version
 from db.stores.labels import label
 from db.tables import OURS, SCHEMA
 
@@ -50,7 +51,7 @@ def migrated(fresh: Engine, revision: str, *statements: str) -> None:
 def test_the_migrations_make_exactly_the_tables_that_are_declared(fresh: Engine) -> None:
     connections.migrate(fresh)
     with fresh.connect() as connection:
-        assert label.metadata is OURS  # the table of labels is declared beside what reads it
+        assert label.metadata is corpus_version.metadata is OURS  # these are declared beside what reads them
         assert differences(connection) == []
         assert connections.current_revision(connection) == connections.head_revision()
 

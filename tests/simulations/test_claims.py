@@ -21,6 +21,7 @@ EFFORT = {
     "filled": 0.1,
     "alarms": 0.01,
     "explained": 0.1,
+    "showing": 0.1,
 }
 
 

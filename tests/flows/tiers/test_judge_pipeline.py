@@ -1,5 +1,6 @@
 """The production judge as a classifier: scikit-learn's figures, invalid replies, labels of one class."""
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -109,3 +110,48 @@ def test_a_gate_that_does_not_answer_is_not_a_no(
     assert summary["statuses"] == {"ok": 3, "judge_error": 1}
     assert [value(summary, name) for name in ("accuracy", "false_negatives", "invalid_rate")] == [1, 0, 0]
     assert summary["state"] == "invalid"
+
+
+def test_repeated_decisions_and_token_probabilities_say_how_sure_it_is(gate: FakeLLMServer, tmp_path: Path) -> None:
+    """Of 40 answers the even ones are right; a right one is called so four times in five, a wrong one twice."""
+
+    def says_so(number: int, request: dict[str, Any]) -> bytes:
+        asked = int(texts(request)["question"].split()[3].strip(","))
+        turn = counts.setdefault(asked, 0)
+        counts[asked] += 1
+        return says("да" if turn < (4 if asked % 2 == 0 else 2) else "нет")
+
+    counts: dict[int, int] = {}
+    gate.script = lambda number, request: says_so(number, request)
+    source = load(tmp_path, "sure_gate", [question(i, ground_truth_show=i % 2 == 0) for i in range(40)])
+    summary = evaluate("judge_pipeline", source=source, repeats=5)
+    rows = {int(row["question_id"]): row for row in rows_of(summary)}
+    assert len(gate.requests) == 200
+    assert {rows[i]["show_score"] for i in range(0, 40, 2)} == {0.8}
+    assert {rows[i]["show_score"] for i in range(1, 40, 2)} == {0.4}
+    assert len(rows[0]["judge_raw"]) == 5
+    found = summary["showing"]
+    assert (found["n"], found["wrong_shown"], found["right_hidden"]) == (40, 1.0, 1.0)
+    assert found["cheapest"]["threshold"] == 0.8 and found["cheapest"]["risk"] == 0
+    assert found["cheapest"]["threshold_low"] <= 0.8 <= found["cheapest"]["threshold_high"]
+    assert [point["coverage"] for point in found["curve"]] == [1.0, 0.5, 0.0]
+
+    told = {"content": [{"token": "да", "logprob": math.log(0.7)}]}
+    gate.script = lambda number, request: says("да", logprobs=told)
+    again = evaluate(
+        "judge_pipeline",
+        source=load(tmp_path, "probable_gate", [question(i, ground_truth_show=True) for i in range(3)]),
+        logprobs=True,
+    )
+    assert gate.requests[-1]["logprobs"] is True
+    assert [row["show_score"] for row in rows_of(again)] == pytest.approx([0.7] * 3)
+    assert again["showing"]["cheapest"] is None  # three answers, all of them right
+
+
+def test_one_yes_or_no_says_nothing_of_how_sure_the_gate_is(gate: FakeLLMServer, tmp_path: Path) -> None:
+    gate.script = lambda number, request: says("да")
+    summary = evaluate(
+        "judge_pipeline", source=load(tmp_path, "one_yes", [question(i, ground_truth_show=True) for i in range(3)])
+    )
+    assert [(row["decision"], row["show_score"]) for row in rows_of(summary)] == [(True, None)] * 3
+    assert "showing" not in summary

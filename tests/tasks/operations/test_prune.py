@@ -9,11 +9,12 @@ from typing import Any
 
 import fsspec
 import pytest
-from sqlalchemy import Engine, insert, select, text
+from sqlalchemy import Engine, insert, select, text, update
 
 from db import journal, retention
 from db.engine import own
 from db.errors import InputError
+from db.stores import corpora
 from db.tables import call, embedding, evaluation
 from tasks.evaluation.run import Run
 from tasks.operations import prune as pruning
@@ -90,6 +91,20 @@ def test_old_ones_go_with_files_and_folders(make: Make, apart: Engine, place: Pa
     assert done == dry | {"dry_run": False}
     # cccc is finished: nothing needs its folder; dddd can be resumed.
     assert there(apart, place) == {"rows": {"cccc", "dddd"}, "files": {"cccc", "dddd"}, "folders": {"dddd"}}
+
+
+def test_versions_of_a_corpus_go_with_the_last_evaluation_that_searched_them(make: Make, apart: Engine) -> None:
+    make("0001", days=500, resolved={"corpus": "gone"})
+    make("0002", days=1, resolved={"corpus": "searched"})
+    for name in ("gone", "searched", "new"):
+        corpora.keep(apart, name, b"chunks")
+    with apart.begin() as connection:
+        old = update(corpora.corpus_version).where(corpora.corpus_version.c.sha256 != "new")
+        connection.execute(old.values(at=datetime.now(UTC) - timedelta(days=2)))
+    prune(apart, plan(apart, older_than=LONG_AGO), dry_run=True)
+    assert corpora.known(apart, "gone")
+    prune(apart, plan(apart, older_than=LONG_AGO), dry_run=False)
+    assert [corpora.known(apart, name) for name in ("gone", "searched", "new")] == [False, True, True]
 
 
 def test_the_last_completed_one_of_a_key_stays_unless_all_go(make: Make, apart: Engine, place: Path) -> None:
