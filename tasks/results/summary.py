@@ -28,7 +28,7 @@ State = Literal["running", "completed", "invalid", "failed", "cancelled"]
 GateVerdict = Literal["pass", "fail", "inconclusive", "invalid"]
 HEADLINE_STRATUM = "confirmed"
 """The stratum whose metrics are the evaluation's, where a tier has strata."""
-BESIDE = ("notes", "failures", "incomplete", "paired")
+BESIDE = ("notes", "failures", "incomplete", "showing", "paired")
 """What was found out, and decides no number."""
 WORST_FIRST: tuple[State, ...] = ("failed", "cancelled", "invalid")
 
