@@ -14,6 +14,7 @@ from tasks.steps.find_failures import find_failures
 from tasks.steps.index import index
 from tasks.steps.judging.judge import judge
 from tasks.steps.perturb import perturb_questions, restore_questions
+from tasks.steps.production import beside_production
 from tasks.steps.score_rankings import score_rankings
 from tasks.steps.score_texts import score_similarity, score_texts
 
@@ -32,7 +33,7 @@ async def tier3(parameters: Tier3) -> Ended:
         run = await load_end_to_end(run)
         run = await index(run)
         asking = (perturb_questions, answer, restore_questions)
-        scoring = (judge, find_failures, score_rankings, score_texts, score_similarity)
+        scoring = (beside_production, judge, find_failures, score_rankings, score_texts, score_similarity)
         await in_batches(run, steps=asking + scoring)
         summary = await finish(run)
     return await flow_state(summary)

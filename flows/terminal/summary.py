@@ -10,15 +10,14 @@ from rich.table import Table
 from sqlalchemy.engine import RowMapping
 
 from flows.terminal.exam import exam_printed
+from flows.terminal.found_out import found_out
 from flows.terminal.labels import corrected_lines
 from tasks.cases.vocabulary import MEASURED
 from tasks.config.tiers import TIERS
 from tasks.config.utf8 import harmless
 from tasks.results.grade_names import grade_text
 from tasks.results.guidance import says
-from tasks.results.incomplete.words import label_sentences
 from tasks.results.numbers import rounded, unit_of
-from tasks.results.showing.words import showing_sentences
 from tasks.results.summary import (
     HEADLINE_STRATUM,
     EvaluationSummary,
@@ -66,8 +65,7 @@ def print_summary(summary: EvaluationSummary, language: str) -> None:
     if "exam" in summary:
         console.print(*exam_printed(summary, language))
     _print_statuses(console, summary, language)
-    labels = (said[language] for said in (*label_sentences(summary), *showing_sentences(summary.get("showing"))))
-    for line in (*_missing(summary, language), *labels, *_readings(summary, language)):
+    for line in (*_missing(summary, language), *found_out(summary, language), *_readings(summary, language)):
         console.print(plain(line), soft_wrap=True)
     for note in summary["notes"]:
         console.print(plain(texts("notes", language)[note["note"]].format(**note)))

@@ -81,6 +81,14 @@ COLUMNS: dict[str, Column] = {
     "show_score": Column(
         pa.float64(), "how sure the gate is, 0..1: its yes and no repeated, or its token's probability"
     ),
+    "production_page": Column(
+        pa.string(), "the page that production showed for the question; NULL where the log has none"
+    ),
+    "production_shown": Column(pa.bool_(), "whether production answered the question; NULL where the log does not say"),
+    "same_page": Column(
+        pa.float64(), "1 where the first page is the one that production showed, 0 where it is another"
+    ),
+    "same_decision": Column(pa.float64(), "1 where both answer, or both decline or hide; 0 where they differ"),
     "human_score": Column(pa.float64(), "what the user said of the answer: 1 good, 0 bad"),
     "faithfulness_again": Column(pa.float64(), "the judge's second score for the same answer"),
     "gold_context": Column(pa.string(), "of an examined question, the text that answers it"),

@@ -34,6 +34,7 @@ from tasks.results.failures import failures
 from tasks.results.incomplete.questions import incomplete
 from tasks.results.parquet_files import parquet, publish, remove, write_batches
 from tasks.results.places import result_path
+from tasks.results.production.agreement import agreement_with_production
 from tasks.results.set_metrics import Whole
 from tasks.results.showing.price import price_of_showing
 from tasks.results.summary import HEADLINE_STRATUM, EvaluationSummary, summary
@@ -122,6 +123,8 @@ def _found_out(run: Run, cases: pa.Table, notes: list[Note], values: list[tuple[
         price = {"wrong_shown": settings().cost_wrong_shown, "right_hidden": settings().cost_right_hidden}
         if showing := price_of_showing(cases, seed=run.parameters.seed, **price):
             found["showing"] = showing
+    if production := agreement_with_production(cases):
+        found["production"] = production
     if "exam_scores" in cases.column_names:
         bounds = {value.metric.name: (value.value, value.ci_low, value.ci_high) for _, value in values}
         found["exam"] = exam_of(cases, bounds, least_scored=settings().min_coverage)

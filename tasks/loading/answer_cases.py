@@ -22,6 +22,7 @@ from tasks.evaluation.identity import JUDGED_END_TO_END, JUDGED_ON_IDEAL_CONTEXT
 from tasks.evaluation.resolved import Resolved
 from tasks.evaluation.run import Run
 from tasks.evaluation.work_folder import keep_loaded, loaded
+from tasks.loading.production import with_production
 from tasks.loading.source import read_source, sample_of_questions, twins_for, unchanged, wants_vectors
 from tasks.models.embedders import measuring_embedder
 from tasks.prompts import rubrics
@@ -100,7 +101,7 @@ def _load_end_to_end(run: Run[Tier3]) -> Run[Tier3]:
     resolved |= made_with
     twins, about = twins_for(run, corpus, resolved["unit"])
     cases, notes = annotated_cases(where.name, chosen, corpus, resolved["unit"], twins)
-    cases = _answer_states(_with_references(cases, chosen))
+    cases = with_production(_answer_states(_with_references(cases, chosen)), chosen)
     resolved["gain"] = "linear" if cases["grades"].null_count < len(cases) else "binary"
     notes += [*about, *_reference_notes(chosen), *_reuse_notes(made_with)]
     return keep_loaded(run, where, cases, corpus, notes, resolved, twins=twins)

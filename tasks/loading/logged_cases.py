@@ -22,6 +22,7 @@ from tasks.evaluation.resolved import Resolved
 from tasks.evaluation.run import Run
 from tasks.evaluation.work_folder import keep_loaded, loaded
 from tasks.loading.exam_cases import exam_identity, exam_period, with_exam
+from tasks.loading.production import with_production
 from tasks.loading.source import read_source, sample_of_questions, unchanged
 from tasks.models.embedders import measuring_embedder
 
@@ -79,6 +80,7 @@ def _load_answered(run: Run[J]) -> Run[J]:
         shown=shown,
         human_score=[{5: 1.0, 1: 0.0}.get(question["score"] or 0) for question in chosen],
     )
+    cases = with_production(cases, chosen)
     identities = _identities(run, where.language)
     if isinstance(run.parameters, JudgeQuality) and run.parameters.exam:
         cases = with_exam(run.parameters, cases, questions, chosen, corpus, where.language)

@@ -16,19 +16,16 @@ from metrics.table import METRICS, Grades, grades
 from metrics.table.corrected import SUFFIX
 from tasks.cases import pseudonyms
 from tasks.cases.vocabulary import CANNOT_BE_MEASURED, MEASURED, STRATA, Note
-from tasks.results.exam.documents import Exam
 from tasks.results.exam.standings import Standing, exams_of, standing_of, standings
-from tasks.results.failures import Failures
-from tasks.results.incomplete.documents import Incomplete
+from tasks.results.found_out.documents import FoundOut
 from tasks.results.places import existing_path
-from tasks.results.showing.documents import Showing
 from tasks.results.system import CaseSetIdentity, System
 
 State = Literal["running", "completed", "invalid", "failed", "cancelled"]
 GateVerdict = Literal["pass", "fail", "inconclusive", "invalid"]
 HEADLINE_STRATUM = "confirmed"
 """The stratum whose metrics are the evaluation's, where a tier has strata."""
-BESIDE = ("notes", "failures", "incomplete", "showing", "paired")
+BESIDE = ("notes", *(name for name in FoundOut.__annotations__ if name != "exam"), "paired")
 """What was found out, and decides no number."""
 WORST_FIRST: tuple[State, ...] = ("failed", "cancelled", "invalid")
 
@@ -81,7 +78,7 @@ class GateOutcome(TypedDict):
 
 
 @final
-class EvaluationSummary(TypedDict):
+class EvaluationSummary(FoundOut):
     """One evaluation of one tier."""
 
     evaluation_id: str
@@ -111,12 +108,6 @@ class EvaluationSummary(TypedDict):
     notes: list[Note]
     metrics: dict[str, MetricSummary]
     """By name; where the tier has strata, those of the stratum `confirmed`."""
-    exam: NotRequired[Exam]
-    """Prompt -> what its exam says, of tier `judge`."""
-    failures: NotRequired[Failures]
-    """Of tiers that tell where a case failed."""
-    incomplete: NotRequired[Incomplete]
-    showing: NotRequired[Showing]
     strata: NotRequired[dict[str, dict[str, MetricSummary]]]
     """Stratum -> metrics, of tiers that have strata."""
     gate: NotRequired[GateOutcome]
@@ -243,7 +234,7 @@ def summary(engine: Engine, evaluation_id: str) -> EvaluationSummary:
         "notes": resolved.get("notes", []),
         "metrics": metrics,
     }
-    beside = {name: resolved[name] for name in ("exam", "failures", "incomplete", "showing") if name in resolved}
+    beside = {name: resolved[name] for name in FoundOut.__annotations__ if name in resolved}
     return cast(EvaluationSummary, document | beside | ({"strata": strata} if strata else {}))
 
 

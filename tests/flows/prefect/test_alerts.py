@@ -120,6 +120,7 @@ def test_one_message_when_it_goes_bad_none_while_it_lasts_one_when_it_is_well(
     assert first["text"].startswith(
         "Night of tier1 (sample): worse than the accepted evaluation: hit_rate@1 1.000 → 0.000"
     )
+    assert "hit_rate@1 1.000 → 0.000 (−1.000): the questions are the same; answered worse −1.000" in first["text"]
     assert first["incident"] == messages[1][2]["incident"] == bad["evaluation_id"]
     assert bad["flow_run_id"] in first["link"]
 

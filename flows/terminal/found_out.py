@@ -1,0 +1,15 @@
+"""What the cases of an evaluation tell beside its metrics, in sentences."""
+
+from collections.abc import Iterator
+
+from tasks.results.incomplete.words import label_sentences
+from tasks.results.production.words import production_sentences
+from tasks.results.showing.words import showing_sentences
+from tasks.results.summary import EvaluationSummary
+
+
+def found_out(summary: EvaluationSummary, language: str) -> Iterator[str]:
+    """On missing labels, on production, on the price of showing."""
+    yield from (said[language] for said in label_sentences(summary))
+    yield from (said[language] for said in production_sentences(summary.get("production")))
+    yield from (said[language] for said in showing_sentences(summary.get("showing")))

@@ -1,0 +1,1 @@
+"""What the cases of an evaluation tell beside its metrics."""

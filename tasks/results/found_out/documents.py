@@ -1,0 +1,21 @@
+"""What stands beside the metrics in the document of an evaluation, and in the journal."""
+
+from typing_extensions import TypedDict
+
+from tasks.results.exam.documents import Exam
+from tasks.results.failures import Failures
+from tasks.results.incomplete.documents import Incomplete
+from tasks.results.production.documents import Production
+from tasks.results.showing.documents import Showing
+
+
+class FoundOut(TypedDict, total=False):
+    """What the cases of an evaluation tell beside its metrics; each tier has some of these."""
+
+    exam: Exam
+    """Prompt -> what its exam says, of tier `judge`."""
+    failures: Failures
+    """Of tiers that tell where a case failed."""
+    incomplete: Incomplete
+    showing: Showing
+    production: Production

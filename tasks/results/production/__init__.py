@@ -1,0 +1,1 @@
+"""How far the evaluated system does what production did with the same questions."""

@@ -1,0 +1,47 @@
+"""What production did with the same question, beside what the evaluated system does."""
+
+import asyncio
+
+import pyarrow as pa
+
+from tasks.cases.labels import pages_of
+from tasks.cases.table import with_columns
+from tasks.cases.vocabulary import MEASURED
+from tasks.evaluation.run import Run
+from tasks.evaluation.work_folder import read_stored_corpus, read_twins
+
+NEEDED = ("status", "decision", "production_shown", "production_page", "retrieved")
+
+
+async def beside_production(run: Run, cases: pa.Table) -> pa.Table:
+    """Adds `same_page` and `same_decision`: 1 where the system does what the log says of production, 0 where not.
+
+    What the log does not say, and a question that the system failed on, has no value.
+    """
+    if "production_shown" not in cases.column_names:  # of an evaluation that was begun before it was asked for
+        return cases
+    return await asyncio.to_thread(_beside, run, cases)
+
+
+def _beside(run: Run, cases: pa.Table) -> pa.Table:
+    rows = cases.select([name for name in NEEDED if name in cases.column_names]).to_pylist()
+    theirs = [row["production_shown"] for row in rows]
+    ours = [row["decision"] if "decision" in row else _answered(row["status"]) for row in rows]
+    decisions = [None if None in pair else float(pair[0] == pair[1]) for pair in zip(ours, theirs, strict=True)]
+    if "retrieved" not in cases.column_names:
+        return with_columns(cases, same_decision=decisions)
+    twins = read_twins(run)
+    page_of = pages_of(read_stored_corpus(run)) if run.resolved["unit"] == "chunk" else {}
+
+    def same(page: str | None, retrieved: list[str] | None) -> float | None:
+        if page is None or retrieved is None:
+            return None
+        first = page_of.get(retrieved[0], retrieved[0]) if retrieved else None
+        return float(first is not None and twins.get(first, first) == twins.get(page, page))
+
+    pages = [same(row["production_page"], row["retrieved"]) for row in rows]
+    return with_columns(cases, same_decision=decisions, same_page=pages)
+
+
+def _answered(status: str) -> bool | None:
+    return status == "ok" if status in MEASURED else None
