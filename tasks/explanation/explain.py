@@ -1,7 +1,8 @@
 """What moved between two evaluations: other questions or other answers, at which stage, and because of which pages."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +12,7 @@ from sqlalchemy.engine import RowMapping
 
 from db.errors import InputError
 from metrics.metric import Metric
-from metrics.statistics.differences.decomposition import Decomposition, Part, cells, decompose
+from metrics.statistics.differences.decomposition import Part, cells, decompose
 from tasks.cases import pseudonyms
 from tasks.cases.table import COLUMNS, floats
 from tasks.comparison.common_cases import OF_EVERY_CASE, evaluations_of, headline, require_cases
@@ -172,12 +173,11 @@ def explained_metric(
         )[1]
         of_cell = dict(zip(kinds.tolist(), questions.fates, strict=True))
     span = metric.high - metric.low if np.isfinite(metric.high - metric.low) else _span(before, after)
-    split: Callable[..., Decomposition] = lambda a, b: decompose(  # noqa: E731
-        a, b, kinds, span=span, groups=questions.groups, parts=of_cell
-    )
+    split = partial(decompose, cells=kinds, span=span, groups=questions.groups, parts=of_cell)
     found = split(before, after)
-    stages = None
-    if failures[0] is not None and failures[1] is not None:
+    by_case, comparable = found.by_case, not np.isnan(found.answers.value)
+    stages: dict[str, ExplainedPart] | None = None
+    if comparable and failures[0] is not None and failures[1] is not None:
         best = metric.high if metric.better == "higher" else metric.low
         stages = {}
         for stage in (*FAILURES, NO_FAILURE):
@@ -187,13 +187,12 @@ def explained_metric(
             ]
             if any(np.nan_to_num(own).any() for own in lost):
                 stages[stage] = _part(split(*lost).answers)
-    by_case = found.by_case
     fates_found: dict[Fate, PartOfPages] | None = None
-    if any(fate is not None for fate in questions.fates):
+    if comparable and any(fate is not None for fate in questions.fates):
         fates_found = {
             fate: _of_pages(fate, found.parts[fate], questions, by_case, there[1])
             for fate in FATES
-            if fate in found.parts and not np.isnan(found.answers.value)
+            if fate in found.parts
         }
     return {
         "a": float(before[there[0]].mean()),
@@ -203,10 +202,8 @@ def explained_metric(
         "n_b": int(there[1].sum()),
         "n_common": int((there[0] & there[1]).sum()),
         "cells": len(np.unique(kinds[there[0] | there[1]])),
-        "questions": _part(found.questions)
-        if not np.isnan(found.questions.value)
-        else {"value": found.difference, "ci_low": found.difference, "ci_high": found.difference},
-        "answers": None if np.isnan(found.answers.value) else _part(found.answers),
+        "questions": _part(found.questions),
+        "answers": _part(found.answers) if comparable else None,
         "stages": stages,
         "fates": fates_found,
         "topics": explained_topics(questions, before, after, by_case),

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -76,7 +77,7 @@ def read_questions(
         texts=texts,
         statuses=(_of(sides[0], rows[0], "status"), _of(sides[1], rows[1], "status")),
         groups=_either(sides, rows, "group"),
-        topics=annotated if by_annotation else topics_by_words(texts),
+        topics=annotated if by_annotation else topics_by_words(tuple(texts)),
         topics_by="annotation" if by_annotation else "words",
         lengths=lengths(texts),
         scripts=[script_of(text) for text in texts],
@@ -99,7 +100,8 @@ def script_of(text: str | None) -> str:
     return most if counts[most] else "other"
 
 
-def topics_by_words(texts: Sequence[str | None]) -> list[str | None]:
+@lru_cache(maxsize=4)  # the tiers of a night ask the same questions
+def topics_by_words(texts: tuple[str | None, ...]) -> list[str | None]:
     """A topic for every question, named by the words that set it apart; None where it has no words."""
     from sklearn.decomposition import TruncatedSVD
     from sklearn.feature_extraction.text import TfidfVectorizer

@@ -166,7 +166,7 @@ def decompose(
     comparable = bool((paired | ((totals[:, 0] > 0) & (totals[:, 2] > 0))).any())
     difference = float(b[there[1]].mean() - a[there[0]].mean())
     if not comparable:
-        return Decomposition(difference, nothing, nothing, dict.fromkeys(names, nothing), np.zeros(len(a)))
+        return Decomposition(difference, part(0), nothing, dict.fromkeys(names, nothing), np.zeros(len(a)))
     whole = {name: part(2 + place) for place, name in enumerate(names)}
     return Decomposition(difference, part(0), part(1), whole, _by_case(totals, paired, rows, codes))
 

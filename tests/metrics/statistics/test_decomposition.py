@@ -49,7 +49,8 @@ def test_users_of_many_questions_count_as_one_each() -> None:
 
 def test_no_common_kind_leaves_the_answers_untold() -> None:
     found = decompose([1.0] * 10 + [NAN] * 10, [NAN] * 10 + [0.0] * 10, [0] * 10 + [1] * 10)
-    assert found.difference == -1 and np.isnan(found.answers.value)
+    assert found.difference == -1 == found.questions.value and np.isnan(found.answers.value)
+    assert found.questions.interval.low <= -1 <= found.questions.interval.high
 
 
 def test_a_side_without_a_value_has_no_difference() -> None:

@@ -187,3 +187,35 @@ def test_what_differs_in_more_than_its_questions_is_refused(tmp_path: Path, engi
     assert [part["part"] for part in found["differs"]] and json.dumps(found)
     with pytest.raises(InputError, match="one of tier1's headline metrics"):
         explain(engine, *names, force=True, only=["hit_rate@7"])
+
+
+def test_no_kind_in_common_leaves_answers_and_stages_untold(tmp_path: Path, engine: Engine) -> None:
+    """Every question is new, and so is every topic: JSON has null, no number."""
+    source = load(tmp_path, "moved_all", questions(range(2)), pages())
+    with named("moved_all_a"):
+        before = evaluate("tier3", source=source)
+    _run(engine, f"DELETE FROM source_{source}.annotation")
+    _run(engine, f"DELETE FROM source_{source}.question_answer")
+    load(tmp_path, source, questions(range(3, 6)), pages())
+    with named("moved_all_b"):
+        after = evaluate("tier3", source=source)
+    found = explain(engine, before["evaluation_id"], after["evaluation_id"])
+    one = found["metrics"]["avg_e2e_score"]
+    assert (one["n_common"], one["answers"], one["stages"], one["fates"]) == (0, None, None, None)
+    assert one["questions"]["value"] == pytest.approx(one["difference"])
+    assert json.dumps(found, allow_nan=False)
+    assert "ни одного вида вопросов" in next(sentences(found, "ru"))
+
+
+def test_questions_without_topics_are_grouped_by_their_words(tmp_path: Path, engine: Engine) -> None:
+    plain = [{name: value for name, value in row.items() if name != "cluster"} for row in questions()]
+    source = load(tmp_path, "moved_words", plain, pages())
+    with named("moved_words_a"):
+        before = evaluate("tier1", source=source)
+    edited(engine, source)
+    with named("moved_words_b"):
+        after = evaluate("tier1", source=source)
+    found = explain(engine, before["evaluation_id"], after["evaluation_id"])
+    assert found["topics_by"] == "words"
+    fates = found["metrics"]["hit_rate@1"]["fates"]
+    assert fates is not None and fates["edited"]["ci_high"] < 0 and len(fates["edited"]["topics"]) == 3
