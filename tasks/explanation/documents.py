@@ -8,7 +8,7 @@ from tasks.cases.vocabulary import Status
 from tasks.comparison.documents import KeyDifference, Side
 from tasks.corpus.versions import Fate
 
-TopicsBy = Literal["annotation", "words"]
+TopicsBy = Literal["annotation", "page", "words"]
 
 
 class ExplainedPart(TypedDict):
@@ -120,7 +120,7 @@ class Explanation(TypedDict):
     differs: list[KeyDifference]
     """In what they are not comparable, beside their questions."""
     topics_by: TopicsBy
-    """Annotated, or found by the questions' words."""
+    """Annotated; else the relevant page where the questions are the same, or found by the questions' words."""
     n_relabelled: int
     """Questions of both whose labels changed: they count as other questions."""
     corpus: dict[Fate, int] | None

@@ -69,7 +69,7 @@ def read_questions(
     became = fates(*versions) if versions else {}
     decided = [_decided(pages, became) for pages in relevant]
     annotated = [a or b for a, b in zip(*(_either(sides, rows, name) for name in ("cluster", "topic")), strict=True)]
-    by_annotation = 2 * sum(topic is not None for topic in annotated) >= len(annotated)
+    topics, topics_by = _topics(annotated, texts, [page for _, page in decided], same=set(keys[0]) == set(keys[1]))
     common = {key[0] for key in keys[0]} & {key[0] for key in keys[1]}
     return Questions(
         rows=(rows[0], rows[1]),
@@ -77,14 +77,23 @@ def read_questions(
         texts=texts,
         statuses=(_of(sides[0], rows[0], "status"), _of(sides[1], rows[1], "status")),
         groups=_either(sides, rows, "group"),
-        topics=annotated if by_annotation else topics_by_words(tuple(texts)),
-        topics_by="annotation" if by_annotation else "words",
+        topics=topics,
+        topics_by=topics_by,
         lengths=lengths(texts),
         scripts=[script_of(text) for text in texts],
         fates=[fate for fate, _ in decided],
         pages=[page for _, page in decided],
         n_relabelled=len(common) - sum(key in places[1] for key in keys[0]),
     )
+
+
+def _topics(
+    annotated: list[str | None], texts: Sequence[str | None], pages: list[str | None], *, same: bool
+) -> tuple[list[str | None], TopicsBy]:
+    """As annotated. Else by words, which takes a while; of the same questions it is enough to say which page."""
+    if 2 * sum(topic is not None for topic in annotated) >= len(annotated):
+        return annotated, "annotation"
+    return (pages, "page") if same else (topics_by_words(tuple(texts)), "words")
 
 
 def script_of(text: str | None) -> str:

@@ -216,6 +216,11 @@ def test_questions_without_topics_are_grouped_by_their_words(tmp_path: Path, eng
     with named("moved_words_b"):
         after = evaluate("tier1", source=source)
     found = explain(engine, before["evaluation_id"], after["evaluation_id"])
+    assert found["topics_by"] == "page"
+    load(tmp_path, source, [plain[0] | {"id": "new", "question": "Стипендия, справка, вариант нов?"}], [])
+    with named("moved_words_c"):
+        after = evaluate("tier1", source=source)
+    found = explain(engine, before["evaluation_id"], after["evaluation_id"])
     assert found["topics_by"] == "words"
     fates = found["metrics"]["hit_rate@1"]["fates"]
     assert fates is not None and fates["edited"]["ci_high"] < 0 and len(fates["edited"]["topics"]) == 3
