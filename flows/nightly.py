@@ -41,14 +41,14 @@ async def nightly(parameters: Nightly) -> Ended:
     begun = await begun_by(database(), flow_run.get_id())
     with sources_shared():
         for tier, chosen in parts:
+            evaluate = flow_of(tier)
             if done := completed(begun, tier, chosen):
-                await follow(UUID(done["flow_run_id"]))  # the try may have ended before it was judged
+                await follow(UUID(done["flow_run_id"]), evaluate)  # the try may have ended before it was judged
                 summaries.append(with_gate(summary(database(), done["id"])))
                 continue
-            evaluate = flow_of(tier)
             state = await evaluate(going_on(database(), begun, tier, chosen), return_state=True)
             result = await state.aresult(raise_on_failure=False)
-            await follow(state.state_details.flow_run_id)
+            await follow(state.state_details.flow_run_id, evaluate)
             failed: FailedEvaluation = {"tier": tier, "state": "failed", "error": str(result)}
             summaries.append(cast(EvaluationSummary, result) if isinstance(result, dict) else failed)
     # A night is no worse where it fails; Prefect types the call as if it were not awaited.

@@ -119,6 +119,14 @@ def draw_usd(engine: Engine, evaluation_id: str, least: float, wanted: float, li
     return drawn
 
 
+def share_budget(engine: Engine, evaluation_id: str, other: str) -> None:
+    """Counts what another evaluation has spent against the budget of one that begins: the two may spend it once."""
+    spent = booked_usd(engine, other)
+    begins = insert(spending).values(evaluation_id=evaluation_id, booked_usd=spent).on_conflict_do_nothing()
+    with reaching(engine), engine.begin() as connection:
+        connection.execute(begins)
+
+
 def give_back_usd(engine: Engine, evaluation_id: str, amount: float) -> None:
     """Takes back what was drawn and not spent; a negative amount books what was spent beyond it.
 

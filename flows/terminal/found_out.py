@@ -3,13 +3,15 @@
 from collections.abc import Iterator
 
 from tasks.results.incomplete.words import label_sentences
+from tasks.results.persistence.words import persistence_sentences
 from tasks.results.production.words import production_sentences
 from tasks.results.showing.words import showing_sentences
 from tasks.results.summary import EvaluationSummary
 
 
 def found_out(summary: EvaluationSummary, language: str) -> Iterator[str]:
-    """On missing labels, on production, on the price of showing."""
+    """On missing labels, on production, on the price of showing, on what persisted."""
     yield from (said[language] for said in label_sentences(summary))
     yield from (said[language] for said in production_sentences(summary.get("production")))
+    yield from (said[language] for said in persistence_sentences(summary.get("persistence")))
     yield from (said[language] for said in showing_sentences(summary.get("showing")))

@@ -112,8 +112,9 @@ def nights_like(row: RowMapping, key: str | None) -> ColumnElement[bool]:
     of, resolved = evaluation.c, row["resolved"] or {}
     line = LIVE
     if marks := [mark for mark in ASIDE if resolved.get(mark)]:
-        stored = next((mark for mark in ("anchor", "answers_of") if mark in marks), None)
-        line = of.resolved[stored].astext == resolved[stored] if stored else false()
+        stored = next((mark for mark in ("anchor", "answers_of") if mark in marks and "part_of" not in marks), None)
+        whole = of.resolved["part_of"].astext.is_(None)
+        line = and_(of.resolved[stored].astext == resolved[stored], whole) if stored else false()
     alike = of.comparability_key == key, of.tier == row["tier"], of.source == row["source"]
     return and_(*alike, of.state == "completed", line)
 

@@ -147,6 +147,12 @@ class Generation(Parameters):
         description="Id of an evaluation to repeat with new model calls: the difference is noise",
         examples=["tier2-20261120-030000-4f2a"],
     )
+    confirms: str | None = Field(
+        None,
+        title="Confirms",
+        description="Id of an evaluation whose changed questions are asked again: does what changed persist?",
+        examples=["tier2-20261120-030000-4f2a"],
+    )
 
 
 class Answering(Generation):

@@ -33,6 +33,7 @@ from tasks.results.exam.standings import examined, exams_of, standing_of, standi
 from tasks.results.failures import failures
 from tasks.results.incomplete.questions import incomplete
 from tasks.results.parquet_files import parquet, publish, remove, write_batches
+from tasks.results.persistence.asked_again import persistence
 from tasks.results.places import result_path
 from tasks.results.production.agreement import agreement_with_production
 from tasks.results.set_metrics import Whole
@@ -125,6 +126,8 @@ def _found_out(run: Run, cases: pa.Table, notes: list[Note], values: list[tuple[
             found["showing"] = showing
     if production := agreement_with_production(cases):
         found["production"] = production
+    if confirms := getattr(run.parameters, "confirms", None):
+        found["persistence"] = persistence(database(), confirms, cases)
     if "exam_scores" in cases.column_names:
         bounds = {value.metric.name: (value.value, value.ci_low, value.ci_high) for _, value in values}
         found["exam"] = exam_of(cases, bounds, least_scored=settings().min_coverage)

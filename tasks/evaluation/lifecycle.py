@@ -20,6 +20,7 @@ from sqlalchemy import Engine
 from db import journal
 from db.engine import reaching
 from db.errors import InputError, SourceChanged
+from db.stores.calls import share_budget
 from metrics.selftest import self_test
 from tasks.cases import pseudonyms
 from tasks.comparison.gate_rules import policy_set
@@ -71,6 +72,8 @@ async def evaluation(tier: str, parameters: P, *, flow_run_id: str | None) -> As
             journal.reopen(engine, run.id, flow_run_id)
         else:
             journal.open_evaluation(engine, _row(run, flow_run_id))
+            if confirms := getattr(run.parameters, "confirms", None):
+                share_budget(engine, run.id, confirms)
         how = f"continue with: yarus run {tier} --resume {run.id}"
         state, error = "cancelled", f"stopped; {how}"  # by whatever is no Exception: Ctrl-C, SIGTERM
         try:

@@ -1,4 +1,5 @@
-"""The same once more: an evaluation repeated to see the noise, and an anchor judged again to see the judge drift."""
+"""The same once more: an evaluation repeated to see the noise, its changes asked again before an alarm, and an anchor
+judged again to see the judge drift."""
 
 import hashlib
 from collections.abc import Iterator
@@ -15,8 +16,8 @@ from tasks.config.tiers import TIERS
 from tasks.evaluation.resolved import Resolved
 
 P = TypeVar("P", bound=Parameters)
-MARKS = ("again", "anchor")
-"""The parameters that ask for it, which stand in what they came to as well: two of `db.journal.ASIDE`."""
+MARKS = ("again", "anchor", "confirms")
+"""The parameters that ask for it; what they came to stands in `db.journal.ASIDE` as well."""
 FROM_BELOW = 16
 """Repeats that one evaluation may ask of a call."""
 
@@ -26,7 +27,7 @@ def parameters_of_repeated(engine: Engine, parameters: P) -> tuple[P, RowMapping
 
     Args:
         engine: of our own database.
-        parameters: as given; without `again` and `anchor` they stay as they are.
+        parameters: as given; without any of MARKS they stay as they are.
 
     Returns:
         The parameters, and the evaluation that is repeated: its settings must hold too. None where none is.
@@ -46,7 +47,10 @@ def parameters_of_repeated(engine: Engine, parameters: P) -> tuple[P, RowMapping
     now: dict[str, Any] = {mark: row["id"], "resume": None}
     if mark == "anchor":
         now |= {"reuse_answers": row["id"], "again": None}
-    return then.model_copy(update=now), row if mark == "again" else None
+    if mark == "confirms":  # not in the history of the one or the other, nor with another exam
+        now |= {"again": None, "anchor": None, "exam": 0}
+    now = {name: value for name, value in now.items() if name in type(then).model_fields}
+    return then.model_copy(update=now), None if mark == "anchor" else row
 
 
 def anchored(engine: Engine, parameters: Nightly) -> Iterator[tuple[str, Parameters]]:
@@ -71,6 +75,8 @@ def repeating(parameters: Parameters) -> Resolved:
         found["again"] = again
     if anchor := getattr(parameters, "anchor", None):
         found["anchor"] = anchor
+    if confirms := getattr(parameters, "confirms", None):
+        found["part_of"] = confirms
     return found
 
 
@@ -85,7 +91,7 @@ def fresh_repeat(evaluation_id: str) -> int:
 
 
 def _asked(parameters: Parameters) -> tuple[str, str] | None:
-    """Which of the two is asked for, and the evaluation that it names; the anchor where the repeated one has one."""
+    """Which of them is asked for, and the evaluation that it names; the anchor where the repeated one has one."""
     given = [(mark, name) for mark in MARKS if (name := getattr(parameters, mark, None))]
     return given[0] if given else None
 

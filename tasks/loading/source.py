@@ -13,13 +13,14 @@ from tasks.cases.frozen_sets import frozen_questions
 from tasks.cases.labels import Row
 from tasks.cases.sampling import sampled, topic_and_score
 from tasks.cases.vocabulary import Note, Twins, Unit
-from tasks.config.connections import source
+from tasks.config.connections import database, source
 from tasks.config.parameters import Fillable, Parameters, Retrieval
 from tasks.config.settings import settings
 from tasks.dataset.twins import twins_of
 from tasks.evaluation.resolved import Resolved
 from tasks.evaluation.run import Run
 from tasks.evaluation.work_folder import PART_OF
+from tasks.results.persistence.asked_again import changed_questions
 from tasks.retrievers.registry import retriever_kind
 
 P = TypeVar("P", bound=Parameters)
@@ -99,7 +100,16 @@ def twins_for(run: Run[Retrieval], corpus: Corpus, unit: Unit) -> tuple[Twins, l
 
 
 def sample(run: Run, ids: Iterable[str], strata: Iterable[str]) -> list[int]:
-    """The numbers of the cases that are evaluated: all, or a seeded sample in which every stratum keeps its share."""
+    """The numbers of the cases that are evaluated: all, or a seeded sample in which every stratum keeps its share.
+
+    Where another evaluation is confirmed, they are those that changed in it.
+
+    Raises:
+        InputError: nothing changed in it.
+    """
+    if confirms := getattr(run.parameters, "confirms", None):
+        changed = changed_questions(database(), confirms)
+        return [number for number, one in enumerate(ids) if f"{run.parameters.source}:{one}" in changed]
     return sampled(list(ids), list(strata), run.parameters.limit, run.parameters.seed)
 
 

@@ -7,8 +7,9 @@ next good one on any. So nothing has to be opened or closed. A night that says n
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from itertools import takewhile
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, Engine, FromClause, exists, func, not_, or_, select, text, update
@@ -16,17 +17,15 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.engine import RowMapping
 
 from db import journal
-from db.errors import InputError, ResultsUnavailable
 from db.tables import evaluation, nightly_verdict
 from tasks.cases import pseudonyms
 from tasks.config.connections import database
 from tasks.config.settings import settings
-from tasks.explanation.explain import explain
-from tasks.explanation.sentences import sentences
+from tasks.orchestration.alarms.confirmation import Evaluate, confirmed, to_confirm, with_confirmation
 from tasks.orchestration.alarms.levels import LevelVerdict, level_verdict
+from tasks.orchestration.alarms.telling import moved, tell_incident
 from tasks.orchestration.documents import GOOD, Accepted, Incident
-from tasks.orchestration.events import INCIDENT, tell
-from tasks.texts import texts
+from tasks.results.persistence.documents import Persistence
 
 log = logging.getLogger("yarus")
 SILENT = ("failed", "inconclusive")
@@ -50,35 +49,85 @@ def _answers_of(of: FromClause) -> ColumnElement[Any]:
 ANSWERS_OF = _answers_of(evaluation).label("answers_of")
 
 
-async def follow(flow_run_id: UUID | None) -> None:
-    """Judges what a flow run of a night has evaluated, and tells of an incident that begins or ends with it."""
-    if flow_run_id is not None:
-        await asyncio.to_thread(follow_run, database(), str(flow_run_id))
+class _Night(NamedTuple):
+    """What a night says of an evaluation, before it is told."""
+
+    row: RowMapping
+    found: LevelVerdict
+    was_open: Mapping[str | None, list[RowMapping]]
+
+    @property
+    def kind(self) -> str | None:
+        """What its incident goes by."""
+        return FAILED if self.found.verdict == "failed" else self.row["comparability_key"]
+
+    @property
+    def opens(self) -> bool:
+        """Whether an incident begins with it."""
+        return self.found.verdict not in (*GOOD, "inconclusive") and self.kind not in self.was_open
+
+
+async def follow(flow_run_id: UUID | None, evaluate: Evaluate) -> None:
+    """Judges what a flow run of a night has evaluated, and tells of an incident that begins or ends with it.
+
+    Args:
+        flow_run_id: of the evaluation.
+        evaluate: the flow of its tier: before an alarm of a fallen level it is asked again what changed.
+    """
+    if flow_run_id is None:
+        return
+    engine = database()
+    night = await asyncio.to_thread(_judge, engine, str(flow_run_id))
+    if night is None:
+        return
+    asked: Persistence | None = None
+    if night.opens and night.found.verdict == "regressed":
+        again = await asyncio.to_thread(to_confirm, engine, night.row, night.found)
+        asked = await confirmed(engine, night.row, again, evaluate) if again else None
+    await asyncio.to_thread(_conclude, engine, night, asked)
 
 
 def follow_run(engine: Engine, flow_run_id: str) -> None:
-    """Judges what that flow run has evaluated, or how it failed, and keeps the incident that begins or ends with it."""
+    """The same without asking anything again."""
+    if night := _judge(engine, flow_run_id):
+        _conclude(engine, night, None)
+
+
+def _judge(engine: Engine, flow_run_id: str) -> _Night | None:
+    """What that flow run has evaluated, or how it failed; None where that is no end, or has been judged."""
     row = journal.of_flow_run(engine, flow_run_id)
     if row is None or row["state"] in ("cancelled", "running"):
-        return
+        return None
     said = _said(engine, row["id"])
     if said and (said != "failed" or row["state"] == "failed"):  # it has been judged, and a retry did not change it
-        return
+        return None
     place = (row["tier"], row["source"], _kind_of(engine, row["id"]))
-    was_open = _open(bad_since(engine, *place))
-    key = row["comparability_key"]
-    found = assess(engine, row)
+    return _Night(row, assess(engine, row), _open(bad_since(engine, *place)))
+
+
+def _conclude(engine: Engine, night: _Night, asked: Persistence | None) -> None:
+    """Keeps the verdict, and tells of the incident that begins or ends with it.
+
+    Args:
+        engine: of our own database.
+        night: as judged.
+        asked: what was found where the questions that changed were asked again.
+    """
+    night = night._replace(found=with_confirmation(night.row, night.found, asked))
+    row, found, was_open = night
+    key, kind = row["comparability_key"], night.kind
+    if found.problem:
+        log.warning(found.problem[settings().language])
     if not _keep(engine, row["id"], found):
         return
-    kind = FAILED if found.verdict == "failed" else key
     for open_kind, nights in was_open.items():
         # Whatever it came to, a night has been: those that failed are over. What is bad is over with a good night, and
         # a level with one that was measured in the same way.
         fell = any(night["verdict"] == "regressed" for night in nights)
         if (found.verdict in GOOD and (open_kind == key or not fell)) or (open_kind == FAILED != kind):
-            _tell("closed", row, found, nights[-1]["evaluation_id"], [])
-    if found.verdict not in (*GOOD, "inconclusive") and kind not in was_open:
-        _tell("opened", row, found, row["id"], _moved(engine, row, found))
+            tell_incident("closed", row, found, nights[-1]["evaluation_id"])
+    if night.opens:
+        tell_incident("opened", row, found, row["id"], moved(engine, row, found), asked)
 
 
 def assess(engine: Engine, row: RowMapping) -> LevelVerdict:
@@ -92,10 +141,7 @@ def assess(engine: Engine, row: RowMapping) -> LevelVerdict:
         return LevelVerdict("failed", None, [])
     if row["state"] == "invalid":
         return LevelVerdict("invalid", journal.baseline(engine, row["id"]), [])
-    found = level_verdict(engine, row)
-    if found.problem:
-        log.warning(found.problem[settings().language])
-    return found
+    return level_verdict(engine, row)
 
 
 def incidents(engine: Engine) -> list[Incident]:
@@ -220,39 +266,3 @@ def _keep(engine: Engine, evaluation_id: str, found: LevelVerdict) -> bool:
     )
     with engine.begin() as connection:
         return bool(connection.execute(unless_done).rowcount)
-
-
-def _moved(engine: Engine, row: RowMapping, found: LevelVerdict) -> list[str]:
-    """Why the level fell, in sentences; none where that cannot be told."""
-    if found.verdict != "regressed" or found.baseline is None:
-        return []
-    try:
-        why = explain(engine, found.baseline, row["id"], only=[change["metric"] for change in found.changes])
-    except (InputError, ResultsUnavailable) as error:
-        log.warning("%s: %s", row["id"], error)
-        return []
-    return list(sentences(why, settings().language))
-
-
-def _tell(what: str, row: RowMapping, found: LevelVerdict, incident: str, moved: list[str]) -> None:
-    words = texts("incidents", settings().language)
-    said = "; ".join(words["change"].format(**change) for change in found.changes)
-    error = pseudonyms.text(row["error"] or "", row["source"])
-    why = words[found.verdict].format(changes=said, error=error) if what == "opened" else ""
-    text = words[what].format(tier=row["tier"], source=row["source"], what=why, id=incident)
-    text = " ".join([text, *moved])
-    log.warning(text)
-    first = found.changes[0] if found.changes else None
-    payload = {
-        "text": text,
-        "evaluation_id": row["id"],
-        "incident": incident,
-        "verdict": found.verdict,
-        "baseline": found.baseline,
-        "metric": first and first["metric"],
-        "change": first and first["difference"],
-        "changes": found.changes,
-        "moved": moved,
-        **{name: row[name] for name in ("tier", "source", "sut_label", "comparability_key")},
-    }
-    tell(f"{INCIDENT}.{what}", incident, payload, flow_run_id=row["flow_run_id"])

@@ -23,8 +23,9 @@ async def begun_by(engine: Engine, flow_run_id: str | None) -> Begun:
     """What earlier tries of a night's flow run have begun, as the journal has it."""
     parts = await runs_of(UUID(flow_run_id)) if flow_run_id else []
     rows = [row for part in parts if (row := journal.of_flow_run(engine, str(part.id)))]
+    nights = [row for row in rows if not row["parameters"].get("confirms")]
     return {
-        (row["tier"], row["parameters"].get("anchor")): row for row in sorted(rows, key=lambda row: row["started_at"])
+        (row["tier"], row["parameters"].get("anchor")): row for row in sorted(nights, key=lambda row: row["started_at"])
     }
 
 

@@ -88,6 +88,6 @@ class System(TypedDict, total=False):
     anchor: str
     """The evaluation whose answers are judged anew every night."""
     part_of: str
-    """The sweep or the probes that the evaluation belongs to."""
+    """The sweep or the probes that the evaluation belongs to, or the evaluation that it confirms."""
     cases: CaseSetIdentity
     """The frozen case set; of one evaluation it stands beside the system."""

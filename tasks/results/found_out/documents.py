@@ -5,6 +5,7 @@ from typing_extensions import TypedDict
 from tasks.results.exam.documents import Exam
 from tasks.results.failures import Failures
 from tasks.results.incomplete.documents import Incomplete
+from tasks.results.persistence.documents import Persistence
 from tasks.results.production.documents import Production
 from tasks.results.showing.documents import Showing
 
@@ -19,3 +20,5 @@ class FoundOut(TypedDict, total=False):
     incomplete: Incomplete
     showing: Showing
     production: Production
+    persistence: Persistence
+    """Of an evaluation that asks again what changed in another one."""

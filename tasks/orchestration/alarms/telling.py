@@ -1,0 +1,75 @@
+"""What is told of an incident, and why its level fell."""
+
+import logging
+from collections.abc import Sequence
+
+from sqlalchemy import Engine
+from sqlalchemy.engine import RowMapping
+
+from db.errors import InputError, ResultsUnavailable
+from tasks.cases import pseudonyms
+from tasks.config.settings import settings
+from tasks.explanation.explain import explain
+from tasks.explanation.sentences import sentences
+from tasks.orchestration.alarms.levels import LevelVerdict
+from tasks.orchestration.events import INCIDENT, tell
+from tasks.results.persistence.documents import Persistence
+from tasks.results.persistence.words import persistence_sentences
+from tasks.texts import texts
+
+log = logging.getLogger("yarus")
+
+
+def moved(engine: Engine, row: RowMapping, found: LevelVerdict) -> list[str]:
+    """Why the level fell, in sentences; none where that cannot be told."""
+    if found.verdict != "regressed" or found.baseline is None:
+        return []
+    try:
+        why = explain(engine, found.baseline, row["id"], only=[change["metric"] for change in found.changes])
+    except (InputError, ResultsUnavailable) as error:
+        log.warning("%s: %s", row["id"], error)
+        return []
+    return list(sentences(why, settings().language))
+
+
+def tell_incident(
+    what: str,
+    row: RowMapping,
+    found: LevelVerdict,
+    incident: str,
+    why_fell: Sequence[str] = (),
+    asked: Persistence | None = None,
+) -> None:
+    """Tells whoever listens, and the log, of an incident that begins or ends.
+
+    Args:
+        what: opened or closed.
+        row: of the evaluation with which it does.
+        found: its verdict.
+        incident: the evaluation that began it.
+        why_fell: sentences, as `moved` gives them.
+        asked: what was found where the questions that changed were asked again.
+    """
+    words = texts("incidents", settings().language)
+    said = "; ".join(words["change"].format(**change) for change in found.changes)
+    error = pseudonyms.text(row["error"] or "", row["source"])
+    why = words[found.verdict].format(changes=said, error=error) if what == "opened" else ""
+    text = words[what].format(tier=row["tier"], source=row["source"], what=why, id=incident)
+    persisted = (of[settings().language] for of in persistence_sentences(asked))
+    text = " ".join([text, *persisted, *why_fell])
+    log.warning(text)
+    first = found.changes[0] if found.changes else None
+    payload = {
+        "text": text,
+        "evaluation_id": row["id"],
+        "incident": incident,
+        "verdict": found.verdict,
+        "baseline": found.baseline,
+        "metric": first and first["metric"],
+        "change": first and first["difference"],
+        "changes": found.changes,
+        "moved": [*why_fell],
+        "asked_again": asked,
+        **{name: row[name] for name in ("tier", "source", "sut_label", "comparability_key")},
+    }
+    tell(f"{INCIDENT}.{what}", incident, payload, flow_run_id=row["flow_run_id"])

@@ -1,0 +1,157 @@
+"""Which questions changed since the accepted evaluation, and whether they are changed when they are asked again."""
+
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from sqlalchemy import Engine
+from sqlalchemy.engine import RowMapping
+
+from db import journal
+from db.errors import InputError, ResultsUnavailable
+from metrics.metric import Metric
+from metrics.table import metric
+from tasks.cases.table import COLUMNS, floats
+from tasks.config.tiers import TIERS
+from tasks.results import parquet_files
+from tasks.results.persistence.documents import PersistedMetric, Persistence
+from tasks.results.set_metrics import SET_METRICS
+
+MOST = 0.5
+"""Share of its questions that an evaluation must have in common with the one that it is held against."""
+SAME = 1e-9
+Floats = NDArray[np.float64]
+
+
+class Before(NamedTuple):
+    """An evaluation and the one that it is held against: their common questions, in the same order."""
+
+    id: str
+    """Of the one before."""
+    before: pa.Table
+    after: pa.Table
+
+
+def before_of(engine: Engine, row: RowMapping) -> Before:
+    """What an evaluation is held against: the accepted one, or where that asked other questions, the night before.
+
+    Args:
+        engine: of our own database.
+        row: of a completed evaluation.
+
+    Raises:
+        InputError: there is none, or none that asked most of its questions.
+        ResultsUnavailable: the evaluation's own file is gone or damaged.
+    """
+    after = _read(row)
+    paired = (row["resolved"] or {}).get("paired") or {}
+    for name in (journal.baseline(engine, row["id"]), paired.get("since")):
+        if name is None:
+            continue
+        try:
+            before = _read(journal.find(engine, name))
+        except (InputError, ResultsUnavailable):  # it or its file was removed
+            continue
+        places = pc.index_in(after["case_id"], value_set=before["case_id"].combine_chunks())
+        if len(after) and places.null_count <= (1 - MOST) * len(after):
+            return Before(name, before.take(places.drop_null()), after.filter(pc.is_valid(places)))
+    raise InputError(
+        f"evaluation {row['id']} cannot be confirmed: neither the accepted evaluation of its comparability key nor the "
+        "night before asked most of its questions; accept one: yarus gate --accept EVALUATION"
+    )
+
+
+def changed_questions(engine: Engine, evaluation_id: str) -> set[str]:
+    """The ids of the cases by which a headline metric changed.
+
+    Raises:
+        InputError: as `before_of`, or nothing changed.
+        ResultsUnavailable: as `before_of`.
+    """
+    row = journal.find(engine, evaluation_id)
+    since = before_of(engine, row)
+    changed = np.zeros(len(since.after), dtype=bool)
+    for one in _headlines(row["tier"], since.before, since.after):
+        changed |= _changed(_values(one, since.before), _values(one, since.after))
+    if not changed.any():
+        raise InputError(f"evaluation {row['id']}: no question changed since {since.id}, there is nothing to ask again")
+    return set(since.after["case_id"].filter(pa.array(changed)).to_pylist())
+
+
+def persistence(engine: Engine, evaluation_id: str, again: pa.Table) -> Persistence:
+    """Whether what changed in an evaluation is changed when it is asked again.
+
+    Args:
+        engine: of our own database.
+        evaluation_id: the evaluation that is confirmed.
+        again: the cases of the one that confirms it.
+
+    Raises:
+        InputError: as `before_of`.
+        ResultsUnavailable: as `before_of`.
+    """
+    row = journal.find(engine, evaluation_id)
+    since = before_of(engine, row)
+    places = pc.index_in(since.after["case_id"], value_set=again["case_id"].combine_chunks()).fill_null(-1).to_numpy()
+    metrics: dict[str, PersistedMetric] = {}
+    for one in _headlines(row["tier"], since.before, since.after, again):
+        before, after, anew = (_values(one, cases) for cases in (since.before, since.after, again))
+        asked = np.full_like(after, np.nan)
+        asked[places >= 0] = anew[places[places >= 0]]
+        found = _persisted(one, before, after, asked)
+        if found["n"]:
+            metrics[one.name] = found
+    return {"confirms": row["id"], "since": since.id, "metrics": metrics}
+
+
+def _read(row: RowMapping) -> pa.Table:
+    needed = {"case_id", *(name for one in TIERS[row["tier"]].headlines for name in _needs(metric(one)))}
+    return parquet_files.read(row["parquet"], without=[name for name in COLUMNS if name not in needed])
+
+
+def _needs(one: Metric) -> tuple[str, ...]:
+    return (one.column,) if one.column is not None else SET_METRICS[one.name].needs
+
+
+def _headlines(tier: str, *sides: pa.Table) -> Iterator[Metric]:
+    """The headline metrics that all sides have what is needed for."""
+    for one in map(metric, TIERS[tier].headlines):
+        if all(set(_needs(one)) <= set(cases.column_names) for cases in sides):
+            yield one
+
+
+def _values(one: Metric, cases: pa.Table) -> Floats:
+    """(n, p): what each case has of a metric, or adds to its totals; NaN where it was not measured."""
+    found = floats(cases, one.column) if one.column is not None else SET_METRICS[one.name].parts(cases)
+    return found.reshape(len(cases), -1)
+
+
+def _changed(before: Floats, after: Floats) -> NDArray[np.bool_]:
+    """Measured both times, and not the same."""
+    return np.asarray(np.nan_to_num(np.abs(after - before)).max(axis=1, initial=0.0) > SAME)
+
+
+def _persisted(one: Metric, before: Floats, after: Floats, asked: Floats) -> PersistedMetric:
+    both = ~np.isnan(before).any(axis=1) & ~np.isnan(after).any(axis=1)
+    changed = both & _changed(before, after)
+    measured = changed & ~np.isnan(asked).any(axis=1)
+    to_after, to_before = (np.abs(asked - side).sum(axis=1) for side in (after, before))
+    with_asked = np.where(measured[:, None], asked, after)
+    return {
+        "n": int(changed.sum()),
+        "persisted": int((measured & (to_after < to_before)).sum()),
+        "unmeasured": int((changed & ~measured).sum()),
+        "before": _value(one, before[both]),
+        "after": _value(one, after[both]),
+        "again": _value(one, with_asked[both]),
+    }
+
+
+def _value(one: Metric, rows: Floats) -> float | None:
+    statistic = None if one.column is not None else SET_METRICS[one.name].statistic
+    value = float(rows.mean() if statistic is None else statistic(rows.sum(axis=0))) if len(rows) else math.nan
+    return None if math.isnan(value) else value

@@ -1,0 +1,20 @@
+"""What persisted when it was asked again, in words: the same in the terminal, in the report and in an alert."""
+
+from collections.abc import Iterator
+
+from tasks.results.numbers import shown
+from tasks.results.persistence.documents import PersistedMetric, Persistence
+from tasks.texts import LANGUAGES, Text, texts
+
+
+def persistence_sentences(found: Persistence | None) -> Iterator[Text]:
+    """Of every headline metric that changed, how many of the changes persisted; nothing where nothing was asked."""
+    for name, of in (found["metrics"] if found else {}).items():
+        yield {language: _said(name, of, language) for language in LANGUAGES}
+
+
+def _said(name: str, found: PersistedMetric, language: str) -> str:
+    words = texts("persistence", language)
+    sides = {side: shown(name, found[side]) for side in ("before", "after", "again")}
+    said = words["persisted"].format(metric=name, n=found["n"], persisted=found["persisted"], **sides)
+    return said + (" " + words["unmeasured"].format(n=found["unmeasured"]) if found["unmeasured"] else "")
