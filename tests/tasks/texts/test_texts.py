@@ -102,6 +102,7 @@ ELSEWHERE = {
     "notes": "tasks/**/*.py",
     "prune": "tasks/operations/*.py",
     "alerts": "tasks/orchestration/incidents.py",
+    "incidents": "tasks/orchestration/incidents.py",
     "slice_values": "tasks/comparison/slices.py",
     "gate": "tasks/comparison/gate*.py",
     "trend": "tasks/comparison/bands.py",
