@@ -95,7 +95,7 @@ def test_the_file_has_one_row_a_case_in_its_place(by_fulltext: Document, home: P
 
 def test_what_is_printed_is_what_is_stored(yarus: CommandLine, by_fulltext: Document) -> None:
     assert yarus("show", by_fulltext["evaluation_id"], "--json").json == by_fulltext
-    listed = {row["evaluation_id"]: row for row in yarus("runs", "--limit", "1000", "--json").json}
+    listed = {row["evaluation_id"]: row for row in yarus("runs", "--limit", "100000", "--json").json}
     assert listed[by_fulltext["evaluation_id"]]["comparability_key"] == by_fulltext["comparability_key"]
 
 
