@@ -223,13 +223,13 @@ def accept(engine: Engine, name: str) -> str:
         Its id.
 
     Raises:
-        InputError: no such evaluation, or one that nothing is judged against: not valid, or an arm of a sweep.
+        InputError: no such evaluation, or one that nothing is judged against: not valid, or a part of another one.
     """
     row = find(engine, name)
     if row["state"] != "completed":
         raise InputError(f"evaluation {row['id']} is {row['state']}: it cannot be a baseline")
     if part_of := (row["resolved"] or {}).get("part_of"):
-        raise InputError(f"evaluation {row['id']} is an arm of {part_of}: it cannot be a baseline")
+        raise InputError(f"evaluation {row['id']} is a part of {part_of}: it cannot be a baseline")
     describe(engine, row["id"], accepted_at=datetime.now(UTC))
     return str(row["id"])
 

@@ -65,8 +65,10 @@ def test(as_json: bool) -> None:
 def list_(as_json: bool) -> None:
     """List open incidents."""
     from tasks.config.connections import database
+    from tasks.config.settings import settings
     from tasks.config.utf8 import harmless
     from tasks.orchestration.incidents import incidents
+    from tasks.results.persistence.words import persistence_sentences
     from tasks.results.summary import as_json as document
 
     found = incidents(database())
@@ -77,6 +79,8 @@ def list_(as_json: bool) -> None:
     for incident in found:
         told = incident | {"verdict": words[incident["verdict"]]}
         click.echo(harmless(words["incident"].format(**told)))
+        for sentence in persistence_sentences(incident["asked_again"]):
+            click.echo(f"  {harmless(sentence[settings().language])}")
     if not found:
         click.echo(words["none"])
 

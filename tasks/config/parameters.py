@@ -97,7 +97,18 @@ class Perturbable(Parameters):
     )
 
 
-class Fillable(Retrieval):
+class Confirmable(Parameters):
+    """What a tier takes that asks somebody who need not say the same twice."""
+
+    confirms: str | None = Field(
+        None,
+        title="Confirms",
+        description="Id of an evaluation whose changed questions are asked again: does what changed persist?",
+        examples=["tier2-20261120-030000-4f2a"],
+    )
+
+
+class Fillable(Retrieval, Confirmable):
     """What a tier takes whose labels a judge may fill up."""
 
     labels: Literal["given", "filled"] = Field(
@@ -131,7 +142,7 @@ class RealUsers(Fillable):
     """Retrieval on the real log: does the retriever find the page that the bot showed, and that users confirmed?"""
 
 
-class Generation(Parameters):
+class Generation(Confirmable):
     """What a tier takes that gives a model a context."""
 
     context_tokens: int = Field(
@@ -145,12 +156,6 @@ class Generation(Parameters):
         None,
         title="Again",
         description="Id of an evaluation to repeat with new model calls: the difference is noise",
-        examples=["tier2-20261120-030000-4f2a"],
-    )
-    confirms: str | None = Field(
-        None,
-        title="Confirms",
-        description="Id of an evaluation whose changed questions are asked again: does what changed persist?",
         examples=["tier2-20261120-030000-4f2a"],
     )
 

@@ -127,7 +127,7 @@ def _found_out(run: Run, cases: pa.Table, notes: list[Note], values: list[tuple[
     if production := agreement_with_production(cases):
         found["production"] = production
     if confirms := getattr(run.parameters, "confirms", None):
-        found["persistence"] = persistence(database(), confirms, cases)
+        found["persistence"] = persistence(database(), confirms, run.id, cases)
     if "exam_scores" in cases.column_names:
         bounds = {value.metric.name: (value.value, value.ci_low, value.ci_high) for _, value in values}
         found["exam"] = exam_of(cases, bounds, least_scored=settings().min_coverage)

@@ -72,8 +72,8 @@ async def evaluation(tier: str, parameters: P, *, flow_run_id: str | None) -> As
             journal.reopen(engine, run.id, flow_run_id)
         else:
             journal.open_evaluation(engine, _row(run, flow_run_id))
-            if confirms := getattr(run.parameters, "confirms", None):
-                share_budget(engine, run.id, confirms)
+        if confirms := getattr(run.parameters, "confirms", None):
+            share_budget(engine, run.id, confirms)
         how = f"continue with: yarus run {tier} --resume {run.id}"
         state, error = "cancelled", f"stopped; {how}"  # by whatever is no Exception: Ctrl-C, SIGTERM
         try:

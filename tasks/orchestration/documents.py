@@ -4,6 +4,8 @@ from typing import Literal
 
 from typing_extensions import TypedDict
 
+from tasks.results.persistence.documents import Persistence
+
 NightlyVerdict = Literal["good", "accepted", "regressed", "invalid", "failed", "inconclusive"]
 GOOD = ("good", "accepted")
 
@@ -42,6 +44,8 @@ class Incident(TypedDict):
     """The accepted evaluation that it was compared with."""
     changes: list[MetricChange]
     error: str | None
+    asked_again: Persistence | None
+    """What of its first night persisted; null where the questions that changed were not asked again."""
 
 
 class Incidents(TypedDict):

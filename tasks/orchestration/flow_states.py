@@ -16,6 +16,7 @@ from tasks.config.connections import database
 from tasks.config.redaction import redact_urls
 from tasks.config.settings import settings
 from tasks.orchestration.artifacts import show_gate, show_results
+from tasks.results.persistence.confirmations import asks_again
 from tasks.results.summary import EvaluationSummary, FailedEvaluation, GateOutcome, Night
 
 log = logging.getLogger("yarus")
@@ -26,12 +27,13 @@ async def flow_state(document: EvaluationSummary | Night) -> Ended:
     """What a flow returns for its run to bear the name of what it came to, after the gate of YARUS_GATE_FILE.
 
     An invalid evaluation has done its work, so whoever called the flow gets its summary; a gate that was not passed
-    and a night with a failure are failures, whose summary is in the data of the state.
+    and a night with a failure are failures, whose summary is in the data of the state. One that asks again what
+    changed in another one says nothing of the level: it is neither shown as an evaluation of the tier nor gated.
 
     Args:
         document: the summary of an evaluation or of a night.
     """
-    if "tier" in document:
+    if "tier" in document and not asks_again(document):
         await show_results(document)
         document = summary = await asyncio.to_thread(with_gate, document)
         await show_gate(summary)

@@ -21,10 +21,11 @@ from db.tables import evaluation, nightly_verdict
 from tasks.cases import pseudonyms
 from tasks.config.connections import database
 from tasks.config.settings import settings
-from tasks.orchestration.alarms.confirmation import Evaluate, confirmed, to_confirm, with_confirmation
+from tasks.orchestration.alarms.confirmation import Evaluate, confirmed, to_confirm
 from tasks.orchestration.alarms.levels import LevelVerdict, level_verdict
 from tasks.orchestration.alarms.telling import moved, tell_incident
 from tasks.orchestration.documents import GOOD, Accepted, Incident
+from tasks.results.persistence.confirmations import persistence_of
 from tasks.results.persistence.documents import Persistence
 
 log = logging.getLogger("yarus")
@@ -72,7 +73,8 @@ async def follow(flow_run_id: UUID | None, evaluate: Evaluate) -> None:
 
     Args:
         flow_run_id: of the evaluation.
-        evaluate: the flow of its tier: before an alarm of a fallen level it is asked again what changed.
+        evaluate: the flow of its tier: before an alarm of a fallen level it is asked again what changed. Where it is
+            stopped meanwhile, the alarm is raised without that.
     """
     if flow_run_id is None:
         return
@@ -81,10 +83,12 @@ async def follow(flow_run_id: UUID | None, evaluate: Evaluate) -> None:
     if night is None:
         return
     asked: Persistence | None = None
-    if night.opens and night.found.verdict == "regressed":
-        again = await asyncio.to_thread(to_confirm, engine, night.row, night.found)
-        asked = await confirmed(engine, night.row, again, evaluate) if again else None
-    await asyncio.to_thread(_conclude, engine, night, asked)
+    try:
+        if night.opens and night.found.verdict == "regressed":
+            again = await asyncio.to_thread(to_confirm, engine, night.row, night.found)
+            asked = await confirmed(engine, night.row, again, evaluate) if again else None
+    finally:
+        await asyncio.to_thread(_conclude, engine, night, asked)
 
 
 def follow_run(engine: Engine, flow_run_id: str) -> None:
@@ -113,7 +117,6 @@ def _conclude(engine: Engine, night: _Night, asked: Persistence | None) -> None:
         night: as judged.
         asked: what was found where the questions that changed were asked again.
     """
-    night = night._replace(found=with_confirmation(night.row, night.found, asked))
     row, found, was_open = night
     key, kind = row["comparability_key"], night.kind
     if found.problem:
@@ -150,7 +153,7 @@ def incidents(engine: Engine) -> list[Incident]:
     with engine.connect() as connection:
         places = connection.execute(bad.distinct().order_by(*bad.selected_columns)).all()
     return [
-        _incident(kind, nights)
+        _incident(engine, kind, nights)
         for place in places
         for kind, nights in _open(bad_since(engine, *place)).items()
         if not _finished_since(nights[0])
@@ -239,10 +242,10 @@ def _finished_since(row: RowMapping) -> bool:
     return bool(row["verdict"] == "failed" and row["state"] in journal.FINISHED)
 
 
-def _incident(kind: str | None, nights: list[RowMapping]) -> Incident:
-    last = nights[0]
+def _incident(engine: Engine, kind: str | None, nights: list[RowMapping]) -> Incident:
+    last, first = nights[0], journal.find(engine, nights[-1]["evaluation_id"])
     incident: Incident = {
-        "incident": nights[-1]["evaluation_id"],
+        "incident": first["id"],
         "comparability_key": None if kind == FAILED else kind,
         "nights": len(nights),
         "last": last["evaluation_id"],
@@ -252,6 +255,7 @@ def _incident(kind: str | None, nights: list[RowMapping]) -> Incident:
         "baseline": last["baseline"],
         "changes": last["changes"],
         "error": last["error"],
+        "asked_again": persistence_of(engine, first),
     }
     shown: Incident = pseudonyms.document(incident, last["source"])
     return shown

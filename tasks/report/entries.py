@@ -28,6 +28,7 @@ from tasks.results.exam.words import exam_tables
 from tasks.results.grade_names import grade_text
 from tasks.results.incomplete.words import label_sentences
 from tasks.results.numbers import THIN, interval, rounded, shown
+from tasks.results.persistence.words import persistence_sentences
 from tasks.results.production.words import production_sentences
 from tasks.results.showing.words import showing_sentences
 from tasks.results.summary import EvaluationSummary, MetricSummary, summary
@@ -127,6 +128,7 @@ def described(entry: Entry) -> Document:
         "exam": exam_tables(told) if "exam" in told else None,
         "mistakes": list(_mistakes(entry)),
         "about_labels": list(label_sentences(told)),
+        "asked_again": list(persistence_sentences(told.get("persistence"))),
         "production": list(production_sentences(told.get("production"))),
         "price": list(showing_sentences(told.get("showing"))),
         "problem": entry.problem,

@@ -18,6 +18,7 @@ from tasks.cases import pseudonyms
 from tasks.cases.vocabulary import CANNOT_BE_MEASURED, MEASURED, STRATA, Note
 from tasks.results.exam.standings import Standing, exams_of, standing_of, standings
 from tasks.results.found_out.documents import FoundOut
+from tasks.results.persistence.confirmations import persistence_of
 from tasks.results.places import existing_path
 from tasks.results.system import CaseSetIdentity, System
 
@@ -235,6 +236,8 @@ def summary(engine: Engine, evaluation_id: str) -> EvaluationSummary:
         "metrics": metrics,
     }
     beside = {name: resolved[name] for name in FoundOut.__annotations__ if name in resolved}
+    if persistence := persistence_of(engine, row):
+        beside["persistence"] = persistence
     return cast(EvaluationSummary, document | beside | ({"strata": strata} if strata else {}))
 
 

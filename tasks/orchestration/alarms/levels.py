@@ -107,10 +107,11 @@ class _Line:
 
     def change(self, name: str, loss: Loss, tonight: WatchedNight) -> MetricChange:
         """What a night tells of a loss."""
-        value, lost = tonight.values.get(name), loss.size if metric(name).better == "higher" else -loss.size
+        of, value = metric(name), tonight.values.get(name)
+        lost = loss.size if of.better == "higher" else -loss.size
         return {
             "metric": name,
-            "a": None if value is None else value + lost,
+            "a": None if value is None else min(max(value + lost, of.low), of.high),
             "b": value,
             "difference": -lost,
             "low": loss.low,

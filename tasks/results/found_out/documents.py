@@ -21,4 +21,4 @@ class FoundOut(TypedDict, total=False):
     showing: Showing
     production: Production
     persistence: Persistence
-    """Of an evaluation that asks again what changed in another one."""
+    """Of an evaluation that asks again what changed in another one, and of that other one."""

@@ -1,6 +1,5 @@
 """Which questions changed since the accepted evaluation, and whether they are changed when they are asked again."""
 
-import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -82,13 +81,14 @@ def changed_questions(engine: Engine, evaluation_id: str) -> set[str]:
     return set(since.after["case_id"].filter(pa.array(changed)).to_pylist())
 
 
-def persistence(engine: Engine, evaluation_id: str, again: pa.Table) -> Persistence:
+def persistence(engine: Engine, evaluation_id: str, asked_again: str, again: pa.Table) -> Persistence:
     """Whether what changed in an evaluation is changed when it is asked again.
 
     Args:
         engine: of our own database.
         evaluation_id: the evaluation that is confirmed.
-        again: the cases of the one that confirms it.
+        asked_again: the one that confirms it.
+        again: the cases of that.
 
     Raises:
         InputError: as `before_of`.
@@ -102,10 +102,10 @@ def persistence(engine: Engine, evaluation_id: str, again: pa.Table) -> Persiste
         before, after, anew = (_values(one, cases) for cases in (since.before, since.after, again))
         asked = np.full_like(after, np.nan)
         asked[places >= 0] = anew[places[places >= 0]]
-        found = _persisted(one, before, after, asked)
+        found = _persisted(before, after, asked)
         if found["n"]:
             metrics[one.name] = found
-    return {"confirms": row["id"], "since": since.id, "metrics": metrics}
+    return {"confirms": row["id"], "asked_again": asked_again, "since": since.id, "metrics": metrics}
 
 
 def _read(row: RowMapping) -> pa.Table:
@@ -132,26 +132,15 @@ def _values(one: Metric, cases: pa.Table) -> Floats:
 
 def _changed(before: Floats, after: Floats) -> NDArray[np.bool_]:
     """Measured both times, and not the same."""
-    return np.asarray(np.nan_to_num(np.abs(after - before)).max(axis=1, initial=0.0) > SAME)
+    return np.asarray(np.abs(after - before).max(axis=1, initial=0.0) > SAME)  # NaN is not more
 
 
-def _persisted(one: Metric, before: Floats, after: Floats, asked: Floats) -> PersistedMetric:
-    both = ~np.isnan(before).any(axis=1) & ~np.isnan(after).any(axis=1)
-    changed = both & _changed(before, after)
+def _persisted(before: Floats, after: Floats, asked: Floats) -> PersistedMetric:
+    changed = _changed(before, after)
     measured = changed & ~np.isnan(asked).any(axis=1)
     to_after, to_before = (np.abs(asked - side).sum(axis=1) for side in (after, before))
-    with_asked = np.where(measured[:, None], asked, after)
     return {
         "n": int(changed.sum()),
         "persisted": int((measured & (to_after < to_before)).sum()),
         "unmeasured": int((changed & ~measured).sum()),
-        "before": _value(one, before[both]),
-        "after": _value(one, after[both]),
-        "again": _value(one, with_asked[both]),
     }
-
-
-def _value(one: Metric, rows: Floats) -> float | None:
-    statistic = None if one.column is not None else SET_METRICS[one.name].statistic
-    value = float(rows.mean() if statistic is None else statistic(rows.sum(axis=0))) if len(rows) else math.nan
-    return None if math.isnan(value) else value

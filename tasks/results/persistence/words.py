@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-from tasks.results.numbers import shown
 from tasks.results.persistence.documents import PersistedMetric, Persistence
 from tasks.texts import LANGUAGES, Text, texts
 
@@ -14,7 +13,8 @@ def persistence_sentences(found: Persistence | None) -> Iterator[Text]:
 
 
 def _said(name: str, found: PersistedMetric, language: str) -> str:
-    words = texts("persistence", language)
-    sides = {side: shown(name, found[side]) for side in ("before", "after", "again")}
-    said = words["persisted"].format(metric=name, n=found["n"], persisted=found["persisted"], **sides)
-    return said + (" " + words["unmeasured"].format(n=found["unmeasured"]) if found["unmeasured"] else "")
+    words, n, unmeasured = texts("persistence", language), found["n"], found["unmeasured"]
+    if unmeasured == n:
+        return words["nothing"].format(metric=name, n=n)
+    said = words["persisted"].format(metric=name, n=n - unmeasured, persisted=found["persisted"])
+    return said + (" " + words["unmeasured"].format(n=unmeasured) if unmeasured else "")

@@ -1,4 +1,4 @@
-"""Before an alarm the questions that changed are asked once more: what is gone by then wakes nobody."""
+"""Before an alarm the questions that changed are asked once more, and it says how many of the changes persisted."""
 
 import asyncio
 import uuid
@@ -15,9 +15,14 @@ from db.stores.calls import booked_usd
 from db.tables import nightly_verdict
 from tasks.comparison.noise_floor import floors
 from tasks.comparison.trend import trend
-from tasks.config.parameters import Tier3
+from tasks.config.parameters import Tier1, Tier3
 from tasks.evaluation.repeats import parameters_of_repeated
+from tasks.orchestration.alarms.confirmation import to_confirm
+from tasks.orchestration.alarms.levels import LevelVerdict
 from tasks.orchestration.incidents import follow, incidents
+from tasks.report.write import report
+from tasks.results.persistence.words import persistence_sentences
+from tasks.results.summary import summary
 from tests.support.evaluation_history import source_name
 from tests.support.evaluations import evaluate, load, question, roles, rows_of, texts, use
 from tests.support.llm_server import FakeLLMServer, scores
@@ -102,7 +107,7 @@ def nights(engine: Engine, judge: FakeLLMServer, tmp_path: Path) -> Nights:
 
 
 def test_an_alarm_says_how_many_changes_persisted(
-    nights: Nights, judge: FakeLLMServer, engine: Engine, caplog: pytest.LogCaptureFixture
+    nights: Nights, judge: FakeLLMServer, engine: Engine, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     bad = nights.night([0.1] * LOST, [0.9] * 10 + [0.1] * (LOST - 10))
     assert (nights.verdict(bad["evaluation_id"]), nights.open) == ("regressed", [bad["evaluation_id"]])
@@ -111,21 +116,49 @@ def test_an_alarm_says_how_many_changes_persisted(
     assert set(judge.script.asked) == {question(i)["question"] for i in range(LOST)}  # type: ignore[attr-defined]
     found = again["persistence"]
     assert (found["confirms"], found["since"]) == (bad["evaluation_id"], nights.evaluations[0])
-    of = found["metrics"]["avg_e2e_score"]
-    assert (of["n"], of["persisted"], of["unmeasured"]) == (LOST, LOST - 10, 0)
-    means = [(0.9 * (N - n) + 0.1 * n) / N for n in (0, LOST, LOST - 10)]
-    assert [of["before"], of["after"], of["again"]] == pytest.approx(means)
-    assert f"из вопросов, где avg_e2e_score изменилась ({LOST}), изменённой осталась на {LOST - 10}" in caplog.text
+    assert found["metrics"]["avg_e2e_score"] == {"n": LOST, "persisted": LOST - 10, "unmeasured": 0}
+    said = f"изменение avg_e2e_score сохранилось у {LOST - 10} вопросов из {LOST}"
+    assert said in caplog.text
     assert again["system"]["part_of"] == bad["evaluation_id"]
+    assert summary(engine, bad["evaluation_id"])["persistence"] == found
+    assert [one["asked_again"] for one in incidents(engine) if one["source"] == nights.source] == [found]
+    assert said in report(engine, [bad["evaluation_id"]], tmp_path / "page.html", "ru").read_text(encoding="utf-8")
 
 
-def test_what_is_gone_when_it_is_asked_again_wakes_nobody(nights: Nights, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_loss_that_is_gone_when_it_is_asked_again_was_one(nights: Nights, caplog: pytest.LogCaptureFixture) -> None:
+    """Held back, its evidence would ring in the good night after it; and what fails every night would never ring."""
+    for _ in range(6):
+        nights.night([0.9] * LOST)
     bad = nights.night([0.1] * LOST, [0.9] * LOST)
-    assert (nights.verdict(bad["evaluation_id"]), nights.open) == ("inconclusive", [])
-    assert "переспрошенные вопросы, где что-то изменилось, не хуже" in caplog.text
-    assert nights.confirming[0]["persistence"]["metrics"]["avg_e2e_score"]["persisted"] == 0
-    worse = nights.night([0.1] * LOST)  # what is down for good rings the next night
-    assert nights.open == [worse["evaluation_id"]]
+    assert (nights.verdict(bad["evaluation_id"]), nights.open) == ("regressed", [bad["evaluation_id"]])
+    assert f"сохранилось у 0 вопросов из {LOST}" in caplog.text
+    for _ in range(3):
+        nights.night([0.9] * LOST)
+    assert (len(nights.confirming), nights.open) == (1, [])
+
+
+def test_what_is_stopped_while_it_asks_again_rings_all_the_same(
+    nights: Nights, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def stopped(parameters: Tier3, *, return_state: bool) -> None:
+        raise asyncio.CancelledError
+
+    monkeypatch.setattr(nights, "_evaluate", stopped)
+    with pytest.raises(asyncio.CancelledError):
+        nights.night([0.1] * LOST)
+    assert nights.open == nights.evaluations[-1:]
+    assert "Переспрошено" not in caplog.text
+
+
+def test_what_asks_again_is_not_gated(nights: Nights, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    rule = tmp_path / "gate.toml"
+    rule.write_text('[[rule]]\nmetric = "avg_e2e_score"\nfloor = 0.2\n', encoding="utf-8")
+    monkeypatch.setenv("YARUS_GATE_FILE", str(rule))
+    bad = nights.night([0.1] * LOST)
+    assert bad["gate"]["verdict"] == "pass"
+    (again,) = nights.confirming
+    assert again["metrics"]["avg_e2e_score"]["value"] == pytest.approx(0.1)
+    assert "gate" not in again
 
 
 def test_what_cannot_be_asked_again_rings(
@@ -137,7 +170,7 @@ def test_what_cannot_be_asked_again_rings(
     monkeypatch.setattr(nights, "_evaluate", fails)
     bad = nights.night([0.1] * LOST)
     assert nights.open == [bad["evaluation_id"]]
-    assert "изменённой осталась" not in caplog.text
+    assert "Переспрошено" not in caplog.text
 
 
 def test_it_is_of_no_history_and_no_noise(nights: Nights, engine: Engine) -> None:
@@ -172,4 +205,38 @@ def test_both_may_spend_the_budget_once(
     monkeypatch.setenv("YARUS_BUDGET_USD", str(spent))
     refused = evaluate("tier3", confirms=bad["evaluation_id"])
     assert refused["statuses"] == {"skipped_budget": LOST}
-    assert refused["persistence"]["metrics"]["avg_e2e_score"]["unmeasured"] == LOST
+    assert refused["persistence"]["metrics"]["avg_e2e_score"] == {"n": LOST, "persisted": 0, "unmeasured": LOST}
+    (said,) = persistence_sentences(refused["persistence"])
+    assert said["en"].startswith(f"Not one of {LOST} questions whose avg_e2e_score had changed could be measured again")
+
+
+RETRIEVER = """
+import pathlib
+
+def retrieve(question, k):
+    number, down = int(question.split()[3].strip(",")), pathlib.Path(__file__).with_suffix(".down")
+    found = number >= (int(down.read_text()) if down.exists() else 0)
+    return [(f"c{number % 10}", 0.1)] if found else []
+"""
+
+
+def test_a_retriever_of_their_own_is_asked_again(
+    engine: Engine, at_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "now_and_then.py").write_text(RETRIEVER, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    source = source_name()
+    load(tmp_path, source, [question(i) for i in range(N)])
+    down, theirs = tmp_path / "now_and_then.down", {"source": source, "retriever": "now_and_then:retrieve"}
+    good = evaluate("tier1", **theirs)
+    down.write_text(str(LOST))
+    bad = evaluate("tier1", **theirs)
+    down.write_text(str(LOST - 10))
+    again = evaluate("tier1", confirms=bad["evaluation_id"])
+    assert again["persistence"]["since"] == good["evaluation_id"]
+    assert again["persistence"]["metrics"]["mrr"] == {"n": LOST, "persisted": LOST - 10, "unmeasured": 0}
+    row = journal.find(engine, bad["evaluation_id"])
+    fell = LevelVerdict("regressed", good["evaluation_id"], [])
+    assert to_confirm(engine, row, fell) == Tier1(confirms=row["id"])
+    ours = {**row, "resolved": row["resolved"] | {"retriever": "dense"}}
+    assert to_confirm(engine, ours, fell) is None  # type: ignore[arg-type]
