@@ -37,6 +37,8 @@ def print_budget(found: AlarmBudget, language: str) -> None:
             *(never if nights is None else f"{nights:g}" for nights in until),
         )
     console.print(table)
+    for name in found["unwatched"]:
+        console.print(escape(words["unwatched"].format(id=name)), soft_wrap=True)
     for sentence in ("meaning", "one night"):
         if sentence == "meaning" or any(one["night_by_itself"] is None for one in found["tiers"]):
             console.print(escape(words[sentence]), soft_wrap=True, style="dim")

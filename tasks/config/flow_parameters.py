@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from pydantic import Field, field_validator
 
-from tasks.config.parameters import Parameters, Perturbation
+from tasks.config.parameters import EvaluationId, Parameters, Perturbation
 from tasks.config.tiers import TIERS
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ class Nightly(Parameters):
     """Every tier in order over one source."""
 
     tiers: list[TierName] = Field(list(TIERS), title="Tiers", description="Tiers to run, in this order", min_length=1)
-    anchor: str | None = Field(
+    anchor: EvaluationId | None = Field(
         None,
         title="Anchor",
         description="Id of an evaluation of tier2 or tier3 whose stored answers are judged again every night",

@@ -1,6 +1,6 @@
 """What a person chooses for one evaluation: one model a tier, which is also the form in the Prefect UI."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -10,6 +10,10 @@ def _show_examples(schema: dict[str, Any]) -> None:
     for field in schema["properties"].values():
         if "examples" in field:
             field["description"] += f". For example: {', '.join(map(str, field['examples']))}"
+
+
+EvaluationId = Annotated[str, Field(min_length=1)]
+"""Of an evaluation, or the beginning or end of one."""
 
 
 class Parameters(BaseModel):
@@ -38,7 +42,7 @@ class Parameters(BaseModel):
     runner: Literal["local", "dask"] = Field(
         "local", title="Runner", description="Where batches are computed; 'dask': by the workers of YARUS_DASK_ADDRESS"
     )
-    resume: str | None = Field(
+    resume: EvaluationId | None = Field(
         None,
         title="Resume",
         description="Id of an evaluation that did not finish; its own parameters are used",
@@ -100,7 +104,7 @@ class Perturbable(Parameters):
 class Confirmable(Parameters):
     """What a tier takes that asks somebody who need not say the same twice."""
 
-    confirms: str | None = Field(
+    confirms: EvaluationId | None = Field(
         None,
         title="Confirms",
         description="Id of an evaluation whose changed questions are asked again: does what changed persist?",
@@ -152,7 +156,7 @@ class Generation(Confirmable):
         ge=100,
         examples=[3_000],
     )
-    again: str | None = Field(
+    again: EvaluationId | None = Field(
         None,
         title="Again",
         description="Id of an evaluation to repeat with new model calls: the difference is noise",
@@ -163,13 +167,13 @@ class Generation(Confirmable):
 class Answering(Generation):
     """What a tier takes that gets answers and has them scored."""
 
-    reuse_answers: str | None = Field(
+    reuse_answers: EvaluationId | None = Field(
         None,
         title="Reuse answers",
         description="Id of an evaluation of the same tier and source whose stored answers are scored again",
         examples=["tier2-20261120-030000-4f2a"],
     )
-    anchor: str | None = Field(
+    anchor: EvaluationId | None = Field(
         None,
         title="Anchor",
         description="Id of an evaluation whose stored answers are judged again: the difference is the judge's drift",

@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 from urllib.parse import parse_qsl, urlsplit
 
 from dotenv import dotenv_values
-from pydantic import BaseModel, Field, SecretStr, ValidationError, ValidationInfo, field_validator
+from pydantic import BaseModel, Field, PositiveFloat, SecretStr, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
@@ -19,7 +19,7 @@ from db import tables
 from db.engine import CONFIDENTIAL, shown
 from db.errors import InputError, unknown
 from tasks.config.redaction import redact_urls, redact_urls_within
-from tasks.config.validation import LeastChange, allowed, known_metrics
+from tasks.config.validation import allowed, least_changes
 
 Language = Literal["ru", "en"]
 PREFIX = "YARUS_"
@@ -139,8 +139,10 @@ class Settings(BaseSettings):
         600.0, ge=0, description="how long Prefect's server and the embedded PostgreSQL outlive the last command"
     )
     alert_webhook: SecretStr | None = Field(None, description="address to which `yarus alerts apply` has alerts sent")
-    false_alarms_a_year: float = Field(1.0, gt=0, description="alarms without a cause, of all tiers together")
-    least_change: dict[str, LeastChange] = Field({}, description="metric -> the smallest loss that raises an alarm")
+    false_alarms_a_year: float = Field(
+        1.0, ge=1e-3, le=1e3, description="alarms without a cause, of all tiers together"
+    )
+    least_change: dict[str, PositiveFloat] = Field({}, description="metric -> the smallest loss that raises an alarm")
     serve_names: str = Field("", description="additional host names of yarus serve, comma-separated")
     report_url: str | None = Field(None, description="where the report pages are served; yarus serve sets it")
     min_coverage: float = Field(0.95, ge=0, le=1, description="with a smaller share measured it is invalid")
@@ -219,7 +221,7 @@ def _read(environment: frozenset[tuple[str, str]], file: bytes) -> Settings:
         raise _no_json(error, variables) from None
     except ValidationError as error:
         raise _wrong(error.errors()[0]) from None
-    known_metrics(found.least_change, "YARUS_LEAST_CHANGE")
+    least_changes(found.least_change, "YARUS_LEAST_CHANGE")
     if found.source_tables or found.source_columns:  # their names are checked where the tables are made
         tables.source_tables(None, names=found.source_tables, columns=found.source_columns)
     return found

@@ -2,10 +2,10 @@
 
 import difflib
 import re
-from collections.abc import Iterable, Mapping
-from typing import Annotated, Any
+from collections.abc import Mapping
+from typing import Any
 
-from pydantic import Field, ValidationError
+from pydantic import ValidationError
 
 from db.errors import InputError, unknown
 
@@ -16,14 +16,15 @@ ALLOWED = {
     "less_than": "expected less than {lt:g}",
     "literal_error": "expected {expected}",
     "too_short": "expected at least {min_length}; leave it out for the default",
+    "string_too_short": "it is empty; leave it out for the default",
     "finite_number": "expected a finite number",
+    "dict_type": "expected a JSON object; or set its parts one by one, as NAME__PART=VALUE",
     "none_required": "it cannot be given here; leave it out",
 }
 """By pydantic's name of the error; filled in from its context."""
 KINDS = {"int": "a whole number", "float": "a number", "bool": "true or false", "string": "a text"}
 KINDS |= {"list": "a comma-separated list"}
 """By what pydantic's name of an error about a type begins with."""
-LeastChange = Annotated[float, Field(gt=0)]
 LONGEST = 60
 """Characters of what was given that are repeated."""
 
@@ -41,17 +42,26 @@ def bad_value(error: ValidationError, place: str) -> InputError:
     return InputError(f"{place}: {first['loc'][0]} = {given}: {allowed(first)}")
 
 
-def known_metrics(names: Iterable[str], place: str) -> None:
-    """Checks names of metrics that a setting is given for.
+def least_changes(given: Mapping[str, float], place: str) -> None:
+    """Checks the metrics and values of a setting of losses that raise an alarm.
 
     Raises:
-        InputError: there is no such metric; the nearest is named.
+        InputError: no headline metric has that name, or so much cannot be lost of it.
     """
-    for name in names:
-        from metrics.table import METRICS  # here, because few name any
+    if not given:
+        return
+    from metrics.table import METRICS  # here, because few give any
+    from tasks.config.tiers import TIERS
 
-        if name not in METRICS:
-            raise unknown(f"metric in {place}:", name, METRICS)
+    watched = {name for tier in TIERS.values() for name in tier.headlines}
+    for name, loss in given.items():
+        if name not in watched:
+            raise unknown(f"headline metric in {place}:", name, watched)
+        if loss > (most := METRICS[name].high - METRICS[name].low):
+            raise InputError(
+                f"{place}__{name.upper()}: expected {most:g} or less, the range of the metric (given: {loss:g}); "
+                f"a point is {most / 100:g}"
+            )
 
 
 def allowed(error: Mapping[str, Any]) -> str:

@@ -33,12 +33,15 @@ def parameters_of_repeated(engine: Engine, parameters: P) -> tuple[P, RowMapping
         The parameters, and the evaluation that is repeated: its settings must hold too. None where none is.
 
     Raises:
-        InputError: no such evaluation, not finished, of another tier, or a parameter that contradicts it.
+        InputError: no such evaluation, not finished, of another tier, one that confirms another, or a parameter that
+            contradicts it.
     """
-    asked = _asked(parameters)
-    if asked is None:
+    asked = list(_asked(parameters))
+    if not asked:
         return parameters, None
-    mark, name = asked
+    if len(asked) > 1:
+        raise InputError(f"{' and '.join(f'--{mark}' for mark, _ in asked)} exclude each other: leave one out")
+    mark, name = asked[0]
     row = _finished(engine, mark, name)
     if TIERS[row["tier"]].parameters is not type(parameters):
         raise InputError(f"--{mark} {name}: it is of {row['tier']}: yarus run {row['tier']} --{mark} {name}")
@@ -82,7 +85,7 @@ def repeating(parameters: Parameters) -> Resolved:
 
 def first_repeat(evaluation_id: str, parameters: Parameters) -> int:
     """What the repeats of its calls are counted from: 0, or where it asks anew, beyond everything in the store."""
-    return fresh_repeat(evaluation_id) if _asked(parameters) else 0
+    return fresh_repeat(evaluation_id) if any(_asked(parameters)) else 0
 
 
 def fresh_repeat(evaluation_id: str) -> int:
@@ -90,10 +93,9 @@ def fresh_repeat(evaluation_id: str) -> int:
     return int.from_bytes(hashlib.sha256(evaluation_id.encode()).digest()[:5]) * FROM_BELOW
 
 
-def _asked(parameters: Parameters) -> tuple[str, str] | None:
-    """Which of them is asked for, and the evaluation that it names; the anchor where the repeated one has one."""
-    given = [(mark, name) for mark in MARKS if (name := getattr(parameters, mark, None))]
-    return given[0] if given else None
+def _asked(parameters: Parameters) -> Iterator[tuple[str, str]]:
+    """Which of them are asked for, and the evaluation that each names; a repeated anchor has both."""
+    return ((mark, name) for mark in MARKS if (name := getattr(parameters, mark, None)))
 
 
 def _finished(engine: Engine, mark: str, name: str) -> RowMapping:
@@ -105,6 +107,8 @@ def _finished(engine: Engine, mark: str, name: str) -> RowMapping:
         raise InputError(
             f"--{mark} {name}: {row['id']} is {row['state']}; name a completed evaluation that has its file"
         )
+    if confirms := row["parameters"].get("confirms"):
+        raise InputError(f"--{mark} {name}: {row['id']} asks again what changed in {confirms}; name that one")
     return row
 
 

@@ -12,6 +12,7 @@ from prefect import Task
 
 from tasks.config.connections import database
 from tasks.config.parameters import Fillable, JudgePipeline, JudgeQuality, Parameters, Tier2, Tier3
+from tasks.evaluation.comparability import same_settings
 from tasks.evaluation.identity import configured
 from tasks.evaluation.repeats import first_repeat, parameters_of_repeated
 from tasks.evaluation.run import DRY_RUN, Run
@@ -64,7 +65,10 @@ async def plan(tier: str, parameters: Parameters) -> Plan:
     Calls about answers that are not there yet cannot be looked up: they are counted as if none were stored, and no
     refusal were among them.
     """
-    run = Run(f"{DRY_RUN}{secrets.token_hex(4)}", tier, parameters_of_repeated(database(), parameters)[0])
+    parameters, repeated = parameters_of_repeated(database(), parameters)
+    if repeated is not None:
+        same_settings(repeated)
+    run = Run(f"{DRY_RUN}{secrets.token_hex(4)}", tier, parameters)
     if tier not in LOADERS or (isinstance(parameters, Fillable) and parameters.labels != "filled"):
         return Plan(tier, None, {})
     make_folder(run.work)

@@ -186,14 +186,15 @@ def bad_since(engine: Engine, tier: str, source: str, answers_of: str | None) ->
     """The bad verdicts on a tier over a source and of one kind of answers that no good one has ended, newest first.
 
     A good night ends what was bad before it, but of a level only what was measured in the same way; a level that a
-    person accepts ends everything.
+    person accepts ends everything. Before it is also what was judged before it: a clock may have been ahead.
     """
     later, said = evaluation.alias(), nightly_verdict.alias()
+    after = or_(later.c.started_at > evaluation.c.started_at, said.c.judged_at > nightly_verdict.c.judged_at)
     alike = later.c.tier == evaluation.c.tier, later.c.source == evaluation.c.source
     ended = (
         select(1)
         .select_from(later.join(said, said.c.evaluation_id == later.c.id))
-        .where(*alike, later.c.started_at > evaluation.c.started_at, said.c.verdict.in_(GOOD))
+        .where(*alike, after, said.c.verdict.in_(GOOD))
         .where(_answers_of(later).is_not_distinct_from(answers_of))
         .where(
             or_(

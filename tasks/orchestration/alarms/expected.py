@@ -49,6 +49,8 @@ class AlarmBudget(TypedDict):
     """The budget of all tiers together."""
     looks_a_year: float
     tiers: list[ExpectedOfMetric]
+    unwatched: list[str]
+    """The newest evaluations of the tiers whose level is not watched: nothing is accepted, or nothing was measured."""
 
 
 def alarm_budget(engine: Engine, source: str | None = None) -> AlarmBudget:
@@ -70,13 +72,15 @@ def alarm_budget(engine: Engine, source: str | None = None) -> AlarmBudget:
         if known is None:
             raise unknown("evaluated source", name, connection.scalars(sources.distinct()))
     newest = list(_newest(engine, name))
-    looks = looks_for_one(engine, newest[0]) if newest else 0.0
+    looks = looks_for_one(engine, max(newest, key=lambda row: row["started_at"])) if newest else 0.0
+    expected = {row["id"]: _expected(engine, row, looks) for row in newest}
     budget = settings().false_alarms_a_year
     return {
         "source": name,
         "false_alarms_a_year": budget,
         "looks_a_year": looks * budget,
-        "tiers": [one for row in newest if (one := _expected(engine, row, looks))],
+        "tiers": [one for one in expected.values() if one],
+        "unwatched": [name for name, one in expected.items() if one is None],
     }
 
 

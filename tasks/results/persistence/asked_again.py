@@ -44,24 +44,31 @@ def before_of(engine: Engine, row: RowMapping) -> Before:
 
     Raises:
         InputError: there is none, or none that asked most of its questions.
-        ResultsUnavailable: the evaluation's own file is gone or damaged.
+        ResultsUnavailable: the evaluation's own file is gone or damaged, or those of all that it could be held against.
     """
     after = _read(row)
     paired = (row["resolved"] or {}).get("paired") or {}
-    for name in (journal.baseline(engine, row["id"]), paired.get("since")):
-        if name is None:
-            continue
+    names = [name for name in (journal.baseline(engine, row["id"]), paired.get("since")) if name]
+    gone: ResultsUnavailable | None = None
+    for name in names:
         try:
             before = _read(journal.find(engine, name))
-        except (InputError, ResultsUnavailable):  # it or its file was removed
+        except InputError:  # it was removed
+            continue
+        except ResultsUnavailable as error:
+            gone = error
             continue
         places = pc.index_in(after["case_id"], value_set=before["case_id"].combine_chunks())
         if len(after) and places.null_count <= (1 - MOST) * len(after):
             return Before(name, before.take(places.drop_null()), after.filter(pc.is_valid(places)))
-    raise InputError(
-        f"evaluation {row['id']} cannot be confirmed: neither the accepted evaluation of its comparability key nor the "
-        "night before asked most of its questions; accept one: yarus gate --accept EVALUATION"
+    if gone:
+        raise gone
+    why = (
+        "neither the accepted evaluation of its comparability key nor the night before asked most of its questions"
+        if names
+        else "no evaluation of its comparability key was accepted before it"
     )
+    raise InputError(f"evaluation {row['id']} cannot be confirmed: {why}; confirm a later one")
 
 
 def changed_questions(engine: Engine, evaluation_id: str) -> set[str]:

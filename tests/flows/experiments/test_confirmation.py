@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 from sqlalchemy import Engine, select
 
 from db import journal
-from db.errors import InputError
+from db.errors import InputError, ResultsUnavailable
 from db.stores.calls import booked_usd
 from db.tables import nightly_verdict
 from tasks.comparison.noise_floor import floors
@@ -240,3 +241,21 @@ def test_a_retriever_of_their_own_is_asked_again(
     assert to_confirm(engine, row, fell) == Tier1(confirms=row["id"])
     ours = {**row, "resolved": row["resolved"] | {"retriever": "dense"}}
     assert to_confirm(engine, ours, fell) is None  # type: ignore[arg-type]
+
+
+def test_what_cannot_be_confirmed_says_why(nights: Nights, engine: Engine) -> None:
+    good = nights.evaluations[0]
+    bad = nights.night([0.1] * LOST)["evaluation_id"]
+    again = nights.confirming[0]["evaluation_id"]
+    for mark in ("confirms", "again"):
+        with pytest.raises(InputError, match=f"{again} asks again what changed in {bad}; name that one"):
+            parameters_of_repeated(engine, Tier3.model_validate({mark: again}))
+    with pytest.raises(InputError, match="--again and --confirms exclude each other"):
+        parameters_of_repeated(engine, Tier3(confirms=bad, again=good))
+    with pytest.raises(InputError, match="no evaluation of its comparability key was accepted before it"):
+        evaluate("tier3", confirms=good)
+    with pytest.raises(ValidationError, match="at least 1 character"):
+        Tier3(confirms="")
+    Path(journal.find(engine, good)["parquet"]).unlink()
+    with pytest.raises(ResultsUnavailable, match=good):
+        evaluate("tier3", confirms=bad)

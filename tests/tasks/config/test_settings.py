@@ -87,7 +87,15 @@ def test_a_file_env_is_read_and_the_environment_wins(
         ("YARUS_JUDGE__MAX_TOKENS", "1" + "0" * 12, ("YARUS_JUDGE__MAX_TOKENS", "1e+09 or less")),
         ("YARUS_LEAST_CHANGE__MRR", "0", ("YARUS_LEAST_CHANGE__MRR", "expected more than 0")),
         ("YARUS_LEAST_CHANGE__HIT_RATE@2", "0.1", ("YARUS_LEAST_CHANGE: 'hit_rate@2'; did you mean 'hit_rate@",)),
-        ("YARUS_FALSE_ALARMS_A_YEAR", "0", ("YARUS_FALSE_ALARMS_A_YEAR", "expected more than 0")),
+        ("YARUS_FALSE_ALARMS_A_YEAR", "0", ("YARUS_FALSE_ALARMS_A_YEAR", "expected 0.001 or more")),
+        ("YARUS_FALSE_ALARMS_A_YEAR", "1e308", ("YARUS_FALSE_ALARMS_A_YEAR", "expected 1000 or less")),
+        (
+            "YARUS_LEAST_CHANGE__MRR",
+            "5",
+            ("YARUS_LEAST_CHANGE__MRR: expected 1 or less", "given: 5", "a point is 0.01"),
+        ),
+        ("YARUS_LEAST_CHANGE__AVG_BLEU", "1", ("headline metric in YARUS_LEAST_CHANGE: 'avg_bleu'",)),
+        ("YARUS_LEAST_CHANGE", "[1]", ("YARUS_LEAST_CHANGE: expected a JSON object",)),
         ("YARUS_JUDGE__CONCURRENCY", "1" + "0" * 30, ("YARUS_JUDGE__CONCURRENCY", "10000 or less")),
         *(
             (

@@ -167,7 +167,7 @@ def test_the_first_is_the_one_that_ended_first(engine: Engine, history: History)
 
 def test_an_arm_of_a_sweep_is_no_baseline(engine: Engine, history: History) -> None:
     history.night(share(0.2), resolved={"part_of": "sweep-1"})
-    with pytest.raises(Exception, match="is an arm of sweep-1: it cannot be a baseline"):
+    with pytest.raises(Exception, match="is a part of sweep-1: it cannot be a baseline"):
         journal.accept(engine, history.last)
     assert history.night(share(0.9)) == "good"
     assert journal.baseline(engine, history.last) is None
@@ -262,13 +262,35 @@ def test_a_change_below_the_least_that_was_set_never_rings(history: History, mon
 
 
 def test_a_smaller_budget_asks_for_more_evidence(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("YARUS_FALSE_ALARMS_A_YEAR", "1e-12")
+    monkeypatch.setenv("YARUS_FALSE_ALARMS_A_YEAR", "0.001")
     chance = np.random.default_rng(0)
     for _ in range(8):
         history.night(np.array(share(0.9)) ^ (chance.random(N) < 0.05))
     assert history.night(np.array(share(0.83)) ^ (chance.random(N) < 0.05)) == "good"
     monkeypatch.setenv("YARUS_FALSE_ALARMS_A_YEAR", "10")
     assert history.night(np.array(share(0.83)) ^ (chance.random(N) < 0.05)) == "regressed"
+
+
+def test_a_night_whose_clock_was_ahead_ends_once(history: History, caplog: pytest.LogCaptureFixture) -> None:
+    for _ in range(8):
+        history.night(share(0.9))
+    history.n += 12
+    assert history.night(share(0.3)) == "regressed"
+    history.n -= 13
+    assert [history.night(share(0.9)) for _ in range(3)] == ["good"] * 3
+    assert history.open == []
+    assert caplog.text.count("снова в порядке") == 1
+
+
+def test_looks_are_counted_around_the_newest_evaluation_of_all(history: History) -> None:
+    for _ in range(8):
+        history.night(share(0.9))
+    before = alarm_budget(history.engine, history.source)["looks_a_year"]
+    columns = {"mrr": [0.5] * N}  # no metric of that tier
+    old = with_cases(history.engine, history.folder, history.source, columns, tier="tier0", night=-700)
+    budget = alarm_budget(history.engine, history.source)
+    assert budget["looks_a_year"] == before > 0
+    assert budget["unwatched"] == [old]
 
 
 def test_what_to_expect_is_told_of_each_tier(history: History) -> None:
