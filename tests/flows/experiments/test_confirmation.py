@@ -18,6 +18,7 @@ from tasks.comparison.noise_floor import floors
 from tasks.comparison.trend import trend
 from tasks.config.parameters import Tier1, Tier3
 from tasks.evaluation.repeats import parameters_of_repeated
+from tasks.operations.dry_run import plan
 from tasks.orchestration.alarms.confirmation import to_confirm
 from tasks.orchestration.alarms.levels import LevelVerdict
 from tasks.orchestration.incidents import follow, incidents
@@ -259,3 +260,11 @@ def test_what_cannot_be_confirmed_says_why(nights: Nights, engine: Engine) -> No
     Path(journal.find(engine, good)["parquet"]).unlink()
     with pytest.raises(ResultsUnavailable, match=good):
         evaluate("tier3", confirms=bad)
+
+
+def test_a_dry_run_refuses_what_the_run_would(nights: Nights, monkeypatch: pytest.MonkeyPatch) -> None:
+    bad = nights.night([0.1] * LOST)["evaluation_id"]
+    assert asyncio.run(plan("tier3", Tier3(confirms=bad))).cases == LOST
+    monkeypatch.setenv("YARUS_JUDGE__MODEL", "another")
+    with pytest.raises(InputError, match="YARUS_JUDGE__MODEL"):
+        asyncio.run(plan("tier3", Tier3(confirms=bad)))
