@@ -139,9 +139,7 @@ class Settings(BaseSettings):
         600.0, ge=0, description="how long Prefect's server and the embedded PostgreSQL outlive the last command"
     )
     alert_webhook: SecretStr | None = Field(None, description="address to which `yarus alerts apply` has alerts sent")
-    false_alarms_a_year: float = Field(
-        1.0, ge=1e-3, le=1e3, description="alarms without a cause, of all tiers together"
-    )
+    false_alarms_a_year: float = Field(1.0, ge=1e-3, le=1e3, description="alarms without a cause, of all tiers")
     least_change: dict[str, PositiveFloat] = Field({}, description="metric -> the smallest loss that raises an alarm")
     serve_names: str = Field("", description="additional host names of yarus serve, comma-separated")
     report_url: str | None = Field(None, description="where the report pages are served; yarus serve sets it")

@@ -1,26 +1,33 @@
 """Long histories of evaluations, written into the journal as their flows would have. Imported by full name."""
 
 import secrets
+import uuid
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow.parquet as pq
-from sqlalchemy import Engine, insert
+from sqlalchemy import Engine, insert, select
 
 from db import journal
-from db.tables import evaluation, evaluation_metric
+from db.tables import evaluation, evaluation_metric, nightly_verdict
 from metrics.table import metrics_of
 from tasks.cases.table import table
+from tasks.comparison.common_cases import read_cases
 from tasks.comparison.gate import gate
 from tasks.comparison.gate_rules import Policy, Rule
+from tasks.comparison.paired_changes import paired_changes
+from tasks.orchestration.incidents import follow_run, incidents
 from tasks.results.aggregate import strata, summarise
 
 START = datetime(2026, 1, 1, 3, tzinfo=UTC)
 Columns = Mapping[str, Sequence[Any]]
 N_GATED = 200
 """Cases of what a gate judges."""
+N_WATCHED = 300
+"""Cases of a night that is watched."""
 
 
 def source_name() -> str:
@@ -142,3 +149,36 @@ def one(
 ) -> Any:
     (found,) = judged(engine, folder, before, after, rule, **more)["rules"]
     return found
+
+
+class History:
+    """Nights of one tier over a source of its own."""
+
+    def __init__(self, engine: Engine, folder: Path) -> None:
+        self.engine, self.folder, self.source, self.n = engine, folder, source_name(), 0
+
+    def night(self, hits: Any, *, cases: str = "", **more: Any) -> str:
+        """The verdict of a night whose evaluation has those hits; cases of another name are other cases."""
+        self.n += 1
+        run, values = str(uuid.uuid4()), np.asarray(hits, dtype=np.float64).tolist()
+        columns = dict.fromkeys(("hit_rate@1", "mrr", "ndcg@10"), values)
+        columns["case_id"] = [f"{self.source}:{cases}{number}" for number in range(len(values))]
+        given = {"night": self.n, "flow_run_id": run, **more}
+        self.last = with_cases(self.engine, self.folder, self.source, columns, **given)
+        row = journal.find(self.engine, self.last)
+        if row["state"] == "completed" and row["parquet"] and Path(row["parquet"]).exists():
+            paired = paired_changes(self.engine, row, row["comparability_key"], read_cases(row), metrics_of("tier1"))
+            journal.describe(self.engine, self.last, resolved=row["resolved"] | ({"paired": paired} if paired else {}))
+        follow_run(self.engine, run)
+        said = select(nightly_verdict.c.verdict).where(nightly_verdict.c.evaluation_id == self.last)
+        with self.engine.connect() as connection:
+            return str(connection.scalar(said))
+
+    @property
+    def open(self) -> list[str]:
+        """The verdicts of what goes on."""
+        return [one["verdict"] for one in incidents(self.engine) if one["source"] == self.source]
+
+
+def share(hit: float, n: int = N_WATCHED) -> list[bool]:
+    return [number < hit * n for number in range(n)]

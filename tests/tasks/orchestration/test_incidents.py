@@ -1,65 +1,18 @@
 """What a night says of an evaluation beside the accepted one, and what it tells where it can say nothing."""
 
-import uuid
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from sqlalchemy import Engine, delete, select, update
+from sqlalchemy import Engine, delete, update
 
 from db import journal
-from db.errors import InputError
-from db.tables import evaluation, nightly_verdict
-from metrics.table import metrics_of
-from tasks.comparison.common_cases import read_cases
+from db.tables import evaluation
 from tasks.comparison.compare import compare
-from tasks.comparison.paired_changes import paired_changes
-from tasks.orchestration.alarms.expected import alarm_budget
 from tasks.orchestration.artifact_tables import changes_since, night_text, tier_rows, verdict_text
-from tasks.orchestration.incidents import accept, follow_run, incidents
+from tasks.orchestration.incidents import accept, incidents
 from tasks.results.summary import summary, together
-from tests.support.evaluation_history import source_name, with_cases
-
-N = 300
-
-
-class History:
-    """Nights of one tier over a source of its own."""
-
-    def __init__(self, engine: Engine, folder: Path) -> None:
-        self.engine, self.folder, self.source, self.n = engine, folder, source_name(), 0
-
-    def night(self, hits: Any, *, cases: str = "", **more: Any) -> str:
-        """The verdict of a night whose evaluation has those hits; cases of another name are other cases."""
-        self.n += 1
-        run, values = str(uuid.uuid4()), np.asarray(hits, dtype=np.float64).tolist()
-        columns = dict.fromkeys(("hit_rate@1", "mrr", "ndcg@10"), values)
-        columns["case_id"] = [f"{self.source}:{cases}{number}" for number in range(len(values))]
-        given = {"night": self.n, "flow_run_id": run, **more}
-        self.last = with_cases(self.engine, self.folder, self.source, columns, **given)
-        row = journal.find(self.engine, self.last)
-        if row["state"] == "completed" and row["parquet"] and Path(row["parquet"]).exists():
-            paired = paired_changes(self.engine, row, row["comparability_key"], read_cases(row), metrics_of("tier1"))
-            journal.describe(self.engine, self.last, resolved=row["resolved"] | ({"paired": paired} if paired else {}))
-        follow_run(self.engine, run)
-        said = select(nightly_verdict.c.verdict).where(nightly_verdict.c.evaluation_id == self.last)
-        with self.engine.connect() as connection:
-            return str(connection.scalar(said))
-
-    @property
-    def open(self) -> list[str]:
-        """The verdicts of what goes on."""
-        return [one["verdict"] for one in incidents(self.engine) if one["source"] == self.source]
-
-
-@pytest.fixture
-def history(engine: Engine, at_home: Path, tmp_path: Path) -> History:
-    return History(engine, tmp_path)
-
-
-def share(hit: float, n: int = N) -> list[bool]:
-    return [number < hit * n for number in range(n)]
+from tests.support.evaluation_history import N_WATCHED, History, share
 
 
 def test_a_night_of_other_questions_is_judged_as_a_draw_of_questions(history: History) -> None:
@@ -109,7 +62,7 @@ def test_a_slow_decline_opens_an_incident_though_no_night_is_worse_than_the_one_
     verdicts = []
     for night in range(0, 51, 5):
         hits = np.array(share(0.8 - 0.002 * night))
-        verdicts.append(history.night(hits ^ (chance.random(N) < 0.02)))
+        verdicts.append(history.night(hits ^ (chance.random(N_WATCHED) < 0.02)))
         if night:
             before = compare(engine, "previous", history.last, only=["hit_rate@1"])["metrics"]["hit_rate@1"]
             assert before["verdict"] != "regressed"
@@ -195,7 +148,7 @@ def test_what_nights_lack_leaves_the_level_as_it_is(history: History) -> None:
     assert history.night(share(0.2), state="invalid") == "invalid"
     assert history.night(share(0.9)) == "good"
     for _ in range(6):
-        assert history.night([None] * N) == "inconclusive"
+        assert history.night([None] * N_WATCHED) == "inconclusive"
     assert history.night(share(0.85)) == "regressed"
     assert history.night(share(0.9)) == "good"
     assert history.open == []
@@ -253,24 +206,6 @@ def test_a_level_that_is_accepted_at_the_gate_ends_the_incident_with_the_next_ni
     assert history.night(share(0.7)) == "regressed"
 
 
-def test_a_change_below_the_least_that_was_set_never_rings(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("HIT_RATE@1", "MRR", "NDCG@10"):
-        monkeypatch.setenv(f"YARUS_LEAST_CHANGE__{name}", "0.2")
-    history.night(share(0.9))
-    assert [history.night(share(0.8)) for _ in range(3)] == ["good"] * 3
-    assert history.night(share(0.6)) == "regressed"
-
-
-def test_a_smaller_budget_asks_for_more_evidence(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("YARUS_FALSE_ALARMS_A_YEAR", "0.001")
-    chance = np.random.default_rng(0)
-    for _ in range(8):
-        history.night(np.array(share(0.9)) ^ (chance.random(N) < 0.05))
-    assert history.night(np.array(share(0.83)) ^ (chance.random(N) < 0.05)) == "good"
-    monkeypatch.setenv("YARUS_FALSE_ALARMS_A_YEAR", "10")
-    assert history.night(np.array(share(0.83)) ^ (chance.random(N) < 0.05)) == "regressed"
-
-
 def test_a_night_whose_clock_was_ahead_ends_once(history: History, caplog: pytest.LogCaptureFixture) -> None:
     for _ in range(8):
         history.night(share(0.9))
@@ -280,36 +215,3 @@ def test_a_night_whose_clock_was_ahead_ends_once(history: History, caplog: pytes
     assert [history.night(share(0.9)) for _ in range(3)] == ["good"] * 3
     assert history.open == []
     assert caplog.text.count("снова в порядке") == 1
-
-
-def test_looks_are_counted_around_the_newest_evaluation_of_all(history: History) -> None:
-    for _ in range(8):
-        history.night(share(0.9))
-    before = alarm_budget(history.engine, history.source)["looks_a_year"]
-    columns = {"mrr": [0.5] * N}  # no metric of that tier
-    old = with_cases(history.engine, history.folder, history.source, columns, tier="tier0", night=-700)
-    budget = alarm_budget(history.engine, history.source)
-    assert budget["looks_a_year"] == before > 0
-    assert budget["unwatched"] == [old]
-
-
-def test_what_to_expect_is_told_of_each_tier(history: History) -> None:
-    chance = np.random.default_rng(0)
-    history.night(share(0.8))
-    (one,) = alarm_budget(history.engine, history.source)["tiers"]
-    assert (one["nights"], one["night_by_itself"], one["nights_to_notice_5_points"]) == (1, None, None)
-    for _ in range(10):
-        history.night(np.array(share(0.8)) ^ (chance.random(N) < 0.02))
-    found = alarm_budget(history.engine, history.source)
-    (one,) = found["tiers"]
-    assert (one["metric"], one["cases"], one["nights"], one["least_change"]) == ("hit_rate@1", N, 11, 0.005)
-    assert one["night_by_itself"] == pytest.approx((0.0196 / N) ** 0.5, rel=0.3)
-    assert one["false_alarms_a_year"] is not None
-    assert one["false_alarms_a_year"] <= 0.5
-    at_once, less = one["nights_to_notice_5_points"], one["nights_to_notice_2_points"]
-    assert at_once is not None
-    assert less is not None
-    assert at_once <= 3 < less
-    assert found["looks_a_year"] >= 365
-    with pytest.raises(InputError, match="no evaluated source 'nowhere'"):
-        alarm_budget(history.engine, "nowhere")
