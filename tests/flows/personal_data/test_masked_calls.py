@@ -26,7 +26,8 @@ SECRETS = (
     "петров",
     "ivan.p",
     "3604 123456",
-    "4111",
+    "4111 1",
+    "1111 1",  # with the space: four digits alone stand by chance in a pseudonym, a port, a name of a model
     "гаврилин",
     "гусь",
     "2674370",

@@ -37,8 +37,8 @@ def test_cases_keep_their_types_ids_addresses_and_numbers(at_home: Path) -> None
         answers=[[PHONE, "да"], [], None],
         judge_raw=[[{"metric": "relevance", "repeat": 0, "reply": f'{{"a": "{PHONE}"}}', "status": "ok"}], None, []],
         context=[f"{page} {PHONE}", "a\n\nb", None],
-        group=["user 4711", page, None],
-        dialog=["4711@2026-11-20T10:00:00", "chat 4711", None],
+        group=["user 47110815", page, None],
+        dialog=["47110815@2026-11-20T10:00:00", "chat 47110815", None],
         page=[page] * 3,
         retrieved=[[page], None, ["1234567890"]],
         mrr=[1.0, None, 0.5],
@@ -46,7 +46,7 @@ def test_cases_keep_their_types_ids_addresses_and_numbers(at_home: Path) -> None
     seen = pseudonyms.cases(cases, "production")
     assert seen.schema == cases.schema
     rows = seen.to_pylist()
-    assert PHONE not in str(rows) and "4711" not in str(rows)
+    assert PHONE not in str(rows) and "47110815" not in str(rows)
     for name in ("case_id", "page", "retrieved", "mrr"):
         assert seen[name].equals(cases[name]), name
     assert rows[0]["context"].startswith(f"{page} [телефон ")
@@ -58,9 +58,9 @@ def test_cases_keep_their_types_ids_addresses_and_numbers(at_home: Path) -> None
 def test_users_and_dialogs_stay_apart_and_together() -> None:
     users = {group(f"user {number}", KEY) for number in range(20_000)}
     assert len(users) == 20_000
-    user = group("user 4711", KEY).removeprefix("user ")
-    assert dialog("4711@2026-11-20T10:00:00", KEY) == f"{user}@2026-11-20T10:00:00"
-    assert dialog("4711", KEY) == user != dialog("4711", b"another key")
+    user = group("user 47110815", KEY).removeprefix("user ")
+    assert dialog("47110815@2026-11-20T10:00:00", KEY) == f"{user}@2026-11-20T10:00:00"
+    assert dialog("47110815", KEY) == user != dialog("47110815", b"another key")
 
 
 @given(st.lists(st.sampled_from([PHONE, "id 1234567", "a@b.ru", "Иванов И. И.", "\n\n", "[номер 123456]", "и"])))
@@ -107,10 +107,10 @@ def test_parts_of_documents_that_are_named_like_texts_are_texts(at_home: Path) -
 
 def test_slices_of_a_comparison_are_named_by_no_user(at_home: Path) -> None:
     page = "https://c.example/viewpage.action?pageId=12345678"
-    slices = {"group": {"user 4711": {"n": 5}}, "page": {page: {"n": 5}}, "topic": {f"Иван Петров {PHONE}": {"n": 5}}}
+    slices = {"group": {"user 47110815": {"n": 5}}, "page": {page: {"n": 5}}, "topic": {f"Иван Петров {PHONE}": {"n": 5}}}
     found = {"cases": {"broke": [{"case_id": "production:1", "question": PHONE}]}, "slices": slices}
     seen = as_shown(found, "production")
-    assert "4711" not in str(seen) and PHONE not in str(seen) and "Петров" not in str(seen)
+    assert "47110815" not in str(seen) and PHONE not in str(seen) and "Петров" not in str(seen)
     assert seen["slices"]["page"] == slices["page"] and list(map(len, seen["slices"].values())) == [1, 1, 1]
     assert seen["cases"]["broke"][0]["case_id"] == "production:1"
     assert as_shown(found, "sample") == found
