@@ -12,6 +12,7 @@ from benchmarks import Row
 AREAS = (
     "start",
     "text",
+    "facts",
     "retrieval",
     "embedding",
     "statistics",

@@ -87,7 +87,8 @@ def _ours_rouge(hypotheses: list[str], references: list[str]) -> Any:
     return np.nan_to_num(np.column_stack(list(text.rouge_all(hypotheses, references).values())))
 
 
-def _peer_rouge(hypotheses: list[str], references: list[str]) -> Any:
+def peer_rouge(hypotheses: list[str], references: list[str]) -> Any:
+    """ROUGE-1, 2 and L of rouge-score on our words, one row a pair."""
     scorer = RougeScorer(ROUGE_VARIANTS, tokenizer=Words())
     scores = [scorer.score(reference, hypothesis) for hypothesis, reference in zip(hypotheses, references, strict=True)]
     return np.array([[score.fmeasure for score in of_pair.values()] for of_pair in scores])
@@ -111,7 +112,7 @@ def _peer_wer(hypotheses: list[str], references: list[str]) -> Any:
 
 Function = Callable[[list[str], list[str]], Any]
 CONTESTS: dict[str, tuple[str, Function, Function, dict[str, float]]] = {
-    "ROUGE-1+2+L": ("rouge-score", _ours_rouge, _peer_rouge, {"short": 5, "long": 25}),
+    "ROUGE-1+2+L": ("rouge-score", _ours_rouge, peer_rouge, {"short": 5, "long": 25}),
     "BLEU, 13a": ("sacrebleu", lambda h, r: text.bleu(h, r, tokenizer="13a"), _peer_bleu, {"short": 4, "long": 5}),
     "chrF": ("sacrebleu", text.chrf, lambda h, r: _sentence_scores(h, r, CHRF()), {"short": 8, "long": 15}),
     "chrF++": (

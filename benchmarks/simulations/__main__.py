@@ -23,7 +23,7 @@ AREAS: tuple[str, ...] = (
     "exams",
     "corrected",
 )
-AREAS += ("incomplete", "filled", "alarms", "explained", "showing")
+AREAS += ("incomplete", "filled", "alarms", "explained", "showing", "facts")
 RESULTS = Path(__file__).parents[2] / "docs" / "simulated.json"
 
 

@@ -107,7 +107,11 @@ def test_parts_of_documents_that_are_named_like_texts_are_texts(at_home: Path) -
 
 def test_slices_of_a_comparison_are_named_by_no_user(at_home: Path) -> None:
     page = "https://c.example/viewpage.action?pageId=12345678"
-    slices = {"group": {"user 47110815": {"n": 5}}, "page": {page: {"n": 5}}, "topic": {f"Иван Петров {PHONE}": {"n": 5}}}
+    slices = {
+        "group": {"user 47110815": {"n": 5}},
+        "page": {page: {"n": 5}},
+        "topic": {f"Иван Петров {PHONE}": {"n": 5}},
+    }
     found = {"cases": {"broke": [{"case_id": "production:1", "question": PHONE}]}, "slices": slices}
     seen = as_shown(found, "production")
     assert "47110815" not in str(seen) and PHONE not in str(seen) and "Петров" not in str(seen)

@@ -1,0 +1,61 @@
+"""E-mails, pages and phones, which have signs of their own and are looked for before anything else."""
+
+import re
+from collections.abc import Iterator
+from urllib.parse import unquote
+
+from metrics.facts.tokens import Token
+
+EMAIL = re.compile(r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}")
+DOMAINS = "ru|рф|su|com|org|net|edu|info|io|gov|me|uk|de|by|kz"
+URL = re.compile(
+    r"(?:https?://|(?<!\w)www\.)[^\s<>\"«»]+"
+    r"|(?<![\w@.-])[a-zа-я0-9][\w-]{0,62}(?:\.[\w-]{1,63}){0,5}"
+    rf"\.(?:{DOMAINS})(?![\w-])(?:/[^\s<>\"«»]*)?"
+)
+HOST = re.compile(rf"www\.|\.(?:{DOMAINS})(?![\w-])")
+PHONE = re.compile(
+    r"(?<![\w+])(?:"
+    r"(?:\+?7|8)[\s(.-]{0,3}\d{3}[\s).-]{0,3}\d{3}[\s.-]?\d\d[\s.-]?\d\d"
+    r"|(?:\+?7|8)[\s(.-]{0,3}\d{4}[\s).-]{1,3}\d\d[\s.-]?\d\d[\s.-]?\d\d"
+    r"|\+\d{1,3}(?:[\s().-]{1,3}\d{2,4}){2,5}|\+\d{10,15}"
+    r"|\(\d{3,5}\)\s?\d{1,3}-\d\d-?\d\d|\(\d{3}\)\s?\d{3}-\d{4}"
+    r")(?!\d)"
+)
+PHONE_LIKE = re.compile(r"\d[\d \u00a0().-]{6}")
+END = ".,;:!?)]}'’…*_"
+
+
+def addresses(low: str) -> Iterator[Token]:
+    """The e-mails, pages and phones in a text, in small letters; not in order, without overlaps."""
+    if "@" in low:
+        yield from (_token("email", "e", match.start(), match[0].rstrip(END)) for match in EMAIL.finditer(low))
+        low = EMAIL.sub(_blank, low)
+    if "." in low and (HOST.search(low) or "//" in low):
+        for match in URL.finditer(low):
+            page = match[0].rstrip(END)
+            yield _token("url", "u", match.start(), page, unquote(re.sub(r"^https?://|^www\.|(?<=//)www\.", "", page)))
+        low = URL.sub(_blank, low)
+    if PHONE_LIKE.search(low):
+        for match in PHONE.finditer(low):
+            yield _token("phone", "p", match.start(), match[0], re.sub(r"\D", "", match[0])[-10:])
+
+
+def blanked(low: str, found: list[Token]) -> str:
+    """The text with nothing in the place of what was found."""
+    parts, last = [], 0
+    for token in found:
+        parts += [low[last : token.start], "\0" * (token.end - token.start)]
+        last = token.end
+    return "".join((*parts, low[last:]))
+
+
+def _token(kind: str, reading: str, start: int, said: str, value: str | None = None) -> Token:
+    token = Token("address", start, start + len(said))
+    token.kind = kind
+    token.readings = ((reading, (said if value is None else value).removeprefix("www.").rstrip("/")),)
+    return token
+
+
+def _blank(match: re.Match[str]) -> str:
+    return "\0" * len(match[0])

@@ -1,0 +1,157 @@
+"""Times of day in words: «половина третьего», «без четверти три», 2 pm, «в 14 ч 30 мин», «с 9 до 18»."""
+
+import re
+from itertools import islice
+
+from metrics.facts.numerals import quantity
+from metrics.facts.reader import CLOSE, Fact, Reader
+from metrics.facts.tokens import Token
+
+RANGE = frozenset({"-", "–", "—", "−", "до", "по", "to", "till", "until", "and"})
+FROM = re.compile(r"\b(?:с|со|from|between)[ \u00a0]+$")
+TO_HOUR = CLOSE | {" to "}
+HALF_DAY = 12
+HOUR_S = 3600
+
+
+def half_hour(reader: Reader, token: Token) -> None:
+    """«Полтретьего»."""
+    _clock(reader, token.start, token.end, int(token.value or 0) - 1, 30)
+
+
+def half_past(reader: Reader, token: Token) -> None:
+    """«Пол третьего»; "half past" begins with its fraction."""
+    hour = reader.next(CLOSE)
+    if token.value == 30 and hour is not None and hour.role == "number" and hour.ordinal:
+        reader.at += 1
+        _clock(reader, token.start, hour.end, int(hour.value or 0) - 1, 30)
+
+
+def to_hour(reader: Reader, token: Token) -> None:
+    """«Без четверти три», «без пяти минут два»."""
+    minutes = reader.next(CLOSE)
+    if minutes is None or minutes.role != "number" or minutes.value is None:
+        return
+    at, reader.at = reader.at, reader.at + 1
+    hour = reader.next(CLOSE)
+    if hour is not None and hour.role == "measure" and hour.value == 60:
+        reader.at += 1
+        hour = reader.next(CLOSE)
+    value = 15 if minutes.unit == "fraction" else int(minutes.value)
+    if hour is None or hour.role != "number" or hour.value is None or not (0 < value < 60 and 1 <= hour.value <= 12):
+        reader.at = at
+        return
+    reader.at += 1
+    _clock(reader, token.start, hour.end, int(hour.value) - 1, 60 - value)
+
+
+def noon(reader: Reader, token: Token) -> None:
+    """Noon or midnight."""
+    reader.add("time", token, (("t", int(token.value or 0), 0),))
+
+
+def time(reader: Reader, token: Token) -> bool:
+    """Whether it is a time by what follows: «в 14 ч 30 мин», «2 часа дня», 2:30 pm, half past two."""
+    if _against_hour(reader, token):
+        return True
+    for reading in token.readings:
+        if reading[0] == "t":
+            return _in_part_of_day(reader, token.start, reading[1], reading[2])
+    if token.kind != "number" or token.value is None or token.value % 1 or not 0 <= token.value <= 24:
+        return False
+    at, hour, minute = reader.at, int(token.value), 0
+    clock = reader.next(CLOSE)
+    if clock is not None and clock.role == "measure" and clock.value == HOUR_S:
+        reader.at += 1
+        minute = _minutes(reader)
+    if _in_part_of_day(reader, token.start, hour, minute):
+        return True
+    if minute:
+        readings = ("t", hour % 24, minute), quantity(hour * HOUR_S + minute * 60, "s")
+        reader.put("time", token.start, reader.tokens[reader.at - 1].end, readings)
+        return True
+    reader.at = at
+    return False
+
+
+def hours(reader: Reader, fact: Fact) -> None:
+    """«С 9 до 18» may be hours."""
+    for other, gap in islice(reader.linked(fact), 1):
+        if gap in RANGE and FROM.search(reader.low[max(0, other.start - 9) : other.start]):
+            for one in (other, fact):
+                if one.value is not None and one.value % 1 == 0 and 0 <= one.value <= 24:
+                    one.readings += (("t", int(one.value) % 24, 0),)
+
+
+def _in_part_of_day(reader: Reader, start: int, hour: int, minute: int) -> bool:
+    """Whether the next word says of which half of the day this hour is."""
+    shift = _part_of_day(reader)
+    if shift is None:
+        return False
+    hour = hour % HALF_DAY + shift if hour <= HALF_DAY else hour % 24
+    reader.put("time", start, reader.tokens[reader.at - 1].end, (("t", hour, minute),))
+    return True
+
+
+def _minutes(reader: Reader) -> int:
+    """Those that follow an hour; 0 where none do."""
+    number, at = reader.next(CLOSE), reader.at
+    if number is not None and number.role == "number" and number.value is not None and 0 <= number.value < 60:
+        reader.at += 1
+        minutes = reader.next(CLOSE)
+        if minutes is not None and minutes.role == "measure" and minutes.value == 60:
+            reader.at += 1
+            return int(number.value)
+    reader.at = at
+    return 0
+
+
+def _part_of_day(reader: Reader) -> int | None:
+    """The hours to add by what follows: 0 of the night and morning, 12 of the day and evening."""
+    for letters, shift in (("a.m", 0), ("p.m", HALF_DAY)):
+        end = reader.tokens[reader.at - 1].end
+        if reader.low.startswith((letters, f" {letters}"), end):
+            while reader.at < len(reader.tokens) and reader.tokens[reader.at].start < end + len(letters) + 1:
+                reader.at += 1  # the letters are words too
+            return shift
+    part = reader.next(CLOSE)
+    if part is None:
+        return None
+    if part.role == "part_of_day":
+        reader.at += 1
+        return int(part.value or 0)
+    if reader.low[part.start : part.end] == "дня":
+        reader.at += 1
+        return HALF_DAY
+    return None
+
+
+def _against_hour(reader: Reader, token: Token) -> bool:
+    """«Половина третьего», half past two, quarter to three, ten past two."""
+    value, is_fraction = token.value, token.unit == "fraction"
+    if value is None or value >= 60 or (value % 1 and value not in (0.25, 0.5)):
+        return False
+    minutes, at = int(60 * value) if is_fraction else int(value), reader.at
+    after = reader.next(TO_HOUR)
+    if after is None:
+        return False
+    reader.at += 1
+    gap, past = reader.low[token.end : after.start], after.role == "half_past" and after.value == 0
+    hour = reader.next(CLOSE) if past else after
+    if hour is not None and hour.role == "number" and hour.value is not None and 1 <= hour.value <= HALF_DAY:
+        if past:
+            reader.at += 1
+            _clock(reader, token.start, hour.end, int(hour.value), minutes)
+            return True
+        if is_fraction and (gap == " to " or hour.ordinal):
+            _clock(reader, token.start, hour.end, int(hour.value) - 1, 60 - minutes if gap == " to " else minutes)
+            return True
+    reader.at = at
+    return False
+
+
+def _clock(reader: Reader, start: int, end: int, hour: int, minute: int) -> None:
+    """A time of one half of the day or the other, unless what follows says which."""
+    shift = _part_of_day(reader)
+    hours = (hour % HALF_DAY, hour % HALF_DAY + HALF_DAY) if shift is None else (hour % HALF_DAY + shift,)
+    reader.put("time", start, end, tuple(("t", of, minute) for of in hours))

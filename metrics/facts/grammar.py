@@ -1,0 +1,94 @@
+"""Tokens as facts: a day, its month and its year are one date, a number and what it counts one quantity."""
+
+import re
+
+from metrics.facts.clock import half_hour, half_past, hours, noon, time, to_hour
+from metrics.facts.dates import day_and_month, lend_month, month
+from metrics.facts.numerals import quantity
+from metrics.facts.quantities import measured
+from metrics.facts.reader import Fact, Reader
+from metrics.facts.tokens import Token
+
+NAMED = re.compile(r"[ \u00a0.:]*(?:№|#|no\.?)?[ \u00a0]*")
+ADJECTIVE = re.compile(r"\w(?:ая|яя|ой|ую|юю|ей|ые|ых)[ \u00a0]+$")
+AFTER_PREPOSITION = re.compile(r"(?<!\w)(?:в|во|по|со|с|до|к|на|каждую|эту|следующую|прошлую)[ \u00a0]+$")
+BESIDE_ANOTHER = frozenset({"weekday", "time", "date"})
+
+
+def read(found: list[Token], low: str) -> list[Fact]:
+    """The facts that the tokens of a text say, in order; those in doubt marked."""
+    reader = Reader(found, low)
+    while reader.at < len(found):
+        token = found[reader.at]
+        reader.at += 1
+        reads = READERS.get(token.role)
+        if reads is not None:
+            reads(reader, token)
+    for place, fact in enumerate(reader.facts):
+        if fact.doubtful and fact.kind in BESIDE_ANOTHER and not low.startswith("сред", fact.start):
+            fact.doubtful = not _beside_another(reader, place)
+    return reader.facts
+
+
+def address(reader: Reader, token: Token) -> None:
+    """An e-mail, a page or a phone."""
+    reader.add(token.kind, token, token.readings)
+
+
+def number(reader: Reader, token: Token) -> None:
+    """A number, and all that begins with one."""
+    if _named(reader, token) or day_and_month(reader, token) or time(reader, token):
+        return
+    fact = reader.add(token.kind, token, token.readings, token.value)
+    fact.doubtful = token.doubtful
+    measured(reader, token, fact)
+    if fact.kind == "number":
+        hours(reader, fact)
+    elif fact.kind == "date":
+        lend_month(reader, fact)
+
+
+def weekday(reader: Reader, token: Token) -> None:
+    """A day of the week."""
+    fact = reader.add("weekday", token, (("w", int(token.value or 0)),))
+    fact.doubtful = token.doubtful
+    if token.doubtful and reader.low.startswith("сред", token.start):
+        before = reader.low[max(0, token.start - 14) : token.start]
+        prepositional = reader.low[token.start : token.end] in ("среде", "средой", "сред")
+        fact.doubtful = prepositional or not (AFTER_PREPOSITION.search(before) or not ADJECTIVE.search(before))
+
+
+def span(reader: Reader, token: Token) -> None:
+    """«Полчаса», «полгода»."""
+    reader.add("number", token, (quantity(token.value or 0, token.unit or "s"),))
+
+
+def _named(reader: Reader, token: Token) -> bool:
+    """Whether it is a room or the number of a document, by the word before it."""
+    if reader.at < 2 or (before := reader.tokens[reader.at - 2]).role not in ("room", "document"):
+        return False
+    if not NAMED.fullmatch(reader.low, before.end, token.start):
+        return False
+    role = before.role
+    if role == "document" and reader.at >= 3 and reader.tokens[reader.at - 3].role == "room":
+        role = "room"
+    piece = "".join(sign for sign in reader.low[token.start : token.end] if sign.isalnum())
+    reader.add("room" if role == "room" else "code", token, (("c", piece), *token.readings))
+    return True
+
+
+def _beside_another(reader: Reader, place: int) -> bool:
+    """Whether a date, time or weekday stands next to it."""
+    fact = reader.facts[place]
+    near = [other for other in reader.facts[max(0, place - 1) : place + 2] if other is not fact]
+    gaps = (reader.low[min(fact.end, other.end) : max(fact.start, other.start)] for other in near)
+    return any(
+        not gap.strip(" .,:;()-–—и") and other.kind in BESIDE_ANOTHER for gap, other in zip(gaps, near, strict=True)
+    )
+
+
+READERS = {
+    "address": address, "number": number, "month": month, "weekday": weekday, "span": span, "half_hour": half_hour,
+    "half_past": half_past, "to_hour": to_hour, "noon": noon,
+}  # fmt: skip
+"""What each role of a token begins."""

@@ -1,0 +1,158 @@
+"""What a piece of digits may say: `12.01` is a date, a time or a decimal, `1,500` fifteen hundred or one and a half.
+
+A reading is a tuple that begins with its kind:
+
+    ("q", value, unit)        a quantity; the unit is None, or that of metrics.facts.lexicon
+    ("d", year, month, day)   a date; None for what it does not say
+    ("t", hour, minute)       a time of day
+    ("w", number)             a weekday, Monday is 1
+    ("p", digits)             a phone: its last ten digits, or fewer where it has fewer
+    ("e", address), ("u", address)   an e-mail, a page
+    ("c", letters and digits) a code: a room, the number of a document
+"""
+
+import re
+from functools import lru_cache
+from typing import Any
+
+Reading = tuple[Any, ...]
+LONGEST = 18
+"""Digits of a number that is one; more are a code."""
+MOST = 40
+"""Signs of a piece that is read as anything but a code."""
+SEPARATORS = re.compile(r"\D+")
+EXPONENT = re.compile(r"(\d+(?:[.,]\d+)?)(?:e|\s?[·×x*]\s?10\^?)([+-]?\d{1,3})|10\^([+-]?\d{1,3})")
+RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
+
+
+def quantity(value: float, unit: str | None = None) -> Reading:
+    """A quantity whose value is the same however it was computed."""
+    return ("q", value if value % 1 == 0 and abs(value) < 1e12 else float(f"{value:.12g}"), unit)
+
+
+def date(year: int | None, month: int | None, day: int | None) -> Reading:
+    """A date; a year of two digits is of this century up to 50."""
+    if year is not None and year < 100:
+        year += 2000 if year <= 50 else 1900
+    return ("d", year, month, day)
+
+
+@lru_cache(maxsize=4096)
+def readings(piece: str) -> tuple[str, tuple[Reading, ...]]:
+    """What digits with signs between them may say, the likeliest first.
+
+    Args:
+        piece: such as "12", "12.01.2026", "1,500", "14:30", "267-43-70", "2 000".
+
+    Returns:
+        The kind of the first reading: number, date, time, phone or code; and the readings.
+    """
+    if piece.isdigit():
+        if len(piece) <= LONGEST:
+            return _number_or_phone(piece)
+        return "code", (("c", piece),)
+    if len(piece) > MOST:
+        return "code", (("c", code(piece)),)
+    if (match := EXPONENT.fullmatch(piece)) is not None:
+        head, power, alone = match.groups()
+        return "number", (quantity(float(f"{(head or '1').replace(',', '.')}e{power or alone}")),)
+    parts = SEPARATORS.split(piece)
+    signs = set(SEPARATORS.findall(piece))
+    lengths = tuple(map(len, parts))
+    if signs <= {" ", "\u00a0", "\u202f", "\u2009", "'", "’"}:
+        return "number", (quantity(float("".join(parts))),)
+    found = _SHAPES[signs.pop()](parts, lengths) if len(signs) == 1 else _mixed(piece)
+    if not found:
+        return "code", (("c", code(piece)),)
+    return _KINDS[found[0][0]], tuple(found)
+
+
+def code(text: str) -> str:
+    """Letters and digits of a code, however they are joined."""
+    return "".join(sign for sign in text if sign.isalnum())
+
+
+_KINDS = {"q": "number", "d": "date", "t": "time", "p": "phone", "c": "code"}
+
+
+def _number_or_phone(digits: str) -> tuple[str, tuple[Reading, ...]]:
+    number = ("q", float(digits), None)
+    if len(digits) in (10, 11) and digits[0] in "789":
+        return "phone", (("p", digits[-10:]), number)
+    if len(digits) == 4 and digits[0] in "12":
+        return "number", (number, ("d", int(digits), None, None))
+    return "number", (number,)
+
+
+def _day_month(day: str, month: str, year: str | None = None) -> list[Reading]:
+    if 1 <= int(day) <= 31 and 1 <= int(month) <= 12:
+        return [date(None if year is None else int(year), int(month), int(day))]
+    return []
+
+
+def _clock(hour: str, minute: str) -> list[Reading]:
+    return [("t", int(hour) % 24, int(minute))] if int(hour) <= 24 and int(minute) < 60 and len(minute) == 2 else []
+
+
+def _dotted(parts: list[str], lengths: tuple[int, ...]) -> list[Reading]:
+    joined = "".join(parts)
+    if len(parts) == 2:
+        found = [quantity(float(".".join(parts)))]
+        dates = _day_month(*parts) if lengths in ((2, 2), (1, 2)) else []
+        times = _clock(*parts) if max(lengths) == 2 else []
+        thousands = [quantity(float(joined))] if lengths[1] == 3 and lengths[0] <= 3 and parts[0] != "0" else []
+        return [*dates, *times, *thousands, *found]
+    if lengths in ((4, 2, 2), (2, 2, 4), (1, 2, 4), (1, 1, 4), (2, 1, 4), (2, 2, 2)):
+        year, month, day = parts if lengths[0] == 4 else parts[::-1]
+        return [*_day_month(day, month, year), ("c", joined)]
+    if set(lengths[1:]) == {3} and lengths[0] <= 3 and parts[0] != "0":
+        return [quantity(float(joined))]
+    return []
+
+
+def _comma(parts: list[str], lengths: tuple[int, ...]) -> list[Reading]:
+    found = [quantity(float("".join(parts)))] if set(lengths[1:]) == {3} and lengths[0] <= 3 and parts[0] != "0" else []
+    return [*found, quantity(float(".".join(parts)))] if len(parts) == 2 else found
+
+
+def _slash(parts: list[str], lengths: tuple[int, ...]) -> list[Reading]:
+    if len(parts) == 2:
+        of_year = [date(int(parts[0]), None, None)] if lengths[0] == 4 and lengths[1] in (2, 4) else []
+        either = [*_day_month(*parts), *_day_month(*parts[::-1])] if max(lengths) <= 2 else []
+        fraction = [quantity(int(parts[0]) / int(parts[1]))] if int(parts[1]) > 0 and max(lengths) <= 3 else []
+        return [*of_year, *fraction, *either, ("c", "/".join(parts))]
+    if lengths[0] == 4:
+        return _day_month(parts[2], parts[1], parts[0]) if len(parts) == 3 else []
+    if len(parts) == 3 and lengths[2] in (2, 4):
+        return [*_day_month(*parts), *_day_month(parts[1], parts[0], parts[2])]
+    return []
+
+
+def _dashed(parts: list[str], lengths: tuple[int, ...]) -> list[Reading]:
+    if len(parts) == 3 and lengths == (4, 2, 2):
+        return _day_month(parts[2], parts[1], parts[0])
+    if len(parts) == 3 and max(lengths[:2]) <= 2 and lengths[2] == 4:
+        return [*_day_month(*parts), *_day_month(parts[1], parts[0], parts[2])]
+    digits = "".join(parts)
+    if (lengths[-2:] == (2, 2) and len(parts) <= 4 and 5 <= len(digits) <= 11) or lengths in ((3, 3, 4), (3, 4)):
+        return [("p", digits[-10:]), *(_day_month(*parts) if lengths == (2, 2, 2) else [])]
+    return []
+
+
+def _colons(parts: list[str], lengths: tuple[int, ...]) -> list[Reading]:
+    if len(parts) <= 3 and set(lengths[1:]) == {2} and (found := _clock(parts[0], parts[1])):
+        return [*found, ("c", ":".join(parts))]
+    return [("c", ":".join(parts))]
+
+
+_SHAPES = {".": _dotted, ",": _comma, "/": _slash, "-": _dashed, ":": _colons}
+
+
+def _mixed(piece: str) -> list[Reading]:
+    """Thousands and decimals with different signs: 1,234.56 or 1 234,5."""
+    decimal = max(piece.rfind("."), piece.rfind(","))
+    head, tail = piece[:decimal], piece[decimal + 1 :]
+    groups = SEPARATORS.split(head)
+    if decimal < 0 or not tail.isdigit() or {len(group) for group in groups[1:]} != {3} or "-" in head or "/" in head:
+        return []
+    return [quantity(float(f"{''.join(groups)}.{tail}"))]

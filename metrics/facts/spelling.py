@@ -1,0 +1,54 @@
+"""A text as facts are looked for in it: small letters, «е» for «ё», one alphabet a word, nothing invisible."""
+
+import re
+from unicodedata import category, combining, normalize
+
+HIDDEN = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufe0f\ufeff\u0300-\u036f]")
+"""What is not seen, or stands over the letter before it: soft hyphens, directions, accents."""
+MIXED = re.compile(r"(?:[a-z](?=\w*[а-я])|[а-я](?=\w*[a-z]))\w*")
+LATIN, CYRILLIC = "aeopcyxkmthb", "аеорсухкмтнв"
+TO_CYRILLIC, TO_LATIN = str.maketrans(LATIN, CYRILLIC), str.maketrans(CYRILLIC, LATIN)
+ZERO = re.compile(r"(?<=\d)[oо](?=[\doо]|\b)")
+"""A letter where a digit is meant."""
+
+
+def plain(text: str) -> tuple[str, list[int] | None]:
+    """The text as facts are looked for in it.
+
+    Returns:
+        The text, and the place of each of its signs in what was given, with the end; None where they are the same.
+    """
+    places: list[int] | None = None
+    low = text.lower()
+    if not low.isascii():
+        if len(low) != len(text) or HIDDEN.search(low):
+            text, places = _composed(text)
+            low = "".join(letter if len(letter := sign.lower()) == 1 else sign for sign in text)
+        low = low.replace("ё", "е")
+        if MIXED.search(low):
+            low = MIXED.sub(_one_alphabet, low)
+    return ZERO.sub("0", low) if "o" in low or "о" in low else low, places
+
+
+def _one_alphabet(match: re.Match[str]) -> str:
+    """A word of two alphabets in that of most of its letters, where every odd letter has a twin there."""
+    word = match[0]
+    latin = sum("a" <= letter <= "z" for letter in word)
+    cyrillic = sum("а" <= letter <= "я" for letter in word)
+    twin = word.translate(TO_CYRILLIC if cyrillic >= latin else TO_LATIN)
+    return twin if len(twin) == len(word) else word
+
+
+def _composed(text: str) -> tuple[str, list[int]]:
+    """Signs and their accents as one, without what is not seen."""
+    signs: list[str] = []
+    places: list[int] = []
+    for place, sign in enumerate(text):
+        if combining(sign) and signs:
+            joined = normalize("NFC", signs[-1] + sign)
+            if len(joined) == 1:
+                signs[-1] = joined
+        elif not combining(sign) and category(sign) != "Cf" and sign != "\ufe0f":
+            signs.append(sign)
+            places.append(place)
+    return "".join(signs), [*places, len(text)]

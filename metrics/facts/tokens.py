@@ -1,0 +1,177 @@
+"""The words, digits and signs of a text that facts are made of, in order."""
+
+import re
+from collections.abc import Iterator
+
+from metrics.facts.lexicon import LEXICON, ORDINAL_ENDINGS, SYMBOLS
+from metrics.facts.numerals import EXPONENT, RAISED, Reading, code, quantity, readings
+
+PIECE = re.compile(
+    r"([^\W\d_½⅓⅔¼¾¹²³⁰-⁹]+)"
+    "|(\\d{1,3}(?:[ \u00a0\u202f\u2009'’]\\d{3})+(?![\\d-])(?:[.,]\\d+(?![\\d-]))?"
+    r"|\d+(?:[.,]\d+)?(?:e[+-]?\d{1,3}(?!\w)|\s?[·×x*]\s?10(?:\^[+-]?\d{1,3}|[⁻⁰¹²³⁴-⁹]{1,4}))|10(?:\^[+-]?\d{1,3}|[⁻⁰¹²³⁴-⁹]{1,4})"
+    r"|\d+(?:[.,:/-]\d+)*)"
+    "|([%$€£¥₽°№½⅓⅔¼¾#])"
+)
+FRACTIONS = {"½": 0.5, "⅓": 1 / 3, "⅔": 2 / 3, "¼": 0.25, "¾": 0.75}
+CODE = re.compile(r"-?\d[\w/-]*")
+TAIL = re.compile(r"(-?)([a-zа-я]+)")
+CODE_TAIL = re.compile(r"(?:-?[^\W\d_]+|[/-]?\d+)*")
+MARKERS = re.compile(r"(?m)^[ \t>*•-]*(\d{1,2})[.)](?=[ \t]+\S)|\[(\d{1,3})\]|[.;:!?]\s+(\d{1,2})\)(?=\s)")
+"""Numbers of a list's lines and of sources: they say nothing."""
+ROMAN = re.compile(r"(?<![\w-])(?:[IVXLХ]{2,}|[IVXХ](?=[ \u00a0-]+(?:век|в\.|[Cc]entur)))(?!\w)")
+CANONICAL = re.compile(r"(XL|L?X{0,3})(IX|IV|V?I{0,3})")
+NO_NUMBER_BEFORE = {
+    False: re.compile(r"\b(?:no|each|any|every|some|this|that|the|ни) $"),
+    True: re.compile(r"\b(?:at |во-)$"),
+}
+NO_NUMBER_AFTER = re.compile(r"\s(?:of|another|who|which|that|из|друг\w*|и т\w{1,2} же|очередь)\b|['’]s")
+"""Around "one" and "first" where they count nothing, by whether the word is ordinal."""
+CAPITAL_AFTER = re.compile(
+    r"\b(?:in|since|until|by|of|from|to|and|between|during|through|late|early|mid|last|next|this|after|before|on)[ -]$"
+)
+AFTER_CODE = frozenset("0123456789-")
+MOST_OF_CODE = 6
+"""Letters before the hyphen of a code such as F-16."""
+
+
+class Token:
+    """A word, a piece of digits or a sign, with what it may say."""
+
+    __slots__ = ("doubtful", "end", "kind", "ordinal", "readings", "role", "start", "unit", "value")
+
+    def __init__(self, role: str, start: int, end: int, value: float | None = None, unit: str | None = None) -> None:
+        self.role, self.start, self.end, self.value, self.unit = role, start, end, value, unit
+        self.kind = "number"
+        self.readings: tuple[Reading, ...] = ()
+        self.ordinal = self.doubtful = False
+
+
+def tokens(low: str, text: str) -> list[Token]:
+    """What facts are made of.
+
+    Args:
+        low: the text as `metrics.facts.spelling.plain` gives it.
+        text: the same with its capital letters, sign for sign.
+    """
+    found: list[Token] = []
+    done = 0
+    for match in PIECE.finditer(low):
+        start, end = match.span()
+        if start < done:
+            continue
+        if match.lastindex == 1:
+            word = match[0]
+            if word not in LEXICON and low[end : end + 1] not in AFTER_CODE and word[:3] != "пол":
+                continue
+            token = _word(word, start, end, low, text)
+        elif match.lastindex == 2:
+            token = _digits(match[0], start, end, low, text)
+        else:
+            token = _sign(match[0], start, end)
+        if token is not None:
+            done = token.end
+            found += _parts(token, low) if token.kind == "code" and "-" in match[0] else (token,)
+    if "[" in low or "\n" in low or ") " in low or low[:1].isdigit():
+        marked = {match.start(match.lastindex or 0) for match in MARKERS.finditer(low)}
+        for token in found:
+            token.doubtful = token.doubtful or token.start in marked
+    romans = list(_romans(text))
+    return sorted((*found, *romans), key=lambda token: token.start) if romans else found
+
+
+def _word(word: str, start: int, end: int, low: str, text: str) -> Token | None:
+    said = LEXICON.get(word)
+    if said is None and (match := CODE.match(low, end)) is not None:
+        hyphen = match[0][0] == "-"
+        if not hyphen or len(word) <= MOST_OF_CODE:
+            return _code(low, start, match.end(), also=match[0][1:] if hyphen else "")
+    if said is None:
+        if word.startswith("пол") and (hour := LEXICON.get(word[3:])) is not None and hour.ordinal:
+            return Token("half_hour", start, end, hour.value)
+        return None
+    token = Token(said.role, start, end, said.value, said.unit)
+    token.ordinal, token.doubtful = said.ordinal, said.doubtful
+    if said.role == "month" and said.doubtful and len(word) > 2 and text[start].isupper():
+        token.doubtful = word not in ("may", "march") or not CAPITAL_AFTER.search(low[max(0, start - 10) : start])
+    elif said.role == "unit" and said.value == 1:
+        before = low[max(0, start - 6) : start]
+        token.doubtful = bool(NO_NUMBER_BEFORE[said.ordinal].search(before) or NO_NUMBER_AFTER.match(low, end))
+    return token
+
+
+def _digits(piece: str, start: int, end: int, low: str, text: str) -> Token:
+    tail = TAIL.match(low, end)
+    ordinal, times = False, 1.0
+    if tail is not None:
+        hyphen, letters = tail.groups()
+        if letters in ORDINAL_ENDINGS:
+            ordinal, end = True, tail.end()
+        elif not hyphen and letters == "k":
+            times, end = 1000.0, tail.end()
+        elif letters not in LEXICON and (not hyphen or text[tail.end() - 1].isupper()):
+            match = CODE_TAIL.match(low, end)
+            return _code(low, start, match.end() if match else end)
+    token = Token("number", start, end)
+    raised = piece if piece.isascii() or not EXPONENT else _flat(piece)
+    token.kind, token.readings = readings(raised)
+    token.ordinal = ordinal
+    first = token.readings[0]
+    if first[0] == "q" or (token.kind == "phone" and len(token.readings) > 1):
+        value = next(reading[1] for reading in token.readings if reading[0] == "q")
+        token.value = value * times
+        if times != 1:
+            token.readings = (quantity(token.value),)
+    return token
+
+
+def _flat(piece: str) -> str:
+    """Exponents that stand above the line as 10^n."""
+    flat = piece.translate(RAISED)
+    return re.sub(r"10(?=[-\d])", "10^", flat) if flat != piece else piece
+
+
+def _sign(sign: str, start: int, end: int) -> Token:
+    if sign in FRACTIONS:
+        token = Token("fraction", start, end, FRACTIONS[sign])
+    elif sign in SYMBOLS:
+        token = Token("measure", start, end, 1.0, SYMBOLS[sign])
+    else:
+        token = Token("document", start, end, 0.0)
+    return token
+
+
+def _code(low: str, start: int, end: int, also: str = "") -> Token:
+    while low[end - 1] in "-/_":
+        end -= 1
+    token = Token("number", start, end)
+    token.kind = "code"
+    token.readings = (("c", code(low[start:end])),)
+    if also.isdigit():
+        token.readings += readings(also)[1]
+    return token
+
+
+def _parts(token: Token, low: str) -> Iterator[Token]:
+    """The two ends of a range without spaces, 10-15 or 9.00-18.00, or the code that it is."""
+    piece = low[token.start : token.end]
+    halves = piece.split("-")
+    if len(halves) != 2 or not all(half and half[0].isdigit() and not half.isalpha() for half in halves):
+        yield token
+        return
+    place = token.start
+    for half in halves:
+        yield _digits(half, place, place + len(half), low, low) if half[-1].isdigit() else token
+        place += len(half) + 1
+
+
+def _romans(text: str) -> Iterator[Token]:
+    for match in ROMAN.finditer(text):
+        whole = CANONICAL.fullmatch(match[0].replace("Х", "X"))
+        if whole is not None and match[0] != "XL":
+            tens, units = whole.groups()
+            value = 40 if tens == "XL" else 50 * ("L" in tens) + 10 * tens.count("X")
+            value += {"IX": 9, "IV": 4}.get(units, 5 * ("V" in units) + units.count("I"))
+            token = Token("number", match.start(), match.end(), float(value))
+            token.readings, token.ordinal = (quantity(value),), True
+            yield token
