@@ -245,7 +245,7 @@ def _readings(summary: EvaluationSummary, language: str) -> Iterator[str]:
         yield words["failures"].format(counts=counts, first=", ".join(found["fix_first"]))
     yield from corrected_lines(metrics, language)
     if invented := unsupported_facts(summary):
-        yield invented[language]
+        yield words["unsupported facts"].format(said=invented[language], id=summary["evaluation_id"])
     if summary["tier"] != "judge" or not metrics:
         return
     yield says(summary)[language]

@@ -101,13 +101,13 @@ def says(summary: EvaluationSummary) -> Text:
 
 
 def unsupported_facts(summary: EvaluationSummary) -> Text | None:
-    """How many answers state a fact that has no support, and where to read them; None where none does."""
+    """How many answers state a fact that has no support; None where none does."""
     rate = summary["metrics"].get("unsupported_fact_rate")
     if rate is None or not rate["value"]:
         return None
     n = round(rate["value"] * rate["n_scored"])
     key = "unsupported facts shown" if summary["tier"] == "judge_pipeline" else "unsupported facts"
-    return _text(key, id=summary["evaluation_id"], n=str(n), of=str(rate["n_scored"]))
+    return _text(key, n=str(n), of=str(rate["n_scored"]))
 
 
 def next_step(summary: EvaluationSummary) -> tuple[Text, Condition]:
