@@ -11,6 +11,7 @@ from tasks.loading.logged_cases import load_logged_answers
 from tasks.orchestration.flow_states import Ended, flow_state
 from tasks.steps.judging.production_judge import decide
 from tasks.steps.production import beside_production
+from tasks.steps.score_facts import score_facts
 
 
 @flow(name="judge_pipeline", flow_run_name="judge_pipeline {parameters.source}")
@@ -25,6 +26,6 @@ async def judge_pipeline(parameters: JudgePipeline) -> Ended:
     """
     async with evaluation("judge_pipeline", parameters, flow_run_id=flow_run.get_id()) as run:
         run = await load_logged_answers(run)
-        await in_batches(run, steps=(decide, beside_production))
+        await in_batches(run, steps=(decide, score_facts, beside_production))
         summary = await finish(run)
     return await flow_state(summary)

@@ -15,6 +15,7 @@ from tasks.steps.index import index
 from tasks.steps.judging.judge import judge
 from tasks.steps.perturb import perturb_questions, restore_questions
 from tasks.steps.production import beside_production
+from tasks.steps.score_facts import score_facts
 from tasks.steps.score_rankings import score_rankings
 from tasks.steps.score_texts import score_similarity, score_texts
 
@@ -33,7 +34,8 @@ async def tier3(parameters: Tier3) -> Ended:
         run = await load_end_to_end(run)
         run = await index(run)
         asking = (perturb_questions, answer, restore_questions)
-        scoring = (beside_production, judge, find_failures, score_rankings, score_texts, score_similarity)
-        await in_batches(run, steps=asking + scoring)
+        judging = (beside_production, judge, score_facts, find_failures)
+        scoring = (score_rankings, score_texts, score_similarity)
+        await in_batches(run, steps=asking + judging + scoring)
         summary = await finish(run)
     return await flow_state(summary)

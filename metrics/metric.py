@@ -46,11 +46,18 @@ class Metric:
     """Of an opinion: it was held against what is known to be right, so that it needs no exam."""
     thresholds: tuple[float, ...] | None = None
     """Ascending bounds of the grades: two (attention, good, excellent) or three (absent, weak, reasonable, strong)."""
+    later: bool = False
+    """It was added when evaluations were stored already, and changes no number beside it."""
 
     @property
     def of_relevance(self) -> bool:
         """Whether it says how much of what is relevant was found, and how far up: it is worth what the labels are."""
         return self.function.startswith("retrieval.") or self.function in ("incomplete.bpref", "incomplete.inf_ap")
+
+    @property
+    def in_key(self) -> bool:
+        """Whether evaluations are compared only under the same signature of it: not of one added later, at v:1."""
+        return not (self.later and self.signature.endswith("|v:1"))
 
     def signature_with(self, **options: object) -> str:
         """The signature where an evaluation chose otherwise: `signature_with(gain="linear", tok="13a", depth=20)`.

@@ -16,7 +16,7 @@ from tasks.cases.vocabulary import MEASURED
 from tasks.config.tiers import TIERS
 from tasks.config.utf8 import harmless
 from tasks.results.grade_names import grade_text
-from tasks.results.guidance import says
+from tasks.results.guidance import says, unsupported_facts
 from tasks.results.numbers import rounded, unit_of
 from tasks.results.summary import (
     HEADLINE_STRATUM,
@@ -236,7 +236,7 @@ def _missing(summary: EvaluationSummary, language: str) -> Iterator[str]:
 
 
 def _readings(summary: EvaluationSummary, language: str) -> Iterator[str]:
-    """What figures mean that are easily misread: a judge's agreement with itself, its biases, where answers fail."""
+    """What figures mean that are easily misread: a judge's agreement and biases, where answers fail, invented facts."""
     words, metrics = texts("terminal", language), summary["metrics"]
     if "failures" in summary and any(summary["failures"]["counts"].values()):
         found = summary["failures"]
@@ -244,6 +244,8 @@ def _readings(summary: EvaluationSummary, language: str) -> Iterator[str]:
         counts = ", ".join(words[f"failed in {name}"].format(n=n) for name, n in most_first if n)
         yield words["failures"].format(counts=counts, first=", ".join(found["fix_first"]))
     yield from corrected_lines(metrics, language)
+    if invented := unsupported_facts(summary):
+        yield words["unsupported facts"].format(said=invented[language], id=summary["evaluation_id"])
     if summary["tier"] != "judge" or not metrics:
         return
     yield says(summary)[language]

@@ -12,6 +12,7 @@ from metrics.metric import GOALS, LADDERS, RUBRIC, Goal, Grade, Metric
 from metrics.table.corrected import SUFFIX, corrected_metric
 from metrics.table.embedding import EMBEDDING
 from metrics.table.exam import EXAM, exam_metric
+from metrics.table.facts import FACTS
 from metrics.table.generation import GENERATION, rubric_metric
 from metrics.table.incomplete import INCOMPLETE
 from metrics.table.judge import JUDGE
@@ -38,7 +39,8 @@ CERTAIN = 1.2
 FEW = 30
 """Cases below which the interval of scores is not trusted with a grade."""
 METRICS: dict[str, Metric] = {
-    row.name: row for row in (*EMBEDDING, *RETRIEVAL, *INCOMPLETE, *GENERATION, *JUDGE, *EXAM, *JUDGE_PIPELINE, *UX)
+    row.name: row
+    for row in (*EMBEDDING, *RETRIEVAL, *INCOMPLETE, *GENERATION, *JUDGE, *EXAM, *JUDGE_PIPELINE, *FACTS, *UX)
 }
 
 

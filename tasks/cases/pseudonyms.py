@@ -54,7 +54,10 @@ def ways(source: str) -> Ways:
 
 def cases(table: "pa.Table", source: str) -> "pa.Table":
     """The cases as people may see them; ids, addresses and numbers are the same, and so are the types."""
-    for name, show in ways(source).items():
+    by_name = ways(source)
+    if by_name and "unsupported_facts" in table.column_names:
+        table = _with_facts(table, by_name["answer"])
+    for name, show in by_name.items():
         if name in table.column_names:
             place = table.column_names.index(name)
             table = table.set_column(place, table.schema.field(name), _column(table[name], show))
@@ -114,6 +117,31 @@ def _column(values: "pa.ChunkedArray", show: Callable[[str], str]) -> "pa.Chunke
 
     parts = [pa.array(_part(chunk.to_pylist(), {}, show), type=values.type) for chunk in values.chunks]
     return pa.chunked_array(parts, type=values.type)
+
+
+def _with_facts(table: "pa.Table", show: Callable[[str], str]) -> "pa.Table":
+    """Facts of the answers as they stand in what is shown of these: a number alone may not look like personal data."""
+    import pyarrow as pa
+
+    answers = table["answer"].to_pylist() if "answer" in table.column_names else [None] * len(table)
+    pairs = zip(table["unsupported_facts"].to_pylist(), answers, strict=True)
+    facts = [found and [_fact(fact, answer or "", show) for fact in found] for found, answer in pairs]
+    place = table.column_names.index("unsupported_facts")
+    field = table.schema.field(place)
+    return table.set_column(place, field, pa.array(facts, type=field.type))
+
+
+def _fact(fact: dict[str, Any], answer: str, show: Callable[[str], str]) -> dict[str, Any]:
+    """A fact with what is shown in its place in the answer; without text and place where that cannot be told."""
+    from tasks.personal_data.masking import find
+
+    over = [one for one in find(answer) if one.start < fact["end"] and one.end > fact["start"]]
+    start = min([fact["start"], *(one.start for one in over)])
+    end = max([fact["end"], *(one.end for one in over)])
+    before, through = show(answer[:start]), show(answer[:end])
+    if not (through.startswith(before) and show(answer).startswith(through)):
+        return fact | dict.fromkeys(("text", "start", "end"))
+    return fact | {"text": through[len(before) :], "start": len(before), "end": len(through)}
 
 
 def _part(value: Any, by_name: Ways, show: Callable[[str], str] | None) -> Any:

@@ -13,7 +13,8 @@ from tasks.config.utf8 import encodable
 
 TEXTS = pa.list_(pa.string())
 
-LONG = ("passages", "context", "text", "judge_reasons", "logprobs", "answers", "gold_context", "exam", "parallel")
+LONG: tuple[str, ...] = ("passages", "context", "text", "judge_reasons", "logprobs", "answers", "gold_context", "exam")
+LONG += ("parallel", "unsupported_facts")
 """Columns of long texts that no metric is computed from."""
 
 
@@ -64,6 +65,11 @@ COLUMNS: dict[str, Column] = {
     "answer": Column(pa.string(), "what the system under test answered; NULL when it failed"),
     "answers": Column(TEXTS, "all answers, where they were repeated"),
     "logprobs": Column(pa.list_(pa.float64()), "natural logarithms of the tokens' probabilities"),
+    "unsupported_facts": Column(
+        pa.list_(pa.struct([("kind", pa.string()), ("text", pa.string()), ("start", pa.int64()), ("end", pa.int64())])),
+        "facts of the answer that neither context nor question has, with their places in it, in characters; NULL where "
+        "it was not measured",
+    ),
     "judge_raw": Column(
         pa.list_(
             pa.struct(

@@ -60,7 +60,11 @@ def comparability(run: Run, case_set_hash: str) -> dict[str, Any]:
     return {
         "tier": run.tier,
         "cases": {**run.resolved["cases"], **rule} if "cases" in run.resolved else by_content,
-        "metrics": [metric.signature_with(**metric_options(run)) for metric in measured_by(run.tier, run.resolved)],
+        "metrics": [
+            metric.signature_with(**metric_options(run))
+            for metric in measured_by(run.tier, run.resolved)
+            if metric.in_key
+        ],
         "labels": f"{labels}, filled by a judge" if "pool" in found else labels,
         **{name: found[name] for name in MEASURED_BY if name in found},
     }

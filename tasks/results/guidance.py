@@ -94,9 +94,20 @@ def says(summary: EvaluationSummary) -> Text:
         return _text("not measured", label=main)
     key = _geometry(summary["metrics"]) if summary["tier"] == "tier0" else "says"
     try:
-        return translations(f"tiers.{summary['tier']}", key, **_shares(values))
+        told = translations(f"tiers.{summary['tier']}", key, **_shares(values))
     except LookupError:  # a value that the sentence speaks of was not measured
         return _text("value only", {"label": translations("metric_labels", main)}, value=f"{values[main]:.3f}")
+    return _joined(told, unsupported_facts(summary))
+
+
+def unsupported_facts(summary: EvaluationSummary) -> Text | None:
+    """How many answers state a fact that has no support; None where none does."""
+    rate = summary["metrics"].get("unsupported_fact_rate")
+    if rate is None or not rate["value"]:
+        return None
+    n = round(rate["value"] * rate["n_scored"])
+    key = "unsupported facts shown" if summary["tier"] == "judge_pipeline" else "unsupported facts"
+    return _text(key, n=str(n), of=str(rate["n_scored"]))
 
 
 def next_step(summary: EvaluationSummary) -> tuple[Text, Condition]:

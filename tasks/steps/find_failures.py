@@ -7,15 +7,17 @@ works on what that place has spoilt:
     label       nothing that is labelled relevant was retrieved, yet the answer is good: the label is in doubt
     gate        the passage was there, but the system says that it hid the answer
     refusal     the passage was there, but the system declined; or nothing answers the question, and it did not decline
-    generation  the passage was there, but the answer is not faithful to it, or not useful
+    generation  the passage was there, but the answer is not faithful to it, or not useful, or states an invented fact
 
-An answer is good from where the grades "good" of e2e_score and faithfulness begin. Without relevant labels, or where
-the system does not say what it retrieved, retrieval is not found at fault. A system that failed has no failure here:
-its status says what happened.
+An answer is good from where the grades "good" of e2e_score and faithfulness begin. A fact that rules find in it, and
+that neither context nor question has, was invented, whatever the judge has found; unless the reference has it: then the
+context is in doubt. Without relevant labels, or where the system does not say what it retrieved, retrieval is not found
+at fault. A system that failed has no failure here: its status says what happened.
 """
 
 import pyarrow as pa
 
+from metrics.facts import unsupported
 from metrics.table import METRICS
 from tasks.cases.refusals import HIDDEN
 from tasks.cases.table import with_columns
@@ -42,7 +44,7 @@ def failure_of(case: Case) -> str | None:
         return "gate"
     if refused:
         return "refusal"
-    return "generation" if _good(case) is False else None
+    return "generation" if _good(case) is False or _invents(case) else None
 
 
 def _good(case: Case) -> bool | None:
@@ -51,6 +53,15 @@ def _good(case: Case) -> bool | None:
     if useful is None or useful is False or faithful is None:
         return useful
     return faithful
+
+
+def _invents(case: Case) -> bool:
+    """Whether it states a fact that has no support, not in the reference either."""
+    lost = {(fact["start"], fact["end"]) for fact in case.get("unsupported_facts") or ()}
+    if not lost:
+        return False
+    (unknown,) = unsupported([case["answer"]], [case["reference"]])
+    return unknown is None or any((fact.start, fact.end) in lost for fact in unknown)
 
 
 def _passes(metric: str, value: float | None) -> bool | None:

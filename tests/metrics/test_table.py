@@ -17,15 +17,18 @@ retrieval_latency_ms_p50 retrieval_latency_ms_p95 sut_error_rate """
 OVERLAP = (
     "avg_rouge1_f avg_rouge2_f avg_rougeL_f avg_bleu corpus_bleu avg_chrf avg_wer avg_string_similarity refusal_rate "
 )
+FACTS = "avg_fact_precision avg_fact_recall unsupported_fact_rate "
 # What each tier stores, by the specification.
 STORED = {
     "tier0": """total_texts total_pairs n_clusters avg_intra_cluster_sim avg_inter_cluster_dist silhouette_score
     avg_nn_distance density_score avg_spread effective_dimensionality avg_pairwise_distance""",
     "tier1": RETRIEVAL + "unlabelled_rate stale_label_rate",
     "tier2": OVERLAP
+    + FACTS
     + """sut_error_rate avg_faithfulness avg_answer_relevance avg_answer_correctness avg_perplexity
     response_exact_match_rate response_semantic_consistency""",
     "tier3": OVERLAP
+    + FACTS
     + RETRIEVAL
     + """avg_e2e_score avg_semantic_similarity avg_faithfulness latency_ms_p50 latency_ms_p95 answerable_answered
     answerable_refused unanswerable_answered unanswerable_refused""",
@@ -38,7 +41,7 @@ STORED = {
     exam_sensitivity_answer_correctness exam_specificity_answer_correctness exam_auc_e2e_score
     exam_sensitivity_e2e_score exam_specificity_e2e_score exam_auc_gate exam_sensitivity_gate exam_specificity_gate""",
     "judge_pipeline": """accuracy precision recall f1_score avg_latency_ms true_positives true_negatives false_positives
-    false_negatives specificity mcc invalid_rate""",
+    false_negatives specificity mcc invalid_rate unsupported_fact_rate""",
     "ux": """cache_hit_rate cache_wrong_hit_rate cache_hit_rate@0.8 cache_wrong_hit_rate@0.8 cache_hit_rate@0.9
     cache_wrong_hit_rate@0.9 cache_hit_rate@0.95 cache_wrong_hit_rate@0.95 context_preservation
     multi_turn_consistency""",

@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from metrics import agreement, answers, classification, exam, incomplete, retrieval, text
+from metrics import agreement, answers, classification, exam, facts, incomplete, retrieval, text
 
 NAN = math.nan
 Columns = tuple[Sequence[Any], ...]
@@ -201,7 +201,34 @@ def examined(part: Callable[..., float], golden: Columns, value: float, best: Co
     )
 
 
+FACTS = st.lists(st.sampled_from(["взнос", "12,5", "7", "в 18:00", "12.05.2025", "猫"]), max_size=5).map(" ".join)
+
+
+def stated(compute: Callable[..., Any], golden: Columns, value: float, best: float) -> Contract:
+    """Of the facts in the texts before those in the texts after, or the other way round."""
+    told, fee = ["Взнос 500 рублей.", "Приём 12.05.2025 в 18:00."], ["Взнос 500 рублей."]
+    return Contract(
+        compute,
+        golden=(golden, [value]),
+        cases=st.tuples(FACTS, FACTS),
+        best=((told, told), [best] * 2),
+        edges=[
+            (([], []), []),
+            ((["Взнос невелик.", None, "5"], ["Взноса нет.", "5", None]), [NAN] * 3),
+            ((fee, []), ValueError),
+        ],
+    )
+
+
+def unsupported(*texts: Sequence[Any]) -> list[float]:
+    return [NAN if found is None else len(found) > 0 for found in facts.unsupported(*texts)]
+
+
+MORE, FIVE = ["Нужно 5 справок и 7 копий."], ["Нужно 5 справок."]
 CONTRACTS = {
+    "facts.fact_precision": stated(facts.fact_precision, (MORE, FIVE), 1 / 2, 1),
+    "facts.fact_recall": stated(facts.fact_recall, (FIVE, MORE), 1 / 2, 1),
+    "facts.unsupported": stated(unsupported, (MORE, FIVE), 1, 0),
     "exam.auc": examined(exam.auc, ([[1.0, 0.9]], [[0.5, 0.9, NAN]]), 0.875, ([[1.0, 0.8]], [[0.7, 0.0]])),
     "exam.sensitivity": examined(exam.sensitivity, ([[0.5, 0.0, 1.0, 0.7]],), 0.75, ([[0.0, 0.74]],)),
     "exam.specificity": examined(exam.specificity, ([[1.0, 0.8, 0.7, NAN]],), 2 / 3, ([[0.75, 1.0]],)),

@@ -18,6 +18,19 @@ PLANTED = "</script><script>window.planted = 1</script><img src=x onerror='windo
 RIGHT_TO_LEFT = "متى يبدأ التسجيل\u202eabc"
 LONG = "слово " * 180_000
 N = 120
+INVENTED = "\U0001f600\u202e Справка до 31.02.2025 стоит 500 рублей <img src=x onerror='window.planted = 3'>."
+FACTS = [
+    {"kind": kind, "text": text, "start": start, "end": start + len(text)}
+    for kind, text in (
+        ("money", "500 рублей"),
+        ("date", "31.02.2025"),
+        ("code", "<img src=x onerror='window.planted = 3'>"),
+    )
+    for start in (INVENTED.index(text),)
+] + [
+    {"kind": "number", "text": "17", "start": 3, "end": 5},
+    {"kind": "phone", "text": None, "start": None, "end": None},
+]
 
 
 class Shown(NamedTuple):
@@ -40,6 +53,8 @@ def shown(engine: Engine, home: Path, tmp_path_factory: pytest.TempPathFactory) 
     columns = {
         "question": questions,
         "answer": [f"Справку {i} выдаёт деканат {PLANTED}" for i in range(N)],
+        "unsupported_facts": [FACTS if i == 9 else [] for i in range(N)],
+        "fact_precision": [0.25 if i == 9 else 1.0 for i in range(N)],
         "reference": ["Справку выдаёт деканат в течение трёх дней."] * N,
         "context": ["Деканат выдаёт справки три дня."] * N,
         "relevant": [["10", "11"]] * N,
@@ -52,6 +67,7 @@ def shown(engine: Engine, home: Path, tmp_path_factory: pytest.TempPathFactory) 
         "e2e_score": [None if i == 7 else 0.2 + 0.4 * (i % 3 > 0) for i in range(N)],
         "latency_ms": [100.0 + i for i in range(N)],
     }
+    columns["answer"][9] = INVENTED
     sound = {"statuses": {"ok": N - 1, "sut_error": 1}, "coverage": 0.99, "sut_label": f"v1 {PLANTED}"}
     sound |= {"resolved": {"failures": {"counts": {"retrieval": N // 3}, "fix_first": []}}}
     before = columns | {
@@ -124,6 +140,30 @@ def test_a_case_is_searched_and_opened_with_everything_in_it(page: Page) -> None
     page.keyboard.press("Escape")
     expect(case).not_to_be_visible()
     expect(page.locator("#tier3 [role=status]")).to_have_text(f"Найдено 1 из {N}")
+
+
+def test_unsupported_facts_are_marked_where_they_stand_and_listed(page: Page) -> None:
+    go(page, "#tier3/cases?metric=fact_precision&max=0.9")
+    expect(page.locator("#tier3 [role=status]")).to_have_text(f"Найдено 1 из {N}")
+    page.locator("#tier3 .list td.q a").click()
+    case = page.locator("dialog")
+    expect(case.locator(".block").first).to_contain_text("‹202e› Справка до 31.02.2025 стоит 500 рублей <img")
+    marks = case.locator(".block mark")
+    expect(marks).to_have_text(["31.02.2025", "500 рублей", FACTS[2]["text"]])
+    expect(marks.first).to_have_attribute("title", "Этого нет ни в контексте, ни в вопросе: дата")
+    expect(case.locator("ul.lost li")).to_have_text([re.compile(f"{a}.*{b}") for a, b in LISTED])
+    go(page, "#tier3/cases")
+    page.locator("#tier3 .list td.q a").first.click()
+    expect(case.locator("mark")).to_have_count(0)
+
+
+LISTED = (
+    ("500 рублей", "сумма"),
+    ("31.02.2025", "дата"),
+    ("<img", "номер документа"),
+    ("17", "число"),
+    ("—", "телефон"),
+)
 
 
 def test_failures_are_filtered_sorted_and_linked_to(page: Page, shown: Shown) -> None:

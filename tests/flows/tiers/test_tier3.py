@@ -9,6 +9,7 @@ import pytest
 from sklearn.metrics.pairwise import paired_cosine_distances
 
 from db.errors import InputError
+from metrics.facts import facts
 from tasks.models.embedders import embedder
 from tasks.steps.find_failures import failure_of
 from tests.support.command_line import CommandLine
@@ -16,6 +17,8 @@ from tests.support.evaluations import evaluate, load, metric_of, question, roles
 from tests.support.llm_server import FakeLLMServer
 
 Document = dict[str, Any]
+ANSWER = "Сбор 500 рублей, платить в кассе 3."
+FEE = [{"kind": fact.kind, "text": fact.text, "start": fact.start, "end": fact.end} for fact in facts(ANSWER)[:1]]
 
 
 def test_an_id_that_is_not_in_the_corpus_has_no_text_but_its_place(
@@ -108,6 +111,13 @@ def test_failures_are_counted_and_the_nearest_named(night: dict[str, Document], 
         ({"relevant": [], "answerable": False, "e2e_score": None, "status": "sut_refusal"}, None),
         ({"relevant": [], "e2e_score": 0.1}, "generation"),
         ({"retrieved": None, "e2e_score": 0.1}, "generation"),
+        ({"unsupported_facts": FEE}, "generation"),
+        ({"unsupported_facts": FEE, "e2e_score": None, "faithfulness": None}, "generation"),
+        ({"unsupported_facts": FEE, "reference": "Нет."}, "generation"),
+        ({"unsupported_facts": FEE, "reference": "Сбор 500 рублей."}, None),
+        ({"unsupported_facts": FEE, "retrieved": ["b"]}, "label"),
+        ({"unsupported_facts": []}, None),
+        ({"unsupported_facts": None}, None),
         ({"status": "sut_error", "e2e_score": None}, None),
         ({"status": "parse_error", "e2e_score": None}, None),
         ({"status": "unlabelled", "e2e_score": None, "answerable": None}, None),
@@ -115,6 +125,7 @@ def test_failures_are_counted_and_the_nearest_named(night: dict[str, Document], 
 )
 def test_where_a_case_fails_first(changes: Document, failure: str | None) -> None:
     good = {"status": "ok", "answerable": True, "relevant": ["a"], "retrieved": ["a"], "path": None}
+    good |= {"answer": ANSWER, "reference": None}
     assert failure_of({**good, "e2e_score": 0.9, "faithfulness": 1.0, **changes}) == failure
 
 

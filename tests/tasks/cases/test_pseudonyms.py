@@ -55,6 +55,30 @@ def test_cases_keep_their_types_ids_addresses_and_numbers(at_home: Path) -> None
     assert pseudonyms.cases(cases, "sample") is cases
 
 
+def test_facts_stand_where_they_stand_in_what_is_shown(at_home: Path) -> None:
+    """A mask moves what comes after it, and the number of a pass alone looks like any other number."""
+    answers = [f"Звоните {PHONE} до 12.05.2025, id 1234567, а потом 30.", "До 12.05.2025.", None]
+    said = [[PHONE, "12.05.2025", "1234567", "30", "927"], ["12.05.2025"], None]
+    facts = [
+        places and [{"kind": "number", "text": one, "start": answer.index(one)} for one in places]
+        for answer, places in zip(answers, said, strict=True)
+    ]
+    listed = [row and [one | {"end": one["start"] + len(one["text"])} for one in row] for row in facts]
+    cases = table(case_id=["production:1", "production:2", "production:3"], answer=answers, unsupported_facts=listed)
+    seen = pseudonyms.cases(cases, "production")
+    assert seen.schema == cases.schema
+    first, second, third = seen.to_pylist()
+    assert (second["unsupported_facts"], third["unsupported_facts"]) == (listed[1], None)
+    for fact in first["unsupported_facts"]:
+        assert first["answer"][fact["start"] : fact["end"]] == fact["text"]
+    phone, date, code, number, part = (fact["text"] for fact in first["unsupported_facts"])
+    assert phone.startswith("[телефон ") and part == phone
+    assert (date, number) == ("12.05.2025", "30")
+    assert code.startswith("[") and "1234567" not in str(first) and PHONE not in str(first)
+    alone = pseudonyms.cases(cases.select(["case_id", "unsupported_facts"]), "production").to_pylist()
+    assert PHONE not in str(alone) and "1234567" not in str(alone)
+
+
 def test_users_and_dialogs_stay_apart_and_together() -> None:
     users = {group(f"user {number}", KEY) for number in range(20_000)}
     assert len(users) == 20_000

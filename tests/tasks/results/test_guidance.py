@@ -197,3 +197,14 @@ def test_every_tier_headline_and_failure_has_its_words() -> None:
         assert all(texts(f"tiers.{tier}", language)["sentence"] for tier in TIERS)
         assert {name for tier in TIERS.values() for name in tier.headlines} == texts("metric_labels", language).keys()
         assert set(FAILURES) == texts("failures", language).keys()
+
+
+def test_made_up_facts_are_said_where_there_are_any() -> None:
+    gate = {"accuracy": 0.9, "false_positives": 1.0, "false_negatives": 0.0}
+    said = says(summary("judge_pipeline", unsupported_fact_rate=0.1, **gate))["en"]
+    assert said.endswith("Of 90 shown answers with facts (numbers, dates, phones and so on) 9 state one that neither "
+                         "page nor question has.")  # fmt: skip
+    answers = {"avg_e2e_score": 0.5, "refusal_rate": 0.1}
+    assert "Of 90 answers with facts" in says(summary("tier3", unsupported_fact_rate=0.1, **answers))["en"]
+    for nothing in ({}, {"unsupported_fact_rate": 0.0}, {"unsupported_fact_rate": None}):
+        assert "facts" not in says(summary("tier3", **answers, **nothing))["en"]

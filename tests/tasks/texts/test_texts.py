@@ -47,6 +47,7 @@ GRADES = {grade for ladder in LADDERS.values() for grade in ladder}
 STATES = {"completed", "invalid", "failed", "cancelled", "running"}
 VERDICTS = {"improved", "regressed", "changed", "no difference shown", "inconclusive"}
 TIER_TEXTS = {"title", "short", "question", "terminal", "sentence", "next", "advice", "says"}
+FACTS = ("number", "date", "time", "weekday", "money", "percent", "phone", "email", "url", "room", "code")
 PARTICULAR = {
     "tier0": {"says apart"},
     "judge": {f"says {worth}" for worth in ("by chance", "beyond chance", "unclear", "one score")},
@@ -91,7 +92,7 @@ BY_TABLE: dict[str, set[str]] = {
     "personal_data": {*get_args(Kind)},
     "stop": {*get_args(Stopped)},
     "report.statuses": {*get_args(Status)},
-    "report.script": {f"map {name}" for name in MAP_COLOURS},
+    "report.script": {*(f"map {name}" for name in MAP_COLOURS), *(f"fact {kind}" for kind in FACTS)},
     "report.page": {"all", *STRATA, *STATES, *VERDICTS, *LISTS, *FOOT, "ranks", "latency", "not compared", "unpaired"}
     | {"months", "not found"}
     | {f"better {way}" for way in ("higher", "lower", "neither")}
@@ -120,7 +121,7 @@ ELSEWHERE = {
     "report.script": "tasks/report/templates/*.js",
 }
 """Section -> files beside the module that asks for it, in which its keys stand as they are."""
-PREFIXES = ("age ", "user ", "kept ", "webhook ", "kind ", "rejected ", "field ", "place ", "code ", "map ")
+PREFIXES = ("age ", "user ", "kept ", "webhook ", "kind ", "rejected ", "field ", "place ", "code ", "map ", "fact ")
 """What f-strings put before a name: `kept newest`, `webhook set`."""
 
 

@@ -1,0 +1,59 @@
+"""The metrics of facts that rules find: numbers, dates, times, money, phones, addresses; tiers 2, 3 and the gate's."""
+
+from metrics.metric import Metric
+
+_BOTH: tuple[str, ...] = ("tier2", "tier3")
+_TRUST = "High where a fact is found, since no model judges it; blind to everything that is no such fact."
+
+
+FACTS = (
+    Metric(
+        name="avg_fact_precision",
+        tiers=_BOTH,
+        function="facts.fact_precision",
+        column="fact_precision",
+        measures="How many of the answer's facts (numbers, dates, times, money, phones, addresses) have support in its "
+        "context or in the question.",
+        formula="facts of the answer that the context or the question has / facts of the answer; mean over cases",
+        signature="avg_fact_precision|v:1",
+        undefined="no answer, or a refusal; no fact in it; no context",
+        trust=_TRUST,
+        reading="1 none of the facts was made up. A lower value is the generator's doing, also in tier 3, where "
+        "answers are held against what was really retrieved, be that right or wrong. What the question has was not "
+        "made up; a false premise that the answer repeats is not seen.",
+        later=True,
+    ),
+    Metric(
+        name="avg_fact_recall",
+        tiers=_BOTH,
+        function="facts.fact_recall",
+        column="fact_recall",
+        measures="How many of the reference's facts (numbers, dates, times, money, phones, addresses) the answer has.",
+        formula="facts of the reference that the answer has / facts of the reference; mean over cases",
+        signature="avg_fact_recall|v:1",
+        undefined="no answer; no reference, or no fact in it",
+        trust=f"{_TRUST} A reference may tell more than was asked.",
+        reading="1 no date or sum of the reference is missing. Low in tier 2: the generator leaves them out; low in "
+        "tier 3 only: retrieval did not bring them. A refusal has none of them.",
+        later=True,
+    ),
+    Metric(
+        name="unsupported_fact_rate",
+        tiers=(*_BOTH, "judge_pipeline"),
+        function="facts.unsupported",
+        column="unsupported_fact_rate",
+        measures="Share of the answers with facts of which at least one is neither in the context nor in the "
+        "question; of the gate, of those that it showed.",
+        formula="1 where a fact of the answer is neither in the context nor in the question, else 0; mean over answers "
+        "with a fact and a context, in judge_pipeline over those that the gate showed",
+        better="lower",
+        interval="wilson",
+        signature="unsupported_fact_rate|v:1",
+        undefined="no answer, or a refusal; no fact in it; no context; in judge_pipeline also: it was not shown, or "
+        "its page was cut",
+        trust=_TRUST,
+        reading="Each is an answer to read: yarus cases EVALUATION --where unsupported_fact_rate=1. In tiers 2 and 3 "
+        "the generator made it up; in judge_pipeline the gate let it through.",
+        later=True,
+    ),
+)

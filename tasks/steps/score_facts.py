@@ -1,0 +1,55 @@
+"""Scoring the facts of answers that rules find: what the context supports, and what of the reference is there."""
+
+from collections.abc import Iterable
+
+import numpy as np
+import pyarrow as pa
+
+from metrics import facts
+from tasks.cases.table import floats, with_columns
+from tasks.evaluation.identity import configured
+from tasks.evaluation.run import Run
+from tasks.personal_data.masking import mask, own_key, own_pattern
+
+Texts = list[str | None]
+
+
+def score_facts(run: Run, cases: pa.Table) -> pa.Table:
+    """Adds the answers' unsupported facts and the metrics of facts; NULL where there is nothing to measure.
+
+    A refusal states nothing that a context should support, and no context, or an empty one, supports nothing and belies
+    nothing, as for faithfulness. Of the reference's facts a refusal has none. What repeats the question
+    was not made up.
+    """
+    rows = cases.select(("answer", "status", "context", "question")).to_pylist()
+    answers = _blanked(row["answer"] for row in rows)
+    contexts = [f"{row['context']}\n\n{row['question']}" if row["context"] else None for row in rows]
+    if run.tier == "judge_pipeline":  # what was cut off its page may have been what the logged answer was made from
+        contexts = [None if cut else text for text, cut in zip(contexts, cases["truncated"].to_pylist(), strict=True)]
+    refused = (row["status"] == "sut_refusal" for row in rows)
+    stated = [None if refusal else answer for answer, refusal in zip(answers, refused, strict=True)]
+    found = facts.unsupported(stated, contexts)
+    rate = np.array([np.nan if some is None else bool(some) for some in found], np.float64)
+    if run.tier == "judge_pipeline":  # its gate answers for what it showed
+        rate[floats(cases, "decision") != 1] = np.nan
+    cases = with_columns(
+        cases,
+        unsupported_facts=[None if some is None else [fact._asdict() for fact in some] for some in found],
+        unsupported_fact_rate=rate,
+        fact_precision=facts.fact_precision(stated, contexts),
+    )
+    if "reference" not in cases.column_names:
+        return cases
+    references: Texts = cases["reference"].to_pylist()
+    if configured(run).mask_calls:  # no model was sent this personal data, so no answer can have it
+        key, language = own_key(), configured(run).language
+        references = _blanked(text and mask(text, key, language) for text in references)
+    return with_columns(cases, fact_recall=facts.fact_recall(answers, references))
+
+
+def _blanked(texts: Iterable[str | None]) -> Texts:
+    """Texts of the same length without our pseudonyms, which models are sent and repeat: their digits are no facts."""
+    blank = own_pattern()
+    return [
+        text if text is None or "[" not in text else blank.sub(lambda one: " " * len(one[0]), text) for text in texts
+    ]

@@ -1,0 +1,50 @@
+"""What must be equal for two evaluations to be compared: a metric that was added later breaks no history."""
+
+from dataclasses import replace
+
+import pytest
+
+from metrics.table import METRICS, metrics_of
+from tasks.config.tiers import TIERS
+from tasks.evaluation.comparability import comparability, comparability_key
+from tasks.evaluation.run import Run
+
+LATER = {"avg_fact_precision", "avg_fact_recall", "unsupported_fact_rate"}
+TIER2 = """sut_error_rate|v:1 avg_faithfulness|scale:0-1|v:1 avg_answer_relevance|scale:0-1|v:1
+avg_answer_correctness|scale:0-1|v:1 avg_rouge1_f|mode:fmeasure|tok:words|norm:NFC|v:1
+avg_rouge2_f|mode:fmeasure|tok:words|norm:NFC|v:1 avg_rougeL_f|mode:fmeasure|tok:words|norm:NFC|v:1
+avg_bleu|max_ngram:4|smoothing:add-1|tok:words|norm:NFC|v:1
+corpus_bleu|max_ngram:4|smoothing:add-1|tok:words|norm:NFC|v:1
+avg_chrf|char_order:6|word_order:0|beta:2|whitespace:no|norm:NFC|v:1 avg_wer|tok:words|norm:NFC|v:1
+avg_string_similarity|measure:jaro_winkler|case_sensitive:no|norm:NFC|v:1 avg_perplexity|v:1
+response_exact_match_rate|norm:NFC|v:1 response_semantic_consistency|v:1 refusal_rate|v:1"""
+
+
+def run_of(tier: str) -> Run:
+    parameters = TIERS[tier].parameters(source="sample")
+    return Run("x", tier, parameters, {"unit": "chunk", "k": 3, "gain": "linear"})
+
+
+def key(tier: str) -> str:
+    return comparability_key(comparability(run_of(tier), "ab" * 32))
+
+
+@pytest.mark.parametrize(
+    ("tier", "stored"),
+    [("tier2", "6b4b0545cf43f968"), ("tier3", "bff0b3421e67672d"), ("judge_pipeline", "3170759129b8b237")],
+)
+def test_keys_are_those_of_evaluations_that_are_stored(tier: str, stored: str) -> None:
+    assert key(tier) == stored
+
+
+def test_signatures_of_what_was_there_make_the_key() -> None:
+    assert comparability(run_of("tier2"), "")["metrics"] == TIER2.split()
+    assert {row.name for row in metrics_of("tier2")} - {part.split("|")[0] for part in TIER2.split()} == LATER
+
+
+def test_only_what_was_added_later_is_left_out_and_only_until_it_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert {name for name, row in METRICS.items() if not row.in_key} == LATER
+    before, row = key("tier2"), METRICS["avg_fact_precision"]
+    monkeypatch.setitem(METRICS, row.name, replace(row, signature="avg_fact_precision|v:2"))
+    assert "avg_fact_precision|v:2" in comparability(run_of("tier2"), "")["metrics"]
+    assert key("tier2") != before
