@@ -164,7 +164,7 @@ def _read(low: str, text: str, places: list[int] | None) -> list[_Stated]:
         text = "".join(text[place] for place in places[:-1])
     apart = sorted(addresses(low), key=lambda token: token.start)
     if apart:
-        low = blanked(low, apart)
+        low, text = blanked(low, apart), blanked(text, apart)
     found = join(tokens(low, text), low)
     if apart:
         found = sorted((*found, *apart), key=lambda token: token.start)

@@ -9,9 +9,9 @@ from metrics.facts.tokens import Token
 EMAIL = re.compile(r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}")
 DOMAINS = "ru|рф|su|com|org|net|edu|info|io|gov|me|uk|de|by|kz"
 URL = re.compile(
-    r"(?:https?://|(?<!\w)www\.)[^\s<>\"«»]+"
+    r"(?:https?://|(?<!\w)www\.)[^\s<>\"«»\0]+"
     r"|(?<![\w@.-])[a-zа-я0-9][\w-]{0,62}(?:\.[\w-]{1,63}){0,5}"
-    rf"\.(?:{DOMAINS})(?![\w-])(?:/[^\s<>\"«»]*)?"
+    rf"\.(?:{DOMAINS})(?![\w-])(?:/[^\s<>\"«»\0]*)?"
 )
 HOST = re.compile(rf"www\.|\.(?:{DOMAINS})(?![\w-])")
 PHONE = re.compile(

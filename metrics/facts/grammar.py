@@ -4,7 +4,7 @@ import re
 
 from metrics.facts.clock import half_hour, half_past, hours, noon, time, to_hour
 from metrics.facts.dates import day_and_month, lend_month, month
-from metrics.facts.numerals import quantity
+from metrics.facts.numerals import code, quantity
 from metrics.facts.quantities import measured
 from metrics.facts.reader import Fact, Reader
 from metrics.facts.tokens import Token
@@ -67,24 +67,25 @@ def _named(reader: Reader, token: Token) -> bool:
     """Whether it is a room or the number of a document, by the word before it."""
     if reader.at < 2 or (before := reader.tokens[reader.at - 2]).role not in ("room", "document"):
         return False
-    if not NAMED.fullmatch(reader.low, before.end, token.start):
+    said = reader.low[token.start : token.end]
+    if not NAMED.fullmatch(reader.low, before.end, token.start) or not any(map(str.isdigit, said)):
         return False
     role = before.role
     if role == "document" and reader.at >= 3 and reader.tokens[reader.at - 3].role == "room":
         role = "room"
-    piece = "".join(sign for sign in reader.low[token.start : token.end] if sign.isalnum())
-    reader.add("room" if role == "room" else "code", token, (("c", piece), *token.readings))
+    reader.add("room" if role == "room" else "code", token, (("c", code(said)), *token.readings))
     return True
 
 
 def _beside_another(reader: Reader, place: int) -> bool:
-    """Whether a date, time or weekday stands next to it."""
+    """Whether a date, time or weekday stands next to it; of two words in doubt, linked by more than a space."""
     fact = reader.facts[place]
-    near = [other for other in reader.facts[max(0, place - 1) : place + 2] if other is not fact]
-    gaps = (reader.low[min(fact.end, other.end) : max(fact.start, other.start)] for other in near)
-    return any(
-        not gap.strip(" .,:;()-–—и") and other.kind in BESIDE_ANOTHER for gap, other in zip(gaps, near, strict=True)
-    )
+    for other in reader.facts[max(0, place - 1) : place + 2]:
+        gap = reader.low[min(fact.end, other.end) : max(fact.start, other.start)]
+        is_near = other is not fact and other.kind in BESIDE_ANOTHER and not gap.strip(" .,:;()-–—и")
+        if is_near and (gap != " " or fact.kind != "weekday" or other.kind != "weekday"):
+            return True
+    return False
 
 
 READERS = {

@@ -18,6 +18,8 @@ from typing import Any
 Reading = tuple[Any, ...]
 LONGEST = 18
 """Digits of a number that is one; more are a code."""
+LARGEST_POWER = 60
+"""Of ten, of a number that is one."""
 MOST = 40
 """Signs of a piece that is read as anything but a code."""
 SEPARATORS = re.compile(r"\D+")
@@ -55,6 +57,8 @@ def readings(piece: str) -> tuple[str, tuple[Reading, ...]]:
         return "code", (("c", code(piece)),)
     if (match := EXPONENT.fullmatch(piece)) is not None:
         head, power, alone = match.groups()
+        if abs(int(power or alone)) > LARGEST_POWER:
+            return "code", (("c", code(piece)),)
         return "number", (quantity(float(f"{(head or '1').replace(',', '.')}e{power or alone}")),)
     parts = SEPARATORS.split(piece)
     signs = set(SEPARATORS.findall(piece))
@@ -117,10 +121,9 @@ def _comma(parts: list[str], lengths: tuple[int, ...]) -> list[Reading]:
 
 def _slash(parts: list[str], lengths: tuple[int, ...]) -> list[Reading]:
     if len(parts) == 2:
-        of_year = [date(int(parts[0]), None, None)] if lengths[0] == 4 and lengths[1] in (2, 4) else []
         either = [*_day_month(*parts), *_day_month(*parts[::-1])] if max(lengths) <= 2 else []
         fraction = [quantity(int(parts[0]) / int(parts[1]))] if int(parts[1]) > 0 and max(lengths) <= 3 else []
-        return [*of_year, *fraction, *either, ("c", "/".join(parts))]
+        return [*fraction, *either, ("c", "/".join(parts))]
     if lengths[0] == 4:
         return _day_month(parts[2], parts[1], parts[0]) if len(parts) == 3 else []
     if len(parts) == 3 and lengths[2] in (2, 4):

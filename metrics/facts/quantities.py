@@ -24,7 +24,7 @@ def measured(reader: Reader, token: Token, fact: Fact) -> None:
         fact.end = after.end
         _give(reader, fact, after)
         _hundredths(reader, fact, after)
-    elif before is not None and _is_sign(before) and reader.low[before.end : token.start] in ("", " "):
+    elif before is not None and _is_sign(before, reader) and reader.low[before.end : token.start] in ("", " "):
         fact.start = before.start
         _give(reader, fact, before)
     sign = reader.low[fact.start - 1 : fact.start]
@@ -83,5 +83,7 @@ def _has_unit(fact: Fact) -> bool:
     return any(reading[0] == "q" and reading[2] is not None for reading in fact.readings)
 
 
-def _is_sign(token: Token) -> bool:
-    return token.unit in CURRENCIES and token.end - token.start == 1
+def _is_sign(token: Token, reader: Reader) -> bool:
+    """Whether a currency's sign stands before what comes now, and belongs to nothing before it."""
+    taken = reader.facts[-2].end if len(reader.facts) > 1 else 0
+    return token.unit in CURRENCIES and token.end - token.start == 1 and token.start >= taken

@@ -5,7 +5,7 @@ from unicodedata import category, combining, normalize
 
 HIDDEN = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufe0f\ufeff\u0300-\u036f]")
 """What is not seen, or stands over the letter before it: soft hyphens, directions, accents."""
-MIXED = re.compile(r"(?:[a-z](?=\w*[а-я])|[а-я](?=\w*[a-z]))\w*")
+MIXED, WORD = re.compile("[a-z][а-я]|[а-я][a-z]"), re.compile(r"\w+")
 LATIN, CYRILLIC = "aeopcyxkmthb", "аеорсухкмтнв"
 TO_CYRILLIC, TO_LATIN = str.maketrans(LATIN, CYRILLIC), str.maketrans(CYRILLIC, LATIN)
 ZERO = re.compile(r"(?<=\d)[oо](?=[\doо]|\b)")
@@ -26,17 +26,18 @@ def plain(text: str) -> tuple[str, list[int] | None]:
             low = "".join(letter if len(letter := sign.lower()) == 1 else sign for sign in text)
         low = low.replace("ё", "е")
         if MIXED.search(low):
-            low = MIXED.sub(_one_alphabet, low)
+            low = WORD.sub(_one_alphabet, low)
     return ZERO.sub("0", low) if "o" in low or "о" in low else low, places
 
 
 def _one_alphabet(match: re.Match[str]) -> str:
-    """A word of two alphabets in that of most of its letters, where every odd letter has a twin there."""
+    """A word of two alphabets in that of most of its letters, where the odd ones have twins there."""
     word = match[0]
+    if MIXED.search(word) is None:
+        return word
     latin = sum("a" <= letter <= "z" for letter in word)
     cyrillic = sum("а" <= letter <= "я" for letter in word)
-    twin = word.translate(TO_CYRILLIC if cyrillic >= latin else TO_LATIN)
-    return twin if len(twin) == len(word) else word
+    return word.translate(TO_CYRILLIC if cyrillic >= latin else TO_LATIN)
 
 
 def _composed(text: str) -> tuple[str, list[int]]:

@@ -31,6 +31,8 @@ CAPITAL_AFTER = re.compile(
     r"\b(?:in|since|until|by|of|from|to|and|between|during|through|late|early|mid|last|next|this|after|before|on)[ -]$"
 )
 AFTER_CODE = frozenset("0123456789-")
+YEARS = re.compile(r"([12]\d{3})/(\d\d|[12]\d{3})")
+ENDS_IN_DIGITS = re.compile(r"\d(?:.*\d)?")
 MOST_OF_CODE = 6
 """Letters before the hyphen of a code such as F-16."""
 
@@ -71,13 +73,23 @@ def tokens(low: str, text: str) -> list[Token]:
             token = _sign(match[0], start, end)
         if token is not None:
             done = token.end
-            found += _parts(token, low) if token.kind == "code" and "-" in match[0] else (token,)
+            is_pair = token.role == "number" and ("-" in match[0] or "/" in match[0])
+            found += _parts(token, low) if is_pair else (token,)
     if "[" in low or "\n" in low or ") " in low or low[:1].isdigit():
         marked = {match.start(match.lastindex or 0) for match in MARKERS.finditer(low)}
         for token in found:
             token.doubtful = token.doubtful or token.start in marked
     romans = list(_romans(text))
-    return sorted((*found, *romans), key=lambda token: token.start) if romans else found
+    return _apart(sorted((*found, *romans), key=lambda token: token.start)) if romans else found
+
+
+def _apart(found: list[Token]) -> list[Token]:
+    """Those that begin where the one before has ended."""
+    apart = found[:1]
+    for token in found[1:]:
+        if token.start >= apart[-1].end:
+            apart.append(token)
+    return apart
 
 
 def _word(word: str, start: int, end: int, low: str, text: str) -> Token | None:
@@ -153,15 +165,21 @@ def _code(low: str, start: int, end: int, also: str = "") -> Token:
 
 
 def _parts(token: Token, low: str) -> Iterator[Token]:
-    """The two ends of a range without spaces, 10-15 or 9.00-18.00, or the code that it is."""
+    """Both ends of a range without spaces, 10-15 or 9.00-18.00, both years of 2025/26, or the piece that it is."""
     piece = low[token.start : token.end]
+    if (years := YEARS.fullmatch(piece)) is not None:
+        first, second = years.groups()
+        yield _digits(first, token.start, token.start + 4, low, low)
+        last = _digits(first[: 4 - len(second)] + second, token.end - len(second), token.end, low, low)
+        yield last
+        return
     halves = piece.split("-")
-    if len(halves) != 2 or not all(half and half[0].isdigit() and not half.isalpha() for half in halves):
+    if token.kind != "code" or len(halves) != 2 or not all(map(ENDS_IN_DIGITS.fullmatch, halves)):
         yield token
         return
     place = token.start
     for half in halves:
-        yield _digits(half, place, place + len(half), low, low) if half[-1].isdigit() else token
+        yield _digits(half, place, place + len(half), low, low)
         place += len(half) + 1
 
 

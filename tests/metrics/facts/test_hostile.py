@@ -1,0 +1,42 @@
+"""Facts of texts that nobody wrote for them: nothing raises, places are right, and the end is seen."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from metrics.facts import facts, unsupported
+
+PIECES = [
+    "12", "0", "1.5", "31.02", "24:00", "января", "May", "пн", "двадцать", "пять", "тысяч", "-", "–", " ", "\n", ",",
+    ".", "(", ")", "+7", "8 927 123-45-67", "@", "a.ru", "https://", "%", "$", "руб.", "№", "каб.", "и", "по", "с",
+    "до", "без", "половина", "третьего", "half", "past", "to", "point", "целых", "десятых", "ё", "е\u0308", "\u00ad",
+    "\ud800", "\x00", "İ", "５", "½", "⁵", "XIX", "Х", "pm", "p.m.", "дня", "2O", "минус", "10^", "e5", "👍", "٣", "'",
+    "/", ":", "1" * 30,
+]  # fmt: skip
+REPEATED = [
+    "1", "1 ", "1.", "1-", "1/", "1,", "1:", "12.01-", "двадцать ", "один ", "янв ", "пн, ", "5 и ", "+7 ", "(", "a.",
+    "a@", "8(", "10^", "№ ", "$ ", "тысяч ", "1 тысяч ", "X", "е\u0308", "\u00ad", "aа", "минус ", "без 5 ",
+    "половина ", "january 1, ", "[1] ", "1) ", "www.",
+]  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(PIECES)).map("".join) | st.text())
+def test_places_and_kinds(text: str) -> None:
+    found = facts(text)
+    assert all(text[fact.start : fact.end] == fact.text and fact.text for fact in found)
+    assert [fact.start for fact in found] == sorted(fact.start for fact in found)
+    assert all(one.end <= other.start for one, other in pairwise(found))
+
+
+@given(st.lists(st.sampled_from(PIECES)).map(" ".join))
+def test_every_text_supports_itself(text: str) -> None:
+    assert unsupported([text], [text]) in ([None], [[]])
+
+
+@pytest.mark.timeout(30)  # half a second where time is linear, minutes where it is not
+@pytest.mark.parametrize("piece", REPEATED)
+def test_long_texts_end(piece: str) -> None:
+    text = piece * (150_000 // len(piece))
+    assert all(text[fact.start : fact.end] == fact.text for fact in facts(text))

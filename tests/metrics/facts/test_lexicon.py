@@ -1,0 +1,95 @@
+"""Every form of a number, month, weekday and measure, against a Russian dictionary and a speller of numbers."""
+
+from collections.abc import Iterator
+
+import pymorphy3
+import pytest
+from num2words import num2words
+
+from metrics.facts import facts, unsupported
+from metrics.facts.lexicon import LEXICON
+
+NUMBERS = [
+    *range(2, 100),
+    100,
+    101,
+    112,
+    145,
+    200,
+    345,
+    567,
+    680,
+    799,
+    890,
+    911,
+    999,
+    1000,
+    1984,
+    2026,
+    12_345,
+    700_012,
+    5_000_000,
+]
+NOUNS = """
+январь февраль март апрель май июнь июль август сентябрь октябрь ноябрь декабрь понедельник вторник четверг пятница
+суббота воскресенье минута час неделя месяц рубль копейка доллар процент метр километр тысяча миллион миллиард век
+"""
+ADJECTIVES = """
+первый второй третий четвёртый пятый шестой седьмой восьмой девятый десятый одиннадцатый двенадцатый двадцатый
+тридцатый сороковой пятидесятый шестидесятый семидесятый восьмидесятый девяностый сотый двухсотый девятисотый тысячный
+"""
+OUT_OF_USE = {"пятницею", "минутою", "неделею", "копейкою", "тысячею", "третьею", "веки"}
+COLLOQUIAL = ("тыщ", "первейш", "наипервейш")
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_cardinals_in_all_cases(number: int) -> None:
+    for case in "nigdap":
+        said = num2words(number, lang="ru", case=case)
+        assert unsupported([f"о {said}"], [str(number)]) in ([[]], [None] if said == "семью" else [[]]), said
+    assert unsupported([num2words(number)], [str(number)]) == [[]]
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_ordinals_in_all_cases(number: int) -> None:
+    for case in "nigdap":
+        for gender in "mfn":
+            said = num2words(number, lang="ru", to="ordinal", case=case, gender=gender)
+            if number < 2000:  # «двенадцатитысячный» is one word
+                assert unsupported([said], [str(number)]) == [[]], said
+                assert len(facts(said)) == 1, said
+    assert unsupported([num2words(number, to="ordinal")], [str(number)]) == [[]]
+    assert unsupported([num2words(number, to="ordinal_num")], [str(number)]) == [[]]
+
+
+@pytest.mark.parametrize("year", [1801, 1812, 1900, 1945, 1999, 2000, 2005, 2026])
+def test_years_in_words(year: int) -> None:
+    assert unsupported([num2words(year, to="year")], [f"{year} год"]) == [[]]
+    said = num2words(year, lang="ru", to="ordinal", case="p")
+    assert unsupported([f"в {said} году"], [str(year)]) == [[]]
+
+
+@pytest.mark.parametrize("number", [0.5, 5.4, 12.25, 3.007, 100.01])
+def test_decimals_in_words(number: float) -> None:
+    for language in ("ru", "en"):
+        assert unsupported([num2words(number, lang=language)], [str(number)]) == [[]]
+
+
+@pytest.mark.parametrize("word", (NOUNS + ADJECTIVES).split())
+def test_every_form_of_a_word(analyzer: pymorphy3.MorphAnalyzer, word: str) -> None:
+    plain = {form.replace("ё", "е") for form in _forms(analyzer, word)} - OUT_OF_USE
+    assert {form for form in plain if form not in LEXICON and not form.startswith(COLLOQUIAL)} == set()
+
+
+@pytest.fixture(scope="module")
+def analyzer() -> pymorphy3.MorphAnalyzer:
+    return pymorphy3.MorphAnalyzer()
+
+
+def _forms(analyzer: pymorphy3.MorphAnalyzer, word: str) -> Iterator[str]:
+    of_it = [
+        parse
+        for parse in analyzer.parse(word)
+        if parse.normal_form.replace("ё", "е") == word.replace("ё", "е") and parse.tag.POS in ("NOUN", "ADJF", "NUMR")
+    ]
+    yield from (form.word for form in of_it[0].lexeme)
