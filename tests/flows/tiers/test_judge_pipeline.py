@@ -12,6 +12,7 @@ from tests.support.evaluations import evaluate, load, question, roles, rows_of, 
 from tests.support.llm_server import Do, FakeLLMServer, says
 
 Document = dict[str, Any]
+FACTS = "unsupported_fact_rate"
 COUNTS = ("true_positives", "true_negatives", "false_positives", "false_negatives")
 
 
@@ -67,8 +68,8 @@ def test_the_first_word_decides_and_anything_else_is_no_decision(
     ("shown", "said", "undefined", "defined"),
     [
         (True, "да", {"specificity", "mcc"}, {"accuracy": 1, "precision": 1, "recall": 1, "f1_score": 1}),
-        (True, "нет", {"specificity", "mcc", "precision"}, {"accuracy": 0, "recall": 0, "f1_score": 0}),
-        (False, "нет", {"precision", "recall", "f1_score", "mcc"}, {"accuracy": 1, "specificity": 1}),
+        (True, "нет", {"specificity", "mcc", "precision", FACTS}, {"accuracy": 0, "recall": 0, "f1_score": 0}),
+        (False, "нет", {"precision", "recall", "f1_score", "mcc", FACTS}, {"accuracy": 1, "specificity": 1}),
         (False, "да", {"recall", "mcc"}, {"accuracy": 0, "precision": 0, "specificity": 0, "f1_score": 0}),
     ],
 )
