@@ -21,6 +21,7 @@ from metrics.facts.tokens import tokens
 __all__ = ["Fact", "fact_precision", "fact_recall", "facts", "unsupported"]
 
 Text = str | None
+Readings = tuple[Reading, ...]
 LOCAL_PHONES = range(5, 10)
 """Digits of a phone within its town or house."""
 
@@ -67,6 +68,8 @@ def unsupported(answers: Sequence[Text], contexts: Sequence[Text]) -> list[list[
 
     Raises:
         ValueError: the two differ in length.
+
+    Stored as: `unsupported_fact_rate` (metrics/table/facts.py).
 
     Example:
         >>> from metrics.facts import unsupported
@@ -122,7 +125,7 @@ def fact_recall(answers: Sequence[Text], references: Sequence[Text]) -> NDArray[
     return _shares(_held_against(references, answers))
 
 
-Held = list[tuple[Fact, frozenset[Reading], bool]]
+Held = list[tuple[Fact, Readings, bool]]
 
 
 def _held_against(stating: Sequence[Text], supporting: Sequence[Text]) -> list[Held | None]:
@@ -140,17 +143,17 @@ def _held(stating: Text, supporting: Text) -> Held | None:
 
 
 def _shares(found: Iterable[Held | None]) -> NDArray[np.float64]:
-    different = [None if each is None else {readings: there for _, readings, there in each} for each in found]
+    different = [None if each is None else {readings[0]: there for _, readings, there in each} for each in found]
     return np.array([np.nan if each is None else sum(each.values()) / len(each) for each in different], np.float64)
 
 
-def _certain(text: str) -> list[tuple[Fact, frozenset[Reading]]]:
+def _certain(text: str) -> list[tuple[Fact, Readings]]:
     low, places = plain(text)
     found = []
     for fact in _read(low, text, places):
         if not fact.doubtful:
             start, end = (fact.start, fact.end) if places is None else (places[fact.start], places[fact.end - 1] + 1)
-            found.append((Fact(fact.kind, text[start:end], start, end), frozenset(fact.readings)))
+            found.append((Fact(fact.kind, text[start:end], start, end), fact.readings))
     return found
 
 

@@ -27,7 +27,13 @@ END = ".,;:!?)]}'’…*_"
 
 
 def addresses(low: str) -> Iterator[Token]:
-    """The e-mails, pages and phones in a text, in small letters; not in order, without overlaps."""
+    """The e-mails, pages and phones in a text, in small letters; not in order, without overlaps.
+
+    Example:
+        >>> from metrics.facts.addresses import addresses
+        >>> [token.readings for token in addresses('см. www.ssau.ru/abit/')]
+        [(('u', 'ssau.ru/abit'),)]
+    """
     if "@" in low:
         yield from (_token("email", "e", match.start(), match[0].rstrip(END)) for match in EMAIL.finditer(low))
         low = EMAIL.sub(_blank, low)
@@ -42,7 +48,13 @@ def addresses(low: str) -> Iterator[Token]:
 
 
 def blanked(low: str, found: list[Token]) -> str:
-    """The text with nothing in the place of what was found."""
+    """The text with nothing in the place of what was found.
+
+    Example:
+        >>> from metrics.facts.addresses import addresses, blanked
+        >>> blanked('a@b.ru 5', list(addresses('a@b.ru 5')))[-2:]
+        ' 5'
+    """
     parts, last = [], 0
     for token in found:
         parts += [low[last : token.start], "\0" * (token.end - token.start)]

@@ -15,12 +15,24 @@ HOUR_S = 3600
 
 
 def half_hour(reader: Reader, token: Token) -> None:
-    """«Полтретьего»."""
+    """«Полтретьего».
+
+    Example:
+        >>> from metrics.facts import facts
+        >>> [(fact.kind, fact.text) for fact in facts('в полтретьего')]
+        [('time', 'полтретьего')]
+    """
     _clock(reader, token.start, token.end, int(token.value or 0) - 1, 30)
 
 
 def half_past(reader: Reader, token: Token) -> None:
-    """«Пол третьего»; "half past" begins with its fraction."""
+    """«Пол третьего»; "half past" begins with its fraction.
+
+    Example:
+        >>> from metrics.facts import facts
+        >>> [(fact.kind, fact.text) for fact in facts('в пол третьего')]
+        [('time', 'пол третьего')]
+    """
     hour = reader.next(CLOSE)
     if token.value == 30 and hour is not None and hour.role == "number" and hour.ordinal:
         reader.at += 1
@@ -28,7 +40,13 @@ def half_past(reader: Reader, token: Token) -> None:
 
 
 def to_hour(reader: Reader, token: Token) -> None:
-    """«Без четверти три», «без пяти минут два»."""
+    """«Без четверти три», «без пяти минут два».
+
+    Example:
+        >>> from metrics.facts import facts
+        >>> [(fact.kind, fact.text) for fact in facts('без пяти минут два')]
+        [('time', 'без пяти минут два')]
+    """
     minutes = reader.next(CLOSE)
     if minutes is None or minutes.role != "number" or minutes.value is None:
         return
@@ -46,12 +64,24 @@ def to_hour(reader: Reader, token: Token) -> None:
 
 
 def noon(reader: Reader, token: Token) -> None:
-    """Noon or midnight."""
+    """Noon or midnight.
+
+    Example:
+        >>> from metrics.facts import facts
+        >>> [(fact.kind, fact.text) for fact in facts('at noon')]
+        [('time', 'noon')]
+    """
     reader.add("time", token, (("t", int(token.value or 0), 0),))
 
 
 def time(reader: Reader, token: Token) -> bool:
-    """Whether it is a time by what follows: «в 14 ч 30 мин», «2 часа дня», 2:30 pm, half past two."""
+    """Whether it is a time by what follows: «в 14 ч 30 мин», «2 часа дня», 2:30 pm, half past two.
+
+    Example:
+        >>> from metrics.facts import facts
+        >>> [(fact.kind, fact.text) for fact in facts('в 2 часа дня')]
+        [('time', '2 часа дня')]
+    """
     if _against_hour(reader, token):
         return True
     for reading in token.readings:
@@ -75,7 +105,13 @@ def time(reader: Reader, token: Token) -> bool:
 
 
 def hours(reader: Reader, fact: Fact) -> None:
-    """«С 9 до 18» may be hours."""
+    """«С 9 до 18» may be hours.
+
+    Example:
+        >>> from metrics.facts import unsupported
+        >>> unsupported(['с 9:00'], ['с 9 до 18'])
+        [[]]
+    """
     for other, gap in islice(reader.linked(fact), 1):
         if gap in RANGE and FROM.search(reader.low[max(0, other.start - 9) : other.start]):
             for one in (other, fact):

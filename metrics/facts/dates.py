@@ -9,7 +9,13 @@ AFTER_MONTH = CLOSE | {". ", ".", ", ", ",", " of ", " the "}
 
 
 def month(reader: Reader, token: Token) -> None:
-    """A month without a day before it: January 12, 2026; январь 2026; в январе."""
+    """A month without a day before it: January 12, 2026; январь 2026; в январе.
+
+    Example:
+        >>> from metrics.facts import facts
+        >>> [(fact.kind, fact.text) for fact in facts('January 12, 2026')]
+        [('date', 'January 12, 2026')]
+    """
     number, day, year = reader.next(AFTER_MONTH), None, None
     end = token.end
     if number is not None and number.role == "number" and number.value is not None:
@@ -26,7 +32,13 @@ def month(reader: Reader, token: Token) -> None:
 
 
 def day_and_month(reader: Reader, token: Token) -> bool:
-    """Whether it is the day of a date."""
+    """Whether it is the day of a date.
+
+    Example:
+        >>> from metrics.facts import facts
+        >>> [(fact.kind, fact.text) for fact in facts('12 января 2026')]
+        [('date', '12 января 2026')]
+    """
     month = reader.next(BEFORE_MONTH)
     if month is None or month.role != "month" or token.value is None or not _is_day(token):
         return False
@@ -38,7 +50,13 @@ def day_and_month(reader: Reader, token: Token) -> bool:
 
 
 def lend_month(reader: Reader, fact: Fact) -> None:
-    """Gives the days before it in the same list or range its month: «с 12 по 20 января»."""
+    """Gives the days before it in the same list or range its month: «с 12 по 20 января».
+
+    Example:
+        >>> from metrics.facts import facts
+        >>> [(fact.kind, fact.text) for fact in facts('с 12 по 20 января')]
+        [('date', '12'), ('date', '20 января')]
+    """
     _, year, month, day = fact.readings[0]
     if day is None or month is None:
         return

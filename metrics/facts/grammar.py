@@ -16,7 +16,13 @@ BESIDE_ANOTHER = frozenset({"weekday", "time", "date"})
 
 
 def read(found: list[Token], low: str) -> list[Fact]:
-    """The facts that the tokens of a text say, in order; those in doubt marked."""
+    """The facts that the tokens of a text say, in order; those in doubt marked.
+
+    Example:
+        >>> from metrics.facts import facts
+        >>> [(fact.kind, fact.text) for fact in facts('каб. 215')]
+        [('room', '215')]
+    """
     reader = Reader(found, low)
     while reader.at < len(found):
         token = found[reader.at]
@@ -31,12 +37,24 @@ def read(found: list[Token], low: str) -> list[Fact]:
 
 
 def address(reader: Reader, token: Token) -> None:
-    """An e-mail, a page or a phone."""
+    """An e-mail, a page or a phone.
+
+    Example:
+        >>> from metrics.facts import facts
+        >>> [(fact.kind, fact.text) for fact in facts('см. ssau.ru')]
+        [('url', 'ssau.ru')]
+    """
     reader.add(token.kind, token, token.readings)
 
 
 def number(reader: Reader, token: Token) -> None:
-    """A number, and all that begins with one."""
+    """A number, and all that begins with one.
+
+    Example:
+        >>> from metrics.facts import facts
+        >>> [(fact.kind, fact.text) for fact in facts('5 и 10 %')]
+        [('percent', '5'), ('percent', '10 %')]
+    """
     if _named(reader, token) or day_and_month(reader, token) or time(reader, token):
         return
     fact = reader.add(token.kind, token, token.readings, token.value)
@@ -49,7 +67,13 @@ def number(reader: Reader, token: Token) -> None:
 
 
 def weekday(reader: Reader, token: Token) -> None:
-    """A day of the week."""
+    """A day of the week.
+
+    Example:
+        >>> from metrics.facts import facts
+        >>> [(fact.kind, fact.text) for fact in facts('по средам')]
+        [('weekday', 'средам')]
+    """
     fact = reader.add("weekday", token, (("w", int(token.value or 0)),))
     fact.doubtful = token.doubtful
     if token.doubtful and reader.low.startswith("сред", token.start):
@@ -59,7 +83,13 @@ def weekday(reader: Reader, token: Token) -> None:
 
 
 def span(reader: Reader, token: Token) -> None:
-    """«Полчаса», «полгода»."""
+    """«Полчаса», «полгода».
+
+    Example:
+        >>> from metrics.facts import facts
+        >>> [(fact.kind, fact.text) for fact in facts('полчаса')]
+        [('number', 'полчаса')]
+    """
     reader.add("number", token, (quantity(token.value or 0, token.unit or "s"),))
 
 

@@ -13,7 +13,13 @@ TENTHS = {10.0: 0.1, 100.0: 0.01, 1000.0: 0.001}
 
 
 def join(found: list[Token], low: str) -> list[Token]:
-    """The tokens with every number as one."""
+    """The tokens with every number as one.
+
+    Example:
+        >>> from metrics.facts import facts
+        >>> [(fact.kind, fact.text) for fact in facts('тысяча девятьсот девяносто пятый')]
+        [('number', 'тысяча девятьсот девяносто пятый')]
+    """
     if not any(token.role in PIECES or token.role == "fraction" for token in found):
         return found
     whole: list[Token] = []

@@ -28,12 +28,24 @@ RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
 
 
 def quantity(value: float, unit: str | None = None) -> Reading:
-    """A quantity whose value is the same however it was computed."""
+    """A quantity whose value is the same however it was computed.
+
+    Example:
+        >>> from metrics.facts.numerals import quantity
+        >>> quantity(0.1 + 0.2, 'm')
+        ('q', 0.3, 'm')
+    """
     return ("q", value if value % 1 == 0 and abs(value) < 1e12 else float(f"{value:.12g}"), unit)
 
 
 def date(year: int | None, month: int | None, day: int | None) -> Reading:
-    """A date; a year of two digits is of this century up to 50."""
+    """A date; a year of two digits is of this century up to 50.
+
+    Example:
+        >>> from metrics.facts.numerals import date
+        >>> date(26, 1, 12)
+        ('d', 2026, 1, 12)
+    """
     if year is not None and year < 100:
         year += 2000 if year <= 50 else 1900
     return ("d", year, month, day)
@@ -48,6 +60,11 @@ def readings(piece: str) -> tuple[str, tuple[Reading, ...]]:
 
     Returns:
         The kind of the first reading: number, date, time, phone or code; and the readings.
+
+    Example:
+        >>> from metrics.facts.numerals import readings
+        >>> readings('9.45')
+        ('time', (('t', 9, 45), ('q', 9.45, None)))
     """
     if piece.isdigit():
         if len(piece) <= LONGEST:
@@ -72,7 +89,13 @@ def readings(piece: str) -> tuple[str, tuple[Reading, ...]]:
 
 
 def code(text: str) -> str:
-    """Letters and digits of a code, however they are joined."""
+    """Letters and digits of a code, however they are joined.
+
+    Example:
+        >>> from metrics.facts.numerals import code
+        >>> code('123-фз')
+        '123фз'
+    """
     return "".join(sign for sign in text if sign.isalnum())
 
 

@@ -11,7 +11,13 @@ BEFORE_MEASURE = CLOSE | {" an "}
 
 
 def measured(reader: Reader, token: Token, fact: Fact) -> None:
-    """Gives a quantity its unit: a sign before it, or a word or sign after it."""
+    """Gives a quantity its unit: a sign before it, or a word or sign after it.
+
+    Example:
+        >>> from metrics.facts import facts
+        >>> [(fact.kind, fact.text) for fact in facts('1 500 руб.')]
+        [('money', '1 500 руб')]
+    """
     if token.value is None or not any(reading[0] == "q" for reading in fact.readings):
         return
     before = reader.tokens[reader.at - 2] if reader.at >= 2 else None

@@ -55,6 +55,11 @@ def tokens(low: str, text: str) -> list[Token]:
     Args:
         low: the text as `metrics.facts.spelling.plain` gives it.
         text: the same with its capital letters, sign for sign.
+
+    Example:
+        >>> from metrics.facts.tokens import tokens
+        >>> [token.role for token in tokens('до 5 мая', 'до 5 мая')]
+        ['number', 'month']
     """
     found: list[Token] = []
     done = 0

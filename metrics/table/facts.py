@@ -12,15 +12,15 @@ FACTS = (
         tiers=_BOTH,
         function="facts.fact_precision",
         column="fact_precision",
-        measures="How many of the answer's facts (numbers, dates, times, money, phones, addresses) have support in its "
-        "context or in the question.",
-        formula="facts of the answer that the context or the question has / facts of the answer; mean over cases",
+        measures="How many of the answer's own facts (numbers, dates, times, money, phones, addresses) its context has.",
+        formula="facts of the answer that the context has / facts of the answer, but for those that only repeat the "
+        "question; mean over cases",
         signature="avg_fact_precision|v:1",
-        undefined="no answer, or a refusal; no fact in it; no context",
+        undefined="no answer, or a refusal; no fact of its own in it; no context",
         trust=_TRUST,
         reading="1 none of the facts was made up. A lower value is the generator's doing, also in tier 3, where "
-        "answers are held against what was really retrieved, be that right or wrong. What the question has was not "
-        "made up; a false premise that the answer repeats is not seen.",
+        "answers are held against what was really retrieved, be that right or wrong. What only repeats the "
+        "question is left out: a false premise that the answer repeats is not seen.",
         later=True,
     ),
     Metric(

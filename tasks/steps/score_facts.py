@@ -18,16 +18,16 @@ def score_facts(run: Run, cases: pa.Table) -> pa.Table:
     """Adds the answers' unsupported facts and the metrics of facts; NULL where there is nothing to measure.
 
     A refusal states nothing that a context should support, and no context, or an empty one, supports nothing and belies
-    nothing, as for faithfulness. Of the reference's facts a refusal has none. What repeats the question
-    was not made up.
+    nothing, as for faithfulness. Of the reference's facts a refusal has none.
     """
     rows = cases.select(("answer", "status", "context", "question")).to_pylist()
     answers = _blanked(row["answer"] for row in rows)
-    contexts = [f"{row['context']}\n\n{row['question']}" if row["context"] else None for row in rows]
+    contexts = [row["context"] or None for row in rows]
     if run.tier == "judge_pipeline":  # what was cut off its page may have been what the logged answer was made from
         contexts = [None if cut else text for text, cut in zip(contexts, cases["truncated"].to_pylist(), strict=True)]
     refused = (row["status"] == "sut_refusal" for row in rows)
     stated = [None if refusal else answer for answer, refusal in zip(answers, refused, strict=True)]
+    stated = _own(stated, contexts, [row["question"] for row in rows])
     found = facts.unsupported(stated, contexts)
     rate = np.array([np.nan if some is None else bool(some) for some in found], np.float64)
     if run.tier == "judge_pipeline":  # its gate answers for what it showed
@@ -45,6 +45,22 @@ def score_facts(run: Run, cases: pa.Table) -> pa.Table:
         key, language = own_key(), configured(run).language
         references = _blanked(text and mask(text, key, language) for text in references)
     return with_columns(cases, fact_recall=facts.fact_recall(answers, references))
+
+
+def _own(answers: Texts, contexts: Texts, questions: Texts) -> Texts:
+    """Answers without the facts that only repeat the question: those are not made up, nor right because of that."""
+    lost, unknown = facts.unsupported(answers, contexts), facts.unsupported(answers, questions)
+    return [
+        answer and _without(answer, set(of or ()) - set(new or ()))
+        for answer, of, new in zip(answers, lost, unknown, strict=True)
+    ]
+
+
+def _without(text: str, found: Iterable[facts.Fact]) -> str:
+    """The text with spaces in the place of facts."""
+    for fact in found:
+        text = text[: fact.start] + " " * (fact.end - fact.start) + text[fact.end :]
+    return text
 
 
 def _blanked(texts: Iterable[str | None]) -> Texts:
