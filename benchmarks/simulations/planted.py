@@ -7,6 +7,7 @@ plain patterns. What stands in a fact's place stands nowhere in the paragraph.
 import json
 import re
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
@@ -144,14 +145,15 @@ def _other_digits(sentence: Sentence, digits: str, chance: Random) -> str | None
     for _ in range(20):
         place = chance.randrange(len(digits))
         digit = chance.choice([d for d in ("123456789" if place == 0 else "0123456789") if d != digits[place]])
-        if (other := digits[:place] + digit + digits[place + 1 :]) not in taken:
+        other = digits[:place] + digit + digits[place + 1 :]
+        if other not in taken and not _is_said(int(other), sentence.paragraph):
             return other
     return None
 
 
 def _other_day(sentence: Sentence, digits: str, chance: Random) -> str | None:
     taken = set(DIGITS.findall(sentence.paragraph))
-    free = [str(day) for day in range(1, 29) if str(day) not in taken]
+    free = [str(day) for day in range(1, 29) if str(day) not in taken and not _is_said(day, sentence.paragraph)]
     return chance.choice(free) if free else None
 
 
@@ -161,15 +163,18 @@ def _other_word(series: dict[str, tuple[str, ...]]) -> Callable[[Sentence, str, 
         for line in series[sentence.language]:
             words = line.split()
             if word in words:
-                free = [
-                    one
-                    for one in words
-                    if one.casefold().replace("ё", "е")[:4] not in said and _digits(one) not in said
-                ]
+                free = [one for one in words if not _stands(one, said, sentence.paragraph)]
                 return chance.choice(free) if free else None
         return None
 
     return other
+
+
+def _stands(word: str, said: str, paragraph: str) -> bool:
+    """Whether a paragraph has what a word says in any form; `said` is the paragraph in small letters."""
+    number = _digits(word)
+    by_word = word.casefold().replace("ё", "е")[:4] in said or number in said
+    return by_word or (number.isdigit() and _is_said(int(number), paragraph))
 
 
 def _digits(word: str) -> str:
@@ -183,6 +188,22 @@ def _digits(word: str) -> str:
                 of = place + 2
                 return str(of if of <= 12 else {11: 20, 12: 30, 13: 40, 14: 50, 15: 60}[place])
     return "\0"
+
+
+def _is_said(number: int, paragraph: str) -> bool:
+    """Whether a paragraph has a small number in words, in any form."""
+    return number < 100 and not _forms(number).isdisjoint(
+        re.findall(r"[a-zа-я]+", paragraph.casefold().replace("ё", "е"))
+    )
+
+
+@cache
+def _forms(number: int) -> frozenset[str]:
+    said = [num2words(number, to=to) for to in ("cardinal", "ordinal")]
+    for case in "nigdap":
+        said += [num2words(number, lang="ru", case=case)]
+        said += [num2words(number, lang="ru", to="ordinal", case=case, gender=gender) for gender in "mfn"]
+    return frozenset(word.replace("ё", "е") for word in said) | ({"одно", "одна"} if number == 1 else set())
 
 
 def _in_words(match: re.Match[str]) -> str | None:

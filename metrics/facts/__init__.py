@@ -4,6 +4,7 @@ Facts are found in Russian and English texts, and brought to one form: «две�
 are one, so are «полторы тысячи» and 1 500. A text supports a fact if it states it, in whatever form.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -22,6 +23,7 @@ __all__ = ["Fact", "fact_precision", "fact_recall", "facts", "unsupported"]
 
 Text = str | None
 Readings = tuple[Reading, ...]
+NUMBER_OF_CODE = re.compile(r"\d{1,15}$")
 LOCAL_PHONES = range(5, 10)
 """Digits of a phone within its town or house."""
 
@@ -178,7 +180,7 @@ def _known(found: Iterable[_Stated]) -> set[Reading]:
     """All that a text with these facts supports: a date its month and its year, a phone its local number."""
     known: set[Reading] = set()
     for fact in found:
-        if fact.doubtful and fact.kind == "number":  # of a list's line, or "one of them"
+        if fact.doubtful and fact.kind not in ("date", "weekday"):  # of a list's line, or "one of them"
             continue
         known.update(fact.readings)
         for reading in fact.readings:
@@ -189,10 +191,12 @@ def _known(found: Iterable[_Stated]) -> set[Reading]:
 def _weaker(reading: Reading) -> Iterable[Reading]:
     """What a statement says besides."""
     match reading:
-        case ("q", value, unit):
-            yield "any", value
-            if unit is None:
-                yield "bare", value
+        case ("q", value, None, _):
+            yield from (("any", value), ("bare", value))
+            if value % 1 == 0:
+                yield "c", f"{value:.0f}"
+        case ("q", value, unit, base):
+            yield from (("any", value), ("base", unit, base))
         case ("d", year, month, day):
             yield from (("d", None, month, day), ("d", year, month, None), ("d", None, month, None))
             yield from (("d", year, None, None), ("any", year), ("year", year))
@@ -200,9 +204,10 @@ def _weaker(reading: Reading) -> Iterable[Reading]:
                 yield "undated", month, day
         case ("p", digits):
             yield from (("p", digits[-n:]) for n in LOCAL_PHONES)
+            yield "any", float(digits)
         case ("c", letters):
-            if letters.isdigit() and len(letters) < 16:
-                yield "any", float(letters)
+            if (number := NUMBER_OF_CODE.search(letters)) is not None:
+                yield "any", float(number[0])
 
 
 def _is_known(reading: Reading, known: set[Reading]) -> bool:
@@ -210,8 +215,12 @@ def _is_known(reading: Reading, known: set[Reading]) -> bool:
     if reading in known:
         return True
     match reading:
-        case ("q", value, unit):
-            return ("any" if unit is None else "bare", value) in known
+        case ("q", value, None, _):
+            return ("any", value) in known
+        case ("q", value, unit, base):
+            return ("base", unit, base) in known or ("bare", value) in known
+        case ("p", digits):
+            return len(digits) < 8 and ("any", float(digits)) in known
         case ("d", year, month, day):
             return year is not None and ("year", year) in known and ("undated", month, day) in known
     return False

@@ -23,6 +23,8 @@ PHONE = re.compile(
     r")(?!\d)"
 )
 PHONE_LIKE = re.compile(r"\d[\d \u00a0().-]{6}")
+HANDLE = re.compile(r"(?<![\w@./])@[a-z]\w{3,31}")
+"""A name in Telegram and the like."""
 END = ".,;:!?)]}'’…*_"
 
 
@@ -37,6 +39,9 @@ def addresses(low: str) -> Iterator[Token]:
     if "@" in low:
         yield from (_token("email", "e", match.start(), match[0].rstrip(END)) for match in EMAIL.finditer(low))
         low = EMAIL.sub(_blank, low)
+        for match in HANDLE.finditer(low):
+            yield _token("url", "u", match.start(), match[0], f"t.me/{match[0][1:]}")
+        low = HANDLE.sub(_blank, low)
     if "." in low and (HOST.search(low) or "//" in low):
         for match in URL.finditer(low):
             page = match[0].rstrip(END)

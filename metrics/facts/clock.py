@@ -3,12 +3,13 @@
 import re
 from itertools import islice
 
+from metrics.facts.joined import CLOSE
 from metrics.facts.numerals import quantity
-from metrics.facts.reader import CLOSE, Fact, Reader
+from metrics.facts.reader import Fact, Reader
 from metrics.facts.tokens import Token
 
 RANGE = frozenset({"-", "–", "—", "−", "до", "по", "to", "till", "until", "and"})
-FROM = re.compile(r"\b(?:с|со|from|between)[ \u00a0]+$")
+AT = re.compile(r"(?<!\w)(?:в|во|к|с|со|до|после|from|at|by|until|till|before|after)[ \u00a0]$")
 TO_HOUR = CLOSE | {" to "}
 HALF_DAY = 12
 HOUR_S = 3600
@@ -105,7 +106,7 @@ def time(reader: Reader, token: Token) -> bool:
 
 
 def hours(reader: Reader, fact: Fact) -> None:
-    """«С 9 до 18» may be hours.
+    """«С 9 до 18», 10-19 and «к девяти» may be hours.
 
     Example:
         >>> from metrics.facts import unsupported
@@ -113,10 +114,14 @@ def hours(reader: Reader, fact: Fact) -> None:
         [[]]
     """
     for other, gap in islice(reader.linked(fact), 1):
-        if gap in RANGE and FROM.search(reader.low[max(0, other.start - 9) : other.start]):
+        if gap in RANGE:
             for one in (other, fact):
-                if one.value is not None and one.value % 1 == 0 and 0 <= one.value <= 24:
-                    one.readings += (("t", int(one.value) % 24, 0),)
+                if _is_hour(one):
+                    one.readings += (("t", int(one.value or 0) % 24, 0),)
+            return
+    if _is_hour(fact) and AT.search(reader.low[max(0, fact.start - 8) : fact.start]):
+        hour = int(fact.value or 0)
+        fact.readings += tuple(("t", of % 24, 0) for of in ({hour, hour + HALF_DAY} if hour <= HALF_DAY else {hour}))
 
 
 def _in_part_of_day(reader: Reader, start: int, hour: int, minute: int) -> bool:
@@ -125,8 +130,18 @@ def _in_part_of_day(reader: Reader, start: int, hour: int, minute: int) -> bool:
     if shift is None:
         return False
     hour = hour % HALF_DAY + shift if hour <= HALF_DAY else hour % 24
-    reader.put("time", start, reader.tokens[reader.at - 1].end, (("t", hour, minute),))
+    fact = reader.put("time", start, reader.tokens[reader.at - 1].end, (("t", hour, minute),))
+    for other, _ in islice(reader.linked(fact), 1):  # 1-2 pm, «с 8 до шести вечера»
+        if _is_hour(other):
+            other.readings += tuple(("t", (int(other.value or 0) + add) % 24, 0) for add in {0, shift})
+        elif other.kind == "time" and other.readings[0][1] < HALF_DAY:
+            other.readings += tuple(("t", of[1] + shift, of[2]) for of in other.readings if of[0] == "t")
     return True
+
+
+def _is_hour(fact: Fact) -> bool:
+    value = fact.value
+    return fact.kind == "number" and value is not None and value % 1 == 0 and 0 <= value <= 24
 
 
 def _minutes(reader: Reader) -> int:
@@ -135,8 +150,11 @@ def _minutes(reader: Reader) -> int:
     if number is not None and number.role == "number" and number.value is not None and 0 <= number.value < 60:
         reader.at += 1
         minutes = reader.next(CLOSE)
-        if minutes is not None and minutes.role == "measure" and minutes.value == 60:
+        glued = reader.tokens[reader.at - 2].end == number.start
+        if minutes is not None and (minutes.value == 60 or (glued and reader.low[minutes.start : minutes.end] == "м")):
             reader.at += 1
+            return int(number.value)
+        if glued and number.end - number.start == 2:  # 19ч30
             return int(number.value)
     reader.at = at
     return 0

@@ -1,7 +1,8 @@
 """Dates of words: 12 January 2026, «с 12 по 20 января», in May."""
 
+from metrics.facts.joined import CLOSE
 from metrics.facts.numerals import date
-from metrics.facts.reader import CLOSE, LINKS, Fact, Reader
+from metrics.facts.reader import LINKS, Fact, Reader
 from metrics.facts.tokens import Token
 
 BEFORE_MONTH = CLOSE | {" of ", " day of "}

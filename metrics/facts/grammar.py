@@ -5,11 +5,12 @@ import re
 from metrics.facts.clock import half_hour, half_past, hours, noon, time, to_hour
 from metrics.facts.dates import day_and_month, lend_month, month
 from metrics.facts.numerals import code, quantity
-from metrics.facts.quantities import measured
+from metrics.facts.quantities import lend_scale, measured
 from metrics.facts.reader import Fact, Reader
 from metrics.facts.tokens import Token
 
-NAMED = re.compile(r"[ \u00a0.:]*(?:№|#|no\.?)?[ \u00a0]*")
+NAMED = re.compile(r"[ \u00a0.:]{0,3}(?:№|#|no\.?)?[ \u00a0]{0,2}")
+LETTER = re.compile(r"-?[a-zа-я](?![\w-])")
 ADJECTIVE = re.compile(r"\w(?:ая|яя|ой|ую|юю|ей|ые|ых)[ \u00a0]+$")
 AFTER_PREPOSITION = re.compile(r"(?<!\w)(?:в|во|по|со|с|до|к|на|каждую|эту|следующую|прошлую)[ \u00a0]+$")
 BESIDE_ANOTHER = frozenset({"weekday", "time", "date"})
@@ -59,8 +60,9 @@ def number(reader: Reader, token: Token) -> None:
         return
     fact = reader.add(token.kind, token, token.readings, token.value)
     fact.doubtful = token.doubtful
+    lend_scale(reader, token, fact)
     measured(reader, token, fact)
-    if fact.kind == "number":
+    if fact.kind in ("number", "time"):
         hours(reader, fact)
     elif fact.kind == "date":
         lend_month(reader, fact)
@@ -90,7 +92,7 @@ def span(reader: Reader, token: Token) -> None:
         >>> [(fact.kind, fact.text) for fact in facts('полчаса')]
         [('number', 'полчаса')]
     """
-    reader.add("number", token, (quantity(token.value or 0, token.unit or "s"),))
+    reader.add("number", token, (quantity(0.5, token.unit or "s", token.value or 1),))
 
 
 def _named(reader: Reader, token: Token) -> bool:
@@ -103,7 +105,13 @@ def _named(reader: Reader, token: Token) -> bool:
     role = before.role
     if role == "document" and reader.at >= 3 and reader.tokens[reader.at - 3].role == "room":
         role = "room"
-    reader.add("room" if role == "room" else "code", token, (("c", code(said)), *token.readings))
+    letter = LETTER.match(reader.low, token.end)
+    end = letter.end() if letter else token.end
+    kept = () if role == "room" or token.kind != "number" else token.readings
+    fact = reader.put(
+        role if role == "room" else "code", token.start, end, (("c", code(reader.low[token.start : end])), *kept)
+    )
+    fact.doubtful = token.doubtful
     return True
 
 

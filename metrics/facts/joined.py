@@ -3,11 +3,12 @@
 from metrics.facts.numerals import quantity
 from metrics.facts.tokens import Token
 
+CLOSE = frozenset({"", " ", "-", "\u00a0", "\u202f", "\n"})
+"""What stands between the words of one number or date."""
 PIECES = frozenset({"unit", "teen", "tens", "hundreds", "scale"})
 CLASSES = {"unit": 1, "teen": 2, "tens": 3, "hundreds": 4}
 BEFORE = {1: 3, 2: 4, 3: 4, 4: 5}
 """The least class of what stands before a piece of a class: a unit follows tens, tens follow hundreds."""
-BESIDE = frozenset({" ", "-", "\u00a0", "\n", "\u202f"})
 AND_AFTER = frozenset({" and ", ", ", " and a "})
 TENTHS = {10.0: 0.1, 100.0: 0.01, 1000.0: 0.001}
 
@@ -43,7 +44,13 @@ def _between(low: str, one: Token, other: Token) -> str:
 
 
 def _number(found: list[Token], at: int, low: str) -> tuple[Token, int]:
-    """The longest number that the words from here on say, and the place after it."""
+    """The longest number that the words from here on say, with its fraction, and the place after it."""
+    token, at = _whole(found, at, low)
+    return _with_fraction(token, found, at, low)
+
+
+def _whole(found: list[Token], at: int, low: str) -> tuple[Token, int]:
+    """The longest whole number, and the place after it."""
     total, current, last, scale = 0.0, 0.0, 5, float("inf")
     first, doubtful, ordinal, before = at, True, False, found[at]
     while at < len(found) and not ordinal:
@@ -73,14 +80,13 @@ def _number(found: list[Token], at: int, low: str) -> tuple[Token, int]:
         at += 1
     token = _as_number(found[first], before, total + current)
     token.ordinal, token.doubtful = ordinal, doubtful
-    return _with_fraction(token, found, at, low)
+    token.times = scale if before.role == "scale" else 1.0
+    return token, at
 
 
 def _goes_on(low: str, before: Token, piece: Token) -> bool:
     gap = _between(low, before, piece)
-    return gap in BESIDE or (
-        gap in AND_AFTER and before.role in ("scale", "hundreds") and before.end - before.start > 4
-    )
+    return gap in CLOSE or (gap in AND_AFTER and before.role in ("scale", "hundreds") and before.end - before.start > 4)
 
 
 def _is_year(low: str, piece: Token, current: float, total: float) -> bool:
@@ -94,9 +100,9 @@ def _scaled(found: list[Token], at: int, low: str) -> tuple[Token, int]:
     last, begun = found[at], at
     while at + 1 < len(found) and found[at].role == "number" and found[at + 1].role == "scale":
         number, of = found[at], found[at + 1]
-        if number.value is None or _between(low, number, of) not in BESIDE | {""} or (of.value or 0) >= scale:
+        if number.value is None or _between(low, number, of) not in CLOSE or (of.value or 0) >= scale:
             break
-        if at > begun and _between(low, last, number) not in BESIDE:
+        if at > begun and _between(low, last, number) not in CLOSE:
             break
         total, scale, last = total + number.value * (of.value or 1), of.value or 1, of
         at += 2
@@ -107,7 +113,9 @@ def _scaled(found: list[Token], at: int, low: str) -> tuple[Token, int]:
     if rest is not None and rest.role == "number" and ends and _between(low, last, rest) == " ":
         value = rest.value or 0.0
         total, last, at = (total + value, rest, at + 1) if 100 <= value < scale else (total, last, at)
-    return _as_number(token, last, total), at
+    whole = _as_number(token, last, total)
+    whole.times = scale if last.role == "scale" else 1.0
+    return whole, at
 
 
 def _with_fraction(token: Token, found: list[Token], at: int, low: str) -> tuple[Token, int]:
@@ -118,19 +126,19 @@ def _with_fraction(token: Token, found: list[Token], at: int, low: str) -> tuple
     gap = _between(low, token, piece)
     if piece.role == "fraction" and gap in (" and a ", " с ") and (piece.value or 1) < 1:
         half, scale = token.value + (piece.value or 0), found[at + 1] if at + 1 < len(found) else piece
-        if scale.role == "scale" and _between(low, piece, scale) in BESIDE:
+        if scale.role == "scale" and _between(low, piece, scale) in CLOSE:
             return _as_number(token, scale, half * (scale.value or 1)), at + 2
         return _as_number(token, piece, half), at + 1
-    if piece.role == "fraction" and gap in BESIDE | {""} and (piece.value or 1) < 1:
+    if piece.role == "fraction" and gap in CLOSE and (piece.value or 1) < 1:
         vulgar = piece.end - piece.start == 1  # 2½
         value = token.value + (piece.value or 0) if vulgar else token.value * (piece.value or 0)
         return _as_number(token, piece, value), at + 1
-    if piece.role == "whole" and gap in BESIDE and at + 1 < len(found) and found[at + 1].role in CLASSES:
-        number, after = _number(found, at + 1, low)
+    if piece.role == "whole" and gap in CLOSE and at + 1 < len(found) and found[at + 1].role in CLASSES:
+        number, after = _whole(found, at + 1, low)
         return _decimal(token, number, found, after)
-    if piece.role == "point" and gap in BESIDE:
+    if piece.role == "point" and gap in CLOSE:
         digits, last = "", piece
-        while at + 1 < len(found) and found[at + 1].role == "unit" and _between(low, last, found[at + 1]) in BESIDE:
+        while at + 1 < len(found) and found[at + 1].role == "unit" and _between(low, last, found[at + 1]) in CLOSE:
             at, last = at + 1, found[at + 1]
             digits += f"{last.value or 0:.0f}"
         if digits:
@@ -154,7 +162,7 @@ def _fraction(found: list[Token], at: int, low: str) -> tuple[Token, int]:
     piece = found[at]
     if at + 1 < len(found) and found[at + 1].role == "scale":
         scale = found[at + 1]
-        if _between(low, piece, scale) in BESIDE | {" a "}:
+        if _between(low, piece, scale) in CLOSE | {" a "}:
             return _as_number(piece, scale, (piece.value or 0) * (scale.value or 1)), at + 2
     token = _as_number(piece, piece, piece.value or 0)
     token.unit = "fraction"

@@ -10,7 +10,7 @@ Role = Literal[
     "month", "weekday", "measure", "year", "noon", "half_past", "to_hour", "part_of_day", "span", "room",
     "document", "minus",
 ]  # fmt: skip
-"""`whole`: «целых»; `point`: of "five point four"; `oh`: of "nineteen oh five"; `span`: of time, in seconds;
+"""`whole`: «целых»; `point`: of "five point four"; `oh`: of "nineteen oh five"; `span`: half of so many seconds;
 `half_past`: «половина третьего»."""
 
 
@@ -206,8 +206,8 @@ SYMBOLS = {"%": "%", "$": "USD", "€": "EUR", "£": "GBP", "¥": "CNY", "₽": 
 """Signs in the place of a unit's word."""
 CURRENCIES = frozenset({"RUB", "USD", "EUR", "GBP", "CNY", "JPY", "KZT", "UAH"})
 
-_numbers("span", {"полчаса": 1800, "полминуты": 30})
-_add("полгода", Word("span", 6, "month"))
+_numbers("span", {"полчаса": 3600, "полминуты": 60})
+_add("полгода", Word("span", 12, "month"))
 _add("полдень полудня noon midday", Word("noon", 12))
 _add("полночь полуночи midnight", Word("noon", 0))
 _add("пол", Word("half_past", 30))
@@ -215,7 +215,11 @@ _add("past", Word("half_past", 0))
 _add("без", Word("to_hour", 0))
 _add("утра ночи am", Word("part_of_day", 0))
 _add("дня вечера pm", Word("part_of_day", 12))
-_add("ауд аудитория аудитории аудиторию аудиторией каб кабинет кабинета кабинете кабинету кабинеты", Word("room", 0))
+_add(
+    "ауд аудитория аудитории аудиторию аудиторией каб кабинет кабинета кабинете кабинету кабинеты",
+    Word("room", 0),
+)
+_add("аудит комн корп корпус корпуса корпусе лаб", Word("room", 0))
 _add("офис офиса офисе комната комнаты комнате комнату room office auditorium", Word("room", 0))
 _add("номер номера номером приказ приказа приказом договор договора no", Word("document", 0))
 _add("минус minus", Word("minus", 0))

@@ -2,7 +2,7 @@
 
 A reading is a tuple that begins with its kind:
 
-    ("q", value, unit)        a quantity; the unit is None, or that of metrics.facts.lexicon
+    ("q", value, unit, base)  a quantity, and what it is in the base unit of metrics.facts.lexicon; None without a unit
     ("d", year, month, day)   a date; None for what it does not say
     ("t", hour, minute)       a time of day
     ("w", number)             a weekday, Monday is 1
@@ -14,6 +14,8 @@ A reading is a tuple that begins with its kind:
 import re
 from functools import lru_cache
 from typing import Any
+
+from metrics.facts.spelling import TO_CYRILLIC
 
 Reading = tuple[Any, ...]
 LONGEST = 18
@@ -27,15 +29,24 @@ EXPONENT = re.compile(r"(\d+(?:[.,]\d+)?)(?:e|\s?[·×x*]\s?10\^?)([+-]?\d{1,3})
 RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
 
 
-def quantity(value: float, unit: str | None = None) -> Reading:
-    """A quantity whose value is the same however it was computed.
+def quantity(value: float, unit: str | None = None, times: float = 1.0) -> Reading:
+    """A quantity whose values are the same however they were computed.
+
+    Args:
+        value: what is said.
+        unit: the base unit of what it counts.
+        times: how many of these the unit is that is said.
 
     Example:
         >>> from metrics.facts.numerals import quantity
-        >>> quantity(0.1 + 0.2, 'm')
-        ('q', 0.3, 'm')
+        >>> quantity(0.1 + 0.2, 'm', 1000)
+        ('q', 0.3, 'm', 300.0)
     """
-    return ("q", value if value % 1 == 0 and abs(value) < 1e12 else float(f"{value:.12g}"), unit)
+    return "q", _rounded(value), unit, _rounded(value * times)
+
+
+def _rounded(value: float) -> float:
+    return value if value % 1 == 0 and abs(value) < 1e12 else float(f"{value:.12g}")
 
 
 def date(year: int | None, month: int | None, day: int | None) -> Reading:
@@ -64,12 +75,12 @@ def readings(piece: str) -> tuple[str, tuple[Reading, ...]]:
     Example:
         >>> from metrics.facts.numerals import readings
         >>> readings('9.45')
-        ('time', (('t', 9, 45), ('q', 9.45, None)))
+        ('time', (('t', 9, 45), ('q', 9.45, None, 9.45)))
     """
-    if piece.isdigit():
+    if piece.isdecimal():
         if len(piece) <= LONGEST:
             return _number_or_phone(piece)
-        return "code", (("c", piece),)
+        return "code", (("c", code(piece)),)
     if len(piece) > MOST:
         return "code", (("c", code(piece)),)
     if (match := EXPONENT.fullmatch(piece)) is not None:
@@ -82,28 +93,30 @@ def readings(piece: str) -> tuple[str, tuple[Reading, ...]]:
     lengths = tuple(map(len, parts))
     if signs <= {" ", "\u00a0", "\u202f", "\u2009", "'", "’"}:
         return "number", (quantity(float("".join(parts))),)
-    found = _SHAPES[signs.pop()](parts, lengths) if len(signs) == 1 else _mixed(piece)
+    shape = _SHAPES.get(signs.pop()) if len(signs) == 1 else None
+    found = shape(parts, lengths) if shape else _mixed(piece)
     if not found:
         return "code", (("c", code(piece)),)
     return _KINDS[found[0][0]], tuple(found)
 
 
 def code(text: str) -> str:
-    """Letters and digits of a code, however they are joined.
+    """Letters and digits of a code, however they are joined, in look-alikes of one alphabet.
 
     Example:
         >>> from metrics.facts.numerals import code
         >>> code('123-фз')
         '123фз'
     """
-    return "".join(sign for sign in text if sign.isalnum())
+    joined = "".join(sign for sign in text if sign.isalnum()).translate(TO_CYRILLIC)
+    return (joined.lstrip("0") or "0") if joined.isdecimal() else joined
 
 
 _KINDS = {"q": "number", "d": "date", "t": "time", "p": "phone", "c": "code"}
 
 
 def _number_or_phone(digits: str) -> tuple[str, tuple[Reading, ...]]:
-    number = ("q", float(digits), None)
+    number = ("q", float(digits), None, float(digits))
     if len(digits) in (10, 11) and digits[0] in "789":
         return "phone", (("p", digits[-10:]), number)
     if len(digits) == 4 and digits[0] in "12":
@@ -179,6 +192,6 @@ def _mixed(piece: str) -> list[Reading]:
     decimal = max(piece.rfind("."), piece.rfind(","))
     head, tail = piece[:decimal], piece[decimal + 1 :]
     groups = SEPARATORS.split(head)
-    if decimal < 0 or not tail.isdigit() or {len(group) for group in groups[1:]} != {3} or "-" in head or "/" in head:
+    if decimal < 0 or not tail.isdecimal() or {len(group) for group in groups[1:]} != {3} or "-" in head or "/" in head:
         return []
     return [quantity(float(f"{''.join(groups)}.{tail}"))]

@@ -1,12 +1,12 @@
 """Quantities with what they count: sums of money, percentages, lengths, years, and the sign before them."""
 
+from metrics.facts.joined import CLOSE
 from metrics.facts.lexicon import CURRENCIES
 from metrics.facts.numerals import quantity
-from metrics.facts.reader import CLOSE, Fact, Reader
+from metrics.facts.reader import Fact, Reader
 from metrics.facts.tokens import Token
 
-SHORT = ("тыс", "млн", "млрд", "трлн")
-CLOSE_AFTER_SHORT = CLOSE | {".", ". "}
+BEFORE_SUM = frozenset({"$", "€", "£", "¥", "₽", "rub", "usd", "eur", "gbp", "cny", "kzt"})
 BEFORE_MEASURE = CLOSE | {" an "}
 
 
@@ -21,7 +21,7 @@ def measured(reader: Reader, token: Token, fact: Fact) -> None:
     if token.value is None or not any(reading[0] == "q" for reading in fact.readings):
         return
     before = reader.tokens[reader.at - 2] if reader.at >= 2 else None
-    after = reader.next(CLOSE_AFTER_SHORT if reader.low.endswith(SHORT, 0, token.end) else BEFORE_MEASURE)
+    after = reader.next(BEFORE_MEASURE)
     if after is not None and after.role == "year":
         _years(reader, token, fact, after)
         return
@@ -41,9 +41,24 @@ def measured(reader: Reader, token: Token, fact: Fact) -> None:
         _negative(reader, fact, before.start)
 
 
+def lend_scale(reader: Reader, token: Token, fact: Fact) -> None:
+    """Gives the numbers before it in a range its scale: «от 7 до 12 тысяч»; they may be meant as they stand.
+
+    Example:
+        >>> from metrics.facts import unsupported
+        >>> unsupported(['7 000 рублей'], ['от 7 до 12 тыс. рублей'])
+        [[]]
+    """
+    if token.times > 1:
+        for other, _ in reader.linked(fact):
+            if other.kind != "number" or other.value is None or other.value >= (token.value or 0):
+                return
+            other.readings += (quantity(other.value * token.times),)
+
+
 def _negative(reader: Reader, fact: Fact, start: int) -> None:
     fact.start = start
-    fact.readings = tuple(("q", -reading[1], reading[2]) for reading in fact.readings if reading[0] == "q")
+    fact.readings = tuple(("q", -reading[1], reading[2], -reading[3]) for reading in fact.readings if reading[0] == "q")
 
 
 def _years(reader: Reader, token: Token, fact: Fact, word: Token) -> None:
@@ -53,7 +68,7 @@ def _years(reader: Reader, token: Token, fact: Fact, word: Token) -> None:
     if 1000 <= value < 3000:
         fact.kind, fact.readings = "date", (("d", int(value), None, None), quantity(value))
     else:
-        fact.readings = (quantity(value * 12, "month"), *(quantity(value) for _ in (1,) if token.ordinal))
+        fact.readings = (quantity(value, "month", 12), *(quantity(value) for _ in (1,) if token.ordinal))
 
 
 def _give(reader: Reader, fact: Fact, measure: Token) -> None:
@@ -63,13 +78,13 @@ def _give(reader: Reader, fact: Fact, measure: Token) -> None:
     kind = "percent" if unit == "%" else "money" if unit in CURRENCIES else "number"
     hours = times == 3600
     for other in (fact, *(linked for linked, _ in reader.linked(fact))):
-        if other.value is None or other.kind not in ("number", "time", "date") or _has_unit(other):
+        if (other is not fact and other.kind != "number") or _has_unit(other):
             break
         values = [reading[1] for reading in other.readings if reading[0] == "q"]
         if not values:
             break
         kept = tuple(("t", int(value) % 24, 0) for value in values if hours and value % 1 == 0 and 0 <= value <= 24)
-        other.kind, other.readings = kind, tuple(quantity(value * times, unit) for value in values) + kept
+        other.kind, other.readings = kind, tuple(quantity(value, unit, times) for value in values) + kept
 
 
 def _hundredths(reader: Reader, fact: Fact, measure: Token) -> None:
@@ -92,4 +107,4 @@ def _has_unit(fact: Fact) -> bool:
 def _is_sign(token: Token, reader: Reader) -> bool:
     """Whether a currency's sign stands before what comes now, and belongs to nothing before it."""
     taken = reader.facts[-2].end if len(reader.facts) > 1 else 0
-    return token.unit in CURRENCIES and token.end - token.start == 1 and token.start >= taken
+    return token.unit in CURRENCIES and token.start >= taken and reader.low[token.start : token.end] in BEFORE_SUM

@@ -1,16 +1,18 @@
 """Where the reading of a text stands: its tokens, the next of them, the facts so far."""
 
+import re
 from collections.abc import Iterator
 
 from metrics.facts.numerals import Reading
 from metrics.facts.tokens import Token
 
-CLOSE = frozenset({"", " ", "-", "\u00a0", "\u202f", "\n"})
 LINKS = frozenset(
     {"-", "–", "—", "−", "…", "...", "&", ",", ", и", ", and", "и", "или", "либо", "по", "до"}
-    | {"and", "or", "to", "through", "till", "until", "or the", "and the"}
+    | {"and", "or", "to", "through", "till", "until", "or the", "and the", "to the"}
 )
 """What stands between the members of a list or range."""
+SHORT = re.compile(r"(?<![^\W\d_])[^\W\d_]{1,4}$")
+"""A word that a full stop cuts off rather than a sentence: «тыс.», «мин.», «руб.»."""
 MOST_IN_LIST = 40
 """Members of a list or range that get their month or unit from the last."""
 
@@ -38,8 +40,10 @@ class Reader:
         """The token after this one, where only one of these stands between."""
         if self.at >= len(self.tokens):
             return None
-        token = self.tokens[self.at]
-        return token if self.low[self.tokens[self.at - 1].end : token.start] in gaps else None
+        token, end = self.tokens[self.at], self.tokens[self.at - 1].end
+        if self.low[end : end + 1] == "." and SHORT.search(self.low, max(0, end - 5), end):
+            end += 1
+        return token if self.low[end : token.start] in gaps else None
 
     def add(self, kind: str, token: Token, readings: tuple[Reading, ...], value: float | None = None) -> Fact:
         """Adds a fact that stands where a token does."""

@@ -1,10 +1,15 @@
 """A text as facts are looked for in it: small letters, «е» for «ё», one alphabet a word, nothing invisible."""
 
 import re
-from unicodedata import category, combining, normalize
+from unicodedata import combining, normalize
 
-HIDDEN = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufe0f\ufeff\u0300-\u036f]")
-"""What is not seen, or stands over the letter before it: soft hyphens, directions, accents."""
+SIGNS = "*`_<&\u20e3"
+INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufe0f\ufeff\u0300-\u036f]")
+HIDDEN = re.compile(
+    INVISIBLE.pattern + r"|(?<!\d)\*+|\*+(?!\d)|`|(?<!\w)_+|_+(?!\w)|</?[a-zA-Z][^<>]{0,100}>|&nbsp;|\d\ufe0f?\u20e3"
+)
+"""What is not seen, or stands over the letter before it: soft hyphens, directions, accents, marks of a page's text."""
+HYPHENS = str.maketrans("\u2010\u2011", "--")
 MIXED, WORD = re.compile("[a-z][а-я]|[а-я][a-z]"), re.compile(r"\w+")
 LATIN, CYRILLIC = "aeopcyxkmthb", "аеорсухкмтнв"
 TO_CYRILLIC, TO_LATIN = str.maketrans(LATIN, CYRILLIC), str.maketrans(CYRILLIC, LATIN)
@@ -25,11 +30,11 @@ def plain(text: str) -> tuple[str, list[int] | None]:
     """
     places: list[int] | None = None
     low = text.lower()
+    if len(low) != len(text) or any(sign in low for sign in SIGNS) or INVISIBLE.search(low):
+        text, places = _composed(text)
+        low = "".join(letter if len(letter := sign.lower()) == 1 else sign for sign in text)
     if not low.isascii():
-        if len(low) != len(text) or HIDDEN.search(low):
-            text, places = _composed(text)
-            low = "".join(letter if len(letter := sign.lower()) == 1 else sign for sign in text)
-        low = low.replace("ё", "е")
+        low = low.replace("ё", "е").translate(HYPHENS)
         if MIXED.search(low):
             low = WORD.sub(_one_alphabet, low)
     return ZERO.sub("0", low) if "o" in low or "о" in low else low, places
@@ -49,12 +54,16 @@ def _composed(text: str) -> tuple[str, list[int]]:
     """Signs and their accents as one, without what is not seen."""
     signs: list[str] = []
     places: list[int] = []
-    for place, sign in enumerate(text):
-        if combining(sign) and signs:
-            joined = normalize("NFC", signs[-1] + sign)
-            if len(joined) == 1:
-                signs[-1] = joined
-        elif not combining(sign) and category(sign) != "Cf" and sign != "\ufe0f":
-            signs.append(sign)
-            places.append(place)
-    return "".join(signs), [*places, len(text)]
+    last = 0
+    for match in HIDDEN.finditer(text):
+        signs += text[last : match.start()]
+        places += range(last, match.start())
+        last = match.end()
+        if combining(match[0][0]) and signs:
+            joined = normalize("NFC", signs[-1] + match[0])
+            signs[-1] = joined if len(joined) == 1 else signs[-1]
+        elif match[0] == "&nbsp;":
+            signs.append(" ")
+            places.append(match.start())
+    signs += text[last:]
+    return "".join(signs), [*places, *range(last, len(text) + 1)]

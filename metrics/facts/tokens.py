@@ -4,35 +4,54 @@ import re
 from collections.abc import Iterator
 
 from metrics.facts.lexicon import LEXICON, ORDINAL_ENDINGS, SYMBOLS
-from metrics.facts.numerals import EXPONENT, RAISED, Reading, code, quantity, readings
+from metrics.facts.numerals import RAISED, Reading, code, quantity, readings
 
 PIECE = re.compile(
     r"([^\W\d_½⅓⅔¼¾¹²³⁰-⁹]+)"
-    "|(\\d{1,3}(?:[ \u00a0\u202f\u2009'’]\\d{3})+(?![\\d-])(?:[.,]\\d+(?![\\d-]))?"
+    "|(\\d{1,3}(?:[ \u00a0\u202f\u2009'’]\\d{3})+(?!\\d|-\\d\\d-)(?:[.,]\\d+(?![\\d-]))?"
     r"|\d+(?:[.,]\d+)?(?:e[+-]?\d{1,3}(?!\w)|\s?[·×x*]\s?10(?:\^[+-]?\d{1,3}|[⁻⁰¹²³⁴-⁹]{1,4}))|10(?:\^[+-]?\d{1,3}|[⁻⁰¹²³⁴-⁹]{1,4})"
     r"|\d+(?:[.,:/-]\d+)*)"
     "|([%$€£¥₽°№½⅓⅔¼¾#])"
 )
 FRACTIONS = {"½": 0.5, "⅓": 1 / 3, "⅔": 2 / 3, "¼": 0.25, "¾": 0.75}
-CODE = re.compile(r"-?\d[\w/-]*")
+CODE, HYPHENED = re.compile(r"\d[\w/-]*"), re.compile(r"-\d[\w/-]*")
 TAIL = re.compile(r"(-?)([a-zа-я]+)")
 CODE_TAIL = re.compile(r"(?:-?[^\W\d_]+|[/-]?\d+)*")
-MARKERS = re.compile(r"(?m)^[ \t>*•-]*(\d{1,2})[.)](?=[ \t]+\S)|\[(\d{1,3})\]|[.;:!?]\s+(\d{1,2})\)(?=\s)")
+MARKERS = re.compile(
+    r"(?m)^[ \t>•|#(–-]*(?:\d{1,2}[.)](?=[^\S\n]+\S|[^\W\d])"
+    r"|\d(?:\.\d){1,2}\.?(?=[^\S\n]+[A-ZА-ЯЁ])|\d{1,2}(?=[ \t]*\|))"
+    r"|\[(?:\w{1,10} )?\d{1,3}(?:, ?\d{1,3}){0,9}\]|[.;:!?]\s+\d{1,2}(?:\)(?=\s)|\.(?=\s+[A-ZА-ЯЁ]))"
+)
 """Numbers of a list's lines and of sources: they say nothing."""
-ROMAN = re.compile(r"(?<![\w-])(?:[IVXLХ]{2,}|[IVXХ](?=[ \u00a0-]+(?:век|в\.|[Cc]entur)))(?!\w)")
+MARKED = frozenset("0123456789|#>*•(–-")
+"""What a list's line may begin with."""
+ROMAN = re.compile(
+    r"(?<![\w-])(?:[IVXLХ]{2,}"
+    r"|[IVXХ](?=[ \u00a0-]+(?:век|в\.|курс|семестр|квартал|кв\.|степен|групп|тур|этап|раздел|глав|част"
+    r"|[Cc]entur|[Ss]emester|[Dd]egree|[Pp]art\b|[Cc]hapter)|[–-][IVXLХ])|(?<=[IVXLХ][–])[IVXХ])(?!\w)"
+)
+ROMAN_LIKE = re.compile("[IVXLХ][IVXLХ \u00a0–-]")
 CANONICAL = re.compile(r"(XL|L?X{0,3})(IX|IV|V?I{0,3})")
 NO_NUMBER_BEFORE = {
     False: re.compile(r"\b(?:no|each|any|every|some|this|that|the|ни) $"),
     True: re.compile(r"\b(?:at |во-)$"),
 }
-NO_NUMBER_AFTER = re.compile(r"\s(?:of|another|who|which|that|из|друг\w*|и т\w{1,2} же|очередь)\b|['’]s")
+NO_NUMBER_AFTER = re.compile(
+    r"\s(?:of|another|who|which|that|из|друг\w*|и т\w{1,2} же|очередь|стороны|раза|взгляда)\b|['’]s"
+)
 """Around "one" and "first" where they count nothing, by whether the word is ordinal."""
 CAPITAL_AFTER = re.compile(
-    r"\b(?:in|since|until|by|of|from|to|and|between|during|through|late|early|mid|last|next|this|after|before|on)[ -]$"
+    r"\b(?:in|since|until|by|of|from|to|and|between|during|through|late|early|mid|last|next|this"
+    r"|after|before|for|on)[ -]$"
 )
+TIMES = re.compile(r"(?<=\d)[xх](?=\d)")
+"""Between the sides of a sheet: 3х4."""
+RAISED_UNIT = re.compile(r"[23²³](?!\w)")
 AFTER_CODE = frozenset("0123456789-")
 YEARS = re.compile(r"([12]\d{3})/(\d\d|[12]\d{3})")
-ENDS_IN_DIGITS = re.compile(r"\d(?:.*\d)?")
+HALF = re.compile(r"\d+(?:[.,:/]\d+)*")
+GLUED = {"k": 1e3, "m": 1e6, "b": 1e9, "bn": 1e9}
+"""Letters after a sum: $1.5m."""
 MOST_OF_CODE = 6
 """Letters before the hyphen of a code such as F-16."""
 
@@ -40,13 +59,15 @@ MOST_OF_CODE = 6
 class Token:
     """A word, a piece of digits or a sign, with what it may say."""
 
-    __slots__ = ("doubtful", "end", "kind", "ordinal", "readings", "role", "start", "unit", "value")
+    __slots__ = ("doubtful", "end", "kind", "ordinal", "readings", "role", "start", "times", "unit", "value")
 
     def __init__(self, role: str, start: int, end: int, value: float | None = None, unit: str | None = None) -> None:
         self.role, self.start, self.end, self.value, self.unit = role, start, end, value, unit
         self.kind = "number"
         self.readings: tuple[Reading, ...] = ()
         self.ordinal = self.doubtful = False
+        self.times = 1.0
+        """Of a number with its scale: 1000 in «5 тысяч»."""
 
 
 def tokens(low: str, text: str) -> list[Token]:
@@ -78,13 +99,11 @@ def tokens(low: str, text: str) -> list[Token]:
             token = _sign(match[0], start, end)
         if token is not None:
             done = token.end
-            is_pair = token.role == "number" and ("-" in match[0] or "/" in match[0])
+            is_pair = token.role == "number" and match.lastindex == 2 and ("-" in match[0] or "/" in match[0])
             found += _parts(token, low) if is_pair else (token,)
-    if "[" in low or "\n" in low or ") " in low or low[:1].isdigit():
-        marked = {match.start(match.lastindex or 0) for match in MARKERS.finditer(low)}
-        for token in found:
-            token.doubtful = token.doubtful or token.start in marked
-    romans = list(_romans(text))
+    if "[" in low or "\n" in low or ". " in low or ") " in low or low[:1] in MARKED:
+        _doubt(found, text)
+    romans = list(_romans(text)) if ROMAN_LIKE.search(text) else []
     return _apart(sorted((*found, *romans), key=lambda token: token.start)) if romans else found
 
 
@@ -97,18 +116,30 @@ def _apart(found: list[Token]) -> list[Token]:
     return apart
 
 
+def _doubt(found: list[Token], text: str) -> None:
+    """Marks the numbers of a list's lines and of sources."""
+    places = {token.start: token for token in found}
+    for match in MARKERS.finditer(text):
+        for digits in re.finditer(r"(?<![\d.])\d", match[0]):
+            if (token := places.get(match.start() + digits.start())) is not None:
+                token.doubtful = True
+
+
 def _word(word: str, start: int, end: int, low: str, text: str) -> Token | None:
     said = LEXICON.get(word)
-    if said is None and (match := CODE.match(low, end)) is not None:
-        hyphen = match[0][0] == "-"
-        if not hyphen or len(word) <= MOST_OF_CODE:
-            return _code(low, start, match.end(), also=match[0][1:] if hyphen else "")
     if said is None:
+        if TIMES.match(low, start):
+            return None
+        match = CODE.match(low, end) or (HYPHENED.match(low, end) if len(word) <= MOST_OF_CODE else None)
+        if match is not None:
+            return _code(low, start, match.end())
         if word.startswith("пол") and (hour := LEXICON.get(word[3:])) is not None and hour.ordinal:
             return Token("half_hour", start, end, hour.value)
         return None
     token = Token(said.role, start, end, said.value, said.unit)
     token.ordinal, token.doubtful = said.ordinal, said.doubtful
+    if said.unit == "m" and RAISED_UNIT.match(low, end):
+        token.end += 1
     if said.role == "month" and said.doubtful and len(word) > 2 and text[start].isupper():
         token.doubtful = word not in ("may", "march") or not CAPITAL_AFTER.search(low[max(0, start - 10) : start])
     elif said.role == "unit" and said.value == 1:
@@ -122,21 +153,19 @@ def _digits(piece: str, start: int, end: int, low: str, text: str) -> Token:
     ordinal, times = False, 1.0
     if tail is not None:
         hyphen, letters = tail.groups()
-        if letters in ORDINAL_ENDINGS:
+        if letters in ORDINAL_ENDINGS and (hyphen or len(letters) > 1 or letters == "s"):
             ordinal, end = True, tail.end()
-        elif not hyphen and letters == "k":
-            times, end = 1000.0, tail.end()
-        elif letters not in LEXICON and (not hyphen or text[tail.end() - 1].isupper()):
-            match = CODE_TAIL.match(low, end)
-            return _code(low, start, match.end() if match else end)
+        elif not hyphen and letters in GLUED and (letters == "k" or low[start - 1 : start] in SYMBOLS):
+            times, end = GLUED[letters], tail.end()
+        elif letters not in LEXICON and not TIMES.match(low, end) and (not hyphen or text[tail.end() - 1].isupper()):
+            return _code(low, start, (CODE_TAIL.match(low, end) or tail).end())
     token = Token("number", start, end)
-    raised = piece if piece.isascii() or not EXPONENT else _flat(piece)
+    raised = piece if piece.isascii() else _flat(piece)
     token.kind, token.readings = readings(raised)
     token.ordinal = ordinal
-    first = token.readings[0]
-    if first[0] == "q" or (token.kind == "phone" and len(token.readings) > 1):
-        value = next(reading[1] for reading in token.readings if reading[0] == "q")
-        token.value = value * times
+    values = [reading[1] for reading in token.readings if reading[0] == "q"]
+    if values and token.kind in ("number", "phone"):
+        token.value = values[0] * times
         if times != 1:
             token.readings = (quantity(token.value),)
     return token
@@ -158,14 +187,12 @@ def _sign(sign: str, start: int, end: int) -> Token:
     return token
 
 
-def _code(low: str, start: int, end: int, also: str = "") -> Token:
+def _code(low: str, start: int, end: int) -> Token:
     while low[end - 1] in "-/_":
         end -= 1
     token = Token("number", start, end)
     token.kind = "code"
     token.readings = (("c", code(low[start:end])),)
-    if also.isdigit():
-        token.readings += readings(also)[1]
     return token
 
 
@@ -178,8 +205,9 @@ def _parts(token: Token, low: str) -> Iterator[Token]:
         last = _digits(first[: 4 - len(second)] + second, token.end - len(second), token.end, low, low)
         yield last
         return
-    halves = piece.split("-")
-    if token.kind != "code" or len(halves) != 2 or not all(map(ENDS_IN_DIGITS.fullmatch, halves)):
+    is_fraction = "/" in piece and "-" not in piece and (len(piece) > len("31/12") or "." in piece)
+    halves = piece.split("/" if is_fraction else "-")
+    if (token.kind != "code" and not is_fraction) or len(halves) != 2 or not all(map(HALF.fullmatch, halves)):
         yield token
         return
     place = token.start

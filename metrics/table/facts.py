@@ -12,7 +12,8 @@ FACTS = (
         tiers=_BOTH,
         function="facts.fact_precision",
         column="fact_precision",
-        measures="How many of the answer's own facts (numbers, dates, times, money, phones, addresses) its context has.",
+        measures="How many of the answer's own facts (numbers, dates, times, money, phones, addresses) its "
+        "context has.",
         formula="facts of the answer that the context has / facts of the answer, but for those that only repeat the "
         "question; mean over cases",
         signature="avg_fact_precision|v:1",

@@ -37,7 +37,7 @@ def told(at_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Docu
 def test_a_made_up_year_is_a_failure_of_generation_whatever_the_judge_says(told: Document) -> None:
     rows = {int(row["question_id"]): row for row in rows_of(told)}
     assert {i for i, row in rows.items() if row["unsupported_facts"]} == INVENTED
-    assert {fact["text"] for i in INVENTED for fact in rows[i]["unsupported_facts"]} == {"2031"}
+    assert {fact["text"] for i in INVENTED for fact in rows[i]["unsupported_facts"]} == {"мая 2031 года"}
     assert [rows[i]["unsupported_facts"] for i in (0, 5)] == [[], None]
     assert [rows[i]["fact_precision"] for i in (0, 3, 5)] == [1, 0.5, None]
     assert {rows[i]["failure"] for i in INVENTED} == {"generation"}
