@@ -4,6 +4,7 @@ import re
 
 from metrics.facts.clock import half_hour, half_past, hours, noon, time, to_hour
 from metrics.facts.dates import day_and_month, lend_month, month
+from metrics.facts.joined import CLOSE
 from metrics.facts.numerals import code, quantity
 from metrics.facts.quantities import lend_scale, measured
 from metrics.facts.reader import Fact, Reader
@@ -101,6 +102,9 @@ def _named(reader: Reader, token: Token) -> bool:
         return False
     said = reader.low[token.start : token.end]
     if not NAMED.fullmatch(reader.low, before.end, token.start) or not any(map(str.isdigit, said)):
+        return False
+    after = reader.next(CLOSE)
+    if after is not None and after.role in ("measure", "month", "year"):  # «корпуса 60 дней»
         return False
     role = before.role
     if role == "document" and reader.at >= 3 and reader.tokens[reader.at - 3].role == "room":
