@@ -23,6 +23,7 @@ TARGET = Path(__file__).with_name("metrics.md")
 MARKED = re.compile(r"(<!-- (kinds|simulated [\w ]+) -->).*?<!-- end -->", re.DOTALL)
 FILLED = tuple(page for page in sorted(TARGET.parent.glob("*.md")) if MARKED.search(page.read_text(encoding="utf-8")))
 SIMULATED = Path(__file__).with_name("simulated.json")
+PEOPLE = json.loads(Path(__file__).with_name("people.json").read_text(encoding="utf-8"))
 PROSE = Path(__file__).with_name("metrics.template.md")
 KINDS = {
     "algorithmic": "a formula",
@@ -106,6 +107,7 @@ def render() -> str:
             ("Metrics", "Tiers", "Range", "Better", "Grades"), map(_overview_row, _families(METRICS.values()))
         ),
         "metrics": "\n".join(_sections()),
+        "people": people(),
         "coverage": simulated("intervals", "differences"),
         "examples": _table(("Metric", "Hypothesis / reference", "Seed", "Value", "Note"), _example_rows()),
     }
@@ -152,6 +154,24 @@ def simulated(*names: str) -> str:
         for claim in areas.get(area, ())
     ]
     return _table(("What", "Promised", "Measured", "Repetitions"), rows) if rows else "Not simulated yet."
+
+
+def people() -> str:
+    """The table of how far metrics follow people, those that follow farthest first."""
+    rows = [(f"`{name}`" if name.split(",")[0] in METRICS else name, of) for name, of in PEOPLE.items()]
+    rows.sort(key=lambda row: -row[1]["overall"]["pearson"][0])
+    head = ("Metric", "Pairs", "Overall: Pearson", "Spearman", "Same preference", "Correctness", "Completeness")
+    return _table(head, [(name, str(of["overall"]["n"]), *_told(of)) for name, of in rows])
+
+
+def _told(of: dict[str, Any]) -> Iterable[str]:
+    for question, name in (*(("overall", name) for name in ("pearson", "spearman", "accuracy")),
+                           ("correctness", "pearson"), ("completeness", "pearson")):  # fmt: skip
+        yield "{:.2f} ({:.2f} to {:.2f})".format(*of[question][name])
+
+
+def _follows(name: str) -> str:
+    return "Pearson {:.2f} ({:.2f} to {:.2f})".format(*PEOPLE[name]["overall"]["pearson"]) if name in PEOPLE else ""
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -217,6 +237,7 @@ def _entry(family: tuple[Metric, ...]) -> str:
         "Made by": f"{KINDS[row.kind]}; {AGGREGATES[row.aggregate]}; interval: {INTERVALS[row.interval]}",
         "Undefined (NULL)": row.undefined,
         "Trust": row.trust,
+        "Follows people": _each({row.name: _follows(row.name) for row in family}, " "),
         "Reading": _each({row.name: row.reading for row in (row, *family)}, " "),
         "Grades": _grades(row),
         "Equals": row.equals,

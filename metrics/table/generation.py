@@ -110,8 +110,8 @@ GENERATION = (
         signature="avg_semantic_similarity|v:1",
         equals="sentence_transformers.util.pairwise_cos_sim",
         undefined=f"{_REFERENCE}; no answer; a zero vector",
-        trust="Medium to high: it forgives other words, but also a wrong number, date or 'not'. It depends on the "
-        "embedder.",
+        trust="Medium: it forgives other words, but also a wrong number, date or 'not', and with a small embedder it "
+        "has followed people no farther than shared words do. It depends on the embedder.",
         reading="1 the same meaning, 0 unrelated. Unrelated sentences of one field often reach 0.3 to 0.6: compare "
         "systems, do not read the figure by itself.",
     ),

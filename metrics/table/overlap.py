@@ -104,8 +104,8 @@ OVERLAP = (
         equals="sacreBLEU sentence_chrf",
         source="Popović 2015, chrF: character n-gram F-score for automatic MT evaluation",
         undefined=_REFERENCE,
-        trust="Medium to high among the surface metrics: word endings and typos cost little, which suits Russian. "
-        "It still does not see meaning.",
+        trust="Medium, as ROUGE: word endings and typos cost little, which suits Russian; on English answers it has "
+        "followed people no farther. It does not see meaning.",
         reading="90 and more nearly identical, 70 high, 50 moderate, 30 some, below that little. Related Russian texts "
         "rarely fall below 20.",
     ),

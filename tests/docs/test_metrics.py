@@ -42,6 +42,6 @@ def test_no_mark_of_the_template_is_left(generator: ModuleType) -> None:
 
 def test_tables_have_the_same_number_of_cells_in_every_row(generator: ModuleType) -> None:
     rows = re.findall(r"(?:^\|.*\|\n)+", generator.render(), flags=re.MULTILINE)
-    assert len(rows) == 5
+    assert len(rows) == 6
     for table in rows:
         assert len({len(re.findall(r"(?<!\\)\|", row)) for row in table.splitlines()}) == 1
