@@ -23,7 +23,7 @@ __all__ = ["Fact", "fact_precision", "fact_recall", "facts", "unsupported"]
 
 Text = str | None
 Readings = tuple[Reading, ...]
-NUMBER_OF_CODE = re.compile(r"\d{1,15}$")
+NUMBER_OF_CODE = re.compile(r"\D*(\d{1,15})")
 LOCAL_PHONES = range(5, 10)
 """Digits of a phone within its town or house."""
 
@@ -145,8 +145,15 @@ def _held(stating: Text, supporting: Text) -> Held | None:
 
 
 def _shares(found: Iterable[Held | None]) -> NDArray[np.float64]:
-    different = [None if each is None else {readings[0]: there for _, readings, there in each} for each in found]
-    return np.array([np.nan if each is None else sum(each.values()) / len(each) for each in different], np.float64)
+    return np.array([np.nan if each is None else _share(each) for each in found], np.float64)
+
+
+def _share(held: Held) -> float:
+    """Of different facts: what is said several times is supported if it is every time."""
+    different: dict[Reading, bool] = {}
+    for _, readings, there in held:
+        different[readings[0]] = there and different.get(readings[0], True)
+    return sum(different.values()) / len(different)
 
 
 def _certain(text: str) -> list[tuple[Fact, Readings]]:
@@ -201,13 +208,13 @@ def _weaker(reading: Reading) -> Iterable[Reading]:
             yield from (("d", None, month, day), ("d", year, month, None), ("d", None, month, None))
             yield from (("d", year, None, None), ("any", year), ("year", year))
             if year is None:
-                yield "undated", month, day
+                yield from (("undated", month, day), ("undated", month, None))
         case ("p", digits):
             yield from (("p", digits[-n:]) for n in LOCAL_PHONES)
             yield "any", float(digits)
         case ("c", letters):
-            if (number := NUMBER_OF_CODE.search(letters)) is not None:
-                yield "any", float(number[0])
+            if (number := NUMBER_OF_CODE.fullmatch(letters)) is not None:
+                yield "any", float(number[1])
 
 
 def _is_known(reading: Reading, known: set[Reading]) -> bool:

@@ -9,7 +9,7 @@ PIECES = frozenset({"unit", "teen", "tens", "hundreds", "scale"})
 CLASSES = {"unit": 1, "teen": 2, "tens": 3, "hundreds": 4}
 BEFORE = {1: 3, 2: 4, 3: 4, 4: 5}
 """The least class of what stands before a piece of a class: a unit follows tens, tens follow hundreds."""
-AND_AFTER = frozenset({" and ", ", ", " and a "})
+AND_AFTER = frozenset({" and ", " and a "})
 TENTHS = {10.0: 0.1, 100.0: 0.01, 1000.0: 0.001}
 
 
@@ -85,8 +85,12 @@ def _whole(found: list[Token], at: int, low: str) -> tuple[Token, int]:
 
 
 def _goes_on(low: str, before: Token, piece: Token) -> bool:
+    """Whether a word may go on with the number: in English after "and" or, from a thousand on, a comma."""
     gap = _between(low, before, piece)
-    return gap in CLOSE or (gap in AND_AFTER and before.role in ("scale", "hundreds") and before.end - before.start > 4)
+    if gap in CLOSE:
+        return True
+    english_scale = before.role == "scale" and "a" <= low[before.start] <= "z"
+    return english_scale and (gap in AND_AFTER or (gap == ", " and (before.value or 0) >= 1000))
 
 
 def _is_year(low: str, piece: Token, current: float, total: float) -> bool:

@@ -26,6 +26,7 @@ MOST = 40
 """Signs of a piece that is read as anything but a code."""
 SEPARATORS = re.compile(r"\D+")
 EXPONENT = re.compile(r"(\d+(?:[.,]\d+)?)(?:e|\s?[·×x*]\s?10\^?)([+-]?\d{1,3})|10\^([+-]?\d{1,3})")
+BETWEEN_DIGITS = re.compile(r"(?<=\d)\W+(?=\d)")
 RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
 
 
@@ -101,14 +102,15 @@ def readings(piece: str) -> tuple[str, tuple[Reading, ...]]:
 
 
 def code(text: str) -> str:
-    """Letters and digits of a code, however they are joined, in look-alikes of one alphabet.
+    """A code in look-alikes of one alphabet, however its letters are joined to digits; digits stay apart.
 
     Example:
         >>> from metrics.facts.numerals import code
-        >>> code('123-фз')
-        '123фз'
+        >>> code('123-фз'), code('45-1')
+        ('123фз', '45/1')
     """
-    joined = "".join(sign for sign in text if sign.isalnum()).translate(TO_CYRILLIC)
+    joined = "".join(sign for sign in BETWEEN_DIGITS.sub("/", text) if sign.isalnum() or sign == "/")
+    joined = joined.strip("/").translate(TO_CYRILLIC)
     return (joined.lstrip("0") or "0") if joined.isdecimal() else joined
 
 
@@ -144,7 +146,7 @@ def _dotted(parts: list[str], lengths: tuple[int, ...]) -> list[Reading]:
         return [*dates, *times, *thousands, *found]
     if lengths in ((4, 2, 2), (2, 2, 4), (1, 2, 4), (1, 1, 4), (2, 1, 4), (2, 2, 2)):
         year, month, day = parts if lengths[0] == 4 else parts[::-1]
-        return [*_day_month(day, month, year), ("c", joined)]
+        return [*_day_month(day, month, year), ("c", code(".".join(parts)))]
     if set(lengths[1:]) == {3} and lengths[0] <= 3 and parts[0] != "0":
         return [quantity(float(joined))]
     return []
@@ -159,7 +161,7 @@ def _slash(parts: list[str], lengths: tuple[int, ...]) -> list[Reading]:
     if len(parts) == 2:
         either = [*_day_month(*parts), *_day_month(*parts[::-1])] if max(lengths) <= 2 else []
         fraction = [quantity(int(parts[0]) / int(parts[1]))] if int(parts[1]) > 0 and max(lengths) <= 3 else []
-        return [*fraction, *either, ("c", "/".join(parts))]
+        return [*fraction, *either, ("c", code("/".join(parts)))]
     if lengths[0] == 4:
         return _day_month(parts[2], parts[1], parts[0]) if len(parts) == 3 else []
     if len(parts) == 3 and lengths[2] in (2, 4):
@@ -180,8 +182,8 @@ def _dashed(parts: list[str], lengths: tuple[int, ...]) -> list[Reading]:
 
 def _colons(parts: list[str], lengths: tuple[int, ...]) -> list[Reading]:
     if len(parts) <= 3 and set(lengths[1:]) == {2} and (found := _clock(parts[0], parts[1])):
-        return [*found, ("c", ":".join(parts))]
-    return [("c", ":".join(parts))]
+        return [*found, ("c", code(":".join(parts)))]
+    return [("c", code(":".join(parts)))]
 
 
 _SHAPES = {".": _dotted, ",": _comma, "/": _slash, "-": _dashed, ":": _colons}

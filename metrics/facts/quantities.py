@@ -18,11 +18,11 @@ def measured(reader: Reader, token: Token, fact: Fact) -> None:
         >>> [(fact.kind, fact.text) for fact in facts('1 500 руб.')]
         [('money', '1 500 руб')]
     """
-    if token.value is None or not any(reading[0] == "q" for reading in fact.readings):
+    if not any(reading[0] == "q" for reading in fact.readings):
         return
     before = reader.tokens[reader.at - 2] if reader.at >= 2 else None
     after = reader.next(BEFORE_MEASURE)
-    if after is not None and after.role == "year":
+    if after is not None and after.role == "year" and token.kind == "number":
         _years(reader, token, fact, after)
         return
     if after is not None and after.role == "measure":

@@ -47,7 +47,8 @@ def _one_alphabet(match: re.Match[str]) -> str:
         return word
     latin = sum("a" <= letter <= "z" for letter in word)
     cyrillic = sum("а" <= letter <= "я" for letter in word)
-    return word.translate(TO_CYRILLIC if cyrillic >= latin else TO_LATIN)
+    twin = word.translate(TO_CYRILLIC if cyrillic >= latin else TO_LATIN)
+    return word if MIXED.search(twin) else twin
 
 
 def _composed(text: str) -> tuple[str, list[int]]:

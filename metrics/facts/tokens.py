@@ -100,6 +100,7 @@ def tokens(low: str, text: str) -> list[Token]:
         if token is not None:
             done = token.end
             is_pair = token.role == "number" and match.lastindex == 2 and ("-" in match[0] or "/" in match[0])
+            is_pair = is_pair and not (found and found[-1].role == "document")
             found += _parts(token, low) if is_pair else (token,)
     if "[" in low or "\n" in low or ". " in low or ") " in low or low[:1] in MARKED:
         _doubt(found, text)

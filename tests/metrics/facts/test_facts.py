@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from metrics.facts import fact_precision, fact_recall, facts, unsupported
+from metrics.facts.spelling import plain
 
 SAME = [
     ("двенадцатого января", "12.01"), ("January 12th", "12.01"), ("2026-01-12", "12 января, весь 2026 год"),
@@ -43,6 +44,10 @@ SAME = [
     ("триста сорока пяти", "345"), ("пятью", "5"), ("третьему", "3"), ("2O26", "2026"), ("12 янвaря", "12.01"),
     ("５", "5"), ("трёх", "три"), ("10⁶", "миллион"), ("1,5·10^3", "1500"), ("2e5", "200 000"),
     ("минус пять градусов", "-5 °C"), ("две трети", "2/3"),
+    ("в январе 2026 года", "12 января; план на 2026 год"),
+    ("$0.50", "0,50 доллара"),
+    ("9.00 р.", "девять рублей"),
+    ("№ 12-34", "№12-34"),
 ]  # fmt: skip
 OTHER = [
     ("13 января", "12 января"), ("12 февраля", "12 января"), ("12.01.2027", "12.01.2026"),
@@ -55,6 +60,9 @@ OTHER = [
     ("№ 124-ФЗ", "№ 123-ФЗ"), ("31.02", "28.02"), ("полторы тысячи", "1,5"), ("the second", "the third"),
     ("Sunday", "Mon–Fri"), ("10^5", "10^6"), ("5", "1. Подать. 2. Ждать.\n5. Уйти."), ("ssau.ru/abit", "ssau.ru"),
     ("один", "один из них"),
+    ("№ 45/1", "№ 451"),
+    ("№ 12-34", "№ 123-4"),
+    ("24/7", "7 дней"),
 ]  # fmt: skip
 NONE = [
     "", "Да, можно.", "You may go.", "They march on.", "окружающая среда", "в языковой среде", "одна из них",
@@ -66,7 +74,10 @@ NONE = [
 KINDS = {
     "двенадцатого января 2026 года": "date", "14:30": "time", "по вторникам": "weekday",
     "полторы тысячи рублей": "money", "5 %": "percent", "+7 927 123-45-67": "phone", "a@b.ru": "email",
-    "ssau.ru/abit": "url", "каб. 215а": "room", "№ 45/1": "code", "сорок": "number", "09.03.01": "date",
+    "ssau.ru/abit": "url", "каб. 215а": "room", "№ 45/1": "code", "сорок": "number",
+    "$0.50": "money",
+    "9.00 р.": "money",
+    "9.00": "time", "09.03.01": "date",
     "31.02": "date",
 }  # fmt: skip
 
@@ -108,6 +119,31 @@ def test_shares_and_what_is_not_defined() -> None:
     np.testing.assert_array_equal(fact_recall([None, "да"], [context, "да"]), [np.nan, np.nan])
     assert fact_recall(["Не знаю."], [context]) == [0]
     assert unsupported(["12 января"], [""]) == [facts("12 января")]
+
+
+@pytest.mark.parametrize(
+    ("text", "apart"),
+    [
+        ("Пять тысяч, двадцать мест", ["Пять тысяч", "двадцать"]),
+        ("Триста, двадцать", ["Триста", "двадцать"]),
+        ("Три миллиона, две трети", ["Три миллиона", "две трети"]),
+        ("one hundred, twenty people", ["one hundred", "twenty"]),
+        ("one hundred and twenty people", ["one hundred and twenty"]),
+        ("two thousand, three hundred", ["two thousand, three hundred"]),
+    ],
+)
+def test_numbers_of_a_list_stay_apart(text: str, apart: list[str]) -> None:
+    assert [fact.text for fact in facts(text)] == apart
+
+
+def test_a_fact_is_right_only_where_every_mention_is() -> None:
+    for answer in ("Всего 10. Приём к 10.", "Приём к 10. Всего 10."):
+        (lost,) = unsupported([answer], ["в 22:00"])
+        assert lost and fact_precision([answer], ["в 22:00"]) == [0]
+
+
+def test_a_word_of_two_alphabets_without_twins_stays() -> None:
+    assert plain("iphoneик")[0] == "iphoneик" and plain("янвaря")[0] == "января"
 
 
 def test_lengths_that_differ() -> None:
