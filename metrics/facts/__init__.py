@@ -15,11 +15,11 @@ from metrics.facts.addresses import addresses, blanked
 from metrics.facts.grammar import read
 from metrics.facts.joined import join
 from metrics.facts.numerals import Reading
-from metrics.facts.reader import Fact as _Stated
+from metrics.facts.reader import Fact as Stated
 from metrics.facts.spelling import plain
 from metrics.facts.tokens import tokens
 
-__all__ = ["Fact", "fact_precision", "fact_recall", "facts", "unsupported"]
+__all__ = ["Fact", "Held", "fact_precision", "fact_recall", "facts", "held_against", "lost", "shares", "unsupported"]
 
 Text = str | None
 Readings = tuple[Reading, ...]
@@ -37,6 +37,15 @@ class Fact(NamedTuple):
     """As it stands there."""
     start: int
     end: int
+
+
+class Held(NamedTuple):
+    """A fact that was held against a text."""
+
+    fact: Fact
+    readings: Readings
+    """All that it may mean, the likeliest first."""
+    supported: bool
 
 
 def facts(text: str) -> list[Fact]:
@@ -78,8 +87,7 @@ def unsupported(answers: Sequence[Text], contexts: Sequence[Text]) -> list[list[
         >>> unsupported(["Приём 13.01 в 14:30."], ["Приём двенадцатого января, в половине третьего."])
         [[Fact(kind='date', text='13.01', start=6, end=11)]]
     """
-    found = _held_against(answers, contexts)
-    return [None if each is None else [fact for fact, _, there in each if not there] for each in found]
+    return lost(held_against(answers, contexts))
 
 
 def fact_precision(answers: Sequence[Text], contexts: Sequence[Text]) -> NDArray[np.float64]:
@@ -101,7 +109,7 @@ def fact_precision(answers: Sequence[Text], contexts: Sequence[Text]) -> NDArray
         >>> fact_precision(["В среду, каб. 215.", "Да."], ["Каб. 215, по четвергам.", "Да."])
         array([0.5, nan])
     """
-    return _shares(_held_against(answers, contexts))
+    return shares(held_against(answers, contexts))
 
 
 def fact_recall(answers: Sequence[Text], references: Sequence[Text]) -> NDArray[np.float64]:
@@ -124,69 +132,104 @@ def fact_recall(answers: Sequence[Text], references: Sequence[Text]) -> NDArray[
         >>> fact_recall(["1500 рублей"], ["Полторы тысячи рублей до 12.01"])
         array([0.5])
     """
-    return _shares(_held_against(references, answers))
+    return shares(held_against(references, answers))
 
 
-Held = list[tuple[Fact, Readings, bool]]
+def held_against(
+    stating: Sequence[Text], supporting: Sequence[Text], aside: Sequence[Text] | None = None
+) -> list[list[Held] | None]:
+    """The facts of each text, and whether the other one states them: what the other functions are made of.
 
+    Args:
+        stating: n texts, None where there is none.
+        supporting: n texts, None where there is none.
+        aside: n texts, such as questions: a fact that only this one has besides is nobody's own, and left out.
 
-def _held_against(stating: Sequence[Text], supporting: Sequence[Text]) -> list[Held | None]:
-    """The facts of each text with whether the other one states them; None where there is nothing to tell."""
-    if len(stating) != len(supporting):
+    Returns:
+        For each case its facts in order; None where none is left, or a side is missing.
+
+    Raises:
+        ValueError: they differ in length.
+
+    Example:
+        >>> from metrics.facts import held_against
+        >>> [(held.fact.text, held.supported) for held in held_against(["5 дней, каб. 2"], ["5 дней"], ["каб. 2?"])[0]]
+        [('5 дней', True)]
+    """
+    asides = [None] * len(stating) if aside is None else aside
+    if not len(stating) == len(supporting) == len(asides):
         raise ValueError(f"{len(stating)} texts but {len(supporting)} to hold them against: give one of each a case")
-    return [_held(*pair) for pair in zip(stating, supporting, strict=True)]
+    return [_held(*texts) for texts in zip(stating, supporting, asides, strict=True)]
 
 
-def _held(stating: Text, supporting: Text) -> Held | None:
+def lost(held: Sequence[Sequence[Held] | None]) -> list[list[Fact] | None]:
+    """The facts without support, of what `held_against` gives.
+
+    Example:
+        >>> from metrics.facts import held_against, lost
+        >>> lost(held_against(["5 дней", "Да."], ["6 дней", "Да."]))
+        [[Fact(kind='number', text='5 дней', start=0, end=6)], None]
+    """
+    return [None if each is None else [one.fact for one in each if not one.supported] for each in held]
+
+
+def shares(held: Sequence[Sequence[Held] | None]) -> NDArray[np.float64]:
+    """Share of different facts that have support, of what `held_against` gives; NaN where it gives None.
+
+    Example:
+        >>> from metrics.facts import held_against, shares
+        >>> shares(held_against(["5 дней, каб. 2"], ["5 дней"]))
+        array([0.5])
+    """
+    return np.array([np.nan if each is None else _share(each) for each in held], np.float64)
+
+
+def _held(stating: Text, supporting: Text, aside: Text) -> list[Held] | None:
     if stating is None or supporting is None or not (stated := _certain(stating)):
         return None
-    known = _known(_stated(supporting))
-    return [(fact, readings, any(_is_known(of, known) for of in readings)) for fact, readings in stated]
+    known = _known(supporting)
+    found = [Held(fact, readings, _supports(known, readings)) for fact, readings in stated]
+    if not aside or all(held.supported for held in found):
+        return found
+    known = _known(aside)
+    return [held for held in found if held.supported or not _supports(known, held.readings)] or None
 
 
-def _shares(found: Iterable[Held | None]) -> NDArray[np.float64]:
-    return np.array([np.nan if each is None else _share(each) for each in found], np.float64)
-
-
-def _share(held: Held) -> float:
+def _share(held: Sequence[Held]) -> float:
     """Of different facts: what is said several times is supported if it is every time."""
     different: dict[Reading, bool] = {}
-    for _, readings, there in held:
-        different[readings[0]] = there and different.get(readings[0], True)
+    for _, readings, supported in held:
+        different[readings[0]] = supported and different.get(readings[0], True)
     return sum(different.values()) / len(different)
 
 
 def _certain(text: str) -> list[tuple[Fact, Readings]]:
-    low, places = plain(text)
-    found = []
-    for fact in _read(low, text, places):
+    """The facts without those in doubt, with their places in the text as it was given."""
+    found, places = _stated(text)
+    certain = []
+    for fact in found:
         if not fact.doubtful:
             start, end = (fact.start, fact.end) if places is None else (places[fact.start], places[fact.end - 1] + 1)
-            found.append((Fact(fact.kind, text[start:end], start, end), fact.readings))
-    return found
+            certain.append((Fact(fact.kind, text[start:end], start, end), fact.readings))
+    return certain
 
 
-def _stated(text: str) -> list[_Stated]:
+def _stated(text: str) -> tuple[list[Stated], list[int] | None]:
+    """The facts of a text with their places in its plain form, and the places of that, as `plain` gives them."""
     low, places = plain(text)
-    return _read(low, text, places)
-
-
-def _read(low: str, text: str, places: list[int] | None) -> list[_Stated]:
     if places is not None:
         text = "".join(text[place] for place in places[:-1])
     apart = sorted(addresses(low), key=lambda token: token.start)
     if apart:
         low, text = blanked(low, apart), blanked(text, apart)
     found = join(tokens(low, text), low)
-    if apart:
-        found = sorted((*found, *apart), key=lambda token: token.start)
-    return read(found, low)
+    return read(sorted((*found, *apart), key=lambda token: token.start) if apart else found, low), places
 
 
-def _known(found: Iterable[_Stated]) -> set[Reading]:
-    """All that a text with these facts supports: a date its month and its year, a phone its local number."""
+def _known(text: str) -> set[Reading]:
+    """All that a text supports: a date its month and its year, a phone its local number."""
     known: set[Reading] = set()
-    for fact in found:
+    for fact in _stated(text)[0] if text else ():
         if fact.doubtful and fact.kind not in ("date", "weekday"):  # of a list's line, or "one of them"
             continue
         known.update(fact.readings)
@@ -204,11 +247,12 @@ def _weaker(reading: Reading) -> Iterable[Reading]:
                 yield "c", f"{value:.0f}"
         case ("q", value, unit, base):
             yield from (("any", value), ("base", unit, base))
+        case ("d", None, month, day):
+            yield from (("d", None, month, None), ("undated", month, day), ("undated", month, None))
         case ("d", year, month, day):
-            yield from (("d", None, month, day), ("d", year, month, None), ("d", None, month, None))
-            yield from (("d", year, None, None), ("any", year), ("year", year))
-            if year is None:
-                yield from (("undated", month, day), ("undated", month, None))
+            yield from (("any", year), ("year", year), ("d", year, None, None))
+            if month is not None:
+                yield from (("d", None, month, day), ("d", year, month, None), ("d", None, month, None))
         case ("p", digits):
             yield from (("p", digits[-n:]) for n in LOCAL_PHONES)
             yield "any", float(digits)
@@ -217,8 +261,12 @@ def _weaker(reading: Reading) -> Iterable[Reading]:
                 yield "any", float(number[1])
 
 
+def _supports(known: set[Reading], readings: Readings) -> bool:
+    """Whether any reading of a fact is known."""
+    return any(_is_known(reading, known) for reading in readings)
+
+
 def _is_known(reading: Reading, known: set[Reading]) -> bool:
-    """Whether what is stated is supported."""
     if reading in known:
         return True
     match reading:

@@ -18,7 +18,8 @@ def score_facts(run: Run, cases: pa.Table) -> pa.Table:
     """Adds the answers' unsupported facts and the metrics of facts; NULL where there is nothing to measure.
 
     A refusal states nothing that a context should support, and no context, or an empty one, supports nothing and belies
-    nothing, as for faithfulness. Of the reference's facts a refusal has none.
+    nothing, as for faithfulness. Of the reference's facts a refusal has none. What only repeats the question is neither
+    made up nor right because of that: it is left out.
     """
     rows = cases.select(("answer", "status", "context", "question")).to_pylist()
     answers = _blanked(row["answer"] for row in rows)
@@ -27,8 +28,8 @@ def score_facts(run: Run, cases: pa.Table) -> pa.Table:
         contexts = [None if cut else text for text, cut in zip(contexts, cases["truncated"].to_pylist(), strict=True)]
     refused = (row["status"] == "sut_refusal" for row in rows)
     stated = [None if refusal else answer for answer, refusal in zip(answers, refused, strict=True)]
-    stated = _own(stated, contexts, [row["question"] for row in rows])
-    found = facts.unsupported(stated, contexts)
+    held = facts.held_against(stated, contexts, aside=[row["question"] for row in rows])
+    found = facts.lost(held)
     rate = np.array([np.nan if some is None else bool(some) for some in found], np.float64)
     if run.tier == "judge_pipeline":  # its gate answers for what it showed
         rate[floats(cases, "decision") != 1] = np.nan
@@ -36,7 +37,7 @@ def score_facts(run: Run, cases: pa.Table) -> pa.Table:
         cases,
         unsupported_facts=[None if some is None else [fact._asdict() for fact in some] for some in found],
         unsupported_fact_rate=rate,
-        fact_precision=facts.fact_precision(stated, contexts),
+        fact_precision=facts.shares(held),
     )
     if "reference" not in cases.column_names:
         return cases
@@ -45,22 +46,6 @@ def score_facts(run: Run, cases: pa.Table) -> pa.Table:
         key, language = own_key(), configured(run).language
         references = _blanked(text and mask(text, key, language) for text in references)
     return with_columns(cases, fact_recall=facts.fact_recall(answers, references))
-
-
-def _own(answers: Texts, contexts: Texts, questions: Texts) -> Texts:
-    """Answers without the facts that only repeat the question: those are not made up, nor right because of that."""
-    lost, unknown = facts.unsupported(answers, contexts), facts.unsupported(answers, questions)
-    return [
-        answer and _without(answer, set(of or ()) - set(new or ()))
-        for answer, of, new in zip(answers, lost, unknown, strict=True)
-    ]
-
-
-def _without(text: str, found: Iterable[facts.Fact]) -> str:
-    """The text with spaces in the place of facts."""
-    for fact in found:
-        text = text[: fact.start] + " " * (fact.end - fact.start) + text[fact.end :]
-    return text
 
 
 def _blanked(texts: Iterable[str | None]) -> Texts:

@@ -49,6 +49,10 @@ def test_what_it_has_not_is_named_with_its_place(at_home: Path) -> None:
 def test_what_the_question_has_was_not_made_up(at_home: Path) -> None:
     row = scored(context="Сбор 500 рублей.", question="Приём 12.05.2025?")
     assert metrics(row)[:2] == (0, 1)
+    row = scored(context="Сбор 700 рублей.", question="Приём 12.05.2025?")
+    assert metrics(row)[:2] == (1, 0)
+    row = scored(context="Приём идёт.", answer="Да, 12.05.2025.", question="Приём 12.05.2025?")
+    assert metrics(row)[:2] == (None, None) and row["unsupported_facts"] is None
 
 
 @pytest.mark.parametrize(
