@@ -13,6 +13,7 @@ URL = re.compile(
     r"|(?<![\w@.-])[a-zа-я0-9][\w-]{0,62}(?:\.[\w-]{1,63}){0,5}"
     rf"\.(?:{DOMAINS})(?![\w-])(?:/[^\s<>\"«»\0]*)?"
 )
+SCHEME = re.compile(r"^(?:https?://)?(?:www\.)?")
 HOST = re.compile(rf"www\.|\.(?:{DOMAINS})(?![\w-])")
 PHONE = re.compile(
     r"(?<![\w+])(?:"
@@ -37,7 +38,9 @@ def addresses(low: str) -> Iterator[Token]:
         [(('u', 'ssau.ru/abit'),)]
     """
     if "@" in low:
-        yield from (_token("email", "e", match.start(), match[0].rstrip(END)) for match in EMAIL.finditer(low))
+        for match in EMAIL.finditer(low):
+            email = match[0].rstrip(END)
+            yield _token("email", "e", match.start(), email, email)
         low = EMAIL.sub(_blank, low)
         for match in HANDLE.finditer(low):
             yield _token("url", "u", match.start(), match[0], f"t.me/{match[0][1:]}")
@@ -45,7 +48,8 @@ def addresses(low: str) -> Iterator[Token]:
     if "." in low and (HOST.search(low) or "//" in low):
         for match in URL.finditer(low):
             page = match[0].rstrip(END)
-            yield _token("url", "u", match.start(), page, unquote(re.sub(r"^https?://|^www\.|(?<=//)www\.", "", page)))
+            if where := SCHEME.sub("", page):
+                yield _token("url", "u", match.start(), page, unquote(where).rstrip("/"))
         low = URL.sub(_blank, low)
     if PHONE_LIKE.search(low):
         for match in PHONE.finditer(low):
@@ -67,10 +71,10 @@ def blanked(low: str, found: list[Token]) -> str:
     return "".join((*parts, low[last:]))
 
 
-def _token(kind: str, reading: str, start: int, said: str, value: str | None = None) -> Token:
+def _token(kind: str, reading: str, start: int, said: str, value: str) -> Token:
     token = Token("address", start, start + len(said))
     token.kind = kind
-    token.readings = ((reading, (said if value is None else value).removeprefix("www.").rstrip("/")),)
+    token.readings = ((reading, value),)
     return token
 
 

@@ -5,14 +5,13 @@ from itertools import islice
 
 from metrics.facts.joined import CLOSE
 from metrics.facts.numerals import quantity
-from metrics.facts.reader import Fact, Reader
+from metrics.facts.reader import HOUR_S, MINUTE_S, Fact, Reader, is_whole
 from metrics.facts.tokens import Token
 
 RANGE = frozenset({"-", "–", "—", "−", "до", "по", "to", "till", "until", "and"})
 AT = re.compile(r"(?<!\w)(?:в|во|к|с|со|до|после|from|at|by|until|till|before|after)[ \u00a0]$")
 TO_HOUR = CLOSE | {" to "}
 HALF_DAY = 12
-HOUR_S = 3600
 
 
 def half_hour(reader: Reader, token: Token) -> None:
@@ -23,7 +22,7 @@ def half_hour(reader: Reader, token: Token) -> None:
         >>> [(fact.kind, fact.text) for fact in facts('в полтретьего')]
         [('time', 'полтретьего')]
     """
-    _clock(reader, token.start, token.end, int(token.value or 0) - 1, 30)
+    _clock(reader, token.start, token.end, int(token.value) - 1, 30)
 
 
 def half_past(reader: Reader, token: Token) -> None:
@@ -35,9 +34,9 @@ def half_past(reader: Reader, token: Token) -> None:
         [('time', 'пол третьего')]
     """
     hour = reader.next(CLOSE)
-    if token.value == 30 and hour is not None and hour.role == "number" and hour.ordinal:
+    if token.value == 30 and hour is not None and hour.ordinal and _is_of_half_day(hour):
         reader.at += 1
-        _clock(reader, token.start, hour.end, int(hour.value or 0) - 1, 30)
+        _clock(reader, token.start, hour.end, int(hour.value) - 1, 30)
 
 
 def to_hour(reader: Reader, token: Token) -> None:
@@ -48,20 +47,20 @@ def to_hour(reader: Reader, token: Token) -> None:
         >>> [(fact.kind, fact.text) for fact in facts('без пяти минут два')]
         [('time', 'без пяти минут два')]
     """
-    minutes = reader.next(CLOSE)
-    if minutes is None or minutes.role != "number" or minutes.value is None:
-        return
-    at, reader.at = reader.at, reader.at + 1
-    hour = reader.next(CLOSE)
-    if hour is not None and hour.role == "measure" and hour.value == 60:
-        reader.at += 1
-        hour = reader.next(CLOSE)
-    value = 15 if minutes.unit == "fraction" else int(minutes.value)
-    if hour is None or hour.role != "number" or hour.value is None or not (0 < value < 60 and 1 <= hour.value <= 12):
-        reader.at = at
+    minutes, at = reader.next(CLOSE), reader.at
+    if minutes is None:
         return
     reader.at += 1
-    _clock(reader, token.start, hour.end, int(hour.value) - 1, 60 - value)
+    hour = reader.next(CLOSE)
+    if hour is not None and hour.role == "measure" and hour.value == MINUTE_S:
+        reader.at += 1
+        hour = reader.next(CLOSE)
+    value = minutes.value * 60 if minutes.unit == "fraction" else minutes.value
+    if minutes.role == "number" and is_whole(value, 1, 59) and hour is not None and _is_of_half_day(hour):
+        reader.at += 1
+        _clock(reader, token.start, hour.end, int(hour.value) - 1, 60 - int(value))
+    else:
+        reader.at = at
 
 
 def noon(reader: Reader, token: Token) -> None:
@@ -72,7 +71,7 @@ def noon(reader: Reader, token: Token) -> None:
         >>> [(fact.kind, fact.text) for fact in facts('at noon')]
         [('time', 'noon')]
     """
-    reader.add("time", token, (("t", int(token.value or 0), 0),))
+    reader.add("time", token, (("t", int(token.value), 0),))
 
 
 def time(reader: Reader, token: Token) -> bool:
@@ -88,7 +87,7 @@ def time(reader: Reader, token: Token) -> bool:
     for reading in token.readings:
         if reading[0] == "t":
             return _in_part_of_day(reader, token.start, reading[1], reading[2])
-    if token.kind != "number" or token.value is None or token.value % 1 or not 0 <= token.value <= 24:
+    if token.kind != "number" or not is_whole(token.value, 0, 24):
         return False
     at, hour, minute = reader.at, int(token.value), 0
     clock = reader.next(CLOSE)
@@ -98,7 +97,7 @@ def time(reader: Reader, token: Token) -> bool:
     if _in_part_of_day(reader, token.start, hour, minute):
         return True
     if minute:
-        readings = ("t", hour % 24, minute), quantity(hour * HOUR_S + minute * 60, "s")
+        readings = ("t", hour % 24, minute), quantity(hour * HOUR_S + minute * MINUTE_S, "s")
         reader.put("time", token.start, reader.tokens[reader.at - 1].end, readings)
         return True
     reader.at = at
@@ -117,10 +116,10 @@ def hours(reader: Reader, fact: Fact) -> None:
         if gap in RANGE:
             for one in (other, fact):
                 if _is_hour(one):
-                    one.readings += (("t", int(one.value or 0) % 24, 0),)
+                    one.readings += (("t", int(one.value) % 24, 0),)
             return
     if _is_hour(fact) and AT.search(reader.low[max(0, fact.start - 8) : fact.start]):
-        hour = int(fact.value or 0)
+        hour = int(fact.value)
         fact.readings += tuple(("t", of % 24, 0) for of in ({hour, hour + HALF_DAY} if hour <= HALF_DAY else {hour}))
 
 
@@ -133,25 +132,30 @@ def _in_part_of_day(reader: Reader, start: int, hour: int, minute: int) -> bool:
     fact = reader.put("time", start, reader.tokens[reader.at - 1].end, (("t", hour, minute),))
     for other, _ in islice(reader.linked(fact), 1):  # 1-2 pm, «с 8 до шести вечера»
         if _is_hour(other):
-            other.readings += tuple(("t", (int(other.value or 0) + add) % 24, 0) for add in {0, shift})
+            other.readings += tuple(("t", (int(other.value) + add) % 24, 0) for add in {0, shift})
         elif other.kind == "time" and other.readings[0][1] < HALF_DAY:
             other.readings += tuple(("t", of[1] + shift, of[2]) for of in other.readings if of[0] == "t")
     return True
 
 
 def _is_hour(fact: Fact) -> bool:
-    value = fact.value
-    return fact.kind == "number" and value is not None and value % 1 == 0 and 0 <= value <= 24
+    return fact.kind == "number" and is_whole(fact.value, 0, 24)
+
+
+def _is_of_half_day(token: Token) -> bool:
+    return token.role == "number" and is_whole(token.value, 1, HALF_DAY)
 
 
 def _minutes(reader: Reader) -> int:
     """Those that follow an hour; 0 where none do."""
     number, at = reader.next(CLOSE), reader.at
-    if number is not None and number.role == "number" and number.value is not None and 0 <= number.value < 60:
+    if number is not None and number.role == "number" and is_whole(number.value, 0, 59):
         reader.at += 1
         minutes = reader.next(CLOSE)
         glued = reader.tokens[reader.at - 2].end == number.start
-        if minutes is not None and (minutes.value == 60 or (glued and reader.low[minutes.start : minutes.end] == "м")):
+        if minutes is not None and (
+            minutes.value == MINUTE_S or (glued and reader.low[minutes.start : minutes.end] == "м")
+        ):
             reader.at += 1
             return int(number.value)
         if glued and number.end - number.start == 2:  # 19ч30
@@ -173,7 +177,7 @@ def _part_of_day(reader: Reader) -> int | None:
         return None
     if part.role == "part_of_day":
         reader.at += 1
-        return int(part.value or 0)
+        return int(part.value)
     if reader.low[part.start : part.end] == "дня":
         reader.at += 1
         return HALF_DAY
@@ -182,23 +186,22 @@ def _part_of_day(reader: Reader) -> int | None:
 
 def _against_hour(reader: Reader, token: Token) -> bool:
     """«Половина третьего», half past two, quarter to three, ten past two."""
-    value, is_fraction = token.value, token.unit == "fraction"
-    if value is None or value >= 60 or (value % 1 and value not in (0.25, 0.5)):
-        return False
-    minutes, at = int(60 * value) if is_fraction else int(value), reader.at
+    is_fraction, at = token.unit == "fraction", reader.at
+    minutes = token.value * 60 if is_fraction else token.value
     after = reader.next(TO_HOUR)
-    if after is None:
+    if after is None or not is_whole(minutes, 0, 59):
         return False
     reader.at += 1
-    gap, past = reader.low[token.end : after.start], after.role == "half_past" and after.value == 0
-    hour = reader.next(CLOSE) if past else after
-    if hour is not None and hour.role == "number" and hour.value is not None and 1 <= hour.value <= HALF_DAY:
-        if past:
+    is_past = after.role == "half_past" and after.value == 0
+    hour = reader.next(CLOSE) if is_past else after
+    if hour is not None and _is_of_half_day(hour):
+        is_to = reader.low[token.end : after.start] == " to "
+        if is_past:
             reader.at += 1
-            _clock(reader, token.start, hour.end, int(hour.value), minutes)
+            _clock(reader, token.start, hour.end, int(hour.value), int(minutes))
             return True
-        if is_fraction and (gap == " to " or hour.ordinal):
-            _clock(reader, token.start, hour.end, int(hour.value) - 1, 60 - minutes if gap == " to " else minutes)
+        if is_fraction and (is_to or hour.ordinal):
+            _clock(reader, token.start, hour.end, int(hour.value) - 1, int(60 - minutes if is_to else minutes))
             return True
     reader.at = at
     return False

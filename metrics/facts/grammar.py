@@ -59,7 +59,7 @@ def number(reader: Reader, token: Token) -> None:
     """
     if _named(reader, token) or day_and_month(reader, token) or time(reader, token):
         return
-    fact = reader.add(token.kind, token, token.readings, token.value)
+    fact = reader.add(token.kind, token, token.readings)
     fact.doubtful = token.doubtful
     lend_scale(reader, token, fact)
     measured(reader, token, fact)
@@ -77,12 +77,12 @@ def weekday(reader: Reader, token: Token) -> None:
         >>> [(fact.kind, fact.text) for fact in facts('по средам')]
         [('weekday', 'средам')]
     """
-    fact = reader.add("weekday", token, (("w", int(token.value or 0)),))
+    fact = reader.add("weekday", token, (("w", int(token.value)),))
     fact.doubtful = token.doubtful
     if token.doubtful and reader.low.startswith("сред", token.start):
         before = reader.low[max(0, token.start - 14) : token.start]
-        prepositional = reader.low[token.start : token.end] in ("среде", "средой", "сред")
-        fact.doubtful = prepositional or not (AFTER_PREPOSITION.search(before) or not ADJECTIVE.search(before))
+        is_other_case = reader.low[token.start : token.end] in ("среде", "средой", "сред")
+        fact.doubtful = is_other_case or bool(ADJECTIVE.search(before) and not AFTER_PREPOSITION.search(before))
 
 
 def span(reader: Reader, token: Token) -> None:
@@ -93,7 +93,7 @@ def span(reader: Reader, token: Token) -> None:
         >>> [(fact.kind, fact.text) for fact in facts('полчаса')]
         [('number', 'полчаса')]
     """
-    reader.add("number", token, (quantity(0.5, token.unit or "s", token.value or 1),))
+    reader.add("number", token, (quantity(0.5, token.unit, token.value),))
 
 
 def _named(reader: Reader, token: Token) -> bool:
@@ -106,16 +106,15 @@ def _named(reader: Reader, token: Token) -> bool:
     after = reader.next(CLOSE)
     if after is not None and after.role in ("measure", "month", "year"):  # «корпуса 60 дней»
         return False
-    role = before.role
-    if role == "document" and reader.at >= 3 and reader.tokens[reader.at - 3].role == "room":
-        role = "room"
+    is_room = "room" in (
+        before.role,
+        *(earlier.role for earlier in reader.tokens[max(0, reader.at - 3) : reader.at - 2]),
+    )
     letter = LETTER.match(reader.low, token.end)
     end = letter.end() if letter else token.end
-    kept = () if role == "room" or token.kind != "number" else token.readings
-    fact = reader.put(
-        role if role == "room" else "code", token.start, end, (("c", code(reader.low[token.start : end])), *kept)
-    )
-    fact.doubtful = token.doubtful
+    kept = () if is_room or token.kind != "number" else token.readings
+    readings = (("c", code(reader.low[token.start : end])), *kept)
+    reader.put("room" if is_room else "code", token.start, end, readings).doubtful = token.doubtful
     return True
 
 

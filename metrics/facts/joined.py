@@ -1,12 +1,14 @@
 """Number words as numbers: «тысяча девятьсот девяносто пятый», "two and a half million", «5 тысяч 300»."""
 
+from math import isnan
+
 from metrics.facts.numerals import quantity
 from metrics.facts.tokens import Token
 
 CLOSE = frozenset({"", " ", "-", "\u00a0", "\u202f", "\n"})
 """What stands between the words of one number or date."""
-PIECES = frozenset({"unit", "teen", "tens", "hundreds", "scale"})
 CLASSES = {"unit": 1, "teen": 2, "tens": 3, "hundreds": 4}
+PIECES = CLASSES.keys() | {"scale"}
 BEFORE = {1: 3, 2: 4, 3: 4, 4: 5}
 """The least class of what stands before a piece of a class: a unit follows tens, tens follow hundreds."""
 AND_AFTER = frozenset({" and ", " and a "})
@@ -27,9 +29,9 @@ def join(found: list[Token], low: str) -> list[Token]:
     at = 0
     while at < len(found):
         token = found[at]
-        if token.role in CLASSES or token.role == "scale":
+        if token.role in PIECES:
             token, at = _number(found, at, low)
-        elif token.role == "number" and token.value is not None:
+        elif token.role == "number":
             token, at = _scaled(found, at, low)
         elif token.role == "fraction":
             token, at = _fraction(found, at, low)
@@ -58,9 +60,9 @@ def _whole(found: list[Token], at: int, low: str) -> tuple[Token, int]:
         if at > first and not _goes_on(low, before, piece):
             break
         if piece.role == "oh" and 10 <= current <= 20 and at + 1 < len(found) and found[at + 1].role == "unit":
-            current, at, before = current * 100 + (found[at + 1].value or 0), at + 2, found[at + 1]  # nineteen oh five
+            current, at, before = current * 100 + found[at + 1].value, at + 2, found[at + 1]  # nineteen oh five
             break
-        value = piece.value or 0.0
+        value = piece.value
         if piece.role == "scale":
             if value == 100 and current and current < 100:  # five hundred, nineteen hundred
                 current, last = current * 100, 4
@@ -90,7 +92,7 @@ def _goes_on(low: str, before: Token, piece: Token) -> bool:
     if gap in CLOSE:
         return True
     english_scale = before.role == "scale" and "a" <= low[before.start] <= "z"
-    return english_scale and (gap in AND_AFTER or (gap == ", " and (before.value or 0) >= 1000))
+    return english_scale and (gap in AND_AFTER or (gap == ", " and before.value >= 1000))
 
 
 def _is_year(low: str, piece: Token, current: float, total: float) -> bool:
@@ -104,18 +106,18 @@ def _scaled(found: list[Token], at: int, low: str) -> tuple[Token, int]:
     last, begun = found[at], at
     while at + 1 < len(found) and found[at].role == "number" and found[at + 1].role == "scale":
         number, of = found[at], found[at + 1]
-        if number.value is None or _between(low, number, of) not in CLOSE or (of.value or 0) >= scale:
+        if isnan(number.value) or _between(low, number, of) not in CLOSE or of.value >= scale:
             break
         if at > begun and _between(low, last, number) not in CLOSE:
             break
-        total, scale, last = total + number.value * (of.value or 1), of.value or 1, of
+        total, scale, last = total + number.value * of.value, of.value, of
         at += 2
     if at == begun:
         return _with_fraction(token, found, at + 1, low)
     rest = found[at] if at < len(found) else None
     ends = at + 1 >= len(found) or found[at + 1].role != "month"
     if rest is not None and rest.role == "number" and ends and _between(low, last, rest) == " ":
-        value = rest.value or 0.0
+        value = rest.value
         total, last, at = (total + value, rest, at + 1) if 100 <= value < scale else (total, last, at)
     whole = _as_number(token, last, total)
     whole.times = scale if last.role == "scale" else 1.0
@@ -124,18 +126,18 @@ def _scaled(found: list[Token], at: int, low: str) -> tuple[Token, int]:
 
 def _with_fraction(token: Token, found: list[Token], at: int, low: str) -> tuple[Token, int]:
     """Two and a half, две трети, пять целых четыре десятых, five point four."""
-    if at >= len(found) or token.value is None:
+    if at >= len(found) or isnan(token.value):
         return token, at
     piece = found[at]
     gap = _between(low, token, piece)
-    if piece.role == "fraction" and gap in (" and a ", " с ") and (piece.value or 1) < 1:
-        half, scale = token.value + (piece.value or 0), found[at + 1] if at + 1 < len(found) else piece
+    if piece.role == "fraction" and gap in (" and a ", " с ") and piece.value < 1:
+        half, scale = token.value + piece.value, found[at + 1] if at + 1 < len(found) else piece
         if scale.role == "scale" and _between(low, piece, scale) in CLOSE:
-            return _as_number(token, scale, half * (scale.value or 1)), at + 2
+            return _as_number(token, scale, half * scale.value), at + 2
         return _as_number(token, piece, half), at + 1
-    if piece.role == "fraction" and gap in CLOSE and (piece.value or 1) < 1:
+    if piece.role == "fraction" and gap in CLOSE and piece.value < 1:
         vulgar = piece.end - piece.start == 1  # 2½
-        value = token.value + (piece.value or 0) if vulgar else token.value * (piece.value or 0)
+        value = token.value + piece.value if vulgar else token.value * piece.value
         return _as_number(token, piece, value), at + 1
     if piece.role == "whole" and gap in CLOSE and at + 1 < len(found) and found[at + 1].role in CLASSES:
         number, after = _whole(found, at + 1, low)
@@ -144,7 +146,7 @@ def _with_fraction(token: Token, found: list[Token], at: int, low: str) -> tuple
         digits, last = "", piece
         while at + 1 < len(found) and found[at + 1].role == "unit" and _between(low, last, found[at + 1]) in CLOSE:
             at, last = at + 1, found[at + 1]
-            digits += f"{last.value or 0:.0f}"
+            digits += f"{last.value:.0f}"
         if digits:
             return _as_number(token, last, float(f"{token.value:.0f}.{digits}")), at + 1
     return token, at
@@ -152,12 +154,12 @@ def _with_fraction(token: Token, found: list[Token], at: int, low: str) -> tuple
 
 def _decimal(token: Token, number: Token, found: list[Token], after: int) -> tuple[Token, int]:
     """«Пять целых четыре десятых»: the last word of the number says of what the rest is."""
-    value = number.value or 0.0
+    value = number.value
     if number.ordinal and value and value % 1000 == 0:  # «семь тысячных» was read as seven thousand
-        return _as_number(token, number, (token.value or 0) + value / 1e6), after
+        return _as_number(token, number, token.value + value / 1e6), after
     if after < len(found) and found[after].ordinal and found[after].value in TENTHS:
         last = found[after]
-        return _as_number(token, last, (token.value or 0) + value * TENTHS[last.value or 10.0]), after + 1
+        return _as_number(token, last, token.value + value * TENTHS[last.value]), after + 1
     return token, after
 
 
@@ -167,8 +169,8 @@ def _fraction(found: list[Token], at: int, low: str) -> tuple[Token, int]:
     if at + 1 < len(found) and found[at + 1].role == "scale":
         scale = found[at + 1]
         if _between(low, piece, scale) in CLOSE | {" a "}:
-            return _as_number(piece, scale, (piece.value or 0) * (scale.value or 1)), at + 2
-    token = _as_number(piece, piece, piece.value or 0)
+            return _as_number(piece, scale, piece.value * scale.value), at + 2
+    token = _as_number(piece, piece, piece.value)
     token.unit = "fraction"
     return token, at + 1
 

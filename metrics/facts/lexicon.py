@@ -204,9 +204,10 @@ for _unit, _measures in _MEASURES.items():
 _add("год года году годом годе годы годов годам годах г гг year", Word("year", 12, "month"))
 SYMBOLS = {"%": "%", "$": "USD", "€": "EUR", "£": "GBP", "¥": "CNY", "₽": "RUB", "°": "deg"}
 """Signs in the place of a unit's word."""
-CURRENCIES = frozenset({"RUB", "USD", "EUR", "GBP", "CNY", "JPY", "KZT", "UAH"})
+CURRENCIES = frozenset(unit for unit in _MEASURES if len(unit) == 3 and unit.isupper())
 
-_numbers("span", {"полчаса": 3600, "полминуты": 60})
+_add("полчаса", Word("span", 3600, "s"))
+_add("полминуты", Word("span", 60, "s"))
 _add("полгода", Word("span", 12, "month"))
 _add("полдень полудня noon midday", Word("noon", 12))
 _add("полночь полуночи midnight", Word("noon", 0))

@@ -1,12 +1,15 @@
 """Quantities with what they count: sums of money, percentages, lengths, years, and the sign before them."""
 
+import re
+
 from metrics.facts.joined import CLOSE
-from metrics.facts.lexicon import CURRENCIES
+from metrics.facts.lexicon import CURRENCIES, SYMBOLS
 from metrics.facts.numerals import quantity
-from metrics.facts.reader import Fact, Reader
+from metrics.facts.reader import HOUR_S, Fact, Reader, is_whole
 from metrics.facts.tokens import Token
 
-BEFORE_SUM = frozenset({"$", "€", "£", "¥", "₽", "rub", "usd", "eur", "gbp", "cny", "kzt"})
+BEFORE_SUM = SYMBOLS.keys() | {currency.lower() for currency in CURRENCIES}
+MINUS = re.compile(r"(?:^|[( \n\u00a0])[-−]$")
 BEFORE_MEASURE = CLOSE | {" an "}
 
 
@@ -23,7 +26,8 @@ def measured(reader: Reader, token: Token, fact: Fact) -> None:
     before = reader.tokens[reader.at - 2] if reader.at >= 2 else None
     after = reader.next(BEFORE_MEASURE)
     if after is not None and after.role == "year" and token.kind == "number":
-        _years(reader, token, fact, after)
+        reader.at += 1
+        _years(token, fact, after)
         return
     if after is not None and after.role == "measure":
         reader.at += 1
@@ -33,12 +37,10 @@ def measured(reader: Reader, token: Token, fact: Fact) -> None:
     elif before is not None and _is_sign(before, reader) and reader.low[before.end : token.start] in ("", " "):
         fact.start = before.start
         _give(reader, fact, before)
-    sign = reader.low[fact.start - 1 : fact.start]
-    if sign in "-−" and sign and not reader.low[max(0, fact.start - 2) : fact.start - 1].strip("( \n\u00a0"):
-        if next(reader.linked(fact), None) is None:
-            _negative(reader, fact, fact.start - 1)
-    elif before is not None and before.role == "minus" and reader.low[before.end : token.start] == " ":
-        _negative(reader, fact, before.start)
+    if before is not None and before.role == "minus" and reader.low[before.end : token.start] == " ":
+        _negative(fact, before.start)
+    elif MINUS.search(reader.low, max(0, fact.start - 2), fact.start) and not any(reader.linked(fact)):
+        _negative(fact, fact.start - 1)
 
 
 def lend_scale(reader: Reader, token: Token, fact: Fact) -> None:
@@ -51,53 +53,53 @@ def lend_scale(reader: Reader, token: Token, fact: Fact) -> None:
     """
     if token.times > 1:
         for other, _ in reader.linked(fact):
-            if other.kind != "number" or other.value is None or other.value >= (token.value or 0):
+            if other.kind != "number" or not other.value < token.value:
                 return
             other.readings += (quantity(other.value * token.times),)
 
 
-def _negative(reader: Reader, fact: Fact, start: int) -> None:
+def _negative(fact: Fact, start: int) -> None:
     fact.start = start
     fact.readings = tuple(("q", -reading[1], reading[2], -reading[3]) for reading in fact.readings if reading[0] == "q")
 
 
-def _years(reader: Reader, token: Token, fact: Fact, word: Token) -> None:
-    value = token.value or 0
-    reader.at += 1
+def _years(token: Token, fact: Fact, word: Token) -> None:
+    """«2026 год» is a date, «5 лет» a time, «первый год» may be either's number."""
     fact.end = word.end
-    if 1000 <= value < 3000:
-        fact.kind, fact.readings = "date", (("d", int(value), None, None), quantity(value))
+    if 1000 <= token.value < 3000:
+        fact.kind, fact.readings = "date", (("d", int(token.value), None, None), quantity(token.value))
     else:
-        fact.readings = (quantity(value, "month", 12), *(quantity(value) for _ in (1,) if token.ordinal))
+        bare = (quantity(token.value),) if token.ordinal else ()
+        fact.readings = (quantity(token.value, "month", 12), *bare)
 
 
 def _give(reader: Reader, fact: Fact, measure: Token) -> None:
     """The unit, to the fact and to those before it in its list or range."""
-    unit = measure.unit or ""
-    times = measure.value or 1.0
+    unit, times = measure.unit or "", measure.value
     kind = "percent" if unit == "%" else "money" if unit in CURRENCIES else "number"
-    hours = times == 3600
     for other in (fact, *(linked for linked, _ in reader.linked(fact))):
         if (other is not fact and other.kind != "number") or _has_unit(other):
             break
         values = [reading[1] for reading in other.readings if reading[0] == "q"]
         if not values:
             break
-        kept = tuple(("t", int(value) % 24, 0) for value in values if hours and value % 1 == 0 and 0 <= value <= 24)
+        kept = tuple(("t", int(value) % 24, 0) for value in values if times == HOUR_S and is_whole(value, 0, 24))
         other.kind, other.readings = kind, tuple(quantity(value, unit, times) for value in values) + kept
 
 
 def _hundredths(reader: Reader, fact: Fact, measure: Token) -> None:
     """«100 рублей 50 копеек» is one sum."""
-    if measure.unit not in CURRENCIES or reader.at + 1 >= len(reader.tokens):
+    number, at = reader.next(CLOSE), reader.at
+    if measure.unit not in CURRENCIES or number is None or number.role != "number":
         return
-    number, part = reader.next(CLOSE), reader.tokens[reader.at + 1]
-    if number is None or number.role != "number" or part.unit != measure.unit or part.value != 0.01:
-        return
-    if reader.low[number.end : part.start] in CLOSE and number.value is not None:
-        reader.at += 2
+    reader.at += 1
+    part = reader.next(CLOSE)
+    if part is not None and part.unit == measure.unit and part.value == 0.01 and is_whole(number.value, 0, 99):
+        reader.at += 1
         fact.end = part.end
         fact.readings = (quantity(fact.readings[0][1] + number.value / 100, measure.unit),)
+    else:
+        reader.at = at
 
 
 def _has_unit(fact: Fact) -> bool:

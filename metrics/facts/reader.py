@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from math import nan
 
 from metrics.facts.numerals import Reading
 from metrics.facts.tokens import Token
@@ -13,8 +14,20 @@ LINKS = frozenset(
 """What stands between the members of a list or range."""
 SHORT = re.compile(r"(?<![^\W\d_])[^\W\d_]{1,4}$")
 """A word that a full stop cuts off rather than a sentence: «тыс.», «мин.», «руб.»."""
+MINUTE_S, HOUR_S = 60, 3600
 MOST_IN_LIST = 40
 """Members of a list or range that get their month or unit from the last."""
+
+
+def is_whole(value: float, least: int, most: int) -> bool:
+    """Whether a value is a whole number in a range; NaN is none.
+
+    Example:
+        >>> from metrics.facts.reader import is_whole
+        >>> is_whole(31.0, 1, 31), is_whole(1.5, 1, 31), is_whole(float("nan"), 1, 31)
+        (True, False, False)
+    """
+    return least <= value <= most and value % 1 == 0
 
 
 class Fact:
@@ -22,9 +35,7 @@ class Fact:
 
     __slots__ = ("doubtful", "end", "kind", "readings", "start", "value")
 
-    def __init__(
-        self, kind: str, start: int, end: int, readings: tuple[Reading, ...], value: float | None = None
-    ) -> None:
+    def __init__(self, kind: str, start: int, end: int, readings: tuple[Reading, ...], value: float = nan) -> None:
         self.kind, self.start, self.end, self.readings, self.value = kind, start, end, readings, value
         self.doubtful = False
 
@@ -36,20 +47,24 @@ class Reader:
         self.tokens, self.low, self.at = found, low, 0
         self.facts: list[Fact] = []
 
+    def peek(self) -> Token | None:
+        """The token after this one."""
+        return self.tokens[self.at] if self.at < len(self.tokens) else None
+
     def next(self, gaps: frozenset[str]) -> Token | None:
         """The token after this one, where only one of these stands between."""
-        if self.at >= len(self.tokens):
+        if (token := self.peek()) is None:
             return None
-        token, end = self.tokens[self.at], self.tokens[self.at - 1].end
+        end = self.tokens[self.at - 1].end
         if self.low[end : end + 1] == "." and SHORT.search(self.low, max(0, end - 5), end):
             end += 1
         return token if self.low[end : token.start] in gaps else None
 
-    def add(self, kind: str, token: Token, readings: tuple[Reading, ...], value: float | None = None) -> Fact:
+    def add(self, kind: str, token: Token, readings: tuple[Reading, ...]) -> Fact:
         """Adds a fact that stands where a token does."""
-        return self.put(kind, token.start, token.end, readings, value)
+        return self.put(kind, token.start, token.end, readings, token.value)
 
-    def put(self, kind: str, start: int, end: int, readings: tuple[Reading, ...], value: float | None = None) -> Fact:
+    def put(self, kind: str, start: int, end: int, readings: tuple[Reading, ...], value: float = nan) -> Fact:
         """Adds a fact."""
         fact = Fact(kind, start, end, readings, value)
         self.facts.append(fact)

@@ -2,18 +2,19 @@
 
 import re
 from collections.abc import Iterator
+from math import nan
 
 from metrics.facts.lexicon import LEXICON, ORDINAL_ENDINGS, SYMBOLS
 from metrics.facts.numerals import RAISED, Reading, code, quantity, readings
 
+FRACTIONS = {"½": 0.5, "⅓": 1 / 3, "⅔": 2 / 3, "¼": 0.25, "¾": 0.75}
 PIECE = re.compile(
-    r"([^\W\d_½⅓⅔¼¾¹²³⁰-⁹]+)"
+    rf"([^\W\d_{''.join(FRACTIONS)}¹²³⁰-⁹]+)"
     "|(\\d{1,3}(?:[ \u00a0\u202f\u2009'’]\\d{3})+(?!\\d|-\\d\\d-)(?:[.,]\\d+(?![\\d-]))?"
     r"|\d+(?:[.,]\d+)?(?:e[+-]?\d{1,3}(?!\w)|\s?[·×x*]\s?10(?:\^[+-]?\d{1,3}|[⁻⁰¹²³⁴-⁹]{1,4}))|10(?:\^[+-]?\d{1,3}|[⁻⁰¹²³⁴-⁹]{1,4})"
     r"|\d+(?:[.,:/-]\d+)*)"
-    "|([%$€£¥₽°№½⅓⅔¼¾#])"
+    f"|([{''.join((*SYMBOLS, *FRACTIONS))}№#])"
 )
-FRACTIONS = {"½": 0.5, "⅓": 1 / 3, "⅔": 2 / 3, "¼": 0.25, "¾": 0.75}
 CODE, HYPHENED = re.compile(r"\d[\w/-]*"), re.compile(r"-\d[\w/-]*")
 TAIL = re.compile(r"(-?)([a-zа-я]+)")
 CODE_TAIL = re.compile(r"(?:-?[^\W\d_]+|[/-]?\d+)*")
@@ -61,8 +62,9 @@ class Token:
 
     __slots__ = ("doubtful", "end", "kind", "ordinal", "readings", "role", "start", "times", "unit", "value")
 
-    def __init__(self, role: str, start: int, end: int, value: float | None = None, unit: str | None = None) -> None:
+    def __init__(self, role: str, start: int, end: int, value: float = nan, unit: str | None = None) -> None:
         self.role, self.start, self.end, self.value, self.unit = role, start, end, value, unit
+        """The value is NaN of what has none, such as a code: it lies in no range."""
         self.kind = "number"
         self.readings: tuple[Reading, ...] = ()
         self.ordinal = self.doubtful = False
@@ -99,8 +101,8 @@ def tokens(low: str, text: str) -> list[Token]:
             token = _sign(match[0], start, end)
         if token is not None:
             done = token.end
-            is_pair = token.role == "number" and match.lastindex == 2 and ("-" in match[0] or "/" in match[0])
-            is_pair = is_pair and not (found and found[-1].role == "document")
+            of_document = bool(found) and found[-1].role == "document"
+            is_pair = match.lastindex == 2 and not of_document and ("-" in match[0] or "/" in match[0])
             found += _parts(token, low) if is_pair else (token,)
     if "[" in low or "\n" in low or ". " in low or ") " in low or low[:1] in MARKED:
         _doubt(found, text)
@@ -141,8 +143,8 @@ def _word(word: str, start: int, end: int, low: str, text: str) -> Token | None:
     token.ordinal, token.doubtful = said.ordinal, said.doubtful
     if said.unit == "m" and RAISED_UNIT.match(low, end):
         token.end += 1
-    if said.role == "month" and said.doubtful and len(word) > 2 and text[start].isupper():
-        token.doubtful = word not in ("may", "march") or not CAPITAL_AFTER.search(low[max(0, start - 10) : start])
+    if word in ("may", "march"):
+        token.doubtful = not (text[start].isupper() and CAPITAL_AFTER.search(low[max(0, start - 10) : start]))
     elif said.role == "unit" and said.value == 1:
         before = low[max(0, start - 6) : start]
         token.doubtful = bool(NO_NUMBER_BEFORE[said.ordinal].search(before) or NO_NUMBER_AFTER.match(low, end))
@@ -184,7 +186,7 @@ def _sign(sign: str, start: int, end: int) -> Token:
     elif sign in SYMBOLS:
         token = Token("measure", start, end, 1.0, SYMBOLS[sign])
     else:
-        token = Token("document", start, end, 0.0)
+        token = Token("document", start, end)
     return token
 
 
@@ -203,8 +205,7 @@ def _parts(token: Token, low: str) -> Iterator[Token]:
     if (years := YEARS.fullmatch(piece)) is not None:
         first, second = years.groups()
         yield _digits(first, token.start, token.start + 4, low, low)
-        last = _digits(first[: 4 - len(second)] + second, token.end - len(second), token.end, low, low)
-        yield last
+        yield _digits(first[: 4 - len(second)] + second, token.end - len(second), token.end, low, low)
         return
     is_fraction = "/" in piece and "-" not in piece and (len(piece) > len("31/12") or "." in piece)
     halves = piece.split("/" if is_fraction else "-")
