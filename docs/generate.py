@@ -158,20 +158,23 @@ def simulated(*names: str) -> str:
 
 def people() -> str:
     """The table of how far metrics follow people, those that follow farthest first."""
-    rows = [(f"`{name}`" if name.split(",")[0] in METRICS else name, of) for name, of in PEOPLE.items()]
-    rows.sort(key=lambda row: -row[1]["overall"]["pearson"][0])
+    shown = [("overall", "pearson"), ("overall", "spearman"), ("overall", "accuracy")]
+    shown += [("correctness", "pearson"), ("completeness", "pearson")]
+    rows = [
+        (name, str(of["overall"]["n"]), *(_with_interval(of[question][kind]) for question, kind in shown))
+        for name, of in sorted(PEOPLE.items(), key=lambda row: -row[1]["overall"]["pearson"][0])
+    ]
     head = ("Metric", "Pairs", "Overall: Pearson", "Spearman", "Same preference", "Correctness", "Completeness")
-    return _table(head, [(name, str(of["overall"]["n"]), *_told(of)) for name, of in rows])
+    return _table(head, rows)
 
 
-def _told(of: dict[str, Any]) -> Iterable[str]:
-    for question, name in (*(("overall", name) for name in ("pearson", "spearman", "accuracy")),
-                           ("correctness", "pearson"), ("completeness", "pearson")):  # fmt: skip
-        yield "{:.2f} ({:.2f} to {:.2f})".format(*of[question][name])
+def _with_interval(value: list[float]) -> str:
+    return "{:.2f} ({:.2f} to {:.2f})".format(*value)
 
 
-def _follows(name: str) -> str:
-    return "Pearson {:.2f} ({:.2f} to {:.2f})".format(*PEOPLE[name]["overall"]["pearson"]) if name in PEOPLE else ""
+def _follows(family: Iterable[Metric]) -> str:
+    found = {row.name: PEOPLE[row.name]["overall"]["pearson"] for row in family if row.name in PEOPLE}
+    return _each({name: f"Pearson {_with_interval(value)}" for name, value in found.items()}, " ") if found else ""
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -237,7 +240,7 @@ def _entry(family: tuple[Metric, ...]) -> str:
         "Made by": f"{KINDS[row.kind]}; {AGGREGATES[row.aggregate]}; interval: {INTERVALS[row.interval]}",
         "Undefined (NULL)": row.undefined,
         "Trust": row.trust,
-        "Follows people": _each({row.name: _follows(row.name) for row in family}, " "),
+        "Follows people": _follows(family),
         "Reading": _each({row.name: row.reading for row in (row, *family)}, " "),
         "Grades": _grades(row),
         "Equals": row.equals,

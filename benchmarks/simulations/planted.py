@@ -49,6 +49,8 @@ WORDS = {
 }
 MONEY = re.compile(r"[$€£]\s?\d[\d,.]*|\d[\d ,.]*\s?(?:[$€£₽%]|руб|доллар|евро|фунт|процент|dollar|euro|percent)")
 DIGITS = re.compile(r"\d+")
+NUMBERS = (*range(100), *range(100, 1000, 100))
+"""Whose words are looked for."""
 
 
 class Sentence(NamedTuple):
@@ -134,7 +136,7 @@ def _of_series(series: dict[str, tuple[str, ...]]) -> Callable[[Sentence], Itera
     def places(sentence: Sentence) -> Iterator[tuple[int, int]]:
         words = set(" ".join(series[sentence.language]).split())
         for match in re.finditer(r"(?<![\w-])[^\W\d_]+(?![\w-])", sentence.text):
-            if match[0] in words and (match[0] != "May" or "May " in sentence.text[match.start() :]):
+            if match[0] in words:
                 yield match.span()
 
     return places
@@ -172,27 +174,14 @@ def _other_word(series: dict[str, tuple[str, ...]]) -> Callable[[Sentence, str, 
 
 def _stands(word: str, said: str, paragraph: str) -> bool:
     """Whether a paragraph has what a word says in any form; `said` is the paragraph in small letters."""
-    number = _digits(word)
-    by_word = word.casefold().replace("ё", "е")[:4] in said or number in said
-    return by_word or (number.isdigit() and _is_said(int(number), paragraph))
-
-
-def _digits(word: str) -> str:
-    """A number word in digits, so that the paragraph has it in no form; months and weekdays have none."""
-    for lines in WORDS.values():
-        for line in lines:
-            if word in line.split():
-                place = line.split().index(word)
-                if "сто" in line.split():
-                    return str(100 * (place + 1))
-                of = place + 2
-                return str(of if of <= 12 else {11: 20, 12: 30, 13: 40, 14: 50, 15: 60}[place])
-    return "\0"
+    plain_word = word.casefold().replace("ё", "е")
+    numbers = [number for number in NUMBERS if plain_word in _forms(number)]
+    return plain_word[:4] in said or any(str(one) in said or _is_said(one, paragraph) for one in numbers)
 
 
 def _is_said(number: int, paragraph: str) -> bool:
-    """Whether a paragraph has a small number in words, in any form."""
-    return number < 100 and not _forms(number).isdisjoint(
+    """Whether a paragraph has a number in words, in any form."""
+    return number in NUMBERS and not _forms(number).isdisjoint(
         re.findall(r"[a-zа-я]+", paragraph.casefold().replace("ё", "е"))
     )
 
