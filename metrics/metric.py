@@ -46,6 +46,8 @@ class Metric:
     """Of an opinion: it was held against what is known to be right, so that it needs no exam."""
     thresholds: tuple[float, ...] | None = None
     """Ascending bounds of the grades: two (attention, good, excellent) or three (absent, weak, reasonable, strong)."""
+    asked: str = ""
+    """What an evaluation must have been asked for so that it is measured, by the name of the parameter."""
     later: bool = False
     """It was added when evaluations were stored already, and changes no number beside it."""
 

@@ -14,7 +14,7 @@ from tasks.config.utf8 import encodable
 TEXTS = pa.list_(pa.string())
 
 LONG: tuple[str, ...] = ("passages", "context", "text", "judge_reasons", "logprobs", "answers", "gold_context", "exam")
-LONG += ("parallel", "unsupported_facts")
+LONG += ("parallel", "unsupported_facts", "claims", "passage_starts")
 """Columns of long texts that no metric is computed from."""
 
 
@@ -61,6 +61,7 @@ COLUMNS: dict[str, Column] = {
     "reference": Column(pa.string(), "ground-truth answer"),
     "answerable": Column(pa.bool_(), "whether the corpus has the answer; NULL where nobody said"),
     "context": Column(pa.string(), "what the generator was given, or what the answer is judged against"),
+    "passage_starts": Column(pa.list_(pa.int64()), "where each passage begins in the context, in characters"),
     "truncated": Column(pa.bool_(), "the context was cut to the limit"),
     "answer": Column(pa.string(), "what the system under test answered; NULL when it failed"),
     "answers": Column(TEXTS, "all answers, where they were repeated"),
@@ -69,6 +70,13 @@ COLUMNS: dict[str, Column] = {
         pa.list_(pa.struct([("kind", pa.string()), ("text", pa.string()), ("start", pa.int64()), ("end", pa.int64())])),
         "facts of the answer that neither context nor question has, with their places in it, in characters; NULL where "
         "it was not measured",
+    ),
+    "claims": Column(
+        pa.list_(
+            pa.struct([("of", pa.string()), ("claim", pa.string()), ("sentence", pa.string()), ("supported_by", TEXTS)])
+        ),
+        "claims of answer and reference, the sentence that makes each, and what supports it: reference, answer, "
+        "passage_1 and so on; NULL without a verdict",
     ),
     "judge_raw": Column(
         pa.list_(

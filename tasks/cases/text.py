@@ -1,11 +1,15 @@
-"""Words of a text: normalised, stemmed, without the common ones; texts as one context, cut to a limit of tokens."""
+"""Words and sentences of a text; texts as one context, cut to a limit of tokens, and the context as texts again."""
 
 import re
 import unicodedata
+from itertools import accumulate, pairwise
 
 STEM = 5
 CHARACTERS_A_TOKEN = 3  # of Russian text, roughly; English has four
 WORD = re.compile(r"\w+")
+SENTENCE = re.compile(r"(?<=[.!?…])\s+|\n+")
+BETWEEN = "\n\n"
+"""Stands between the texts of a context."""
 COMMON_WORDS = """
 а без бы был была были было быть в вам вас во вот все вы где да для до его ее если есть еще же за и из или им их к как
 какая какие какой ко когда кто ли мне можно мой мы на над не нет но о об он она они от по под при с со так также там то
@@ -31,6 +35,35 @@ def normalised(text: str) -> str:
 
 def fit(texts: list[str], tokens: int) -> tuple[str, bool]:
     """The texts as one, cut to about so many tokens, and whether it was cut."""
-    whole = "\n\n".join(texts)
+    whole = BETWEEN.join(texts)
     limit = tokens * CHARACTERS_A_TOKEN
     return whole[:limit], len(whole) > limit
+
+
+def starts(texts: list[str], context: str) -> list[int]:
+    """Where each text begins in the context that was made of them; those that were cut off begin nowhere."""
+    places = accumulate((len(text) + len(BETWEEN) for text in texts[:-1]), initial=0)
+    return [place for place in places if place < len(context)]
+
+
+def parts(context: str | None, begin: list[int] | None) -> list[str]:
+    """The texts that a context was made of; the whole as one where nobody has noted where they begin.
+
+    Args:
+        context: the texts as one; None or empty where there is none.
+        begin: as `starts` gives it.
+
+    Example:
+        >>> from tasks.cases.text import parts, starts
+        >>> parts("один\\n\\nдва", starts(["один", "два"], "один\\n\\nдва"))
+        ['один', 'два']
+    """
+    if not context:
+        return []
+    bounds = [*(begin or [0]), len(context) + len(BETWEEN)]
+    return [text for start, end in pairwise(bounds) if (text := context[start : end - len(BETWEEN)]).strip()]
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of a text, in their order, without what is blank; a new line begins another one."""
+    return [part.strip() for part in SENTENCE.split(text) if part.strip()]

@@ -42,7 +42,7 @@ STRATA = ("confirmed", "agreement", "contradicted")
 """Of the real users' cases, by what users said of the answer."""
 
 FREE_TEXTS: tuple[str, ...] = ("question", "asked", "reason", "reference", "context", "answer", "answers", "judge_raw")
-FREE_TEXTS += ("judge_reasons", "topic", "path", "text", "gold_context", "exam", "parallel", "passages")
+FREE_TEXTS += ("judge_reasons", "topic", "path", "text", "gold_context", "exam", "parallel", "passages", "claims")
 """Columns in which anybody may have written anything, a phone number for example; `group` and `dialog` name users."""
 
 

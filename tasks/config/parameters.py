@@ -179,6 +179,9 @@ class Answering(Generation):
         description="Id of an evaluation whose stored answers are judged again: the difference is the judge's drift",
         examples=["tier3-20261101-030000-9c1e"],
     )
+    claims: bool = Field(
+        False, title="Claims", description="Have the judge check every claim of answer and reference: 2 to 3 more calls"
+    )
     generator_model: str | None = Field(
         None,
         title="Generator's model",

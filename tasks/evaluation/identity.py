@@ -43,6 +43,8 @@ def generator_identity(parameters: Parameters) -> str:
 
 JUDGED_ON_IDEAL_CONTEXT = ("faithfulness", "answer_relevance", "answer_correctness")
 JUDGED_END_TO_END = ("e2e_score", "faithfulness")
+CLAIMS = ("claims", "support")
+"""The prompts that find claims and check them."""
 
 
 def judge_identity(

@@ -13,12 +13,18 @@ from db.source_rows import Corpus
 from tasks.cases.labels import Row, annotated_cases, answerable, default_unit, ideal_context, pages_of, reference_of
 from tasks.cases.perturbations import perturbed
 from tasks.cases.table import with_columns
-from tasks.cases.text import fit
+from tasks.cases.text import fit, starts
 from tasks.cases.vocabulary import Note, Unit
 from tasks.config.connections import connection_lost
-from tasks.config.parameters import Answering, Parameters, Tier2, Tier3
+from tasks.config.parameters import Answering, Tier2, Tier3
 from tasks.config.settings import settings
-from tasks.evaluation.identity import JUDGED_END_TO_END, JUDGED_ON_IDEAL_CONTEXT, generator_identity, judge_identity
+from tasks.evaluation.identity import (
+    CLAIMS,
+    JUDGED_END_TO_END,
+    JUDGED_ON_IDEAL_CONTEXT,
+    generator_identity,
+    judge_identity,
+)
 from tasks.evaluation.resolved import Resolved
 from tasks.evaluation.run import Run
 from tasks.evaluation.work_folder import keep_loaded, loaded
@@ -137,11 +143,14 @@ def _reuse_notes(made_with: Resolved) -> list[Note]:
     return [{"note": "answers reused", "evaluation": made_with["answers_of"]}] if made_with else []
 
 
-def _measuring(parameters: Parameters, language: str, metrics: Sequence[str]) -> Resolved:
-    return {
+def _measuring(parameters: Answering, language: str, metrics: Sequence[str]) -> Resolved:
+    found: Resolved = {
         "judge": judge_identity(parameters, language, (*metrics, *rubrics(settings()))),
         "similarity_embedder": measuring_embedder(),
     }
+    if parameters.claims:
+        found["claims"] = judge_identity(parameters, language, CLAIMS)
+    return found
 
 
 def _with_references(cases: pa.Table, questions: list[Row]) -> pa.Table:
@@ -153,29 +162,35 @@ def _with_references(cases: pa.Table, questions: list[Row]) -> pa.Table:
 
 
 def _with_context(cases: pa.Table, questions: list[Row], corpus: Corpus, tokens: int) -> pa.Table:
-    """Adds `context` and `truncated`; a question that has chunks by its page's label can be measured too."""
+    """Adds `context`, where its passages start, and whether it was cut; a question that has chunks by its page's label
+    can be measured too.
+    """
     pages = pages_of(corpus)
     texts = dict(zip(corpus.ids, corpus.texts, strict=True))
-    known: dict[tuple[str, ...], tuple[int, bool]] = {}
+    known: dict[tuple[str, ...], tuple[int, bool, list[int]]] = {}
     contexts: list[str] = []  # each once: questions about one passage share its text
     numbers: list[int | None] = []
     truncated: list[bool | None] = []
+    passage_starts: list[list[int] | None] = []
     statuses, reasons = cases["status"].to_pylist(), cases["reason"].to_pylist()
     for number, question in enumerate(questions):
         chunks = tuple(ideal_context(question, corpus, pages))
         if chunks and chunks not in known:
-            context, cut = fit([texts[chunk] for chunk in chunks], tokens)
-            known[chunks] = len(contexts), cut
+            passages = [texts[chunk] for chunk in chunks]
+            context, cut = fit(passages, tokens)
+            known[chunks] = len(contexts), cut, starts(passages, context)
             contexts.append(context)
-        context_number, was_cut = known[chunks] if chunks else (None, None)
+        context_number, was_cut, begins = known[chunks] if chunks else (None, None, None)
         numbers.append(context_number)
         truncated.append(was_cut)
+        passage_starts.append(begins)
         if chunks:
             statuses[number], reasons[number] = "ok", None
         elif answerable(question) is False:
             statuses[number], reasons[number] = "not_applicable", "the corpus has no answer: there is no ideal context"
     shared = pa.DictionaryArray.from_arrays(pa.array(numbers, pa.int32()), pa.array(contexts, pa.string()))
-    return with_columns(cases, status=statuses, reason=reasons, truncated=truncated).append_column("context", shared)
+    cases = with_columns(cases, status=statuses, reason=reasons, truncated=truncated, passage_starts=passage_starts)
+    return cases.append_column("context", shared)
 
 
 def _answer_states(cases: pa.Table) -> pa.Table:

@@ -9,10 +9,14 @@ from functools import lru_cache
 from typing import Any, Literal, Protocol
 
 from tasks.config.settings import Role
-from tasks.prompts import Prompt
+from tasks.prompts import Form, Prompt, Text
 
 RoleName = Literal["generator", "judge", "gate"]
 Message = dict[str, str]
+LISTING: tuple[Form, ...] = ("claims", "support")
+"""Forms of reply that list things."""
+LISTS = 4
+"""As many times the role's `max_tokens` may such a list have."""
 VARIABLE = re.compile(r"(\$(?:\$|\w+|\{\w+\}))")
 TAGS = ("<think>", "</think>"), ("<thinking>", "</thinking>"), ("<reasoning>", "</reasoning>"), ("[THINK]", "[/THINK]")
 
@@ -22,7 +26,7 @@ class Call:
     """One question to a model."""
 
     prompt: Prompt
-    texts: Mapping[str, str]  # may have more than the prompt uses
+    texts: Mapping[str, Text]  # may have more than the prompt uses
     repeat: int = 0  # the same call asked again on purpose, for consistency: another place in the call store
     doubled: bool = False  # twice the role's max_tokens, after a reply that was cut off
     unread: str | None = None  # a reply to this call that could not be read and is to be given again
@@ -94,13 +98,17 @@ class Model(Protocol):
 def masked(call: Call, mask: Callable[[str], str]) -> Call:
     """The call with pseudonyms in all that the model is sent: texts, wording, and its own reply that it gets back."""
     prompt = replace(call.prompt, template=_outside_variables(call.prompt.template, mask))
-    texts = {name: mask(call.texts[name]) for name in prompt.shape.variables if name in call.texts}
+    texts = {name: _each(call.texts[name], mask) for name in prompt.shape.variables if name in call.texts}
     return replace(call, prompt=prompt, texts=texts, unread=None if call.unread is None else mask(call.unread))
 
 
 def most_tokens(call: Call, role: Role) -> int:
-    """How long the reply may be."""
-    return role.max_tokens * (2 if call.doubled else 1)
+    """How long the reply may be; one that lists things is longer than a score."""
+    return role.max_tokens * (2 if call.doubled else 1) * (LISTS if call.prompt.shape.form in LISTING else 1)
+
+
+def _each(text: Text, change: Callable[[str], str]) -> Text:
+    return change(text) if isinstance(text, str) else {label: change(part) for label, part in text.items()}
 
 
 @lru_cache(maxsize=256)  # a prompt is asked with thousands of texts

@@ -13,26 +13,35 @@ from tasks.models.rate_limits import Kind
 from tasks.models.transport import LONGEST_TEXT, Response
 from tasks.prompts import Form
 
-# Best first; a server that does not know one gets the next.
-FORMATS: tuple[dict[str, Any] | None, ...] = (
-    {
-        "type": "json_schema",
-        "json_schema": {
-            "name": "verdict",
-            "strict": True,
-            "schema": {
-                "type": "object",
-                "properties": {"reason": {"type": "string"}, "score": {"type": "number"}},
-                "required": ["reason", "score"],
-                "additionalProperties": False,
-            },
-        },
-    },
-    {"type": "json_object"},
-    None,
-)
-AS_JSON: tuple[Form, ...] = ("score", "grade")
-ENDINGS = tuple(f', "response_format": {json.dumps(one)}}}'.encode() for one in FORMATS)
+
+def _object(**properties: Any) -> dict[str, Any]:
+    """The JSON schema of an object that has exactly these properties."""
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+
+
+def _list(**properties: Any) -> dict[str, Any]:
+    return {"type": "array", "items": _object(**properties)}
+
+
+STRING, INTEGER = {"type": "string"}, {"type": "integer"}
+SCORE = _object(reason=STRING, score={"type": "number"})
+SCHEMAS: dict[Form, dict[str, Any]] = {
+    "score": SCORE,
+    "grade": SCORE,
+    "claims": _object(claims=_list(sentence=INTEGER, claim=STRING)),
+    "support": _object(verdicts=_list(id=STRING, supported_by={"type": "array", "items": STRING})),
+}
+"""Of the forms of reply that are JSON."""
+
+
+def _endings(schema: dict[str, Any]) -> tuple[bytes, ...]:
+    """How a request ends that asks for it, best first; a server that does not know one gets the next."""
+    strict = {"type": "json_schema", "json_schema": {"name": "verdict", "strict": True, "schema": schema}}
+    formats = (strict, {"type": "json_object"})
+    return (*(f', "response_format": {json.dumps(one)}}}'.encode() for one in formats), b"}")
+
+
+ENDINGS = {form: _endings(schema) for form, schema in SCHEMAS.items()}
 # A request that only this case makes too long or unwelcome says nothing about the settings.
 OF_THIS_CALL = ("context length", "context_length", "maximum context", "too long", "too many tokens", "content_filter",
                 "content management policy", "input length", "prompt is too large")  # fmt: skip
@@ -89,13 +98,13 @@ class _Completion(BaseModel):
 
 
 def last_format(form: Form) -> int:
-    """Number of the last of the `FORMATS` that suit a form of reply; only scores and grades are asked for as JSON."""
-    return len(FORMATS) - 1 if form in AS_JSON else 0
+    """Number of the last of the `ENDINGS` of a form of reply; a word or a text has but one."""
+    return len(ENDINGS[form]) - 1 if form in ENDINGS else 0
 
 
 def in_format(request: bytes, form: Form, number: int) -> bytes:
-    """The request with one of the `FORMATS`."""
-    return request[:-1] + ENDINGS[number] if form in AS_JSON and FORMATS[number] else request
+    """The request with one of the `ENDINGS`."""
+    return request[:-1] + ENDINGS[form][number] if form in ENDINGS else request
 
 
 def read(response: Response, secret: str | None) -> Answer | CallError:

@@ -8,11 +8,13 @@ the language's commonest words. With A, C, Q, R the sets of words of answer, con
     answer_correctness  2 |A & R| / (|A| + |R|)
     e2e_score           |A & R| / |R|
     answerability       |C & Q| / |Q|
+    support             a source supports a claim if it has at least 3/4 of the claim's words
     relevance           3, 2, 1 or 0: |C & Q| / |Q| from 3/4, 1/2, 1/4 on, and below
     gate                yes if |A & C| / |A| >= 0.5 and the answer is not a refusal
 
-A text without words has nothing in common with anything: 0. The generator returns the sentence of the context that has
-most of the question's words, the first among equals, and «ответ не найден» where none has any.
+A text without words has nothing in common with anything: 0. Each sentence of a text is a claim. The generator returns
+the sentence of the context that has most of the question's words, the first among equals, and «ответ не найден» where
+none has any.
 Asked for a question of its own, it takes a sentence of the passage (which one: by a hash of what it is given), asks
 what is known about its first words of content, and answers with the sentence; of several passages it takes a sentence
 each; where no answer is wanted, it asks about one of the words what no passage knows.
@@ -23,21 +25,22 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, cast
 
-from tasks.cases.text import WORD, words
-from tasks.models.calls import Call, Reply, RoleName
+from tasks.cases.text import WORD, sentences, words
+from tasks.models.calls import LISTING, Call, Reply, RoleName
 from tasks.texts import texts
 
 JUDGE = "lexical (no language model)"
 GENERATOR = "extractive (no language model)"
-SENTENCE = re.compile(r"(?<=[.!?…])\s+|\n+")
 CYRILLIC = re.compile("[а-яё]", re.IGNORECASE)
 REFUSALS = ("ответ не найден", "answer not found")
 PARTED = "\n\n* * *\n\n"
 """Stands between several passages."""
 TOPIC = 4  # words of content that a question is made of
 SHOWN = 0.5  # share of the answer's words from which on the gate lets it pass
+SAID = 0.75  # share of a claim's words from which on a source supports it
 
 
 class Offline:
@@ -71,7 +74,8 @@ def _logprobs(call: Call, reply: str) -> tuple[float, ...] | None:
     """Of the gate's yes or no: its share of words is how sure it is."""
     if call.prompt.name != "gate":
         return None
-    share = precision(words(call.texts["answer"]), words(call.texts["context"]))
+    said = cast("Mapping[str, str]", call.texts)
+    share = precision(words(said["answer"]), words(said["context"]))
     sure = share if reply == "Yes" else max(0.5, 1 - share)  # of a refusal it says no, whatever its words
     return (math.log(max(sure, SHOWN)),)
 
@@ -79,8 +83,7 @@ def _logprobs(call: Call, reply: str) -> tuple[float, ...] | None:
 def extract(question: str, context: str) -> str:
     """The sentence of the context that has most of the question's words, or that there is none."""
     asked = words(question)
-    sentences = [sentence.strip() for sentence in SENTENCE.split(context) if sentence.strip()]
-    best = max(sentences, key=lambda sentence: len(asked & words(sentence)), default="")
+    best = max(sentences(context), key=lambda sentence: len(asked & words(sentence)), default="")
     return best if asked & words(best) else REFUSALS[0 if CYRILLIC.search(question) else 1]
 
 
@@ -133,9 +136,8 @@ def invented(kind: str, context: str, examples: str) -> dict[str, str]:
 
 def _sentence(text: str, chance: int) -> str:
     """One with words of content enough, if there is any."""
-    sentences = [sentence.strip() for sentence in SENTENCE.split(text) if sentence.strip()]
-    rich = [sentence for sentence in sentences if len(_topic(sentence, set(), most=TOPIC)) == TOPIC]
-    known = rich or sentences or [text]
+    rich = [sentence for sentence in sentences(text) if len(_topic(sentence, set(), most=TOPIC)) == TOPIC]
+    known = rich or sentences(text) or [text]
     return known[chance % len(known)]
 
 
@@ -146,8 +148,29 @@ def _topic(sentence: str, others: set[str], *, most: int) -> list[str]:
     return list(dict.fromkeys(own))[:most]
 
 
+def listed(name: str, texts: Mapping[str, Mapping[str, str]]) -> dict[str, list[dict[str, Any]]]:
+    """What a prompt that asks for a list gets.
+
+    Args:
+        name: `claims` or `support`.
+        texts: what the prompt is filled with, by label.
+    """
+    if name == "claims":
+        return {"claims": [{"sentence": i, "claim": said} for i, said in enumerate(texts["sentences"].values(), 1)]}
+    sources = {label: words(text) for label, text in texts["sources"].items()}
+    claims = {label: words(text) for label, text in texts["claims"].items()}
+    return {
+        "verdicts": [
+            {"id": label, "supported_by": [of for of, source in sources.items() if precision(claim, source) >= SAID]}
+            for label, claim in claims.items()
+        ]
+    }
+
+
 def _reply(call: Call) -> str | None:
-    name, texts = call.prompt.name, call.texts
+    name, texts = call.prompt.name, cast("Mapping[str, str]", call.texts)
+    if call.prompt.shape.form in LISTING:
+        return json.dumps(listed(name, cast("Mapping[str, Mapping[str, str]]", call.texts)), ensure_ascii=False)
     if name.startswith("synthesis_"):
         return json.dumps(invented(name.removeprefix("synthesis_"), texts["context"], texts["examples"]))
     if name == "answerability":

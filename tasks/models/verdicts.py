@@ -62,7 +62,7 @@ def read_score(text: str) -> Score:
     """
     found = _number(text)
     if isinstance(found, Verdict) and not 0 <= found.value <= 1:
-        return _unreadable(f"score {found.value:g} is outside 0..1")
+        return unreadable(f"score {found.value:g} is outside 0..1")
     return found
 
 
@@ -76,11 +76,19 @@ def read_grade(text: str) -> Score:
     """
     found = _number(text)
     if isinstance(found, Verdict) and found.value not in GRADES:
-        return _unreadable(f"grade {found.value:g} is none of {', '.join(map(str, GRADES))}")
+        return unreadable(f"grade {found.value:g} is none of {', '.join(map(str, GRADES))}")
     return found
 
 
-def _number(text: str) -> Score:
+def read_object(text: str) -> dict[str, Any] | NoVerdict:
+    """Reads a reply that is one JSON object and nothing else, but for thinking before it and a fence around it.
+
+    Args:
+        text: the reply as received.
+
+    Returns:
+        The object, or `parse_error` with what is wrong.
+    """
     body = without_thinking(text)
     if fenced := FENCED.fullmatch(body):
         body = fenced[1]
@@ -88,13 +96,20 @@ def _number(text: str) -> Score:
         reply = json.loads(body, object_pairs_hook=_unique, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
         what = str(error) if isinstance(error, _Unfit) else "not one JSON object" if body else "empty"
-        return _unreadable(what)
+        return unreadable(what)
     if not isinstance(reply, dict):
-        return _unreadable(f"a JSON {type(reply).__name__}, not an object")
+        return unreadable(f"a JSON {type(reply).__name__}, not an object")
+    return reply
+
+
+def _number(text: str) -> Score:
+    reply = read_object(text)
+    if isinstance(reply, NoVerdict):
+        return reply
     value = reply.get("score")
     if isinstance(value, bool) or not isinstance(value, int | float):
         what = f"'score' is {value!r:.60}, not a number" if "score" in reply else "no key 'score'"
-        return _unreadable(what)
+        return unreadable(what)
     reason = reply.get("reason")
     return Verdict(_as_float(value), reason if isinstance(reason, str) else "")
 
@@ -116,29 +131,39 @@ def read_yes_no(text: str) -> YesNo:
     match = FIRST_WORD.match(body)
     value = WORDS.get(match[1].casefold()) if match else None
     if value is None:
-        return _unreadable(f"begins with none of yes, no, да, нет: {body!r:.60}")
+        return unreadable(f"begins with none of yes, no, да, нет: {body!r:.60}")
     return Verdict(value, body[match.end() :].strip(" \t\r\n*_.,:;!-—–") if match else "")
 
 
 async def ask_for_score(model: Model, call: Call) -> Score:
-    """A judge's score. A reply that was cut off is asked for again with twice the tokens, one that cannot be read is
-    asked for again with what was wrong; each once.
+    """A judge's score; asked for again as `ask_for` says.
 
     Args:
         model: the judge.
         call: with a prompt that asks for a score or a grade.
     """
-    read = read_grade if call.prompt.shape.form == "grade" else read_score
+    return await ask_for(model, call, read_grade if call.prompt.shape.form == "grade" else read_score)
+
+
+async def ask_for(model: Model, call: Call, read: Callable[[str], Verdict[T] | NoVerdict]) -> Verdict[T] | NoVerdict:
+    """What a judge says. A reply that was cut off is asked for again with twice the tokens, one that cannot be read is
+    asked for again with what was wrong; each once.
+
+    Args:
+        model: the judge.
+        call: what it is asked.
+        read: what a reply says.
+    """
     replies = [await model.ask(call)]
     if replies[-1].truncated:
         call = replace(call, doubled=True)
         replies.append(await model.ask(call))
-    score = _score(replies[-1], read)
-    if score.status == "parse_error" and not replies[-1].truncated:
+    said = _whole(replies[-1], read)
+    if said.status == "parse_error" and not replies[-1].truncated:
         unread = replies[-1].text or "…"
         replies.append(await model.ask(replace(call, unread=unread)))
-        score = _score(replies[-1], read)
-    return replace(score, replies=tuple(replies))
+        said = _whole(replies[-1], read)
+    return replace(said, replies=tuple(replies))
 
 
 async def ask_for_yes_no(model: Model, call: Call) -> YesNo:
@@ -152,9 +177,9 @@ async def ask_for_yes_no(model: Model, call: Call) -> YesNo:
     return replace(_said(reply, read_yes_no), replies=(reply,))
 
 
-def _score(reply: Reply, read: Callable[[str], Score]) -> Score:
+def _whole(reply: Reply, read: Callable[[str], Verdict[T] | NoVerdict]) -> Verdict[T] | NoVerdict:
     if reply.truncated:
-        return _unreadable(f"cut off after {reply.tokens_out} tokens (…__MAX_TOKENS)")
+        return unreadable(f"cut off after {reply.tokens_out} tokens (…__MAX_TOKENS)")
     return _said(reply, read)
 
 
@@ -165,7 +190,8 @@ def _said(reply: Reply, read: Callable[[str], Verdict[T] | NoVerdict]) -> Verdic
     return NoVerdict("judge_error" if reply.status == "error" else reply.status, reply.reason)
 
 
-def _unreadable(what: str) -> NoVerdict:
+def unreadable(what: str) -> NoVerdict:
+    """A reply that says nothing that can be read, and why."""
     return NoVerdict("parse_error", what)
 
 

@@ -1,7 +1,8 @@
 """Prompts: text files with `$variables`, one folder a language, a user's own in their place.
 
 Untrusted text (questions, contexts, answers) is put between tags that carry a code which occurs in none of the texts
-of that prompt, so that no text can close its own tag and speak to the model from outside.
+of that prompt, so that no text can close its own tag and speak to the model from outside. Several texts of one variable
+stand each between tags of its own.
 """
 
 import hashlib
@@ -16,7 +17,9 @@ from metrics.metric import RUBRIC
 from tasks.config.settings import Language, Settings
 from tasks.prompts.rubrics import Rubric, read_rubric
 
-Form = Literal["score", "grade", "word", "text"]
+Form = Literal["score", "grade", "claims", "support", "word", "text"]
+Text = str | Mapping[str, str]
+"""What fills a variable: one text, or several by their labels."""
 FOLDER = Path(__file__).parent
 VERBATIM = "_verbatim"  # $answer_verbatim: without tags, for a prompt that must equal production's to the letter
 MARK = "mark"
@@ -38,6 +41,8 @@ SHAPES = {
     "answer_correctness": Shape("judge", "score", ("question", "reference", "answer"), "answer"),
     "e2e_score": Shape("judge", "score", ("question", "reference", "answer"), "answer"),
     "relevance": Shape("judge", "grade", ("question", "passage"), "passage"),
+    "claims": Shape("judge", "claims", ("sentences",), "sentences"),
+    "support": Shape("judge", "support", ("sources", "claims"), "claims"),
     "gate": Shape("gate", "word", ("question", "context", "answer"), "answer"),
     "generation": Shape("generator", "text", ("question", "context"), "question"),
 }
@@ -57,11 +62,11 @@ class Prompt:
         """Hash of the wording, stored with every verdict and part of the comparability key."""
         return hashlib.sha256(f"{self.template}\0{self.repair}".encode()).hexdigest()[:16]
 
-    def fill(self, texts: Mapping[str, str]) -> str:
+    def fill(self, texts: Mapping[str, Text]) -> str:
         """The prompt with the texts in it, each between tags that it cannot close.
 
         Args:
-            texts: variable -> text; variables that the prompt does not use are ignored.
+            texts: variable -> text, or texts by label; variables that the prompt does not use are ignored.
 
         Raises:
             KeyError: a variable of the prompt is missing.
@@ -70,8 +75,9 @@ class Prompt:
         mark = _mark(self.template, used)
         values = {MARK: mark}
         for name, text in used.items():
-            values[name] = f"<{name}-{mark}>\n{text}\n</{name}-{mark}>"
-            values[name + VERBATIM] = text
+            parts = {name: text} if isinstance(text, str) else text
+            values[name] = "\n".join(f"<{tag}-{mark}>\n{part}\n</{tag}-{mark}>" for tag, part in parts.items())
+            values[name + VERBATIM] = text if isinstance(text, str) else "\n".join(text.values())
         return Template(self.template).substitute(values)
 
 
@@ -83,7 +89,7 @@ def prompts(settings: Settings) -> dict[str, Prompt]:
     """
     language = settings.language
     repair = _ours(language, "repair")
-    repairs = {"grade": _ours(language, "repair_grade")}
+    repairs = {form: _ours(language, f"repair_{form}") for form in ("grade", "claims", "support")}
     found = {
         name: Prompt(name, shape, _ours(language, name), repairs.get(shape.form, repair))
         for name, shape in SHAPES.items()
@@ -183,9 +189,11 @@ def _rubric_template(rubric: Rubric, language: Language) -> str:
     return "\n\n".join(kept).replace("$criterion", criterion).replace("$anchors", anchors)
 
 
-def _mark(template: str, texts: Mapping[str, str]) -> str:
+def _mark(template: str, texts: Mapping[str, Text]) -> str:
     """A code that no text contains; the same for the same texts, because the call store goes by the prompt's hash."""
-    everything = "\0".join((template, *(texts[name] for name in sorted(texts))))
+    several = (texts[name] for name in sorted(texts))
+    parts = (part for text in several for part in ([text] if isinstance(text, str) else text.values()))
+    everything = "\0".join((template, *parts))
     code = hashlib.sha256(everything.encode("utf-8", "surrogatepass")).hexdigest()
     while (mark := code[:8]) in everything:
         code = hashlib.sha256(code.encode()).hexdigest()

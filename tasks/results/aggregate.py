@@ -48,11 +48,11 @@ class Value(NamedTuple):
 
 
 def measured_by(tier: str, resolved: Mapping[str, Any] | None) -> tuple[Metric, ...]:
-    """The metrics of an evaluation: those of its tier, and the user's own that its judge is asked for."""
+    """The metrics of an evaluation: those of its tier that it was asked for, and the user's own of its judge."""
     asked = (resolved or {}).get("judge", {}).get("prompts", ())
     examined = (resolved or {}).get("exam_of", {}).get("judge", {}).get("prompts", ())
     return (
-        *metrics_of(tier),
+        *(row for row in metrics_of(tier) if not row.asked or row.asked in (resolved or {})),
         *(metric(f"avg_{name}") for name in asked if name.startswith(RUBRIC)),
         *(row for name in examined if name.startswith(RUBRIC) for row in exam_metrics(name)),
     )

@@ -75,6 +75,8 @@ class System(TypedDict, total=False):
     generator: str
     context_tokens: int
     judge: JudgeIdentity
+    claims: JudgeIdentity
+    """Who finds claims and checks them, where that was asked for."""
     exam_of: ExamIdentity
     exam_period: int
     """The stretch of nights within which the replies of an exam are bought once."""

@@ -8,7 +8,7 @@ import pyarrow as pa
 from db.urls import canonical_url
 from tasks.cases.refusals import declined
 from tasks.cases.table import with_columns
-from tasks.cases.text import fit
+from tasks.cases.text import BETWEEN, fit, starts
 from tasks.evaluation.identity import configured
 from tasks.evaluation.run import Run
 from tasks.evaluation.work_folder import read_stored_corpus
@@ -39,7 +39,8 @@ async def _ours(run: Run, cases: pa.Table) -> pa.Table:
     texts = await asyncio.to_thread(_texts, run)
     tokens = run.resolved["context_tokens"]
     # An id that is not in the corpus has no text to answer from; it stays in the ranking, and is noted at the end.
-    contexts = [fit([texts[chunk][0] for chunk in ranking.ids if chunk in texts], tokens) for ranking in rankings]
+    passages = [[texts[chunk][0] for chunk in ranking.ids if chunk in texts] for ranking in rankings]
+    contexts = [fit(of, tokens) for of in passages]
     by_page = run.resolved["unit"] == "page"
     ids = [[_page(texts, chunk) if by_page else chunk for chunk in ranking.ids] for ranking in rankings]
     statuses, reasons = cases["status"].to_pylist(), cases["reason"].to_pylist()
@@ -54,6 +55,7 @@ async def _ours(run: Run, cases: pa.Table) -> pa.Table:
         retrieved=[None if fail else list(dict.fromkeys(found)) for found, fail in zip(ids, failed, strict=True)],
         retrieval_latency_ms=[ranking.latency_ms for ranking in rankings],
         context=[context or None for context, _ in contexts],
+        passage_starts=[starts(of, context) for of, (context, _) in zip(passages, contexts, strict=True)],
         truncated=[cut for _, cut in contexts],
     )
     cases = await generate(run, cases)
@@ -64,6 +66,7 @@ async def _ours(run: Run, cases: pa.Table) -> pa.Table:
 async def _theirs(run: Run, cases: pa.Table) -> pa.Table:
     found = await (await asyncio.to_thread(_opened, run)).answers(cases["question"].to_pylist())
     refusals = configured(run).refusals
+    contexts = [BETWEEN.join(said.contexts or ()) for said in found]
     statuses, reasons = cases["status"].to_pylist(), cases["reason"].to_pylist()
     for number, said in enumerate(found):
         if statuses[number] == "ok" and said.text is None:
@@ -75,7 +78,8 @@ async def _theirs(run: Run, cases: pa.Table) -> pa.Table:
         status=statuses,
         reason=reasons,
         retrieved=[_pages(said) for said in found],
-        context=["\n\n".join(said.contexts or ()) or None for said in found],
+        context=[context or None for context in contexts],
+        passage_starts=[starts(said.contexts or [], whole) for said, whole in zip(found, contexts, strict=True)],
         answer=[said.text for said in found],
         path=[said.path for said in found],
         latency_ms=[said.latency_ms for said in found],

@@ -80,7 +80,9 @@ def with_verdicts(
                 statuses[number], reasons[number] = verdict.status, f"{metric}: {verdict.reason}"
     replies = [[reply for verdict in given.values() for reply in verdict.replies] for given in verdicts]
     raw = [[row for item in given.items() for row in _raw(*item)] for given in verdicts]
-    said = [[f"{metric}: {verdict.reason}" for metric, verdict in given.items()] for given in verdicts]
+    said = [
+        [f"{metric}: {verdict.reason}" for metric, verdict in given.items() if verdict.reason] for given in verdicts
+    ]
     return with_columns(
         cases,
         status=statuses,

@@ -14,6 +14,12 @@ from tasks.prompts import FOLDER, SHAPES, prompts
 TEXTS = {"question": "В чём вопрос?", "context": "Контекст.", "reference": "Эталон.", "answer": "Ответ."} | {
     "passage": "Отрывок."
 }
+LISTS = {
+    "sentences": {"sentence_1": "Первое.", "sentence_2": "Второе."},
+    "sources": {"reference": "Эталон.", "passage_1": "Отрывок."},
+    "claims": {"1f2e": "Первое утверждение.", "77ab": "Второе утверждение."},
+}
+"""Variables of several texts."""
 BOTH = {language: prompts(Settings(_env_file=None, language=language)) for language in ("ru", "en")}
 
 
@@ -32,10 +38,11 @@ def test_every_language_has_the_same_variables(file):
 @pytest.mark.parametrize("name", SHAPES)
 def test_a_filled_prompt_holds_its_texts_between_tags(language, name):
     prompt = BOTH[language][name]
-    filled = prompt.fill(TEXTS)
+    filled = prompt.fill(TEXTS | LISTS)
     (mark,) = set(re.findall(r"<\w+-([0-9a-f]{8})>", filled))
     for variable in prompt.shape.variables:
-        assert f"<{variable}-{mark}>\n{TEXTS[variable]}\n</{variable}-{mark}>" in filled
+        several = LISTS.get(variable) or {variable: TEXTS[variable]}
+        assert "\n".join(f"<{tag}-{mark}>\n{text}\n</{tag}-{mark}>" for tag, text in several.items()) in filled
     assert "$" not in filled
     if prompt.shape.form == "grade":
         anchors = [filled.index(anchor) for anchor in ("\n3 - ", "\n2 - ", "\n1 - ", "\n0 - ")]
@@ -44,6 +51,15 @@ def test_a_filled_prompt_holds_its_texts_between_tags(language, name):
         assert '"score"' in filled
         anchors = [filled.index(anchor) for anchor in ("1.0 - ", "0.5 - ", "0.0 - ")]
         assert anchors == sorted(anchors)
+
+
+@given(st.lists(st.text(), min_size=2, max_size=4))
+def test_no_text_of_several_can_close_its_tag_or_open_anothers(said):
+    given = {"claims": {"1f2e": "Утверждение."}, "sources": {f"passage_{i}": text for i, text in enumerate(said)}}
+    filled = BOTH["ru"]["support"].fill(given)
+    mark = re.search(r"<1f2e-([0-9a-f]{8})>", filled)[1]
+    assert not any(mark in text for text in said)
+    assert all(filled.count(f"<passage_{i}-{mark}>") == 1 for i in range(len(said)))
 
 
 @given(st.text(), st.text())

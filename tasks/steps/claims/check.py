@@ -1,0 +1,151 @@
+"""Checking claims: what the answer and the reference say, and which of the texts beside them say so too."""
+
+import asyncio
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from metrics.claims import NAMES, Verdicts, claim_metrics
+from tasks.cases.table import with_columns
+from tasks.cases.text import parts, sentences
+from tasks.cases.vocabulary import MEASURED
+from tasks.config.connections import database
+from tasks.evaluation.identity import configured
+from tasks.evaluation.repeats import first_repeat
+from tasks.evaluation.run import Run
+from tasks.models.calls import Call, Model
+from tasks.models.chat import chat
+from tasks.models.verdicts import NoVerdict, Verdict, ask_for, value_of
+from tasks.prompts import Prompt, prompts
+from tasks.steps.claims.replies import Claim, Claims, Support, names, read_claims, read_support
+from tasks.steps.judging.judge import with_verdicts
+
+Case = dict[str, Any]
+SIDES = ("answer", "reference")
+
+
+class Checked(NamedTuple):
+    """The claims of a case."""
+
+    claims: dict[str, list[Claim]]
+    """Of answer and reference, where they were found."""
+    sources: dict[str, str]
+    """What they were checked against: answer, reference and passages by name."""
+    supported: dict[str, frozenset[str]]
+    """Claim -> the sources that support it; a claim that is missing has no verdict."""
+
+
+async def check_claims(run: Run, cases: pa.Table) -> pa.Table:
+    """Adds the claims with what supports them, and the metrics of claims, where they were asked for.
+
+    Answer and reference are split into claims, and all claims of a case are checked in one call. A reference is split
+    once for all evaluations, with this model and prompt. A refusal claims nothing, and has none of the reference's
+    claims. What the judge fails at is NULL and makes the case's status.
+    """
+    if "claims" not in run.resolved:
+        return cases
+    configuration = configured(run)
+    known, rows = prompts(configuration), cases.to_pylist()
+    async with chat("judge", configuration, database(), evaluation=run.id) as model:
+        judge = _Judge(model, known, first_repeat(run.id, run.parameters))
+        both = await asyncio.gather(*map(judge.case, rows))
+    checked = [one for one, _ in both]
+    found = claim_metrics([one and _verdicts(one, row) for one, row in zip(checked, rows, strict=True)])
+    return with_columns(
+        with_verdicts(cases, [given for _, given in both]),
+        claims=[one and _stored(one, row) for one, row in zip(checked, rows, strict=True)],
+        **{name: found[name] for name in NAMES},
+    )
+
+
+class _Judge:
+    """Who is asked about claims."""
+
+    def __init__(self, model: Model, known: Mapping[str, Prompt], repeat: int) -> None:
+        self.model, self.known, self.repeat = model, known, repeat
+
+    async def case(self, case: Case) -> tuple[Checked | None, dict[str, Verdict[Any] | NoVerdict]]:
+        """The claims of a case, None where nothing is to be checked; and every verdict that they come from."""
+        texts = _texts(case)
+        if texts is None:
+            return None, {}
+        sides = {side: texts[side] for side in SIDES if side in texts}
+        split = dict(zip(sides, await asyncio.gather(*(self.split(*side) for side in sides.items())), strict=True))
+        given: dict[str, Verdict[Any] | NoVerdict] = {f"claims_of_{side}": verdict for side, verdict in split.items()}
+        claims = {side: verdict.value for side, verdict in split.items() if isinstance(verdict, Verdict)}
+        asked = [claim.text for of in claims.values() for claim in of]
+        others = {of for of in SIDES if claims.get(SIDES[1 - SIDES.index(of)])} | (texts.keys() - {*SIDES})
+        sources = {name: text for name, text in texts.items() if name in others}
+        if not asked or not sources:
+            return Checked(claims, sources, {}), given
+        support = given["claim_support"] = await self.support(asked, sources)
+        by_name = names(asked)
+        supported = {by_name[name]: by for name, by in (value_of(support) or {}).items()}
+        return Checked(claims, sources, supported), given
+
+    async def split(self, side: str, text: str) -> Claims:
+        """The claims of a text; those of a reference stay as they are, also where an evaluation is repeated."""
+        numbered = {f"sentence_{number}": said for number, said in enumerate(sentences(text), start=1)}
+        call = Call(self.known["claims"], {"sentences": numbered}, 0 if side == "reference" else self.repeat)
+        return await ask_for(self.model, call, partial(read_claims, sentences=len(numbered)))
+
+    async def support(self, claims: list[str], sources: Mapping[str, str]) -> Support:
+        """Which sources support each claim."""
+        named = names(claims)
+        call = Call(self.known["support"], {"sources": sources, "claims": named}, self.repeat)
+        return await ask_for(self.model, call, partial(read_support, claims=named.keys(), sources=sources.keys()))
+
+
+def _texts(case: Case) -> dict[str, str] | None:
+    """Answer, reference and passages of a case by name, where there are such; None where it was not measured.
+
+    Of a question that nothing answers the reference claims nothing.
+    """
+    if case["status"] not in MEASURED:
+        return None
+    answer = case["answer"] if case["status"] == "ok" else None
+    reference = case.get("reference") if case.get("answerable") is not False else None
+    passages = parts(case["context"], case.get("passage_starts"))
+    texts = {"answer": answer, "reference": reference}
+    texts |= {f"passage_{number}": text for number, text in enumerate(passages, start=1)}
+    return {name: text for name, text in texts.items() if text and text.strip()}
+
+
+def _verdicts(checked: Checked, case: Case) -> Verdicts:
+    """Of a refusal the reference's claims are all missing in the answer, which takes no judge."""
+    passages = [name for name in checked.sources if name not in SIDES]
+    said, needed = ([claim.text for claim in checked.claims.get(side, ())] for side in SIDES)
+    refused = case["status"] == "sut_refusal"
+    return Verdicts(
+        _against(checked, said, ["reference"])[:, 0],
+        np.zeros(len(needed)) if refused else _against(checked, needed, ["answer"])[:, 0],
+        _against(checked, said, passages),
+        _against(checked, needed, passages),
+    )
+
+
+def _against(checked: Checked, claims: list[str], sources: list[str]) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Which of the sources support each claim, (claims, sources); NaN without a verdict, or without the source."""
+    found = np.full((len(claims), len(sources)), np.nan)
+    for row, claim in enumerate(claims):
+        if (by := checked.supported.get(claim)) is not None:
+            found[row] = [float(name in by) if name in checked.sources else np.nan for name in sources]
+    return found
+
+
+def _stored(checked: Checked, case: Case) -> list[dict[str, Any]]:
+    """The claims as they are kept with the case."""
+    said = {side: sentences(case[side] or "") for side in SIDES if side in checked.claims}
+    return [
+        {
+            "of": side,
+            "claim": claim.text,
+            "sentence": said[side][claim.sentence - 1] if claim.sentence else None,
+            "supported_by": sorted(by) if (by := checked.supported.get(claim.text)) is not None else None,
+        }
+        for side, claims in checked.claims.items()
+        for claim in claims
+    ]
