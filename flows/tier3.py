@@ -11,6 +11,7 @@ from tasks.loading.answer_cases import load_end_to_end
 from tasks.orchestration.flow_states import Ended, flow_state
 from tasks.steps.answer import answer
 from tasks.steps.claims.check import check_claims
+from tasks.steps.claims.cite import score_citations
 from tasks.steps.find_failures import find_failures
 from tasks.steps.index import index
 from tasks.steps.judging.judge import judge
@@ -35,7 +36,7 @@ async def tier3(parameters: Tier3) -> Ended:
         run = await load_end_to_end(run)
         run = await index(run)
         asking = (perturb_questions, answer, restore_questions)
-        judging = (beside_production, judge, check_claims, score_facts, find_failures)
+        judging = (beside_production, judge, check_claims, score_facts, score_citations, find_failures)
         scoring = (score_rankings, score_texts, score_similarity)
         await in_batches(run, steps=asking + judging + scoring)
         summary = await finish(run)

@@ -6,6 +6,7 @@ are one, so are «полторы тысячи» and 1 500. A text supports a fac
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -226,7 +227,8 @@ def _stated(text: str) -> tuple[list[Stated], list[int] | None]:
     return read(sorted((*found, *apart), key=lambda token: token.start) if apart else found, low), places
 
 
-def _known(text: str) -> set[Reading]:
+@lru_cache(128)  # many questions are about the same pages
+def _known(text: str) -> frozenset[Reading]:
     """All that a text supports: a date its month and its year, a phone its local number."""
     known: set[Reading] = set()
     for fact in _stated(text)[0] if text else ():
@@ -235,7 +237,7 @@ def _known(text: str) -> set[Reading]:
         known.update(fact.readings)
         for reading in fact.readings:
             known.update(_weaker(reading))
-    return known
+    return frozenset(known)
 
 
 def _weaker(reading: Reading) -> Iterable[Reading]:
@@ -261,12 +263,12 @@ def _weaker(reading: Reading) -> Iterable[Reading]:
                 yield "any", float(number[1])
 
 
-def _supports(known: set[Reading], readings: Readings) -> bool:
+def _supports(known: frozenset[Reading], readings: Readings) -> bool:
     """Whether any reading of a fact is known."""
     return any(_is_known(reading, known) for reading in readings)
 
 
-def _is_known(reading: Reading, known: set[Reading]) -> bool:
+def _is_known(reading: Reading, known: frozenset[Reading]) -> bool:
     if reading in known:
         return True
     match reading:

@@ -5,7 +5,7 @@ from itertools import islice
 
 from metrics.facts.joined import CLOSE
 from metrics.facts.numerals import quantity
-from metrics.facts.reader import HOUR_S, MINUTE_S, Fact, Reader, is_whole
+from metrics.facts.reader import DAY_S, HOUR_S, MINUTE_S, Fact, Reader, is_whole
 from metrics.facts.tokens import Token
 
 RANGE = frozenset({"-", "–", "—", "−", "до", "по", "to", "till", "until", "and"})
@@ -77,6 +77,8 @@ def noon(reader: Reader, token: Token) -> None:
 def time(reader: Reader, token: Token) -> bool:
     """Whether it is a time by what follows: «в 14 ч 30 мин», «2 часа дня», 2:30 pm, half past two.
 
+    «3 дня» are days; «в 3 дня» is a time, or three days.
+
     Example:
         >>> from metrics.facts import facts
         >>> [(fact.kind, fact.text) for fact in facts('в 2 часа дня')]
@@ -94,7 +96,12 @@ def time(reader: Reader, token: Token) -> bool:
     if clock is not None and clock.role == "measure" and clock.value == HOUR_S:
         reader.at += 1
         minute = _minutes(reader)
+    days = reader.at == at and _counts_days(reader, token)
+    if days and not AT.search(reader.low[max(0, token.start - 8) : token.start]):
+        return False
     if _in_part_of_day(reader, token.start, hour, minute):
+        if days:
+            reader.facts[-1].readings += (quantity(token.value, "s", DAY_S),)
         return True
     if minute:
         readings = ("t", hour % 24, minute), quantity(hour * HOUR_S + minute * MINUTE_S, "s")
@@ -102,6 +109,12 @@ def time(reader: Reader, token: Token) -> bool:
         return True
     reader.at = at
     return False
+
+
+def _counts_days(reader: Reader, token: Token) -> bool:
+    """Whether «дня» follows a number that it may be the plural of: «2 дня», «двадцать три дня», not «5 дня»."""
+    after = reader.next(CLOSE)
+    return token.value % 10 in (2, 3, 4) and after is not None and reader.low[after.start : after.end] == "дня"
 
 
 def hours(reader: Reader, fact: Fact) -> None:

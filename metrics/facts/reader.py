@@ -14,7 +14,7 @@ LINKS = frozenset(
 """What stands between the members of a list or range."""
 SHORT = re.compile(r"(?<![^\W\d_])[^\W\d_]{1,4}$")
 """A word that a full stop cuts off rather than a sentence: «тыс.», «мин.», «руб.»."""
-MINUTE_S, HOUR_S = 60, 3600
+MINUTE_S, HOUR_S, DAY_S = 60, 3600, 86_400
 MOST_IN_LIST = 40
 """Members of a list or range that get their month or unit from the last."""
 

@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from typing import NamedTuple
 
 from metrics.metric import GOALS, LADDERS, RUBRIC, Goal, Grade, Metric
+from metrics.table.citations import CITATIONS
 from metrics.table.claims import CLAIMS
 from metrics.table.corrected import SUFFIX, corrected_metric
 from metrics.table.embedding import EMBEDDING
@@ -41,7 +42,20 @@ FEW = 30
 """Cases below which the interval of scores is not trusted with a grade."""
 METRICS: dict[str, Metric] = {
     row.name: row
-    for row in (*EMBEDDING, *RETRIEVAL, *INCOMPLETE, *GENERATION, *JUDGE, *EXAM, *JUDGE_PIPELINE, *FACTS, *CLAIMS, *UX)
+    for family in (
+        EMBEDDING,
+        RETRIEVAL,
+        INCOMPLETE,
+        GENERATION,
+        JUDGE,
+        EXAM,
+        JUDGE_PIPELINE,
+        FACTS,
+        CLAIMS,
+        CITATIONS,
+        UX,
+    )
+    for row in family
 }
 
 

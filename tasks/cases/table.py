@@ -14,7 +14,7 @@ from tasks.config.utf8 import encodable
 TEXTS = pa.list_(pa.string())
 
 LONG: tuple[str, ...] = ("passages", "context", "text", "judge_reasons", "logprobs", "answers", "gold_context", "exam")
-LONG += ("parallel", "unsupported_facts", "claims", "passage_starts")
+LONG += ("parallel", "unsupported_facts", "claims", "citations", "passage_starts")
 """Columns of long texts that no metric is computed from."""
 
 
@@ -76,7 +76,17 @@ COLUMNS: dict[str, Column] = {
             pa.struct([("of", pa.string()), ("claim", pa.string()), ("sentence", pa.string()), ("supported_by", TEXTS)])
         ),
         "claims of answer and reference, the sentence that makes each, and what supports it: reference, answer, "
-        "passage_1 and so on; NULL without a verdict",
+        "passage_1, page_1 and so on; NULL without a verdict. Of the answer its sentences, where only citations were "
+        "asked for",
+    ),
+    "citations": Column(
+        pa.list_(
+            pa.struct(
+                [("page", pa.string()), ("in_corpus", pa.bool_()), ("retrieved", pa.bool_()), ("supports", pa.bool_())]
+            )
+        ),
+        "the pages or chunks that the system names: page_1, page_2 and so on among what supports claims; `supports`: "
+        "whether it supports something that the answer says, NULL where that is not known",
     ),
     "judge_raw": Column(
         pa.list_(

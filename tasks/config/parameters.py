@@ -218,6 +218,11 @@ class Tier3(Retrieval, Answering, Perturbable):
     )
     unit: Literal["auto", "chunk", "page"] = Field("auto", title="Unit", description="What counts as found")
     k: int = Field(1, title="Depth", description="Chunks given to the generator", ge=1, le=100, examples=[1, 5])
+    citations: bool = Field(
+        False,
+        title="Citations",
+        description="Have the judge check the named pages, as 'claims' does: a call a case",
+    )
 
 
 class JudgesLog(Generation):

@@ -45,6 +45,7 @@ JUDGED_ON_IDEAL_CONTEXT = ("faithfulness", "answer_relevance", "answer_correctne
 JUDGED_END_TO_END = ("e2e_score", "faithfulness")
 CLAIMS = ("claims", "support")
 """The prompts that find claims and check them."""
+CITATIONS = ("support",)
 
 
 def judge_identity(

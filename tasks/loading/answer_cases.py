@@ -19,6 +19,7 @@ from tasks.config.connections import connection_lost
 from tasks.config.parameters import Answering, Tier2, Tier3
 from tasks.config.settings import settings
 from tasks.evaluation.identity import (
+    CITATIONS,
     CLAIMS,
     JUDGED_END_TO_END,
     JUDGED_ON_IDEAL_CONTEXT,
@@ -150,6 +151,8 @@ def _measuring(parameters: Answering, language: str, metrics: Sequence[str]) -> 
     }
     if parameters.claims:
         found["claims"] = judge_identity(parameters, language, CLAIMS)
+    if isinstance(parameters, Tier3) and (parameters.claims or parameters.citations):
+        found["citations"] = judge_identity(parameters, language, CITATIONS)
     return found
 
 

@@ -77,6 +77,8 @@ class System(TypedDict, total=False):
     judge: JudgeIdentity
     claims: JudgeIdentity
     """Who finds claims and checks them, where that was asked for."""
+    citations: JudgeIdentity
+    """Who checks what the named pages support, where that was asked for."""
     exam_of: ExamIdentity
     exam_period: int
     """The stretch of nights within which the replies of an exam are bought once."""

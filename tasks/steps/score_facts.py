@@ -1,15 +1,18 @@
 """Scoring the facts of answers that rules find: what the context supports, and what of the reference is there."""
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from metrics import facts
 from tasks.cases.table import floats, with_columns
+from tasks.cases.text import BETWEEN
 from tasks.evaluation.identity import configured
 from tasks.evaluation.run import Run
 from tasks.personal_data.masking import mask, own_key, own_pattern
+from tasks.steps.claims.pages import links
 
 Texts = list[str | None]
 
@@ -19,16 +22,17 @@ def score_facts(run: Run, cases: pa.Table) -> pa.Table:
 
     A refusal states nothing that a context should support, and no context, or an empty one, supports nothing and belies
     nothing, as for faithfulness. Of the reference's facts a refusal has none. What only repeats the question is neither
-    made up nor right because of that: it is left out.
+    made up nor right because of that: it is left out, and so is the address of a page that was retrieved.
     """
-    rows = cases.select(("answer", "status", "context", "question")).to_pylist()
-    answers = _blanked(row["answer"] for row in rows)
+    needed = ("answer", "status", "context", "question", "retrieved")
+    rows = cases.select([name for name in needed if name in cases.column_names]).to_pylist()
+    answers = blanked(row["answer"] for row in rows)
     contexts = [row["context"] or None for row in rows]
     if run.tier == "judge_pipeline":  # what was cut off its page may have been what the logged answer was made from
         contexts = [None if cut else text for text, cut in zip(contexts, cases["truncated"].to_pylist(), strict=True)]
     refused = (row["status"] == "sut_refusal" for row in rows)
     stated = [None if refusal else answer for answer, refusal in zip(answers, refused, strict=True)]
-    held = facts.held_against(stated, contexts, aside=[row["question"] for row in rows])
+    held = facts.held_against(stated, contexts, aside=[_aside(row) for row in rows])
     found = facts.lost(held)
     rate = np.array([np.nan if some is None else bool(some) for some in found], np.float64)
     if run.tier == "judge_pipeline":  # its gate answers for what it showed
@@ -44,11 +48,17 @@ def score_facts(run: Run, cases: pa.Table) -> pa.Table:
     references: Texts = cases["reference"].to_pylist()
     if configured(run).mask_calls:  # no model was sent this personal data, so no answer can have it
         key, language = own_key(), configured(run).language
-        references = _blanked(text and mask(text, key, language) for text in references)
+        references = blanked(text and mask(text, key, language) for text in references)
     return with_columns(cases, fact_recall=facts.fact_recall(answers, references))
 
 
-def _blanked(texts: Iterable[str | None]) -> Texts:
+def _aside(row: dict[str, Any]) -> str:
+    """What is nobody's own fact: the question's, and the addresses in the answer of pages that were retrieved."""
+    known = [text for text, page in links(row["answer"] or "").items() if page in (row.get("retrieved") or ())]
+    return BETWEEN.join((row["question"], *known))
+
+
+def blanked(texts: Iterable[str | None]) -> Texts:
     """Texts of the same length without our pseudonyms, which models are sent and repeat: their digits are no facts."""
     blank = own_pattern()
     return [

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
-from functools import partial
+from functools import partial, reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,21 +10,26 @@ import pyarrow as pa
 
 from metrics.claims import NAMES, Verdicts, claim_metrics
 from tasks.cases.table import with_columns
-from tasks.cases.text import parts, sentences
+from tasks.cases.text import WORD, parts, sentences
 from tasks.cases.vocabulary import MEASURED
 from tasks.config.connections import database
 from tasks.evaluation.identity import configured
 from tasks.evaluation.repeats import first_repeat
 from tasks.evaluation.run import Run
+from tasks.evaluation.work_folder import read_texts
 from tasks.models.calls import Call, Model
 from tasks.models.chat import chat
 from tasks.models.verdicts import NoVerdict, Verdict, ask_for, value_of
 from tasks.prompts import Prompt, prompts
+from tasks.steps.claims.pages import label, links, named_pages
 from tasks.steps.claims.replies import Claim, Claims, Support, names, read_claims, read_support
 from tasks.steps.judging.judge import with_verdicts
 
 Case = dict[str, Any]
+Given = dict[str, Verdict[Any] | NoVerdict]
 SIDES = ("answer", "reference")
+NAMING = 2
+"""Words beside an address in a sentence that says nothing but where to read on."""
 
 
 class Checked(NamedTuple):
@@ -32,8 +37,8 @@ class Checked(NamedTuple):
 
     claims: dict[str, list[Claim]]
     """Of answer and reference, where they were found."""
-    sources: dict[str, str]
-    """What they were checked against: answer, reference and passages by name."""
+    sources: set[str]
+    """What they were checked against: answer, reference, passages and named pages."""
     supported: dict[str, frozenset[str]]
     """Claim -> the sources that support it; a claim that is missing has no verdict."""
 
@@ -41,24 +46,30 @@ class Checked(NamedTuple):
 async def check_claims(run: Run, cases: pa.Table) -> pa.Table:
     """Adds the claims with what supports them, and the metrics of claims, where they were asked for.
 
-    Answer and reference are split into claims, and all claims of a case are checked in one call. A reference is split
-    once for all evaluations, with this model and prompt. A refusal claims nothing, and has none of the reference's
-    claims. What the judge fails at is NULL and makes the case's status.
+    Answer and reference are split into claims, and all claims of a case are checked in one call, against each other,
+    the passages of the context and the pages that the system names. A reference is split once for all evaluations, with
+    this model and prompt. Where only citations were asked for, the answer's sentences are checked, against the named
+    pages. A refusal claims nothing, and has none of the reference's claims. What the judge fails at is NULL and makes
+    the case's status.
     """
-    if "claims" not in run.resolved:
+    if not run.resolved.keys() & {"claims", "citations"}:
         return cases
     configuration = configured(run)
     known, rows = prompts(configuration), cases.to_pylist()
+    pages = [_pages(row, read_texts(run)) if "citations" in run.resolved else {} for row in rows]
     async with chat("judge", configuration, database(), evaluation=run.id) as model:
         judge = _Judge(model, known, first_repeat(run.id, run.parameters))
-        both = await asyncio.gather(*map(judge.case, rows))
+        ask = judge.claims if "claims" in run.resolved else judge.citations
+        both = await asyncio.gather(*map(ask, rows, pages))
     checked = [one for one, _ in both]
-    found = claim_metrics([one and _verdicts(one, row) for one, row in zip(checked, rows, strict=True)])
-    return with_columns(
+    cases = with_columns(
         with_verdicts(cases, [given for _, given in both]),
         claims=[one and _stored(one, row) for one, row in zip(checked, rows, strict=True)],
-        **{name: found[name] for name in NAMES},
     )
+    if "claims" not in run.resolved:
+        return cases
+    found = claim_metrics([one and _verdicts(one, row) for one, row in zip(checked, rows, strict=True)])
+    return with_columns(cases, **{name: found[name] for name in NAMES})
 
 
 class _Judge:
@@ -67,24 +78,40 @@ class _Judge:
     def __init__(self, model: Model, known: Mapping[str, Prompt], repeat: int) -> None:
         self.model, self.known, self.repeat = model, known, repeat
 
-    async def case(self, case: Case) -> tuple[Checked | None, dict[str, Verdict[Any] | NoVerdict]]:
+    async def claims(self, case: Case, pages: Mapping[str, str]) -> tuple[Checked | None, Given]:
         """The claims of a case, None where nothing is to be checked; and every verdict that they come from."""
         texts = _texts(case)
         if texts is None:
             return None, {}
         sides = {side: texts[side] for side in SIDES if side in texts}
         split = dict(zip(sides, await asyncio.gather(*(self.split(*side) for side in sides.items())), strict=True))
-        given: dict[str, Verdict[Any] | NoVerdict] = {f"claims_of_{side}": verdict for side, verdict in split.items()}
+        given: Given = {f"claims_of_{side}": verdict for side, verdict in split.items()}
         claims = {side: verdict.value for side, verdict in split.items() if isinstance(verdict, Verdict)}
-        asked = [claim.text for of in claims.values() for claim in of]
         others = {of for of in SIDES if claims.get(SIDES[1 - SIDES.index(of)])} | (texts.keys() - {*SIDES})
-        sources = {name: text for name, text in texts.items() if name in others}
-        if not asked or not sources:
-            return Checked(claims, sources, {}), given
-        support = given["claim_support"] = await self.support(asked, sources)
+        checked, support = await self.check(claims, {name: texts[name] for name in texts if name in others} | {**pages})
+        return checked, given | support
+
+    async def citations(self, case: Case, pages: Mapping[str, str]) -> tuple[Checked | None, Given]:
+        """The sentences of an answer as claims of it, held against the pages that the system names."""
+        if case["status"] != "ok" or not case["answer"]:
+            return None, {}
+        return await self.check({"answer": _statements(case["answer"])}, pages)
+
+    async def check(self, claims: dict[str, list[Claim]], sources: Mapping[str, str]) -> tuple[Checked, Given]:
+        """What supports the claims; of sources with the same text one is sent."""
+        asked = [claim.text for of in claims.values() for claim in of]
+        first: dict[str, str] = {}
+        same = {name: first.setdefault(text, name) for name, text in sources.items()}
+        sent = {name: text for text, name in first.items()}
+        if not asked or not sent:
+            return Checked(claims, {*sources}, {}), {}
+        support = await self.support(asked, sent)
         by_name = names(asked)
-        supported = {by_name[name]: by for name, by in (value_of(support) or {}).items()}
-        return Checked(claims, sources, supported), given
+        supported = {
+            by_name[name]: frozenset(name for name in same if same[name] in by)
+            for name, by in (value_of(support) or {}).items()
+        }
+        return Checked(claims, {*sources}, supported), {"claim_support": support}
 
     async def split(self, side: str, text: str) -> Claims:
         """The claims of a text; those of a reference stay as they are, also where an evaluation is repeated."""
@@ -114,9 +141,26 @@ def _texts(case: Case) -> dict[str, str] | None:
     return {name: text for name, text in texts.items() if text and text.strip()}
 
 
+def _pages(case: Case, texts: Mapping[str, str]) -> dict[str, str]:
+    """What stands on the pages that the system names, by what they are called among the sources."""
+    named = named_pages(case, texts) or []
+    return {label(number): page.text for number, page in enumerate(named) if page.text and page.text.strip()}
+
+
+def _statements(answer: str) -> list[Claim]:
+    """The sentences of an answer, but for those that only name a page: «Подробнее: https://…»."""
+    addresses = [*links(answer)]
+    found = []
+    for number, said in enumerate(sentences(answer), start=1):
+        named = [address for address in addresses if address in said]
+        if not named or len(WORD.findall(reduce(lambda text, one: text.replace(one, " "), named, said))) > NAMING:
+            found.append(Claim(said, number))
+    return found
+
+
 def _verdicts(checked: Checked, case: Case) -> Verdicts:
     """Of a refusal the reference's claims are all missing in the answer, which takes no judge."""
-    passages = [name for name in checked.sources if name not in SIDES]
+    passages = sorted(name for name in checked.sources if name.startswith("passage_"))
     said, needed = ([claim.text for claim in checked.claims.get(side, ())] for side in SIDES)
     refused = case["status"] == "sut_refusal"
     return Verdicts(
@@ -144,7 +188,7 @@ def _stored(checked: Checked, case: Case) -> list[dict[str, Any]]:
             "of": side,
             "claim": claim.text,
             "sentence": said[side][claim.sentence - 1] if claim.sentence else None,
-            "supported_by": sorted(by) if (by := checked.supported.get(claim.text)) is not None else None,
+            "supported_by": None if (by := checked.supported.get(claim.text)) is None else sorted(by - {side}),
         }
         for side, claims in checked.claims.items()
         for claim in claims

@@ -45,6 +45,16 @@ def test_a_made_up_year_is_a_failure_of_generation_whatever_the_judge_says(told:
     assert told["metrics"]["unsupported_fact_rate"]["n_scored"] == 9
 
 
+def test_the_address_of_a_page_that_it_names_is_not_made_up(
+    at_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = BOT.replace('"answer": told', '"answer": told + " Подробнее: " + page + " и https://made.example/" + i')
+    (tmp_path / "linking.py").write_text(told, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    rows = rows_of(evaluate("tier3", source=load(tmp_path, "linking", [question(0)]), sut="linking:answer"))
+    assert [fact["text"] for fact in rows[0]["unsupported_facts"]] == ["https://made.example/0"]
+
+
 def test_it_is_told_in_words_and_the_cases_are_found(told: Document, yarus: CommandLine) -> None:
     name = told["evaluation_id"]
     assert "Of 9 answers with facts" in yarus("show", name, env={"YARUS_LANGUAGE": "en"}).out

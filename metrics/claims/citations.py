@@ -1,0 +1,67 @@
+"""Citations: do the pages that a system names support what it says?"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+
+
+def citation_precision(cases: Sequence[ArrayLike | None]) -> Floats:
+    """Share of the named pages that support something that the answer says.
+
+    As ALCE's (Gao et al. 2023, arXiv 2305.14627), where every statement cites all of the answer's pages, and a page is
+    right if it alone supports one of them.
+
+    Args:
+        cases: of n cases, (statements, pages): 1 where the page supports the statement, 0 where not, NaN where that is
+            not known; None where there is no answer, or the system does not say what it used.
+
+    Returns:
+        float64 (n,), 0 to 1, higher is better; NaN where no page is named, or of none it is known. A page of which it
+        is not known is left out.
+
+    Stored as: `avg_citation_precision` (metrics/table/citations.py).
+
+    Example:
+        >>> from metrics.claims.citations import citation_precision
+        >>> citation_precision([[[1, 0], [0, 0]], None])
+        array([0.5, nan])
+    """
+    return np.array([_share(case, 0) for case in cases], np.float64)
+
+
+def citation_recall(cases: Sequence[ArrayLike | None]) -> Floats:
+    """Share of what the answer says that some named page supports; as ALCE's, but for what only two pages say together.
+
+    Args:
+        cases: as `citation_precision` takes them; (statements, 0) where no page was named: nothing is supported then.
+
+    Returns:
+        float64 (n,), 0 to 1, higher is better; NaN where the answer says nothing, or of nothing that it says it is
+        known.
+
+    Stored as: `avg_citation_recall` (metrics/table/citations.py).
+
+    Example:
+        >>> from metrics.claims.citations import citation_recall
+        >>> import numpy as np
+        >>> citation_recall([[[1, 0], [0, 0]], np.empty((2, 0)), None])
+        array([0.5, 0. , nan])
+    """
+    return np.array([_share(case, 1) for case in cases], np.float64)
+
+
+def _share(case: ArrayLike | None, axis: int) -> float:
+    """Share of the rows (axis 1) or columns (axis 0) with a 1, of those of which that is known."""
+    if case is None:
+        return np.nan
+    given = np.asarray(case, np.float64)
+    if given.ndim != 2:
+        raise ValueError(f"expected (statements, pages), got {given.ndim} dimensions")
+    if not len(given):
+        return np.nan
+    found = (given == 1).any(axis=axis)
+    known = found[found | ~np.isnan(given).any(axis=axis)]
+    return float(known.mean()) if known.size else np.nan

@@ -1,0 +1,78 @@
+"""The metrics of citations: the pages that a system names beside its answer; tier 3."""
+
+from metrics.metric import Metric
+
+_ALCE = "Gao et al. 2023, Enabling large language models to generate text with citations"
+_JUDGED = (
+    "As far as the judge, who holds what the answer says against each page; no exam covers that yet. Of a long page he "
+    "reads the beginning: what does not stand there is not held against the page."
+)
+_NOTHING = "no answer, or a refusal; the system does not say what it used"
+
+
+def _judged(name: str, measures: str, formula: str, undefined: str, reading: str) -> Metric:
+    return Metric(
+        name=f"avg_{name}",
+        tiers=("tier3",),
+        function=f"claims.citations.{name}",
+        column=name,
+        measures=measures,
+        formula=f"{formula}; what it says: its claims where these were asked for, else its sentences; mean over cases",
+        kind="judged",
+        opinion="support",
+        signature=f"avg_{name}|v:1",
+        source=_ALCE,
+        undefined=f"{undefined}; the judge's reply could not be read",
+        trust=_JUDGED,
+        reading=reading,
+        asked="citations",
+        later=True,
+    )
+
+
+CITATIONS = (
+    _judged(
+        "citation_precision",
+        "How many of the pages that the system names support something that it says.",
+        "named pages that support something that the answer says / named pages that the corpus has",
+        f"{_NOTHING}; it names none that the corpus has",
+        "1: no page is named in vain. Low: people who follow the links do not find there what they were told.",
+    ),
+    _judged(
+        "citation_recall",
+        "How much of what the system says some page that it names supports.",
+        "what the answer says and a named page supports / what the answer says",
+        _NOTHING,
+        "1: all that it says can be looked up. What only two pages together say counts as unsupported.",
+    ),
+    Metric(
+        name="avg_citation_known",
+        tiers=("tier3",),
+        column="citation_known",
+        measures="How many of the pages that the system names the corpus has.",
+        formula="named pages (or chunks) that are in the corpus / named pages; mean over cases",
+        signature="avg_citation_known|v:1",
+        undefined=f"{_NOTHING}; it names none",
+        trust="Full: it is looked up.",
+        reading="Below 1 it names pages that were removed, or never were: its index is not ours, or it makes "
+        "addresses up. Their support is not measured.",
+        later=True,
+    ),
+    Metric(
+        name="avg_citation_fact_precision",
+        tiers=("tier3",),
+        function="facts.fact_precision",
+        column="citation_fact_precision",
+        measures="How many of the answer's own facts (numbers, dates, phones and so on) stand on the pages that the "
+        "system names.",
+        formula="facts of the answer that a named page has / facts of the answer, but for those that only repeat the "
+        "question; mean over cases",
+        signature="avg_citation_fact_precision|v:1",
+        undefined=f"{_NOTHING}; no fact of its own in the answer; it names no page, or one that is not in the corpus, "
+        "or one so long that only its beginning was read",
+        trust="High where a fact is found, since no model judges it.",
+        reading="Below 1 a date or sum of the answer is not on the page that it points to. Beside a high "
+        "fact_precision: the context had it, and the wrong page is named.",
+        later=True,
+    ),
+)

@@ -1,0 +1,57 @@
+"""The pages, or chunks, that a system names beside its answer, and in it."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from db.urls import canonical_url
+from metrics.facts import facts
+from tasks.cases.text import CHARACTERS_A_TOKEN
+from tasks.evaluation.work_folder import PAGE_TOKENS
+
+
+class Named(NamedTuple):
+    """A page that a system names."""
+
+    id: str
+    text: str | None
+    """What stands on it, of a long page the beginning; None where the corpus does not have it."""
+    cut: bool
+    retrieved: bool
+    """Whether the system says that it retrieved it; else its address stands in the answer."""
+
+
+def named_pages(case: Mapping[str, Any], texts: Mapping[str, str]) -> list[Named] | None:
+    """The pages that a case's system names, each once.
+
+    Args:
+        case: with `status`, `answer` and `retrieved`.
+        texts: of the corpus, by the ids that `retrieved` has.
+
+    Returns:
+        First what it retrieved, then the pages of the corpus whose address stands in the answer; None where it has not
+        answered, or says nothing of pages.
+    """
+    if case["status"] != "ok" or not case["answer"]:
+        return None
+    linked = [page for page in links(case["answer"]).values() if page in texts]
+    if case["retrieved"] is None and not linked:
+        return None
+    retrieved = case["retrieved"] or []
+    return [_named(name, texts.get(name), name in retrieved) for name in dict.fromkeys((*retrieved, *linked))]
+
+
+def links(answer: str) -> dict[str, str]:
+    """The addresses in an answer, as they stand there -> as pages are named."""
+    if "." not in answer:
+        return {}
+    told = ((fact.text, canonical_url(fact.text)) for fact in facts(answer) if fact.kind == "url")
+    return {text: page for text, page in told if page is not None}
+
+
+def label(number: int) -> str:
+    """What a named page is called among the sources of a case, by its number from 0 on."""
+    return f"page_{number + 1}"
+
+
+def _named(name: str, text: str | None, retrieved: bool) -> Named:
+    return Named(name, text, text is not None and len(text) >= PAGE_TOKENS * CHARACTERS_A_TOKEN, retrieved)
