@@ -11,6 +11,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from metrics.claims.citations import citation_known, citation_precision, citation_recall
+
+__all__ = ["NAMES", "Verdicts", "citation_known", "citation_precision", "citation_recall", "claim_metrics"]
+
 Floats = NDArray[np.float64]
 
 
@@ -55,9 +59,9 @@ def claim_metrics(cases: Sequence[Verdicts | None]) -> dict[str, Floats]:
     self_knowledge          share of the answer's claims that no passage has, but the reference
     claim_faithfulness      share of the answer's claims that some passage has
 
-    Stored as: `avg_claim_precision`, `avg_claim_recall`, `avg_claim_f1`, `avg_retrieved_claim_recall`,
-    `avg_context_precision`, `avg_context_utilization`, `avg_noise_sensitivity`, `avg_hallucination`,
-    `avg_self_knowledge`, `avg_claim_faithfulness` (metrics/table/claims.py).
+    Stored as: `avg_claim_precision`, `avg_claim_recall`, `avg_claim_f1`, `avg_claim_faithfulness`,
+    `avg_hallucination`, `avg_self_knowledge`, `avg_noise_sensitivity`, `avg_context_utilization`,
+    `avg_retrieved_claim_recall`, `avg_context_precision` (metrics/table/claims.py).
 
     Args:
         cases: of n cases; None where nothing was checked.

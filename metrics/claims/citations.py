@@ -25,7 +25,7 @@ def citation_precision(cases: Sequence[ArrayLike | None]) -> Floats:
     Stored as: `avg_citation_precision` (metrics/table/citations.py).
 
     Example:
-        >>> from metrics.claims.citations import citation_precision
+        >>> from metrics.claims import citation_precision
         >>> citation_precision([[[1, 0], [0, 0]], None])
         array([0.5, nan])
     """
@@ -45,12 +45,31 @@ def citation_recall(cases: Sequence[ArrayLike | None]) -> Floats:
     Stored as: `avg_citation_recall` (metrics/table/citations.py).
 
     Example:
-        >>> from metrics.claims.citations import citation_recall
+        >>> from metrics.claims import citation_recall
         >>> import numpy as np
         >>> citation_recall([[[1, 0], [0, 0]], np.empty((2, 0)), None])
         array([0.5, 0. , nan])
     """
     return np.array([_share(case, 1) for case in cases], np.float64)
+
+
+def citation_known(cases: Sequence[Sequence[bool] | None]) -> Floats:
+    """Share of the named pages that the corpus has.
+
+    Args:
+        cases: of n cases, whether it has each page; None where the system has not answered, or says nothing of pages.
+
+    Returns:
+        float64 (n,), 0 to 1, higher is better; NaN where no page is named.
+
+    Stored as: `avg_citation_known` (metrics/table/citations.py).
+
+    Example:
+        >>> from metrics.claims import citation_known
+        >>> citation_known([[True, False], [], None])
+        array([0.5, nan, nan])
+    """
+    return np.array([np.mean(case) if case else np.nan for case in cases], np.float64)
 
 
 def _share(case: ArrayLike | None, axis: int) -> float:

@@ -103,7 +103,7 @@ def fact_precision(answers: Sequence[Text], contexts: Sequence[Text]) -> NDArray
     Raises:
         ValueError: the two differ in length.
 
-    Stored as: `avg_fact_precision` (metrics/table/facts.py).
+    Stored as: `avg_fact_precision`, `avg_citation_fact_precision` (metrics/table/facts.py).
 
     Example:
         >>> from metrics.facts import fact_precision

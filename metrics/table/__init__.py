@@ -40,22 +40,10 @@ CERTAIN = 1.2
 """As much further than the 95 % interval reaches a bound must lie away, for a grade to be said alone."""
 FEW = 30
 """Cases below which the interval of scores is not trusted with a grade."""
+_FOUND = (*FACTS, *CLAIMS, *CITATIONS)
 METRICS: dict[str, Metric] = {
     row.name: row
-    for family in (
-        EMBEDDING,
-        RETRIEVAL,
-        INCOMPLETE,
-        GENERATION,
-        JUDGE,
-        EXAM,
-        JUDGE_PIPELINE,
-        FACTS,
-        CLAIMS,
-        CITATIONS,
-        UX,
-    )
-    for row in family
+    for row in (*EMBEDDING, *RETRIEVAL, *INCOMPLETE, *GENERATION, *JUDGE, *EXAM, *JUDGE_PIPELINE, *_FOUND, *UX)
 }
 
 

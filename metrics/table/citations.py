@@ -14,7 +14,7 @@ def _judged(name: str, measures: str, formula: str, undefined: str, reading: str
     return Metric(
         name=f"avg_{name}",
         tiers=("tier3",),
-        function=f"claims.citations.{name}",
+        function=f"claims.{name}",
         column=name,
         measures=measures,
         formula=f"{formula}; what it says: its claims where these were asked for, else its sentences; mean over cases",
@@ -48,6 +48,7 @@ CITATIONS = (
     Metric(
         name="avg_citation_known",
         tiers=("tier3",),
+        function="claims.citation_known",
         column="citation_known",
         measures="How many of the pages that the system names the corpus has.",
         formula="named pages (or chunks) that are in the corpus / named pages; mean over cases",
@@ -56,23 +57,6 @@ CITATIONS = (
         trust="Full: it is looked up.",
         reading="Below 1 it names pages that were removed, or never were: its index is not ours, or it makes "
         "addresses up. Their support is not measured.",
-        later=True,
-    ),
-    Metric(
-        name="avg_citation_fact_precision",
-        tiers=("tier3",),
-        function="facts.fact_precision",
-        column="citation_fact_precision",
-        measures="How many of the answer's own facts (numbers, dates, phones and so on) stand on the pages that the "
-        "system names.",
-        formula="facts of the answer that a named page has / facts of the answer, but for those that only repeat the "
-        "question; mean over cases",
-        signature="avg_citation_fact_precision|v:1",
-        undefined=f"{_NOTHING}; no fact of its own in the answer; it names no page, or one that is not in the corpus, "
-        "or one so long that only its beginning was read",
-        trust="High where a fact is found, since no model judges it.",
-        reading="Below 1 a date or sum of the answer is not on the page that it points to. Beside a high "
-        "fact_precision: the context had it, and the wrong page is named.",
         later=True,
     ),
 )

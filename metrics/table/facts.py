@@ -39,6 +39,23 @@ FACTS = (
         later=True,
     ),
     Metric(
+        name="avg_citation_fact_precision",
+        tiers=("tier3",),
+        function="facts.fact_precision",
+        column="citation_fact_precision",
+        measures="How many of the answer's own facts (numbers, dates, phones and so on) stand on the pages that the "
+        "system names.",
+        formula="facts of the answer that a named page has / facts of the answer, but for those that only repeat the "
+        "question; mean over cases",
+        signature="avg_citation_fact_precision|v:1",
+        undefined="no answer, or a refusal; no fact of its own in it; the system names no page, or one that is not in "
+        "the corpus, or one so long that only its beginning was read",
+        trust=_TRUST,
+        reading="Below 1 a date or sum of the answer is not on the page that it points to. Beside a high "
+        "fact_precision: the context had it, and the wrong page is named.",
+        later=True,
+    ),
+    Metric(
         name="unsupported_fact_rate",
         tiers=(*_BOTH, "judge_pipeline"),
         function="facts.unsupported",

@@ -1,6 +1,6 @@
 """What every metric of the table must keep: a golden value, its range, its best value, the order of cases, its edges.
 
-A metric that is added to the table without a row in `tests/support/metric_contracts.py` fails the suite.
+A metric that is added to the table without a row in one of `tests/support/contracts/` fails the suite.
 """
 
 import copy
@@ -12,10 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metrics.table import METRICS
-from tests.support.metric_contracts import CONTRACTS as OF_CASES
-from tests.support.vector_contracts import VECTOR_CONTRACTS
+from tests.support.contracts.cases import CONTRACTS as OF_CASES
+from tests.support.contracts.claims import CLAIM_CONTRACTS
+from tests.support.contracts.vectors import VECTOR_CONTRACTS
 
-CONTRACTS = OF_CASES | VECTOR_CONTRACTS
+CONTRACTS = OF_CASES | VECTOR_CONTRACTS | CLAIM_CONTRACTS
 ROWS = {row.function: row for row in reversed(METRICS.values()) if row.function}
 ORDERED = {"dialogue.context_preservation"}  # the turns of a dialog have an order
 EVERY = pytest.mark.parametrize("function", CONTRACTS)

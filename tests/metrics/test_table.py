@@ -18,6 +18,10 @@ OVERLAP = (
     "avg_rouge1_f avg_rouge2_f avg_rougeL_f avg_bleu corpus_bleu avg_chrf avg_wer avg_string_similarity refusal_rate "
 )
 FACTS = "avg_fact_precision avg_fact_recall unsupported_fact_rate "
+CLAIMS = """avg_claim_precision avg_claim_recall avg_claim_f1 avg_claim_faithfulness avg_hallucination
+    avg_self_knowledge
+    avg_noise_sensitivity avg_context_utilization avg_retrieved_claim_recall avg_context_precision """
+CITATIONS = "avg_citation_precision avg_citation_recall avg_citation_known avg_citation_fact_precision "
 # What each tier stores, by the specification.
 STORED = {
     "tier0": """total_texts total_pairs n_clusters avg_intra_cluster_sim avg_inter_cluster_dist silhouette_score
@@ -25,10 +29,13 @@ STORED = {
     "tier1": RETRIEVAL + "unlabelled_rate stale_label_rate",
     "tier2": OVERLAP
     + FACTS
+    + CLAIMS
     + """sut_error_rate avg_faithfulness avg_answer_relevance avg_answer_correctness avg_perplexity
     response_exact_match_rate response_semantic_consistency""",
     "tier3": OVERLAP
     + FACTS
+    + CLAIMS
+    + CITATIONS
     + RETRIEVAL
     + """avg_e2e_score avg_semantic_similarity avg_faithfulness latency_ms_p50 latency_ms_p95 answerable_answered
     answerable_refused unanswerable_answered unanswerable_refused""",

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from metrics import facts
-from metrics.claims.citations import citation_precision, citation_recall
+from metrics.claims import citation_known, citation_precision, citation_recall
 from tasks.cases.table import with_columns
 from tasks.cases.text import BETWEEN
 from tasks.evaluation.run import Run
@@ -31,7 +31,9 @@ def score_citations(run: Run, cases: pa.Table) -> pa.Table:
             None if pages is None else [_stored(page, number, matrix) for number, page in enumerate(pages)]
             for pages, matrix in zip(named, matrices, strict=True)
         ],
-        citation_known=[np.mean([page.text is not None for page in pages]) if pages else np.nan for pages in named],
+        citation_known=citation_known(
+            [None if pages is None else [page.text is not None for page in pages] for pages in named]
+        ),
         citation_fact_precision=_fact_precision(rows, named),
     )
     if "citations" not in run.resolved:

@@ -78,7 +78,8 @@ BY_TABLE: dict[str, set[str]] = {
     | {corrected_means.FEW_LABELS, corrected_means.OTHER_JUDGE}
     | {f"baseline {kind}" for kind in get_args(BaselineKind)},
     "lessons": {f"by {kind}" for kind in (*SLICES, "answer length")},
-    "label_page": {f"asks {name}" for name, shape in SHAPES.items() if shape.role == "judge"} | {"asks rubric"},
+    "label_page": {f"asks {name}" for name, shape in SHAPES.items() if shape.form in ("score", "grade")}
+    | {"asks rubric"},
     "labels": {f"by {basis}" for basis in get_args(Basis)}
     | {"of others", "of its own", "few", "of results", "few results"},
     "annotation.judged_columns": {*judged_answers.COLUMNS},

@@ -1,0 +1,73 @@
+"""What is known of the metrics of claims, as `tests/support/contracts/cases.py` says it of the others."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from metrics import claims
+from tests.support.contracts.cases import NAN, Contract
+
+VERDICT = st.sampled_from([0, 1, NAN])
+
+
+def verdicts(rows: int, columns: int) -> st.SearchStrategy[list[list[float]]]:
+    return st.lists(st.lists(VERDICT, min_size=columns, max_size=columns), min_size=rows, max_size=rows)
+
+
+MATRIX = st.none() | st.tuples(st.integers(1, 4), st.integers(1, 4)).flatmap(lambda size: verdicts(*size))
+CASE = st.tuples(*(st.integers(0, 3) for _ in range(3))).flatmap(
+    lambda n: st.tuples(
+        verdicts(1, n[0]).map(lambda rows: rows[0]),
+        verdicts(1, n[1]).map(lambda rows: rows[0]),
+        verdicts(n[0], n[2]),
+        verdicts(n[1], n[2]),
+    )
+)
+
+
+def claim_precision(cases: Sequence[Any]) -> Any:
+    return claims.claim_metrics([case and claims.Verdicts(*case) for case in cases])["claim_precision"]
+
+
+def cited(compute: Callable[..., Any], golden: float, of_none: float) -> Contract:
+    """Two statements and three pages, of which one supports the first."""
+    return Contract(
+        compute,
+        golden=(([[[1, 0, 0], [0, 0, 0]]],), [golden]),
+        cases=st.tuples(MATRIX),
+        best=(([[[1, 0], [0, 1]]],), [1]),
+        edges=[
+            (([],), []),
+            (([None],), [NAN]),
+            (([np.empty((2, 0))],), [of_none]),  # no page is named
+            (([[[1, NAN]]],), [1]),
+            (([[1, 0]],), ValueError),
+        ],
+    )
+
+
+CLAIM_CONTRACTS = {
+    "claims.claim_metrics": Contract(
+        claim_precision,
+        golden=(([([1, 0, NAN], [1], [[1], [0], [0]], [[1]])],), [0.5]),
+        cases=st.tuples(st.none() | CASE),
+        best=(([([1], [1], [[1]], [[1]])],), [1]),
+        edges=[
+            (([],), []),
+            (([None],), [NAN]),
+            (([([], [], [], [])],), [NAN]),
+            (([([1, 0], [1], [[1]], [[1]])],), ValueError),
+        ],
+    ),
+    "claims.citation_precision": cited(claims.citation_precision, 1 / 3, NAN),
+    "claims.citation_recall": cited(claims.citation_recall, 1 / 2, 0),
+    "claims.citation_known": Contract(
+        claims.citation_known,
+        golden=(([[True, False, True]],), [2 / 3]),
+        cases=st.tuples(st.none() | st.lists(st.booleans(), max_size=5)),
+        best=(([[True]],), [1]),
+        edges=[(([],), []), (([None],), [NAN]), (([[]],), [NAN])],
+    ),
+}
