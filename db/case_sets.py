@@ -23,9 +23,9 @@ LABELS: tuple[str, ...] = (
     "relevant_urls",
     "ground_truth_show",
     "answerable",
-    "cluster",
+    "nuggets",
 )
-LABELS += ("confluence_url", "answer", "score")
+LABELS += ("cluster", "confluence_url", "answer", "score")
 """What of a question labels it: what people said, else what the log knows."""
 
 
@@ -158,8 +158,11 @@ def _changes(old: Row, new: Row) -> dict[str, dict[str, Any]]:
 
 
 def _packed(row: Row) -> Row:
-    """The row as JSON holds it: moments as text, in UTC where they have a zone."""
-    return {name: _moment(value) if isinstance(value, datetime) else value for name, value in row.items()}
+    """The row as JSON holds it: moments as text, in UTC where they have a zone; no word of nuggets where there are
+    none, as in sets that were frozen before there were any.
+    """
+    known = {name: value for name, value in row.items() if name != "nuggets" or value is not None}
+    return {name: _moment(value) if isinstance(value, datetime) else value for name, value in known.items()}
 
 
 def _moment(value: datetime) -> str:

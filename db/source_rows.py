@@ -40,6 +40,7 @@ EARLIEST, LATEST = datetime(1, 1, 2, tzinfo=UTC), datetime(9999, 12, 30, tzinfo=
 
 QUESTION = ("id", "question", "answer", "confluence_url", "score", "user_id", "created_at")
 CHUNK = ("id", "confluence_url", "text")
+OPTIONAL = ("nuggets", "review")
 READ_FROM: dict[type, tuple[type, ...]] = {
     Integer: (Integer, Numeric),
     Boolean: (Boolean,),
@@ -69,11 +70,11 @@ def has_annotations(connection: Connection, source: Source) -> bool:
     return table.c.question_id.name in there
 
 
-def has_review(connection: Connection, source: Source) -> bool:
-    """Whether the labels say who reviewed them."""
+def _optional(connection: Connection, source: Source) -> set[str]:
+    """Which columns the labels have of those that a table of somebody else's may do without."""
     label = source.tables[tables.ANNOTATION]
-    columns = inspect(connection).get_columns(label.name, schema=label.schema)
-    return any(column["name"] == label.c.review.name for column in columns)
+    there = {column["name"] for column in inspect(connection).get_columns(label.name, schema=label.schema)}
+    return {name for name in OPTIONAL if label.c[name].name in there}
 
 
 def verify(source: Source) -> None:
@@ -111,14 +112,15 @@ def read_questions(connection: Connection, source: Source, *, all_rows: bool = F
         statement = statement.where(values["question"].regexp_match(r"\S"))
     if has_annotations(connection, source):
         label = source.tables[tables.ANNOTATION]
-        named = [column.key for column in label.columns if column.key not in {"question_id", "review"}]
+        there = _optional(connection, source)
+        apart = {"question_id", "review", *({*OPTIONAL} - there)}
+        named = [column.key for column in label.columns if column.key not in apart]
         values = _check(connection, source, tables.ANNOTATION, ["question_id", *named])
         statement = statement.add_columns(*(values[name].label(name) for name in named))
         statement = statement.outerjoin_from(question, label, values["question_id"] == key)
-        reviewed = has_review(connection, source)
-        if reviewed and all_rows:
+        if "review" in there and all_rows:
             statement = statement.add_columns(label.c.review)
-        elif reviewed:
+        elif "review" in there:
             rejected = cast(label.c.review, JSONB)["rejected"].astext
             statement = statement.where(rejected.is_distinct_from("true"))
     stream = connection.execute(statement.execution_options(yield_per=5_000))

@@ -274,6 +274,7 @@ def source_tables(
             "relevant_urls": JSONB,
             "ground_truth_show": Boolean,
             "answerable": Boolean,
+            "nuggets": JSONB,
             "cluster": Text,
             "dialog_id": Text,
             "turn": Integer,
@@ -291,10 +292,9 @@ def source_tables(
         for column in mapped:
             if column not in shape:
                 raise unknown(f"column of {ours}:", column, shape, f"(YARUS_SOURCE_COLUMNS__{ours.upper()}__…)")
-        key = next(iter(shape))
         made = (
-            Column(mapped.get(column, column), kind, key=column, primary_key=column == key, autoincrement=False)
-            for column, kind in shape.items()
+            Column(mapped.get(column, column), kind, key=column, primary_key=not place, autoincrement=False)
+            for place, (column, kind) in enumerate(shape.items())
         )
         tables[ours] = Table(name, metadata, *made, schema=within or schema)
     return tables

@@ -9,9 +9,9 @@ from tasks.evaluation.finish import finish
 from tasks.evaluation.lifecycle import evaluation
 from tasks.loading.logged_cases import load_logged_answers
 from tasks.orchestration.flow_states import Ended, flow_state
+from tasks.steps.claims.score_facts import score_facts
 from tasks.steps.judging.production_judge import decide
 from tasks.steps.production import beside_production
-from tasks.steps.score_facts import score_facts
 
 
 @flow(name="judge_pipeline", flow_run_name="judge_pipeline {parameters.source}")

@@ -10,7 +10,6 @@ from flows import flow_of
 from tasks.comparison.gate_rules import policy_set
 from tasks.config.connections import database
 from tasks.config.flow_parameters import Nightly
-from tasks.config.tiers import TIERS
 from tasks.corpus.describe import describe_corpus
 from tasks.evaluation.repeats import anchored
 from tasks.loading.source import sources_shared
@@ -36,7 +35,7 @@ async def nightly(parameters: Nightly) -> Ended:
     """
     policy_set()
     summaries: list[EvaluationSummary | FailedEvaluation] = []
-    live = ((tier, TIERS[tier].parameters(**parameters.shared())) for tier in parameters.tiers)
+    live = ((tier, parameters.of(tier)) for tier in parameters.tiers)
     parts = [*live, *anchored(database(), parameters)]
     begun = await begun_by(database(), flow_run.get_id())
     with sources_shared():

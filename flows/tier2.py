@@ -11,8 +11,9 @@ from tasks.loading.answer_cases import load_ideal
 from tasks.orchestration.flow_states import Ended, flow_state
 from tasks.steps.answer import answer_ideal
 from tasks.steps.claims.check import check_claims
+from tasks.steps.claims.find_nuggets import find_nuggets
+from tasks.steps.claims.score_facts import score_facts
 from tasks.steps.judging.judge import judge
-from tasks.steps.score_facts import score_facts
 from tasks.steps.score_texts import score_repeats, score_texts
 
 
@@ -28,6 +29,7 @@ async def tier2(parameters: Tier2) -> Ended:
     """
     async with evaluation("tier2", parameters, flow_run_id=flow_run.get_id()) as run:
         run = await load_ideal(run)
-        await in_batches(run, steps=(answer_ideal, judge, check_claims, score_texts, score_facts, score_repeats))
+        judging = (judge, check_claims, find_nuggets)
+        await in_batches(run, steps=(answer_ideal, *judging, score_texts, score_facts, score_repeats))
         summary = await finish(run)
     return await flow_state(summary)

@@ -12,12 +12,13 @@ from tasks.orchestration.flow_states import Ended, flow_state
 from tasks.steps.answer import answer
 from tasks.steps.claims.check import check_claims
 from tasks.steps.claims.cite import score_citations
+from tasks.steps.claims.find_nuggets import find_nuggets
+from tasks.steps.claims.score_facts import score_facts
 from tasks.steps.find_failures import find_failures
 from tasks.steps.index import index
 from tasks.steps.judging.judge import judge
 from tasks.steps.perturb import perturb_questions, restore_questions
 from tasks.steps.production import beside_production
-from tasks.steps.score_facts import score_facts
 from tasks.steps.score_rankings import score_rankings
 from tasks.steps.score_texts import score_similarity, score_texts
 
@@ -36,7 +37,7 @@ async def tier3(parameters: Tier3) -> Ended:
         run = await load_end_to_end(run)
         run = await index(run)
         asking = (perturb_questions, answer, restore_questions)
-        judging = (beside_production, judge, check_claims, score_facts, score_citations, find_failures)
+        judging = (beside_production, judge, check_claims, find_nuggets, score_facts, score_citations, find_failures)
         scoring = (score_rankings, score_texts, score_similarity)
         await in_batches(run, steps=asking + judging + scoring)
         summary = await finish(run)

@@ -98,6 +98,16 @@ def _labels(value: Any) -> list[str] | dict[str, float]:
     raise BadValue('no labels; write "1; 2", ["1", "2"] or {"1": 3, "2": 1}')
 
 
+def _nuggets(value: Any) -> list[dict[str, Any]]:
+    """What a good answer must contain, as JSON in a text or as it comes out of Parquet."""
+    found = _json(value) if isinstance(value, str) else value
+    if isinstance(found, list) and all(isinstance(one, dict) for one in found):
+        kept = [{name: one.get(name) for name in ("nugget", "vital")} for one in found]
+        if all(isinstance(one["nugget"], str) and isinstance(one["vital"], bool) for one in kept):
+            return kept
+    raise BadValue('no nuggets; write [{"nugget": "what an answer must say", "vital": true}]')
+
+
 def _vector(value: Any) -> NDArray[np.float32]:
     try:
         with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite, and is refused below
@@ -133,6 +143,7 @@ KINDS: dict[str, Callable[[Any], Any]] = {
     "relevant_urls": _labels,
     "ground_truth_show": _yes_no,
     "answerable": _yes_no,
+    "nuggets": _nuggets,
     "cluster": _text,
     "dialog_id": _text,
     "turn": _whole,

@@ -131,6 +131,26 @@ def synthesize(as_json: bool, **given: Any) -> None:
     raise SystemExit(0 if found["state"] == "completed" else 1)
 
 
+@dataset.command()
+@source
+@click.option("--limit", type=click.IntRange(1), help="Maximum number of questions.")
+@click.option("--remake", is_flag=True, help="Make them anew where they are there, unless people have edited them.")
+@as_json
+def nuggets(source: str, limit: int | None, remake: bool, as_json: bool) -> None:
+    """Have the judge list what a good answer to each question must contain; edit it with export-annotation.
+
+    Needs reference answers; measured by --nuggets true in tiers 2 and 3. Started again, it goes on where it was.
+    """
+    import asyncio
+
+    from flows.terminal.dataset import print_nuggets
+    from tasks.dataset.nuggets.make import make
+
+    made = asyncio.run(make(source, limit=limit, remake=remake))
+    _tell(made, print_nuggets, as_json=as_json)
+    raise SystemExit(0 if made["state"] == "completed" else 1)
+
+
 @dataset.command("export-annotation")
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 @source

@@ -15,6 +15,7 @@ from tasks.dataset.documents import (
     Exported,
     Imported,
     LabelsImported,
+    NuggetsMade,
     SourceAgreement,
     SynthesisResult,
 )
@@ -88,6 +89,7 @@ DOCUMENTS: dict[str, Any] = {
     "dataset split": Split,
     "dataset import": LoadReport,
     "dataset synthesize": SynthesisResult,
+    "dataset nuggets": NuggetsMade,
     "dataset export-annotation": Exported,
     "dataset export-annotation --random": Drawn,
     "dataset import-annotation": Imported,

@@ -63,13 +63,17 @@ def cases(evaluation: str, where: tuple[str, ...], limit: int, as_json: bool) ->
     from tasks.results.summary import as_json as document
 
     arrow_alone()
+    import pyarrow as pa
+
     engine = own_database()
     found, source = cases_where(engine, evaluation, where), journal.find(engine, evaluation)["source"]
     if as_json:
         click.echo(document(finite(pseudonyms.cases(found.slice(0, limit), source).to_pylist())))
     else:
         times = dict(islice(once(found["question"].to_pylist(), found["status"].to_pylist()).items(), limit))
-        print_cases(pseudonyms.cases(found.take(list(times)), source), list(times.values()), len(found))
+        print_cases(
+            pseudonyms.cases(found.take(pa.array(list(times), pa.int64())), source), list(times.values()), len(found)
+        )
     say_pseudonyms(source)
 
 

@@ -114,11 +114,7 @@ def estimate(name: str, chosen: Parameters) -> "Plans":
     from tasks.operations.dry_run import Plans, plan
 
     check(chosen)
-    tiers = (
-        {tier: TIERS[tier].parameters(**chosen.shared()) for tier in chosen.tiers}
-        if isinstance(chosen, Nightly)
-        else {}
-    )
+    tiers = {tier: chosen.of(tier) for tier in chosen.tiers} if isinstance(chosen, Nightly) else {}
     every = tiers or {tier: chosen for tier in TIERS if tier == name}
     with _stdout_kept():
         return Plans([asyncio.run(plan(tier, given)) for tier, given in every.items()])

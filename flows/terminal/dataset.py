@@ -7,7 +7,16 @@ from rich.table import Table
 
 from flows.terminal.summary import new_console, plain
 from tasks.cases.frozen_sets import FrozenSet, ListedSet, SetDifference, Split
-from tasks.dataset.documents import Audit, Drawn, Exported, Imported, LabelsImported, SourceAgreement, SynthesisResult
+from tasks.dataset.documents import (
+    Audit,
+    Drawn,
+    Exported,
+    Imported,
+    LabelsImported,
+    NuggetsMade,
+    SourceAgreement,
+    SynthesisResult,
+)
 from tasks.texts import texts
 
 SHOWN = 10
@@ -90,6 +99,20 @@ def print_synthesis(document: SynthesisResult, language: str) -> None:
         console.print(f"  {plain(pair['question'])}  [dim]{plain(pair['answer'])}[/]")
     if document["into"]:
         console.print(words["evaluate made"].format(**document))
+
+
+def print_nuggets(document: NuggetsMade, language: str) -> None:
+    """What was made, for how many questions not, and what to do with it."""
+    words = texts("dataset", language)
+    console = new_console()
+    console.print(words["nuggets made"].format(**document), style="bold")
+    if document["without_reference"]:
+        console.print(words["without reference"].format(n=document["without_reference"]))
+    if document["failed"]:
+        n = sum(document["failed"].values())
+        console.print(plain(words["nuggets failed"].format(n=n, reason=document["reason"])), soft_wrap=True)
+    console.print(plain(words["nuggets by"].format(**document)), style="dim", soft_wrap=True)
+    console.print(words["measure nuggets"].format(**document), soft_wrap=True)
 
 
 def print_exported(document: Exported, language: str) -> None:

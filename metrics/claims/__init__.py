@@ -12,8 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from metrics.claims.citations import citation_known, citation_precision, citation_recall
+from metrics.claims.nuggets import Nuggets, nugget_recall
 
-__all__ = ["NAMES", "Verdicts", "citation_known", "citation_precision", "citation_recall", "claim_metrics"]
+__all__ = ["NAMES", "Nuggets", "Verdicts", "citation_known", "citation_precision", "citation_recall", "claim_metrics"]
+__all__ += ["nugget_recall"]
 
 Floats = NDArray[np.float64]
 

@@ -19,6 +19,7 @@ from metrics.table.generation import GENERATION, rubric_metric
 from metrics.table.incomplete import INCOMPLETE
 from metrics.table.judge import JUDGE
 from metrics.table.judge_pipeline import JUDGE_PIPELINE
+from metrics.table.nuggets import NUGGETS
 from metrics.table.retrieval import RETRIEVAL
 from metrics.table.ux import UX
 
@@ -40,7 +41,7 @@ CERTAIN = 1.2
 """As much further than the 95 % interval reaches a bound must lie away, for a grade to be said alone."""
 FEW = 30
 """Cases below which the interval of scores is not trusted with a grade."""
-_FOUND = (*FACTS, *CLAIMS, *CITATIONS)
+_FOUND = (*FACTS, *CLAIMS, *NUGGETS, *CITATIONS)
 METRICS: dict[str, Metric] = {
     row.name: row
     for row in (*EMBEDDING, *RETRIEVAL, *INCOMPLETE, *GENERATION, *JUDGE, *EXAM, *JUDGE_PIPELINE, *_FOUND, *UX)

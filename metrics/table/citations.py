@@ -42,7 +42,7 @@ CITATIONS = (
         "citation_recall",
         "How much of what the system says some page that it names supports.",
         "what the answer says and a named page supports / what the answer says",
-        _NOTHING,
+        f"{_NOTHING}; all pages that it names are missing in the corpus",
         "1: all that it says can be looked up. What only two pages together say counts as unsupported.",
     ),
     Metric(

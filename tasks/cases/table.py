@@ -14,7 +14,7 @@ from tasks.config.utf8 import encodable
 TEXTS = pa.list_(pa.string())
 
 LONG: tuple[str, ...] = ("passages", "context", "text", "judge_reasons", "logprobs", "answers", "gold_context", "exam")
-LONG += ("parallel", "unsupported_facts", "claims", "citations", "passage_starts")
+LONG += ("parallel", "unsupported_facts", "claims", "nuggets", "citations", "passage_starts")
 """Columns of long texts that no metric is computed from."""
 
 
@@ -78,6 +78,11 @@ COLUMNS: dict[str, Column] = {
         "claims of answer and reference, the sentence that makes each, and what supports it: reference, answer, "
         "passage_1, page_1 and so on; NULL without a verdict. Of the answer its sentences, where only citations were "
         "asked for",
+    ),
+    "nuggets": Column(
+        pa.list_(pa.struct([("nugget", pa.string()), ("vital", pa.bool_()), ("support", pa.float64())])),
+        "what a good answer must contain (vital) or may; `support`: 1 where the answer has it, 0.5 where it has a "
+        "part, 0 where not, NULL without a verdict",
     ),
     "citations": Column(
         pa.list_(

@@ -38,11 +38,14 @@ SEVERITY: tuple[Status, ...] = (
 """Worst first: a case has the worst of its statuses; what could never be measured is worse than what failed."""
 
 MEASURED = ("ok", "sut_refusal")
+SAID = ("ok", "judge_error", "parse_error", "skipped_budget")
+"""Statuses of cases whose system may have answered and not declined, whatever became of the judging."""
 STRATA = ("confirmed", "agreement", "contradicted")
 """Of the real users' cases, by what users said of the answer."""
 
 FREE_TEXTS: tuple[str, ...] = ("question", "asked", "reason", "reference", "context", "answer", "answers", "judge_raw")
 FREE_TEXTS += ("judge_reasons", "topic", "path", "text", "gold_context", "exam", "parallel", "passages", "claims")
+FREE_TEXTS += ("nuggets",)
 """Columns in which anybody may have written anything, a phone number for example; `group` and `dialog` name users."""
 
 

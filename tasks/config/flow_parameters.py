@@ -1,6 +1,6 @@
 """What a person chooses for a flow of several evaluations: a night, a sweep, the probes of robustness."""
 
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from pydantic import Field, field_validator
 
@@ -23,6 +23,15 @@ class Nightly(Parameters):
         description="Id of an evaluation of tier2 or tier3 whose stored answers are judged again every night",
         examples=["tier3-20261101-030000-9c1e"],
     )
+    claims: bool = Field(
+        False, title="Claims", description="Have the judge check every claim, in the tiers that get answers"
+    )
+    nuggets: bool = Field(
+        False,
+        title="Nuggets",
+        description="Have the judge look for the questions' nuggets, in the tiers that get answers",
+    )
+    citations: bool = Field(False, title="Citations", description="Have the judge check the named pages, in tier 3")
     resume: None = Field(
         None, title="Resume", description="Not for a night: use Prefect's Retry, or resume its evaluations"
     )
@@ -32,9 +41,11 @@ class Nightly(Parameters):
     def _names(cls, value: object) -> object:
         return [name.strip() for name in value.split(",")] if isinstance(value, str) else value
 
-    def shared(self) -> dict[str, Any]:
-        """What every tier is given."""
-        return self.model_dump(include={"source", "limit", "seed", "cases", "runner"})
+    def of(self, tier: str) -> Parameters:
+        """What a tier is given of it."""
+        kind = TIERS[tier].parameters
+        passed_on = {"source", "limit", "seed", "cases", "runner", "claims", "nuggets", "citations"}
+        return kind(**self.model_dump(include=passed_on & kind.model_fields.keys()))
 
 
 class Sweep(Parameters):

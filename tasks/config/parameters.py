@@ -182,6 +182,11 @@ class Answering(Generation):
     claims: bool = Field(
         False, title="Claims", description="Have the judge check every claim of answer and reference: 2 to 3 more calls"
     )
+    nuggets: bool = Field(
+        False,
+        title="Nuggets",
+        description="Have the judge look for the questions' nuggets in the answer: one more call",
+    )
     generator_model: str | None = Field(
         None,
         title="Generator's model",

@@ -109,6 +109,32 @@ class Exported(TypedDict):
     """Questions chosen because an evaluation failed at them."""
 
 
+class NuggetsMade(TypedDict):
+    """Nuggets that a judge has made for the questions of a source."""
+
+    state: State
+    source: str
+    questions: int
+    without_reference: int
+    """Questions without a reference, without an answer in the corpus, or rejected: nothing is made for them."""
+    asked: int
+    """Questions that had none yet, or were to be made anew."""
+    made: int
+    """Of these, those whose nuggets were stored."""
+    failed: dict[str, int]
+    """Status -> questions for which the judge gave none that could be read."""
+    reason: str | None
+    """Of the first that failed."""
+    nuggets: int
+    vital: int
+    judge: str
+    calls: int
+    bought: int
+    """Calls whose reply was not in the store."""
+    cost_usd: float | None
+    """NULL without prices."""
+
+
 class Drawn(TypedDict):
     """Judged answers that were drawn at random and written into a file for people to label."""
 
@@ -153,6 +179,8 @@ class Imported(TypedDict):
     answer_ok: int
     show: int
     relevant: int
+    nuggets: int
+    """Rows in which these were edited."""
     notes: int
 
 

@@ -43,7 +43,18 @@ def steady(public: dict[str, Any]) -> dict[str, Any]:
 
 DRAWN = "by hash"
 """How samples are drawn; before, every new question could exchange all of them."""
-MEASURED_BY = ("unit", "twins", "k", "pool", "texts", "perturbation", "judge", "exam_of", "similarity_embedder")
+MEASURED_BY: tuple[str, ...] = (
+    "unit",
+    "twins",
+    "k",
+    "pool",
+    "texts",
+    "perturbation",
+    "judge",
+    "exam_of",
+    "similarity_embedder",
+)
+MEASURED_BY += ("claims", "nuggets", "citations")
 """What of the resolved parameters measures; the others belong to the system under test."""
 
 

@@ -46,6 +46,7 @@ JUDGED_END_TO_END = ("e2e_score", "faithfulness")
 CLAIMS = ("claims", "support")
 """The prompts that find claims and check them."""
 CITATIONS = ("support",)
+NUGGETS = ("nugget_support",)
 
 
 def judge_identity(

@@ -60,7 +60,7 @@ def _digests(cases: pa.Table) -> Iterator[bytes]:
         "reference",
         "answerable",
     )
-    content += ("answer", "shown", "human_score")
+    content += ("answer", "shown", "human_score", "nuggets")
     if "score" in cases.column_names:  # the log in time, whose measures rest on these
         content += ("score", "asked_at", "dialog", "turn", "page")
     named = [name for name in content if name in cases.column_names]

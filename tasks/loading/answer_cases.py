@@ -18,11 +18,13 @@ from tasks.cases.vocabulary import Note, Unit
 from tasks.config.connections import connection_lost
 from tasks.config.parameters import Answering, Tier2, Tier3
 from tasks.config.settings import settings
+from tasks.dataset.nuggets.form import nuggets_of
 from tasks.evaluation.identity import (
     CITATIONS,
     CLAIMS,
     JUDGED_END_TO_END,
     JUDGED_ON_IDEAL_CONTEXT,
+    NUGGETS,
     generator_identity,
     judge_identity,
 )
@@ -76,10 +78,10 @@ def _load_ideal(run: Run[Tier2]) -> Run[Tier2]:
     chosen = [questions[number] for number in sample_of_questions(run, questions)]
     unit = default_unit(questions)
     cases, notes = annotated_cases(where.name, chosen, corpus, unit)
-    cases = _with_context(_with_references(cases, chosen), chosen, corpus, parameters.context_tokens)
+    cases = _with_context(_with_labels(run, cases, chosen), chosen, corpus, parameters.context_tokens)
     resolved: Resolved = {"unit": unit, "generator": generator_identity(parameters)}
     resolved |= _measuring(parameters, where.language, JUDGED_ON_IDEAL_CONTEXT) | made_with
-    notes += [*_reference_notes(chosen), *_cut_notes(cases), *_reuse_notes(made_with)]
+    notes += [*_reference_notes(chosen), *_nugget_notes(cases), *_cut_notes(cases), *_reuse_notes(made_with)]
     return keep_loaded(run, where, cases, corpus, notes, resolved)
 
 
@@ -108,9 +110,9 @@ def _load_end_to_end(run: Run[Tier3]) -> Run[Tier3]:
     resolved |= made_with
     twins, about = twins_for(run, corpus, resolved["unit"])
     cases, notes = annotated_cases(where.name, chosen, corpus, resolved["unit"], twins)
-    cases = with_production(_answer_states(_with_references(cases, chosen)), chosen)
+    cases = with_production(_answer_states(_with_labels(run, cases, chosen)), chosen)
     resolved["gain"] = "linear" if cases["grades"].null_count < len(cases) else "binary"
-    notes += [*about, *_reference_notes(chosen), *_reuse_notes(made_with)]
+    notes += [*about, *_reference_notes(chosen), *_nugget_notes(cases), *_reuse_notes(made_with)]
     return keep_loaded(run, where, cases, corpus, notes, resolved, twins=twins)
 
 
@@ -151,17 +153,27 @@ def _measuring(parameters: Answering, language: str, metrics: Sequence[str]) -> 
     }
     if parameters.claims:
         found["claims"] = judge_identity(parameters, language, CLAIMS)
+    if parameters.nuggets:
+        found["nuggets"] = judge_identity(parameters, language, NUGGETS)
     if isinstance(parameters, Tier3) and (parameters.claims or parameters.citations):
         found["citations"] = judge_identity(parameters, language, CITATIONS)
     return found
 
 
-def _with_references(cases: pa.Table, questions: list[Row]) -> pa.Table:
-    return with_columns(
+def _with_labels(run: Run[A], cases: pa.Table, questions: list[Row]) -> pa.Table:
+    """Adds the references, which questions have an answer, and the nuggets where these are asked for."""
+    cases = with_columns(
         cases,
         reference=[reference_of(question) for question in questions],
         answerable=[answerable(question) for question in questions],
     )
+    if not run.parameters.nuggets:
+        return cases
+    nuggets = [nuggets_of(question) for question in questions]
+    if not any(nuggets):
+        name = run.parameters.source
+        raise InputError(f"no question has nuggets; make some: yarus dataset nuggets --source {name}")
+    return with_columns(cases, nuggets=[[{**one, "support": None} for one in some] or None for some in nuggets])
 
 
 def _with_context(cases: pa.Table, questions: list[Row], corpus: Corpus, tokens: int) -> pa.Table:
@@ -205,6 +217,14 @@ def _answer_states(cases: pa.Table) -> pa.Table:
         status=["ok" if can else "unlabelled" for can in measurable],
         reason=[None if can else "no reference answer" for can in measurable],
     )
+
+
+def _nugget_notes(cases: pa.Table) -> list[Note]:
+    if "nuggets" not in cases.column_names:
+        return []
+    pairs = zip(cases["reference"].to_pylist(), cases["nuggets"].to_pylist(), strict=True)
+    n = sum(reference is not None and nuggets is None for reference, nuggets in pairs)
+    return [{"note": "no nuggets", "n": n}] if n else []
 
 
 def _cut_notes(cases: pa.Table) -> list[Note]:

@@ -8,12 +8,14 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Literal, Protocol
 
+from typing_extensions import TypedDict
+
 from tasks.config.settings import Role
 from tasks.prompts import Form, Prompt, Text
 
 RoleName = Literal["generator", "judge", "gate"]
 Message = dict[str, str]
-LISTING: tuple[Form, ...] = ("claims", "support")
+LISTING: tuple[Form, ...] = ("claims", "support", "nuggets", "nugget_support")
 """Forms of reply that list things."""
 LISTS = 4
 """As many times the role's `max_tokens` may such a list have."""
@@ -93,6 +95,24 @@ class Model(Protocol):
 
     async def complete(self, calls: Iterable[Call]) -> list[Reply]:
         """One reply a call, in their order, as many at once as the role allows."""
+
+
+class Bill(TypedDict):
+    """What replies have cost."""
+
+    calls: int
+    bought: int
+    """Replies that were not in the store."""
+    cost_usd: float | None
+    """Null without prices."""
+
+
+def bill(replies: Iterable[Reply]) -> Bill:
+    """What replies have cost; equal calls at the same time share one, and a stand-in's are not bought."""
+    given = list(replies)
+    bought = [one for one in {id(one): one for one in given}.values() if not one.from_store and one.tokens_in != 0]
+    costs = [one.cost_usd for one in bought if one.cost_usd is not None]
+    return {"calls": len(given), "bought": len(bought), "cost_usd": sum(costs) if costs else None}
 
 
 def masked(call: Call, mask: Callable[[str], str]) -> Call:

@@ -23,13 +23,17 @@ def _list(**properties: Any) -> dict[str, Any]:
     return {"type": "array", "items": _object(**properties)}
 
 
-STRING, INTEGER = {"type": "string"}, {"type": "integer"}
+STRING, INTEGER, BOOLEAN = ({"type": name} for name in ("string", "integer", "boolean"))
 SCORE = _object(reason=STRING, score={"type": "number"})
 SCHEMAS: dict[Form, dict[str, Any]] = {
     "score": SCORE,
     "grade": SCORE,
     "claims": _object(claims=_list(sentence=INTEGER, claim=STRING)),
     "support": _object(verdicts=_list(id=STRING, supported_by={"type": "array", "items": STRING})),
+    "nuggets": _object(nuggets=_list(nugget=STRING, vital=BOOLEAN)),
+    "nugget_support": _object(
+        verdicts=_list(id=STRING, support={"type": "string", "enum": ["full", "partial", "none"]})
+    ),
 }
 """Of the forms of reply that are JSON."""
 

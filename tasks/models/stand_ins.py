@@ -9,10 +9,12 @@ the language's commonest words. With A, C, Q, R the sets of words of answer, con
     e2e_score           |A & R| / |R|
     answerability       |C & Q| / |Q|
     support             a source supports a claim if it has at least 3/4 of the claim's words
+    nugget_support      the answer has a nugget from 3/4 of the nugget's words on, a part of it from 1/2 on
     relevance           3, 2, 1 or 0: |C & Q| / |Q| from 3/4, 1/2, 1/4 on, and below
     gate                yes if |A & C| / |A| >= 0.5 and the answer is not a refusal
 
-A text without words has nothing in common with anything: 0. Each sentence of a text is a claim. The generator returns
+A text without words has nothing in common with anything: 0. Each sentence of a text is a claim, each of a reference a
+vital nugget. The generator returns
 the sentence of the context that has most of the question's words, the first among equals, and «ответ не найден» where
 none has any.
 Asked for a question of its own, it takes a sentence of the passage (which one: by a hash of what it is given), asks
@@ -152,11 +154,17 @@ def listed(name: str, texts: Mapping[str, Mapping[str, str]]) -> dict[str, list[
     """What a prompt that asks for a list gets.
 
     Args:
-        name: `claims` or `support`.
-        texts: what the prompt is filled with, by label.
+        name: `claims`, `support`, `nuggets` or `nugget_support`.
+        texts: what the prompt is filled with; where there are several of a kind, by label.
     """
     if name == "claims":
         return {"claims": [{"sentence": i, "claim": said} for i, said in enumerate(texts["sentences"].values(), 1)]}
+    if name == "nuggets":
+        return {"nuggets": [{"nugget": said, "vital": True} for said in sentences(str(texts["reference"]))]}
+    if name == "nugget_support":
+        answer = words(str(texts["answer"]))
+        shares = {label: precision(words(text), answer) for label, text in texts["nuggets"].items()}
+        return {"verdicts": [{"id": label, "support": _support(share)} for label, share in shares.items()]}
     sources = {label: words(text) for label, text in texts["sources"].items()}
     claims = {label: words(text) for label, text in texts["claims"].items()}
     return {
@@ -165,6 +173,10 @@ def listed(name: str, texts: Mapping[str, Mapping[str, str]]) -> dict[str, list[
             for label, claim in claims.items()
         ]
     }
+
+
+def _support(share: float) -> str:
+    return "full" if share >= SAID else "partial" if share >= SHOWN else "none"
 
 
 def _reply(call: Call) -> str | None:

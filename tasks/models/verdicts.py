@@ -102,6 +102,26 @@ def read_object(text: str) -> dict[str, Any] | NoVerdict:
     return reply
 
 
+def read_list(text: str, name: str) -> list[dict[str, Any]] | NoVerdict:
+    """Reads a reply that is a JSON object with one list of objects in it.
+
+    Args:
+        text: the reply as received.
+        name: of the list.
+
+    Returns:
+        The list, or `parse_error` with what is wrong.
+    """
+    reply = read_object(text)
+    if isinstance(reply, NoVerdict):
+        return reply
+    entries = reply.get(name)
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        what = f"{name!r} is {entries!r:.60}, not a list of objects" if name in reply else f"no key {name!r}"
+        return unreadable(what)
+    return entries
+
+
 def _number(text: str) -> Score:
     reply = read_object(text)
     if isinstance(reply, NoVerdict):

@@ -130,10 +130,15 @@ def _judged(run: Run, rows: list[dict[str, Any]]) -> dict[str, int]:
     """Calls of the judge by prompt: an answer is judged against a reference only where there is one."""
     referenced = sum(bool(row.get("reference")) for row in rows)
     known = prompts(configured(run))
-    return {
+    scored = {
         name: referenced if "reference" in known[name].shape.variables else len(rows)
         for name in run.resolved["judge"]["prompts"]
     }
+    with_nuggets = sum(bool(row.get("nuggets")) for row in rows)
+    listed = {"claims": len(rows) + referenced} if "claims" in run.resolved else {}
+    listed |= {"support": len(rows)} if run.resolved.keys() & {"claims", "citations"} else {}
+    listed |= {"nugget_support": with_nuggets} if "nuggets" in run.resolved else {}
+    return scored | listed
 
 
 def _unbought(run: Run, rows: list[dict[str, Any]], repeats: int) -> int:

@@ -10,7 +10,7 @@ import hmac
 import os
 import re
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -69,6 +69,21 @@ def mask(text: str, key: bytes, language: str = "ru") -> str:
         parts += [text[last : found.start], pseudonym(found.kind, found.text, key, language)]
         last = found.end
     return "".join((*parts, text[last:]))
+
+
+def restored(text: str, originals: Iterable[str], key: bytes) -> str:
+    """The text with what its pseudonyms stand for, where one of the originals has it; the others stay.
+
+    Args:
+        text: that may have pseudonyms, of whichever language.
+        originals: texts as they were before they were masked.
+        key: as in `mask`.
+    """
+    if "[" not in text:
+        return text
+    found = {one for original in originals for one in find(original)}
+    behind = {pseudonym(one.kind, one.text, key, language): one.text for one in found for language in LANGUAGES}
+    return own_pattern().sub(lambda match: behind.get(match[0], match[0]), text)
 
 
 def pseudonym(kind: Kind, text: str, key: bytes, language: str = "ru") -> str:

@@ -17,7 +17,7 @@ from metrics.metric import RUBRIC
 from tasks.config.settings import Language, Settings
 from tasks.prompts.rubrics import Rubric, read_rubric
 
-Form = Literal["score", "grade", "claims", "support", "word", "text"]
+Form = Literal["score", "grade", "claims", "support", "nuggets", "nugget_support", "word", "text"]
 Text = str | Mapping[str, str]
 """What fills a variable: one text, or several by their labels."""
 FOLDER = Path(__file__).parent
@@ -43,6 +43,8 @@ SHAPES = {
     "relevance": Shape("judge", "grade", ("question", "passage"), "passage"),
     "claims": Shape("judge", "claims", ("sentences",), "sentences"),
     "support": Shape("judge", "support", ("sources", "claims"), "claims"),
+    "nuggets": Shape("judge", "nuggets", ("question", "reference", "passages"), "reference"),
+    "nugget_support": Shape("judge", "nugget_support", ("question", "answer", "nuggets"), "nuggets"),
     "gate": Shape("gate", "word", ("question", "context", "answer"), "answer"),
     "generation": Shape("generator", "text", ("question", "context"), "question"),
 }
@@ -89,17 +91,14 @@ def prompts(settings: Settings) -> dict[str, Prompt]:
     """
     language = settings.language
     repair = _ours(language, "repair")
-    repairs = {form: _ours(language, f"repair_{form}") for form in ("grade", "claims", "support")}
-    found = {
-        name: Prompt(name, shape, _ours(language, name), repairs.get(shape.form, repair))
-        for name, shape in SHAPES.items()
-    }
+    own = _repaired(language)
+    found = {name: Prompt(name, shape, _ours(language, name), own[name]) for name, shape in SHAPES.items()}
     for role, path in (("generator", settings.generator.prompt), ("gate", settings.gate.prompt)):
         if path is not None:
             (name,) = (name for name, shape in SHAPES.items() if shape.role == role)
-            found[name] = _own(path, name, repair)
+            found[name] = _own(path, name, own[name])
     if settings.judge.prompt is not None:
-        found.update(_own_of_judge(settings.judge.prompt, repair))
+        found.update(_own_of_judge(settings.judge.prompt, own))
     for name, rubric in rubrics(settings).items():
         shape = Shape("judge", "score", rubric.variables, "answer")
         found[name] = Prompt(name, shape, _rubric_template(rubric, language), repair)
@@ -125,7 +124,14 @@ def _ours(language: Language, name: str) -> str:
     return (FOLDER / language / f"{name}.txt").read_text(encoding="utf-8")
 
 
-def _own_of_judge(path: Path, repair: str) -> dict[str, Prompt]:
+def _repaired(language: Language) -> dict[str, str]:
+    """What is said when the reply to a prompt cannot be read, by its name: each form of reply has words of its own."""
+    forms = {shape.form for shape in SHAPES.values()} - {"score", "word", "text"}
+    of_form = {form: _ours(language, f"repair_{form}") for form in sorted(forms)}
+    return {name: of_form.get(shape.form, _ours(language, "repair")) for name, shape in SHAPES.items()}
+
+
+def _own_of_judge(path: Path, repairs: Mapping[str, str]) -> dict[str, Prompt]:
     """A folder or file replaces the prompts of the files' names; a file of another name those with its variables."""
     judged = {name: shape for name, shape in SHAPES.items() if shape.role == "judge"}
     if path.is_dir():
@@ -137,7 +143,7 @@ def _own_of_judge(path: Path, repair: str) -> dict[str, Prompt]:
                 judged,
                 hint=f"(the files of {path} must be named after the prompts that they replace)",
             )
-        return {name: _own(file, name, repair) for name, file in files.items()}
+        return {name: _own(file, name, repairs[name]) for name, file in files.items()}
     used = _identifiers(_text(path), path)
     names = [path.stem] if path.stem in judged else [n for n, shape in judged.items() if used == {*shape.variables}]
     if not names:
@@ -145,7 +151,7 @@ def _own_of_judge(path: Path, repair: str) -> dict[str, Prompt]:
             f"{path}: its variables ({', '.join(sorted(used))}) do not tell which of the judge's prompts it replaces. "
             f"Name the file after the prompt: {', '.join(f'{name}.txt' for name in judged)}"
         )
-    return {name: _own(path, name, repair) for name in names}
+    return {name: _own(path, name, repairs[name]) for name in names}
 
 
 def _own(path: Path, name: str, repair: str) -> Prompt:

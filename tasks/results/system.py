@@ -77,6 +77,8 @@ class System(TypedDict, total=False):
     judge: JudgeIdentity
     claims: JudgeIdentity
     """Who finds claims and checks them, where that was asked for."""
+    nuggets: JudgeIdentity
+    """Who looks for nuggets in the answers, where that was asked for."""
     citations: JudgeIdentity
     """Who checks what the named pages support, where that was asked for."""
     exam_of: ExamIdentity

@@ -134,3 +134,19 @@ def test_a_server_without_pgvector_is_refused_in_words(fresh: Engine) -> None:
     fresh.dispose()
     with pytest.raises(connections.DatabaseUnavailable, match="pgvector is not installed there; install it, or unset"):
         connections.migrate(fresh)
+
+
+def test_sources_that_are_loaded_get_a_place_for_nuggets(fresh: Engine) -> None:
+    migrated(
+        fresh,
+        "0013",
+        "CREATE SCHEMA source_old",
+        "CREATE TABLE source_old.annotation (question_id text PRIMARY KEY, answerable boolean)",
+        "INSERT INTO source_old.annotation VALUES ('1', true)",
+        "CREATE SCHEMA sources",
+        "CREATE TABLE sources.annotation (question_id text)",
+    )
+    connections.migrate(fresh)
+    with fresh.connect() as connection:
+        assert connection.execute(text("SELECT * FROM source_old.annotation")).all() == [("1", True, None)]
+        assert len(connection.execute(text("SELECT * FROM sources.annotation")).keys()) == 1

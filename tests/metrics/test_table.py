@@ -21,6 +21,7 @@ FACTS = "avg_fact_precision avg_fact_recall unsupported_fact_rate "
 CLAIMS = """avg_claim_precision avg_claim_recall avg_claim_f1 avg_claim_faithfulness avg_hallucination
     avg_self_knowledge
     avg_noise_sensitivity avg_context_utilization avg_retrieved_claim_recall avg_context_precision """
+NUGGETS = "avg_nugget_recall avg_nugget_recall_partial avg_nugget_recall_all avg_nugget_recall_all_partial "
 CITATIONS = "avg_citation_precision avg_citation_recall avg_citation_known avg_citation_fact_precision "
 # What each tier stores, by the specification.
 STORED = {
@@ -30,11 +31,13 @@ STORED = {
     "tier2": OVERLAP
     + FACTS
     + CLAIMS
+    + NUGGETS
     + """sut_error_rate avg_faithfulness avg_answer_relevance avg_answer_correctness avg_perplexity
     response_exact_match_rate response_semantic_consistency""",
     "tier3": OVERLAP
     + FACTS
     + CLAIMS
+    + NUGGETS
     + CITATIONS
     + RETRIEVAL
     + """avg_e2e_score avg_semantic_similarity avg_faithfulness latency_ms_p50 latency_ms_p95 answerable_answered

@@ -8,10 +8,12 @@ from tasks.dataset.annotation.spreadsheets import Cell
 from tasks.texts import LANGUAGES, texts
 
 COLUMNS: tuple[str, ...] = ("question_id", "source", "why", "question", "answer", "answer_of", "other_answers")
-COLUMNS += ("reference", "retrieved", "question_ok", "answer_ok", "relevant", "show", "notes")
+COLUMNS += ("reference", "retrieved", "nuggets", "question_ok", "answer_ok", "relevant", "show", "notes")
 YES_NO = ("question_ok", "answer_ok", "show")
-VERDICTS = (*YES_NO, "relevant", "notes")
-NEEDED = ("question_id", "source", "answer_of", *VERDICTS)
+ASKED = (*YES_NO, "relevant", "notes")
+VERDICTS = (*ASKED, "nuggets")
+"""What people may say: the nuggets are there already, to be edited."""
+NEEDED = ("question_id", "source", "answer_of", *ASKED)
 YES = {"да", "д", "yes", "y", "1", "true", "истина", "+", "верно", "ok"}
 NO = {"нет", "н", "no", "n", "0", "false", "ложь", "-", "неверно"}
 NONE = {"нет", "none", "no", "-", "0", "ни один", "ничего"}

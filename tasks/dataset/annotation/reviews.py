@@ -1,9 +1,10 @@
 """What annotators have said, kept by annotator, and what follows for the labels; how far annotators agree.
 
 A question's `annotation.review` is {"annotators": {NAME: verdict}, "rejected": true or false}. A verdict has what was
-filled in, whose answer `answer_ok` is about (`answer_of`), and when each was said (`at`; one time for all in reviews of
-older versions). Labels follow the majority of those who said anything; where they are even, who spoke last. A question
-most of them found unfit is rejected, and no evaluation uses it until it is found fit again.
+filled in (the nuggets as edited, one a line), whose answer `answer_ok` is about (`answer_of`), and when each was said
+(`at`; one time for all in reviews of older versions). Labels follow the majority of those who said anything; where they
+are even, who spoke last. A question most of them found unfit is rejected, and no evaluation uses it until it is found
+fit again.
 """
 
 from collections import Counter
@@ -29,6 +30,7 @@ from tasks.config.connections import database, source
 from tasks.dataset.annotation.chunk_references import Relevant
 from tasks.dataset.annotation.columns import VERDICTS, YES_NO
 from tasks.dataset.documents import Agreement, PairAgreement, SourceAgreement
+from tasks.dataset.nuggets.form import from_text
 from tasks.labelling.alpha import alpha
 
 Review = dict[str, Any]
@@ -161,6 +163,7 @@ def labels_of(row: Row, said: Mapping[str, Review]) -> Row:
         "relevant_urls": row.get("relevant_urls") if own or not row["confluence_url"] else [row["confluence_url"]],
         "ground_truth_show": shown_rightly(row),
         "answerable": row.get("answerable"),
+        "nuggets": row.get("nuggets"),
         "origin": row.get("origin") or "manual",
     }
     if (relevant := majority(said, "relevant")) is not None:
@@ -169,6 +172,8 @@ def labels_of(row: Row, said: Mapping[str, Review]) -> Row:
         labels |= {"answerable": any(apart.values())}
     if (show := majority(said, "show")) is not None:
         labels["ground_truth_show"] = show
+    if (nuggets := majority(said, "nuggets")) is not None:
+        labels["nuggets"] = from_text(nuggets)
     return labels
 
 

@@ -19,6 +19,7 @@ from tasks.dataset.annotation.chunk_references import known as can_be_named
 from tasks.dataset.annotation.columns import (
     COLUMNS,
     NEEDED,
+    NONE,
     VERDICTS,
     YES_NO,
     heading,
@@ -27,14 +28,14 @@ from tasks.dataset.annotation.columns import (
     reason,
     yes_no,
 )
-from tasks.dataset.annotation.columns import NONE as NO_CHUNK
 from tasks.dataset.annotation.messages import said, wrong
 from tasks.dataset.annotation.priority import Case, priority
 from tasks.dataset.annotation.reviews import Review, apply
 from tasks.dataset.annotation.spreadsheets import Cell, Line
 from tasks.dataset.documents import Exported, Imported
+from tasks.dataset.nuggets.form import as_text, from_text, nuggets_of
 from tasks.labelling.annotators import is_annotator
-from tasks.personal_data.masking import mask, own_key
+from tasks.personal_data.masking import mask, own_key, restored
 from tasks.results import parquet_files
 
 LOG = "log"
@@ -127,6 +128,7 @@ def import_(path: Path, annotator: str, into: str | None = None) -> Imported:
         "answer_ok": counts["answer_ok"],
         "show": counts["show"],
         "relevant": counts["relevant"],
+        "nuggets": counts["nuggets"],
         "notes": counts["notes"],
     }
 
@@ -167,10 +169,11 @@ def _line(
         "other_answers": "\n\n".join(f"{name}: {answer}" for name, answer in answers[1:]),
         "reference": reference_of(row) or "",
         "retrieved": "\n\n".join(_chunks(retrieved or graded(row, "relevant_chunk_ids"), texts)),
+        "nuggets": as_text(nuggets_of(row)),
     }
     if has_pseudonyms(where.name, unset=True):
         key = own_key()
-        texts_of_people = ("question", "answer", "other_answers", "reference")
+        texts_of_people = ("question", "answer", "other_answers", "reference", "nuggets")
         shown |= {name: mask(shown[name], key, language) for name in texts_of_people}
     return [shown.get(name, "") for name in COLUMNS]
 
@@ -207,6 +210,8 @@ def _verdicts(
             except ValueError as error:
                 problems.append(f"{said('row', number=number)}, {heading(name, settings().language)}: {error}")
         verdict = {name: value for name, value in verdict.items() if value is not None}
+        if question.text in known and "nuggets" in verdict:
+            verdict |= _edited(verdict.pop("nuggets"), known[question.text])
         if question.text not in known:
             problems.append(f"{said('row', number=number)}: {_no_question(question)}")
         elif verdict and question.text in found:
@@ -217,6 +222,14 @@ def _verdicts(
             found[question.text] = verdict | about
             rows[question.text] = number
     return found
+
+
+def _edited(said: str, row: Row) -> dict[str, str]:
+    """The nuggets, where they are not as they were; a file may show pseudonyms, which are not what is meant."""
+    before = as_text(nuggets_of(row))
+    shown = (before, row["question"], row["answer"], reference_of(row))
+    meant = as_text(from_text(restored(said, filter(None, shown), own_key())))
+    return {} if meant == as_text(from_text(before)) else {"nuggets": meant}
 
 
 def _no_question(cell: Cell) -> str:
@@ -231,10 +244,12 @@ def _read(name: str, cell: Cell, corpus: Known) -> Any:
     if name == "notes":
         return cell.text.replace("\0", "") or None
     if cell.is_date:
-        raise ValueError(said("date for ids", given=cell.text))
+        raise ValueError(said("date for text" if name == "nuggets" else "date for ids", given=cell.text))
     if not cell.text:
         return None
-    none = cell.text not in corpus.names and cell.text.strip(" .").casefold() in NO_CHUNK
+    if name == "nuggets":
+        return "" if cell.text.strip(" .").casefold() in NONE else as_text(from_text(cell.text.replace("\0", "")))
+    none = cell.text not in corpus.names and cell.text.strip(" .").casefold() in NONE
     return named("" if none else cell.text, corpus)
 
 

@@ -29,6 +29,7 @@ from tasks.dataset.synthesis.generator import Pair
 from tasks.dataset.synthesis.parameters import ORIGIN, Synthesis, check
 from tasks.dataset.synthesis.passages import Plan, plans, quotas, usable
 from tasks.dataset.synthesis.pipeline import Made, Makers, Material, rounds
+from tasks.models.calls import bill
 from tasks.models.chat import chat
 
 SHOWN = 5
@@ -57,12 +58,12 @@ async def write(parameters: Synthesis, material: Material) -> Made:
     No retries: every call is tried by itself (`RetryPolicy`).
     """
     configuration = settings().model_copy(update={"language": material.language})
-    bill = "synthesize-" + hashlib.sha256(parameters.model_dump_json().encode()).hexdigest()[:12]
+    payer = "synthesize-" + hashlib.sha256(parameters.model_dump_json().encode()).hexdigest()[:12]
     known = Known([row["question"] for row in material.questions] + material.taken)
     made, engine = Made(), database()
     async with (
-        chat("generator", configuration, engine, evaluation=bill) as generator,
-        chat("judge", configuration, engine, evaluation=bill) as judge,
+        chat("generator", configuration, engine, evaluation=payer) as generator,
+        chat("judge", configuration, engine, evaluation=payer) as judge,
     ):
         made.generator, made.judge = generator.describe(), judge.describe()
         makers = Makers(configuration, material, generator, judge)
@@ -110,9 +111,6 @@ def _keep(parameters: Synthesis, material: Material, made: Made) -> SynthesisRes
         given = Rows([one for one, _ in rows], list(_chunks(material.corpus)), [label for _, label in rows])
         origin = ORIGIN.format(material.source) + made.generator
         fill(database(), parameters.into, given, language=material.language, origin=origin)
-    once = {id(reply): reply for reply in made.replies}.values()  # equal calls at the same time share a reply
-    bought = [reply for reply in once if not reply.from_store and reply.tokens_in != 0]  # a stand-in's are 0
-    costs = [reply.cost_usd for reply in bought if reply.cost_usd is not None]
     return {
         "state": "completed" if rows else "invalid",
         "source": material.source,
@@ -123,9 +121,7 @@ def _keep(parameters: Synthesis, material: Material, made: Made) -> SynthesisRes
         "rejected": dict(sorted((+made.rejected).items())),
         "generator": made.generator,
         "judge": made.judge,
-        "calls": len(made.replies),
-        "bought": len(bought),
-        "cost_usd": sum(costs) if costs else None,
+        **bill(made.replies),
         "examples": pseudonyms.document([_example(*one) for one in made.accepted[:SHOWN]], material.source),
     }
 

@@ -82,7 +82,7 @@ def _keys(resolved: System) -> dict[str, str | None]:
 def _identities(resolved: System) -> list[JudgeIdentity]:
     """The judges of an evaluation: whom it asked, and whom it examined."""
     examined = resolved.get("exam_of", {})
-    asked = [resolved.get("judge"), resolved.get("claims"), resolved.get("citations")]
+    asked = [resolved.get("judge"), resolved.get("claims"), resolved.get("nuggets"), resolved.get("citations")]
     found = [*asked, examined.get("judge"), examined.get("gate")]
     return [identity for identity in found if identity]
 

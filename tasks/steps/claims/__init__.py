@@ -1,1 +1,1 @@
-"""Claims: what answers and references say, one thing each, and which texts support it."""
+"""What answers and references say: facts found by rule, claims, nuggets and citations, and which texts support them."""

@@ -11,7 +11,7 @@ import pyarrow as pa
 from metrics.claims import NAMES, Verdicts, claim_metrics
 from tasks.cases.table import with_columns
 from tasks.cases.text import WORD, parts, sentences
-from tasks.cases.vocabulary import MEASURED
+from tasks.cases.vocabulary import SAID
 from tasks.config.connections import database
 from tasks.evaluation.identity import configured
 from tasks.evaluation.repeats import first_repeat
@@ -21,7 +21,7 @@ from tasks.models.calls import Call, Model
 from tasks.models.chat import chat
 from tasks.models.verdicts import NoVerdict, Verdict, ask_for, value_of
 from tasks.prompts import Prompt, prompts
-from tasks.steps.claims.pages import label, links, named_pages
+from tasks.steps.claims.pages import hosts_of, label, links, named_pages
 from tasks.steps.claims.replies import Claim, Claims, Support, names, read_claims, read_support
 from tasks.steps.judging.judge import with_verdicts
 
@@ -56,7 +56,7 @@ async def check_claims(run: Run, cases: pa.Table) -> pa.Table:
         return cases
     configuration = configured(run)
     known, rows = prompts(configuration), cases.to_pylist()
-    pages = [_pages(row, read_texts(run)) if "citations" in run.resolved else {} for row in rows]
+    pages = _pages(run, rows) if "citations" in run.resolved else [{} for _ in rows]
     async with chat("judge", configuration, database(), evaluation=run.id) as model:
         judge = _Judge(model, known, first_repeat(run.id, run.parameters))
         ask = judge.claims if "claims" in run.resolved else judge.citations
@@ -93,7 +93,7 @@ class _Judge:
 
     async def citations(self, case: Case, pages: Mapping[str, str]) -> tuple[Checked | None, Given]:
         """The sentences of an answer as claims of it, held against the pages that the system names."""
-        if case["status"] != "ok" or not case["answer"]:
+        if case["status"] not in SAID or not case["answer"]:
             return None, {}
         return await self.check({"answer": _statements(case["answer"])}, pages)
 
@@ -131,9 +131,10 @@ def _texts(case: Case) -> dict[str, str] | None:
 
     Of a question that nothing answers the reference claims nothing.
     """
-    if case["status"] not in MEASURED:
+    refused = case["status"] == "sut_refusal"
+    if not refused and (case["status"] not in SAID or not case["answer"]):
         return None
-    answer = case["answer"] if case["status"] == "ok" else None
+    answer = None if refused else case["answer"]
     reference = case.get("reference") if case.get("answerable") is not False else None
     passages = parts(case["context"], case.get("passage_starts"))
     texts = {"answer": answer, "reference": reference}
@@ -141,10 +142,14 @@ def _texts(case: Case) -> dict[str, str] | None:
     return {name: text for name, text in texts.items() if text and text.strip()}
 
 
-def _pages(case: Case, texts: Mapping[str, str]) -> dict[str, str]:
-    """What stands on the pages that the system names, by what they are called among the sources."""
-    named = named_pages(case, texts) or []
-    return {label(number): page.text for number, page in enumerate(named) if page.text and page.text.strip()}
+def _pages(run: Run, cases: list[Case]) -> list[dict[str, str]]:
+    """What stands on the pages that each case's system names, by what they are called among the sources."""
+    texts = read_texts(run)
+    hosts = hosts_of(texts)
+    named = [named_pages(case, texts, hosts) or [] for case in cases]
+    return [
+        {label(number): page.text for number, page in enumerate(of) if page.text and page.text.strip()} for of in named
+    ]
 
 
 def _statements(answer: str) -> list[Claim]:

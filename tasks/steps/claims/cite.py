@@ -12,8 +12,8 @@ from tasks.cases.table import with_columns
 from tasks.cases.text import BETWEEN
 from tasks.evaluation.run import Run
 from tasks.evaluation.work_folder import read_texts
-from tasks.steps.claims.pages import Named, label, links, named_pages
-from tasks.steps.score_facts import blanked
+from tasks.steps.claims.pages import Named, hosts_of, label, links, named_pages
+from tasks.steps.claims.score_facts import blanked
 
 Case = dict[str, Any]
 Floats = np.ndarray[Any, np.dtype[np.float64]]
@@ -23,7 +23,8 @@ def score_citations(run: Run, cases: pa.Table) -> pa.Table:
     """Adds the pages that the system names and the metrics of citations, those of the judge where he was asked."""
     texts = read_texts(run)
     rows = cases.to_pylist()
-    named = [named_pages(row, texts) for row in rows]
+    hosts = hosts_of(texts)
+    named = [named_pages(row, texts, hosts) for row in rows]
     matrices = [_supports(row, pages) for row, pages in zip(rows, named, strict=True)]
     cases = with_columns(
         cases,

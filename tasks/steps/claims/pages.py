@@ -1,11 +1,13 @@
 """The pages, or chunks, that a system names beside its answer, and in it."""
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 from db.urls import canonical_url
 from metrics.facts import facts
 from tasks.cases.text import CHARACTERS_A_TOKEN
+from tasks.cases.vocabulary import SAID
 from tasks.evaluation.work_folder import PAGE_TOKENS
 
 
@@ -20,24 +22,31 @@ class Named(NamedTuple):
     """Whether the system says that it retrieved it; else its address stands in the answer."""
 
 
-def named_pages(case: Mapping[str, Any], texts: Mapping[str, str]) -> list[Named] | None:
+def named_pages(case: Mapping[str, Any], texts: Mapping[str, str], hosts: Container[str]) -> list[Named] | None:
     """The pages that a case's system names, each once.
 
     Args:
         case: with `status`, `answer` and `retrieved`.
         texts: of the corpus, by the ids that `retrieved` has.
+        hosts: of its pages, as `hosts_of` gives them.
 
     Returns:
-        First what it retrieved, then the pages of the corpus whose address stands in the answer; None where it has not
-        answered, or says nothing of pages.
+        First what it retrieved, then the pages whose address stands in the answer: those of the corpus, and those that
+        would be beside them if there were such pages; an address elsewhere in the world is none of the corpus's. None
+        where it has not answered, or says nothing of pages.
     """
-    if case["status"] != "ok" or not case["answer"]:
+    if case["status"] not in SAID or not case["answer"]:
         return None
-    linked = [page for page in links(case["answer"]).values() if page in texts]
+    linked = [page for page in links(case["answer"]).values() if page in texts or urlsplit(page).netloc in hosts]
     if case["retrieved"] is None and not linked:
         return None
     retrieved = case["retrieved"] or []
     return [_named(name, texts.get(name), name in retrieved) for name in dict.fromkeys((*retrieved, *linked))]
+
+
+def hosts_of(texts: Mapping[str, str]) -> frozenset[str]:
+    """Where the pages of a corpus stand; nowhere, where its unit is the chunk."""
+    return frozenset(host for page in texts if "://" in page and (host := urlsplit(page).netloc))
 
 
 def links(answer: str) -> dict[str, str]:

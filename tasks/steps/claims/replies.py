@@ -1,11 +1,11 @@
-"""What a judge says of claims: the claims of a text, and which sources support each. Nothing is guessed."""
+"""What a judge says of claims (those of a text, and which sources support each) and of nuggets. Nothing is guessed."""
 
 import hashlib
-from collections.abc import Collection, Iterable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Hashable, Iterable
+from typing import Any, NamedTuple, TypeVar
 
 from tasks.cases.text import normalised
-from tasks.models.verdicts import NoVerdict, Verdict, read_object, unreadable
+from tasks.models.verdicts import NoVerdict, Verdict, read_list, unreadable
 
 NAME = 4
 """Letters of a claim's name, where they tell it from the others."""
@@ -23,6 +23,10 @@ Claims = Verdict[list[Claim]] | NoVerdict
 Supported = dict[str, frozenset[str]]
 """Name of a claim -> the sources that support it; a claim that is missing has no verdict."""
 Support = Verdict[Supported] | NoVerdict
+Had = Verdict[dict[str, float]] | NoVerdict
+"""Name of a nugget -> how much of it the answer has; a nugget that is missing has no verdict."""
+WORTH = {"full": 1.0, "partial": 0.5, "none": 0.0}
+H = TypeVar("H", bound=Hashable)
 
 
 def read_claims(text: str, sentences: int) -> Claims:
@@ -36,7 +40,7 @@ def read_claims(text: str, sentences: int) -> Claims:
         The claims in their order, none where the text says nothing; or `parse_error`, also where a single entry cannot
         be read: without it the text would seem to say less.
     """
-    entries = _entries(text, "claims")
+    entries = read_list(text, "claims")
     if isinstance(entries, NoVerdict):
         return entries
     found: dict[str, Claim] = {}
@@ -64,19 +68,32 @@ def read_support(text: str, claims: Collection[str], sources: Collection[str]) -
     Returns:
         The claims that have a verdict; `parse_error` where none has.
     """
-    entries = _entries(text, "verdicts")
-    if isinstance(entries, NoVerdict):
-        return entries
-    found: dict[str, set[frozenset[str] | None]] = {}
-    for entry in entries:
-        name, by = _name(entry.get("id")), entry.get("supported_by")
-        named = frozenset(map(_name, by)) if isinstance(by, list) else None
-        if name in claims:
-            found.setdefault(name, set()).add(named if named is not None and named <= set(sources) else None)
-    known = {name: by for name, (by, *others) in found.items() if by is not None and not others}
-    if claims and not known:
-        return unreadable(f"no verdict on any of {len(claims)} claims")
-    return Verdict(known, "")
+
+    def by(entry: dict[str, Any]) -> frozenset[str] | None:
+        given = entry.get("supported_by")
+        named = frozenset(map(_name, given)) if isinstance(given, list) else None
+        return named if named is not None and named <= known else None
+
+    known = set(sources)
+    return _verdicts(text, claims, by, "claims")
+
+
+def read_had(text: str, nuggets: Collection[str]) -> Had:
+    """Reads `{"verdicts": [{"id": name, "support": "full", "partial" or "none"}]}` as `read_support` does.
+
+    Args:
+        text: the reply as received.
+        nuggets: their names.
+
+    Returns:
+        1, 0.5 or 0 of the nuggets that have a verdict; `parse_error` where none has.
+    """
+
+    def worth(entry: dict[str, Any]) -> float | None:
+        said = entry.get("support")
+        return WORTH.get(said.strip().casefold()) if isinstance(said, str) else None
+
+    return _verdicts(text, nuggets, worth, "nuggets")
 
 
 def names(claims: Iterable[str]) -> dict[str, str]:
@@ -89,15 +106,21 @@ def names(claims: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def _entries(text: str, name: str) -> list[dict[str, Any]] | NoVerdict:
-    reply = read_object(text)
-    if isinstance(reply, NoVerdict):
-        return reply
-    entries = reply.get(name)
-    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-        what = f"{name!r} is {entries!r:.60}, not a list of objects" if name in reply else f"no key {name!r}"
-        return unreadable(what)
-    return entries
+def _verdicts(
+    text: str, asked: Collection[str], read: Callable[[dict[str, Any]], H | None], what: str
+) -> Verdict[dict[str, H]] | NoVerdict:
+    """What the entries say of each that was asked about, where they say one thing."""
+    entries = read_list(text, "verdicts")
+    if isinstance(entries, NoVerdict):
+        return entries
+    found: dict[str, set[H | None]] = {}
+    for entry in entries:
+        if (name := _name(entry.get("id"))) in asked:
+            found.setdefault(name, set()).add(read(entry))
+    known = {name: said for name, (said, *others) in found.items() if said is not None and not others}
+    if asked and not known:
+        return unreadable(f"no verdict on any of {len(asked)} {what}")
+    return Verdict(known, "")
 
 
 def _name(given: Any) -> str:

@@ -67,6 +67,8 @@ def with_verdicts(
 ) -> pa.Table:
     """The cases with every reply as received, the judge's reasons, what it cost, and the worst of the statuses.
 
+    A refusal stays one, whatever becomes of what is asked about it: the system has declined.
+
     Args:
         cases: n rows.
         verdicts: of each case, by metric; `metric#2` is its repetition number 2.
@@ -76,7 +78,7 @@ def with_verdicts(
     for number, given in enumerate(verdicts):
         for metric, verdict in given.items():
             worse = SEVERITY.index(verdict.status) < SEVERITY.index(statuses[number])
-            if worse and metric.startswith(counting):
+            if worse and statuses[number] != "sut_refusal" and metric.startswith(counting):
                 statuses[number], reasons[number] = verdict.status, f"{metric}: {verdict.reason}"
     replies = [[reply for verdict in given.values() for reply in verdict.replies] for given in verdicts]
     raw = [[row for item in given.items() for row in _raw(*item)] for given in verdicts]

@@ -48,7 +48,29 @@ def cited(compute: Callable[..., Any], golden: float, of_none: float) -> Contrac
     )
 
 
+NUGGETS = st.none() | st.lists(st.tuples(st.sampled_from([0, 0.5, 1, NAN]), st.booleans()), max_size=5)
+
+
+def nugget_recall(cases: Sequence[Any]) -> Any:
+    """Of pairs of support and vital."""
+    split = [None if of is None else claims.Nuggets([s for s, _ in of], [v for _, v in of]) for of in cases]
+    return claims.nugget_recall(split)
+
+
 CLAIM_CONTRACTS = {
+    "claims.nugget_recall": Contract(
+        nugget_recall,
+        golden=(([[(1, True), (0.5, True), (0, True), (NAN, True), (1, False)]],), [1 / 3]),
+        cases=st.tuples(NUGGETS),
+        best=(([[(1, True)]],), [1]),
+        edges=[
+            (([],), []),
+            (([None],), [NAN]),
+            (([[]],), [NAN]),
+            (([[(1, False)]],), [NAN]),  # none is vital
+            (([[(0.7, True)]],), ValueError),
+        ],
+    ),
     "claims.claim_metrics": Contract(
         claim_precision,
         golden=(([([1, 0, NAN], [1], [[1], [0], [0]], [[1]])],), [0.5]),

@@ -10,6 +10,8 @@ from tasks.evaluation.comparability import comparability, comparability_key
 from tasks.evaluation.run import Run
 
 LATER = {"avg_fact_precision", "avg_fact_recall", "unsupported_fact_rate"}
+CITED = {"avg_citation_known", "avg_citation_fact_precision"}
+"""Later too, of tier 3."""
 TIER2 = """sut_error_rate|v:1 avg_faithfulness|scale:0-1|v:1 avg_answer_relevance|scale:0-1|v:1
 avg_answer_correctness|scale:0-1|v:1 avg_rouge1_f|mode:fmeasure|tok:words|norm:NFC|v:1
 avg_rouge2_f|mode:fmeasure|tok:words|norm:NFC|v:1 avg_rougeL_f|mode:fmeasure|tok:words|norm:NFC|v:1
@@ -39,12 +41,23 @@ def test_keys_are_those_of_evaluations_that_are_stored(tier: str, stored: str) -
 
 def test_signatures_of_what_was_there_make_the_key() -> None:
     assert comparability(run_of("tier2"), "")["metrics"] == TIER2.split()
-    assert {row.name for row in metrics_of("tier2")} - {part.split("|")[0] for part in TIER2.split()} == LATER
+    unasked = {row.name for row in metrics_of("tier2") if not row.asked}
+    assert unasked - {part.split("|")[0] for part in TIER2.split()} == LATER
 
 
 def test_only_what_was_added_later_is_left_out_and_only_until_it_changes(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert {name for name, row in METRICS.items() if not row.in_key} == LATER
+    assert {name for name, row in METRICS.items() if not row.in_key and not row.asked} == LATER | CITED
     before, row = key("tier2"), METRICS["avg_fact_precision"]
     monkeypatch.setitem(METRICS, row.name, replace(row, signature="avg_fact_precision|v:2"))
     assert "avg_fact_precision|v:2" in comparability(run_of("tier2"), "")["metrics"]
     assert key("tier2") != before
+
+
+@pytest.mark.parametrize("asked", ["claims", "nuggets", "citations"])
+def test_who_is_asked_for_more_and_how_is_part_of_the_key(asked: str) -> None:
+    """Claims of one wording are not those of another, nor are an evaluation's metrics those of one without."""
+    run, keys = run_of("tier3"), {key("tier3")}
+    for digest in ("ab", "cd"):
+        resolved = {**run.resolved, asked: {"model": "m", "prompts": {"support": digest}}}
+        keys.add(comparability_key(comparability(replace(run, resolved=resolved), "ab" * 32)))
+    assert len(keys) == 3

@@ -18,6 +18,8 @@ LISTS = {
     "sentences": {"sentence_1": "Первое.", "sentence_2": "Второе."},
     "sources": {"reference": "Эталон.", "passage_1": "Отрывок."},
     "claims": {"1f2e": "Первое утверждение.", "77ab": "Второе утверждение."},
+    "nuggets": {"1f2e": "Первый факт.", "77ab": "Второй факт."},
+    "passages": {"passage_1": "Отрывок.", "passage_2": "Ещё один."},
 }
 """Variables of several texts."""
 BOTH = {language: prompts(Settings(_env_file=None, language=language)) for language in ("ru", "en")}
@@ -132,6 +134,13 @@ def test_a_judge_prompt_replaces_by_name_or_by_variables(tmp_path, file, text, r
     (tmp_path / file).write_text(text, encoding="utf-8")
     found = own("judge", tmp_path / file)
     assert {name for name in SHAPES if found[name] != BOTH["ru"][name]} == replaced
+
+
+@pytest.mark.parametrize("name", [name for name, shape in SHAPES.items() if shape.role == "judge"])
+def test_a_prompt_of_ones_own_is_repaired_as_ours(tmp_path, name):
+    (tmp_path / f"{name}.txt").write_text(" ".join(f"${one}" for one in SHAPES[name].variables), encoding="utf-8")
+    found = own("judge", tmp_path)
+    assert found[name].template != BOTH["ru"][name].template and found[name].repair == BOTH["ru"][name].repair
 
 
 def test_a_folder_of_judge_prompts(tmp_path):

@@ -41,12 +41,13 @@ class Judge:
     """Sentences are claims; a source supports one whose first and last word it has. `spoil` changes its replies."""
 
     def __init__(self) -> None:
+        self.score = scores(0.9)
         self.spoil: Callable[[str, Document, Document], Any] = lambda asked, given, reply: reply
 
     def __call__(self, number: int, request: Document) -> bytes:
         asked, given = asks_for(request), parts(request)
         if asked == "score":
-            return scores(0.9)
+            return self.score
         if asked == "claims":
             reply = {"claims": [{"sentence": i, "claim": text} for i, text in enumerate(given.values(), 1)]}
         else:
@@ -128,7 +129,7 @@ def test_nobody_is_asked_who_did_not_ask(judge: FakeLLMServer, source: str) -> N
     assert counted(judge) == {"claims": 0, "support": 0}
     assert "avg_claim_precision" not in plain["metrics"] and "claims" not in rows_of(plain)[0]
     asked = run(source)
-    assert plain["comparability_key"] == asked["comparability_key"]
+    assert plain["comparability_key"] != asked["comparability_key"]  # whoever checks them decides the numbers
 
 
 def test_a_claim_without_a_verdict_is_left_out(judge: FakeLLMServer, source: str) -> None:
@@ -147,7 +148,7 @@ def test_a_claim_without_a_verdict_is_left_out(judge: FakeLLMServer, source: str
 def test_a_judge_that_cannot_be_read_measures_nothing(judge: FakeLLMServer, source: str, spoilt: str) -> None:
     judge.script.spoil = lambda asked, given, reply: says("Не знаю.") if asked == spoilt else reply
     rows = rows_of(run(source))
-    assert {row["status"] for row in rows} == {"parse_error"}
+    assert [row["status"] for row in rows] == ["parse_error"] * 9 + ["sut_refusal"]  # a refusal stays one
     assert all(row["claim_precision"] is None and row["context_precision"] is None for row in rows)
     assert rows[0]["e2e_score"] == 0.9
     assert rows[9]["claim_recall"] == (None if spoilt == "claims" else 0)  # what was declined has none of them
@@ -162,7 +163,14 @@ def test_renumbered_claims_are_no_verdicts(judge: FakeLLMServer, source: str) ->
         )
 
     judge.script.spoil = renumber
-    assert {row["status"] for row in rows_of(run(source))} == {"parse_error"}
+    assert {row["status"] for row in rows_of(run(source))} == {"parse_error", "sut_refusal"}
+
+
+def test_claims_are_measured_whatever_became_of_another_prompt(judge: FakeLLMServer, source: str) -> None:
+    judge.script.score = says("Не знаю.")
+    rows = rows_of(run(source))
+    assert rows[0]["status"] == "parse_error" and rows[0]["e2e_score"] is None
+    assert rows[0]["claim_precision"] == 0.5
 
 
 def test_tier_2_checks_against_the_ideal_context(judge: FakeLLMServer, source: str) -> None:

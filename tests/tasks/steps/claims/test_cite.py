@@ -34,6 +34,8 @@ def answer(question):
         pages = None
     if i == 6:
         told = "Ответ не найден"
+    if i == 7:
+        told, pages = told + " См. " + PAGE.format(88) + " и https://elsewhere.example/7", None
     return {"answer": told, "urls": pages}
 """.replace("...", repr((SAID, PAGE)))
 
@@ -62,13 +64,15 @@ def test_named_pages(source: str) -> None:
     assert found[3] == [1, None, 0, 0]  # the link itself is no fact that a page should hold
     assert found[4] == [None, None, None, 0]  # it says that it used none: nothing can be looked up
     assert found[5] == found[6] == [None] * 4
-    assert summary["metrics"]["avg_citation_recall"]["n_scored"] == 6
+    assert found[7] == [0, None, None, None]  # a page that would be ours, and is none; the other is the world's
+    assert [page["page"] for page in rows[7]["citations"]] == [PAGE.format(88)]
+    assert summary["metrics"]["avg_citation_recall"]["n_scored"] == 5
     assert "avg_claim_precision" not in summary["metrics"] and "claim_precision" not in rows[0]
 
 
 def test_without_the_judge_only_what_rules_find(source: str) -> None:
     summary = evaluate("tier3", source=source, sut="citing:answer")
-    assert value(summary, "avg_citation_known") == pytest.approx((5 - 0.5) / 5)
+    assert value(summary, "avg_citation_known") == pytest.approx((4 - 0.5) / 5)
     assert "avg_citation_precision" not in summary["metrics"]
 
 

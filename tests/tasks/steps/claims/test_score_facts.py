@@ -8,7 +8,7 @@ import pytest
 from tasks.cases.table import table
 from tasks.config.tiers import TIERS
 from tasks.evaluation.run import Run
-from tasks.steps.score_facts import score_facts
+from tasks.steps.claims.score_facts import score_facts
 
 Document = dict[str, Any]
 ANSWER = "Сбор 500 рублей, приём 12.05.2025."
