@@ -23,6 +23,7 @@ AREAS = (
     "chat",
     "dask",
     "judged",
+    "claims",
     "exam",
     "many",
     "compare",

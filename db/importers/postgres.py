@@ -40,7 +40,7 @@ from db.loading.staging import Packed
 from db.source_rows import has_annotations, moment, whole
 from db.sources import SCHEMA_PREFIX, Source, snapshot
 
-OPTIONAL = ("embedding", "review")
+OPTIONAL = ("embedding", "nuggets", "review")
 DIALECT = postgresql.dialect(paramstyle="named")  # type: ignore[no-untyped-call]  # leaves % in names as it is
 TEXTS = {"text", "character varying", "character"}
 INTEGERS = {"smallint", "integer"}
