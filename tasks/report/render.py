@@ -25,7 +25,7 @@ from tasks.results.numbers import shown
 from tasks.texts import LANGUAGES, Text, texts, translations
 
 TEMPLATES = Path(__file__).parent / "templates"
-SCRIPTS = ("page.js", "charts.js", "cases.js", "case.js", "route.js")
+SCRIPTS = ("page.js", "charts.js", "cases.js", "support.js", "case.js", "route.js")
 LIST_COLUMNS = 3
 """Metrics that the list of cases shows."""
 

@@ -11,25 +11,6 @@ function block(text, content) {
   const more = make("button", { type: "button", onclick: () => { place.textContent = whole; more.remove(); } }, word("show all", { n: whole.length }));
   return make("div", {}, place, more);
 }
-/** The answer with the facts marked that no context supports, where they stand in it; their places count whole characters. */
-function marked(answer, facts) {
-  const characters = Array.from(answer ?? "");
-  if (!facts?.length || characters.length > LONG) return undefined;
-  const whole = make("span", {}), between = (from, to) => characters.slice(from, to).join("");
-  let at = 0;
-  for (const { kind, text, start, end } of [...facts].sort((a, b) => a.start - b.start)) {
-    if (start === null || start < at || between(start, end) !== text) continue;
-    whole.append(visible(between(at, start)), make("mark", { class: "lost", title: word("unsupported", { kind: word(`fact ${kind}`) }) }, visible(text)));
-    at = end;
-  }
-  whole.append(visible(between(at)));
-  return whole;
-}
-function unsupported(facts) {
-  if (!facts?.length) return [];
-  const items = facts.map(({ kind, text }) => make("li", {}, make("mark", { class: "lost", dir: "auto" }, visible(text ?? "—")), make("small", {}, word(`fact ${kind}`))));
-  return [make("p", { class: "soft" }, word("unsupported facts")), make("ul", { class: "lost" }, ...items)];
-}
 function part(title, ...content) { return [make("h3", {}, title), ...content]; }
 
 function ranking(relevant, retrieved, distances) {
@@ -60,7 +41,7 @@ function examined(items, scores) {
   return [make("details", {}, make("summary", {}, word("exam", { n: items.length })), ...answers)];
 }
 
-const SHOWN = new Set(["unsupported_facts", "exam", "exam_scores", "context", "relevant", "retrieved", "distances", "judge_raw", "judge_reasons", "answers", "grades"]);
+const SHOWN = new Set(["unsupported_facts", "claims", "nuggets", "citations", "passage_starts", "exam", "exam_scores", "context", "relevant", "retrieved", "distances", "judge_raw", "judge_reasons", "answers", "grades"]);
 function rest(details, i) {
   const rows = Object.entries(details).filter(([name]) => !SHOWN.has(name)).map(([name, get]) => [name, get(i)])
     .filter(([, value]) => value !== null && value !== undefined && value !== "")
@@ -83,14 +64,19 @@ async function showCase(key, id, filters) {
   const at = list.found.indexOf(i), { get } = list;
   const go = (to) => to === undefined ? null : () => { location.hash = address(list, to); };
   const failure = get.failure?.(i), status = get.status(i);
-  const answers = details.answers?.(i), lost = details.unsupported_facts?.(i);
+  const answers = details.answers?.(i), lost = details.unsupported_facts?.(i), claims = details.claims?.(i) ?? [];
+  const invented = madeUp(claims, get.claim_faithfulness?.(i));
   const content = [
     make("p", { class: "facts" }, make("code", {}, id), make("span", { class: status === "ok" ? null : "bad" }, word(`status ${status}`)), failure ? make("span", { class: "bad" }, word(`failure ${failure}`)) : null),
     make("h2", { id: "case-title", class: "text", dir: "auto" }, visible(list.title(i)).slice(0, 2000)),
     visible(list.title(i)).length > 2000 ? block(list.title(i)) : null,
     get.reason?.(i) ? make("p", { class: "problem text", dir: "auto" }, visible(get.reason(i)).slice(0, LONG)) : null,
-    ...(get.answer ? part(word("answer"), block(get.answer(i), marked(get.answer(i), lost)), ...unsupported(lost)) : []),
+    ...(get.answer ? part(word("answer"), block(get.answer(i), marked(get.answer(i), lost, invented)), ...unsupported(lost)) : []),
+    ...claimed(claims, "answer", invented),
+    ...cited(details.citations?.(i)),
     ...(get.reference ? part(word("reference"), block(get.reference(i))) : []),
+    ...claimed(claims, "reference", []),
+    ...wanted(details.nuggets?.(i)),
     ...(answers?.length > 1 ? part(word("answers"), ...answers.map((answer) => block(answer))) : []),
     ...(details.context ? part(word("context"), block(details.context(i))) : []),
     ...ranking(details.relevant?.(i), details.retrieved?.(i), details.distances?.(i)),

@@ -93,7 +93,11 @@ BY_TABLE: dict[str, set[str]] = {
     "personal_data": {*get_args(Kind)},
     "stop": {*get_args(Stopped)},
     "report.statuses": {*get_args(Status)},
-    "report.script": {*(f"map {name}" for name in MAP_COLOURS), *(f"fact {kind}" for kind in FACTS)},
+    "report.script": {*(f"map {name}" for name in MAP_COLOURS), *(f"fact {kind}" for kind in FACTS)}
+    | {f"source {name}" for name in ("reference", "answer", "passage", "page")}
+    | {f"claims {side}" for side in ("answer", "reference")}
+    | {f"had {much}" for much in ("full", "partial", "none", "unknown")}
+    | {f"page {told}" for told in ("missing", "unknown", "supports", "none")},
     "report.page": {"all", *STRATA, *STATES, *VERDICTS, *LISTS, *FOOT, "ranks", "latency", "not compared", "unpaired"}
     | {"months", "not found"}
     | {f"better {way}" for way in ("higher", "lower", "neither")}
