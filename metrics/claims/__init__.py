@@ -96,7 +96,7 @@ def _metrics(case: Verdicts) -> dict[str, float]:
         "claim_recall": recall,
         "claim_f1": _f1(precision, recall),
         "retrieved_claim_recall": _mean(recalled),
-        "context_precision": _mean(_any(needed, 0)),
+        "context_precision": _mean(_any(needed[~np.isnan(needed).all(axis=1)], 0)) if needed.size else np.nan,
         "context_utilization": _mean(had[recalled == 1]),
         "noise_sensitivity": _mean(_both(faithful, 1 - correct)) if had.size else np.nan,
         "hallucination": _mean(_both(1 - faithful, 1 - correct)),

@@ -20,7 +20,7 @@ def citation_precision(cases: Sequence[ArrayLike | None]) -> Floats:
 
     Returns:
         float64 (n,), 0 to 1, higher is better; NaN where no page is named, or of none it is known. A page of which it
-        is not known is left out.
+        is not known, and a statement without any verdict, are left out.
 
     Stored as: `avg_citation_precision` (metrics/table/citations.py).
 
@@ -39,8 +39,8 @@ def citation_recall(cases: Sequence[ArrayLike | None]) -> Floats:
         cases: as `citation_precision` takes them; (statements, 0) where no page was named: nothing is supported then.
 
     Returns:
-        float64 (n,), 0 to 1, higher is better; NaN where the answer says nothing, or of nothing that it says it is
-        known.
+        float64 (n,), 0 to 1, higher is better; NaN where the answer says nothing, and where of any page it is not
+        known: it may support what the others do not. A statement without any verdict is left out.
 
     Stored as: `avg_citation_recall` (metrics/table/citations.py).
 
@@ -73,14 +73,15 @@ def citation_known(cases: Sequence[Sequence[bool] | None]) -> Floats:
 
 
 def _share(case: ArrayLike | None, axis: int) -> float:
-    """Share of the rows (axis 1) or columns (axis 0) with a 1, of those of which that is known."""
+    """Share of the rows (axis 1) or columns (axis 0) with a 1. What is left out does not depend on what was found."""
     if case is None:
         return np.nan
     given = np.asarray(case, np.float64)
     if given.ndim != 2:
         raise ValueError(f"expected (statements, pages), got {given.ndim} dimensions")
-    if not len(given):
-        return np.nan
+    if given.shape[1]:
+        given = given[~np.isnan(given).all(axis=1)]  # a statement without a verdict
+    if axis == 0:
+        given = given[:, ~np.isnan(given).any(axis=0)]
     found = (given == 1).any(axis=axis)
-    known = found[found | ~np.isnan(given).any(axis=axis)]
-    return float(known.mean()) if known.size else np.nan
+    return float(found.mean()) if len(given) and found.size and not np.isnan(given).any() else np.nan

@@ -4,8 +4,8 @@ from metrics.metric import Metric
 
 _ALCE = "Gao et al. 2023, Enabling large language models to generate text with citations"
 _JUDGED = (
-    "As far as the judge, who holds what the answer says against each page; no exam covers that yet. Of a long page he "
-    "reads the beginning: what does not stand there is not held against the page."
+    "As far as the judge, who holds what the answer says against each page; no exam covers that yet. Pages of more "
+    "than 9,000 characters, and those after the twentieth, are not read, and count neither for nor against."
 )
 _NOTHING = "no answer, or a refusal; the system does not say what it used"
 
@@ -34,15 +34,15 @@ CITATIONS = (
     _judged(
         "citation_precision",
         "How many of the pages that the system names support something that it says.",
-        "named pages that support something that the answer says / named pages that the corpus has",
-        f"{_NOTHING}; it names none that the corpus has",
+        "named pages that support something that the answer says / named pages that were read",
+        f"{_NOTHING}; it names none that the corpus has and that is short enough to be read",
         "1: no page is named in vain. Low: people who follow the links do not find there what they were told.",
     ),
     _judged(
         "citation_recall",
         "How much of what the system says some page that it names supports.",
         "what the answer says and a named page supports / what the answer says",
-        f"{_NOTHING}; all pages that it names are missing in the corpus",
+        f"{_NOTHING}; a page that it names is not in the corpus, or too long to be read",
         "1: all that it says can be looked up. What only two pages together say counts as unsupported.",
     ),
     Metric(

@@ -108,9 +108,9 @@ class Bill(TypedDict):
 
 
 def bill(replies: Iterable[Reply]) -> Bill:
-    """What replies have cost; equal calls at the same time share one, and a stand-in's are not bought."""
+    """What replies have cost; a stand-in's are not bought."""
     given = list(replies)
-    bought = [one for one in {id(one): one for one in given}.values() if not one.from_store and one.tokens_in != 0]
+    bought = [one for one in given if not one.from_store and one.tokens_in != 0]
     costs = [one.cost_usd for one in bought if one.cost_usd is not None]
     return {"calls": len(given), "bought": len(bought), "cost_usd": sum(costs) if costs else None}
 

@@ -13,7 +13,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from weakref import WeakKeyDictionary
 
@@ -129,12 +129,14 @@ class Chat:
         request = body(call, self.role)
         place = key(self.name, call, request)
         task = self._asking.get(place)
+        first = task is None
         if task is None:
             task = asyncio.create_task(self._reply(call, request, place))
             self._asking[place] = task
             task.add_done_callback(partial(self._answered, place))
         # What is under way is paid for: it is stored even if who asked has been cancelled.
-        return await asyncio.shield(task)
+        reply = await asyncio.shield(task)
+        return reply if first else replace(reply, from_store=True)  # it is bought once, by who asked first
 
     def _answered(self, place: bytes, task: asyncio.Task[Reply]) -> None:
         del self._asking[place]

@@ -158,7 +158,8 @@ def listed(name: str, texts: Mapping[str, Mapping[str, str]]) -> dict[str, list[
         texts: what the prompt is filled with; where there are several of a kind, by label.
     """
     if name == "claims":
-        return {"claims": [{"sentence": i, "claim": said} for i, said in enumerate(texts["sentences"].values(), 1)]}
+        told = enumerate(texts["sentences"].values(), 1)
+        return {"claims": [{"sentence": i, "claim": said} for i, said in told if any(map(str.isalpha, said))]}
     if name == "nuggets":
         return {"nuggets": [{"nugget": said, "vital": True} for said in sentences(str(texts["reference"]))]}
     if name == "nugget_support":

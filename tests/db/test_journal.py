@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
+from secrets import token_hex
 from threading import Event
 
 import pytest
@@ -16,7 +17,7 @@ from db import journal
 from db.errors import InputError
 from tests.support.command_line import environment
 
-NUMBERS = count()
+NUMBERS, RUN = count(), token_hex(4)
 METRIC = {"metric": "mrr", "stratum": "", "value": 0.5, "n_scored": 2, "n_total": 2, "direction": "higher"}
 HOLD = """
 import sys
@@ -30,7 +31,7 @@ with journal.alive(own(Path(sys.argv[1]), None), sys.argv[2]):
 
 
 def opened(engine: Engine) -> str:
-    name = f"journal-{next(NUMBERS)}"
+    name = f"journal-{next(NUMBERS)}-{RUN}"
     journal.open_evaluation(
         engine, {"id": name, "tier": "tier1", "source": "journal", "parameters": {}, "settings": {}, "versions": {}}
     )

@@ -1,7 +1,7 @@
 """Checking claims: what the answer and the reference say, and which of the texts beside them say so too."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial, reduce
 from typing import Any, NamedTuple
 
@@ -20,6 +20,7 @@ from tasks.evaluation.work_folder import read_texts
 from tasks.models.calls import Call, Model
 from tasks.models.chat import chat
 from tasks.models.verdicts import NoVerdict, Verdict, ask_for, value_of
+from tasks.personal_data.masking import mask, own_key, restored
 from tasks.prompts import Prompt, prompts
 from tasks.steps.claims.pages import hosts_of, label, links, named_pages
 from tasks.steps.claims.replies import Claim, Claims, Support, names, read_claims, read_support
@@ -28,7 +29,7 @@ from tasks.steps.judging.judge import with_verdicts
 Case = dict[str, Any]
 Given = dict[str, Verdict[Any] | NoVerdict]
 SIDES = ("answer", "reference")
-NAMING = 2
+NAMING = 3
 """Words beside an address in a sentence that says nothing but where to read on."""
 
 
@@ -56,27 +57,31 @@ async def check_claims(run: Run, cases: pa.Table) -> pa.Table:
         return cases
     configuration = configured(run)
     known, rows = prompts(configuration), cases.to_pylist()
+    # Before texts are taken apart: what stands around a name tells that it is one.
+    hide = partial(mask, key=own_key(), language=configuration.language) if configuration.mask_calls else str
     pages = _pages(run, rows) if "citations" in run.resolved else [{} for _ in rows]
     async with chat("judge", configuration, database(), evaluation=run.id) as model:
-        judge = _Judge(model, known, first_repeat(run.id, run.parameters))
+        judge = _Judge(model, known, first_repeat(run.id, run.parameters), hide)
         ask = judge.claims if "claims" in run.resolved else judge.citations
         both = await asyncio.gather(*map(ask, rows, pages))
     checked = [one for one, _ in both]
     cases = with_columns(
         with_verdicts(cases, [given for _, given in both]),
-        claims=[one and _stored(one, row) for one, row in zip(checked, rows, strict=True)],
+        claims=[one and _stored(one, row, hide) for one, row in zip(checked, rows, strict=True)],
     )
     if "claims" not in run.resolved:
         return cases
     found = claim_metrics([one and _verdicts(one, row) for one, row in zip(checked, rows, strict=True)])
+    whole = [row.get("passage_starts") is None for row in rows]  # nobody has noted where its passages begin
+    found["context_precision"][whole] = np.nan
     return with_columns(cases, **{name: found[name] for name in NAMES})
 
 
 class _Judge:
     """Who is asked about claims."""
 
-    def __init__(self, model: Model, known: Mapping[str, Prompt], repeat: int) -> None:
-        self.model, self.known, self.repeat = model, known, repeat
+    def __init__(self, model: Model, known: Mapping[str, Prompt], repeat: int, hide: Callable[[str], str]) -> None:
+        self.model, self.known, self.repeat, self.hide = model, known, repeat, hide
 
     async def claims(self, case: Case, pages: Mapping[str, str]) -> tuple[Checked | None, Given]:
         """The claims of a case, None where nothing is to be checked; and every verdict that they come from."""
@@ -95,7 +100,7 @@ class _Judge:
         """The sentences of an answer as claims of it, held against the pages that the system names."""
         if case["status"] not in SAID or not case["answer"]:
             return None, {}
-        return await self.check({"answer": _statements(case["answer"])}, pages)
+        return await self.check({"answer": _statements(self.hide(case["answer"]))}, pages)
 
     async def check(self, claims: dict[str, list[Claim]], sources: Mapping[str, str]) -> tuple[Checked, Given]:
         """What supports the claims; of sources with the same text one is sent."""
@@ -115,7 +120,7 @@ class _Judge:
 
     async def split(self, side: str, text: str) -> Claims:
         """The claims of a text; those of a reference stay as they are, also where an evaluation is repeated."""
-        numbered = {f"sentence_{number}": said for number, said in enumerate(sentences(text), start=1)}
+        numbered = {f"sentence_{number}": said for number, said in enumerate(sentences(self.hide(text)), start=1)}
         call = Call(self.known["claims"], {"sentences": numbered}, 0 if side == "reference" else self.repeat)
         return await ask_for(self.model, call, partial(read_claims, sentences=len(numbered)))
 
@@ -147,20 +152,18 @@ def _pages(run: Run, cases: list[Case]) -> list[dict[str, str]]:
     texts = read_texts(run)
     hosts = hosts_of(texts)
     named = [named_pages(case, texts, hosts) or [] for case in cases]
-    return [
-        {label(number): page.text for number, page in enumerate(of) if page.text and page.text.strip()} for of in named
-    ]
+    return [{label(number): page.text for number, page in enumerate(of) if page.text and not page.cut} for of in named]
 
 
 def _statements(answer: str) -> list[Claim]:
-    """The sentences of an answer, but for those that only name a page: «Подробнее: https://…»."""
-    addresses = [*links(answer)]
-    found = []
+    """The sentences of an answer, but for those that only name a page: «Подробнее: https://…»; nor is «1.» any."""
+    found: list[Claim] = []
+    numbers: list[Claim] = []
     for number, said in enumerate(sentences(answer), start=1):
-        named = [address for address in addresses if address in said]
+        named = [*links(said)]
         if not named or len(WORD.findall(reduce(lambda text, one: text.replace(one, " "), named, said))) > NAMING:
-            found.append(Claim(said, number))
-    return found
+            (found if any(map(str.isalpha, said)) else numbers).append(Claim(said, number))
+    return found or numbers
 
 
 def _verdicts(checked: Checked, case: Case) -> Verdicts:
@@ -185,16 +188,24 @@ def _against(checked: Checked, claims: list[str], sources: list[str]) -> np.ndar
     return found
 
 
-def _stored(checked: Checked, case: Case) -> list[dict[str, Any]]:
-    """The claims as they are kept with the case."""
-    said = {side: sentences(case[side] or "") for side in SIDES if side in checked.claims}
+def _stored(checked: Checked, case: Case, hide: Callable[[str], str]) -> list[dict[str, Any]]:
+    """The claims as they are kept with the case: as the case has them, whatever the judge was shown."""
+    said = {side: sentences(hide(case[side] or "")) for side in SIDES if side in checked.claims}
+
+    def shown(text: str, side: str) -> str:
+        return text if hide is str else restored(text, [case[side] or ""], own_key())
+
     return [
         {
             "of": side,
-            "claim": claim.text,
-            "sentence": said[side][claim.sentence - 1] if claim.sentence else None,
-            "supported_by": None if (by := checked.supported.get(claim.text)) is None else sorted(by - {side}),
+            "claim": shown(claim.text, side),
+            "sentence": shown(said[side][claim.sentence - 1], side) if claim.sentence else None,
+            "supported_by": None if (by := checked.supported.get(claim.text)) is None else _sorted(by - {side}),
         }
         for side, claims in checked.claims.items()
         for claim in claims
     ]
+
+
+def _sorted(names: Iterable[str]) -> list[str]:
+    return sorted(names, key=lambda name: (len(name), name))

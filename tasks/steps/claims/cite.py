@@ -60,9 +60,7 @@ def _fact_precision(rows: Sequence[Case], named: Sequence[list[Named] | None]) -
 
 
 def _supports(case: Case, pages: list[Named] | None) -> Floats | None:
-    """(statements, pages): what the judge has found; NaN without a verdict, of a page that the corpus has not, and
-    where a page of which he read the beginning does not support it.
-    """
+    """(statements, pages): what the judge has found; NaN without a verdict, and of pages that he has not read."""
     said = case.get("claims")
     if pages is None or said is None:
         return None
@@ -70,9 +68,8 @@ def _supports(case: Case, pages: list[Named] | None) -> Floats | None:
     found = np.full((len(statements), len(pages)), np.nan)
     for row, by in enumerate(statements):
         for column, page in enumerate(pages):
-            supported = by is not None and label(column) in by
-            if supported or (by is not None and page.text is not None and not page.cut):
-                found[row, column] = float(supported)
+            if by is not None and page.text is not None and not page.cut:
+                found[row, column] = float(label(column) in by)
     return found
 
 

@@ -10,6 +10,9 @@ from tasks.cases.text import CHARACTERS_A_TOKEN
 from tasks.cases.vocabulary import SAID
 from tasks.evaluation.work_folder import PAGE_TOKENS
 
+MOST = 20
+"""Named pages of an answer that are read."""
+
 
 class Named(NamedTuple):
     """A page that a system names."""
@@ -18,6 +21,7 @@ class Named(NamedTuple):
     text: str | None
     """What stands on it, of a long page the beginning; None where the corpus does not have it."""
     cut: bool
+    """Whether it is too long, or named after too many others, to be read as a whole: what it supports is not known."""
     retrieved: bool
     """Whether the system says that it retrieved it; else its address stands in the answer."""
 
@@ -37,16 +41,17 @@ def named_pages(case: Mapping[str, Any], texts: Mapping[str, str], hosts: Contai
     """
     if case["status"] not in SAID or not case["answer"]:
         return None
-    linked = [page for page in links(case["answer"]).values() if page in texts or urlsplit(page).netloc in hosts]
+    linked = [page for page in links(case["answer"]).values() if page in texts or _host(page) in hosts]
     if case["retrieved"] is None and not linked:
         return None
-    retrieved = case["retrieved"] or []
-    return [_named(name, texts.get(name), name in retrieved) for name in dict.fromkeys((*retrieved, *linked))]
+    retrieved = dict.fromkeys(case["retrieved"] or ())
+    every = dict.fromkeys((*retrieved, *linked))
+    return [_named(name, texts.get(name), name in retrieved, n) for n, name in enumerate(every)]
 
 
 def hosts_of(texts: Mapping[str, str]) -> frozenset[str]:
     """Where the pages of a corpus stand; nowhere, where its unit is the chunk."""
-    return frozenset(host for page in texts if "://" in page and (host := urlsplit(page).netloc))
+    return frozenset(host for page in texts if "://" in page and (host := _host(page)))
 
 
 def links(answer: str) -> dict[str, str]:
@@ -62,5 +67,13 @@ def label(number: int) -> str:
     return f"page_{number + 1}"
 
 
-def _named(name: str, text: str | None, retrieved: bool) -> Named:
-    return Named(name, text, text is not None and len(text) >= PAGE_TOKENS * CHARACTERS_A_TOKEN, retrieved)
+def _host(page: str) -> str:
+    try:
+        return urlsplit(page).netloc
+    except ValueError:  # `http://[x` is no address, and stays as it is in logs and answers
+        return ""
+
+
+def _named(name: str, text: str | None, retrieved: bool, number: int) -> Named:
+    long = text is not None and (number >= MOST or len(text) >= PAGE_TOKENS * CHARACTERS_A_TOKEN)
+    return Named(name, text, long, retrieved)

@@ -4,7 +4,6 @@ import hashlib
 from collections.abc import Callable, Collection, Hashable, Iterable
 from typing import Any, NamedTuple, TypeVar
 
-from tasks.cases.text import normalised
 from tasks.models.verdicts import NoVerdict, Verdict, read_list, unreadable
 
 NAME = 4
@@ -51,7 +50,7 @@ def read_claims(text: str, sentences: int) -> Claims:
         place = entry.get("sentence")
         known = isinstance(place, int) and not isinstance(place, bool) and 1 <= place <= sentences
         claim = " ".join(said.split())
-        found.setdefault(normalised(claim) or claim, Claim(claim, place if known else None))
+        found.setdefault(claim.casefold().rstrip(" .!…"), Claim(claim, place if known else None))
     return Verdict(list(found.values()), "")
 
 
@@ -124,5 +123,7 @@ def _verdicts(
 
 
 def _name(given: Any) -> str:
-    """A name as it was given to the judge, who may copy the tag with its code."""
+    """A name as it was given to the judge, who may copy the tag with its code, or take digits for a number."""
+    if isinstance(given, int) and not isinstance(given, bool):
+        return f"{given:0{NAME}d}"
     return given.strip(" <>[]").partition("-")[0].casefold() if isinstance(given, str) else ""

@@ -37,7 +37,7 @@ ANSWER = (
     "Правило {} велит сдать книгу. Звоните: Петров И. И., тел. 267-43-70. Паспорт 3604 123456 при себе. "
     "Или проф. Гусь примет."
 )
-REFERENCE = "Сдать книгу {} до мая, карта 4111 1111 1111 1111, спросить Гаврилина Олега."
+REFERENCE = "Сдать книгу {} до мая, карта 4111 1111 1111 1111, спросить Гаврилина Олега. Или проф. Гусь примет."
 
 
 @pytest.fixture
@@ -70,7 +70,13 @@ def leaks(llm_server: FakeLLMServer) -> list[str]:
 
 @pytest.mark.parametrize(
     "tier, more",
-    [("tier2", {}), ("judge", {"probes": True, "repeats": 2}), ("tier3", {"perturbation": "lower"})],
+    [
+        ("tier2", {}),
+        ("judge", {"probes": True, "repeats": 2}),
+        ("tier3", {"perturbation": "lower"}),
+        ("tier3", {"claims": True}),
+        ("tier3", {"citations": True}),
+    ],
 )
 def test_no_tier_sends_what_is_somebodys(
     server: FakeLLMServer, tmp_path: Path, tier: str, more: dict[str, Any]

@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 from sqlalchemy import Engine
 
+from tasks.cases.text import BETWEEN, starts
 from tasks.report.write import report
 from tests.support.browser import PATIENCE_MS, chromium, page_of
 from tests.support.evaluation_history import source_name, with_cases
@@ -40,24 +41,39 @@ PAGES = [
     {"page": "https://wiki.example/4", "in_corpus": True, "retrieved": True, "supports": None},
 ]
 
+NUMBERED = "Да. Нет. Этаж 12.\n2. Да. Лёд тёплый."
+PASSAGES = ["Да, это так.", " ", "Нет, это не так."]
+MANY = [
+    {"of": "answer", "claim": claim, "sentence": sentence, "supported_by": by}
+    for claim, sentence, by in (
+        ("Да", "Да.", ["passage_1"]),
+        ("Нет", "Нет.", ["passage_1"]),
+        ("Второе", "2.", []),
+        ("Снова да", "Да.", ["reference"]),
+        ("Лёд тёплый", "Лёд тёплый.", ["page_1", *sorted(f"passage_{n}" for n in range(1, 31)), "reference"]),
+        *((f"Ещё {n}", None, None) for n in range(5)),
+    )
+]
+
 
 @pytest.fixture(scope="module")
 def path(engine: Engine, home: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One case with everything, one whose claims were held against pages only."""
+    """One case with everything, one whose claims were held against pages only, one with many claims and passages."""
     folder = tmp_path_factory.mktemp("support")
     start = ANSWER[1:].index("12 января") + 1
     columns = {
-        "answer": [ANSWER, MADE_UP],
-        "context": ["Деканат."] * 2,
-        "claims": [CLAIMS, [CLAIMS[1]]],
-        "nuggets": [NUGGETS, None],
-        "citations": [PAGES, None],
-        "unsupported_facts": [[{"kind": "date", "text": "12 января", "start": start, "end": start + 9}], []],
-        "claim_faithfulness": [0.2, None],
-        "e2e_score": [0.5, 0.5],
-        "nugget_recall": [0.5, None],
+        "answer": [ANSWER, MADE_UP, NUMBERED],
+        "context": ["Деканат.", "Деканат.", BETWEEN.join(PASSAGES)],
+        "passage_starts": [[0], None, starts(PASSAGES, BETWEEN.join(PASSAGES))],
+        "claims": [CLAIMS, [CLAIMS[1]], MANY],
+        "nuggets": [NUGGETS, None, None],
+        "citations": [PAGES, None, None],
+        "unsupported_facts": [[{"kind": "date", "text": "12 января", "start": start, "end": start + 9}], [], []],
+        "claim_faithfulness": [0.2, None, 0.6],
+        "e2e_score": [0.5] * 3,
+        "nugget_recall": [0.5, None, None],
     }
-    name = with_cases(engine, folder, source_name(), columns, tier="tier3", statuses={"ok": 2}, coverage=1.0)
+    name = with_cases(engine, folder, source_name(), columns, tier="tier3", statuses={"ok": 3}, coverage=1.0)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("YARUS_HOME", str(home))
         return report(engine, [name], folder / "support.html", "ru")
@@ -71,7 +87,13 @@ def page(path: Path) -> Iterator[Page]:
 
 
 TOLD = (
-    (("✓", "эталон", "фрагмент 1"), ("✗", "ничем не"), ("✓", "эталон"), ("?", "судья не сказал"), ("✗",)),
+    (
+        ("✓", "эталон, фрагмент 1, страница 1"),
+        ("✗", "ничем не"),
+        ("✓", "эталон · в контексте нет"),
+        ("?", "судья не сказал"),
+        ("✗",),
+    ),
     (("1", "подтверждает ответ"), ("2", "не подтверждает", "адрес из"), ("3", "нет в корпусе"), ("4", "не проверено")),
     (("✓", "Нужна справка", "фрагмент 12"),),
     (("✓", "обязательно", "есть"), ("✗", "обязательно", "нет"), ("½", "желательно", "отчасти"), ("?", "фото")),
@@ -98,6 +120,7 @@ def test_the_sentence_that_no_passage_supports_is_marked_and_its_facts_in_it(pag
         "title", f"Ни один фрагмент этого не подтверждает: Приём закончился {HOSTILE}; Закончился 12 января"
     )
     expect(marked.locator("mark.lost")).to_have_text(["12 января"])
+    expect(case.locator("p .invented")).to_have_text("Ни один фрагмент этого не подтверждает")
 
 
 def test_everything_is_listed_with_what_supports_it(page: Page) -> None:
@@ -114,6 +137,7 @@ def test_everything_is_listed_with_what_supports_it(page: Page) -> None:
 
 
 def test_nothing_is_cut_off_at_390_pixels(page: Page) -> None:
+    page.set_viewport_size({"width": 390, "height": 800})
     opened(page, 0)
     expect(page.locator("dialog ul.checked").first).to_be_visible()
     page.wait_for_function(f"() => {CUT_OFF.strip()} === 0")  # the dialog slides in
@@ -124,3 +148,26 @@ def test_claims_that_no_passage_was_held_against_mark_nothing(page: Page) -> Non
     expect(page.locator("dialog .block").first).to_have_text(re.compile("Приём"))
     expect(page.locator("dialog .invented")).to_have_count(0)
     expect(page.locator("dialog ul.checked li")).to_have_count(1)
+
+
+def test_a_sentence_is_marked_in_its_own_place_and_passages_have_their_numbers(page: Page) -> None:
+    opened(page, 2)
+    answer, context = (page.locator("dialog .block").nth(n) for n in (0, 1))
+    expect(answer.locator(".invented")).to_have_text(["2.", "Да."])
+    before = "node => node.previousSibling.textContent"
+    assert answer.locator(".invented").first.evaluate(before).endswith("Этаж 12.\n")
+    expect(context).to_have_text("фрагмент 1 Да, это так. фрагмент 2 Нет, это не так.")
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_a_long_list_opens_on_demand_and_many_passages_fit(page: Page, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 800})
+    opened(page, 2)
+    summary = page.locator("dialog details.checked summary")
+    expect(summary).to_have_text(f"Утверждения ответа: {len(MANY)} ✗ 2")
+    expect(page.locator("dialog ul.checked")).not_to_be_visible()
+    summary.click()
+    row = page.locator("dialog ul.checked li").nth(4)
+    expect(row).to_contain_text(f"эталон, фрагмент {', '.join(map(str, range(1, 31)))}, страница 1")
+    page.wait_for_function(f"() => {CUT_OFF.strip()} === 0")
+    assert row.locator("span").bounding_box()["width"] > width / 5  # type: ignore[index]

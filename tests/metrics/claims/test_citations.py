@@ -25,9 +25,10 @@ def test_equal_to_the_definitions(statements: int, pages: int, chance) -> None:
         (np.empty((0, 0)), UNKNOWN, UNKNOWN),
         (np.empty((0, 2)), UNKNOWN, UNKNOWN),  # the answer says nothing that could be supported
         (np.empty((2, 0)), UNKNOWN, 0),  # no page is named
-        ([[1, UNKNOWN]], 1, 1),  # the second page is not in the corpus
+        ([[1, UNKNOWN]], 1, UNKNOWN),  # the second page is not in the corpus
         ([[0, UNKNOWN]], 0, UNKNOWN),
-        ([[UNKNOWN, 1], [UNKNOWN, 0]], 1, 1),
+        ([[UNKNOWN, 1], [UNKNOWN, 0]], 1, UNKNOWN),
+        ([[1, 0], [UNKNOWN, UNKNOWN]], 0.5, 1),  # a statement that the judge forgot
         ([[UNKNOWN]], UNKNOWN, UNKNOWN),
     ],
 )

@@ -82,3 +82,11 @@ def test_none_and_nothing() -> None:
 def test_claims_that_do_not_fit() -> None:
     with pytest.raises(ValueError, match="2 claims of the answer but verdicts of 1 against the passages"):
         claim_metrics([Verdicts([1, 0], [1], [[1]], [[1]])])
+
+
+def test_a_claim_that_the_judge_forgot_raises_nothing() -> None:
+    """One of five passages has the one claim that was judged: another claim without a verdict changes nothing."""
+    judged = [1, 0, 0, 0, 0]
+    for needed in ([judged], [judged, [np.nan] * 5]):
+        found = claim_metrics([Verdicts([], [1] + [np.nan] * (len(needed) - 1), [], needed)])
+        assert found["context_precision"][0] == 0.2

@@ -31,7 +31,7 @@ def claim_precision(cases: Sequence[Any]) -> Any:
     return claims.claim_metrics([case and claims.Verdicts(*case) for case in cases])["claim_precision"]
 
 
-def cited(compute: Callable[..., Any], golden: float, of_none: float) -> Contract:
+def cited(compute: Callable[..., Any], golden: float, of_none: float, golden_of_forgotten: float) -> Contract:
     """Two statements and three pages, of which one supports the first."""
     return Contract(
         compute,
@@ -42,7 +42,7 @@ def cited(compute: Callable[..., Any], golden: float, of_none: float) -> Contrac
             (([],), []),
             (([None],), [NAN]),
             (([np.empty((2, 0))],), [of_none]),  # no page is named
-            (([[[1, NAN]]],), [1]),
+            (([[[1, 0], [NAN, NAN]]],), [golden_of_forgotten]),
             (([[1, 0]],), ValueError),
         ],
     )
@@ -83,8 +83,8 @@ CLAIM_CONTRACTS = {
             (([([1, 0], [1], [[1]], [[1]])],), ValueError),
         ],
     ),
-    "claims.citation_precision": cited(claims.citation_precision, 1 / 3, NAN),
-    "claims.citation_recall": cited(claims.citation_recall, 1 / 2, 0),
+    "claims.citation_precision": cited(claims.citation_precision, 1 / 3, NAN, 1 / 2),
+    "claims.citation_recall": cited(claims.citation_recall, 1 / 2, 0, 1),
     "claims.citation_known": Contract(
         claims.citation_known,
         golden=(([[True, False, True]],), [2 / 3]),

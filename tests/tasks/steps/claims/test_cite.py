@@ -56,7 +56,7 @@ def test_named_pages(source: str) -> None:
     found = {i: [rows[i][name] for name in names] for i in rows}
     assert found[0] == [1, 1, 1, 1]
     assert found[1] == [1, 0, 0, 0]  # another page than it answers from
-    assert found[2] == [0.5, None, 1, 1]  # the corpus does not have page 77: nothing is said of it
+    assert found[2] == [0.5, None, 1, None]  # the corpus does not have page 77: nobody knows what it says
     assert [page["in_corpus"] for page in rows[2]["citations"]] == [True, False]
     assert [page["supports"] for page in rows[2]["citations"]] == [True, None]
     assert [(page["retrieved"], page["supports"]) for page in rows[3]["citations"]] == [(False, False)]
@@ -66,7 +66,7 @@ def test_named_pages(source: str) -> None:
     assert found[5] == found[6] == [None] * 4
     assert found[7] == [0, None, None, None]  # a page that would be ours, and is none; the other is the world's
     assert [page["page"] for page in rows[7]["citations"]] == [PAGE.format(88)]
-    assert summary["metrics"]["avg_citation_recall"]["n_scored"] == 5
+    assert summary["metrics"]["avg_citation_recall"]["n_scored"] == 4
     assert "avg_claim_precision" not in summary["metrics"] and "claim_precision" not in rows[0]
 
 
@@ -128,3 +128,33 @@ def test_of_swapped_pages_those_that_no_longer_support_are_flagged(
     found = {row["question"]: row["citation_precision"] for row in rows_of(summary) if row["status"] == "ok"}
     assert len(found) > 200 and 0.2 < sum(not right[name] for name in found) / len(found) < 0.4
     assert {name for name, precision in found.items() if precision != 1} == {n for n in found if not right[n]}
+
+
+@pytest.mark.parametrize("address", ["http://[abc/x", "http://ex\u2100mple.com/x"])
+def test_what_is_no_address_harms_nothing(
+    at_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    """Neither in an answer nor in the corpus."""
+    (tmp_path / "odd_links.py").write_text(
+        f"def answer(question):\n    return {{'answer': 'Бассейн закрыт, см. {address}', 'urls': None}}\n",
+        encoding="utf-8",
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    chunks = [{"id": "c0", "confluence_url": address, "text": SAID[3]}]
+    name = load(tmp_path, source_name(), [question(0, confluence_url=address, relevant_chunk_ids=["c0"])], chunks)
+    assert rows_of(evaluate("tier3", source=name, sut="odd_links:answer", citations=True))[0]["status"] == "ok"
+
+
+def test_lines_of_a_list_are_statements_and_their_numbers_are_not(
+    at_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = "1. Справку готовят три дня.\\n2. Бассейн закрыт.\\nПодробная информация здесь: " + PAGE.format(3)
+    (tmp_path / "listing.py").write_text(
+        f"def answer(question):\n    return {{'answer': '{told}', 'urls': ['{PAGE.format(3)}']}}\n", encoding="utf-8"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    chunks = [{"id": "c3", "confluence_url": PAGE.format(3), "text": SAID[3]}]
+    name = load(tmp_path, source_name(), [question(3, relevant_chunk_ids=["c3"])], chunks)
+    row = rows_of(evaluate("tier3", source=name, sut="listing:answer", citations=True))[0]
+    assert [one["claim"] for one in row["claims"]] == ["Справку готовят три дня.", "Бассейн закрыт."]
+    assert row["citation_recall"] == 0.5

@@ -31,6 +31,15 @@ def test_claims_in_their_order() -> None:
     assert claims().value == []
 
 
+def test_claims_that_differ_in_a_sign_are_two() -> None:
+    assert len(claims(*({"sentence": 1, "claim": said} for said in ("-5 °C", "5 °C", "12.01", "12:01"))).value) == 4
+
+
+def test_a_name_of_digits_may_come_as_a_number() -> None:
+    entry = {"verdicts": [{"id": 21, "supported_by": []}, {"id": True, "supported_by": []}]}
+    assert read_support(json.dumps(entry), ["0021"], SOURCES).value == {"0021": frozenset()}
+
+
 def test_a_claim_that_comes_back_twice_counts_once() -> None:
     found = claims({"sentence": 1, "claim": "Приём в мае."}, {"sentence": 2, "claim": "приём в мае"})
     assert found.value == [Claim("Приём в мае.", 1)]
