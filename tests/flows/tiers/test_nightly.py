@@ -10,6 +10,7 @@ from sqlalchemy import Engine, select
 
 from db.tables import evaluation
 from metrics.table import METRICS, metrics_of
+from tasks.config.flow_parameters import Nightly
 from tasks.config.tiers import TIERS
 from tests.support.command_line import CommandLine
 from tests.support.evaluations import load, question
@@ -70,7 +71,17 @@ def test_every_tier_ran_in_order(night: Night) -> None:
 
 @pytest.mark.parametrize("tier", TIERS)
 def test_every_metric_stands_under_its_name(night: Night, tier: Any) -> None:
-    assert set(night[tier]["metrics"]) == {metric.name for metric in metrics_of(tier)}
+    assert set(night[tier]["metrics"]) == {metric.name for metric in metrics_of(tier) if not metric.asked}
+
+
+def test_what_a_night_asks_for_reaches_the_tiers_that_take_it() -> None:
+    asking = Nightly(source="sample", claims=True, nuggets=True, citations=True)
+    taken = {
+        tier: {name for name in ("claims", "nuggets", "citations") if getattr(asking.of(tier), name, False)}
+        for tier in TIERS
+    }
+    asked = {tier: names for tier, names in taken.items() if names}
+    assert asked == {"tier2": {"claims", "nuggets"}, "tier3": {"claims", "nuggets", "citations"}}
 
 
 @pytest.mark.parametrize("tier", TIERS)
