@@ -33,6 +33,11 @@ def normalised(text: str) -> str:
     return " ".join(WORD.findall(unicodedata.normalize("NFC", text).casefold().replace("ё", "е")))
 
 
+def same_said(text: str) -> str:
+    """Equal for claims, or nuggets, that say the same: signs stay, for -5 is not 5, nor 12.01 the time 12:01."""
+    return text.casefold().rstrip(" .!…")
+
+
 def fit(texts: list[str], tokens: int) -> tuple[str, bool]:
     """The texts as one, cut to about so many tokens, and whether it was cut."""
     whole = BETWEEN.join(texts)

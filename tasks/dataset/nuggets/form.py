@@ -6,7 +6,7 @@ from typing import Any
 from typing_extensions import TypedDict
 
 from db.errors import InputError
-from tasks.cases.text import normalised
+from tasks.cases.text import same_said
 
 MOST = 20
 """Nuggets of a question; as many the AutoNuggetizer keeps."""
@@ -41,7 +41,7 @@ def most_important(found: list[Nugget]) -> list[Nugget]:
     """Each once, the vital ones first, and no more than a judge can hold against an answer at once."""
     once: dict[str, Nugget] = {}
     for one in found:
-        key = normalised(one["nugget"]) or one["nugget"]
+        key = same_said(one["nugget"])
         if key not in once or (one["vital"] and not once[key]["vital"]):
             once[key] = one
     return sorted(once.values(), key=lambda one: not one["vital"])[:MOST]

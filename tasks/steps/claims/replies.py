@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Callable, Collection, Hashable, Iterable
 from typing import Any, NamedTuple, TypeVar
 
+from tasks.cases.text import same_said
 from tasks.models.verdicts import NoVerdict, Verdict, read_list, unreadable
 
 NAME = 4
@@ -50,7 +51,7 @@ def read_claims(text: str, sentences: int) -> Claims:
         place = entry.get("sentence")
         known = isinstance(place, int) and not isinstance(place, bool) and 1 <= place <= sentences
         claim = " ".join(said.split())
-        found.setdefault(claim.casefold().rstrip(" .!…"), Claim(claim, place if known else None))
+        found.setdefault(same_said(claim), Claim(claim, place if known else None))
     return Verdict(list(found.values()), "")
 
 

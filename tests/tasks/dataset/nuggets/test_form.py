@@ -33,6 +33,10 @@ def test_empty_lines_marks_alone_and_what_stands_twice_count_for_nothing() -> No
     assert most_important([nugget("Почтой", vital=False), nugget("почтой")]) == [nugget("почтой")]
 
 
+def test_nuggets_that_differ_in_a_sign_are_two() -> None:
+    assert len(from_text("! -5 °C\n! 5 °C\n12.01\n12:01")) == 4
+
+
 @pytest.mark.parametrize("given", [None, [], {}])
 def test_none(given: Any) -> None:
     assert nuggets_of({"question_id": "1", "nuggets": given}) == []
