@@ -66,15 +66,17 @@ class Server(asyncio.Protocol):
             asyncio.get_running_loop().call_later(DELAY_S, self.transport.write, self.answer)
 
 
-async def serve() -> None:
-    server = await asyncio.get_running_loop().create_server(Server, "127.0.0.1", 0)
+async def serve(protocol: type[asyncio.Protocol] = Server) -> None:
+    server = await asyncio.get_running_loop().create_server(protocol, "127.0.0.1", 0)
     print(server.sockets[0].getsockname()[1], flush=True)
     await server.serve_forever()
 
 
 @contextmanager
-def serving() -> Iterator[str]:
-    command = [sys.executable, "-c", "import asyncio; from benchmarks.chat import serve; asyncio.run(serve())"]
+def serving(area: str = "chat") -> Iterator[str]:
+    """The address of the `Server` of a benchmark, which runs in a process of its own."""
+    code = f"import asyncio; from benchmarks import {area}, chat; asyncio.run(chat.serve({area}.Server))"
+    command = [sys.executable, "-c", code]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:

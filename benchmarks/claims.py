@@ -9,11 +9,8 @@ or retries, runs in turn and shows how near the limit can be.
 import asyncio
 import json
 import statistics
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pyarrow.parquet as pq
 
@@ -54,23 +51,6 @@ class Server(chat.Server):
     answer = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(reply) + reply
 
 
-async def serve() -> None:
-    server = await asyncio.get_running_loop().create_server(Server, "127.0.0.1", 0)
-    print(server.sockets[0].getsockname()[1], flush=True)
-    await server.serve_forever()
-
-
-@contextmanager
-def serving() -> Iterator[str]:
-    command = [sys.executable, "-c", "import asyncio; from benchmarks.claims import serve; asyncio.run(serve())"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        try:
-            yield f"http://127.0.0.1:{int(process.stdout.readline())}/v1"
-        finally:
-            process.terminate()  # an error would wait for it for ever
-
-
 def questions() -> Iterator[dict[str, object]]:
     for number in range(CASES):
         yield {
@@ -100,7 +80,7 @@ def run() -> Iterator[Row]:
     """The evaluation by the limit of its calls."""
     words = ("run", "tier2", "--source", "bench", "--json")
     times: list[tuple[float, float, float]] = []
-    with serving() as url, prepared(chunks(), questions(), CONCURRENCY) as variables:
+    with chat.serving("claims") as url, prepared(chunks(), questions(), CONCURRENCY) as variables:
         variables |= {"YARUS_JUDGE__BASE_URL": url}
         for number in range(ROUNDS):
             models = [variables | {"YARUS_JUDGE__MODEL": f"bench-{number}-{what}"} for what in ("all else", "claims")]
