@@ -17,7 +17,10 @@ from tasks.config.settings import SystemService
 from tasks.systems.external import Service, attempt, from_callable, require_storable, short
 
 Answer = Mapping[str, Any]
-Ask = Callable[[str], Answer]
+Message = Mapping[str, str]
+"""A turn of a dialog as OpenAI's protocol has it: `role` (`user`, `assistant`) and `content`."""
+Ask = Callable[[str, Sequence[Message]], Answer]
+"""A question, and what was said in its dialog before it; systems that take no history are given none."""
 LONGEST_MS = 24 * 3_600_000
 PARTS = ("answer", "urls", "contexts", "path", "latency_ms")
 
@@ -33,27 +36,29 @@ class Answered:
     path: str | None = None
     """What it did in its own words, such as `cache`; `hidden` is known to us."""
     latency_ms: float | None = None
+    first_token_ms: float | None = None
+    """Until the first part of a streamed answer came; None where it came as a whole."""
     error: str | None = None
 
 
 class System:
     """A system under test, asked by as many threads as it takes questions at once."""
 
-    def __init__(self, ask: Ask, concurrency: int, secrets: Sequence[str] = ()) -> None:
-        self._ask, self._secrets = ask, secrets
+    def __init__(self, ask: Ask, concurrency: int, secrets: Sequence[str] = (), *, takes_history: bool = False) -> None:
+        self._ask, self._secrets, self.takes_history = ask, secrets, takes_history
         self._threads = ThreadPoolExecutor(concurrency, thread_name_prefix="sut")
         weakref.finalize(self, self._threads.shutdown, wait=False)
 
     async def answers(self, questions: Sequence[str]) -> list[Answered]:
         """What it says to each question, in their order."""
         loop = asyncio.get_running_loop()
-        return await asyncio.gather(*(loop.run_in_executor(self._threads, self._one, asked) for asked in questions))
+        return await asyncio.gather(*(loop.run_in_executor(self._threads, self._one, asked, ()) for asked in questions))
 
-    def _one(self, question: str) -> Answered:
+    def _one(self, question: str, history: Sequence[Message]) -> Answered:
         start = time.perf_counter()
 
         def answered() -> Answered:
-            found = self._ask(question)
+            found = self._ask(question, history)
             return checked(found, (time.perf_counter() - start) * 1_000)
 
         said, why = attempt(answered, self._secrets)
@@ -74,7 +79,8 @@ def system(name: str, service: SystemService) -> System:
         return _service(name, service)
     if ":" not in name:
         raise InputError(f"no system under test {name!r}; expected 'local', an http(s) URL or module:function")
-    return System(cast(Ask, from_callable(name, "YARUS_SUT")), 1)
+    function = cast(Callable[[str], Answer], from_callable(name, "YARUS_SUT"))
+    return System(lambda question, history: function(question), 1)
 
 
 def checked(found: Answer, elapsed_ms: float) -> Answered:
@@ -127,7 +133,7 @@ def _service(url: str, service: SystemService) -> System:
         raise InputError(f"{place}: {error}") from None
     remote = Service(url, service, place)
 
-    def ask(question: str) -> Answer:
+    def ask(question: str, history: Sequence[Message]) -> Answer:
         reply = redact_within(remote.reply({"$question": question}), remote.echoes)
         return {name: path.search(reply) for name, path in paths.items()}
 
