@@ -116,6 +116,9 @@ class Settings(BaseSettings):
     retriever_service: RetrieverService = RetrieverService()
     sut: str = "local"
     sut_service: SystemService = SystemService()
+    sut_python: str | None = Field(None, description="interpreter of module:function systems; default: Yarus's own")
+    sut_concurrency: int | None = Field(None, ge=1, le=1_000, description="questions asked of the system at once")
+    sut_timeout_s: float | None = Field(None, gt=0, le=86_400, description="longest wait for one of its answers")
     refusals: list[str] = Field(
         ["ответ не найден", "не удалось найти ответ", "не нашёл ответа", "answer not found", "no answer found"],
         description="an answer that has one of these in its first sentence is a refusal",

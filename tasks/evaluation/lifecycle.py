@@ -38,6 +38,7 @@ from tasks.evaluation.run import Run
 from tasks.evaluation.work_store import download
 from tasks.results.orphaned import fail_orphaned
 from tasks.results.parquet_files import make_folder
+from tasks.systems.user_code import close_user_code
 
 P = TypeVar("P", bound=Parameters)
 log = logging.getLogger("yarus")
@@ -90,6 +91,7 @@ async def evaluation(tier: str, parameters: P, *, flow_run_id: str | None) -> As
             state, error = "failed", harmless(redact_urls(f"{type(problem).__name__}: {problem}; {how}"))
             raise
         finally:
+            close_user_code()
             if state:
                 _end_early(engine, run, state, error, how)
 

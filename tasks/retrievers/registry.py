@@ -92,9 +92,10 @@ def _service(run: Run, corpus: Corpus) -> Retriever:
 
 def _callable(run: Run, corpus: Corpus) -> Retriever:
     from tasks.retrievers.external import Outside
-    from tasks.systems.external import from_callable
+    from tasks.systems.user_code import user_code
 
-    return Outside(from_callable(run.resolved["retriever"], "YARUS_RETRIEVER"), concurrency=1)
+    code = user_code(run.resolved["retriever"], "YARUS_RETRIEVER", "ranking")
+    return Outside(lambda question, k: code.call(question, k)[0], concurrency=code.concurrency)
 
 
 RETRIEVERS: dict[str, Kind] = {
@@ -116,7 +117,7 @@ def retriever_kind(name: str) -> Kind:
     if re.match(r"https?://", name):
         open_address(name, "YARUS_RETRIEVER_SERVICE")
         return RETRIEVERS["http://…"]
-    if re.fullmatch(r"[\w.]+:\w+", name):
+    if re.fullmatch(r"[\w.]+:[\w.]+", name):
         return RETRIEVERS["module:function"]
     if name not in RETRIEVERS:
         raise unknown("retriever", name, RETRIEVERS)

@@ -1,11 +1,8 @@
 """What is not ours, a Python callable or an HTTP service: how it is called, and what becomes of what it raises."""
 
-import importlib
 import json
-import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
 from reprlib import Repr
 from typing import Any, TypeVar
 
@@ -24,6 +21,19 @@ SHORT = Repr()
 """Cuts only what is far longer than the words that are stored, so that no part of a secret is left at their end."""
 SHORT.maxstring = SHORT.maxother = 10_000
 SHORT.maxlist = SHORT.maxtuple = SHORT.maxdict = SHORT.maxset = 1_000
+
+
+class Raised(Exception):
+    """What the user's code raised in its own process, or what became of that: in words that begin with its kind."""
+
+    def __init__(self, words: str, place: str = "") -> None:
+        super().__init__(words)
+        self.place = place
+        """File and line of the user's where it was raised."""
+
+
+class Lost(Raised):
+    """The process ended before there was an answer, or there was none in time."""
 
 
 def attempt(call: Callable[[], Given], secrets: Sequence[str] = ()) -> tuple[Given | None, str]:
@@ -56,34 +66,10 @@ def reason(error: BaseException, secrets: Sequence[str] = ()) -> str:
     except BaseException:  # noqa: BLE001 - an error that is not ours may not even have words
         said = "(it cannot be shown)"
     words = redact_urls(redact(said, secrets))  # before it is cut: the rest of a secret would not be found
-    return f"{type(error).__name__}: {' '.join(words.split())[:300]}"
-
-
-def from_callable(name: str, setting: str) -> Ask:
-    """The function that `module:function` names; the current folder is searched too.
-
-    Args:
-        name: of the function.
-        setting: that it was given by, for messages.
-
-    Raises:
-        InputError: no such module or function, or the module fails when it is imported.
-    """
-    module, _, attribute = name.partition(":")
-    if (here := str(Path.cwd())) not in sys.path:
-        sys.path.insert(0, here)
-    try:
-        found = getattr(importlib.import_module(module), attribute)
-    except BaseException as error:  # a module that is not ours may raise anything
-        if _stops_us(error):
-            raise
-        raise InputError(
-            f"{setting} {name!r}: module {module!r}: {reason(error)}; expected module:function, importable from here"
-        ) from None
-    if not callable(found):
-        raise InputError(f"{setting} {name!r} is no function but {type(found).__name__}")
-    ask: Ask = found
-    return ask
+    cut = " ".join(words.split())
+    if isinstance(error, Raised):
+        return cut[:330] + (f" ({error.place})" if error.place else "")
+    return f"{type(error).__name__}: {cut[:300]}"
 
 
 class Service:

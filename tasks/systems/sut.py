@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import jmespath
 
@@ -14,7 +14,8 @@ from db.errors import InputError
 from tasks.cases.refusals import HIDDEN
 from tasks.config.secrets import redact_within
 from tasks.config.settings import SystemService
-from tasks.systems.external import Service, attempt, from_callable, require_storable, short
+from tasks.systems.external import Service, attempt, require_storable, short
+from tasks.systems.user_code import user_code
 
 Answer = Mapping[str, Any]
 Message = Mapping[str, str]
@@ -66,7 +67,7 @@ class System:
 
 
 def system(name: str, service: SystemService) -> System:
-    """The system of that name; a callable is asked one question at a time.
+    """The system of that name.
 
     Args:
         name: an http(s) URL, or `module:function`.
@@ -79,8 +80,18 @@ def system(name: str, service: SystemService) -> System:
         return _service(name, service)
     if ":" not in name:
         raise InputError(f"no system under test {name!r}; expected 'local', an http(s) URL or module:function")
-    function = cast(Callable[[str], Answer], from_callable(name, "YARUS_SUT"))
-    return System(lambda question, history: function(question), 1)
+    return _callable(name)
+
+
+def _callable(name: str) -> System:
+    """Asks a function of the user's in its own processes; the time is that of the function alone."""
+    code = user_code(name, "YARUS_SUT", "answer")
+
+    def ask(question: str, history: Sequence[Message]) -> Answer:
+        said, elapsed_ms = code.call(question, list(history)) if code.takes_history else code.call(question)
+        return {"latency_ms": elapsed_ms, **{name: value for name, value in said.items() if value is not None}}
+
+    return System(ask, code.concurrency, takes_history=code.takes_history)
 
 
 def checked(found: Answer, elapsed_ms: float) -> Answered:

@@ -82,7 +82,7 @@ def test_a_module_that_ends_the_run_when_it_is_imported_is_refused(
     (at_home_for_module / "leaving.py").write_text("print('imported')\nraise KeyboardInterrupt\n", encoding="utf-8")
     done = yarus("run", "tier3", "--source", source, "--json", "--sut", "leaving:answer", ok=False)
     assert (done.code, done.out) == (2, "")
-    assert "'leaving:answer': module 'leaving': KeyboardInterrupt: ; expected module:function" in done.err
+    assert "'leaving:answer': module 'leaving': KeyboardInterrupt: (leaving.py:2); expected module:function" in done.err
 
 
 SLOW = """

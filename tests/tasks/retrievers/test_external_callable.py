@@ -1,6 +1,5 @@
 """A retriever that is somebody else's function: what it may return, and whatever goes wrong."""
 
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -11,7 +10,8 @@ import pytest
 
 from db.errors import InputError
 from tasks.retrievers.external import Outside, checked
-from tasks.systems.external import from_callable
+from tasks.retrievers.protocol import Ranking
+from tasks.systems.user_code import close_user_code, user_code
 
 MODULE = """
 import {name}_helper  # beside it, in the current folder
@@ -48,9 +48,14 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     (tmp_path / f"{name}.py").write_text(MODULE.format(name=name), encoding="utf-8")
     (tmp_path / f"{name}_helper.py").write_text("PREFIX = 'chunk '", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    before = list(sys.path)
     yield name
-    sys.path[:] = before
+    close_user_code()
+
+
+def ranked(name: str, questions: list[str], k: int) -> list[Ranking]:
+    code = user_code(name, "--retriever", "ranking")
+    retriever = Outside(lambda question, k: code.call(question, k)[0], concurrency=code.concurrency)
+    return retriever.retrieve(questions, None, k, timed=0)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +71,7 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
             [],
             "ValueError: the ids of the ranking: 4,000,001 characters; at most 4,000,000 are taken. Return less",
         ),
-        ("raises", [], "RuntimeError: index corrupt at postgresql://bot:***@db/x"),
+        ("raises", [], "RuntimeError: index corrupt at postgresql://bot:***@db/x ({module}.py:8)"),
         ("twice", [], "ValueError: id 'a' was returned twice"),
         ("unsorted", [], "ValueError: distances do not ascend: 0.2 at rank 1, then 0.1; return the nearest first"),
         ("nan", [], "ValueError: distances do not ascend: -inf at rank 0, then nan; return the nearest first"),
@@ -75,17 +80,14 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     ],
 )
 def test_a_callable(module: str, function: str, ids: list[str], error: str | None) -> None:
-    retriever = Outside(from_callable(f"{module}:{function}", "--retriever"), concurrency=1)
-    first, second = retriever.retrieve(["?", "!"], None, 3, timed=0)
-    assert (first.ids, first.error) == (second.ids, second.error) == (ids, error)
+    first, second = ranked(f"{module}:{function}", ["?", "!"], 3)
+    assert (first.ids, first.error) == (second.ids, second.error) == (ids, error and error.format(module=module))
     assert (first.latency_ms is None) == (error is not None)
 
 
-def test_a_callable_of_other_arguments_fails_case_by_case(module: str) -> None:
-    [ranking] = Outside(from_callable(f"{module}:wrong_arguments", "--retriever"), concurrency=1).retrieve(
-        ["?"], None, 3, timed=0
-    )
-    assert "TypeError" in str(ranking.error)
+def test_a_callable_of_other_arguments_is_refused(module: str) -> None:
+    with pytest.raises(InputError, match=r"wrong_arguments' takes \(question\); expected retrieve\(question, k\)"):
+        ranked(f"{module}:wrong_arguments", ["?"], 3)
 
 
 def test_a_callable_is_never_called_twice_at_once() -> None:
@@ -115,13 +117,13 @@ def test_a_callable_is_never_called_twice_at_once() -> None:
 )
 def test_a_callable_that_is_not_there_is_refused(module: str, suffix: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        from_callable(module + suffix, "--retriever")
+        user_code(module + suffix, "--retriever", "ranking")
 
 
 def test_a_module_that_does_not_parse_is_refused(module: str) -> None:
     Path(f"{module}_broken.py").write_text("def f(:", encoding="utf-8")
-    with pytest.raises(InputError, match="invalid syntax"):
-        from_callable(f"{module}_broken:f", "--retriever")
+    with pytest.raises(InputError, match=r"SyntaxError: .*broken\.py:1\)"):
+        user_code(f"{module}_broken:f", "--retriever", "ranking")
 
 
 @pytest.mark.parametrize(
@@ -142,21 +144,15 @@ def test_a_module_that_fails_on_import_is_refused(module: str, code: str, words:
     name = f"{module}_fails_{words.partition(':')[0]}"
     Path(f"{name}.py").write_text(code, encoding="utf-8")
     with pytest.raises(InputError) as refused, ThreadPoolExecutor() as pool:  # as in a run, where Ctrl-C cannot come
-        pool.submit(from_callable, f"{name}:f", "YARUS_SUT").result()
+        pool.submit(user_code, f"{name}:f", "YARUS_SUT", "answer").result()
     assert f"YARUS_SUT '{name}:f': module '{name}': {words}" in str(refused.value)
     assert "s3cret" not in str(refused.value)
-
-
-def test_a_stop_while_a_module_is_imported_is_no_error_of_the_module(module: str) -> None:
-    Path(f"{module}_stopped.py").write_text("raise KeyboardInterrupt", encoding="utf-8")
-    with pytest.raises(KeyboardInterrupt):  # in the main thread it may be the person's
-        from_callable(f"{module}_stopped:f", "YARUS_SUT")
 
 
 @pytest.mark.parametrize("name", [":answer", ".:answer", "..a:answer"])
 def test_a_callable_without_a_module_is_refused(module: str, name: str) -> None:
     with pytest.raises(InputError, match=r"YARUS_SUT .*expected module:function"):
-        from_callable(name, "YARUS_SUT")
+        user_code(name, "YARUS_SUT", "answer")
 
 
 def test_equal_distances_and_more_than_k_are_a_ranking() -> None:

@@ -1,0 +1,173 @@
+"""Functions of the user's, called in processes of their own: nothing that they do touches ours, nor ours them."""
+
+import logging
+import sys
+import threading
+from pathlib import Path
+from socket import socket
+from typing import Any, Literal
+
+from db.errors import InputError
+from tasks.config.settings import settings
+from tasks.systems.external import Lost, Raised
+from tasks.systems.process import Process, Program
+
+log = logging.getLogger("yarus")
+Gives = Literal["answer", "ranking", "scores"]
+EXPECTED: dict[Gives, str] = {
+    "answer": "answer(question) or answer(question, history)",
+    "ranking": "retrieve(question, k)",
+    "scores": "rerank(question, texts)",
+}
+TIMEOUT_S = 60.0
+COROUTINES = 8
+"""Calls at once of a coroutine function, where YARUS_SUT_CONCURRENCY does not say."""
+GIVEN_UP = 20
+"""Processes lost in a row, without one answer between them, after which no other is started."""
+
+
+class UserCode:
+    """A function of the user's. A plain one has a process for each call at once; a coroutine function has one for all.
+
+    A process that is lost costs the question its answer that it was at, and the next one is given a new process. Of
+    several that a coroutine function was at, nobody knows which was the cause: they are asked anew, one at a time.
+    """
+
+    def __init__(self, name: str, setting: str, gives: Gives) -> None:
+        """Starts a first process, with the settings YARUS_SUT_PYTHON, _CONCURRENCY and _TIMEOUT_S.
+
+        Args:
+            name: `module:function`, in the current folder or installed for the interpreter.
+            setting: that it was given by, for messages.
+            gives: what it returns: an answer, a ranking, or scores of texts.
+
+        Raises:
+            InputError: the interpreter, the module or the function is none.
+        """
+        configuration = settings()
+        module, _, function = name.partition(":")
+        if not all(part.isidentifier() for part in (*module.split("."), *function.split("."))):
+            raise InputError(f"{setting} {name!r}: expected module:function, importable from here")
+        python = str(Path(configuration.sut_python).expanduser()) if configuration.sut_python else sys.executable
+        folder, timeout_s = str(Path.cwd()), configuration.sut_timeout_s or TIMEOUT_S
+        self._program = Program(name, setting, gives, EXPECTED[gives], python, folder, timeout_s)
+        wanted = configuration.sut_concurrency
+        first = Process(self._program, wanted or COROUTINES)
+        self.is_async, self.takes_history = first.is_async, first.takes_history
+        self.concurrency = wanted or (COROUTINES if first.is_async else 1)
+        """Calls at once; a caller has so many threads."""
+        self._lock, self._alone = threading.Lock(), threading.Lock()
+        self._processes, self._idle, self._starting = [first], self._lines(first), threading.Lock()
+        self._lost_in_a_row = 0
+
+    def call(self, *arguments: Any) -> tuple[Any, float]:
+        """What the function gives, and the milliseconds that it took; at most `concurrency` threads may wait here.
+
+        Raises:
+            Raised: the function raised, or its process was lost.
+        """
+        if self._lost_in_a_row >= GIVEN_UP:
+            raise Raised(f"ProcessEnded: not asked: the process was lost {GIVEN_UP} times in a row without an answer")
+        try:
+            found = self._asked(arguments)
+        except Lost as lost:
+            if not self.is_async:
+                raise
+            with self._alone:  # which of those that were under way ended it?
+                log.info("%s: asked anew, alone: %s", self._program.name, lost)
+                found = self._asked(arguments, alone=True)
+        return found
+
+    def close(self) -> None:
+        """Ends the processes; who waits for one is told that it is gone."""
+        with self._lock:
+            ended, self._processes, self._idle = self._processes, [], []
+        for process in ended:
+            process.end()
+
+    def _asked(self, arguments: tuple[Any, ...], *, alone: bool = False) -> tuple[Any, float]:
+        process, line = (self._started(1), None) if alone else self._taken()
+        try:
+            found = process.ask(line or process.lines[0], arguments)
+        except Lost:
+            self._drop(process, lost=True)
+            raise
+        except Raised:
+            self._lost_in_a_row = 0
+            self._give_back(process, line)
+            raise
+        self._lost_in_a_row = 0
+        self._give_back(process, line)
+        return found
+
+    def _lines(self, process: Process) -> list[tuple[Process, socket]]:
+        return [(process, line) for line in process.lines[: None if self.is_async else 1]]
+
+    def _taken(self) -> tuple[Process, socket]:
+        """A line that nobody waits at; of a new process if there is none."""
+        if not self.is_async:
+            with self._lock:
+                if self._idle:
+                    return self._idle.pop()
+            return self._lines(self._started(1))[0]
+        with self._starting:  # of several that find none, one starts a process for all
+            with self._lock:
+                if self._idle:
+                    return self._idle.pop()
+            lines = self._lines(self._started(self.concurrency))
+            with self._lock:
+                self._idle += lines[1:]
+            return lines[0]
+
+    def _started(self, n_lines: int) -> Process:
+        try:
+            process = Process(self._program, n_lines)
+        except InputError as error:  # what could be imported before cannot be now
+            self._lost_in_a_row += 1
+            raise Raised(f"ProcessEnded: it could not be started anew: {error}") from None
+        with self._lock:
+            self._processes.append(process)
+        return process
+
+    def _give_back(self, process: Process, line: socket | None) -> None:
+        with self._lock:
+            there = process in self._processes
+            if there and line is not None:
+                self._idle.append((process, line))
+        if line is None:
+            self._drop(process)
+
+    def _drop(self, process: Process, *, lost: bool = False) -> None:
+        with self._lock:
+            self._lost_in_a_row += lost and process in self._processes  # once, whoever waited for it
+            self._processes = [one for one in self._processes if one is not process]
+            self._idle = [place for place in self._idle if place[0] is not process]
+        process.end()
+
+
+_OPEN: dict[tuple[Any, ...], UserCode] = {}
+_OPENING = threading.Lock()
+
+
+def user_code(name: str, setting: str, gives: Gives) -> UserCode:
+    """The function of that name, with its processes: the same for all who ask for it, until `close_user_code`.
+
+    Raises:
+        InputError: the interpreter, the module or the function is none.
+    """
+    configuration = settings()
+    how = configuration.sut_python, configuration.sut_concurrency, configuration.sut_timeout_s
+    place = name, setting, gives, str(Path.cwd()), *how
+    with _OPENING:
+        if place not in _OPEN:
+            _OPEN[place] = UserCode(name, setting, gives)
+        return _OPEN[place]
+
+
+def close_user_code() -> None:
+    """Ends all processes of users' code: their evaluation is over."""
+    with _OPENING:
+        ended = list(_OPEN.values())
+        _OPEN.clear()
+    for one in ended:
+        one.close()
