@@ -117,6 +117,7 @@ class Process:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
+        self._said.ended()
         self._close_lines()
 
     def _close_lines(self) -> None:
@@ -210,9 +211,13 @@ class _Said:
 
     def last(self) -> str:
         """The last line."""
-        self._reader.join(0.2)  # what it has written is perhaps on its way
+        self.ended()  # what it has written is perhaps on its way
         lines = [line for line in self._tail.decode("utf-8", "replace").splitlines() if line.strip()]
         return reason(Raised(lines[-1])) if lines else ""
+
+    def ended(self) -> None:
+        """Waits for its end, unless somebody else holds the stream open."""
+        self._reader.join(0.2)
 
     def _read(self) -> None:
         with self._stream as stream:

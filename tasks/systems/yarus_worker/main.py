@@ -77,10 +77,10 @@ class Serve:
     def __init__(self, function: Function, task: Mapping[str, Any]) -> None:
         self.call, self.folder, self.plain = function.call, task["folder"], PLAIN[task["gives"]]
         self.timeout_s, self.largest = task["timeout_s"], task["largest_bytes"]
+        self.process = os.getpid()
 
     def one_by_one(self, line: socket.socket) -> None:
         """Calls a plain function in the main thread, where it may do what it may do nowhere else."""
-        ours = os.getpid()
         while True:
             arguments = receive(line)
             if arguments is None:
@@ -93,8 +93,6 @@ class Serve:
                 reply = self.given(given, arguments, started)
             except BaseException as error:  # noqa: BLE001 - it may raise anything, which becomes the status of a case
                 reply = told(error, self.folder)
-            if os.getpid() != ours:
-                os._exit(0)  # the function has forked, and this is its child
             line.sendall(self.packed(reply))
 
     async def side_by_side(self, lines: Sequence[socket.socket]) -> None:
@@ -132,6 +130,8 @@ class Serve:
 
     def packed(self, reply: Mapping[str, Any]) -> bytes:
         """The reply as it is sent, or that it is too long."""
+        if os.getpid() != self.process:
+            os._exit(0)  # the function has forked, and this is its child
         content = unheaded(reply)
         if len(content) > self.largest:
             size = f"{len(content):,} bytes; at most {self.largest:,} are taken. Return less"
