@@ -21,6 +21,7 @@ AREAS = (
     "copy",
     "load",
     "chat",
+    "user_code",
     "dask",
     "judged",
     "claims",

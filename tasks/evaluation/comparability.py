@@ -13,7 +13,17 @@ from tasks.evaluation.run import Run
 from tasks.results.aggregate import measured_by
 
 STEADY: tuple[str, ...] = ("embedder", "embedder_backend", "query_prefix", "passage_prefix", "similarity_embedder")
-STEADY += ("retriever", "retriever_service", "sut", "sut_service", "refusals", "rubrics", "language", "mask_calls")
+STEADY += (
+    "retriever",
+    "retriever_service",
+    "sut",
+    "sut_service",
+    "sut_python",
+    "refusals",
+    "rubrics",
+    "language",
+    "mask_calls",
+)
 STEADY_OF_ROLE = ("base_url", "model", "temperature", "max_tokens", "prompt")
 
 

@@ -1,0 +1,79 @@
+"""Functions of the user's in their own processes, against what they would take if nothing stood between.
+
+A coroutine that takes a second is limited by questions x 1 s / concurrency; what a call through a process adds to a
+function that does nothing is held against 0.3 ms.
+"""
+
+import asyncio
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+
+from benchmarks import Row
+from tasks.config.settings import settings
+from tasks.systems.sut import system
+from tasks.systems.user_code import close_user_code, user_code
+
+CONCURRENCY, QUESTIONS, TAKES_S = 32, 1_000, 1.0
+CALLS, ADDED_S = 2_000, 0.000_3
+BOT = f"""
+import asyncio
+
+async def slow(question):
+    await asyncio.sleep({TAKES_S})
+    return question
+
+def plain(question):
+    return question
+
+async def quick(question):
+    return question
+"""
+
+
+def run() -> Iterator[Row]:
+    with _bot():
+        start = time.perf_counter()
+        asked = system("bench_bot:slow", settings().sut_service)
+        started_s = time.perf_counter() - start
+        start = time.perf_counter()
+        found = asyncio.run(asked.answers([f"question {number}" for number in range(QUESTIONS)]))
+        took_s = time.perf_counter() - start
+        assert all(said.text for said in found)
+        limit_s = QUESTIONS * TAKES_S / CONCURRENCY
+        yield Row(f"{QUESTIONS:,} questions, {CONCURRENCY} at once, 1 s each", "the limit and the start",
+                  took_s + started_s, limit_s + started_s, 1.1, "at most")  # fmt: skip
+        for function in ("plain", "quick"):
+            yield Row(
+                f"a call of a {function} function", "0.3 ms", _call_s(f"bench_bot:{function}"), ADDED_S, 1.0, "at most"
+            )
+
+
+def _call_s(name: str) -> float:
+    """The median of single calls: what others do with the processor meanwhile is not what a call adds."""
+    code = user_code(name, "YARUS_SUT", "answer")
+    times = []
+    for number in range(CALLS):
+        start = time.perf_counter()
+        code.call(f"question {number}")
+        times.append(time.perf_counter() - start)
+    return median(times)
+
+
+@contextmanager
+def _bot() -> Iterator[None]:
+    before = Path.cwd()
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "bench_bot.py").write_text(BOT, encoding="utf-8")
+        os.chdir(folder)
+        os.environ["YARUS_SUT_CONCURRENCY"] = str(CONCURRENCY)
+        try:
+            yield
+        finally:
+            close_user_code()
+            del os.environ["YARUS_SUT_CONCURRENCY"]
+            os.chdir(before)
