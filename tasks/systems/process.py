@@ -56,7 +56,8 @@ class Process:
             InputError: the interpreter, the module or the function is none; it says what is wrong and where.
         """
         self._program = program
-        life, self._life = os.pipe()
+        life, ours = os.pipe()
+        self._life = os.fdopen(ours, "wb")  # closed twice by two threads, it closes nothing of another's
         pairs = [socket.socketpair() for _ in range(n_lines)]
         theirs = [life, *(pair[1].fileno() for pair in pairs)]
         self.lines = [pair[0] for pair in pairs]
@@ -123,9 +124,7 @@ class Process:
     def _close_lines(self) -> None:
         for line in self.lines:
             line.close()
-        if self._life >= 0:
-            os.close(self._life)
-            self._life = -1
+        self._life.close()
 
     def _opened(self) -> tuple[bool, bool]:
         program, line = self._program, self.lines[0]
