@@ -44,7 +44,7 @@ class NotOurs(MetaPathFinder):
 
 
 def found(task: Mapping[str, Any]) -> Function:
-    """The function that is named `module:function`, or an object there that is asked by `invoke` or `ainvoke`.
+    """The function that is named `module:function`, or an object that is asked by `invoke` or `ainvoke`, or its maker.
 
     Raises:
         Unfit: it is none, or does not take what it will be given.
@@ -57,10 +57,13 @@ def found(task: Mapping[str, Any]) -> Function:
     target: Any = importlib.import_module(module)
     for part in attribute.split("."):
         target = getattr(target, part)
-    if inspect.isroutine(target) and takes(target, 0) and not takes(target, ARGUMENTS[task["gives"]]):
-        target = target()  # it makes what is asked
-        if inspect.isawaitable(target) or asked_by(target) is None:
-            raise Unfit(f"takes no arguments and returns {type(target).__name__}, which has no 'invoke'")
+    makes = inspect.isroutine(target) or inspect.isclass(target)
+    if makes and takes(target, 0) and not takes(target, ARGUMENTS[task["gives"]]):
+        target = target()  # a class, or a function that makes what is asked
+        if asked_by(target) is None and not callable(target):
+            raise Unfit(
+                f"takes no arguments and makes a {type(target).__name__}, which can neither be called nor invoked"
+            )
     call: Any = asked_by(target) or target
     if not callable(call):
         raise Unfit(f"is no function but {type(target).__name__}")

@@ -94,6 +94,8 @@ def test_a_bot_has_its_own_virtual_environment_of_another_python(
         "class Bot:\n    async def __call__(self, question): return question\nanswer = Bot()",
         "class Chain:\n    def invoke(self, input, config=None, **more): return {'answer': input}\nanswer = Chain()",
         "class Chain:\n    async def ainvoke(self, input, config=None): return input\ndef answer(): return Chain()",
+        "class answer:\n    async def ainvoke(self, input): return input",
+        "def answer():\n    async def ask(question): return question\n    return ask",
         "class Message:\n    def __init__(self, content): self.content = content\n"
         "class Chain:\n    def invoke(self, input): return Message(input)\nanswer = Chain()",
         "async def later(question): return question\ndef answer(question): return later(question)",
@@ -129,7 +131,7 @@ def test_a_second_argument_that_must_be_given_is_the_history(bot: Write, argumen
 @pytest.mark.parametrize(
     ("code", "message"),
     [
-        ("def answer(): return 'a'", "takes no arguments and returns str, which has no 'invoke'"),
+        ("def answer(): return 'a'", "takes no arguments and makes a str, which can neither be called nor invoked"),
         ("def answer(a, b, c): return 'a'", r"takes \(a, b, c\); expected answer\(question\) or answer\(question, his"),
         ("def answer(question): yield 'a'", "is a generator; return the whole answer"),
         ("answer = 5", "is no function but int"),
