@@ -14,7 +14,8 @@ import httpx
 from db.errors import InputError
 from tasks.config.redaction import redact_urls
 from tasks.config.secrets import echoes, redact
-from tasks.config.settings import RetrieverService, SystemService, headers, open_address
+from tasks.config.services import headers, open_address
+from tasks.config.settings import RetrieverService, SystemService
 from tasks.models.transport import ACCEPTED, JSON, LONGEST_TEXT, FromThreads
 
 Given = TypeVar("Given")
@@ -100,7 +101,7 @@ class Service:
             self._template = json.loads(service.request)
         except json.JSONDecodeError as error:
             raise InputError(f"{place}__REQUEST: {error}") from None
-        sent = headers(service, place)
+        sent = headers(service.headers, place)
         self.secrets, self.echoes = tuple(sent.values()), echoes(sent)
         self._headers, self._timeout_s = httpx.Headers(ACCEPTED | JSON), service.timeout_s
         self._headers.update(sent)
