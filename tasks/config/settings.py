@@ -66,7 +66,12 @@ class RetrieverService(BaseModel, extra="forbid", allow_inf_nan=False):
 class SystemService(BaseModel, extra="forbid", allow_inf_nan=False):
     """How to ask a question-answering system that is an HTTP service."""
 
+    model: str | None = Field(None, description="name of its model: what `openai:` asks for, and what YARUS_PRICES has")
     request: str = Field('{"question": "$question"}', description="JSON sent by POST")
+    delta: str | None = Field(
+        None,
+        description="JMESPath of a part of the answer in an event of a stream; default: OpenAI's, `token`, `answer`",
+    )
     answer: str = Field("answer", description="JMESPath of the answer's text in the reply")
     urls: str = Field("urls", description="JMESPath of the pages that it used, best first")
     contexts: str = Field("contexts", description="JMESPath of the texts that it used")
