@@ -194,10 +194,10 @@ def _logprobs(given: Any) -> tuple[float, ...] | None:
 def tokens(usage: Any) -> tuple[int | None, int | None]:
     """The tokens read and written by what a server says of its usage; None for each that it does not say."""
     said = usage if isinstance(usage, dict) else {}
-    return _count(said.get("prompt_tokens")), _count(said.get("completion_tokens"))
+    return count(said.get("prompt_tokens")), count(said.get("completion_tokens"))
 
 
-def _count(value: Any) -> int | None:
+def count(value: Any) -> int | None:
     """A number of tokens, if it is one; at most what a database can hold."""
     is_count = isinstance(value, int) and not isinstance(value, bool) and value >= 0
     return min(value, 2**63 - 1) if is_count else None
