@@ -20,6 +20,7 @@ PLAIN = "text/plain"
 LAST = re.compile(r"(?:^|[._-])(?:end|done|completed?|stop|finish(?:ed)?|close)$")
 FAILED = re.compile(r"(?:^|[._-])error$")
 """Names of events that end a stream, well or not."""
+DATA = re.compile(rb"(?:^|[\r\n])data")
 OF_TEXT = ("", "message", "data", "token", "delta", "text", "chunk", "answer")
 """Names of events whose data, where it is no JSON, is a part of the answer."""
 GROWING = 3
@@ -56,11 +57,15 @@ def read_events(coming: Incoming, reader: Reader) -> Parts:
     Raises:
         ValueError: it is not whole, or says that it failed, or an event cannot be read.
     """
-    stream = _Stream(is_over=coming.is_over or DONE.search(coming.content) is not None)
-    for event, said in _documents(list(events(bytes(coming.content)))):
+    body = bytes(coming.content)
+    every = list(events(body))
+    stream = _Stream(is_over=DONE.search(body) is not None)
+    for event, said in _documents(every):
         stream.add(event, said, reader)
     if not stream.is_over and (stream.is_openai or not coming.is_framed):
         raise ValueError("the stream ended in the middle, with neither finish_reason nor [DONE]")
+    if not stream.is_over and DATA.search(body[every[-1].size if every else 0 :]):
+        raise ValueError("the stream ended within an event")
     found, pieces = stream.found, stream.pieces or stream.wholes
     if not pieces and not stream.is_openai and found.get("path") != HIDDEN:  # OpenAI's silence is a refusal
         raise ValueError(f"no event has a part of the answer (token, answer): set {reader.delta_setting}")
