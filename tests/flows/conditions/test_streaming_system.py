@@ -1,6 +1,7 @@
 """Tier 3 of a system that streams in OpenAI's protocol: what is stored of it, and what of one that does not stream."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -31,19 +32,21 @@ def streaming(number: int, request: Document) -> Do:
 
 
 @pytest.fixture
-def bot(at_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def bot(at_home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLLMServer]:
+    """A system under test on sockets, with a model that has a price."""
     use(monkeypatch, {"YARUS_SUT_SERVICE__MODEL": "bot", "YARUS_PRICES": PRICES})
+    server = FakeLLMServer()
+    server.start()
+    yield server
+    server.stop()
 
 
-@pytest.mark.usefixtures("bot")
-def test_a_stream_is_timed_priced_and_scored(
-    judge: FakeLLMServer, service: FakeLLMServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    service.script = streaming
+def test_a_stream_is_timed_priced_and_scored(bot: FakeLLMServer, tmp_path: Path) -> None:
+    bot.script = streaming
     source = load(tmp_path, "streamed_tier3", [question(i) for i in range(8)])
-    summary = evaluate("tier3", source=source, sut=f"openai:{service.url}")
+    summary = evaluate("tier3", source=source, sut=f"openai:{bot.url}")
     rows = {int(row["question_id"]): row for row in rows_of(summary)}
-    assert summary["system"]["sut"] == f"openai:{service.url}"
+    assert summary["system"]["sut"] == f"openai:{bot.url}"
     assert (rows[2]["answer"], rows[2]["retrieved"]) == ("Сдать книгу 2.", [PAGE.format(2)])
     assert rows[2]["context"] == "Правило 2 велит сдать книгу."
     assert 0 < rows[2]["first_token_ms"] <= rows[2]["latency_ms"] - 15
@@ -53,21 +56,17 @@ def test_a_stream_is_timed_priced_and_scored(
         assert 0 < value(summary, name) < value(summary, name.replace("first_token", "latency"))
         assert summary["metrics"][name]["n_scored"] == 7
     assert (value(summary, "hit_rate@1"), value(summary, "sut_error_rate")) == (1, 1 / 8)
-    # 1,000 tokens for 10 USD a million and 100 for 20 USD; those of the judge, which has no price, are counted too.
-    assert rows[2]["cost_usd"] == pytest.approx(0.012)
-    assert rows[2]["tokens_in"] > 1_000
+    assert (rows[2]["tokens_in"], rows[2]["tokens_out"]) == (1_000, 100)
+    assert rows[2]["cost_usd"] == pytest.approx(0.012)  # 1,000 tokens for 10 USD a million, 100 for 20 USD
     again = evaluate("tier3", source=source, reuse_answers=summary["evaluation_id"])
     assert value(again, FIRST[0]) == value(summary, FIRST[0])
     assert again["comparability_key"] == summary["comparability_key"]
 
 
-@pytest.mark.usefixtures("bot")
-def test_a_system_that_does_not_stream_has_no_first_words(
-    judge: FakeLLMServer, service: FakeLLMServer, tmp_path: Path
-) -> None:
-    service.script = lambda number, request: says(f"Сдать книгу {number_of(request)}.")
+def test_a_system_that_does_not_stream_has_no_first_words(bot: FakeLLMServer, tmp_path: Path) -> None:
+    bot.script = lambda number, request: says(f"Сдать книгу {number_of(request)}.")
     source = load(tmp_path, "not_streamed_tier3", [question(i) for i in range(3)])
-    summary = evaluate("tier3", source=source, sut=f"openai:{service.url}")
+    summary = evaluate("tier3", source=source, sut=f"openai:{bot.url}")
     assert summary["metrics"].keys().isdisjoint(FIRST)
     assert value(summary, "latency_ms_p50") > 0
     assert [row["first_token_ms"] for row in rows_of(summary)] == [None] * 3
