@@ -38,7 +38,7 @@ async def quick(question):
 def run() -> Iterator[Row]:
     with _bot():
         start = time.perf_counter()
-        asked = system("bench_bot:slow", settings().sut_service)
+        asked = system("bench_bot:slow", settings())
         started_s = time.perf_counter() - start
         start = time.perf_counter()
         found = asyncio.run(asked.answers([f"question {number}" for number in range(QUESTIONS)]))

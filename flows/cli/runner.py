@@ -25,7 +25,8 @@ from tasks.config.connections import database, source
 from tasks.config.flow_parameters import FLOWS, Nightly, Sweep
 from tasks.config.parameters import Parameters, Retrieval, Tier3
 from tasks.config.redaction import redact_urls
-from tasks.config.settings import open_address, settings
+from tasks.config.services import open_address
+from tasks.config.settings import settings
 from tasks.config.tiers import TIERS
 from tasks.config.validation import bad_value
 from tasks.evaluation.repeats import anchored, parameters_of_repeated

@@ -1,5 +1,7 @@
 """The metrics of rankings (tier 1, tier 3 and real users), and the rates and latencies of the system under test."""
 
+from typing import Any
+
 from metrics.metric import INFINITE, Metric
 
 _RANKED: tuple[str, ...] = ("tier1", "tier3", "real_users")
@@ -101,7 +103,7 @@ MRR = Metric(
 )
 
 
-def _latency(name: str, column: str, percent: int, tiers: tuple[str, ...], what: str) -> Metric:
+def _latency(name: str, column: str, percent: int, tiers: tuple[str, ...], what: str, **more: Any) -> Metric:
     return Metric(
         name=f"{name}_p{percent}",
         tiers=tiers,
@@ -120,6 +122,7 @@ def _latency(name: str, column: str, percent: int, tiers: tuple[str, ...], what:
         reading="What a user typically waits."
         if percent == 50
         else "What an unlucky user waits; needs 100 cases or more.",
+        **more,
     )
 
 
@@ -147,6 +150,18 @@ RETRIEVAL = (
     *(_ndcg(k) for k in (5, 10)),
     *(_latency("retrieval_latency_ms", "retrieval_latency_ms", p, _RANKED, "Retrieval") for p in (50, 95)),
     *(_latency("latency_ms", "latency_ms", p, ("tier3",), "Question to answer") for p in (50, 95)),
+    *(
+        _latency(
+            "first_token_ms",
+            "first_token_ms",
+            p,
+            ("tier3",),
+            "Question to the first part of a streamed answer",
+            asked="streams",
+            later=True,
+        )
+        for p in (50, 95)
+    ),
     _rate(
         "sut_error_rate",
         ("tier1", "tier2", "tier3", "real_users"),

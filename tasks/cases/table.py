@@ -168,6 +168,9 @@ COLUMNS: dict[str, Column] = {
     "text": Column(pa.string(), "the text that was embedded"),
     "cluster": Column(pa.string(), "the text's page or topic"),
     "latency_ms": Column(pa.float64(), "of the system under test; NULL where it was not timed alone"),
+    "first_token_ms": Column(
+        pa.float64(), "until the first part of a streamed answer was there; NULL where it came as a whole"
+    ),
 }
 COLUMNS |= {
     metric.column: Column(pa.float64(), metric.measures)

@@ -218,7 +218,8 @@ class Tier3(Retrieval, Answering, Perturbable):
     sut: str | None = Field(
         None,
         title="System under test",
-        description="'local' (our retriever and generator), an http(s) URL, or module:function; default: YARUS_SUT",
+        description="'local' (our retriever and generator), an http(s) URL, openai:URL, or module:function; "
+        "default: YARUS_SUT",
         examples=["local", "http://127.0.0.1:8000/ask", "my_bot:answer"],
     )
     unit: Literal["auto", "chunk", "page"] = Field("auto", title="Unit", description="What counts as found")

@@ -7,7 +7,6 @@ from datetime import date
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, get_args
-from urllib.parse import parse_qsl, urlsplit
 
 from dotenv import dotenv_values
 from pydantic import BaseModel, Field, PositiveFloat, SecretStr, ValidationError, ValidationInfo, field_validator
@@ -16,9 +15,10 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
 from db import tables
-from db.engine import CONFIDENTIAL, shown
+from db.engine import shown
 from db.errors import InputError, unknown
-from tasks.config.redaction import redact_urls, redact_urls_within
+from tasks.config.redaction import redact_urls_within
+from tasks.config.services import open_address
 from tasks.config.validation import allowed, least_changes
 
 Language = Literal["ru", "en"]
@@ -66,7 +66,12 @@ class RetrieverService(BaseModel, extra="forbid", allow_inf_nan=False):
 class SystemService(BaseModel, extra="forbid", allow_inf_nan=False):
     """How to ask a question-answering system that is an HTTP service."""
 
+    model: str | None = Field(None, description="name of its model: what `openai:` asks for, and what YARUS_PRICES has")
     request: str = Field('{"question": "$question"}', description="JSON sent by POST")
+    delta: str | None = Field(
+        None,
+        description="JMESPath of a part of the answer in an event of a stream; default: OpenAI's, `token`, `answer`",
+    )
     answer: str = Field("answer", description="JMESPath of the answer's text in the reply")
     urls: str = Field("urls", description="JMESPath of the pages that it used, best first")
     contexts: str = Field("contexts", description="JMESPath of the texts that it used")
@@ -255,48 +260,3 @@ def _wrong(first: Mapping[str, Any]) -> InputError:
     plain = isinstance(first["input"], str | int | float) and not first["type"].endswith(("model_type", "dict_type"))
     given = f" (given: {first['input']!r})" if plain and not re.search(NOT_REPEATED, place) else ""
     return InputError(f"{place}: {allowed(first)}{given}")
-
-
-def open_address(url: str, place: str) -> str:
-    """The address of a service as it was given, for it holds nothing that may not be stored.
-
-    Args:
-        url: an http(s) URL; anything else passes.
-        place: what the settings of the service begin with, such as `YARUS_SUT_SERVICE`.
-
-    Raises:
-        InputError: it has a user name, a password or a secret in its query; they are not repeated.
-    """
-    if not re.match(r"https?://", url, re.IGNORECASE):
-        return url
-    try:
-        parts = urlsplit(url)
-    except ValueError as error:
-        raise InputError(
-            f"{place.removesuffix('_SERVICE')}: {error}; expected an address like https://host/path"
-        ) from None
-    secret = [name for name, _ in parse_qsl(parts.query) if re.fullmatch(CONFIDENTIAL, name, re.IGNORECASE)]
-    if "@" in parts.netloc or secret:
-        what = f"the option {secret[0]!r}" if secret else "a user name or password"
-        raise InputError(
-            f"the address {redact_urls(url)!r} is stored with results and has {what}: put secrets into {place}__HEADERS"
-        )
-    return url
-
-
-def headers(service: RetrieverService | SystemService, place: str) -> dict[str, str]:
-    """The headers of a service as they are sent.
-
-    Raises:
-        InputError: a name or a value has characters that no header has; the value is not repeated.
-    """
-    sent = {name.strip(): value.get_secret_value().strip() for name, value in service.headers.items()}
-    for name, value in sent.items():
-        if not re.fullmatch(r"[\w!#$%&'*+.^`|~-]+", name, re.ASCII):
-            raise InputError(f"{place}__HEADERS: {name!r} is not a valid header name")
-        if not (value.isascii() and value.isprintable()):
-            raise InputError(
-                f"{place}__HEADERS: the value of {name!r} has characters that a header cannot have (it is not shown "
-                "here); give it in printable ASCII"
-            )
-    return sent

@@ -23,6 +23,7 @@ from tasks.config.settings import settings
 from tasks.config.tiers import TIERS
 from tasks.evaluation.batch import batches_of
 from tasks.evaluation.comparability import comparability, comparability_key, metric_options
+from tasks.evaluation.resolved import Resolved
 from tasks.evaluation.run import Run
 from tasks.evaluation.work_folder import read_stored_corpus
 from tasks.evaluation.work_store import delete, download
@@ -77,13 +78,14 @@ def _finish(run: Run, measure: Measure) -> EvaluationSummary:
     counts = statuses(cases)
     share = coverage(counts)
     seed = run.parameters.seed
-    declared_metrics, options = measured_by(run.tier, run.resolved), metric_options(run)
+    also = streaming(cases)
+    declared_metrics, options = measured_by(run.tier, run.resolved | also), metric_options(run)
     values = [
         (stratum, value)
         for stratum, rows in strata(cases).items()
         for value in summarise(declared_metrics, rows, seed=seed, options=options, whole=measure(rows, seed))
     ]
-    found = _found_out(run, cases, row["resolved"]["notes"], values)
+    found = also | _found_out(run, cases, row["resolved"]["notes"], values)
     by_prompt = standings(exams_of(engine, [row["resolved"]]), row["resolved"] | found, row["started_at"])
     metrics = [value.row(stratum, standing_of(value.metric.name, by_prompt)) for stratum, value in values]
     path = publish(file, result_path(settings().results_root, run.tier, run.id, row["started_at"]))
@@ -133,6 +135,12 @@ def _found_out(run: Run, cases: pa.Table, notes: list[Note], values: list[tuple[
         found["exam"] = exam_of(cases, bounds, least_scored=settings().min_coverage)
         found["examined"] = examined(run.resolved, found["exam"])
     return found
+
+
+def streaming(cases: pa.Table) -> Resolved:
+    """Says so if the system under test has streamed: else the metrics of first words would be empty everywhere."""
+    has_any = "first_token_ms" in cases.column_names and cases["first_token_ms"].null_count < len(cases)
+    return {"streams": True} if has_any else {}
 
 
 def _why_invalid(share: float | None) -> str:

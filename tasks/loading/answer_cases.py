@@ -128,7 +128,7 @@ def _system(parameters: Tier3) -> str:
     configuration = settings()
     sut = parameters.sut or configuration.sut
     if sut != "local":
-        system(sut, configuration.sut_service)
+        system(sut, configuration)
         if parameters.unit == "chunk":
             raise InputError("unit 'chunk' needs the system 'local': another one names pages; leave out --unit")
     return sut

@@ -35,19 +35,33 @@ def checked(role: Role, place: str) -> tuple[str, str, str]:
     """
     if not role.model:
         raise InputError(f"{place}__BASE_URL is set and {place}__MODEL is not: set it to the name of the model")
-    base = (role.base_url or "").strip().rstrip("/").removesuffix("/chat/completions")
-    try:
-        url = httpx.URL(base)
-    except httpx.InvalidURL as error:
-        raise InputError(f"{place}__BASE_URL: {error}; expected for example https://api.example.org/v1") from None
-    if url.scheme not in ("http", "https") or not url.host or url.userinfo:
-        form = (
-            "https://host/v1, without user name and password" if url.userinfo else f"https://host/v1, given: {base!r}"
-        )
-        raise InputError(f"{place}__BASE_URL: expected an address like {form}")
+    url = completions(role.base_url or "", f"{place}__BASE_URL")
     secret = role.api_key.get_secret_value().strip() if role.api_key else ""
     if not (secret.isascii() and secret.isprintable()):
         raise InputError(
             f"{place}__API_KEY: has characters that a key cannot have (it is not shown here); copy it again"
         )
-    return role.model, f"{base}/chat/completions", secret
+    return role.model, url, secret
+
+
+def completions(given: str, setting: str) -> str:
+    """The address of the completions of a server, given with or without its end.
+
+    Args:
+        given: such as `https://api.example.org/v1`.
+        setting: where, for messages.
+
+    Raises:
+        InputError: it is no address, or has a user name or a password, which are not repeated.
+    """
+    base = given.strip().rstrip("/").removesuffix("/chat/completions")
+    try:
+        url = httpx.URL(base)
+    except httpx.InvalidURL as error:
+        raise InputError(f"{setting}: {error}; expected for example https://api.example.org/v1") from None
+    if url.scheme not in ("http", "https") or not url.host or url.userinfo:
+        form = (
+            "https://host/v1, without user name and password" if url.userinfo else f"https://host/v1, given: {base!r}"
+        )
+        raise InputError(f"{setting}: expected an address like {form}")
+    return f"{base}/chat/completions"

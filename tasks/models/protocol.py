@@ -82,13 +82,24 @@ class _Part(BaseModel):
     text: str | None = None
 
 
-class _Message(BaseModel):
+class Message(BaseModel):
+    """What a model says in a completion, or a part of it in an event of a stream."""
+
     content: str | list[_Part] | None = None
     refusal: str | None = None
 
+    @property
+    def said(self) -> tuple[str, bool]:
+        """Its text, empty where it has none, and whether it is the model's refusal."""
+        content = self.content
+        if isinstance(content, list):
+            content = "".join(part.text or "" for part in content if part.type == "text")
+        refused = not content and bool(self.refusal)
+        return (self.refusal if refused else content) or "", refused
+
 
 class _Choice(BaseModel):
-    message: _Message
+    message: Message
     finish_reason: Any = None
     logprobs: Any = None
 
@@ -142,22 +153,18 @@ def _answer(body: bytes, secret: str | None) -> Answer | CallError:
     except (ValueError, IndexError, RecursionError):
         what = _message(body, secret) if body.strip() else "an empty body"
         return CallError("fault", f"HTTP 200 without a chat completion: {what}", 200)
-    message, usage = choice.message, completion.usage if isinstance(completion.usage, dict) else {}
-    content = message.content
-    if isinstance(content, list):
-        content = "".join(part.text or "" for part in content if part.type == "text")
-    refused = not content and message.refusal
-    text = (message.refusal if refused else content) or ""
+    text, refused = choice.message.said
     if len(text) > LONGEST_TEXT:
         return CallError(
             "call", f"HTTP 200 with a text of {len(text):,} characters; at most {LONGEST_TEXT:,} are taken", 200
         )
+    tokens_in, tokens_out = tokens(completion.usage)
     return Answer(
         text=storable(text, secret),
         served_model=_name(completion.model, secret),
         finish_reason="refusal" if refused else _name(choice.finish_reason, secret),
-        tokens_in=_count(usage.get("prompt_tokens")),
-        tokens_out=_count(usage.get("completion_tokens")),
+        tokens_in=tokens_in,
+        tokens_out=tokens_out,
         logprobs=_logprobs(choice.logprobs),
     )
 
@@ -184,7 +191,13 @@ def _logprobs(given: Any) -> tuple[float, ...] | None:
     return tuple(map(float, values))
 
 
-def _count(value: Any) -> int | None:
+def tokens(usage: Any) -> tuple[int | None, int | None]:
+    """The tokens read and written by what a server says of its usage; None for each that it does not say."""
+    said = usage if isinstance(usage, dict) else {}
+    return count(said.get("prompt_tokens")), count(said.get("completion_tokens"))
+
+
+def count(value: Any) -> int | None:
     """A number of tokens, if it is one; at most what a database can hold."""
     is_count = isinstance(value, int) and not isinstance(value, bool) and value >= 0
     return min(value, 2**63 - 1) if is_count else None

@@ -7,13 +7,16 @@ holds for name resolution, headers and body together, where httpx's begins again
 
 import asyncio
 import io
+import re
 import ssl
 import threading
+import time
 import urllib.request
 import weakref
 import zlib
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -28,8 +31,11 @@ LARGEST_BYTES = 16 << 20  # of one reply, unpacked: a hundred contexts with thei
 LONGEST_TEXT = 4_000_000  # characters of one answer with its contexts: a million tokens, the most that any judge reads
 ACCEPTED = {"accept": "application/json", "accept-encoding": "gzip"}  # headers of a request: what we can read
 JSON = {"content-type": "application/json"}  # what we send
+EVENTS = "text/event-stream"
 LARGE = 1 << 20  # bytes of a request that aiohttp wants to send in parts; slower for small ones
 GZIP = 16 + zlib.MAX_WBITS  # zlib's name of the format
+DONE = re.compile(rb"(?:^|[\r\n])data: ?\[DONE\]")  # how OpenAI's protocol ends a stream, whatever the connection does
+LINGER_S = 0.5  # how long a stream that has said so is waited for, so that its connection can be used again
 
 
 class Response(NamedTuple):
@@ -40,6 +46,46 @@ class Response(NamedTuple):
     """By their names in any case."""
     content: bytes
     """Unpacked."""
+
+
+class Incoming:
+    """A response as it comes: how much of its body was there when. It outlives an exchange that breaks off."""
+
+    def __init__(self) -> None:
+        self.headers: Mapping[str, str] = {}
+        self.content = bytearray()
+        self.is_over = False
+        """Whether the stream itself has said that nothing more comes."""
+        self._sent_at = time.perf_counter()
+        self._sizes: list[int] = []
+        self._times: list[float] = []
+
+    @property
+    def kind(self) -> str:
+        """Its media type."""
+        return self.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+    @property
+    def is_framed(self) -> bool:
+        """Whether its end can be told from a connection that broke."""
+        return "content-length" in self.headers or "chunked" in self.headers.get("transfer-encoding", "").lower()
+
+    def sent(self) -> None:
+        """The request is about to be sent."""
+        self._sent_at = time.perf_counter()
+
+    def add(self, part: bytes) -> None:
+        """More of the body has come."""
+        before = len(self.content)
+        self.content += part
+        self._sizes.append(len(self.content))
+        self._times.append(time.perf_counter())
+        if not self.is_over and self.kind == EVENTS:
+            self.is_over = DONE.search(self.content, max(0, before - len("\ndata: [DONE]"))) is not None
+
+    def ms_until(self, size: int) -> float:
+        """Milliseconds from sending the request until so many bytes of the body had come, from 1 to all of them."""
+        return (self._times[bisect_left(self._sizes, size)] - self._sent_at) * 1_000
 
 
 class Transport:
@@ -61,7 +107,13 @@ class Transport:
         )
 
     async def exchange(
-        self, content: bytes, headers: httpx.Headers, timeout_s: float, *, method: str = "POST"
+        self,
+        content: bytes,
+        headers: httpx.Headers,
+        timeout_s: float,
+        *,
+        method: str = "POST",
+        incoming: Incoming | None = None,
     ) -> Response:
         """Sends a request and reads the whole response; a redirect is not followed, for it may lead anywhere.
 
@@ -70,13 +122,16 @@ class Transport:
             headers: sent as they are written; they show no key when they are printed.
             timeout_s: for all of it.
             method: of the request.
+            incoming: where the response is put as it comes.
 
         Raises:
             httpx.TimeoutException: it was not over in time.
             httpx.DecodingError: the reply is too large, or packed in a way that was not asked for, or not whole.
             httpx.TransportError: no connection, or it broke, or what came was no HTTP.
         """
+        coming = incoming or Incoming()
         with _as_httpx(timeout_s):
+            coming.sent()
             async with (
                 asyncio.timeout(timeout_s),
                 self._session.request(
@@ -88,8 +143,9 @@ class Transport:
                     proxy=self._proxy,
                 ) as response,
             ):
-                plain = await _read(response.content, response.headers.get("Content-Encoding"))
-                return Response(response.status, response.headers, plain)
+                coming.headers = response.headers
+                await _read(response.content, response.headers.get("Content-Encoding"), coming)
+                return Response(response.status, response.headers, bytes(coming.content))
 
     async def aclose(self) -> None:
         """Closes the connections."""
@@ -108,9 +164,11 @@ class FromThreads:
         self._transport = asyncio.run_coroutine_threadsafe(opened(), get_loop()).result()
         weakref.finalize(self, _close, self._transport)
 
-    def exchange(self, content: bytes, headers: httpx.Headers, timeout_s: float) -> Response:
+    def exchange(
+        self, content: bytes, headers: httpx.Headers, timeout_s: float, incoming: Incoming | None = None
+    ) -> Response:
         """See `Transport`."""
-        exchange = self._transport.exchange(content, headers, timeout_s)
+        exchange = self._transport.exchange(content, headers, timeout_s, incoming=incoming)
         return asyncio.run_coroutine_threadsafe(exchange, get_loop()).result()
 
 
@@ -145,14 +203,13 @@ def _proxy(url: URL) -> str | None:
     return found
 
 
-async def _read(stream: aiohttp.StreamReader, packing: str | None) -> bytes:
+async def _read(stream: aiohttp.StreamReader, packing: str | None, coming: Incoming) -> None:
     """The body, unpacked as it comes, so that no more of it is ever held than is allowed."""
     gzip = zlib.decompressobj(GZIP) if packing and packing.lower() != "identity" else None
     if gzip and packing and packing.lower() not in ("gzip", "x-gzip"):
         raise httpx.DecodingError(f"Content-Encoding: {packing[:60]}, where only gzip was asked for")
-    parts = []
     left = LARGEST_BYTES
-    async for part in stream.iter_any():
+    while part := await stream.readany():
         plain = gzip.decompress(part, left + 1) if gzip else part
         left -= len(plain)
         if gzip and gzip.unused_data:
@@ -162,10 +219,20 @@ async def _read(stream: aiohttp.StreamReader, packing: str | None) -> bytes:
                 f"the reply is larger than {LARGEST_BYTES:,} bytes (unpacked); nothing of it was used. "
                 "Have the server send less"
             )
-        parts.append(plain)
-    if gzip and parts and not gzip.eof:
+        coming.add(plain)
+        if coming.is_over:
+            await _rest(stream)
+            return
+    if gzip and coming.content and not gzip.eof:
         raise httpx.DecodingError("Content-Encoding: gzip, but the body ends before that does")
-    return b"".join(parts)
+
+
+async def _rest(stream: aiohttp.StreamReader) -> None:
+    """What comes after the end of a stream, which is nothing but the end of its body, soon or never."""
+    with suppress(TimeoutError, aiohttp.ClientError, ConnectionError):
+        async with asyncio.timeout(LINGER_S):
+            while await stream.readany():
+                pass
 
 
 @contextmanager

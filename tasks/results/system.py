@@ -71,7 +71,9 @@ class System(TypedDict, total=False):
     perturbation: str
     """How the questions were changed, with seed and version."""
     sut: str
-    """The system under test: local, a URL, or module:function."""
+    """The system under test: local, a URL, openai:URL, or module:function."""
+    streams: bool
+    """Where it has told answers in parts as they came."""
     generator: str
     context_tokens: int
     judge: JudgeIdentity

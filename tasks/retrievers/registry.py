@@ -14,7 +14,8 @@ from db.stores.fulltext import CONFIGURATIONS, index_corpus
 from db.stores.vectors import corpus_name, index_vectors
 from db.tables import chunk_vector
 from tasks.config.connections import database, source
-from tasks.config.settings import open_address, settings
+from tasks.config.services import open_address
+from tasks.config.settings import settings
 from tasks.evaluation.run import Run
 from tasks.models.embedders import Embedder, Vectors, embedders
 from tasks.models.embedding_cache import embed

@@ -12,6 +12,7 @@ from tasks.cases.text import BETWEEN, fit, starts
 from tasks.evaluation.identity import configured
 from tasks.evaluation.run import Run
 from tasks.evaluation.work_folder import read_stored_corpus
+from tasks.models.prices import cost_usd
 from tasks.steps.generate import generate
 from tasks.steps.retrieve import TIMED, rank
 from tasks.steps.reuse_answers import reuse_answers
@@ -65,7 +66,8 @@ async def _ours(run: Run, cases: pa.Table) -> pa.Table:
 
 async def _theirs(run: Run, cases: pa.Table) -> pa.Table:
     found = await (await asyncio.to_thread(_opened, run)).answers(cases["question"].to_pylist())
-    refusals = configured(run).refusals
+    configuration = configured(run)
+    refusals, price = configuration.refusals, configuration.prices.get(configuration.sut_service.model or "")
     contexts = [BETWEEN.join(said.contexts or ()) for said in found]
     statuses, reasons = cases["status"].to_pylist(), cases["reason"].to_pylist()
     for number, said in enumerate(found):
@@ -83,9 +85,10 @@ async def _theirs(run: Run, cases: pa.Table) -> pa.Table:
         answer=[said.text for said in found],
         path=[said.path for said in found],
         latency_ms=[said.latency_ms for said in found],
-        tokens_in=[None] * len(found),
-        tokens_out=[None] * len(found),
-        cost_usd=[None] * len(found),
+        first_token_ms=[said.first_token_ms for said in found],
+        tokens_in=[said.tokens_in for said in found],
+        tokens_out=[said.tokens_out for said in found],
+        cost_usd=[cost_usd(price, said.tokens_in, said.tokens_out) for said in found],
     )
 
 
@@ -112,7 +115,7 @@ def _opened(run: Run) -> System:
     with _OPENING:
         if run.id not in _OPEN:
             _OPEN.clear()
-            _OPEN[run.id] = system(run.resolved["sut"], configured(run).sut_service)
+            _OPEN[run.id] = system(run.resolved["sut"], configured(run))
         return _OPEN[run.id]
 
 

@@ -11,8 +11,9 @@ import httpx
 from db.errors import InputError
 from tasks.config.redaction import redact_urls
 from tasks.config.secrets import echoes, redact
-from tasks.config.settings import RetrieverService, SystemService, headers, open_address
-from tasks.models.transport import ACCEPTED, JSON, LONGEST_TEXT, FromThreads
+from tasks.config.services import headers, open_address
+from tasks.config.settings import RetrieverService, SystemService
+from tasks.models.transport import ACCEPTED, JSON, LONGEST_TEXT, FromThreads, Incoming
 
 Given = TypeVar("Given")
 Found = Sequence[tuple[object, float]]
@@ -72,45 +73,72 @@ def reason(error: BaseException, secrets: Sequence[str] = ()) -> str:
     return f"{type(error).__name__}: {cut[:300]}"
 
 
+class Refused(ValueError):
+    """A service answered with another status than 2xx."""
+
+    def __init__(self, status: int, said: str) -> None:
+        super().__init__(f"the service answered {status}: {said}")
+        self.status = status
+
+
 class Service:
     """An HTTP service that is asked by POST, and what we tell it that must stay between us."""
 
-    def __init__(self, url: str, service: RetrieverService | SystemService, place: str) -> None:
-        """Takes its address and its settings, and what the names of those begin with.
+    def __init__(
+        self, url: str, service: RetrieverService | SystemService, place: str, accept: str = ACCEPTED["accept"]
+    ) -> None:
+        """Takes its address and its settings, what the names of those begin with, and the media types of its replies.
 
         Raises:
             InputError: an address with secrets, a request that is not JSON, or a header that cannot be sent.
         """
         url = open_address(url, place)
         try:
-            self._template = json.loads(service.request)
+            self.template = json.loads(service.request)
         except json.JSONDecodeError as error:
             raise InputError(f"{place}__REQUEST: {error}") from None
-        sent = headers(service, place)
+        sent = headers(service.headers, place)
         self.secrets, self.echoes = tuple(sent.values()), echoes(sent)
-        self._headers, self._timeout_s = httpx.Headers(ACCEPTED | JSON), service.timeout_s
+        self._headers, self._timeout_s = httpx.Headers(ACCEPTED | JSON | {"accept": accept}), service.timeout_s
         self._headers.update(sent)
         self._transport = FromThreads(url)
 
     def reply(self, values: Mapping[str, Any]) -> Any:
-        """What it replies, read as JSON.
-
-        Args:
-            values: name in the request -> what stands there.
+        """What it replies, read as JSON; see `send`.
 
         Raises:
             ValueError: another status than 2xx, or no JSON.
+        """
+        return as_json(self.send(filled(self.template, values)))
+
+    def send(self, request: Any, incoming: Incoming | None = None) -> bytes:
+        """What it replies.
+
+        Args:
+            request: what JSON has.
+            incoming: where the response is put as it comes.
+
+        Raises:
+            Refused: another status than 2xx.
             httpx.HTTPError: no connection, or it broke, or the exchange took too long, or the reply is too large.
         """
-        asked = json.dumps(filled(self._template, values), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-        response = self._transport.exchange(asked.encode(), self._headers, self._timeout_s)
-        said = response.content.decode("utf-8", "replace")  # whatever codec the header names
+        asked = json.dumps(request, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        response = self._transport.exchange(asked.encode(), self._headers, self._timeout_s, incoming)
         if not 200 <= response.status < 300:
-            raise ValueError(f"the service answered {response.status}: {said}")
-        try:
-            return json.loads(response.content)
-        except (ValueError, RecursionError):
-            raise ValueError(f"the reply is no JSON: {said}") from None
+            raise Refused(response.status, response.content.decode("utf-8", "replace"))  # whatever the header names
+        return response.content
+
+
+def as_json(content: bytes) -> Any:
+    """A reply that is JSON.
+
+    Raises:
+        ValueError: it is none.
+    """
+    try:
+        return json.loads(content)
+    except (ValueError, RecursionError):
+        raise ValueError(f"the reply is no JSON: {content.decode('utf-8', 'replace')}") from None
 
 
 def filled(template: Any, values: Mapping[str, Any]) -> Any:

@@ -1,4 +1,4 @@
-"""Systems under test that are not ours: a service that answers over HTTP, or a Python callable."""
+"""Systems under test that are not ours: services that answer over HTTP, or a Python callable."""
 
 import asyncio
 import time
@@ -8,13 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-import jmespath
-
 from db.errors import InputError
 from tasks.cases.refusals import HIDDEN
-from tasks.config.secrets import redact_within
-from tasks.config.settings import SystemService
-from tasks.systems.external import Service, attempt, require_storable, short
+from tasks.config.services import OPENAI
+from tasks.config.settings import Settings
+from tasks.models.protocol import count
+from tasks.systems.external import attempt, require_storable, short
+from tasks.systems.service import HttpSystem, over_http, over_openai
 from tasks.systems.user_code import user_code
 
 Answer = Mapping[str, Any]
@@ -23,7 +23,6 @@ Message = Mapping[str, str]
 Ask = Callable[[str, Sequence[Message]], Answer]
 """A question, and what was said in its dialog before it; systems that take no history are given none."""
 LONGEST_MS = 24 * 3_600_000
-PARTS = ("answer", "urls", "contexts", "path", "latency_ms")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +38,9 @@ class Answered:
     latency_ms: float | None = None
     first_token_ms: float | None = None
     """Until the first part of a streamed answer came; None where it came as a whole."""
+    tokens_in: int | None = None
+    """As the system counts them; None where it does not say."""
+    tokens_out: int | None = None
     error: str | None = None
 
 
@@ -66,20 +68,24 @@ class System:
         return Answered(error=why) if said is None else said
 
 
-def system(name: str, service: SystemService) -> System:
+def system(name: str, settings: Settings) -> System:
     """The system of that name.
 
     Args:
-        name: an http(s) URL, or `module:function`.
-        service: how to ask the URL.
+        name: an http(s) URL, one after `openai:`, or `module:function`.
+        settings: how to ask it.
 
     Raises:
         InputError: no such callable, or settings of the service that cannot work.
     """
+    if name.startswith(OPENAI):
+        return _remote(over_openai(name, settings))
     if name.startswith(("http://", "https://")):
-        return _service(name, service)
+        return _remote(over_http(name, settings))
     if ":" not in name:
-        raise InputError(f"no system under test {name!r}; expected 'local', an http(s) URL or module:function")
+        raise InputError(
+            f"no system under test {name!r}; expected 'local', an http(s) URL, openai:URL or module:function"
+        )
     return _callable(name)
 
 
@@ -94,12 +100,16 @@ def _callable(name: str) -> System:
     return System(ask, code.concurrency, takes_history=code.takes_history)
 
 
+def _remote(found: HttpSystem) -> System:
+    return System(found, found.concurrency, found.secrets, takes_history=found.takes_history)
+
+
 def checked(found: Answer, elapsed_ms: float) -> Answered:
     """What the system said, if it is of the right shape.
 
     Args:
         found: `answer` (text; may be missing where `path` is `hidden`), and where the system tells them `urls`,
-            `contexts` (lists of texts), `path` (text), `latency_ms`.
+            `contexts` (lists of texts), `path` (text), `latency_ms`, `first_token_ms`, `tokens_in`, `tokens_out`.
         elapsed_ms: measured here; the system's own figure comes first.
 
     Raises:
@@ -107,24 +117,36 @@ def checked(found: Answer, elapsed_ms: float) -> Answered:
     """
     if not isinstance(found, Mapping):
         raise ValueError(f"expected {{'answer', 'urls', 'contexts'}}, got {type(found).__name__}")
-    answer, path, own_ms = found.get("answer"), found.get("path"), found.get("latency_ms")
+    answer, path = found.get("answer"), found.get("path")
     if answer is None and path == HIDDEN:
         answer = ""
     if not isinstance(answer, str):
         raise ValueError(f"'answer' is {short(answer)}, not a text")
     if path is not None and not isinstance(path, str):
         raise ValueError(f"'path' is {short(path)}, not a text")
-    if own_ms is not None and not _is_time(own_ms):
-        raise ValueError(f"'latency_ms' is {short(own_ms)}, not a number of milliseconds from 0 to a day")
-    latency_ms = elapsed_ms if own_ms is None else float(own_ms)
+    own_ms = _time(found, "latency_ms")
     urls, contexts = _texts(found, "urls"), _texts(found, "contexts")
     require_storable((answer, path or "", *(urls or ()), *(contexts or ())), "the answer with its urls and contexts")
-    return Answered(answer, urls, contexts, path, latency_ms)
+    return Answered(
+        answer,
+        urls,
+        contexts,
+        path,
+        latency_ms=elapsed_ms if own_ms is None else own_ms,
+        first_token_ms=_time(found, "first_token_ms"),
+        tokens_in=count(found.get("tokens_in")),
+        tokens_out=count(found.get("tokens_out")),
+    )
 
 
-def _is_time(value: Any) -> bool:
-    """Whether it can be how long an answer took: more than a day is another unit, or no measurement."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= LONGEST_MS
+def _time(found: Answer, name: str) -> float | None:
+    """How long something took: more than a day is another unit, or no measurement."""
+    value = found.get(name)
+    if value is None:
+        return None
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= LONGEST_MS:
+        raise ValueError(f"{name!r} is {short(value)}, not a number of milliseconds from 0 to a day")
+    return float(value)
 
 
 def _texts(found: Answer, name: str) -> list[str] | None:
@@ -132,20 +154,3 @@ def _texts(found: Answer, name: str) -> list[str] | None:
     if value is not None and not (isinstance(value, list) and all(isinstance(item, str) for item in value)):
         raise ValueError(f"{name!r} is {short(value)}, not a list of texts")
     return value
-
-
-def _service(url: str, service: SystemService) -> System:
-    """Asks a service by POST; what to send and where the answer stands is set by `YARUS_SUT_SERVICE__…`."""
-    place = "YARUS_SUT_SERVICE"
-    try:
-        # `path` and `latency_ms` are read under these names where the settings have no path of their own for them.
-        paths = {name: jmespath.compile(getattr(service, name, name)) for name in PARTS}
-    except jmespath.exceptions.JMESPathError as error:
-        raise InputError(f"{place}: {error}") from None
-    remote = Service(url, service, place)
-
-    def ask(question: str, history: Sequence[Message]) -> Answer:
-        reply = redact_within(remote.reply({"$question": question}), remote.echoes)
-        return {name: path.search(reply) for name, path in paths.items()}
-
-    return System(ask, service.concurrency, remote.secrets)

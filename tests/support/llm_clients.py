@@ -1,16 +1,17 @@
-"""Clients of chat servers that have little patience, for tests of what servers do. Imported by full name."""
+"""Clients of servers, those of chat with little patience, for tests of what servers do. Imported by full name."""
 
 from datetime import date
 
 from pydantic import SecretStr
 from sqlalchemy import Engine
 
-from tasks.config.settings import Price, Role, Settings
+from tasks.config.settings import Price, Role, Settings, SystemService
 from tasks.models.calls import Call
 from tasks.models.chat import chat
 from tasks.models.rate_limits import RetryPolicy
 from tasks.models.verdicts import ask_for_score
 from tasks.prompts import prompts
+from tasks.systems.sut import System, system
 
 KEY = "sk-проверка".encode("ascii", "ignore").decode() + "secret-0123456789abcdef"
 QUICK = RetryPolicy(
@@ -27,6 +28,11 @@ def settings(url: str, **role: object) -> Settings:
 
 def call(number: int = 0, name: str = "faithfulness") -> Call:
     return Call(PROMPTS[name], {"question": f"Вопрос {number}?", "context": "Контекст.", "answer": "Ответ."})
+
+
+def system_at(name: str, **service: object) -> System:
+    """The system under test of that name, with these settings of its service."""
+    return system(name, Settings(_env_file=None, sut_service=SystemService.model_validate(service)))
 
 
 async def verdict(url: str, **role: object):

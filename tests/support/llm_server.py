@@ -32,12 +32,32 @@ def scores(value: Any, **more: Any) -> bytes:
     return says(json.dumps({"reason": "потому что", "score": value}, ensure_ascii=False), **more)
 
 
+EVENTS = "content-type: text/event-stream"
+DONE = b"data: [DONE]\n\n"
+
+
+def delta(content: str | None = None, *, finish: str | None = None, **more: Any) -> bytes:
+    """An event of a streamed chat completion."""
+    choice = {"index": 0, "delta": {} if content is None else {"content": content}, "finish_reason": finish}
+    event = {"id": "1", "object": "chat.completion.chunk", "model": "served-1", "choices": [choice]} | more
+    return f"data: {json.dumps(event, ensure_ascii=False)}\n\n".encode()
+
+
+def streamed(*parts: bytes, kind: str = EVENTS, pause_s: float = 0.0, whole: bool = True, then: str = "keep") -> "Do":
+    """A response in chunks, one a part, with a pause before each but the first."""
+    chunks = [b"%x\r\n%b\r\n" % (len(part), part) for part in parts]
+    head = f"HTTP/1.1 200 OK\r\n{kind}\r\ntransfer-encoding: chunked\r\n\r\n".encode()
+    rest = [(pause_s, chunk) for chunk in chunks[1:]]
+    return Do(head + b"".join(chunks[:1]), rest=(*rest, *([(0.0, b"0\r\n\r\n")] if whole else [])), then=then)
+
+
 @dataclass(frozen=True)
 class Do:
-    """Bytes to send, after a while, and what happens to the connection then."""
+    """Bytes to send, after a while, what follows after pauses, and what happens to the connection then."""
 
     data: bytes = b""
     after_s: float = 0.0
+    rest: tuple[tuple[float, bytes], ...] = ()
     then: str = "keep"  # keep, close, reset
 
 
@@ -54,6 +74,8 @@ class FakeLLMServer:
     headers: list[str] = field(default_factory=list)
     in_flight: int = 0
     most_in_flight: int = 0
+    connected: int = 0
+    """Connections up to now."""
 
     @property
     def url(self) -> str:
@@ -83,6 +105,7 @@ class FakeLLMServer:
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._open.add(writer)
+        self.connected += 1
         try:
             while not writer.is_closing():
                 head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
@@ -103,8 +126,10 @@ class FakeLLMServer:
         deed = Do(deed) if isinstance(deed, bytes) else deed
         await asyncio.sleep(deed.after_s)
         self.in_flight -= 1
-        writer.write(deed.data)
-        await writer.drain()
+        for pause_s, part in ((0.0, deed.data), *deed.rest):
+            await asyncio.sleep(pause_s)
+            writer.write(part)
+            await writer.drain()
         if deed.then == "reset":
             linger = struct.pack("ii", 1, 0)
             writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from db.errors import InputError
-from tasks.config.settings import SystemService
-from tasks.systems.sut import checked, system
+from tasks.systems.sut import checked
 from tests.support.command_line import Document
 from tests.support.evaluations import PAGE, evaluate, load, question, rows_of, use, value
+from tests.support.llm_clients import system_at
 from tests.support.llm_server import JSON, Do, FakeLLMServer, http, scores
 
 
@@ -134,9 +134,9 @@ def test_hidden_empty_and_declined_answers_are_refusals(
 
 def test_settings_of_a_service_that_cannot_work_are_named() -> None:
     with pytest.raises(InputError, match="YARUS_SUT_SERVICE"):
-        system("http://127.0.0.1:1", SystemService(request="{question}"))
+        system_at("http://127.0.0.1:1", request="{question}")
     with pytest.raises(InputError, match="YARUS_SUT_SERVICE"):
-        system("http://127.0.0.1:1", SystemService(urls="results["))
+        system_at("http://127.0.0.1:1", urls="results[")
 
 
 @pytest.mark.parametrize("latency", [-1, True, "fast", float("nan"), float("inf")])

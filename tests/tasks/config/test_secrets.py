@@ -11,13 +11,14 @@ import pytest
 from sqlalchemy import Engine, text
 
 from tasks.config.secrets import echoes, forms_of, redact
-from tasks.config.settings import RetrieverService, SystemService, settings
+from tasks.config.settings import RetrieverService, settings
 from tasks.models.calls import Call
 from tasks.models.chat import chat
 from tasks.prompts import prompts
 from tasks.retrievers.external import Outside, from_service
-from tasks.systems.sut import Answered, system
+from tasks.systems.sut import Answered
 from tests.support.evaluations import roles, use
+from tests.support.llm_clients import system_at
 from tests.support.llm_server import JSON, FakeLLMServer, http, says
 
 TOKEN, PASSWORD = 'tok/en+"4711"', "s3sam open"
@@ -45,7 +46,7 @@ def replied(llm_server: FakeLLMServer, reply: Any) -> None:
 
 def answer(llm_server: FakeLLMServer, reply: Mapping[str, Any]) -> Answered:
     replied(llm_server, reply)
-    asked = system(llm_server.url, SystemService.model_validate({"headers": HEADERS}))
+    asked = system_at(llm_server.url, headers=HEADERS)
     [found] = asyncio.run(asked.answers(["Где столовая?"]))
     return found
 

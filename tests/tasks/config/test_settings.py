@@ -7,7 +7,8 @@ import pytest
 from db.errors import InputError
 from tasks.config.redaction import redact_urls
 from tasks.config.secrets import redact
-from tasks.config.settings import RetrieverService, headers, settings
+from tasks.config.services import headers
+from tasks.config.settings import RetrieverService, settings
 
 SECRET = "s3cret"
 
@@ -185,7 +186,7 @@ def test_passwords_are_masked_in_messages(text: str, shown: str) -> None:
 
 def test_headers_are_sent_without_what_stands_around_them() -> None:
     service = RetrieverService.model_validate({"headers": {" X-Key ": f" {SECRET}\n", "X_Lang": "ru"}})
-    assert headers(service, "YARUS_RETRIEVER_SERVICE") == {"X-Key": SECRET, "X_Lang": "ru"}
+    assert headers(service.headers, "YARUS_RETRIEVER_SERVICE") == {"X-Key": SECRET, "X_Lang": "ru"}
 
 
 @pytest.mark.parametrize(
@@ -195,7 +196,7 @@ def test_headers_are_sent_without_what_stands_around_them() -> None:
 def test_a_header_that_cannot_be_sent_is_named_and_its_value_is_not(name: str, value: str) -> None:
     service = RetrieverService.model_validate({"headers": {name: value}})
     with pytest.raises(InputError, match=f"YARUS_SUT_SERVICE__HEADERS.*'{name}'") as error:
-        headers(service, "YARUS_SUT_SERVICE")
+        headers(service.headers, "YARUS_SUT_SERVICE")
     assert SECRET not in str(error.value)
 
 

@@ -11,12 +11,11 @@ from pathlib import Path
 import pytest
 
 from db.errors import InputError, ModelUnavailable
-from tasks.config.settings import RetrieverService, SystemService
+from tasks.config.settings import RetrieverService
 from tasks.models.protocol import retry_after_s
 from tasks.models.transport import LARGEST_BYTES, LONGEST_TEXT
 from tasks.retrievers.external import Outside, from_service
-from tasks.systems.sut import system
-from tests.support.llm_clients import verdict
+from tests.support.llm_clients import system_at, verdict
 from tests.support.llm_server import JSON, FakeLLMServer, http
 from tests.support.llm_server import says as chat_says
 from tests.support.odd_servers import CHUNKED, FLOODS, OK, dripping, says, stranger, whole
@@ -31,7 +30,7 @@ def retrieved(url: str, timeout_s: float) -> str | None:
 
 
 def answered(url: str, timeout_s: float) -> str | None:
-    return asyncio.run(system(url, SystemService(timeout_s=timeout_s)).answers(["?"]))[0].error
+    return asyncio.run(system_at(url, timeout_s=timeout_s).answers(["?"]))[0].error
 
 
 def judged(url: str, timeout_s: float) -> str | None:

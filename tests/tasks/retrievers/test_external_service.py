@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from db.errors import InputError
-from tasks.config.settings import RetrieverService, SystemService
+from tasks.config.settings import RetrieverService
 from tasks.retrievers.external import Outside, from_service
 from tasks.retrievers.protocol import Ranking
-from tasks.systems.sut import system
+from tests.support.llm_clients import system_at
 from tests.support.llm_server import Do, FakeLLMServer, http
 
 
@@ -96,14 +96,20 @@ def test_a_secret_that_a_service_repeats_is_not_stored(llm_server: FakeLLMServer
     assert "Bearer topsecret9" in llm_server.headers[0]
     assert "***" in str(ranking.error)
     assert "topsec" not in str(ranking.error)
-    [answered] = asyncio.run(system(llm_server.url, SystemService(headers=service.headers)).answers(["?"]))
+    [answered] = asyncio.run(system_at(llm_server.url, headers=service.headers).answers(["?"]))
     assert answered.error
     assert "topsec" not in answered.error
 
 
-@pytest.mark.parametrize("open_service", [from_service, system])
+@pytest.mark.parametrize(
+    "open_service",
+    [
+        lambda url, headers: from_service(url, RetrieverService.model_validate({"headers": headers})),
+        lambda url, headers: system_at(url, headers=headers),
+        lambda url, headers: system_at(f"openai:{url}", headers=headers, model="m"),
+    ],
+)
 def test_a_service_that_cannot_be_asked_is_refused_at_once(open_service: Any) -> None:
-    kind = RetrieverService if open_service is from_service else SystemService
     for url, headers in (
         ("http://h/", {"A": "s3cret\0"}),
         ("http://h/?key=s3cret", {}),
@@ -111,7 +117,7 @@ def test_a_service_that_cannot_be_asked_is_refused_at_once(open_service: Any) ->
         ("http://s3cret@h", {}),
     ):
         with pytest.raises(InputError, match="_SERVICE__HEADERS") as refused:
-            open_service(url, kind.model_validate({"headers": headers}))
+            open_service(url, headers)
         assert "s3cret" not in str(refused.value)
 
 

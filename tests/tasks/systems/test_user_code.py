@@ -45,7 +45,7 @@ def pypy() -> str:
 
 
 def answers(name: str, n: int) -> list[Answered]:
-    return asyncio.run(system(name, settings().sut_service).answers([f"q{number}" for number in range(n)]))
+    return asyncio.run(system(name, settings()).answers([f"q{number}" for number in range(n)]))
 
 
 def test_a_bot_whose_packages_bear_our_names_has_its_own(bot: Write, tmp_path: Path) -> None:
@@ -331,7 +331,7 @@ def test_a_question_that_is_given_up_ends_its_process(bot: Write) -> None:
     )
 
     async def stopped() -> None:
-        asked = asyncio.create_task(system(name, settings().sut_service).answers(["q"]))
+        asked = asyncio.create_task(system(name, settings()).answers(["q"]))
         await asyncio.to_thread(until, "question", Path("pid").exists)
         asked.cancel()
         with pytest.raises(asyncio.CancelledError):

@@ -1,0 +1,64 @@
+"""Services that are asked over HTTP: their addresses, which are stored, and their headers, which are not."""
+
+import re
+from collections.abc import Mapping
+from urllib.parse import parse_qsl, urlsplit
+
+from pydantic import SecretStr
+
+from db.engine import CONFIDENTIAL
+from db.errors import InputError
+from tasks.config.redaction import redact_urls
+
+OPENAI = "openai:"
+"""What stands before the address of a system under test that speaks OpenAI's protocol."""
+
+
+def open_address(url: str, place: str) -> str:
+    """The address of a service as it was given, for it holds nothing that may not be stored.
+
+    Args:
+        url: an http(s) URL, or one after `openai:`; anything else passes.
+        place: what the settings of the service begin with, such as `YARUS_SUT_SERVICE`.
+
+    Raises:
+        InputError: it has a user name, a password or a secret in its query; they are not repeated.
+    """
+    address = url.removeprefix(OPENAI)
+    if not re.match(r"https?://", address, re.IGNORECASE):
+        return url
+    try:
+        parts = urlsplit(address)
+    except ValueError as error:
+        raise InputError(
+            f"{place.removesuffix('_SERVICE')}: {error}; expected an address like https://host/path"
+        ) from None
+    secret = [name for name, _ in parse_qsl(parts.query) if re.fullmatch(CONFIDENTIAL, name, re.IGNORECASE)]
+    if "@" in parts.netloc or secret:
+        what = f"the option {secret[0]!r}" if secret else "a user name or password"
+        raise InputError(
+            f"the address {redact_urls(url)!r} is stored with results and has {what}: put secrets into {place}__HEADERS"
+        )
+    return url
+
+
+def headers(given: Mapping[str, SecretStr], place: str) -> dict[str, str]:
+    """The headers of a service as they are sent.
+
+    Args:
+        given: as the settings have them.
+        place: what the settings of the service begin with.
+
+    Raises:
+        InputError: a name or a value has characters that no header has; the value is not repeated.
+    """
+    sent = {name.strip(): value.get_secret_value().strip() for name, value in given.items()}
+    for name, value in sent.items():
+        if not re.fullmatch(r"[\w!#$%&'*+.^`|~-]+", name, re.ASCII):
+            raise InputError(f"{place}__HEADERS: {name!r} is not a valid header name")
+        if not (value.isascii() and value.isprintable()):
+            raise InputError(
+                f"{place}__HEADERS: the value of {name!r} has characters that a header cannot have (it is not shown "
+                "here); give it in printable ASCII"
+            )
+    return sent

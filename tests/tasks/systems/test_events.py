@@ -1,0 +1,42 @@
+"""Server-sent events are cut out of a body as the standard says."""
+
+import pytest
+
+from tasks.systems.events import Event, events
+
+
+def datas(body: bytes) -> list[str]:
+    return [event.data for event in events(body)]
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        (b"data: a\n\ndata: b\n\n", ["a", "b"]),
+        (b"data: a\r\n\r\ndata: b\r\n\r\n", ["a", "b"]),
+        (b"data: a\r\rdata: b\r\r", ["a", "b"]),
+        (b"data: a\r\n\ndata: b\n\r\n", ["a", "b"]),
+        (b"\xef\xbb\xbfdata: a\n\n", ["a"]),
+        (b": keep-alive\n\ndata: a\n: ping\n\n:\n\n", ["a"]),
+        (b"data: a\ndata: b\ndata\ndata:c\n\n", ["a\nb\n\nc"]),
+        (b"id: 7\nretry: 10\nother: x\ndata: a\n\nid: 8\n\n", ["a"]),
+        (b"data:  two blanks, one of them the text's\n\n", [" two blanks, one of them the text's"]),
+        ("data: «ё» 🙂\u2028\x85\x0b\n\n".encode(), ["«ё» 🙂\u2028\x85\x0b"]),  # no ends of lines here
+        (b"\n\n\n", []),
+        (b"", []),
+        (b"data: a\n\ndata: not whole", ["a"]),
+        (b"data: a\n\ndata: not whole\n", ["a"]),
+    ],
+)
+def test_bodies(body: bytes, found: list[str]) -> None:
+    assert datas(body) == found
+
+
+def test_names_and_sizes() -> None:
+    body = b": x\nevent: token\ndata: a\n\nevent: end\n\ndata: b\n\n"
+    assert list(events(body)) == [Event("token", "a", 26), Event("end", "", 38), Event("", "b", len(body))]
+
+
+def test_what_is_no_text_is_an_error() -> None:
+    with pytest.raises(UnicodeDecodeError):
+        datas(b"data: \xff\xfe\n\n")
