@@ -1,16 +1,18 @@
 """Systems under test that are not ours: a service that answers over HTTP, or a Python callable."""
 
 import asyncio
+import inspect
 import time
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import jmespath
 
 from db.errors import InputError
+from tasks.cases.dialogs import spoken
 from tasks.cases.refusals import HIDDEN
 from tasks.config.secrets import redact_within
 from tasks.config.settings import SystemService
@@ -23,6 +25,7 @@ Ask = Callable[[str, Sequence[Message]], Answer]
 """A question, and what was said in its dialog before it; systems that take no history are given none."""
 LONGEST_MS = 24 * 3_600_000
 PARTS = ("answer", "urls", "contexts", "path", "latency_ms")
+BY_PLACE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,8 @@ class Answered:
     first_token_ms: float | None = None
     """Until the first part of a streamed answer came; None where it came as a whole."""
     error: str | None = None
+    history: tuple[Message, ...] = ()
+    """What it was told had been said before the question."""
 
 
 class System:
@@ -49,16 +54,39 @@ class System:
         self._threads = ThreadPoolExecutor(concurrency, thread_name_prefix="sut")
         weakref.finalize(self, self._threads.shutdown, wait=False)
 
-    async def answers(self, questions: Sequence[str]) -> list[Answered]:
-        """What it says to each question, in their order."""
-        loop = asyncio.get_running_loop()
-        return await asyncio.gather(*(loop.run_in_executor(self._threads, self._one, asked, ()) for asked in questions))
+    async def answers(self, questions: Sequence[str], dialogs: Sequence[Hashable] = ()) -> list[Answered]:
+        """What it says to each question, in their order.
+
+        Dialogs are asked side by side, the questions of one after another, each with what was said before it: the
+        questions as they were asked here, and the system's own answers (`tasks.cases.dialogs.spoken`).
+
+        Args:
+            questions: those of a dialog in the order of its turns.
+            dialogs: of each question, None where it stands alone; none for a system that takes no history.
+        """
+        places: dict[Hashable, list[int]] = {}
+        for row, dialog in enumerate(dialogs if self.takes_history and dialogs else [None] * len(questions)):
+            places.setdefault(("alone", row) if dialog is None else ("dialog", dialog), []).append(row)
+        told: dict[int, Answered] = {}
+
+        async def in_turn(rows: Sequence[int]) -> None:
+            history: tuple[Message, ...] = ()
+            for row in rows:
+                said = await self._soon(questions[row], history)
+                told[row] = replace(said, history=history)
+                history += spoken(questions[row], said.text, said.path)
+
+        await asyncio.gather(*map(in_turn, places.values()))
+        return [told[row] for row in range(len(questions))]
+
+    async def _soon(self, question: str, history: Sequence[Message]) -> Answered:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self._one, question, history)
 
     def _one(self, question: str, history: Sequence[Message]) -> Answered:
         start = time.perf_counter()
 
         def answered() -> Answered:
-            found = self._ask(question, history)
+            found = self._ask(question, [dict(message) for message in history])  # its own: it may change them
             return checked(found, (time.perf_counter() - start) * 1_000)
 
         said, why = attempt(answered, self._secrets)
@@ -66,7 +94,7 @@ class System:
 
 
 def system(name: str, service: SystemService) -> System:
-    """The system of that name; a callable is asked one question at a time.
+    """The system of that name; a callable is asked one question at a time, with the history if it takes one.
 
     Args:
         name: an http(s) URL, or `module:function`.
@@ -79,8 +107,19 @@ def system(name: str, service: SystemService) -> System:
         return _service(name, service)
     if ":" not in name:
         raise InputError(f"no system under test {name!r}; expected 'local', an http(s) URL or module:function")
-    function = cast(Callable[[str], Answer], from_callable(name, "YARUS_SUT"))
+    function = cast(Callable[..., Answer], from_callable(name, "YARUS_SUT"))
+    if takes_history(function):
+        return System(function, 1, takes_history=True)
     return System(lambda question, history: function(question), 1)
+
+
+def takes_history(function: Callable[..., Any]) -> bool:
+    """Whether a function has a second place that must be filled, or that is named `history`."""
+    try:
+        places = [one for one in inspect.signature(function).parameters.values() if one.kind in BY_PLACE]
+    except (TypeError, ValueError):  # what is built in need not tell
+        return False
+    return any(one.default is one.empty or one.name == "history" for one in places[1:2])
 
 
 def checked(found: Answer, elapsed_ms: float) -> Answered:
@@ -134,7 +173,7 @@ def _service(url: str, service: SystemService) -> System:
     remote = Service(url, service, place)
 
     def ask(question: str, history: Sequence[Message]) -> Answer:
-        reply = redact_within(remote.reply({"$question": question}), remote.echoes)
+        reply = redact_within(remote.reply({"$question": question, "$history": history}), remote.echoes)
         return {name: path.search(reply) for name, path in paths.items()}
 
-    return System(ask, service.concurrency, remote.secrets)
+    return System(ask, service.concurrency, remote.secrets, takes_history=remote.asks_for("$history"))
