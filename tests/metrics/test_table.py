@@ -40,8 +40,8 @@ STORED = {
     + NUGGETS
     + CITATIONS
     + RETRIEVAL
-    + """avg_e2e_score avg_history_use avg_semantic_similarity avg_faithfulness latency_ms_p50 latency_ms_p95 answerable_answered
-    answerable_refused unanswerable_answered unanswerable_refused""",
+    + """avg_e2e_score avg_history_use avg_semantic_similarity avg_faithfulness latency_ms_p50 latency_ms_p95
+    answerable_answered answerable_refused unanswerable_answered unanswerable_refused""",
     "real_users": RETRIEVAL + "unlabelled_rate stale_label_rate",
     "judge": """consistency_score consistency_score_expected consistency_score@0.125 mean_abs_difference weighted_kappa
     error_rate avg_latency_ms avg_faithfulness bias_padded bias_reordered bias_own_model bias_plea bias_language
