@@ -16,6 +16,7 @@ from tasks.steps.claims.find_nuggets import find_nuggets
 from tasks.steps.claims.score_facts import score_facts
 from tasks.steps.find_failures import find_failures
 from tasks.steps.index import index
+from tasks.steps.judging.dialogs import judge_dialogs
 from tasks.steps.judging.judge import judge
 from tasks.steps.perturb import perturb_questions, restore_questions
 from tasks.steps.production import beside_production
@@ -37,8 +38,8 @@ async def tier3(parameters: Tier3) -> Ended:
         run = await load_end_to_end(run)
         run = await index(run)
         asking = (perturb_questions, answer, restore_questions)
-        judging = (beside_production, judge, check_claims, find_nuggets, score_facts, score_citations, find_failures)
-        scoring = (score_rankings, score_texts, score_similarity)
+        judging = (beside_production, judge, judge_dialogs, check_claims, find_nuggets, score_facts, score_citations)
+        scoring = (find_failures, score_rankings, score_texts, score_similarity)
         await in_batches(run, steps=asking + judging + scoring)
         summary = await finish(run)
     return await flow_state(summary)

@@ -9,7 +9,9 @@ from flows.cli import arrow_alone, as_json, own_database
 @click.argument("metric")
 @click.option("--tier", help="Default: the first tier that has a history of the metric.")
 @click.option("--source", help="Default: the source of the tier's newest evaluation.")
-@click.option("--stratum", help="Stratum of real_users: all, confirmed (default), agreement, contradicted.")
+@click.option(
+    "--stratum", help="Of real_users: all, confirmed (default), agreement, contradicted; of tier3: follow_up."
+)
 @click.option(
     "--last", default=365, show_default=True, type=click.IntRange(1, 100_000), help="Number of evaluations to show."
 )
@@ -51,7 +53,10 @@ def trend(
 @click.argument("b", required=False)
 @click.option("--metric", "metrics", multiple=True, metavar="METRIC", help="Compare only this metric; repeatable.")
 @click.option(
-    "--slice", "slice_name", metavar="NAME", help="Show all slices by one of: topic page group length type answerable."
+    "--slice",
+    "slice_name",
+    metavar="NAME",
+    help="Show all slices by one of: topic page group length type answerable place turn.",
 )
 @click.option("--force", is_flag=True, help="Compare even what is not comparable; the output is marked.")
 @as_json

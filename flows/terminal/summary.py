@@ -56,10 +56,8 @@ def print_summary(summary: EvaluationSummary, language: str) -> None:
     if _system(summary["system"]):
         console.print(f"{words['system']}: {plain(_system(summary['system']))}", style="dim")
     if summary["metrics"]:
-        if "strata" in summary:
-            console.print(_strata(summary["strata"], language))
-            headline = texts("strata", language)[HEADLINE_STRATUM]
-            console.print(words["headline"].format(stratum=headline), style="bold")
+        for part in _strata(summary["tier"], summary.get("strata", {}), language):
+            console.print(part)
         shown = {name: of for name, of in summary["metrics"].items() if not name.startswith("exam_")}
         console.print(_metrics(shown, language))
     if "exam" in summary:
@@ -199,16 +197,18 @@ def _cells(name: str, metric: MetricSummary, language: str) -> tuple[str, ...]:
     return name, number(name, metric["value"]), _interval(name, metric), counted, grade
 
 
-def _strata(strata: Mapping[str, Mapping[str, MetricSummary]], language: str) -> Table:
-    """The goal's metrics side by side."""
+def _strata(tier: str, strata: Mapping[str, Mapping[str, MetricSummary]], language: str) -> Iterator[Table | str]:
+    """The tier's headline metrics side by side, where it has strata, and which of these the others are of."""
     words, names = texts("terminal", language), texts("strata", language)
-    shown = ("hit_rate@1", "mrr", "ndcg@10")
+    shown = TIERS[tier].headlines
     table = Table(words["stratum"], *shown, words["measured"], box=None)
     for name, metrics in strata.items():
         values = [metrics[metric] for metric in shown]
         numbers = ("—" if metric["value"] is None else f"{metric['value']:.3f}" for metric in values)
         table.add_row(names[name], *numbers, f"{values[0]['n_scored']} / {values[0]['n_total']}")
-    return table
+    yield from [table] if strata else []
+    if HEADLINE_STRATUM in strata:
+        yield f"[bold]{words['headline'].format(stratum=names[HEADLINE_STRATUM])}[/]"
 
 
 def _print_statuses(console: Console, summary: EvaluationSummary, language: str) -> None:

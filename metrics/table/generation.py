@@ -19,11 +19,14 @@ def _judged(name: str, tiers: tuple[str, ...], measures: str, compares: str, rea
         measures=measures,
         formula=f"the judge's score for {compares}: 0, 1 or between; mean over the cases that were judged",
         kind="judged",
-        opinion=name.removeprefix("avg_"),
         signature=f"{name}|scale:0-1|v:1",
-        trust=_JUDGED,
         reading=reading,
-        **{"undefined": "the system failed or refused, or the judge's reply could not be read"} | more,  # type: ignore[arg-type]
+        **{
+            "opinion": name.removeprefix("avg_"),
+            "trust": _JUDGED,
+            "undefined": "the system failed or refused, or the judge's reply could not be read",
+        }
+        | more,  # type: ignore[arg-type]
     )
 
 
@@ -96,6 +99,21 @@ GENERATION = (
         "Over 0.8 excellent, 0.6 to 0.8 good, below 0.6 needs attention. Far below tier 2's scores: retrieval loses "
         "it.",
         thresholds=(0.6, 0.8),
+    ),
+    _judged(
+        "avg_history_use",
+        ("tier3",),
+        "Whether the answer to a follow-up question takes up what was said before it. A refusal of an answerable one "
+        "is 0.",
+        "the answer against the question as it is meant in the dialog",
+        "Low with a good e2e score of first questions: the system forgets. Compare systems that take the history with "
+        "those that do not.",
+        opinion="follow_up",
+        undefined="the question opens its dialog or stands in none, the system failed, or the judge's reply could not "
+        "be read",
+        trust="As far as the judge, who is shown the dialog as the user saw it. No exam covers that yet.",
+        asked="dialogs",
+        later=True,
     ),
     Metric(
         name="avg_semantic_similarity",

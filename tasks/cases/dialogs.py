@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from tasks.cases.labels import Row
+from tasks.cases.refusals import HIDDEN
 from tasks.cases.sampling import sampled, topic_and_score
 
 
@@ -16,9 +17,36 @@ class Place(NamedTuple):
     """From 1."""
 
 
+def spoken(question: str, answer: str | None, path: str | None = None) -> tuple[dict[str, str], ...]:
+    """What a turn leaves in the history of its dialog: what the user saw, no more.
+
+    That is the question, and after it the answer, a refusal in the system's own words too. A turn that failed, whose
+    answer is empty, or whose answer the system's gate hid leaves the question alone: what follows may rest on it.
+
+    Args:
+        question: as it was asked.
+        answer: None where the turn failed.
+        path: as `tasks.cases.refusals.declined` takes it.
+
+    Example:
+        >>> from tasks.cases.dialogs import spoken
+        >>> spoken("Когда пересдача?", "В январе.")
+        ({'role': 'user', 'content': 'Когда пересдача?'}, {'role': 'assistant', 'content': 'В январе.'})
+        >>> len(spoken("Когда пересдача?", None))
+        1
+    """
+    said = {"role": "user", "content": question}
+    seen = answer if answer and answer.strip() and path != HIDDEN else None
+    return (said,) if seen is None else (said, {"role": "assistant", "content": seen})
+
+
 def by_time(questions: Sequence[Row]) -> list[Row]:
     """The log in the order of time; questions without one at the end."""
-    return sorted(questions, key=lambda question: (question["created_at"] is None, question["created_at"] or 0))
+    return sorted(questions, key=_when)
+
+
+def _when(question: Row) -> tuple[bool, Any]:
+    return question["created_at"] is None, question["created_at"] or 0
 
 
 def places(log: Sequence[Row]) -> list[Place]:
@@ -39,6 +67,23 @@ def places(log: Sequence[Row]) -> list[Place]:
         for turn, row in enumerate(_in_order(log, rows), start=1):
             found[row] = Place(name, turn)
     return found
+
+
+def followed(questions: Sequence[Row]) -> list[Place]:
+    """The places of questions in any order, in theirs; nothing where no question follows another."""
+    rows = sorted(range(len(questions)), key=lambda row: _when(questions[row]))
+    found = dict(zip(rows, places([questions[row] for row in rows]), strict=True))
+    return [found[row] for row in range(len(questions))] if any(at.turn == 2 for at in found.values()) else []
+
+
+def together(rows: Sequence[int], found: Sequence[Place]) -> list[int]:
+    """Those questions, the turns of each dialog one after another where its first one stands."""
+    first: dict[str, int] = {}
+    for number, row in enumerate(rows):
+        if (name := found[row].dialog) is not None:
+            first.setdefault(name, number)
+    keys = {row: (first.get(found[row].dialog or "", number), found[row].turn or 0) for number, row in enumerate(rows)}
+    return sorted(rows, key=lambda row: keys[row])
 
 
 def sampled_whole(log: Sequence[Row], found: Sequence[Place], limit: int | None, seed: int) -> list[int]:

@@ -27,7 +27,7 @@ KEPT = 50_000
 """Texts whose masked form is remembered: the tiers of a report have the same questions, contexts the same chunks."""
 DIALOG = re.compile(r"(.+)(@\d{4}-\d\d-\d\dT[\d:]+)", re.DOTALL)
 """Of one user, by the time of its first question, as tasks/cases/dialogs.py names it."""
-USER = "user "
+USER, IN_DIALOG = "user ", "dialog "
 
 
 def has_pseudonyms(source: str, *, unset: bool = False) -> bool:
@@ -167,7 +167,9 @@ def _paragraph(said: str, key: bytes, language: str) -> str:
 
 
 def group(name: str, key: bytes) -> str:
-    """A user; a page or a topic is nobody."""
+    """A user, or the dialog of one; a page or a topic is nobody."""
+    if name.startswith(IN_DIALOG):
+        return IN_DIALOG + dialog(name.removeprefix(IN_DIALOG), key)
     return USER + _code(name.removeprefix(USER), key) if name.startswith(USER) else name
 
 

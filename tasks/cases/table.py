@@ -14,7 +14,7 @@ from tasks.config.utf8 import encodable
 TEXTS = pa.list_(pa.string())
 
 LONG: tuple[str, ...] = ("passages", "context", "text", "judge_reasons", "logprobs", "answers", "gold_context", "exam")
-LONG += ("parallel", "unsupported_facts", "claims", "nuggets", "citations", "passage_starts")
+LONG += ("parallel", "unsupported_facts", "claims", "nuggets", "citations", "passage_starts", "history")
 """Columns of long texts that no metric is computed from."""
 
 
@@ -160,6 +160,10 @@ COLUMNS: dict[str, Column] = {
     "asked_at": Column(pa.timestamp("us", tz="UTC"), "when the question was asked"),
     "dialog": Column(pa.string(), "the conversation that the question belongs to"),
     "turn": Column(pa.int64(), "the question's place in it, from 1"),
+    "history": Column(
+        pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())])),
+        "what the system was told had been said before in the dialog; NULL where it was told nothing",
+    ),
     "nearest_earlier": Column(pa.string(), "case id of the nearest earlier question that was rated good"),
     "nearest_similarity": Column(pa.float64(), "its cosine"),
     "path": Column(pa.string(), "what the system under test says that it did, such as cache or hidden"),

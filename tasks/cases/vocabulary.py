@@ -42,10 +42,22 @@ SAID = ("ok", "judge_error", "parse_error", "skipped_budget")
 """Statuses of cases whose system may have answered and not declined, whatever became of the judging."""
 STRATA = ("confirmed", "agreement", "contradicted")
 """Of the real users' cases, by what users said of the answer."""
+LAST_TURN = 2**62
+TURNS: Mapping[str, tuple[int, int]] = {
+    "standalone": (1, 1),
+    "follow_up": (2, LAST_TURN),
+    "turn_2": (2, 2),
+    "turn_3": (3, 3),
+    "turn_4_on": (4, LAST_TURN),
+}
+"""Of tier 3's cases where the source has dialogs, by first and last turn; a question of no dialog counts as the first.
+Turns stand apart where a dialog has more than two."""
+STRATA_OF: Mapping[str, tuple[str, ...]] = {"real_users": ("all", *STRATA), "tier3": tuple(TURNS)}
+"""Tier -> its strata."""
 
 FREE_TEXTS: tuple[str, ...] = ("question", "asked", "reason", "reference", "context", "answer", "answers", "judge_raw")
 FREE_TEXTS += ("judge_reasons", "topic", "path", "text", "gold_context", "exam", "parallel", "passages", "claims")
-FREE_TEXTS += ("nuggets",)
+FREE_TEXTS += ("nuggets", "history")
 """Columns in which anybody may have written anything, a phone number for example; `group` and `dialog` name users."""
 
 

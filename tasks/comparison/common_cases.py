@@ -18,13 +18,14 @@ from tasks.cases.table import COLUMNS, LONG, floats
 from tasks.comparison.documents import ChangedCases, ChangedStatus
 from tasks.comparison.totals import needs
 from tasks.results import parquet_files
+from tasks.results.aggregate import within
 from tasks.results.summary import HEADLINE_STRATUM
 
 FELL = 0.25
 """A change of one case's value that is larger counts as broken or fixed; of yes/no, any does."""
 
 OF_EVERY_CASE: tuple[str, ...] = ("case_id", "question", "status", "group", "stratum", "cluster", "topic", "page")
-OF_EVERY_CASE += ("answerable", "judged@10", "if_right")
+OF_EVERY_CASE += ("answerable", "judged@10", "if_right", "turn")
 """What cases are paired, sliced and named by, and how far their results are judged."""
 
 
@@ -86,7 +87,7 @@ def read_cases(row: RowMapping, metrics: Iterable[Metric] | None = None) -> pa.T
 
 def headline(cases: pa.Table) -> pa.Table:
     """The cases that an evaluation is judged by: those of its headline stratum, where it has strata."""
-    return cases.filter(pc.equal(cases["stratum"], HEADLINE_STRATUM)) if "stratum" in cases.column_names else cases
+    return within(cases, HEADLINE_STRATUM)
 
 
 def common(a: pa.Table, b: pa.Table) -> Pairs:

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from sqlalchemy import Engine
 from sqlalchemy.engine import RowMapping
 from threadpoolctl import threadpool_limits
@@ -26,6 +25,7 @@ from tasks.comparison.gate_verdicts import NOTHING_MEASURED, Found, bounded, doc
 from tasks.comparison.totals import numbers
 from tasks.labelling.corrected import correct
 from tasks.labelling.relevance.pools import is_filled
+from tasks.results.aggregate import within
 from tasks.results.summary import HEADLINE_STRATUM, GateVerdict
 
 PREVIOUS = "previous"
@@ -225,9 +225,7 @@ def _headline(tier: str) -> str:
 
 
 def _within(cases: pa.Table, stratum: str | None) -> pa.Table:
-    if "stratum" not in cases.column_names or stratum == "all":
-        return cases
-    return cases.filter(pc.equal(cases["stratum"], stratum or HEADLINE_STRATUM))
+    return within(cases, stratum or HEADLINE_STRATUM)
 
 
 def _read(row: RowMapping) -> pa.Table:

@@ -11,9 +11,9 @@ from db.errors import InputError, unknown
 from metrics.metric import INFINITE, Metric
 from metrics.table import metric as declared
 from tasks.cases.table import COLUMNS
-from tasks.cases.vocabulary import STRATA
 from tasks.config.settings import settings
 from tasks.config.tiers import TIERS
+from tasks.results.aggregate import tier_of_stratum
 
 FILE = Path("gate.toml")
 Kind = Literal["floor", "ceiling", "no regression"]
@@ -155,13 +155,12 @@ def _rules(given: dict[str, Any], place: str) -> Iterable[Rule]:
 def _check_place(metric: Metric, tier: str | None, stratum: str | None) -> None:
     if tier is not None and tier not in TIERS:
         raise unknown("tier", tier, TIERS)
-    tier = tier or ("real_users" if stratum in ("all", *STRATA) else None)
+    owner = tier_of_stratum(stratum)
+    tier = tier or owner
     if tier is not None and tier not in metric.tiers:
         raise InputError(f"{tier} has no metric {metric.name!r}; it is measured by: {', '.join(metric.tiers)}")
-    if stratum is not None and stratum not in ("all", *STRATA):
-        raise unknown("stratum", stratum, ("all", *STRATA))
-    if stratum is not None and tier != "real_users":
-        raise InputError(f"stratum {stratum!r}: only real_users has strata, not {tier}")
+    if owner not in (None, tier):
+        raise InputError(f"stratum {stratum!r}: only {owner} has it, not {tier}")
 
 
 def _bound(metric: Metric, name: str, given: Any) -> float:

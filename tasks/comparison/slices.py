@@ -17,7 +17,7 @@ from tasks.comparison.documents import Slice, SmallSlices
 FEWEST = 5
 """Pairs below which a slice is only counted."""
 DRAWS = 1_000
-SLICES = ("topic", "page", "group", "length", "type", "stratum", "answerable")
+SLICES = ("topic", "page", "group", "length", "type", "stratum", "answerable", "place", "turn")
 YES_NO = re.compile(
     r"\bли\b|^\W*(можно|нужно|надо|обязательно|правда|есть|могу|может|будет|is|are|am|was|were|do|does|did|can|could|"
     r"may|must|should|has|have|had|will|would)\b",
@@ -54,7 +54,11 @@ def labels_of(pairs: Pairs) -> dict[str, list[str | None]]:
         "type": [kind_of(question) for question in questions],
         "stratum": _column(pairs, "stratum"),
         "answerable": [None if can is None else "yes" if can else "no" for can in _column(pairs, "answerable")],
+        "place": ["follow_up" if (turn or 1) > 1 else "standalone" for turn in _column(pairs, "turn")],
+        "turn": [turn and str(turn) for turn in _column(pairs, "turn")],
     }
+    if {*labels["turn"]} <= {None, "1", "2"}:  # as the place
+        del labels["turn"]
     if labels["group"] in (labels["topic"], labels["page"]):
         del labels["group"]
     if labels.get("page") == labels["topic"]:

@@ -12,13 +12,13 @@ from db.tables import evaluation, evaluation_metric
 from metrics.metric import Metric
 from metrics.statistics.ewma import HISTORY, LAMBDA
 from metrics.table import metric as declared
-from tasks.cases.vocabulary import STRATA
 from tasks.comparison.bands import NO_BAND, bands
 from tasks.comparison.corrected_means import is_corrected
 from tasks.comparison.documents import AcceptedLevel, NoiseFloor, Trend, TrendNight
 from tasks.comparison.noise_floor import floors
 from tasks.config.tiers import TIERS
 from tasks.labelling.corrected import correct_all
+from tasks.results.aggregate import tier_of_stratum
 from tasks.results.summary import HEADLINE_STRATUM
 
 LAST = HISTORY
@@ -91,10 +91,9 @@ def _check(metric: Metric, tier: str | None, stratum: str | None) -> None:
         raise unknown("tier", tier, TIERS)
     if tier is not None and tier not in metric.tiers:
         raise InputError(f"{tier} has no metric {metric.name!r}; it is measured by: {', '.join(metric.tiers)}")
-    if stratum is not None and stratum not in ("all", *STRATA):
-        raise unknown("stratum", stratum, ("all", *STRATA))
-    if stratum is not None and (tier or "real_users") != "real_users":
-        raise InputError(f"{tier} has no strata, only real_users has; leave out --stratum {stratum}")
+    owner = tier_of_stratum(stratum)
+    if owner not in (None, tier or owner):
+        raise InputError(f"{tier} has no stratum {stratum!r}, {owner} has; leave out --stratum {stratum}")
 
 
 class Line(NamedTuple):

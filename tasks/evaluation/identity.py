@@ -47,6 +47,7 @@ CLAIMS = ("claims", "support")
 """The prompts that find claims and check them."""
 CITATIONS = ("support",)
 NUGGETS = ("nugget_support",)
+FOLLOW_UPS = ("follow_up",)
 
 
 def judge_identity(

@@ -42,4 +42,4 @@ class Run(Generic[P_co]):
     @property
     def n_batches(self) -> int:
         """How many batches the cases make."""
-        return -(-self.n_cases // self.batch_size)
+        return self.resolved.get("n_batches") or -(-self.n_cases // self.batch_size)

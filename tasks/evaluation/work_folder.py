@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
 from typing import TypeVar
@@ -61,8 +62,9 @@ def _digests(cases: pa.Table) -> Iterator[bytes]:
         "answerable",
     )
     content += ("answer", "shown", "human_score", "nuggets")
+    content += ("dialog", "turn")
     if "score" in cases.column_names:  # the log in time, whose measures rest on these
-        content += ("score", "asked_at", "dialog", "turn", "page")
+        content += ("score", "asked_at", "page")
     named = [name for name in content if name in cases.column_names]
     rows = (row for some in cases.select(named).to_batches(10_000) for row in some.to_pylist())
     for row in rows:
@@ -126,6 +128,17 @@ def batch_size(n_cases: int) -> int:
     return max(100, -(-n_cases // 50))
 
 
+def _cuts(cases: pa.Table, size: int) -> list[int]:
+    """Where the batches begin, and where the last one ends; none ends within a dialog."""
+    dialogs = cases["dialog"].to_pylist() if "dialog" in cases.column_names else [None] * len(cases)
+    found = [0]
+    for row in range(1, len(cases)):
+        within = dialogs[row] is not None and dialogs[row] == dialogs[row - 1]
+        if row - found[-1] >= size and not within:
+            found.append(row)
+    return [*found, len(cases)]
+
+
 PART_OF: ContextVar[str | None] = ContextVar("the sweep whose arms these evaluations are", default=None)
 
 
@@ -169,7 +182,12 @@ def keep_loaded(
     pq.write_table(pa.table(columns, schema=schema), run.work / "corpus.parquet")
     if corpus.vectors is not None:
         np.save(run.work / "stored.npy", corpus.vectors)
-    pq.write_table(cases, run.work / "cases.parquet", row_group_size=resolved["batch_size"])  # a batch is a group
+    cuts = _cuts(cases, resolved["batch_size"])
+    if len(cuts) - 1 != -(-len(cases) // resolved["batch_size"]):
+        resolved["n_batches"] = len(cuts) - 1
+    with pq.ParquetWriter(run.work / "cases.parquet", cases.schema) as file:
+        for begin, end in pairwise(cuts):  # a batch is a group
+            file.write_table(cases.slice(begin, end - begin), row_group_size=end - begin)
     if not run.id.startswith(DRY_RUN):
         resolved["corpus"] = keep_version(database(), corpus)
     run = replace(run, resolved=resolved, n_cases=len(cases))

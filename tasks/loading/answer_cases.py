@@ -10,6 +10,7 @@ from prefect.cache_policies import NO_CACHE
 
 from db.errors import InputError
 from db.source_rows import Corpus
+from tasks.cases.dialogs import followed
 from tasks.cases.labels import Row, annotated_cases, answerable, default_unit, ideal_context, pages_of, reference_of
 from tasks.cases.perturbations import perturbed
 from tasks.cases.table import with_columns
@@ -22,6 +23,7 @@ from tasks.dataset.nuggets.form import nuggets_of
 from tasks.evaluation.identity import (
     CITATIONS,
     CLAIMS,
+    FOLLOW_UPS,
     JUDGED_END_TO_END,
     JUDGED_ON_IDEAL_CONTEXT,
     NUGGETS,
@@ -31,6 +33,7 @@ from tasks.evaluation.identity import (
 from tasks.evaluation.resolved import Resolved
 from tasks.evaluation.run import Run
 from tasks.evaluation.work_folder import keep_loaded, loaded
+from tasks.loading.dialogs import sample_of_dialogs, with_dialogs
 from tasks.loading.production import with_production
 from tasks.loading.source import read_source, sample_of_questions, twins_for, unchanged, wants_vectors
 from tasks.models.embedders import measuring_embedder
@@ -90,9 +93,12 @@ def _load_end_to_end(run: Run[Tier3]) -> Run[Tier3]:
         return _resumed(run, JUDGED_END_TO_END)
     parameters = run.parameters
     made_with = _reused(run)
-    sut = made_with.get("sut") or _system(parameters)
+    asked = made_with or _system(parameters)
+    sut = asked["sut"]
     where, questions, corpus = read_source(run, vectors=sut == "local" and wants_vectors(run))
-    chosen = [questions[number] for number in sample_of_questions(run, questions)]
+    found = followed(questions)
+    numbers = sample_of_dialogs(run, questions, found) if found else sample_of_questions(run, questions)
+    chosen = [questions[number] for number in numbers]
     unit: Unit = default_unit(questions) if sut == "local" else "page"
     resolved: Resolved = {
         "sut": sut,
@@ -105,12 +111,16 @@ def _load_end_to_end(run: Run[Tier3]) -> Run[Tier3]:
         resolved["retriever"] = parameters.retriever or settings().retriever
         resolved["generator"] = generator_identity(parameters)
     resolved |= _measuring(parameters, where.language, JUDGED_END_TO_END)
+    if found:
+        resolved["dialogs"] = judge_identity(parameters, where.language, FOLLOW_UPS)
+        resolved["takes_history"] = asked.get("takes_history", False)
     if perturbation := perturbed(parameters):
         resolved["perturbation"] = perturbation
     resolved |= made_with
     twins, about = twins_for(run, corpus, resolved["unit"])
     cases, notes = annotated_cases(where.name, chosen, corpus, resolved["unit"], twins)
     cases = with_production(_answer_states(_with_labels(run, cases, chosen)), chosen)
+    cases = with_dialogs(cases, [found[number] for number in numbers]) if found else cases
     resolved["gain"] = "linear" if cases["grades"].null_count < len(cases) else "binary"
     notes += [*about, *_reference_notes(chosen), *_nugget_notes(cases), *_reuse_notes(made_with)]
     return keep_loaded(run, where, cases, corpus, notes, resolved, twins=twins)
@@ -120,18 +130,21 @@ def _resumed(run: Run[A], metrics: Sequence[str]) -> Run[A]:
     now = _measuring(run.parameters, run.resolved["language"], metrics)
     if "generator" in run.resolved and "answers_of" not in run.resolved:
         now["generator"] = generator_identity(run.parameters)
+    if "dialogs" in run.resolved:
+        now["dialogs"] = judge_identity(run.parameters, run.resolved["language"], FOLLOW_UPS)
     return unchanged(run, **now)
 
 
-def _system(parameters: Tier3) -> str:
-    """The system under test; what cannot work is found before anything is asked."""
+def _system(parameters: Tier3) -> Resolved:
+    """The system under test, and whether it takes history; what cannot work is found before anything is asked."""
     configuration = settings()
     sut = parameters.sut or configuration.sut
-    if sut != "local":
-        system(sut, configuration)
-        if parameters.unit == "chunk":
-            raise InputError("unit 'chunk' needs the system 'local': another one names pages; leave out --unit")
-    return sut
+    if sut == "local":
+        return {"sut": sut}
+    found = system(sut, configuration)
+    if parameters.unit == "chunk":
+        raise InputError("unit 'chunk' needs the system 'local': another one names pages; leave out --unit")
+    return {"sut": sut, "takes_history": found.takes_history}
 
 
 def _reused(run: Run[Answering]) -> Resolved:

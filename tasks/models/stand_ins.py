@@ -7,6 +7,7 @@ the language's commonest words. With A, C, Q, R the sets of words of answer, con
     answer_relevance    |A & Q| / |Q|
     answer_correctness  2 |A & R| / (|A| + |R|)
     e2e_score           |A & R| / |R|
+    follow_up           |A & (H | Q)| / |A|, H the words of what was said before
     answerability       |C & Q| / |Q|
     support             a source supports a claim if it has at least 3/4 of the claim's words
     nugget_support      the answer has a nugget from 3/4 of the nugget's words on, a part of it from 1/2 on
@@ -194,6 +195,10 @@ def _reply(call: Call) -> str | None:
         return json.dumps({"reason": "recall of the question's words", "score": min(3, int(share * 4))})
     if name == "generation":
         return extract(texts["question"], texts["context"])
+    if name == "follow_up":
+        known = "\n".join([texts["question"], *cast("Mapping[str, str]", texts["history"]).values()])
+        share = precision(words(texts["answer"]), words(known))
+        return json.dumps({"reason": "precision of words against the dialog", "score": round(share, 6)})
     if name not in FORMULAS:
         return None
     formula, other = FORMULAS[name]

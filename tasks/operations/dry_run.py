@@ -138,6 +138,7 @@ def _judged(run: Run, rows: list[dict[str, Any]]) -> dict[str, int]:
     listed = {"claims": len(rows) + referenced} if "claims" in run.resolved else {}
     listed |= {"support": len(rows)} if run.resolved.keys() & {"claims", "citations"} else {}
     listed |= {"nugget_support": with_nuggets} if "nuggets" in run.resolved else {}
+    listed |= {"follow_up": sum((row["turn"] or 1) > 1 for row in rows)} if "dialogs" in run.resolved else {}
     return scored | listed
 
 

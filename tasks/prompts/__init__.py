@@ -40,6 +40,7 @@ SHAPES = {
     "answer_relevance": Shape("judge", "score", ("question", "answer"), "answer"),
     "answer_correctness": Shape("judge", "score", ("question", "reference", "answer"), "answer"),
     "e2e_score": Shape("judge", "score", ("question", "reference", "answer"), "answer"),
+    "follow_up": Shape("judge", "score", ("history", "question", "answer"), "answer"),
     "relevance": Shape("judge", "grade", ("question", "passage"), "passage"),
     "claims": Shape("judge", "claims", ("sentences",), "sentences"),
     "support": Shape("judge", "support", ("sources", "claims"), "claims"),

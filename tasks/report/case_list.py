@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from tasks.report.embedded_data import Document, packed
 
-LISTED = ("case_id", "question", "status", "reason", "failure", "stratum", "answer", "reference", "text", "decision")
+LISTED: tuple[str, ...] = ("case_id", "question", "status", "reason", "failure", "stratum", "answer", "reference")
+LISTED += ("text", "decision", "turn")
 """Columns of the list beside the numbers: what it shows, searches and filters by."""
 LEFT_OUT = ("logprobs", "labelled", "question_id")
 """Columns that nobody reads case by case, or that stand in another."""

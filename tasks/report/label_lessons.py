@@ -212,7 +212,7 @@ def _slice(value: str, own: Sequence[Labelled]) -> Document:
 def _rows(found: Sequence[Labelled], cases: pa.Table | None) -> dict[str, Document]:
     if cases is None:
         return {}
-    wanted = ("case_id", "question", "answer", "cluster", "topic", "page", "group", "stratum", "answerable")
+    wanted = ("case_id", "question", "answer", "cluster", "topic", "page", "group", "stratum", "answerable", "turn")
     named = cases.select([name for name in wanted if name in cases.column_names])
     ids = {one.case_id for one in found}
     return {row["case_id"]: row for row in named.to_pylist() if row["case_id"] in ids}

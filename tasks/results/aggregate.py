@@ -9,13 +9,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from db.errors import unknown
 from metrics.metric import QUANTILES, RUBRIC, Metric
 from metrics.statistics import Interval, mean_interval, quantile_interval
 from metrics.statistics.intervals import NO_INTERVAL
 from metrics.table import grades, metric, metrics_of
 from metrics.table.exam import exam_metrics
 from tasks.cases.table import floats
-from tasks.cases.vocabulary import CANNOT_BE_MEASURED, MEASURED, STRATA
+from tasks.cases.vocabulary import CANNOT_BE_MEASURED, MEASURED, STRATA, STRATA_OF, TURNS
 from tasks.results.exam.standings import Standing
 from tasks.results.set_metrics import Floats, Whole, measure_set
 
@@ -78,10 +79,40 @@ def summarise(
 
 
 def strata(cases: pa.Table) -> dict[str, pa.Table]:
-    """The cases by stratum, and all of them; one nameless stratum where the tier has none."""
-    if "stratum" not in cases.column_names:
+    """The cases by stratum, and all of them; one nameless stratum where the tier has none.
+
+    Of answers in dialogs all are the nameless one, beside what opens a dialog and what follows, and where dialogs have
+    more than two turns, each turn. (Of tier `ux` the dialogs themselves are measured.)
+    """
+    if "stratum" in cases.column_names:
+        return {"all": cases} | {name: within(cases, name) for name in STRATA}
+    if not {"turn", "answer"} <= {*cases.column_names}:
         return {"": cases}
-    return {"all": cases} | {name: cases.filter(pc.equal(cases["stratum"], name)) for name in STRATA}
+    longest = np.nanmax(floats(cases, "turn"), initial=1)
+    return {"": cases} | {name: within(cases, name) for name in list(TURNS)[: None if longest > 2 else 2]}
+
+
+def within(cases: pa.Table, stratum: str) -> pa.Table:
+    """The cases of a stratum, by its name; of cases without what users said, all are what any of that is."""
+    if stratum in TURNS:
+        first, last = TURNS[stratum]
+        turns = np.nan_to_num(floats(cases, "turn"), nan=1)
+        return cases.filter(pa.array((first <= turns) & (turns <= last)))
+    if stratum in STRATA and "stratum" in cases.column_names:
+        return cases.filter(pc.equal(cases["stratum"], stratum))
+    return cases
+
+
+def tier_of_stratum(stratum: str | None) -> str | None:
+    """The tier that has a stratum; None of None.
+
+    Raises:
+        InputError: no tier has it.
+    """
+    owners = {name: tier for tier, names in STRATA_OF.items() for name in names}
+    if stratum is not None and stratum not in owners:
+        raise unknown("stratum", stratum, owners)
+    return owners.get(stratum or "")
 
 
 def coverage(statuses: dict[str, int]) -> float | None:

@@ -15,7 +15,7 @@ from metrics.missing import bounds_of_mean
 from metrics.table import METRICS, Grades, grades
 from metrics.table.corrected import SUFFIX
 from tasks.cases import pseudonyms
-from tasks.cases.vocabulary import CANNOT_BE_MEASURED, MEASURED, STRATA, Note
+from tasks.cases.vocabulary import CANNOT_BE_MEASURED, MEASURED, STRATA, TURNS, Note
 from tasks.results.exam.standings import Standing, exams_of, standing_of, standings
 from tasks.results.found_out.documents import FoundOut
 from tasks.results.persistence.confirmations import persistence_of
@@ -108,9 +108,9 @@ class EvaluationSummary(FoundOut):
     """In Prefect."""
     notes: list[Note]
     metrics: dict[str, MetricSummary]
-    """By name; where the tier has strata, those of the stratum `confirmed`."""
+    """By name; of `real_users` those of the stratum `confirmed`."""
     strata: NotRequired[dict[str, dict[str, MetricSummary]]]
-    """Stratum -> metrics, of tiers that have strata."""
+    """Stratum -> metrics: of `real_users` what users said, of tier 3 with dialogs what opens them and what follows."""
     gate: NotRequired[GateOutcome]
     """Of `run`, where YARUS_GATE_FILE has a rule for the tier."""
 
@@ -213,7 +213,7 @@ def summary(engine: Engine, evaluation_id: str) -> EvaluationSummary:
             metric, row["statuses"] or {}, by_prompt
         )
     metrics = strata.get("", strata.get(HEADLINE_STRATUM, {}))
-    strata = {name: strata[name] for name in ("all", *STRATA) if name in strata}
+    strata = {name: strata[name] for name in ("all", *STRATA, *TURNS) if name in strata}
     document: EvaluationSummary = {
         "evaluation_id": row["id"],
         "tier": row["tier"],

@@ -41,6 +41,8 @@ class System(TypedDict, total=False):
 
     batch_size: int
     """Cases a batch: large enough for Prefect (at most 50 batches a flow), small enough to lose little."""
+    n_batches: int
+    """Where dialogs stay whole, for which a batch may be larger."""
     language: str
     """Of the source, ru or en: prompts, stop words and refusals go by it."""
     source_loaded_at: str
@@ -72,6 +74,8 @@ class System(TypedDict, total=False):
     """How the questions were changed, with seed and version."""
     sut: str
     """The system under test: local, a URL, openai:URL, or module:function."""
+    takes_history: bool
+    """Of a source with dialogs: whether the system is told what was said before."""
     streams: bool
     """Where it has told answers in parts as they came."""
     generator: str
@@ -83,6 +87,8 @@ class System(TypedDict, total=False):
     """Who looks for nuggets in the answers, where that was asked for."""
     citations: JudgeIdentity
     """Who checks what the named pages support, where that was asked for."""
+    dialogs: JudgeIdentity
+    """Who judges whether answers take up what was said before, where the source has dialogs."""
     exam_of: ExamIdentity
     exam_period: int
     """The stretch of nights within which the replies of an exam are bought once."""

@@ -65,7 +65,9 @@ async def _ours(run: Run, cases: pa.Table) -> pa.Table:
 
 
 async def _theirs(run: Run, cases: pa.Table) -> pa.Table:
-    found = await (await asyncio.to_thread(_opened, run)).answers(cases["question"].to_pylist())
+    asked = await asyncio.to_thread(_opened, run)
+    dialogs = cases["dialog"].to_pylist() if "dialog" in cases.column_names else ()
+    found = await asked.answers(cases["question"].to_pylist(), dialogs)
     configuration = configured(run)
     refusals, price = configuration.refusals, configuration.prices.get(configuration.sut_service.model or "")
     contexts = [BETWEEN.join(said.contexts or ()) for said in found]
@@ -75,6 +77,8 @@ async def _theirs(run: Run, cases: pa.Table) -> pa.Table:
             statuses[number], reasons[number] = "sut_error", said.error
         elif statuses[number] == "ok" and (why := declined(said.text or "", refusals, said.path)):
             statuses[number], reasons[number] = "sut_refusal", why
+    if dialogs and asked.takes_history:
+        cases = with_columns(cases, history=[list(said.history) or None for said in found])
     return with_columns(
         cases,
         status=statuses,

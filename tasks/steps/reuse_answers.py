@@ -16,9 +16,10 @@ from tasks.evaluation.run import Run
 from tasks.results import parquet_files
 
 ANSWERED: tuple[str, ...] = ("answer", "answers", "logprobs", "context", "truncated", "retrieved", "path")
-ANSWERED += ("passage_starts", "latency_ms", "first_token_ms", "retrieval_latency_ms")
+ANSWERED += ("passage_starts", "latency_ms", "first_token_ms", "retrieval_latency_ms", "history")
 """What the system under test has said, done and taken: the columns that are taken over."""
-SYSTEM = ("sut", "unit", "k", "retriever", "embedder", "embedder_identity", "vectors", "generator", "context_tokens")
+SYSTEM: tuple[str, ...] = ("sut", "unit", "k", "retriever", "embedder", "embedder_identity", "vectors", "generator")
+SYSTEM += ("context_tokens", "takes_history")
 """What the answers were made with."""
 
 

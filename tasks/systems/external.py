@@ -142,11 +142,15 @@ def as_json(content: bytes) -> Any:
 
 
 def filled(template: Any, values: Mapping[str, Any]) -> Any:
-    """The template with every text that is a name ("$question") replaced by its value, wherever it stands."""
+    """The template with every text that is a name ("$question") replaced by its value, wherever it stands.
+
+    A list in the place of a list's part becomes parts of that list: `["$history", {…}]` is one list of messages.
+    """
     if isinstance(template, dict):
         return {name: filled(value, values) for name, value in template.items()}
     if isinstance(template, list):
-        return [filled(value, values) for value in template]
+        parts = [(filled(part, values), isinstance(part, str)) for part in template]
+        return [one for part, named in parts for one in (part if named and isinstance(part, list) else [part])]
     return values.get(template, template) if isinstance(template, str) else template
 
 

@@ -44,7 +44,7 @@ class HttpSystem:
         self._service = Service(url, service, PLACE, ACCEPT)
         self._template, self._spared, self._sparing = self._service.template, list(spared), threading.Lock()
         self.concurrency, self.secrets = service.concurrency, self._service.secrets
-        self.takes_history = any(name in service.request for name in (HISTORY, MESSAGES))
+        self.takes_history = any(filled(self._template, {name: None}) != self._template for name in (HISTORY, MESSAGES))
 
     def __call__(self, question: str, history: Sequence[Mapping[str, str]]) -> Parts:
         """What it answers.

@@ -3,12 +3,13 @@
 import asyncio
 import time
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from db.errors import InputError
+from tasks.cases.dialogs import spoken
 from tasks.cases.refusals import HIDDEN
 from tasks.config.services import OPENAI
 from tasks.config.settings import Settings
@@ -42,6 +43,8 @@ class Answered:
     """As the system counts them; None where it does not say."""
     tokens_out: int | None = None
     error: str | None = None
+    history: tuple[Message, ...] = ()
+    """What it was told had been said before the question."""
 
 
 class System:
@@ -52,16 +55,39 @@ class System:
         self._threads = ThreadPoolExecutor(concurrency, thread_name_prefix="sut")
         weakref.finalize(self, self._threads.shutdown, wait=False)
 
-    async def answers(self, questions: Sequence[str]) -> list[Answered]:
-        """What it says to each question, in their order."""
-        loop = asyncio.get_running_loop()
-        return await asyncio.gather(*(loop.run_in_executor(self._threads, self._one, asked, ()) for asked in questions))
+    async def answers(self, questions: Sequence[str], dialogs: Sequence[Hashable] = ()) -> list[Answered]:
+        """What it says to each question, in their order.
+
+        Dialogs are asked side by side, the questions of one after another, each with what was said before it: the
+        questions as they were asked here, and the system's own answers (`tasks.cases.dialogs.spoken`).
+
+        Args:
+            questions: those of a dialog in the order of its turns.
+            dialogs: of each question, None where it stands alone; none for a system that takes no history.
+        """
+        places: dict[Hashable, list[int]] = {}
+        for row, dialog in enumerate(dialogs if self.takes_history and dialogs else [None] * len(questions)):
+            places.setdefault(("alone", row) if dialog is None else ("dialog", dialog), []).append(row)
+        told: dict[int, Answered] = {}
+
+        async def in_turn(rows: Sequence[int]) -> None:
+            history: tuple[Message, ...] = ()
+            for row in rows:
+                said = await self._soon(questions[row], history)
+                told[row] = replace(said, history=history)
+                history += spoken(questions[row], said.text, said.path)
+
+        await asyncio.gather(*map(in_turn, places.values()))
+        return [told[row] for row in range(len(questions))]
+
+    async def _soon(self, question: str, history: Sequence[Message]) -> Answered:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self._one, question, history)
 
     def _one(self, question: str, history: Sequence[Message]) -> Answered:
         start = time.perf_counter()
 
         def answered() -> Answered:
-            found = self._ask(question, history)
+            found = self._ask(question, [dict(message) for message in history])  # its own: it may change them
             return checked(found, (time.perf_counter() - start) * 1_000)
 
         said, why = attempt(answered, self._secrets)

@@ -40,7 +40,7 @@ STORED = {
     + NUGGETS
     + CITATIONS
     + RETRIEVAL
-    + """avg_e2e_score avg_semantic_similarity avg_faithfulness latency_ms_p50 latency_ms_p95
+    + """avg_e2e_score avg_history_use avg_semantic_similarity avg_faithfulness latency_ms_p50 latency_ms_p95
     first_token_ms_p50 first_token_ms_p95
     answerable_answered
     answerable_refused unanswerable_answered unanswerable_refused""",

@@ -41,7 +41,14 @@ function examined(items, scores) {
   return [make("details", {}, make("summary", {}, word("exam", { n: items.length })), ...answers)];
 }
 
-const SHOWN = new Set(["unsupported_facts", "claims", "nuggets", "citations", "passage_starts", "exam", "exam_scores", "context", "relevant", "retrieved", "distances", "judge_raw", "judge_reasons", "answers", "grades"]);
+/** What the system was told had been said before the question. */
+function told(messages) {
+  if (!messages?.length) return [];
+  const said = messages.map((one) => [make("p", { class: "soft" }, word(one.role === "user" ? "said by user" : "said by assistant")), block(one.content)]).flat();
+  return [make("details", {}, make("summary", {}, word("history", { n: messages.length })), ...said)];
+}
+
+const SHOWN = new Set(["history", "unsupported_facts", "claims", "nuggets", "citations", "passage_starts", "exam", "exam_scores", "context", "relevant", "retrieved", "distances", "judge_raw", "judge_reasons", "answers", "grades"]);
 function rest(details, i) {
   const rows = Object.entries(details).filter(([name]) => !SHOWN.has(name)).map(([name, get]) => [name, get(i)])
     .filter(([, value]) => value !== null && value !== undefined && value !== "")
@@ -70,6 +77,7 @@ async function showCase(key, id, filters) {
     make("p", { class: "facts" }, make("code", {}, id), make("span", { class: status === "ok" ? null : "bad" }, word(`status ${status}`)), failure ? make("span", { class: "bad" }, word(`failure ${failure}`)) : null),
     make("h2", { id: "case-title", class: "text", dir: "auto" }, visible(list.title(i)).slice(0, 2000)),
     visible(list.title(i)).length > 2000 ? block(list.title(i)) : null,
+    ...told(details.history?.(i)),
     get.reason?.(i) ? make("p", { class: "problem text", dir: "auto" }, visible(get.reason(i)).slice(0, LONG)) : null,
     ...(get.answer ? part(word("answer"), block(get.answer(i), marked(get.answer(i), lost, claims, invented)), ...legend(invented), ...unsupported(lost)) : []),
     ...claimed(claims, "answer", invented),

@@ -111,7 +111,7 @@ function row(list, i) {
   const said = failure ? word(`failure ${failure}`) : word(`status ${status}`);
   const shown = about.shown.map((name) => make("td", { class: "num" }, number(get[name](i))));
   const times = list.times.get(i);
-  return make("tr", {}, make("td", { class: "q" }, link, times > 1 ? make("b", {}, ` ×${times}`) : ""), ...shown,
+  return make("tr", {}, make("td", { class: "q" }, link, times > 1 ? make("b", {}, ` ×${times}`) : "", get.turn?.(i) > 1 ? make("small", {}, ` ${word("turn", { n: get.turn(i) })}`) : ""), ...shown,
     make("td", { class: failure ? "st bad" : "st off" }, said));
 }
 
@@ -121,7 +121,8 @@ function once(list, found) {
   const first = new Map();
   for (const i of found) {
     const asked = (get.question?.(i) ?? "").toLocaleLowerCase().split(/[^\p{L}\p{N}]+/u).filter(Boolean).join(" ");
-    const key = asked ? `${get.status(i)} ${get.failure?.(i)} ${asked}` : i;
+    // A follow-up question is another one in another dialog, in the same words.
+    const key = asked && !(get.turn?.(i) > 1) ? `${get.status(i)} ${get.failure?.(i)} ${asked}` : i;
     if (first.has(key)) first.get(key).n += 1;
     else first.set(key, { i, n: 1 });
   }

@@ -83,6 +83,7 @@ def _identities(resolved: System) -> list[JudgeIdentity]:
     """The judges of an evaluation: whom it asked, and whom it examined."""
     examined = resolved.get("exam_of", {})
     asked = [resolved.get("judge"), resolved.get("claims"), resolved.get("nuggets"), resolved.get("citations")]
+    asked.append(resolved.get("dialogs"))
     found = [*asked, examined.get("judge"), examined.get("gate")]
     return [identity for identity in found if identity]
 

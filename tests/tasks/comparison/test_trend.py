@@ -132,7 +132,8 @@ def test_nothing_is_a_history_too(engine: Engine) -> None:
         ({"metric": "hitrate@1"}, "did you mean 'hit_rate@1'"),
         ({"metric": "mrr", "tier": "tier_1"}, "no tier 'tier_1'; did you mean 'tier1'"),
         ({"metric": "mrr", "tier": "tier0"}, "tier0 has no metric 'mrr'; it is measured by: tier1, tier3, real_users"),
-        ({"metric": "mrr", "tier": "tier1", "stratum": "all"}, "tier1 has no strata"),
+        ({"metric": "mrr", "tier": "tier1", "stratum": "all"}, "tier1 has no stratum 'all', real_users has"),
+        ({"metric": "mrr", "tier": "real_users", "stratum": "follow_up"}, "no stratum 'follow_up', tier3 has"),
         ({"metric": "mrr", "stratum": "confirmd"}, "no stratum 'confirmd'; did you mean 'confirmed'"),
     ],
 )

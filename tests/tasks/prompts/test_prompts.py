@@ -20,6 +20,7 @@ LISTS = {
     "claims": {"1f2e": "Первое утверждение.", "77ab": "Второе утверждение."},
     "nuggets": {"1f2e": "Первый факт.", "77ab": "Второй факт."},
     "passages": {"passage_1": "Отрывок.", "passage_2": "Ещё один."},
+    "history": {"question_1": "Сказано.", "answer_1": "Отвечено."},
 }
 """Variables of several texts."""
 BOTH = {language: prompts(Settings(_env_file=None, language=language)) for language in ("ru", "en")}

@@ -15,7 +15,7 @@ from metrics.exam_kinds import KINDS as EXAM_KINDS
 from metrics.metric import LADDERS
 from metrics.table import GOALS, METRICS
 from metrics.table.corrected import SUFFIX
-from tasks.cases.vocabulary import STRATA, Status, Unit
+from tasks.cases.vocabulary import STRATA, TURNS, Status, Unit
 from tasks.comparison import corrected_means, gate
 from tasks.comparison.documents import BaselineKind
 from tasks.comparison.slices import SLICES
@@ -67,7 +67,7 @@ BY_TABLE: dict[str, set[str]] = {
     "exam_kinds": {*EXAM_KINDS},
     "states": STATES,
     "statuses": {*get_args(Status)},
-    "strata": {"all", *STRATA},
+    "strata": {"all", *STRATA, *TURNS},
     "biases": {name for name in METRICS if name.startswith("bias_")},
     "notes": {ERASED} | {f"twin {unit}s" for unit in get_args(Unit)},
     "incomplete": {"topic", *(f"{name} {way}" for name in get_args(FeatureName) for way in ("more", "less"))}
@@ -98,7 +98,19 @@ BY_TABLE: dict[str, set[str]] = {
     | {f"claims {side}" for side in ("answer", "reference")}
     | {f"had {much}" for much in ("full", "partial", "none", "unknown")}
     | {f"page {told}" for told in ("missing", "unknown", "supports", "none")},
-    "report.page": {"all", *STRATA, *STATES, *VERDICTS, *LISTS, *FOOT, "ranks", "latency", "not compared", "unpaired"}
+    "report.page": {
+        "all",
+        *STRATA,
+        *TURNS,
+        *STATES,
+        *VERDICTS,
+        *LISTS,
+        *FOOT,
+        "ranks",
+        "latency",
+        "not compared",
+        "unpaired",
+    }
     | {"months", "not found"}
     | {f"better {way}" for way in ("higher", "lower", "neither")}
     | {"used chunks", "used pages", *(f"slice {name}" for name in SLICES)},

@@ -1,0 +1,52 @@
+"""Dialogs among the questions of a tier: whole ones, in their order, as groups."""
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from tasks.cases.dialogs import Place, sampled_whole, together
+from tasks.cases.labels import Row
+from tasks.cases.table import with_columns
+from tasks.evaluation.run import Run
+from tasks.loading.source import sample_of_questions
+
+
+def sample_of_dialogs(run: Run, questions: Sequence[Row], found: Sequence[Place]) -> list[int]:
+    """The numbers of the questions of a seeded sample of whole dialogs, or of all, each dialog's one after another.
+
+    Where another evaluation is confirmed, they are those that changed in it, and what was said before them.
+
+    Raises:
+        InputError: as `sample_of_questions`.
+    """
+    if getattr(run.parameters, "confirms", None) is None:
+        return together(sampled_whole(questions, found, run.parameters.limit, run.parameters.seed), found)
+    changed = sample_of_questions(run, questions)
+    last: dict[str | None, int] = {}
+    for row in changed:
+        name, turn = found[row]
+        last[name] = max(turn or 0, last.get(name, 0))
+    before = (row for row, at in enumerate(found) if at.dialog is not None and (at.turn or 0) <= last.get(at.dialog, 0))
+    return together(sorted({*changed, *before}), found)
+
+
+def with_dialogs(cases: pa.Table, found: Sequence[Place]) -> pa.Table:
+    """Adds `dialog` and `turn`, and makes sure that no group parts a dialog.
+
+    A dialog whose questions share a user, or a page, stays in that group, which is the larger one; another is a group.
+
+    Args:
+        cases: n rows with `group`.
+        found: the place of each.
+    """
+    pairs = list(zip(cases["group"].to_pylist(), (place.dialog for place in found), strict=True))
+    of: dict[str | None, list[str | None]] = {}
+    for group, name in pairs:
+        of.setdefault(name, []).append(group)
+    shared = {name for name, groups in of.items() if len(groups) == 1 or {*groups} - {None} == {groups[0]}}
+    return with_columns(
+        cases,
+        dialog=[place.dialog for place in found],
+        turn=[place.turn for place in found],
+        group=[group if name is None or name in shared else f"dialog {name}" for group, name in pairs],
+    )
