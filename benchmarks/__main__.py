@@ -21,6 +21,7 @@ AREAS = (
     "copy",
     "load",
     "chat",
+    "systems",
     "dask",
     "judged",
     "claims",
