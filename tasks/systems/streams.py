@@ -14,7 +14,7 @@ from typing import Any
 from tasks.cases.refusals import HIDDEN
 from tasks.models.transport import DONE, EVENTS, Incoming
 from tasks.systems.events import Event, events
-from tasks.systems.replies import Parts, Reader, openai_choice
+from tasks.systems.replies import Parts, Reader, is_only_text, openai_choice
 
 PLAIN = "text/plain"
 LAST = re.compile(r"(?:^|[._-])(?:end|done|completed?|stop|finish(?:ed)?|close)$")
@@ -105,9 +105,10 @@ class _Stream:
     """What stands where a reply has its answer: parts too, where there are no others."""
 
     def add(self, event: Event, said: dict[str, Any] | str | None, reader: Reader) -> None:
-        if FAILED.search(event.name) or (isinstance(said, dict) and said.get("error")):
+        if (event.name and FAILED.search(event.name)) or (isinstance(said, dict) and said.get("error")):
             raise ValueError(f"the stream says that it failed: {event.data}")
-        self.is_over = self.is_over or LAST.search(event.name) is not None
+        if event.name and LAST.search(event.name):
+            self.is_over = True
         if isinstance(said, dict):
             self._add_object(event, said, reader)
         elif said and event.name in OF_TEXT:
@@ -119,6 +120,8 @@ class _Stream:
         self.is_over = self.is_over or bool(choice and choice.get("finish_reason"))
         if piece := reader.piece(said):
             self.pieces.append((piece, event.size))
+            if is_only_text(said, choice):
+                return
         parts = reader.parts(said)
         if isinstance(whole := parts.pop("answer"), str) and whole:
             self.wholes.append((whole, event.size))
