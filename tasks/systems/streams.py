@@ -24,7 +24,7 @@ DATA = re.compile(rb"(?:^|[\r\n])data")
 OF_TEXT = ("", "message", "data", "token", "delta", "text", "chunk", "answer")
 """Names of events whose data, where it is no JSON, is a part of the answer."""
 GROWING = 3
-"""Parts from which on it is no chance that each repeats all that was said and adds to it."""
+"""Parts from which on it is no chance that each repeats the one before and adds to it."""
 
 
 def is_events(coming: Incoming) -> bool:
@@ -69,7 +69,8 @@ def read_events(coming: Incoming, reader: Reader) -> Parts:
     found, pieces = stream.found, stream.pieces or stream.wholes
     if not pieces and not stream.is_openai and found.get("path") != HIDDEN:  # OpenAI's silence is a refusal
         raise ValueError(f"no event has a part of the answer (token, answer): set {reader.delta_setting}")
-    found["answer"] = _joined([piece for piece, _ in pieces])
+    texts = [piece for piece, _ in pieces]
+    found["answer"] = texts[-1] if not stream.is_openai and _grow(texts) else "".join(texts)
     if pieces:
         found["first_token_ms"] = coming.ms_until(pieces[0][1])
         if found.get("latency_ms") is None:
@@ -132,10 +133,10 @@ class _Stream:
                 self.found[name] = value
 
 
-def _joined(pieces: Sequence[str]) -> str:
-    """The text of the parts; of those that each repeat what was said and add to it, the last."""
-    growing = all(later.startswith(before) and later != before for before, later in pairwise(pieces))
-    return pieces[-1] if growing and len(pieces) >= GROWING else "".join(pieces)
+def _grow(texts: Sequence[str]) -> bool:
+    """Whether each repeats all that was said and adds to it, so that the last is the answer."""
+    growing = (later.startswith(before) and later != before for before, later in pairwise(texts))
+    return len(texts) >= GROWING and all(growing)
 
 
 def _documents(every: Sequence[Event]) -> Iterator[tuple[Event, dict[str, Any] | str | None]]:
