@@ -22,6 +22,7 @@ AREAS = (
     "load",
     "chat",
     "user_code",
+    "systems",
     "dask",
     "judged",
     "claims",

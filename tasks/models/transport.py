@@ -53,17 +53,14 @@ class Incoming:
 
     def __init__(self) -> None:
         self.headers: Mapping[str, str] = {}
+        self.kind = ""
+        """Its media type."""
         self.content = bytearray()
         self.is_over = False
         """Whether the stream itself has said that nothing more comes."""
         self._sent_at = time.perf_counter()
         self._sizes: list[int] = []
         self._times: list[float] = []
-
-    @property
-    def kind(self) -> str:
-        """Its media type."""
-        return self.headers.get("content-type", "").partition(";")[0].strip().lower()
 
     @property
     def is_framed(self) -> bool:
@@ -73,6 +70,10 @@ class Incoming:
     def sent(self) -> None:
         """The request is about to be sent."""
         self._sent_at = time.perf_counter()
+
+    def begun(self, headers: Mapping[str, str]) -> None:
+        """The headers have come; they are known by their names in any case."""
+        self.headers, self.kind = headers, headers.get("content-type", "").partition(";")[0].strip().lower()
 
     def add(self, part: bytes) -> None:
         """More of the body has come."""
@@ -143,7 +144,7 @@ class Transport:
                     proxy=self._proxy,
                 ) as response,
             ):
-                coming.headers = response.headers
+                coming.begun(response.headers)
                 await _read(response.content, response.headers.get("Content-Encoding"), coming)
                 return Response(response.status, response.headers, bytes(coming.content))
 

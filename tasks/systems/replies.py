@@ -21,6 +21,12 @@ PARTS = ("answer", "urls", "contexts", "path", "latency_ms")
 CITED = ("citations", "annotations", "search_results", "sources", "contexts", "context")
 """Where servers that speak OpenAI's protocol put what an answer was made from: in the reply, or in its message."""
 
+BARE = frozenset(
+    ("id", "object", "created", "model", "system_fingerprint", "service_tier", "choices", "usage", "token")
+)
+BARE_DELTA = frozenset(("role", "content", "refusal"))
+"""What every event of a stream has beside its text, and its delta."""
+
 
 class Reader:
     """Reads replies as the settings of a service say."""
@@ -74,6 +80,19 @@ class Reader:
         if found is not None and not isinstance(found, str):
             raise ValueError(f"a part of the answer is {short(found)}, not a text: set {self.delta_setting}")
         return found
+
+
+def is_only_text(event: Mapping[str, Any], choice: Mapping[str, Any] | None) -> bool:
+    """Whether an event that brings a part of the text can bring nothing else, and need not be searched: nearly all.
+
+    Args:
+        event: as it came.
+        choice: its `openai_choice`.
+    """
+    if not event.keys() <= BARE or event.get("usage"):
+        return False
+    delta = choice.get("delta") if choice else {}
+    return isinstance(delta, dict) and delta.keys() <= BARE_DELTA
 
 
 def openai_choice(said: Any) -> dict[str, Any] | None:

@@ -14,7 +14,7 @@ from typing import Any
 from tasks.cases.refusals import HIDDEN
 from tasks.models.transport import DONE, EVENTS, Incoming
 from tasks.systems.events import Event, events
-from tasks.systems.replies import Parts, Reader, openai_choice
+from tasks.systems.replies import Parts, Reader, is_only_text, openai_choice
 
 PLAIN = "text/plain"
 LAST = re.compile(r"(?:^|[._-])(?:end|done|completed?|stop|finish(?:ed)?|close)$")
@@ -24,7 +24,7 @@ DATA = re.compile(rb"(?:^|[\r\n])data")
 OF_TEXT = ("", "message", "data", "token", "delta", "text", "chunk", "answer")
 """Names of events whose data, where it is no JSON, is a part of the answer."""
 GROWING = 3
-"""Parts from which on it is no chance that each repeats all that was said and adds to it."""
+"""Parts from which on it is no chance that each repeats the one before and adds to it."""
 
 
 def is_events(coming: Incoming) -> bool:
@@ -69,7 +69,8 @@ def read_events(coming: Incoming, reader: Reader) -> Parts:
     found, pieces = stream.found, stream.pieces or stream.wholes
     if not pieces and not stream.is_openai and found.get("path") != HIDDEN:  # OpenAI's silence is a refusal
         raise ValueError(f"no event has a part of the answer (token, answer): set {reader.delta_setting}")
-    found["answer"] = _joined([piece for piece, _ in pieces])
+    texts = [piece for piece, _ in pieces]
+    found["answer"] = texts[-1] if not stream.is_openai and _grow(texts) else "".join(texts)
     if pieces:
         found["first_token_ms"] = coming.ms_until(pieces[0][1])
         if found.get("latency_ms") is None:
@@ -105,9 +106,10 @@ class _Stream:
     """What stands where a reply has its answer: parts too, where there are no others."""
 
     def add(self, event: Event, said: dict[str, Any] | str | None, reader: Reader) -> None:
-        if FAILED.search(event.name) or (isinstance(said, dict) and said.get("error")):
+        if (event.name and FAILED.search(event.name)) or (isinstance(said, dict) and said.get("error")):
             raise ValueError(f"the stream says that it failed: {event.data}")
-        self.is_over = self.is_over or LAST.search(event.name) is not None
+        if event.name and LAST.search(event.name):
+            self.is_over = True
         if isinstance(said, dict):
             self._add_object(event, said, reader)
         elif said and event.name in OF_TEXT:
@@ -119,6 +121,8 @@ class _Stream:
         self.is_over = self.is_over or bool(choice and choice.get("finish_reason"))
         if piece := reader.piece(said):
             self.pieces.append((piece, event.size))
+            if is_only_text(said, choice):
+                return
         parts = reader.parts(said)
         if isinstance(whole := parts.pop("answer"), str) and whole:
             self.wholes.append((whole, event.size))
@@ -129,10 +133,10 @@ class _Stream:
                 self.found[name] = value
 
 
-def _joined(pieces: Sequence[str]) -> str:
-    """The text of the parts; of those that each repeat what was said and add to it, the last."""
-    growing = all(later.startswith(before) and later != before for before, later in pairwise(pieces))
-    return pieces[-1] if growing and len(pieces) >= GROWING else "".join(pieces)
+def _grow(texts: Sequence[str]) -> bool:
+    """Whether each repeats all that was said and adds to it, so that the last is the answer."""
+    growing = (later.startswith(before) and later != before for before, later in pairwise(texts))
+    return len(texts) >= GROWING and all(growing)
 
 
 def _documents(every: Sequence[Event]) -> Iterator[tuple[Event, dict[str, Any] | str | None]]:

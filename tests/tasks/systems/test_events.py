@@ -1,6 +1,10 @@
 """Server-sent events are cut out of a body as the standard says."""
 
+import re
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tasks.systems.events import Event, events
 
@@ -30,6 +34,19 @@ def datas(body: bytes) -> list[str]:
 )
 def test_bodies(body: bytes, found: list[str]) -> None:
     assert datas(body) == found
+
+
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs"])), max_size=6), st.data())
+def test_what_was_written_is_read(texts: list[str], draw: st.DataObject) -> None:
+    """Texts of any lines, written with any ends of lines, with comments and ids in between."""
+    body, written = b"", []
+    for text in texts:
+        lines = re.split("\r\n|\r|\n", text)
+        end = draw.draw(st.sampled_from([b"\n", b"\r\n", b"\r"]))
+        between = draw.draw(st.sampled_from([b"", b": ping" + end, b"id: 1" + end]))
+        body += between + b"".join(b"data: " + line.encode() + end for line in lines) + end
+        written.append("\n".join(lines))
+    assert datas(body) == written
 
 
 def test_names_and_sizes() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from db.errors import InputError
 from tasks.config.settings import Settings, SystemService, settings
-from tasks.systems.service import over_openai
+from tasks.systems.service import over_http, over_openai
 from tasks.systems.sut import Answered, system
 from tests.support.llm_clients import system_at
 from tests.support.llm_server import DONE, JSON, Do, FakeLLMServer, delta, http, says, streamed
@@ -49,6 +49,16 @@ def test_it_is_told_what_was_said_before(llm_server: FakeLLMServer) -> None:
     assert ask.takes_history
     assert ask("А библиотека?", BEFORE)["answer"] == "Там же."
     assert llm_server.requests[0]["messages"] == [*BEFORE, {"role": "user", "content": "А библиотека?"}]
+
+
+def test_a_service_of_another_form_is_told_it_where_its_request_says(llm_server: FakeLLMServer) -> None:
+    llm_server.script = lambda number, request: http(200, '{"answer": "Там же."}', JSON)
+    service = SystemService(request='{"q": "$question", "before": "$history"}')
+    ask = over_http(llm_server.url, Settings(_env_file=None, sut_service=service))
+    assert ask.takes_history
+    assert ask("А библиотека?", BEFORE)["answer"] == "Там же."
+    assert llm_server.requests == [{"q": "А библиотека?", "before": list(BEFORE)}]
+    assert not over_http(llm_server.url, Settings(_env_file=None)).takes_history
 
 
 @pytest.mark.parametrize("path", ["", "/", "/chat/completions", "/chat/completions/"])

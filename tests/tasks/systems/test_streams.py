@@ -61,6 +61,7 @@ FORMS: dict[str, tuple[bytes, dict[str, Any], str]] = {
     "texts in JSON": (b'event: data\ndata: "1\\n"\n\nevent: data\ndata: "2"\n\nevent: end\n\n', {}, "1\n2"),
     "an end that has a word": (b"data: ok\n\nevent: done\ndata: bye\n\n", {}, "ok"),
     "pings and sources beside text": (b"data: ok\n\nevent: ping\ndata: 1\n\nevent: sources\ndata: x\n\n", {}, "ok"),
+    "parts that only look as if they grew": (delta("1") + delta("11") + delta("111", finish="stop"), {}, "111111"),
     "a path": (event(data={"t": "Да"}) + event(data={"t": "!"}), {"delta": "data.t"}, "Да!"),
     "a condition": (
         event(type="sources", data=["x"]) + event(type="token", data="Да"),

@@ -1,0 +1,125 @@
+"""Systems under test that take a second an answer: 32 questions at once, against the limit of calls x 1 s / 32.
+
+What is asked stands in `systems`, by name: a system of another kind is a line there. The server runs in a process of
+its own. Bare aiohttp shows how near the limit can be.
+"""
+
+import asyncio
+import json
+import statistics
+import time
+from collections.abc import Callable, Iterator
+
+import aiohttp
+
+from benchmarks import Row
+from benchmarks.chat import serving
+from tasks.config.settings import Settings, SystemService
+from tasks.systems.sut import System, system
+
+CALLS = 320
+CONCURRENCY = 32
+ANSWER_S = 1.0
+TOKENS = 50
+TARGET = 1.1  # times the limit
+LIMIT_S = CALLS * ANSWER_S / CONCURRENCY
+REPLY = json.dumps({"answer": "слово " * TOKENS, "urls": ["https://w/1"], "contexts": ["Текст. " * 100]}).encode()
+
+
+def chunk(event: object) -> bytes:
+    data = f"data: {event if isinstance(event, str) else json.dumps(event)}\n\n".encode()
+    return b"%x\r\n%b\r\n" % (len(data), data)
+
+
+class Server(asyncio.Protocol):
+    """Answers after a second, as JSON, or from the first moment to that second in events of OpenAI's form."""
+
+    whole = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(REPLY) + REPLY
+    head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+    token = chunk({"id": "1", "model": "bench", "choices": [{"index": 0, "delta": {"content": "слово "}}]})
+    last = chunk({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}) + chunk("[DONE]") + b"0\r\n\r\n"
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport: asyncio.WriteTransport = transport  # type: ignore[assignment]
+        self.received = b""
+
+    def data_received(self, data: bytes) -> None:
+        self.received += data
+        head, end, content = self.received.partition(b"\r\n\r\n")
+        if not end or len(content) < int(head.lower().split(b"content-length:")[1].split(b"\r\n")[0]):
+            return
+        self.received = b""
+        loop = asyncio.get_running_loop()
+        if b"/chat/completions " not in head:
+            loop.call_later(ANSWER_S, self.transport.write, self.whole)
+            return
+        self.transport.write(self.head)
+        for number in range(1, TOKENS):
+            loop.call_later(ANSWER_S * number / TOKENS, self.transport.write, self.token)
+        loop.call_later(ANSWER_S, self.transport.write, self.token + self.last)
+
+
+def systems(url: str) -> dict[str, tuple[str, SystemService]]:
+    """What is asked: its name as a system under test, and how."""
+    return {
+        "JSON over HTTP": (f"{url}/ask", SystemService()),
+        f"a stream of {TOKENS} tokens": (f"openai:{url}", SystemService(model="bench")),
+    }
+
+
+async def ours(asked: System) -> None:
+    answers = await asked.answers([f"{number}?" for number in range(CALLS)])
+    assert all(answer.text == "слово " * TOKENS for answer in answers)
+
+
+async def bare(url: str) -> None:
+    """One aiohttp session."""
+    waiting = iter(range(CALLS))
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=CONCURRENCY)) as session:
+
+        async def work() -> None:
+            for number in waiting:
+                async with session.post(url, json={"question": f"{number}?"}) as response:
+                    await response.read()
+
+        await asyncio.gather(*(work() for _ in range(CONCURRENCY)))
+
+
+def timed(work: Callable[[], None]) -> tuple[float, float]:
+    """Wall and CPU seconds."""
+    wall, cpu = time.perf_counter(), time.process_time()
+    work()
+    return time.perf_counter() - wall, time.process_time() - cpu
+
+
+def run() -> Iterator[Row]:
+    """Ours by the limit, start included, and the client's CPU a call; bare aiohttp by the limit; what a token waits."""
+    with serving("systems") as url:
+        for what, (name, service) in systems(url).items():
+            settings = Settings(_env_file=None, sut_service=service, sut_concurrency=CONCURRENCY)
+            wall_s, cpu_s = timed(lambda: asyncio.run(ours(system(name, settings))))  # noqa: B023
+            path = "chat/completions" if name.startswith("openai:") else "ask"
+            bare_s, bare_cpu_s = timed(lambda: asyncio.run(bare(f"{url}/{path}")))  # noqa: B023
+            yield Row(
+                f"{CALLS} questions, {CONCURRENCY} at once: {what}",
+                "calls x 1 s / 32",
+                wall_s,
+                LIMIT_S,
+                TARGET,
+                "at most",
+            )
+            yield Row(
+                f"… client CPU, {cpu_s / CALLS * 1_000:.2f} ms a call",
+                "bare aiohttp",
+                cpu_s,
+                bare_cpu_s,
+                float("inf"),
+                "at most",
+            )
+            yield Row("… bare aiohttp", "calls x 1 s / 32", bare_s, LIMIT_S, float("inf"), "at most")
+        streaming = system(name, settings)  # the last
+        answers = asyncio.run(streaming.answers(["?"] * CONCURRENCY))
+        first_s = statistics.median(answer.first_token_ms or 0 for answer in answers) / 1_000
+        yield Row(
+            "… its first token as it is measured", "as it was sent", first_s, ANSWER_S / TOKENS, float("inf"), "at most"
+        )
