@@ -45,7 +45,7 @@ STRATA = ("confirmed", "agreement", "contradicted")
 
 FREE_TEXTS: tuple[str, ...] = ("question", "asked", "reason", "reference", "context", "answer", "answers", "judge_raw")
 FREE_TEXTS += ("judge_reasons", "topic", "path", "text", "gold_context", "exam", "parallel", "passages", "claims")
-FREE_TEXTS += ("nuggets",)
+FREE_TEXTS += ("nuggets", "context_probe")
 """Columns in which anybody may have written anything, a phone number for example; `group` and `dialog` name users."""
 
 

@@ -10,7 +10,8 @@ from metrics.table import METRICS
 from tasks.cases.table import COLUMNS
 from tasks.cases.vocabulary import SEVERITY
 from tasks.config.flow_parameters import FLOWS
-from tasks.config.parameters import Perturbation, Tier2, Tier3
+from tasks.config.parameters import Tier2, Tier3
+from tasks.config.probes import ContextPerturbation, Perturbation
 from tasks.config.settings import Role, Settings, SystemService
 from tasks.results.failures import FAILURES
 
