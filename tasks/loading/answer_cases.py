@@ -82,7 +82,7 @@ def _load_ideal(run: Run[Tier2]) -> Run[Tier2]:
     pages = pages_of(corpus)
     golds = [tuple(ideal_context(question, corpus, pages)) for question in chosen]
     tokens, kind = parameters.context_tokens, parameters.context_perturbation
-    cases = _with_context(_with_labels(run, cases, chosen), chosen, golds, corpus, tokens)
+    cases = with_context(_with_labels(run, cases, chosen), chosen, golds, corpus, tokens)
     resolved: Resolved = {"unit": unit, "generator": generator_identity(parameters)}
     if kind is not None:
         cases = change_contexts(
@@ -188,11 +188,18 @@ def _with_labels(run: Run[A], cases: pa.Table, questions: list[Row]) -> pa.Table
     return with_columns(cases, nuggets=[[{**one, "support": None} for one in some] or None for some in nuggets])
 
 
-def _with_context(
-    cases: pa.Table, questions: list[Row], golds: list[tuple[str, ...]], corpus: Corpus, tokens: int
+def with_context(
+    cases: pa.Table, questions: Sequence[Row], golds: Sequence[tuple[str, ...]], corpus: Corpus, tokens: int
 ) -> pa.Table:
     """Adds `context`, where its passages start, and whether it was cut; a question that has chunks by its page's label
     can be measured too.
+
+    Args:
+        cases: n rows.
+        questions: their rows in the source.
+        golds: ids of the chunks that answer each question.
+        corpus: the chunks.
+        tokens: the longest context.
     """
     texts = dict(zip(corpus.ids, corpus.texts, strict=True))
     known: dict[tuple[str, ...], tuple[int, bool, list[int]]] = {}

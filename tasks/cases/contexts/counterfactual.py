@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from metrics.facts import Fact, held_against, lost
+from metrics.facts import Fact, facts, held_against, lost
 from tasks.cases.text import SENTENCE
 
 CHANGED = ("number", "date", "time", "money", "percent", "room")
@@ -36,7 +36,7 @@ class Counterfactual(NamedTuple):
 
 
 def counterfactual(context: str, reference: str | None, question: str, chance: random.Random) -> Counterfactual | None:
-    """The context with another value in every place of the first that the reference has and the question has not.
+    """The context with another value in the place of the first that the reference answers with, and the question lacks.
 
     Afterwards the context states the old value nowhere and the new one where the old one was; None where there is no
     such value, or it is written in words.
@@ -54,15 +54,29 @@ def counterfactual(context: str, reference: str | None, question: str, chance: r
         >>> found.original, found.substitute
         ('Приём до 12 мая.', 'Приём до 28 мая.')
     """
+    if reference is None:
+        return None
     stated = held_against([context], [reference])[0] or []
-    asked = held_against([context], [question])[0] or []
-    for one, repeated in zip(stated, asked, strict=True):
-        if not one.supported or repeated.supported or one.fact.kind not in CHANGED:
-            continue
-        for other in _others(one.fact, chance):
-            if found := _replaced(context, one.fact, other, [held.fact for held in stated], f"{reference}\n{question}"):
+    everything, beside = [held.fact for held in stated], f"{reference}\n{question}"
+    answering = {held.fact for held in stated if held.supported and held.fact.kind in CHANGED}
+    for fact in _by_the_answer(context, reference, answering - _stated(context, question)):
+        for other in _others(fact, chance):
+            if found := _replaced(context, fact, other, everything, beside):
                 return found
     return None
+
+
+def _by_the_answer(context: str, reference: str, among: set[Fact]) -> list[Fact]:
+    """What the reference says first comes first: it is what was asked for."""
+    if not among:
+        return []
+    said = [_stated(context, fact.text) for fact in facts(reference)]
+    return sorted(among, key=lambda one: (next((n for n, of in enumerate(said) if one in of), len(said)), one.start))
+
+
+def _stated(context: str, text: str) -> set[Fact]:
+    """The facts of the context that another text states too."""
+    return {held.fact for held in held_against([context], [text])[0] or () if held.supported}
 
 
 def _others(fact: Fact, chance: random.Random) -> Iterator[str]:
@@ -86,10 +100,10 @@ def _telling(fact: Fact, groups: list[re.Match[str]]) -> re.Match[str]:
 
 
 def _other_digits(kind: str, digits: str, chance: random.Random) -> str:
-    """Another number of as many digits; of a date a day that every month has, of a time an hour."""
+    """Another number of as many digits; a day that every month has, a year or what may be one near it, an hour."""
     if kind == "date" and len(digits) < 3:
         return str(chance.randint(1, 28)).zfill(len(digits) if digits[0] == "0" else 1)
-    if kind == "date" or (len(digits) == 4 and digits[:2] in ("19", "20")):
+    if kind == "date" or 1_000 <= int(digits) < 2_100:
         return str(int(digits) + chance.choice((-9, -7, -4, -2, 2, 3, 5, 8)))
     if kind == "time":
         return str(chance.randint(8, 20)).zfill(len(digits))
@@ -126,9 +140,7 @@ def _replaced(context: str, fact: Fact, other: str, stated: list[Fact], beside: 
     new = lost(held_against([substitute], [original]))[0]
     if not gone or not new:
         return None
-    still = {one.fact for one in held_against([original], [changed])[0] or () if one.supported} & set(gone)
-    before = held_against([substitute], [f"{context}\n{beside}"])[0] or ()
-    if still or {one.fact for one in before if one.supported} & set(new):
+    if _stated(original, changed) & set(gone) or _stated(substitute, f"{context}\n{beside}") & set(new):
         return None
     return Counterfactual(changed, original, substitute, shifts)
 

@@ -31,7 +31,7 @@ class Distractors:
     def __init__(self, corpus: Corpus, pages: Mapping[str, str | None]) -> None:
         self._texts = corpus.texts
         self._pages = [pages[chunk] or chunk for chunk in corpus.ids]
-        self._words: dict[int, set[str]] = {}
+        self._read: dict[int, tuple[set[str], str]] = {}
 
     def drawn(
         self,
@@ -56,9 +56,9 @@ class Distractors:
         answer, known = f" {normalised(reference or '')} ", set(own)
         candidates = []
         for place in chance.sample(range(len(self._texts)), min(DRAWN, len(self._texts))):
-            found = self._said(place)
+            found, plain = self._said(place)
             beside = found and self._pages[place] not in known and len(found & said) < SAME * len(found)
-            if beside and (not answer.strip() or answer not in f" {normalised(self._texts[place])} "):
+            if beside and (not answer.strip() or answer not in plain):
                 candidates.append((-len(found & asked), place))
         taken: list[str] = []
         for _, place in sorted(candidates):
@@ -68,10 +68,12 @@ class Distractors:
                 room -= length
         return taken if len(taken) >= LEAST else []
 
-    def _said(self, place: int) -> set[str]:
-        if place not in self._words:
-            self._words[place] = words(self._texts[place])
-        return self._words[place]
+    def _said(self, place: int) -> tuple[set[str], str]:
+        """The words of a passage as a set, and in a row."""
+        if place not in self._read:
+            text = self._texts[place]
+            self._read[place] = words(text), f" {normalised(text)} "
+        return self._read[place]
 
 
 def arranged(kind: str, right: Sequence[str], others: Sequence[str], chance: random.Random) -> Arranged:
