@@ -67,7 +67,7 @@ Behaviour = Callable[[Seen, bool], str]
 
 def claims(effort: float) -> Iterator[Claim]:
     """How often the interval of a rate holds what was planted; how often what was done is seen, and what was not."""
-    seeds = max(5, round(SEEDS * effort))
+    seeds = max(3, round(SEEDS * effort))
     for planted in PLANTED:
         held = seen = unseen = done = left = 0
         for seed in range(seeds):
@@ -187,7 +187,10 @@ def sample() -> Sample:
     chunks, rows, labels = (_rows(name) for name in ("chunk", "question_answer", "annotation"))
     annotated = {row["question_id"]: row for row in labels}
     corpus = Corpus(
-        [str(row["id"]) for row in chunks], [row["confluence_url"] for row in chunks], [row["text"] for row in chunks], None
+        [str(row["id"]) for row in chunks],
+        [row["confluence_url"] for row in chunks],
+        [row["text"] for row in chunks],
+        None,
     )
     pages, questions = pages_of(corpus), []
     for row in rows:

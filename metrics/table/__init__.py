@@ -11,7 +11,7 @@ from typing import NamedTuple
 from metrics.metric import GOALS, LADDERS, RUBRIC, Goal, Grade, Metric
 from metrics.table.citations import CITATIONS
 from metrics.table.claims import CLAIMS
-from metrics.table.contexts import CONTEXTS
+from metrics.table.contexts.rates import CONTEXTS
 from metrics.table.corrected import SUFFIX, corrected_metric
 from metrics.table.embedding import EMBEDDING
 from metrics.table.exam import EXAM, exam_metric

@@ -5,6 +5,7 @@ from typing import Any
 from sqlalchemy import Engine
 
 from tasks.cases import pseudonyms
+from tasks.experiments.robustness import RATES
 from tasks.experiments.stored import probes, sweeps
 from tasks.experiments.sweep_table import SHOWN, difference, figure_of, front, interval
 from tasks.report.embedded_data import Document
@@ -130,11 +131,12 @@ def _robustness(found: Document, figures: Figures) -> list[Document]:
 def _rates(of: str, kinds: Document) -> list[Document]:
     """What answers from bad contexts are measured by beside the differences."""
     rows = [
-        [_words(kind), _words(name), interval(rate), f"{rate['n_scored']} / {rate['n_total']}"]
+        [_joined(_words(kind), ": ", _words(name)), interval(rate), f"{rate['n_scored']} / {rate['n_total']}"]
         for kind, said in kinds.items()
-        for name, rate in said.get("rates", {}).items()
+        for name in RATES.get(kind, ())  # a database has no order
+        if (rate := said.get("rates", {}).get(name))
     ]
-    head = [_words(of), _words("shows"), _words("share"), _words("of")]
+    head = [_joined(_words(of), ": ", _words("shows")), _words("share"), _words("of")]
     return [_block(_words("rates"), head=head, rows=rows)] if rows else []
 
 
@@ -144,10 +146,14 @@ def _places(found: Document) -> list[Document]:
     pairs = {(pair["a"], pair["b"], pair["metric"]): pair for pair in found.get("places", ())}
     rows = [
         [
-            {language: f"{_words(b)[language]} − {_words(a)[language]}" for language in LANGUAGES},
+            _joined(_words(b), " − ", _words(a)),
             *(difference(pairs.get((a, b, name))) for name in names),
         ]
         for a, b in dict.fromkeys(key[:2] for key in pairs)
     ]
     head = [_words("places"), *map(_plain, names)]
     return [_block(_words("lost in the middle"), lines=[_line(_words("star"))], head=head, rows=rows)] if rows else []
+
+
+def _joined(one: Text, between: str, other: Text) -> Text:
+    return {language: f"{one[language]}{between}{other[language]}" for language in LANGUAGES}

@@ -47,7 +47,7 @@ def test_every_tier_and_failure_has_its_row() -> None:
 
 def test_single_words_in_code_mean_something() -> None:
     known = {*METRICS, *COLUMNS, *SEVERITY, *FLOWS, *FAILURES, *OTHERS}
-    known |= set(get_args(Perturbation))
+    known |= set(get_args(Perturbation)) | set(get_args(ContextPerturbation))
     known |= {name for model in FLOWS.values() for name in model.model_fields}
     words = set(re.findall(r"`([a-z][a-z0-9_]*(?:@[0-9.]+)?)`", PAGE))
     assert words - known == set()
