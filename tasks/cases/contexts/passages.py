@@ -13,8 +13,8 @@ right ones cannot stand in the middle.
 """
 DRAWN = 64
 """Passages that are drawn for a question; those with most of its words are taken, as a retriever would."""
-SAME = 0.5
-"""Share of a passage's words from which on it says much the same as a right one, and is no distractor."""
+SAME = 0.9
+"""Share of a passage's words that the right ones have from which on it says the same, and is no distractor."""
 
 
 class Arranged(NamedTuple):
@@ -61,7 +61,7 @@ class Distractors:
             if beside and (not answer.strip() or answer not in plain):
                 candidates.append((-len(found & asked), place))
         taken: list[str] = []
-        for _, place in sorted(candidates):
+        for _, place in sorted(candidates, key=lambda one: one[0]):  # equal ones as they were drawn
             length = len(self._texts[place]) + len(BETWEEN)
             if length <= room and len(taken) < MOST and self._texts[place] not in taken:
                 taken.append(self._texts[place])
