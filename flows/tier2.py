@@ -14,6 +14,7 @@ from tasks.steps.claims.check import check_claims
 from tasks.steps.claims.find_nuggets import find_nuggets
 from tasks.steps.claims.score_facts import score_facts
 from tasks.steps.judging.judge import judge
+from tasks.steps.score_contexts import score_contexts
 from tasks.steps.score_texts import score_repeats, score_texts
 
 
@@ -30,6 +31,7 @@ async def tier2(parameters: Tier2) -> Ended:
     async with evaluation("tier2", parameters, flow_run_id=flow_run.get_id()) as run:
         run = await load_ideal(run)
         judging = (judge, check_claims, find_nuggets)
-        await in_batches(run, steps=(answer_ideal, *judging, score_texts, score_facts, score_repeats))
+        scoring = (score_texts, score_facts, score_contexts, score_repeats)
+        await in_batches(run, steps=(answer_ideal, *judging, *scoring))
         summary = await finish(run)
     return await flow_state(summary)

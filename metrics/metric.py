@@ -47,7 +47,9 @@ class Metric:
     thresholds: tuple[float, ...] | None = None
     """Ascending bounds of the grades: two (attention, good, excellent) or three (absent, weak, reasonable, strong)."""
     asked: str = ""
-    """What an evaluation must have so that it is measured: the parameter that asks for it, or `streams`."""
+    """What an evaluation must have so that it is measured: the parameter that asks for it, or `streams`; with `=a,b` it
+    must be one of these.
+    """
     later: bool = False
     """It was added when evaluations were stored already, and changes no number beside it."""
 

@@ -23,7 +23,7 @@ AREAS: tuple[str, ...] = (
     "exams",
     "corrected",
 )
-AREAS += ("incomplete", "filled", "alarms", "explained", "showing", "facts")
+AREAS += ("incomplete", "filled", "alarms", "explained", "showing", "facts", "probes")
 RESULTS = Path(__file__).parents[2] / "docs" / "simulated.json"
 
 

@@ -9,6 +9,14 @@ from flows.cli import as_json, begin
 
 source = click.option("--source", help="Where the questions come from; default: the bundled sample.")
 limit = click.option("--limit", type=int, help="A seeded random sample of this many questions.")
+KINDS_HELP = (
+    "Of questions: typos, yo (е for ё), lower, layout, paraphrase. Of contexts: distractors, gold_first, gold_middle, "
+    "gold_last, gold_removed, counterfactual, injection"
+)
+TIERS_HELP = (
+    "tier1: change of rank; tier2: answers from bad contexts; tier3: change of answer; default: those that know the "
+    "kinds, without kinds tier1 and tier3."
+)
 
 
 @click.command()
@@ -43,12 +51,21 @@ def sweep(as_json: bool, **given: Any) -> None:
 
 @click.command()
 @source
-@click.option("--kinds", metavar="A,B", help="typos, yo (е for ё), lower, layout, paraphrase; default: all.")
-@click.option("--tiers", metavar="A,B", help="tier1: change of rank; tier3: change of answer; default: both.")
+@click.option("--kinds", metavar="A,B", help=f"{KINDS_HELP}; default: all of the tiers.")
+@click.option("--tiers", metavar="A,B", help=TIERS_HELP)
 @limit
 @as_json
 def robustness(as_json: bool, **given: Any) -> None:
-    """Ask the same questions in other forms, for example with typos: are they still found and answered?"""
+    """Ask the same questions in other forms, for example with typos: are they still found and answered?
+
+    Tier 2 answers them from bad contexts: with passages of other pages (the right ones anywhere, first, in the middle,
+    last, or removed), with another number or date, with an instruction. Every kind is one more evaluation.
+
+    \b
+    yarus robustness --kinds typos,layout --tiers tier1
+    yarus robustness --kinds gold_removed,injection --limit 200
+    yarus robustness --tiers tier2
+    """
     begin()
     from flows.cli.runner import parameters
     from flows.terminal.experiments import print_robustness

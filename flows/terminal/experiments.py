@@ -6,7 +6,7 @@ from typing import Any
 from rich.table import Table
 
 from flows.terminal.summary import coloured, new_console, plain, tier_name
-from tasks.experiments.documents import JudgeAndPeople, Outcome, Preference, Robustness, Sweep, SweepPair
+from tasks.experiments.documents import JudgeAndPeople, Outcome, Preference, Probe, Robustness, Sweep, SweepPair
 from tasks.experiments.sweep_table import SHOWN, difference, figure_of, interval
 from tasks.texts import texts
 
@@ -35,23 +35,50 @@ def print_sweep(document: Sweep, language: str) -> None:
 
 
 def print_robustness(document: Robustness, language: str) -> None:
-    """A row a kind: how many questions it changes, and what that does to ranks and answers."""
+    """A row a kind: how many cases it changes, and what that does to ranks and answers; then what only it shows."""
     words, console = texts("sweep", language), new_console()
     for tier, kinds in document["tiers"].items():
         names = document["metrics"][tier]
         same = "same first" if tier == "tier1" else "same answer"
-        table = Table(title=f"{words['robustness']}: {tier_name(tier, language)}", box=None, title_justify="left")
-        for name in (words["kind"], words["changed"], words[same], *names):
+        title = words["contexts" if tier == "tier2" else "robustness"]
+        table = Table(title=f"{title}: {tier_name(tier, language)}", box=None, title_justify="left")
+        of = "kind of context" if tier == "tier2" else "kind"
+        for name in (words[of], words["changed"], words[same], *names):
             table.add_column(name)
         for kind, said in kinds.items():
             changed = f"{said['n_changed']} / {said['n']}" if said["n"] else ""
             cells = [difference(said["metrics"].get(name)) for name in names]
             table.add_row(words[kind], changed, interval(said["same"]), *cells)
         console.print("", table)
+        _print_rates(kinds, words)
         for kind, said in kinds.items():
             if said["error"]:
                 console.print(plain(f"{words[kind]}: {said['error']}"), style="yellow")
+    _print_places(document, words)
     console.print(words["differences"])
+
+
+def _print_rates(kinds: Mapping[str, Probe], words: dict[str, str]) -> None:
+    """What answers from bad contexts are measured by beside the differences."""
+    rates = [(kind, *rate) for kind, said in kinds.items() for rate in said["rates"].items()]
+    if not rates:
+        return
+    table = Table(*(words[name] for name in ("kind of context", "shows", "share", "of")), box=None)
+    for kind, name, rate in rates:
+        table.add_row(words[kind], words[name], interval(rate), f"{rate['n_scored']} / {rate['n_total']}")
+    new_console().print("", table)
+
+
+def _print_places(document: Robustness, words: dict[str, str]) -> None:
+    """The right passages in one place less those in another, a row a pair."""
+    names = document["metrics"].get("tier2", [])
+    found = {(pair["a"], pair["b"], pair["metric"]): pair for pair in document["places"]}
+    if not found:
+        return
+    table = Table(words["places"], *names, box=None)
+    for a, b in dict.fromkeys(key[:2] for key in found):
+        table.add_row(f"{words[b]} − {words[a]}", *(difference(found.get((a, b, name))) for name in names))
+    new_console().print("", table)
 
 
 def _print_pairs(pairs: Sequence[SweepPair], words: dict[str, str]) -> None:

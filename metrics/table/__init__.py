@@ -11,6 +11,7 @@ from typing import NamedTuple
 from metrics.metric import GOALS, LADDERS, RUBRIC, Goal, Grade, Metric
 from metrics.table.citations import CITATIONS
 from metrics.table.claims import CLAIMS
+from metrics.table.contexts.rates import CONTEXTS
 from metrics.table.corrected import SUFFIX, corrected_metric
 from metrics.table.embedding import EMBEDDING
 from metrics.table.exam import EXAM, exam_metric
@@ -41,7 +42,7 @@ CERTAIN = 1.2
 """As much further than the 95 % interval reaches a bound must lie away, for a grade to be said alone."""
 FEW = 30
 """Cases below which the interval of scores is not trusted with a grade."""
-_FOUND = (*FACTS, *CLAIMS, *NUGGETS, *CITATIONS)
+_FOUND = (*FACTS, *CLAIMS, *NUGGETS, *CITATIONS, *CONTEXTS)
 METRICS: dict[str, Metric] = {
     row.name: row
     for row in (*EMBEDDING, *RETRIEVAL, *INCOMPLETE, *GENERATION, *JUDGE, *EXAM, *JUDGE_PIPELINE, *_FOUND, *UX)

@@ -5,7 +5,8 @@ import random
 import re
 
 from db.errors import InputError
-from tasks.config.parameters import Parameters, Perturbable, Perturbation
+from tasks.config.parameters import Parameters, Perturbable
+from tasks.config.probes import Perturbation
 from tasks.config.settings import settings
 
 KEYS_RU = "йцукенгшщзхъ\\фывапролджэячсмитьбю.ё"

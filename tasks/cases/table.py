@@ -15,6 +15,7 @@ TEXTS = pa.list_(pa.string())
 
 LONG: tuple[str, ...] = ("passages", "context", "text", "judge_reasons", "logprobs", "answers", "gold_context", "exam")
 LONG += ("parallel", "unsupported_facts", "claims", "nuggets", "citations", "passage_starts", "history")
+LONG += ("context_probe",)
 """Columns of long texts that no metric is computed from."""
 
 
@@ -62,6 +63,21 @@ COLUMNS: dict[str, Column] = {
     "answerable": Column(pa.bool_(), "whether the corpus has the answer; NULL where nobody said"),
     "context": Column(pa.string(), "what the generator was given, or what the answer is judged against"),
     "passage_starts": Column(pa.list_(pa.int64()), "where each passage begins in the context, in characters"),
+    "context_probe": Column(
+        pa.struct(
+            [
+                ("distractors", pa.list_(pa.int64())),
+                ("original", pa.string()),
+                ("substitute", pa.string()),
+                ("instruction", pa.string()),
+                ("canary", pa.string()),
+                ("untouched", pa.string()),
+            ]
+        ),
+        "where the evaluation changes the context: which passages, from 0, are of other pages; the sentence whose "
+        "number or date was changed, and what it is now; the instruction, and the word that it asks for; or why "
+        "nothing was changed",
+    ),
     "truncated": Column(pa.bool_(), "the context was cut to the limit"),
     "answer": Column(pa.string(), "what the system under test answered; NULL when it failed"),
     "answers": Column(TEXTS, "all answers, where they were repeated"),

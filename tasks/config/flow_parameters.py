@@ -1,10 +1,11 @@
 """What a person chooses for a flow of several evaluations: a night, a sweep, the probes of robustness."""
 
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from tasks.config.parameters import EvaluationId, Parameters, Perturbation
+from tasks.config.parameters import EvaluationId, Parameters
+from tasks.config.probes import KINDS, QUESTIONS, Kind, ProbedTier
 from tasks.config.tiers import TIERS
 
 if TYPE_CHECKING:
@@ -90,28 +91,68 @@ class Sweep(Parameters):
 
 
 class Robustness(Parameters):
-    """The same questions asked otherwise: does the system still find and answer the same?"""
+    """The same questions asked otherwise, or answered from bad contexts: does the system still find and answer well?"""
 
-    kinds: list[Perturbation] = Field(
-        list(get_args(Perturbation)), title="Kinds", description="Ways of changing the questions", min_length=1
+    kinds: list[Kind] = Field(
+        [*KINDS["tier1"]],
+        title="Kinds",
+        description="Ways of changing the questions (tiers 1 and 3) or the contexts (tier 2)",
+        min_length=1,
     )
-    tiers: list[Literal["tier1", "tier3"]] = Field(
-        ["tier1", "tier3"], title="Tiers", description="tier1: change of rank; tier3: change of answer", min_length=1
+    tiers: list[ProbedTier] = Field(
+        [*QUESTIONS],
+        title="Tiers",
+        description="tier1: change of rank; tier2: answers from bad contexts; tier3: change of answer",
+        min_length=1,
     )
     resume: None = Field(
         None, title="Resume", description="Not for probes: start them again; no call is paid for twice"
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill(cls, given: Any) -> Any:
+        """Where only kinds are chosen, the tiers that know them; where only tiers are, all kinds that these know."""
+        if not isinstance(given, dict):
+            return given
+        kinds, tiers = (_listed(given.get(name)) for name in ("kinds", "tiers"))
+        filled: dict[str, list[str]] = {}
+        if "tiers" not in given and isinstance(kinds, list):
+            filled["tiers"] = [tier for tier, known in KINDS.items() if any(kind in known for kind in kinds)]
+        elif "kinds" not in given and isinstance(tiers, list):
+            filled["kinds"] = list(dict.fromkeys(kind for tier in tiers for kind in KINDS.get(str(tier), ())))
+        return given | {name: some for name, some in filled.items() if some}
 
     @field_validator("kinds", "tiers", mode="before")
     @classmethod
     def _once_each(cls, value: object) -> object:
         return _listed(value)
 
+    @field_validator("tiers")
+    @classmethod
+    def _something_to_do(cls, tiers: list[str], info: ValidationInfo) -> list[str]:
+        """Every kind is known by some tier, every tier knows one of them."""
+        kinds = info.data.get("kinds", ())
+        for kind in kinds:
+            if not any(kind in KINDS[tier] for tier in tiers):
+                knowing = " or ".join(tier for tier, known in KINDS.items() if kind in known)
+                raise ValueError(f"none of them knows the kind {kind!r}, which is of {knowing}")
+        for tier in tiers if kinds else ():
+            if not set(kinds) & set(KINDS[tier]):
+                raise ValueError(f"{tier} knows none of the kinds; it has {', '.join(KINDS[tier])}")
+        return tiers
+
+    def kinds_of(self, tier: str) -> list[str]:
+        """Those of the kinds that a tier knows."""
+        return [kind for kind in self.kinds if kind in KINDS[tier]]
+
 
 def _listed(value: object) -> object:
     """A list from words parted by commas; nothing twice."""
     parts = [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
-    return list(dict.fromkeys(parts)) if isinstance(parts, list | tuple) else parts
+    if not isinstance(parts, list | tuple) or not all(isinstance(part, str | int) for part in parts):
+        return parts
+    return list(dict.fromkeys(parts))
 
 
 FLOWS: dict[str, type[Parameters]] = {

@@ -4,6 +4,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from tasks.config.probes import ContextPerturbation, Perturbation
+
 
 def _show_examples(schema: dict[str, Any]) -> None:
     """Puts the examples into the descriptions, for Prefect's form shows only those."""
@@ -87,10 +89,6 @@ class Retrieval(Embedding):
     twins: bool = Field(
         True, title="Twins", description="Chunks or pages that say the same count as one: a label on one is on all"
     )
-
-
-Perturbation = Literal["typos", "yo", "lower", "layout", "paraphrase"]
-"""Ways of asking the same: typing errors, «е» for «ё», lower case, wrong keyboard layout, other words."""
 
 
 class Perturbable(Parameters):
@@ -209,6 +207,9 @@ class Tier2(Answering):
     )
     logprobs: bool = Field(
         False, title="Log-probabilities", description="Request them from the generator, for perplexity"
+    )
+    context_perturbation: ContextPerturbation | None = Field(
+        None, title="Context perturbation", description="Change every context in this way before it is answered from"
     )
 
 

@@ -64,7 +64,7 @@ MEASURED_BY: tuple[str, ...] = (
     "exam_of",
     "similarity_embedder",
 )
-MEASURED_BY += ("claims", "nuggets", "citations", "dialogs")
+MEASURED_BY += ("claims", "nuggets", "citations", "dialogs", "context_perturbation")
 """What of the resolved parameters measures; the others belong to the system under test."""
 
 

@@ -130,20 +130,22 @@ class Share(TypedDict):
 
 
 class Probe(TypedDict):
-    """The same questions asked otherwise in one way."""
+    """The same questions asked otherwise in one way, or answered from contexts that were changed in one way."""
 
     state: State | Literal["not_applicable"]
     error: str | None
     evaluation_id: str | None
     asked_as_is: str | None
-    """The evaluation of the questions as they are."""
+    """The evaluation of the questions, and contexts, as they are."""
     n: int
     """Cases that both evaluations have."""
     n_changed: int
-    """Questions among them that the change touches; only these count."""
+    """Those among them that the change touches; only these count."""
     same: Share | None
-    """Share of them whose first result (tier 1) or answer (tier 3) stayed the same."""
+    """Share of them whose first result (tier 1) or answer (tiers 2 and 3) stayed the same."""
     metrics: dict[str, ArmDifference]
+    rates: dict[str, ArmMetric]
+    """Tier 2: what answers from such contexts are measured by beside that, such as `injection_obeyed_rate`."""
 
 
 class RobustnessResult(TypedDict):
@@ -157,11 +159,13 @@ class RobustnessResult(TypedDict):
     """Tier -> what a change of the question is measured by."""
     tiers: dict[str, dict[str, Probe]]
     """Tier -> kind of change -> probe."""
+    places: list[SweepPair]
+    """Tier 2: the right passages in one place (b) less those in another (a), among the same distractors."""
     evaluations: list[EvaluationReference]
 
 
 class Robustness(RobustnessResult):
-    """The same questions with typing errors, in lower case and so on."""
+    """The same questions with typing errors, in lower case and so on; or answered from bad contexts."""
 
     robustness_id: str
 

@@ -10,6 +10,7 @@ from prefect.cache_policies import NO_CACHE
 
 from db.errors import InputError
 from db.source_rows import Corpus
+from tasks.cases.contexts.change import change_contexts, perturbed_context
 from tasks.cases.dialogs import followed
 from tasks.cases.labels import Row, annotated_cases, answerable, default_unit, ideal_context, pages_of, reference_of
 from tasks.cases.perturbations import perturbed
@@ -81,8 +82,16 @@ def _load_ideal(run: Run[Tier2]) -> Run[Tier2]:
     chosen = [questions[number] for number in sample_of_questions(run, questions)]
     unit = default_unit(questions)
     cases, notes = annotated_cases(where.name, chosen, corpus, unit)
-    cases = _with_context(_with_labels(run, cases, chosen), chosen, corpus, parameters.context_tokens)
+    pages = pages_of(corpus)
+    golds = [tuple(ideal_context(question, corpus, pages)) for question in chosen]
+    tokens, kind = parameters.context_tokens, parameters.context_perturbation
+    cases = with_context(_with_labels(run, cases, chosen), chosen, golds, corpus, tokens)
     resolved: Resolved = {"unit": unit, "generator": generator_identity(parameters)}
+    if kind is not None:
+        cases = change_contexts(
+            cases, chosen, golds, corpus, kind, seed=parameters.seed, tokens=tokens, language=where.language
+        )
+        resolved["context_perturbation"] = perturbed_context(kind, parameters.seed)
     resolved |= _measuring(parameters, where.language, JUDGED_ON_IDEAL_CONTEXT) | made_with
     notes += [*_reference_notes(chosen), *_nugget_notes(cases), *_cut_notes(cases), *_reuse_notes(made_with)]
     return keep_loaded(run, where, cases, corpus, notes, resolved)
@@ -150,8 +159,11 @@ def _system(parameters: Tier3) -> Resolved:
 def _reused(run: Run[Answering]) -> Resolved:
     """What the answers were made with that are scored again; nothing where new ones are asked for."""
     parameters = run.parameters
-    if parameters.reuse_answers and not parameters.anchor and perturbed(parameters):  # an anchor's own is refused below
-        raise InputError("answers to the questions as they are cannot be reused: leave out --perturbation")
+    if parameters.reuse_answers and not parameters.anchor:  # an anchor's own is refused below
+        if perturbed(parameters):
+            raise InputError("answers to the questions as they are cannot be reused: leave out --perturbation")
+        if getattr(parameters, "context_perturbation", None):
+            raise InputError("answers from the contexts as they are cannot be reused: leave out --context-perturbation")
     return copy_answers(run, parameters.reuse_answers) if parameters.reuse_answers else {}
 
 
@@ -189,11 +201,19 @@ def _with_labels(run: Run[A], cases: pa.Table, questions: list[Row]) -> pa.Table
     return with_columns(cases, nuggets=[[{**one, "support": None} for one in some] or None for some in nuggets])
 
 
-def _with_context(cases: pa.Table, questions: list[Row], corpus: Corpus, tokens: int) -> pa.Table:
+def with_context(
+    cases: pa.Table, questions: Sequence[Row], golds: Sequence[tuple[str, ...]], corpus: Corpus, tokens: int
+) -> pa.Table:
     """Adds `context`, where its passages start, and whether it was cut; a question that has chunks by its page's label
     can be measured too.
+
+    Args:
+        cases: n rows.
+        questions: their rows in the source.
+        golds: ids of the chunks that answer each question.
+        corpus: the chunks.
+        tokens: the longest context.
     """
-    pages = pages_of(corpus)
     texts = dict(zip(corpus.ids, corpus.texts, strict=True))
     known: dict[tuple[str, ...], tuple[int, bool, list[int]]] = {}
     contexts: list[str] = []  # each once: questions about one passage share its text
@@ -201,8 +221,7 @@ def _with_context(cases: pa.Table, questions: list[Row], corpus: Corpus, tokens:
     truncated: list[bool | None] = []
     passage_starts: list[list[int] | None] = []
     statuses, reasons = cases["status"].to_pylist(), cases["reason"].to_pylist()
-    for number, question in enumerate(questions):
-        chunks = tuple(ideal_context(question, corpus, pages))
+    for number, (question, chunks) in enumerate(zip(questions, golds, strict=True)):
         if chunks and chunks not in known:
             passages = [texts[chunk] for chunk in chunks]
             context, cut = fit(passages, tokens)

@@ -5,6 +5,7 @@ from typing import Any
 from sqlalchemy import Engine
 
 from tasks.cases import pseudonyms
+from tasks.experiments.robustness import RATES
 from tasks.experiments.stored import probes, sweeps
 from tasks.experiments.sweep_table import SHOWN, difference, figure_of, front, interval
 from tasks.report.embedded_data import Document
@@ -102,7 +103,8 @@ def _robustness(found: Document, figures: Figures) -> list[Document]:
     blocks = []
     for tier in sorted(found["tiers"]):
         names = found["metrics"][tier]
-        kinds = {kind: found["tiers"][tier][kind] for kind in found["parameters"]["kinds"]}  # a database has no order
+        known = found["tiers"][tier]  # a database has no order
+        kinds = {kind: known[kind] for kind in found["parameters"]["kinds"] if kind in known}
         same = "same first" if tier == "tier1" else "same answer"
         rows = [
             [
@@ -113,7 +115,8 @@ def _robustness(found: Document, figures: Figures) -> list[Document]:
             ]
             for kind, said in kinds.items()
         ]
-        head = [_words("kind"), _words("changed"), _words(same), *map(_plain, names)]
+        of = "kind of context" if tier == "tier2" else "kind"
+        head = [_words(of), _words("changed"), _words(same), *map(_plain, names)]
         untold = [
             _line(_words("no model")) if said["state"] == "not_applicable" else _line(said["error"], problem=True)
             for said in kinds.values()
@@ -121,4 +124,36 @@ def _robustness(found: Document, figures: Figures) -> list[Document]:
         ]
         heading = translations(f"tiers.{tier}", "short")
         blocks.append(_block(heading, lines=[_line(_words("star")), *untold], head=head, rows=rows))
-    return blocks
+        blocks += _rates(of, kinds)
+    return blocks + _places(found)
+
+
+def _rates(of: str, kinds: Document) -> list[Document]:
+    """What answers from bad contexts are measured by beside the differences."""
+    rows = [
+        [_joined(_words(kind), ": ", _words(name)), interval(rate), f"{rate['n_scored']} / {rate['n_total']}"]
+        for kind, said in kinds.items()
+        for name in RATES.get(kind, ())  # a database has no order
+        if (rate := said.get("rates", {}).get(name))
+    ]
+    head = [_joined(_words(of), ": ", _words("shows")), _words("share"), _words("of")]
+    return [_block(_words("rates"), head=head, rows=rows)] if rows else []
+
+
+def _places(found: Document) -> list[Document]:
+    """The right passages in one place less those in another, among the same distractors."""
+    names = found["metrics"].get("tier2", [])
+    pairs = {(pair["a"], pair["b"], pair["metric"]): pair for pair in found.get("places", ())}
+    rows = [
+        [
+            _joined(_words(b), " − ", _words(a)),
+            *(difference(pairs.get((a, b, name))) for name in names),
+        ]
+        for a, b in dict.fromkeys(key[:2] for key in pairs)
+    ]
+    head = [_words("places"), *map(_plain, names)]
+    return [_block(_words("lost in the middle"), lines=[_line(_words("star"))], head=head, rows=rows)] if rows else []
+
+
+def _joined(one: Text, between: str, other: Text) -> Text:
+    return {language: f"{one[language]}{between}{other[language]}" for language in LANGUAGES}

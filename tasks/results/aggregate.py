@@ -53,10 +53,18 @@ def measured_by(tier: str, resolved: Mapping[str, Any] | None) -> tuple[Metric, 
     asked = (resolved or {}).get("judge", {}).get("prompts", ())
     examined = (resolved or {}).get("exam_of", {}).get("judge", {}).get("prompts", ())
     return (
-        *(row for row in metrics_of(tier) if not row.asked or row.asked in (resolved or {})),
+        *(row for row in metrics_of(tier) if _asked_for(row.asked, resolved or {})),
         *(metric(f"avg_{name}") for name in asked if name.startswith(RUBRIC)),
         *(row for name in examined if name.startswith(RUBRIC) for row in exam_metrics(name)),
     )
+
+
+def _asked_for(asked: str, resolved: Mapping[str, Any]) -> bool:
+    """Whether an evaluation was asked for what a metric needs; what was chosen stands before the first `|`."""
+    name, _, some = asked.partition("=")
+    if not some:
+        return not name or name in resolved
+    return str(resolved.get(name)).partition("|")[0] in some.split(",")
 
 
 def summarise(

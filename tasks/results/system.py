@@ -72,6 +72,8 @@ class System(TypedDict, total=False):
     """Share of the k nearest chunks that the index over stored vectors finds."""
     perturbation: str
     """How the questions were changed, with seed and version."""
+    context_perturbation: str
+    """How the contexts were changed, with seed and version."""
     sut: str
     """The system under test: local, a URL, openai:URL, or module:function."""
     takes_history: bool

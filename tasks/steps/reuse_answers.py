@@ -44,11 +44,12 @@ def copy_answers(run: Run, evaluation_id: str) -> Resolved:
             raise InputError(f"{place}: its {what} is {theirs!r}, not {ours!r}; name an evaluation of {ours!r}")
     if row["parquet"] is None:
         raise InputError(f"{place}: evaluation {row['id']} is {row['state']} and has no file; finish it: --resume")
-    if "perturbation" in row["resolved"]:
-        raise InputError(
-            f"{place}: evaluation {row['id']} was run with --perturbation {row['resolved']['perturbation']}: "
-            "its answers are to changed questions; name an evaluation that asked the questions as they are"
-        )
+    for option, what in (("perturbation", "questions"), ("context_perturbation", "contexts")):
+        if option in row["resolved"]:
+            raise InputError(
+                f"{place}: evaluation {row['id']} was run with --{option.replace('_', '-')} {row['resolved'][option]}: "
+                f"its answers are to changed {what}; name an evaluation that asked the questions as they are"
+            )
     stored = parquet_files.read(row["parquet"])
     kept = [name for name in ("case_id", "question", "status", "reason", *ANSWERED) if name in stored.column_names]
     pq.write_table(stored.select(kept), run.work / "answers.parquet")

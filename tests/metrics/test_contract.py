@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from metrics.table import METRICS
 from tests.support.contracts.cases import CONTRACTS as OF_CASES
 from tests.support.contracts.claims import CLAIM_CONTRACTS
+from tests.support.contracts.contexts import CONTEXT_CONTRACTS
 from tests.support.contracts.vectors import VECTOR_CONTRACTS
 
-CONTRACTS = OF_CASES | VECTOR_CONTRACTS | CLAIM_CONTRACTS
+CONTRACTS = OF_CASES | VECTOR_CONTRACTS | CLAIM_CONTRACTS | CONTEXT_CONTRACTS
 ROWS = {row.function: row for row in reversed(METRICS.values()) if row.function}
 ORDERED = {"dialogue.context_preservation"}  # the turns of a dialog have an order
 EVERY = pytest.mark.parametrize("function", CONTRACTS)

@@ -27,7 +27,9 @@ def functions(module: ModuleType) -> Iterator[Callable[..., Any]]:
 
 def stored_as(function: Callable[..., Any]) -> tuple[list[str], str] | None:
     """The rows that a docstring names, and their file."""
-    found = re.search(r"^Stored as: (.*?)\((metrics/table/\w+\.py)\)\.$", inspect.getdoc(function) or "", re.M | re.S)
+    found = re.search(
+        r"^Stored as: (.*?)\((metrics/table/[\w/]+\.py)\)\.$", inspect.getdoc(function) or "", re.M | re.S
+    )
     return (re.findall(r"`([^`]+)`", found[1]), found[2]) if found else None
 
 

@@ -23,6 +23,8 @@ CLAIMS = """avg_claim_precision avg_claim_recall avg_claim_f1 avg_claim_faithful
     avg_noise_sensitivity avg_context_utilization avg_retrieved_claim_recall avg_context_precision """
 NUGGETS = "avg_nugget_recall avg_nugget_recall_partial avg_nugget_recall_all avg_nugget_recall_all_partial "
 CITATIONS = "avg_citation_precision avg_citation_recall avg_citation_known avg_citation_fact_precision "
+CONTEXTS = """distractor_copy_rate negative_rejection_rate injection_obeyed_rate counterfactual_context_rate
+    counterfactual_memory_rate counterfactual_neither_rate """
 # What each tier stores, by the specification.
 STORED = {
     "tier0": """total_texts total_pairs n_clusters avg_intra_cluster_sim avg_inter_cluster_dist silhouette_score
@@ -32,6 +34,7 @@ STORED = {
     + FACTS
     + CLAIMS
     + NUGGETS
+    + CONTEXTS
     + """sut_error_rate avg_faithfulness avg_answer_relevance avg_answer_correctness avg_perplexity
     response_exact_match_rate response_semantic_consistency""",
     "tier3": OVERLAP

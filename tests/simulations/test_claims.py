@@ -23,6 +23,7 @@ EFFORT = {
     "explained": 0.1,
     "showing": 0.1,
     "facts": 0.2,
+    "probes": 0.03,
 }
 
 

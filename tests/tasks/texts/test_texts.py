@@ -25,6 +25,7 @@ from tasks.dataset.annotation import judged_answers
 from tasks.dataset.annotation.columns import COLUMNS, YES_NO
 from tasks.dataset.audit.audit import KINDS
 from tasks.dataset.synthesis.generator import KINDS as MADE
+from tasks.experiments.robustness import RATES
 from tasks.explanation.documents import TopicsBy
 from tasks.explanation.sentences import STAGES
 from tasks.labelling.plan import Basis
@@ -53,6 +54,7 @@ PARTICULAR = {
     "judge": {f"says {worth}" for worth in ("by chance", "beyond chance", "unclear", "one score")},
 }
 """Sentences that tasks/results/guidance.py chooses by the values."""
+BAD_CONTEXTS = {name for names in RATES.values() for name in names}
 BY_TABLE: dict[str, set[str]] = {
     **{f"tiers.{tier}": TIER_TEXTS | PARTICULAR.get(tier, set()) for tier in TIERS},
     "grades": GRADES,
@@ -87,6 +89,8 @@ BY_TABLE: dict[str, set[str]] = {
     | {"code email", "code phone", "code id", "code name"}
     | {f"code {name} yes and no" for name in ("ground_truth_show", "answerable")},
     "slices": {*SLICES},
+    "sweep": BAD_CONTEXTS,
+    "report.experiments": BAD_CONTEXTS,
     "artifacts": VERDICTS | {"completed", "failed", "cancelled", "pass", "fail"},
     "annotation.columns": {*COLUMNS},
     "annotation.problems": {error.__name__ for error in (FileNotFoundError, PermissionError, IsADirectoryError)},
@@ -124,7 +128,7 @@ ELSEWHERE = {
     "slice_values": "tasks/comparison/slices.py",
     "gate": "tasks/comparison/gate*.py",
     "trend": "tasks/comparison/bands.py",
-    "sweep": "tasks/config/parameters.py",
+    "sweep": "tasks/config/probes.py",
     "people_pairs": "tasks/experiments/people_pairs.py",
     "exam": "tasks/report/templates/*.html",
     "explanation": "tasks/report/templates/*.html",
@@ -133,7 +137,7 @@ ELSEWHERE = {
     "dataset": "tasks/dataset/**/*.py",
     "annotation.reasons": "tasks/dataset/annotation/priority.py",
     "annotation.problems": "tasks/dataset/**/*.py",
-    "report.experiments": "tasks/config/parameters.py",
+    "report.experiments": "tasks/config/probes.py",
     "report.page": "tasks/report/templates/*.html",
     "report.script": "tasks/report/templates/*.js",
 }

@@ -1,0 +1,12 @@
+"""What an answer made of a bad context: did it copy a distractor, decline, follow a changed value, obey a passage?
+
+All by rule, one value a case: the context was changed in a known way, so what to look for is known too. The questions
+are those of RGB (Chen et al. 2024, Benchmarking large language models in retrieval-augmented generation, AAAI 2024,
+arXiv 2309.01431): noise robustness, negative rejection, counterfactual robustness; and indirect prompt injection.
+"""
+
+from metrics.contexts.conflicts import follows_context, follows_memory, follows_neither
+from metrics.contexts.distractors import copies_distractor
+from metrics.contexts.injections import obeys_injection, rejects
+
+__all__ = ["copies_distractor", "follows_context", "follows_memory", "follows_neither", "obeys_injection", "rejects"]

@@ -1,0 +1,1 @@
+"""What answers from bad contexts are measured by."""
