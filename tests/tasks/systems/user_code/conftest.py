@@ -1,0 +1,30 @@
+"""Where bots of the user's own code are written."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tasks.systems.user_code import close_user_code
+from tests.support.bots import Write
+
+
+@pytest.fixture
+def bot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Write]:
+    """Writes a bot into the current folder, and returns its name."""
+    monkeypatch.chdir(tmp_path)
+
+    def write(code: str, name: str = "bot") -> str:
+        (tmp_path / f"{name}.py").write_text(code, encoding="utf-8")
+        return f"{name}:answer"
+
+    yield write
+    close_user_code()
+
+
+@pytest.fixture
+def pypy() -> str:
+    if (found := shutil.which("pypy3")) is None:
+        pytest.skip("needs another Python: apt-get install pypy3 pypy3-venv")
+    return found

@@ -1,0 +1,140 @@
+"""Functions of the user's: what they may be, where they run, and what is refused before they are asked."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from db.errors import InputError
+from tasks.systems.user_code import user_code
+from tests.support.bots import Write, answers
+
+
+def test_a_bot_whose_packages_bear_our_names_has_its_own(bot: Write, tmp_path: Path) -> None:
+    """Modules, packages, and folders without an `__init__`, which Python takes for packages only where no other is."""
+    (tmp_path / "db.py").write_text("DATA = 'theirs'")
+    (tmp_path / "metrics").mkdir()
+    (tmp_path / "metrics" / "__init__.py").write_text("from .inner import VALUE")
+    (tmp_path / "metrics" / "inner.py").write_text("VALUE = 'own'")
+    (tmp_path / "tasks").mkdir()
+    (tmp_path / "tasks" / "steps.py").write_text("STEP = 'too'")
+    name = bot(
+        "import db, metrics, tasks.steps\n"
+        "try:\n    import flows\nexcept ModuleNotFoundError as error:\n    absent = error.name\n"
+        "def answer(question): return ' '.join([db.DATA, metrics.VALUE, tasks.steps.STEP, absent])"
+    )
+    assert answers(name, 1)[0].text == "theirs own too flows"
+
+
+def test_a_bot_has_its_own_virtual_environment_of_another_python(
+    bot: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pypy: str
+) -> None:
+    """PyPy, of another version than ours, with a package that only its environment has."""
+    subprocess.run([pypy, "-m", "venv", "--without-pip", str(tmp_path / "own")], check=True)
+    python = tmp_path / "own" / "bin" / "python"
+    where = subprocess.run(
+        [python, "-c", "import site; print(site.getsitepackages()[0])"], check=True, capture_output=True, text=True
+    )
+    (Path(where.stdout.strip()) / "only_there.py").write_text("WORD = 'installed there'")
+    monkeypatch.setenv("YARUS_SUT_PYTHON", str(python))
+    name = bot(
+        "import only_there, platform, sys\n"
+        "def answer(question): return {'answer': only_there.WORD, 'path': platform.python_implementation(),"
+        " 'contexts': [sys.prefix]}"
+    )
+    [said] = answers(name, 1)
+    assert (said.text, said.path, said.contexts) == ("installed there", "PyPy", [str(tmp_path / "own")])
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "def answer(question): return {'answer': question}",
+        "async def answer(question): return {'answer': question}",
+        "def answer(question): return question",
+        "class Bot:\n    def __call__(self, question): return question\nanswer = Bot()",
+        "class Bot:\n    async def __call__(self, question): return question\nanswer = Bot()",
+        "class Chain:\n    def invoke(self, input, config=None, **more): return {'answer': input}\nanswer = Chain()",
+        "class Chain:\n    async def ainvoke(self, input, config=None): return input\ndef answer(): return Chain()",
+        "class answer:\n    async def ainvoke(self, input): return input",
+        "def answer():\n    async def ask(question): return question\n    return ask",
+        "class Message:\n    def __init__(self, content): self.content = content\n"
+        "class Chain:\n    def invoke(self, input): return Message(input)\nanswer = Chain()",
+        "async def later(question): return question\ndef answer(question): return later(question)",
+        "import functools\ndef both(tone, question): return question\nanswer = functools.partial(both, 'kind')",
+    ],
+)
+def test_a_function_in_any_form_is_asked(bot: Write, code: str) -> None:
+    assert [said.text for said in answers(bot(code), 3)] == ["q0", "q1", "q2"]
+
+
+def test_a_method_is_named_with_its_object(bot: Write) -> None:
+    bot("class Bot:\n    def answer(self, question): return question\nhelper = Bot()")
+    assert answers("bot:helper.answer", 1)[0].text == "q0"
+
+
+def test_documents_and_numbers_of_other_libraries_are_read(bot: Write) -> None:
+    name = bot(
+        "class Document:\n    page_content = 'текст'\n"
+        "class Float:\n    def item(self): return 12.5\n"
+        "def answer(question):\n"
+        "    return {'answer': 'a', 'contexts': (Document(),), 'latency_ms': Float(), 'more': object()}"
+    )
+    [said] = answers(name, 1)
+    assert (said.contexts, said.latency_ms) == (["текст"], 12.5)
+
+
+@pytest.mark.parametrize(("arguments", "takes"), [("question, history", True), ("question, k=3", False)])
+def test_a_second_argument_that_must_be_given_is_the_history(bot: Write, arguments: str, takes: bool) -> None:
+    code = user_code(bot(f"def answer({arguments}): return question"), "YARUS_SUT", "answer")
+    assert code.takes_history is takes
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("def answer(): return 'a'", "takes no arguments and makes a str, which can neither be called nor invoked"),
+        ("def answer(a, b, c): return 'a'", r"takes \(a, b, c\); expected answer\(question\) or answer\(question, his"),
+        ("def answer(question): yield 'a'", "is a generator; return the whole answer"),
+        ("answer = 5", "is no function but int"),
+        ("import json\n\nimport absent_module", r"ModuleNotFoundError: No module named 'absent_module' \(bot.py:3\)"),
+        ("import os\nos._exit(4)", "the process ended with exit code 4"),
+        (
+            "import sys, os\nprint('no licence for model X')\nos.kill(os.getpid(), 9)",
+            "ended by SIGKILL; its last words: no licence for model X",
+        ),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_before_anything_is(bot: Write, code: str, message: str) -> None:
+    with pytest.raises(InputError, match=message) as refused:
+        answers(bot(code), 1)
+    assert str(refused.value).startswith("YARUS_SUT 'bot:answer'")
+
+
+def test_a_module_that_fails_shows_its_traceback_from_its_own_first_line(
+    bot: Write, capfd: pytest.CaptureFixture[str]
+) -> None:
+    Path("helper.py").write_text("def load():\n    raise RuntimeError('no index')\nload()")
+    with pytest.raises(InputError, match=r"RuntimeError: no index \(helper.py:2\)"):
+        answers(bot("import helper"), 1)
+    shown = capfd.readouterr().err
+    assert shown.index('bot.py", line 1') < shown.index('helper.py", line 2')
+    assert "importlib" not in shown.partition("helper.py")[0]
+    assert "yarus_worker" not in shown
+
+
+@pytest.mark.parametrize(
+    ("python", "message"),
+    [
+        ("/nowhere/python", "'/nowhere/python' cannot be started: No such file or directory"),
+        ("/etc/passwd", "'/etc/passwd' cannot be started: Permission denied"),
+        ("/bin/true", "'/bin/true' did not start as a Python 3.7 or later does; give the path of one"),
+        ("/bin/ls", "'/bin/ls' did not start as a Python 3.7 or later does: "),
+    ],
+)
+def test_an_interpreter_that_is_none_is_refused(
+    bot: Write, monkeypatch: pytest.MonkeyPatch, python: str, message: str
+) -> None:
+    monkeypatch.setenv("YARUS_SUT_PYTHON", python)
+    with pytest.raises(InputError, match=f"^YARUS_SUT_PYTHON {message}"):
+        answers(bot("def answer(question): return ''"), 1)

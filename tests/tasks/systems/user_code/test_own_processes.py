@@ -1,0 +1,145 @@
+"""What functions of the user's do to their processes, and what becomes of these."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tasks.config.settings import settings
+from tasks.systems.external import Raised
+from tasks.systems.process import SHOWN
+from tasks.systems.sut import system
+from tasks.systems.user_code import GIVEN_UP, close_user_code, user_code
+from tests.support.bots import Write, answers, lives
+from tests.support.processes import until
+
+BOTH = pytest.mark.parametrize("of", ["def", "async def"])
+
+
+@BOTH
+def test_what_it_does_to_its_process_touches_nothing_of_ours(
+    bot: Write, of: str, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """It prints, forks, changes its folder, its loop and its signals, and starts programs."""
+    code = f"""import asyncio, os, signal, subprocess, sys, warnings
+{of} answer(question):
+    warnings.simplefilter("ignore")
+    print("printed")
+    os.write(1, b"written\\n")
+    subprocess.run(["echo", "by a program"])
+    os.chdir("/")
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    asyncio.set_event_loop(asyncio.new_event_loop())
+    os.fork()
+    return question
+"""
+    before = os.getcwd(), signal.getsignal(signal.SIGINT)  # noqa: PTH109
+    assert [said.text for said in answers(bot(code), 3)] == ["q0", "q1", "q2"]
+    assert before == (os.getcwd(), signal.getsignal(signal.SIGINT))  # noqa: PTH109
+    close_user_code()
+    shown = capfd.readouterr()
+    assert shown.out == ""
+    for words in ("printed", "written", "by a program"):
+        assert shown.err.count(words) >= 3
+
+
+def test_a_flood_on_stderr_is_read_and_cut(bot: Write, capfd: pytest.CaptureFixture[str]) -> None:
+    code = "import sys\ndef answer(question):\n    sys.stderr.write('\\x1b[2J' + 'x' * 50_000_000)\n    return question"
+    assert answers(bot(code), 1)[0].text == "q0"
+    close_user_code()
+    shown = capfd.readouterr().err
+    assert len(shown) < SHOWN + 200
+    assert "the rest is not shown" in shown
+    assert "\x1b" not in shown
+
+
+def test_what_it_has_started_ends_with_it(bot: Write) -> None:
+    code = "import subprocess\ndef answer(question):\n    return str(subprocess.Popen(['sleep', '1000']).pid)"
+    children = [int(str(said.text)) for said in answers(bot(code), 2)]
+    assert all(map(psutil.pid_exists, children))
+    close_user_code()
+    until("the end of the programs", lambda: not any(map(lives, children)))
+
+
+def test_a_process_that_is_killed_is_started_anew(bot: Write) -> None:
+    name = bot("import os\ndef answer(question): return str(os.getpid())")
+    [first] = answers(name, 1)
+    os.kill(int(str(first.text)), signal.SIGKILL)
+    lost, second = answers(name, 2)
+    assert lost.error == "ProcessEnded: the process was ended by SIGKILL"
+    assert second.text not in (None, first.text)
+
+
+def test_it_ends_when_we_are_killed(bot: Write, tmp_path: Path) -> None:
+    bot("import os, time\ndef answer(question):\n    open('pid', 'w').write(str(os.getpid()))\n    time.sleep(1000)")
+    ours = "from tasks.systems.user_code import user_code; user_code('bot:answer', 'YARUS_SUT', 'answer').call('q')"
+    process = subprocess.Popen(
+        [sys.executable, "-c", ours], env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[4])}
+    )
+    pid = tmp_path / "pid"
+    until("the question", lambda: pid.exists() and pid.read_text() != "")
+    process.kill()
+    process.wait()
+    until("the end of the worker", lambda: not lives(int(pid.read_text())))
+
+
+@BOTH
+def test_one_that_dies_on_every_question_is_given_up(bot: Write, of: str) -> None:
+    found = answers(bot(f"import os\n{of} answer(question): os._exit(3)"), 2 * GIVEN_UP + 8)
+    assert all(said.text is None for said in found)
+    assert sum("not asked" in str(said.error) for said in found) >= 10
+    assert sum("exit code 3" in str(said.error) for said in found) >= GIVEN_UP // 2
+
+
+def test_a_module_that_is_broken_meanwhile_costs_questions_and_not_the_run(bot: Write) -> None:
+    name = bot("import os\ndef answer(question):\n    os._exit(3)")
+    code = user_code(name, "YARUS_SUT", "answer")
+    bot("import absent_module")
+    with pytest.raises(Raised, match="exit code 3"):
+        code.call("q")
+    with pytest.raises(Raised, match=r"could not be started anew: .*absent_module"):
+        code.call("q")
+
+
+@BOTH
+def test_questions_are_asked_side_by_side(bot: Write, monkeypatch: pytest.MonkeyPatch, of: str) -> None:
+    """Every question waits until four are under way."""
+    monkeypatch.setenv("YARUS_SUT_CONCURRENCY", "4")
+    wait = "await asyncio.sleep(0.01)" if of == "async def" else "time.sleep(0.01)"
+    code = f"""import asyncio, pathlib, time
+{of} answer(question):
+    pathlib.Path(question).touch()
+    while len(list(pathlib.Path().glob("q*"))) < 4: {wait}
+    return question
+"""
+    assert [said.text for said in answers(bot(code), 4)] == ["q0", "q1", "q2", "q3"]
+
+
+def test_a_plain_function_is_asked_one_by_one_unless_told_otherwise(bot: Write) -> None:
+    assert user_code(bot("def answer(question): return ''"), "YARUS_SUT", "answer").concurrency == 1
+
+
+def test_a_question_that_is_given_up_ends_its_process(bot: Write) -> None:
+    """As when the person stops the evaluation: nobody waits for the answer."""
+    name = bot(
+        "import os, time\ndef answer(question):\n    open('pid', 'w').write(str(os.getpid()))\n    time.sleep(1000)"
+    )
+
+    async def stopped() -> None:
+        asked = asyncio.create_task(system(name, settings()).answers(["q"]))
+        await asyncio.to_thread(until, "question", Path("pid").exists)
+        asked.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asked
+        close_user_code()
+
+    started = time.monotonic()
+    asyncio.run(stopped())
+    assert time.monotonic() - started < 30
+    until("the end of the worker", lambda: not lives(int(Path("pid").read_text() or 0)))
