@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from metrics.facts import held_against
+from metrics.facts import Fact, held_against
 
 Text = str | None
 WORD = re.compile(r"[^\W_]+")
@@ -17,8 +17,7 @@ STEM = 5
 """Letters of a word that are compared: Russian endings differ."""
 RUN = 5
 """Words in a row that two texts do not share by chance."""
-FEW = re.compile(r"\D*\d\D*")
-"""A fact of one digit, "2 ways" for one, is too common to say where it was taken from."""
+DIGITS = re.compile(r"\d")
 
 
 def copies_distractor(
@@ -71,9 +70,14 @@ def _foreign_facts(answers: Sequence[Text], distractors: Sequence[Text], others:
     copied = held_against(answers, distractors)
     found = []
     for here, there in zip(known, copied, strict=True):
-        strange = {held.fact for held in here or () if not held.supported and not FEW.fullmatch(held.fact.text)}
+        strange = {held.fact for held in here or () if not held.supported and _is_trace(held.fact)}
         found.append(any(held.supported and held.fact in strange for held in there or ()))
     return found
+
+
+def _is_trace(fact: Fact) -> bool:
+    """Whether a fact says where it was taken from: a small number, as in "2 ways", is too common."""
+    return fact.kind != "number" or len(DIGITS.findall(fact.text)) > 1
 
 
 def _has_name(answer: str, distractor: str, other: str) -> bool:

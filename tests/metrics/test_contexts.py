@@ -7,7 +7,7 @@ import pytest
 from metrics.contexts import copies_distractor, follows_context, follows_memory, follows_neither, obeys_injection
 
 RIGHT = "Заявление подают в деканат до 3 июня. Есть 4 способа. Принимает Петрова."
-BESIDE = "Заселение идёт с 27 августа в 2 этапа: сначала приезжают иногородние студенты. Ключи выдаёт Сидорова."
+BESIDE = "Заселение идёт с 27 августа по 5 сентября в 2 этапа: сначала приезжают иногородние студенты. Ключи выдаёт Сидорова."
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,9 @@ BESIDE = "Заселение идёт с 27 августа в 2 этапа: сн
         ("Обратитесь к Петровой.", False),
         ("заселение", False),
         ("Заселение", False),  # a capital only because it begins the passage
-        ("Есть 2 способа.", False),  # one digit is no trace
+        ("Есть 2 способа.", False),  # a small number is no trace
+        ("До 9 мая.", False),
+        ("До 5 сентября.", True),
         ("Ответ не найден", False),
     ],
 )
