@@ -8,7 +8,7 @@ import pytest
 
 from metrics.table import METRICS
 from tasks.cases.table import COLUMNS
-from tasks.cases.vocabulary import SEVERITY
+from tasks.cases.vocabulary import SEVERITY, TURNS
 from tasks.config.flow_parameters import FLOWS
 from tasks.config.parameters import Perturbation, Tier2, Tier3
 from tasks.config.settings import Role, Settings, SystemService
@@ -18,6 +18,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "tiers.md").read_text(encoding="utf
 NESTED = {"SUT_SERVICE": SystemService, "JUDGE": Role, "GATE": Role, "GENERATOR": Role}
 OTHERS = {"answer", "urls", "contexts", "hidden", "local", "chunk", "page", "auto", "invalid", "failures", "system"}
 OTHERS |= {"ground_truth_show", "probes", "resume", "seed", "limit", "source"}
+OTHERS |= {"dialog_id", "strata", *TURNS}
 
 
 def test_settings_are_there() -> None:
