@@ -86,6 +86,16 @@ def together(rows: Sequence[int], found: Sequence[Place]) -> list[int]:
     return sorted(rows, key=lambda row: keys[row])
 
 
+def with_what_was_said(rows: Sequence[int], found: Sequence[Place]) -> list[int]:
+    """Those questions, and those before them in their dialogs; ascending."""
+    last: dict[str, int] = {}
+    for name, turn in (found[row] for row in rows):
+        if name is not None:
+            last[name] = max(turn or 0, last.get(name, 0))
+    before = [row for row, at in enumerate(found) if at.dialog is not None and (at.turn or 0) <= last.get(at.dialog, 0)]
+    return sorted({*rows, *before})
+
+
 def sampled_whole(log: Sequence[Row], found: Sequence[Place], limit: int | None, seed: int) -> list[int]:
     """The numbers of the questions of a seeded sample, ascending, or all: whole dialogs, and questions of none.
 

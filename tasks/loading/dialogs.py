@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from tasks.cases.dialogs import Place, sampled_whole, together
+from tasks.cases.dialogs import Place, sampled_whole, together, with_what_was_said
 from tasks.cases.labels import Row
 from tasks.cases.table import with_columns
 from tasks.evaluation.run import Run
@@ -21,13 +21,7 @@ def sample_of_dialogs(run: Run, questions: Sequence[Row], found: Sequence[Place]
     """
     if getattr(run.parameters, "confirms", None) is None:
         return together(sampled_whole(questions, found, run.parameters.limit, run.parameters.seed), found)
-    changed = sample_of_questions(run, questions)
-    last: dict[str | None, int] = {}
-    for row in changed:
-        name, turn = found[row]
-        last[name] = max(turn or 0, last.get(name, 0))
-    before = (row for row, at in enumerate(found) if at.dialog is not None and (at.turn or 0) <= last.get(at.dialog, 0))
-    return together(sorted({*changed, *before}), found)
+    return together(with_what_was_said(sample_of_questions(run, questions), found), found)
 
 
 def with_dialogs(cases: pa.Table, found: Sequence[Place]) -> pa.Table:

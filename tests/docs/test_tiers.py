@@ -8,7 +8,7 @@ import pytest
 
 from metrics.table import METRICS
 from tasks.cases.table import COLUMNS
-from tasks.cases.vocabulary import SEVERITY
+from tasks.cases.vocabulary import SEVERITY, TURNS
 from tasks.config.flow_parameters import FLOWS
 from tasks.config.parameters import Tier2, Tier3
 from tasks.config.probes import ContextPerturbation, Perturbation
@@ -21,6 +21,7 @@ OTHERS = {"answer", "urls", "contexts", "hidden", "local", "chunk", "page", "aut
 OTHERS |= {"usage", "token", "end", "error", "finish_reason", "message"}
 OTHERS |= {"citations", "annotations", "search_results", "sources", "content", "text", "url"}
 OTHERS |= {"ground_truth_show", "probes", "resume", "seed", "limit", "source"}
+OTHERS |= {"dialog_id", "strata", *TURNS}
 
 
 def test_settings_are_there() -> None:

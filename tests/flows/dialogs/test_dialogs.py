@@ -10,9 +10,11 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from sqlalchemy import Engine, select
 
+from db.tables import evaluation
 from tasks.config.parameters import Tier3
-from tasks.evaluation import work_folder
+from tasks.evaluation import batch, work_folder
 from tasks.evaluation.run import Run
 from tasks.operations import dry_run
 from tests.support.evaluations import PAGE, Document, evaluate, load, question, rows_of, steady, texts, use, value
@@ -213,3 +215,32 @@ def test_an_estimate_counts_the_calls_about_follow_ups(
     planned = asyncio.run(dry_run.plan("tier3", parameters)).roles["judge"].calls
     evaluate("tier3", source=source, sut=remembering.url)
     assert planned == len(judge.requests) == 9 * 2 + 6
+
+
+def test_a_dialog_that_was_cut_off_is_asked_again_from_its_first_turn(
+    judge: FakeLLMServer, remembering: FakeLLMServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: Engine
+) -> None:
+    source = load(tmp_path, "cut_off", [turn(d, n) for n in (1, 2, 3) for d in range(60)])
+    kept = batch.keep_batch
+
+    def one_only(run: Run, number: int, cases: Any) -> None:
+        if number:
+            raise OSError("the disk is full")
+        kept(run, number, cases)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(batch, "keep_batch", one_only)
+        patch.setattr("tasks.evaluation.batches.IN_FLIGHT", 1)
+        with pytest.raises(OSError, match="the disk is full"):
+            evaluate("tier3", source=source, sut=remembering.url)
+    remembering.requests.clear()
+    with engine.connect() as connection:
+        newest = select(evaluation.c.id).where(evaluation.c.source == source).order_by(evaluation.c.started_at.desc())
+        left = connection.scalars(newest).first()
+    rows = rows_of(evaluate("tier3", source=source, resume=left))
+    asked = [request["messages"][-1]["content"] for request in remembering.requests]
+    anew = {question.split(",")[0] for question in asked}
+    assert len(anew) == 26  # the first batch has 34 dialogs, the first 102 questions
+    assert sorted(asked) == sorted(f"{dialog}, вопрос {n}?" for dialog in anew for n in (1, 2, 3))
+    assert len(rows) == 180
+    assert all(len(row["history"] or []) == 2 * (row["turn"] - 1) for row in rows)
