@@ -7,7 +7,6 @@ from datetime import date
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, get_args
-from urllib.parse import parse_qsl, urlsplit
 
 from dotenv import dotenv_values
 from pydantic import BaseModel, Field, PositiveFloat, SecretStr, ValidationError, ValidationInfo, field_validator
@@ -16,14 +15,15 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
 from db import tables
-from db.engine import CONFIDENTIAL, shown
+from db.engine import shown
 from db.errors import InputError, unknown
-from tasks.config.redaction import redact_urls, redact_urls_within
+from tasks.config.addresses import open_address as open_address
+from tasks.config.redaction import redact_urls_within
 from tasks.config.validation import allowed, least_changes
 
 Language = Literal["ru", "en"]
 PREFIX = "YARUS_"
-NOT_REPEATED = "URL|KEY|HEADERS|^YARUS_(RETRIEVER|SUT)$"
+NOT_REPEATED = "URL|KEY|HEADERS|^YARUS_(RETRIEVER|SUT|EMBEDDER|SIMILARITY_EMBEDDER)$"
 """Settings that may hold a secret: what was given is not repeated."""
 
 
@@ -61,6 +61,17 @@ class RetrieverService(BaseModel, extra="forbid", allow_inf_nan=False):
     headers: dict[str, SecretStr] = Field({}, description="HTTP headers; never logged or stored")
     timeout_s: float = Field(30.0, gt=0)
     concurrency: int = Field(8, ge=1)
+
+
+class EmbedderService(BaseModel, extra="forbid", allow_inf_nan=False):
+    """How to ask an embedder that is an HTTP service."""
+
+    query: dict[str, Any] = Field({}, description='sent with questions, as JSON, such as {"input_type": "query"}')
+    passage: dict[str, Any] = Field({}, description='sent with chunks, such as {"input_type": "passage"}')
+    batch: int = Field(32, ge=1, le=2_048, description="texts of one request, at most")
+    concurrency: int = Field(4, ge=1, le=1_000, description="requests in flight at once")
+    rpm: int | None = Field(None, ge=1, description="requests a minute")
+    timeout_s: float = Field(60.0, gt=0, description="longest wait for one reply")
 
 
 class SystemService(BaseModel, extra="forbid", allow_inf_nan=False):
@@ -102,7 +113,12 @@ class Settings(BaseSettings):
     results: str | None = Field(None, description="Parquet root: folder or fsspec URL; default: results in home")
     work: str | None = Field(None, description="unfinished work: folder or fsspec URL; default: work in home")
     dask_address: str | None = Field(None, description="scheduler of a Dask cluster; default: one of this machine's")
-    embedder: str = Field("lexical", description="the retriever's: lexical, or a sentence-transformers name or path")
+    embedder: str = Field(
+        "lexical", description="the retriever's: lexical, a sentence-transformers name or path, or http(s)://…/v1"
+    )
+    embedder_model: str | None = Field(None, description="model at an embedder's address that names none after a #")
+    embedder_api_key: SecretStr | None = Field(None, description="for the address in YARUS_EMBEDDER; never logged")
+    embedder_service: EmbedderService = EmbedderService()
     embedder_backend: Literal["torch", "bfloat16", "onnx"] = Field(
         "torch", description="library or number type of the embedder"
     )
@@ -111,6 +127,7 @@ class Settings(BaseSettings):
     similarity_embedder: str | None = Field(
         None, description="embedder of the similarity metrics; default: the retriever's"
     )
+    similarity_embedder_api_key: SecretStr | None = Field(None, description="for that address, if it is another one")
     retriever: str = "dense"
     reranker: str | None = Field(None, description="model that re-ranks in the retriever: it may not fill its labels")
     retriever_service: RetrieverService = RetrieverService()
@@ -155,10 +172,12 @@ class Settings(BaseSettings):
         except RuntimeError as error:
             raise ValueError(f"{error} Give the full path") from error
 
-    @field_validator("retriever", "sut")
+    @field_validator("retriever", "sut", "embedder", "similarity_embedder")
     @classmethod
-    def _nothing_secret(cls, value: str, info: ValidationInfo) -> str:
-        return open_address(value, f"{PREFIX}{str(info.field_name).upper()}_SERVICE")
+    def _nothing_secret(cls, value: str | None, info: ValidationInfo) -> str | None:
+        place = PREFIX + str(info.field_name).upper()
+        keys = f"{place}_API_KEY" if "EMBEDDER" in place else f"{place}_SERVICE__HEADERS"
+        return value and open_address(value, place, keys=keys)
 
     @field_validator("database_url", "source_url", "prefect_database_url")
     @classmethod
@@ -252,33 +271,6 @@ def _wrong(first: Mapping[str, Any]) -> InputError:
     plain = isinstance(first["input"], str | int | float) and not first["type"].endswith(("model_type", "dict_type"))
     given = f" (given: {first['input']!r})" if plain and not re.search(NOT_REPEATED, place) else ""
     return InputError(f"{place}: {allowed(first)}{given}")
-
-
-def open_address(url: str, place: str) -> str:
-    """The address of a service as it was given, for it holds nothing that may not be stored.
-
-    Args:
-        url: an http(s) URL; anything else passes.
-        place: what the settings of the service begin with, such as `YARUS_SUT_SERVICE`.
-
-    Raises:
-        InputError: it has a user name, a password or a secret in its query; they are not repeated.
-    """
-    if not re.match(r"https?://", url, re.IGNORECASE):
-        return url
-    try:
-        parts = urlsplit(url)
-    except ValueError as error:
-        raise InputError(
-            f"{place.removesuffix('_SERVICE')}: {error}; expected an address like https://host/path"
-        ) from None
-    secret = [name for name, _ in parse_qsl(parts.query) if re.fullmatch(CONFIDENTIAL, name, re.IGNORECASE)]
-    if "@" in parts.netloc or secret:
-        what = f"the option {secret[0]!r}" if secret else "a user name or password"
-        raise InputError(
-            f"the address {redact_urls(url)!r} is stored with results and has {what}: put secrets into {place}__HEADERS"
-        )
-    return url
 
 
 def headers(service: RetrieverService | SystemService, place: str) -> dict[str, str]:

@@ -14,6 +14,7 @@ from tasks.results.aggregate import measured_by
 
 STEADY: tuple[str, ...] = ("embedder", "embedder_backend", "query_prefix", "passage_prefix", "similarity_embedder")
 STEADY += ("retriever", "retriever_service", "sut", "sut_service", "refusals", "rubrics", "language", "mask_calls")
+STEADY += ("embedder_model",)
 STEADY_OF_ROLE = ("base_url", "model", "temperature", "max_tokens", "prompt")
 
 
