@@ -135,7 +135,7 @@ def _require_same(known: dict[str, bytes], model: Embedder) -> None:
     Raises:
         InputError: it gives another vector for a text that it was asked for before.
     """
-    text = min((text for text in known if text.strip()), key=len, default=None)
+    text = min((text for text in known if text.strip()), key=lambda text: (len(text), text), default=None)
     if text is None or model.identity in _COMPARED:
         return
     try:

@@ -164,7 +164,8 @@ class Client:
         if isinstance(outcome, Embedded):
             put(Part(batch, outcome.vectors, outcome.wrong))
             return True
-        together = outcome.status in OF_THESE_TEXTS or outcome.kind in ("timeout", "fault")
+        alone = outcome.kind not in ("call", "busy") and not self._breaker.is_given_up  # the server answers others
+        together = outcome.status in OF_THESE_TEXTS or alone
         if len(batch) == 1 or not together:
             put(self._none(batch, outcome))
             return False
