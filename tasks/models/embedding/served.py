@@ -121,18 +121,20 @@ def place_of(name: str, settings: Settings) -> Place:
     address, model = _parted(name)
     if not address.partition("://")[2].strip("/"):
         raise InputError(f"embedder {name!r}: expected an address like https://host/v1")
-    known = (
-        ("YARUS_EMBEDDER_API_KEY", settings.embedder, settings.embedder_api_key),
-        ("YARUS_SIMILARITY_EMBEDDER_API_KEY", settings.similarity_embedder or "", settings.similarity_embedder_api_key),
-    )
-    theirs = [(setting, key, _parted(given)[1]) for setting, given, key in known if _parted(given)[0] == address]
-    model = model or next((one for _, _, one in theirs if one), "") or settings.embedder_model or ""
+    retrievers, its_model = _parted(settings.embedder)
+    model = model or (its_model if retrievers == address else "") or settings.embedder_model or ""
     if not model:
         raise InputError(
             f"embedder {address}: no model is named; set YARUS_EMBEDDER_MODEL, or write it behind the address: "
             f"{address}#MODEL"
         )
-    setting, key = next(((setting, key) for setting, key, _ in theirs if key), (known[0][0], None))
+    measuring, _ = _parted(settings.similarity_embedder or "")
+    known = (
+        (retrievers, settings.embedder_api_key, "YARUS_EMBEDDER_API_KEY"),
+        (measuring, settings.similarity_embedder_api_key, "YARUS_SIMILARITY_EMBEDDER_API_KEY"),
+    )
+    theirs = [(key, setting) for where, key, setting in known if where == address] or [(None, known[0][2])]
+    key, setting = next((pair for pair in theirs if pair[0]), theirs[0])
     return Place(address, model, key, setting)
 
 

@@ -139,7 +139,6 @@ def test_the_identity_has_all_that_changes_the_vectors_and_no_key() -> None:
         identity(f"{url}/embeddings#m"),
         identity(url, embedder_model="m"),
         identity(url, embedder=f"{url}#m"),
-        identity(url, similarity_embedder=f"{url}#m"),
         identity(f"{url}#m", embedder_service=EmbedderService(batch=1, concurrency=1, timeout_s=1)),
     }
     assert same == {base}
@@ -163,11 +162,13 @@ def test_a_key_goes_to_the_address_of_its_own_setting_only(
     )
     for name in (server.url, f"{server.url}#second", f"{other}#m", f"{server.url}/third#m"):
         embedders(name, configuration)[0].encode(["a"])
+    without = configuration.model_copy(update={"embedder_api_key": None})
+    embedders(server.url, without)[0].encode(["a"])
     keys = [
         next((line for line in head.lower().splitlines() if line.startswith("authorization")), "")
         for head in server.headers[::2]
     ]
-    assert keys == [f"authorization: bearer {KEY}"] * 2 + [f"authorization: bearer {shared}", ""]
+    assert keys == [f"authorization: bearer {KEY}"] * 2 + [f"authorization: bearer {shared}", "", ""]
 
 
 @pytest.mark.parametrize(
