@@ -71,7 +71,7 @@ class EmbedderService(BaseModel, extra="forbid", allow_inf_nan=False):
     batch: int = Field(32, ge=1, le=2_048, description="texts of one request, at most")
     concurrency: int = Field(4, ge=1, le=1_000, description="requests in flight at once")
     rpm: int | None = Field(None, ge=1, description="requests a minute")
-    timeout_s: float = Field(60.0, gt=0, description="longest wait for one reply")
+    timeout_s: float = Field(120.0, gt=0, description="longest wait for one reply")
 
 
 class SystemService(BaseModel, extra="forbid", allow_inf_nan=False):

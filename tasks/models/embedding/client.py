@@ -244,7 +244,7 @@ class Client:
             self._breaker.worked()
             self._concurrency.grow()
             return
-        if outcome.kind == "busy":
+        if outcome.kind in ("busy", "timeout"):  # many servers compute one batch after another, given up or not
             self._concurrency.shrink(started)
         self._breaker.failed(outcome.kind, outcome.reason, pause_s=outcome.pause_s or 0.0)
 

@@ -176,7 +176,7 @@ def test_the_doctor_asks_it(server: FakeLLMServer, monkeypatch: pytest.MonkeyPat
     found = checks()
     assert found["embedder"]["found"] == f"{server.url}#asked, 2000 dimensions"
     assert found["similarity embedder"]["found"] == f"{server.url}#measuring, 2000 dimensions"
-    server.script = lambda number, request: http(401, f"no {KEY}")
+    server.script = lambda number, request: http(401, f"no {KEY}-revoked")
     monkeypatch.setenv("YARUS_EMBEDDER_API_KEY", f"{KEY}-revoked")
     refused = checks()["embedder"]
     assert refused["code"] == 3
