@@ -23,13 +23,14 @@ from tasks.cases.frozen_sets import frozen
 from tasks.comparison.gate_rules import policy_set
 from tasks.config.connections import database, source
 from tasks.config.flow_parameters import FLOWS, Nightly, Sweep
-from tasks.config.parameters import Parameters, Retrieval, Tier3
+from tasks.config.parameters import Embedding, Parameters, Retrieval, Tier3
 from tasks.config.redaction import redact_urls
 from tasks.config.services import open_address
 from tasks.config.settings import settings
 from tasks.config.tiers import TIERS
 from tasks.config.validation import bad_value
 from tasks.evaluation.repeats import anchored, parameters_of_repeated
+from tasks.models.embedders import embedders
 from tasks.orchestration.local_server import prepare_prefect, start_server
 from tasks.results.parquet_files import require_writable
 from tasks.retrievers.registry import retriever_kind
@@ -125,8 +126,8 @@ def check(chosen: Parameters) -> None:
     """Finds what cannot work before Prefect is started, which takes seconds.
 
     Raises:
-        InputError: no such source, retriever, store for results or evaluation to resume, a secret in an address, or a
-            mistake in the file of YARUS_GATE_FILE.
+        InputError: no such source, retriever, store for results or evaluation to resume, a secret in an address, an
+            embedder's address without a model, or a mistake in the file of YARUS_GATE_FILE.
         DatabaseUnavailable: the database cannot be reached.
         ResultsUnavailable: results cannot be written.
     """
@@ -152,6 +153,8 @@ def check(chosen: Parameters) -> None:
         frozen(chosen.cases, chosen.source)
     if isinstance(chosen, Retrieval):
         retriever_kind(chosen.retriever or configuration.retriever)
+    if isinstance(chosen, Embedding):
+        embedders(chosen.embedder or configuration.embedder, configuration)
     if isinstance(chosen, Tier3):
         open_address(chosen.sut or configuration.sut, "YARUS_SUT_SERVICE")
 

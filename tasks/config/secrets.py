@@ -45,13 +45,28 @@ async def with_key(configuration: Settings, role: str) -> Settings:
         InputError: Prefect has no Secret block of that name.
     """
     given = getattr(configuration, role)
-    key = given.api_key.get_secret_value() if given.api_key else ""
-    if not key.startswith(BLOCK):
+    key = await fetched(given.api_key, f"{PREFIX}{role.upper()}__API_KEY")
+    if key is given.api_key:
         return configuration
-    name = key.removeprefix(BLOCK)
+    return configuration.model_copy(update={role: given.model_copy(update={"api_key": key})})
+
+
+async def fetched(key: SecretStr | None, place: str) -> SecretStr | None:
+    """The key itself, fetched from Prefect where it only names a block.
+
+    Args:
+        key: as given.
+        place: the setting that it stands in.
+
+    Raises:
+        InputError: Prefect has no Secret block of that name.
+    """
+    if key is None or not key.get_secret_value().startswith(BLOCK):
+        return key
+    name = key.get_secret_value().removeprefix(BLOCK)
     if name not in _FETCHED:
-        _FETCHED[name] = await _fetch(name, f"{PREFIX}{role.upper()}__API_KEY")
-    return configuration.model_copy(update={role: given.model_copy(update={"api_key": SecretStr(_FETCHED[name])})})
+        _FETCHED[name] = await _fetch(name, place)
+    return SecretStr(_FETCHED[name])
 
 
 async def _fetch(name: str, place: str) -> str:
@@ -168,7 +183,8 @@ def _secrets() -> list[str]:
     except InputError:
         return list(_FETCHED.values())
     roles = (configuration.generator, configuration.judge, configuration.gate)
-    keys = [role.api_key for role in roles if role.api_key]
+    of_embedders = (configuration.embedder_api_key, configuration.similarity_embedder_api_key)
+    keys = [key for key in (*(role.api_key for role in roles), *of_embedders) if key]
     services = (configuration.retriever_service, configuration.sut_service)
     keys += [value for service in services for value in service.headers.values()]
     return [*_FETCHED.values(), *(key.get_secret_value() for key in keys)]

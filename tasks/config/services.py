@@ -14,18 +14,24 @@ OPENAI = "openai:"
 """What stands before the address of a system under test that speaks OpenAI's protocol."""
 
 
-def open_address(url: str, place: str) -> str:
+def is_address(name: str) -> bool:
+    """Whether a name is an http(s) URL, whatever the case of its scheme."""
+    return bool(re.match(r"https?://", name, re.IGNORECASE))
+
+
+def open_address(url: str, place: str, *, keys: str | None = None) -> str:
     """The address of a service as it was given, for it holds nothing that may not be stored.
 
     Args:
         url: an http(s) URL, or one after `openai:`; anything else passes.
         place: what the settings of the service begin with, such as `YARUS_SUT_SERVICE`.
+        keys: the setting that secrets belong in; default: the headers of that place.
 
     Raises:
         InputError: it has a user name, a password or a secret in its query; they are not repeated.
     """
     address = url.removeprefix(OPENAI)
-    if not re.match(r"https?://", address, re.IGNORECASE):
+    if not is_address(address):
         return url
     try:
         parts = urlsplit(address)
@@ -37,7 +43,8 @@ def open_address(url: str, place: str) -> str:
     if "@" in parts.netloc or secret:
         what = f"the option {secret[0]!r}" if secret else "a user name or password"
         raise InputError(
-            f"the address {redact_urls(url)!r} is stored with results and has {what}: put secrets into {place}__HEADERS"
+            f"the address {redact_urls(url)!r} is stored with results and has {what}: put secrets into "
+            f"{keys or place + '__HEADERS'}"
         )
     return url
 

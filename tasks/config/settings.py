@@ -23,7 +23,7 @@ from tasks.config.validation import allowed, least_changes
 
 Language = Literal["ru", "en"]
 PREFIX = "YARUS_"
-NOT_REPEATED = "URL|KEY|HEADERS|^YARUS_(RETRIEVER|SUT)$"
+NOT_REPEATED = "URL|KEY|HEADERS|^YARUS_(RETRIEVER|SUT|EMBEDDER|SIMILARITY_EMBEDDER)$"
 """Settings that may hold a secret: what was given is not repeated."""
 
 
@@ -61,6 +61,17 @@ class RetrieverService(BaseModel, extra="forbid", allow_inf_nan=False):
     headers: dict[str, SecretStr] = Field({}, description="HTTP headers; never logged or stored")
     timeout_s: float = Field(30.0, gt=0)
     concurrency: int = Field(8, ge=1)
+
+
+class EmbedderService(BaseModel, extra="forbid", allow_inf_nan=False):
+    """How to ask an embedder that is an HTTP service."""
+
+    query: dict[str, Any] = Field({}, description='sent with questions, as JSON, such as {"input_type": "query"}')
+    passage: dict[str, Any] = Field({}, description='sent with chunks, such as {"input_type": "passage"}')
+    batch: int = Field(32, ge=1, le=2_048, description="texts of one request, at most")
+    concurrency: int = Field(4, ge=1, le=1_000, description="requests in flight at once")
+    rpm: int | None = Field(None, ge=1, description="requests a minute")
+    timeout_s: float = Field(120.0, gt=0, description="longest wait for one reply")
 
 
 class SystemService(BaseModel, extra="forbid", allow_inf_nan=False):
@@ -107,7 +118,12 @@ class Settings(BaseSettings):
     results: str | None = Field(None, description="Parquet root: folder or fsspec URL; default: results in home")
     work: str | None = Field(None, description="unfinished work: folder or fsspec URL; default: work in home")
     dask_address: str | None = Field(None, description="scheduler of a Dask cluster; default: one of this machine's")
-    embedder: str = Field("lexical", description="the retriever's: lexical, or a sentence-transformers name or path")
+    embedder: str = Field(
+        "lexical", description="the retriever's: lexical, a sentence-transformers name or path, or http(s)://…/v1"
+    )
+    embedder_model: str | None = Field(None, description="model at an embedder's address that names none after a #")
+    embedder_api_key: SecretStr | None = Field(None, description="for the address in YARUS_EMBEDDER; never logged")
+    embedder_service: EmbedderService = EmbedderService()
     embedder_backend: Literal["torch", "bfloat16", "onnx"] = Field(
         "torch", description="library or number type of the embedder"
     )
@@ -116,6 +132,7 @@ class Settings(BaseSettings):
     similarity_embedder: str | None = Field(
         None, description="embedder of the similarity metrics; default: the retriever's"
     )
+    similarity_embedder_api_key: SecretStr | None = Field(None, description="for that address, if it is another one")
     retriever: str = "dense"
     reranker: str | None = Field(None, description="model that re-ranks in the retriever: it may not fill its labels")
     retriever_service: RetrieverService = RetrieverService()
@@ -163,10 +180,12 @@ class Settings(BaseSettings):
         except RuntimeError as error:
             raise ValueError(f"{error} Give the full path") from error
 
-    @field_validator("retriever", "sut")
+    @field_validator("retriever", "sut", "embedder", "similarity_embedder")
     @classmethod
-    def _nothing_secret(cls, value: str, info: ValidationInfo) -> str:
-        return open_address(value, f"{PREFIX}{str(info.field_name).upper()}_SERVICE")
+    def _nothing_secret(cls, value: str | None, info: ValidationInfo) -> str | None:
+        place = PREFIX + str(info.field_name).upper()
+        keys = f"{place}_API_KEY" if "EMBEDDER" in place else f"{place}_SERVICE__HEADERS"
+        return value and open_address(value, place, keys=keys)
 
     @field_validator("database_url", "source_url", "prefect_database_url")
     @classmethod

@@ -13,17 +13,8 @@ from tasks.evaluation.run import Run
 from tasks.results.aggregate import measured_by
 
 STEADY: tuple[str, ...] = ("embedder", "embedder_backend", "query_prefix", "passage_prefix", "similarity_embedder")
-STEADY += (
-    "retriever",
-    "retriever_service",
-    "sut",
-    "sut_service",
-    "sut_python",
-    "refusals",
-    "rubrics",
-    "language",
-    "mask_calls",
-)
+STEADY += ("retriever", "retriever_service", "sut", "sut_service", "sut_python", "refusals", "rubrics", "language")
+STEADY += ("mask_calls", "embedder_model")
 STEADY_OF_ROLE = ("base_url", "model", "temperature", "max_tokens", "prompt")
 
 

@@ -33,6 +33,7 @@ from tasks.experiments.arms import (
 )
 from tasks.experiments.documents import ArmDifference, Outcome, SweepArm, SweepPair, SweepResult, Taken
 from tasks.models.calls import Call, body, key
+from tasks.models.embedders import full_name
 from tasks.models.prices import cost_usd
 from tasks.prompts import prompts
 from tasks.results.summary import worst
@@ -100,6 +101,8 @@ def _check(parameters: Sweep, axes: dict[str, str]) -> None:
         raise InputError(f"sweep: the system under test is not ours (YARUS_SUT), so it decides its {theirs[0]} itself")
     for retriever in parameters.retrievers:
         retriever_kind(retriever)
+    for name in parameters.embedders:
+        full_name(name, settings())
 
 
 def _needed(values: dict[str, Any]) -> dict[str, Any]:

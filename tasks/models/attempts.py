@@ -13,12 +13,11 @@ from dataclasses import dataclass, replace
 import httpx
 
 from db.errors import ModelUnavailable
-from tasks.config.secrets import redact
 from tasks.config.settings import Role, Settings
 from tasks.models.calls import Call, Reply, RoleName, most_tokens
 from tasks.models.endpoints import checked, place_of, remedy
 from tasks.models.prices import Allowed, Budget, allowed, cost_usd, counted, price_of
-from tasks.models.protocol import Answer, CallError, in_format, last_format, read
+from tasks.models.protocol import Answer, CallError, exchanged, in_format, last_format, read
 from tasks.models.rate_limits import AdaptiveConcurrency, CircuitBreaker, RateLimiter, RetryPolicy
 from tasks.models.transport import ACCEPTED, JSON, Transport
 from tasks.prompts import Form
@@ -117,19 +116,9 @@ class Attempts:
             faults += 1
             wait_s = self._retries.backoff_s(faults)
             waited_s += max(wait_s, outcome.pause_s or 0.0)
-            if self._gives_up(outcome, faults, waited_s):
+            if self._retries.gives_up(outcome.kind, faults, waited_s, self._breaker):
                 return Reply("error", outcome.reason, requested_model=self.model, cost_usd=0.0 if free else None)
             await asyncio.sleep(min(wait_s, max(0.0, self._ends_at - time.monotonic())))
-
-    def _gives_up(self, error: CallError, faults: int, waited_s: float) -> bool:
-        """Whether this call has had its tries. Where the server fails everybody, the breaker decides instead."""
-        if error.kind == "timeout":
-            return faults >= self._retries.timeouts
-        if error.kind == "busy":
-            return waited_s > self._retries.busy_s
-        if error.kind == "unreachable" and self._breaker.is_open:
-            return self._breaker.is_given_up  # the last call has no other that probes for it
-        return error.kind == "call" or faults >= self._retries.attempts
 
     async def _attempt(
         self, request: bytes, form: Form, most: Allowed, *, first: bool
@@ -203,17 +192,11 @@ class Attempts:
 
     async def _sent(self, content: bytes) -> Answer | CallError:
         timeout_s = min(self.role.timeout_s, self._ends_at - time.monotonic())
-        try:
-            response = await self._transport.exchange(content, self._headers, timeout_s)
-        except httpx.TimeoutException as error:
-            return CallError("call", NO_TIME) if time.monotonic() >= self._ends_at else CallError("timeout", str(error))
-        except httpx.DecodingError as error:
-            return CallError("fault", str(error))
-        except httpx.RequestError as error:
-            unsent = isinstance(error, httpx.ConnectError)
-            words = redact(f"{type(error).__name__}: {error}", filter(None, [self._secret]))
-            return CallError("unreachable", words, free=unsent)
-        return read(response, self._secret)
+        found = await exchanged(self._transport, content, self._headers, timeout_s, self._secret)
+        if isinstance(found, CallError):
+            over = found.kind == "timeout" and time.monotonic() >= self._ends_at
+            return CallError("call", NO_TIME) if over else found
+        return read(found, self._secret)
 
     def _learn(self, outcome: Answer | CallError, started: float, booked: int) -> None:
         """What an outcome says about the server."""

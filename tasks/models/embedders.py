@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from db.errors import InputError
 from tasks.cases.ngrams import ngram_counts
+from tasks.config.services import is_address
 from tasks.config.settings import Settings, settings
 from tasks.config.utf8 import encodable
 
@@ -44,16 +45,29 @@ def embedder(name: str, *, prefix: str = "", backend: str = "torch") -> Embedder
     """The embedder of that name.
 
     Args:
-        name: `lexical`, or the name or folder of a sentence-transformers model.
+        name: `lexical`, the name or folder of a sentence-transformers model, or the address of a server that speaks
+            the OpenAI embeddings protocol, http(s)://…/v1, with its model behind a `#` or in the settings.
         prefix: put before every text, as models like E5 want it ('query: ', 'passage: ').
         backend: what computes a sentence-transformers model: `torch`, `bfloat16` (torch with half the precision) or
             `onnx`.
     """
+    if is_address(name):
+        from tasks.models.embedding.served import served  # aiohttp, which no embedder of ours needs
+
+        return served(name, settings(), prefix=prefix)
     return Lexical() if name == LEXICAL else _transformer(name, prefix, backend)
 
 
 def embedders(name: str, settings: Settings) -> tuple[Embedder, Embedder]:
-    """The embedder for questions and the one for chunks: one model, each with its prefix."""
+    """The embedder for questions and the one for chunks: one model, each with its prefix and its fields."""
+    if is_address(name):
+        from tasks.models.embedding.served import served
+
+        asked = settings.embedder_service
+        return (
+            served(name, settings, prefix=settings.query_prefix, fields=asked.query),
+            served(name, settings, prefix=settings.passage_prefix, fields=asked.passage),
+        )
     questions, chunks = (
         embedder(name, prefix=prefix, backend=settings.embedder_backend)
         for prefix in (settings.query_prefix, settings.passage_prefix)
@@ -232,6 +246,19 @@ def _digest(folder: Path, weights: set[str]) -> str:
     return digest.hexdigest()[:12]
 
 
+def full_name(name: str, settings: Settings) -> str:
+    """The name of an embedder, with the model that an address stands for; what else there is has its full name.
+
+    Raises:
+        InputError: it is no usable address, has a secret in it, or no model is named.
+    """
+    if not is_address(name):
+        return name
+    from tasks.models.embedding.served import place_of
+
+    return place_of(name, settings).name
+
+
 def measuring_embedder() -> str:
     """The name of the embedder that measures, which may be another than the retriever's."""
-    return settings().similarity_embedder or settings().embedder
+    return full_name(settings().similarity_embedder or settings().embedder, settings())

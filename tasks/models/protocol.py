@@ -6,11 +6,12 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, Literal
 
+import httpx
 from pydantic import BaseModel, ValidationError
 
 from tasks.config.secrets import SHORTEST_KEY, redact
 from tasks.models.rate_limits import Kind
-from tasks.models.transport import LONGEST_TEXT, Response
+from tasks.models.transport import LONGEST_TEXT, Response, Transport
 from tasks.prompts import Form
 
 
@@ -112,6 +113,30 @@ class _Completion(BaseModel):
     usage: Any = None
 
 
+async def exchanged(
+    transport: Transport, content: bytes, headers: httpx.Headers, timeout_s: float, secret: str | None
+) -> Response | CallError:
+    """One request and its response, or why there is none.
+
+    Args:
+        transport: to the server.
+        content: body of the request.
+        headers: of the request.
+        timeout_s: for all of it.
+        secret: the key, which errors may repeat; it is redacted.
+    """
+    try:
+        return await transport.exchange(content, headers, timeout_s)
+    except httpx.TimeoutException as error:
+        return CallError("timeout", str(error))
+    except httpx.DecodingError as error:
+        return CallError("fault", str(error))
+    except httpx.RequestError as error:
+        unsent = isinstance(error, httpx.ConnectError)
+        words = redact(f"{type(error).__name__}: {error}", filter(None, [secret]))
+        return CallError("unreachable", words, free=unsent)
+
+
 def last_format(form: Form) -> int:
     """Number of the last of the `ENDINGS` of a form of reply; a word or a text has but one."""
     return len(ENDINGS[form]) - 1 if form in ENDINGS else 0
@@ -129,10 +154,13 @@ def read(response: Response, secret: str | None) -> Answer | CallError:
         response: with its body read.
         secret: the key, which some servers repeat; it is redacted.
     """
-    body, status = response.content, response.status
-    if status == 200:
-        return _answer(body, secret)
-    reason = f"HTTP {status}: {_message(body, secret)}"
+    return _answer(response.content, secret) if response.status == 200 else failure(response, secret)
+
+
+def failure(response: Response, secret: str | None) -> CallError:
+    """What a response means whose status is not 200; see `read`."""
+    status = response.status
+    reason = f"HTTP {status}: {words_of(response.content, secret)}"
     pause_s = retry_after_s(response.headers.get("retry-after"), response.headers.get("date"))
     if status == 429:
         return CallError("busy", reason, status, pause_s, free=True)
@@ -151,7 +179,7 @@ def _answer(body: bytes, secret: str | None) -> Answer | CallError:
         completion = _completion(body)
         choice = completion.choices[0]
     except (ValueError, IndexError, RecursionError):
-        what = _message(body, secret) if body.strip() else "an empty body"
+        what = words_of(body, secret) if body.strip() else "an empty body"
         return CallError("fault", f"HTTP 200 without a chat completion: {what}", 200)
     text, refused = choice.message.said
     if len(text) > LONGEST_TEXT:
@@ -161,8 +189,8 @@ def _answer(body: bytes, secret: str | None) -> Answer | CallError:
     tokens_in, tokens_out = tokens(completion.usage)
     return Answer(
         text=storable(text, secret),
-        served_model=_name(completion.model, secret),
-        finish_reason="refusal" if refused else _name(choice.finish_reason, secret),
+        served_model=name_of(completion.model, secret),
+        finish_reason="refusal" if refused else name_of(choice.finish_reason, secret),
         tokens_in=tokens_in,
         tokens_out=tokens_out,
         logprobs=_logprobs(choice.logprobs),
@@ -203,7 +231,7 @@ def count(value: Any) -> int | None:
     return min(value, 2**63 - 1) if is_count else None
 
 
-def _name(given: Any, secret: str | None) -> str | None:
+def name_of(given: Any, secret: str | None) -> str | None:
     """A server's word for something, fit to be logged and stored: on one line, not long."""
     if not isinstance(given, str):
         return None
@@ -216,7 +244,7 @@ def storable(text: str, secret: str | None) -> str:
     return redact(text.replace("\0", "\ufffd"), [secret] if secret and len(secret) >= SHORTEST_KEY else ())
 
 
-def _message(body: bytes, secret: str | None) -> str:
+def words_of(body: bytes, secret: str | None) -> str:
     """What the server says for itself, without the key, in one line of at most 300 characters."""
     text = body[:100_000].decode("utf-8", "replace")
     try:

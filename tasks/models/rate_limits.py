@@ -32,6 +32,23 @@ class RetryPolicy:
         """The wait before the next try after the n-th fault, with jitter so that calls do not return together."""
         return min(self.longest_s, self.first_s * 2.0 ** min(fault - 1, 60)) * random.uniform(0.5, 1.5)
 
+    def gives_up(self, kind: str, faults: int, waited_s: float, breaker: "CircuitBreaker") -> bool:
+        """Whether a call has had its tries. Where the server fails everybody, the breaker decides instead.
+
+        Args:
+            kind: of its last fault; what is no `Kind` is no fault of the server's, and not mended by trying.
+            faults: how many it has met.
+            waited_s: how long it has waited after them.
+            breaker: what guards the server.
+        """
+        if kind == "timeout":
+            return faults >= self.timeouts
+        if kind == "busy":
+            return waited_s > self.busy_s
+        if kind == "unreachable" and breaker.is_open:
+            return breaker.is_given_up  # the last call has no other that probes for it
+        return kind == "call" or faults >= self.attempts
+
 
 class RateLimiter:
     """Spreads calls or tokens evenly, so that no minute has more than its share, nor any second."""

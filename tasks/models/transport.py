@@ -15,10 +15,11 @@ import urllib.request
 import weakref
 import zlib
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping
+from collections.abc import Coroutine, Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import aiohttp
 import httpx
@@ -27,6 +28,7 @@ from yarl import URL
 
 from db.errors import InputError
 
+T = TypeVar("T")
 LARGEST_BYTES = 16 << 20  # of one reply, unpacked: a hundred contexts with their vectors; what is longer is a fault
 LONGEST_TEXT = 4_000_000  # characters of one answer with its contexts: a million tokens, the most that any judge reads
 ACCEPTED = {"accept": "application/json", "accept-encoding": "gzip"}  # headers of a request: what we can read
@@ -162,20 +164,29 @@ class FromThreads:
         async def opened() -> Transport:
             return Transport(url)
 
-        self._transport = asyncio.run_coroutine_threadsafe(opened(), get_loop()).result()
-        weakref.finalize(self, _close, self._transport)
+        self._transport = in_background(opened()).result()
+        closed_with(self, self._transport)
 
     def exchange(
         self, content: bytes, headers: httpx.Headers, timeout_s: float, incoming: Incoming | None = None
     ) -> Response:
         """See `Transport`."""
-        exchange = self._transport.exchange(content, headers, timeout_s, incoming=incoming)
-        return asyncio.run_coroutine_threadsafe(exchange, get_loop()).result()
+        return in_background(self._transport.exchange(content, headers, timeout_s, incoming=incoming)).result()
+
+
+def in_background(work: Coroutine[Any, Any, T]) -> Future[T]:
+    """Has work done in fsspec's event loop, for a caller in another thread."""
+    return asyncio.run_coroutine_threadsafe(work, get_loop())
+
+
+def closed_with(owner: object, transport: Transport) -> None:
+    """Has a transport of fsspec's loop closed when nobody has its owner any more."""
+    weakref.finalize(owner, _close, transport)
 
 
 def _close(transport: Transport) -> None:
     """Waits in the main thread, which may be about to end; another may be the loop's own."""
-    closing = asyncio.run_coroutine_threadsafe(transport.aclose(), get_loop())
+    closing = in_background(transport.aclose())
     if threading.current_thread() is threading.main_thread():
         closing.result(1)
 

@@ -8,13 +8,13 @@ from sqlalchemy import select, text
 
 from db import tables
 from db.engine import reaching, shown
-from db.errors import DatabaseUnavailable, InputError
+from db.errors import DatabaseUnavailable, InputError, ModelUnavailable
 from db.sources import PRODUCTION, SAMPLE
 from metrics.selftest import self_test
 from tasks.config.connections import database, source
 from tasks.config.redaction import redact_urls
 from tasks.config.settings import settings
-from tasks.models.embedders import embedder
+from tasks.models.embedders import Embedder, embedder, embedders, measuring_embedder
 from tasks.operations.doctor_home import examine_home
 from tasks.operations.doctor_sources import Check, examine_source
 from tasks.operations.home_servers import described
@@ -36,7 +36,7 @@ def _guarded(what: str, check: Callable[[], Iterator[Check]]) -> Iterator[Check]
         yield from check()
     except InputError as error:
         yield Check(what, redact_urls(str(error)), code=2)
-    except (DatabaseUnavailable, OSError) as error:
+    except (DatabaseUnavailable, ModelUnavailable, OSError) as error:
         yield Check(what, redact_urls(str(error)), code=3)
 
 
@@ -79,10 +79,16 @@ def _results() -> Iterator[Check]:
 
 
 def _embedder() -> Iterator[Check]:
-    name = settings().embedder
-    model = embedder(name)
+    model, _ = embedders(settings().embedder, settings())
+    yield from _guarded("embedder", partial(_embeds, "embedder", model))
+    if settings().similarity_embedder:
+        what = "similarity embedder"
+        yield from _guarded(what, lambda: _embeds(what, embedder(measuring_embedder())))
+
+
+def _embeds(what: str, model: Embedder) -> Iterator[Check]:
     vectors = model.encode(["Как получить студенческий билет?"])
-    yield Check("embedder", f"{model.identity.split('|')[0]}, {vectors.shape[1]} dimensions")
+    yield Check(what, f"{model.identity.split('|')[0]}, {vectors.shape[1]} dimensions")
 
 
 def _prefect() -> Iterator[Check]:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from db.errors import ModelUnavailable
 from tasks.models.embedders import Embedder, Vectors
 from tasks.retrievers.protocol import Ranking
 
@@ -55,10 +56,13 @@ class Dense:
             for number, (row, near, depth) in enumerate(zip(indices, similarities, depths, strict=True))
         ]
 
-    def _latency_ms(self, question: str, k: int) -> float:
-        """What one user would wait: embedding the question, and the search."""
+    def _latency_ms(self, question: str, k: int) -> float | None:
+        """What one user would wait: embedding the question, and the search; None where the embedder fails this time."""
         start = time.perf_counter()
-        nearest(self._vectors, self._questions.encode([question]), k)
+        try:
+            nearest(self._vectors, self._questions.encode([question]), k)
+        except ModelUnavailable:
+            return None
         return (time.perf_counter() - start) * 1_000
 
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sqlalchemy import Column, ColumnElement, Connection, Engine, Text, cast, select, text
 
 from db.engine import reaching
+from db.errors import ModelUnavailable
 from tasks.models.embedders import Embedder, Vectors
 from tasks.retrievers.protocol import Ranking
 
@@ -56,9 +57,12 @@ class Pgvector:
             return rankings
 
     def _timed(self, connection: Connection, question: str, vector: NDArray[np.float32], k: int) -> Ranking:
-        """What one user would wait: embedding the question, and the search."""
+        """What one user would wait: embedding the question, and the search; None where the embedder fails this time."""
         start = time.perf_counter()
-        self._questions.encode([question])
+        try:
+            self._questions.encode([question])
+        except ModelUnavailable:
+            return self._nearest(connection, vector, k)
         found = self._nearest(connection, vector, k)
         return Ranking(found.ids, found.distances, (time.perf_counter() - start) * 1_000)
 

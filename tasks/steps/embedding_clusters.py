@@ -1,8 +1,10 @@
 """Tier 0's steps: a vector for every text, then how the clusters lie."""
 
 import asyncio
+import json
 import logging
 import math
+from collections.abc import Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -23,11 +25,13 @@ from tasks.evaluation.batch import keep_batch
 from tasks.evaluation.run import Run
 from tasks.evaluation.work_folder import read_cases, read_stored_corpus
 from tasks.models.embedders import Vectors, embedders
-from tasks.models.embedding_cache import embed
+from tasks.models.embedding_cache import embed_each
 from tasks.results.set_metrics import Whole
 from tasks.steps.index import choose_vectors
 
 log = logging.getLogger("yarus")
+WRONG = "without_vector.json"
+"""In the working folder: number of a text -> why a server gave no vector for it."""
 
 
 @task(task_run_name="embed_texts", cache_policy=NO_CACHE)
@@ -51,14 +55,16 @@ async def measure_clusters(run: Run[Tier0]) -> dict[str, Whole]:
 
 def _embed_texts(run: Run[Tier0]) -> Run[Tier0]:
     corpus = read_stored_corpus(run)
+    wrong: dict[int, str] = {}
     run = choose_vectors(run, corpus)
     if run.resolved["vectors"] == "stored" and corpus.vectors is not None:
         vectors = np.asarray(corpus.vectors)
     else:
         questions, chunks = embedders(run.resolved["embedder"], settings())
         model = questions if run.resolved["texts"] == "questions" else chunks
-        vectors = embed(read_cases(run)["text"].to_pylist(), model, database())
+        vectors, wrong = embed_each(read_cases(run)["text"].to_pylist(), model, database())
     np.save(run.work / "vectors.npy", vectors)
+    (run.work / WRONG).write_text(json.dumps(wrong), encoding="utf-8")
     journal.describe(database(), run.id, resolved=run.resolved)
     return run
 
@@ -67,7 +73,8 @@ def _measure_clusters(run: Run[Tier0]) -> dict[str, Whole]:
     parameters = run.parameters
     vectors = np.load(run.work / "vectors.npy")
     there = np.linalg.norm(vectors, axis=1) > 0  # NaN: no vector is stored; 0: the embedder sees nothing in the text
-    cases = _without_direction(read_cases(run), ~there)
+    wrong = json.loads((run.work / WRONG).read_text(encoding="utf-8"))
+    cases = _without_direction(read_cases(run), ~there, {int(number): why for number, why in wrong.items()})
     labelled = np.array([status == "ok" for status in cases["status"].to_pylist()])
     clusters = [cluster for cluster, has in zip(cases["cluster"].to_pylist(), labelled, strict=True) if has]
     silhouettes = embedding.silhouette_samples(vectors[labelled], clusters, metric=parameters.distance)
@@ -82,11 +89,13 @@ def _measure_clusters(run: Run[Tier0]) -> dict[str, Whole]:
     return _clustering(vectors[labelled], clusters, parameters.seed) | _geometry(vectors[there], nearest)
 
 
-def _without_direction(cases: pa.Table, without: NDArray[np.bool_]) -> pa.Table:
-    """The cases, with those whose vector is missing or zero marked as not applicable."""
+def _without_direction(cases: pa.Table, without: NDArray[np.bool_], wrong: Mapping[int, str]) -> pa.Table:
+    """The cases, with those whose vector is missing or zero marked as not applicable, or with why it was not given."""
     statuses, reasons = cases["status"].to_pylist(), cases["reason"].to_pylist()
     for number in np.flatnonzero(without):
         statuses[number], reasons[number] = "not_applicable", "the text has no vector, or a zero one"
+    for failed, why in wrong.items():
+        statuses[failed], reasons[failed] = "sut_error", f"embedder: {why}"
     return with_columns(cases, status=statuses, reason=reasons)
 
 

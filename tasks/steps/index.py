@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+import numpy as np
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
@@ -18,8 +19,8 @@ from tasks.config.settings import settings
 from tasks.evaluation.resolved import Resolved
 from tasks.evaluation.run import Run
 from tasks.evaluation.work_folder import read_cases, read_stored_corpus
-from tasks.models.embedders import embedders
-from tasks.models.embedding_cache import check_stored, embed
+from tasks.models.embedders import embedders, full_name
+from tasks.models.embedding_cache import check_stored, embed_each
 from tasks.retrievers.dense import Dense, unit_vectors
 from tasks.retrievers.pgvector import Pgvector
 from tasks.retrievers.protocol import Retriever
@@ -63,6 +64,7 @@ def choose_vectors(run: Run[E], corpus: Corpus) -> Run[E]:
     """
     configuration = settings()
     name = run.resolved.get("embedder") or run.parameters.embedder or configuration.embedder
+    name = full_name(name, configuration)
     questions, chunks = embedders(name, configuration)
     begun = run.resolved.get("embedder_identity", questions.identity)
     if begun != questions.identity:
@@ -89,7 +91,9 @@ def _index_recall(run: Run, retriever: Retriever) -> float | None:
     questions = read_cases(run).slice(0, TIMED)["question"].to_pylist()
     corpus = read_stored_corpus(run)
     model, _ = embedders(run.resolved["embedder"], settings())
-    vectors = embed(questions, model, database())
+    vectors, wrong = embed_each(questions, model, database())
+    vectors = np.delete(vectors, list(wrong), axis=0)
+    questions = [question for number, question in enumerate(questions) if number not in wrong]
     if corpus.vectors is None:
         raise ValueError("an index over stored vectors needs stored vectors")
     k = run.resolved["k"]

@@ -15,7 +15,7 @@ from tasks.config.settings import settings
 from tasks.evaluation.run import Run
 from tasks.evaluation.work_folder import read_stored_corpus, read_twins
 from tasks.models.embedders import Vectors, embedders
-from tasks.models.embedding_cache import embed
+from tasks.models.embedding_cache import embed_each
 from tasks.retrievers.protocol import Ranking, Retriever
 from tasks.retrievers.registry import retriever_kind
 from tasks.retrievers.shared_rankings import shared
@@ -27,7 +27,10 @@ WARM_UP = "?"
 
 
 def retrieve(run: Run, cases: pa.Table) -> pa.Table:
-    """Adds `retrieved`, `distances` and the latencies; a retriever that fails makes the case `sut_error`."""
+    """Adds `retrieved`, `distances` and the latencies; a retriever that fails makes the case `sut_error`.
+
+    So does an embedder over HTTP that has no vector for the question.
+    """
     questions = cases["question"].to_pylist()
     timed = -(-TIMED // run.n_batches)
     k, unit = run.resolved["k"], run.resolved["unit"]
@@ -59,12 +62,25 @@ def rank(
     pages, _ = opened(run)
     named = tuple(run.resolved.get(name) for name in ("retriever", "embedder_identity", "vectors"))
     place = (named, unit, k, hash(tuple(pages.items())), hash(tuple(twins.items())))
-    return shared(place, questions, lambda some: _rank(run, some, k, unit=unit, timed=timed, twins=twins))
+
+    def ask(some: Sequence[str]) -> list[Ranking]:
+        vectors, wrong = _question_vectors(run, some)
+        found = [Ranking([], [], error=wrong.get(number)) for number in range(len(some))]
+        fine = [number for number in range(len(some)) if number not in wrong]
+        vectors = vectors[fine] if vectors is not None else None
+        if fine:
+            ranked = _rank(run, [some[number] for number in fine], vectors, k, unit=unit, timed=timed, twins=twins)
+            for number, ranking in zip(fine, ranked, strict=True):
+                found[number] = ranking
+        return found
+
+    return shared(place, questions, ask)
 
 
-def _rank(run: Run, questions: Sequence[str], k: int, *, unit: str, timed: int, twins: Twins) -> list[Ranking]:
+def _rank(
+    run: Run, questions: Sequence[str], vectors: Vectors | None, k: int, *, unit: str, timed: int, twins: Twins
+) -> list[Ranking]:
     pages, retriever = opened(run)
-    vectors = _question_vectors(run, questions)
     by_chunk = unit == "chunk"
     if by_chunk and not twins:
         return retriever.retrieve(questions, vectors, k, timed=timed)
@@ -104,11 +120,13 @@ def distinct(ranking: Ranking, twins: Twins, k: int) -> Ranking:
     )
 
 
-def _question_vectors(run: Run, questions: Sequence[str]) -> Vectors | None:
+def _question_vectors(run: Run, questions: Sequence[str]) -> tuple[Vectors | None, dict[int, str]]:
+    """The vectors, if the retriever takes any, and why some questions have none."""
     if not retriever_kind(run.resolved["retriever"]).uses_vectors:
-        return None
+        return None, {}
     model, _ = embedders(run.resolved["embedder"], settings())
-    return embed(list(questions), model, database())
+    vectors, wrong = embed_each(list(questions), model, database())
+    return vectors, {number: f"embedder: {why}" for number, why in wrong.items()}
 
 
 def opened(run: Run) -> tuple[dict[str, str | None], Retriever]:

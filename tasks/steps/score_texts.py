@@ -1,5 +1,7 @@
 """Scoring answers against references, text by text: no model but the measuring embedder."""
 
+from collections.abc import Iterable
+
 import numpy as np
 import pyarrow as pa
 
@@ -8,7 +10,7 @@ from tasks.cases.table import with_columns
 from tasks.config.connections import database
 from tasks.evaluation.run import Run
 from tasks.models.embedders import Vectors, embedder, measuring_embedder
-from tasks.models.embedding_cache import embed
+from tasks.models.embedding_cache import embed_each
 
 ROUNDING = 1e-6
 PAIRS_AT_ONCE = 500  # embedded, so that few vectors are in memory
@@ -41,13 +43,15 @@ def _logprobs(given: list[float] | None) -> list[float] | None:
 
 
 def score_repeats(run: Run, cases: pa.Table) -> pa.Table:
-    """Adds how alike repeated answers are; NULL where there is one answer."""
+    """Adds how alike repeated answers are; NULL where there is one answer, or the embedder fails at one of them."""
     repeated = [said or [] for said in cases["answers"].to_pylist()]
     owners = [number for number, said in enumerate(repeated) for _ in said]
     consistency = np.full(len(cases), np.nan)
     if owners:
-        vectors = _vectors([answer for said in repeated for answer in said])
-        usable = np.linalg.norm(vectors, axis=1) > 0
+        vectors, wrong = _vectors([answer for said in repeated for answer in said])
+        failed = {owners[number]: why for number, why in wrong.items()}
+        cases = _failed(cases, failed.items(), "response_semantic_consistency")
+        usable = (np.linalg.norm(vectors, axis=1) > 0) & ~np.isin(owners, list(failed))
         kept = [owner for owner, use in zip(owners, usable, strict=True) if use]
         consistency[list(dict.fromkeys(kept))] = embedding.cluster_similarities(vectors[usable], kept)
     return with_columns(
@@ -58,16 +62,27 @@ def score_repeats(run: Run, cases: pa.Table) -> pa.Table:
 
 
 def score_similarity(run: Run, cases: pa.Table) -> pa.Table:
-    """Adds the cosine of answer and reference."""
+    """Adds the cosine of answer and reference; NULL where the embedder fails, which makes the case's status."""
     pairs = list(zip(cases["answer"].to_pylist(), cases["reference"].to_pylist(), strict=True))
     both = [number for number, pair in enumerate(pairs) if all(pair)]
     similarity = np.full(len(cases), np.nan)
     for start in range(0, len(both), PAIRS_AT_ONCE):
         some = both[start : start + PAIRS_AT_ONCE]
-        vectors = _vectors([side for number in some for side in pairs[number]])
+        vectors, wrong = _vectors([side for number in some for side in pairs[number]])
+        failed = ((some[number // 2], why) for number, why in wrong.items())
+        cases = _failed(cases, failed, "semantic_similarity")
         similarity[some] = answers.semantic_similarity(vectors[0::2], vectors[1::2])
     return with_columns(cases, semantic_similarity=similarity)
 
 
-def _vectors(texts: list[str]) -> Vectors:
-    return embed(texts, embedder(measuring_embedder()), database())
+def _failed(cases: pa.Table, failed: Iterable[tuple[int, str]], metric: str) -> pa.Table:
+    """The cases, with those at which the measuring embedder failed marked so: it judges, and was unable to."""
+    statuses, reasons = cases["status"].to_pylist(), cases["reason"].to_pylist()
+    for number, why in failed:
+        if statuses[number] == "ok":
+            statuses[number], reasons[number] = "judge_error", f"{metric}: embedder: {why}"
+    return with_columns(cases, status=statuses, reason=reasons)
+
+
+def _vectors(texts: list[str]) -> tuple[Vectors, dict[int, str]]:
+    return embed_each(texts, embedder(measuring_embedder()), database())

@@ -23,7 +23,7 @@ from tasks.evaluation.batch import keep_batch
 from tasks.evaluation.run import Run
 from tasks.evaluation.work_folder import read_cases
 from tasks.models.embedders import Vectors, embedder
-from tasks.models.embedding_cache import embed
+from tasks.models.embedding_cache import embed_each
 from tasks.results.parquet_files import parquet
 from tasks.results.set_metrics import Whole
 
@@ -38,13 +38,16 @@ async def measure_experience(run: Run) -> dict[str, Whole]:
 
 def _measure(run: Run) -> dict[str, Whole]:
     cases, log = read_cases(run), parquet(run.work / "log.parquet")
-    vectors = embed(log["question"].to_pylist(), embedder(run.resolved["similarity_embedder"]), database())
+    model = embedder(run.resolved["similarity_embedder"])
+    vectors, wrong = embed_each(log["question"].to_pylist(), model, database())
     usable = np.linalg.norm(vectors, axis=1) > 0
     evaluated = pc.is_in(log["case_id"], value_set=cases["case_id"].combine_chunks()).to_numpy()
     states = zip(cases["status"].to_pylist(), cases["reason"].to_pylist(), usable[evaluated], strict=True)
     known = [
         (status, reason) if use else ("not_applicable", "the question has no vector") for status, reason, use in states
     ]
+    for number, row in enumerate(np.flatnonzero(evaluated).tolist()):
+        known[number] = ("judge_error", f"embedder: {wrong[row]}") if row in wrong else known[number]
     cases = with_columns(cases, status=[status for status, _ in known], reason=[reason for _, reason in known])
     searched = usable & log["asked_at"].is_valid().to_numpy()
     kept = np.flatnonzero(searched[evaluated])

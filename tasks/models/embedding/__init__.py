@@ -1,0 +1,1 @@
+"""Embedders over HTTP: any server that speaks the OpenAI embeddings protocol."""

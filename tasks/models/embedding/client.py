@@ -1,0 +1,258 @@
+"""One model of one embedding server: batches in flight, attempts, and what a server has to be told once.
+
+A batch that is refused is halved and asked again, down to the one text that is to blame; a server that takes shorter
+batches than were sent gets no longer ones again. What would fail every text ends the evaluation.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, get_args
+
+import httpx
+import numpy as np
+from pydantic import SecretStr
+
+from db.errors import InputError, ModelUnavailable
+from tasks.config.secrets import fetched
+from tasks.config.settings import EmbedderService
+from tasks.models.embedding.parts import Part
+from tasks.models.embedding.wire import Embedded, Form, body, read
+from tasks.models.protocol import CallError, exchanged
+from tasks.models.rate_limits import AdaptiveConcurrency, CircuitBreaker, RateLimiter, RetryPolicy
+from tasks.models.transport import ACCEPTED, JSON, Transport, closed_with
+
+log = logging.getLogger("yarus")
+RETRIES = RetryPolicy()
+BATCH_CHARACTERS = 64_000
+"""Of one request, if it has more than one text: some providers refuse what has too many tokens together."""
+HELLO = "?"
+"""The first text that a server is asked for: it shows whether vectors come at all, and of what dimension."""
+OF_THESE_TEXTS = (400, 413, 422)
+"""Statuses that say something about the texts, once the server has taken others."""
+FOREVER = float("inf")
+HELP = {
+    401: "Set a valid key in {key}; it is sent to the address of its own setting only",
+    402: "The account has no money left: top it up, or name another one in {key}",
+    403: "Allow the model for this key, or change {key} or the model",
+    404: "Check the address (it usually ends with /v1) and the model",
+}
+
+
+class Place(NamedTuple):
+    """Where a model is served."""
+
+    address: str
+    """Up to /v1."""
+    model: str
+    key: SecretStr | None
+    setting: str
+    """That the key stands in."""
+
+    @property
+    def name(self) -> str:
+        """Address and model in one."""
+        return f"{self.address}#{self.model}"
+
+
+class Client:
+    """Asks one server; lives in one event loop, and is shared by all who ask the same."""
+
+    def __init__(self, place: Place, service: EmbedderService) -> None:
+        """Makes a client that has sent nothing yet."""
+        self.place, self._service = place, service
+        self.dimensions = 0
+        """Of its vectors; 0 before the first."""
+        self._size = service.batch
+        self._form: Form = "base64"
+        self._retries = RETRIES
+        self._concurrency = AdaptiveConcurrency(service.concurrency)
+        self._breaker = CircuitBreaker(self._retries)
+        self._requests = RateLimiter(service.rpm)
+        self._served: set[str | None] = {place.model, None}
+        self._meeting = asyncio.Lock()
+        self._transport: Transport | None = None
+        self._headers = httpx.Headers(ACCEPTED | JSON)
+        self._secret = ""
+
+    async def embed(self, texts: Sequence[str], fields: Mapping[str, Any], put: Callable[[Part], None]) -> None:
+        """Asks for all texts, and hands over what has come as it comes.
+
+        Args:
+            texts: n texts, none of them empty.
+            fields: sent beside them.
+            put: takes the parts; together they have every position once.
+
+        Raises:
+            InputError: the key cannot be used.
+            ModelUnavailable: the server refuses what every text would bring.
+        """
+        if (error := await self.meet(fields)) is not None:
+            return put(self._none(range(len(texts)), error))
+        batches = self._batches(texts)
+
+        async def work() -> None:
+            for batch in batches:
+                await self._batch(texts, batch, fields, put)
+
+        workers = [asyncio.create_task(work()) for _ in range(2 * self._service.concurrency)]
+        try:
+            await asyncio.gather(*workers)
+        finally:
+            for worker in workers:
+                worker.cancel()
+        return None
+
+    async def meet(self, fields: Mapping[str, Any]) -> CallError | None:
+        """Asks for one vector, the first time, to know their form and dimension: later refusals are about texts.
+
+        Returns:
+            Why there is none, if the server could not be asked.
+        """
+        async with self._meeting:
+            if self.dimensions:
+                return None
+            if self._transport is None:
+                await self._open()
+            outcome: Embedded | CallError = CallError("refused", "")
+            for self._form in get_args(Form):
+                outcome = await self._tried([HELLO], fields)
+                if isinstance(outcome, Embedded) or outcome.status not in OF_THESE_TEXTS:
+                    break  # otherwise perhaps it knows only the other form
+            if isinstance(outcome, Embedded):
+                return CallError("fault", f"for the text {HELLO!r}: {outcome.wrong[0]}", 200) if outcome.wrong else None
+            if outcome.status in OF_THESE_TEXTS:
+                raise self._refused(outcome)
+            self._form = "base64"
+            return outcome
+
+    async def _open(self) -> None:
+        key = await fetched(self.place.key, self.place.setting)
+        self._secret = key.get_secret_value().strip() if key else ""
+        if not (self._secret.isascii() and self._secret.isprintable()):
+            raise InputError(
+                f"{self.place.setting}: has characters that a key cannot have (it is not shown here); copy it again"
+            )
+        if self._secret:
+            self._headers["authorization"] = f"Bearer {self._secret}"
+        self._transport = Transport(f"{self.place.address}/embeddings")
+        closed_with(self, self._transport)
+
+    def _batches(self, texts: Sequence[str]) -> Iterator[range]:
+        """Positions of texts that are asked for together, as many as the server is known to take by then."""
+        start = 0
+        while start < len(texts):
+            end, characters = start + 1, len(texts[start])
+            while end < len(texts) and end - start < self._size:
+                characters += len(texts[end])
+                if characters > BATCH_CHARACTERS:
+                    break
+                end += 1
+            yield range(start, end)
+            start = end
+
+    async def _batch(
+        self, texts: Sequence[str], batch: range, fields: Mapping[str, Any], put: Callable[[Part], None]
+    ) -> bool:
+        """Asks for a batch, and if it fails and may be too much at once, for its halves.
+
+        Returns:
+            Whether all of it was taken as it was sent.
+        """
+        outcome = await self._tried(texts[batch.start : batch.stop], fields)
+        if isinstance(outcome, Embedded):
+            put(Part(batch, outcome.vectors, outcome.wrong))
+            return True
+        alone = outcome.kind not in ("call", "busy") and not self._breaker.is_given_up  # the server answers others
+        together = outcome.status in OF_THESE_TEXTS or alone
+        if len(batch) == 1 or not together:
+            put(self._none(batch, outcome))
+            return False
+        middle = batch.start + (len(batch) + 1) // 2
+        halves = range(batch.start, middle), range(middle, batch.stop)
+        taken = await asyncio.gather(*(self._batch(texts, half, fields, put) for half in halves))
+        if all(taken):
+            self._size = min(self._size, len(halves[0]))
+        return False
+
+    async def _tried(self, texts: Sequence[str], fields: Mapping[str, Any]) -> Embedded | CallError:
+        """Tries until there are vectors, or there is no try left.
+
+        Raises:
+            ModelUnavailable: the server refuses what every text would bring.
+        """
+        content = body(texts, self.place.model, self._form, fields)
+        faults, waited_s = 0, 0.0
+        while True:
+            outcome = await self._attempt(content, len(texts), first=faults > 0 and not self._breaker.is_open)
+            if isinstance(outcome, Embedded):
+                return outcome
+            if outcome.status in OF_THESE_TEXTS:
+                return outcome
+            if outcome.kind == "refused":
+                raise self._refused(outcome)
+            faults += 1
+            wait_s = self._retries.backoff_s(faults)
+            waited_s += max(wait_s, outcome.pause_s or 0.0)
+            too_much = outcome.kind in ("timeout", "fault") and outcome.status is None  # too slow, or too large a reply
+            if (too_much and len(texts) > 1) or self._retries.gives_up(outcome.kind, faults, waited_s, self._breaker):
+                return outcome
+            await asyncio.sleep(wait_s)
+
+    async def _attempt(self, content: bytes, n: int, *, first: bool) -> Embedded | CallError:
+        """One try at a place of its own."""
+        if self._transport is None:
+            raise RuntimeError("a client meets its server before it asks for texts")
+        await self._concurrency.take(first=first)
+        try:
+            if blocked := await self._breaker.ready(FOREVER):
+                return CallError("call", blocked)
+            if (wait_s := self._requests.wait_s(1)) > 0:
+                await asyncio.sleep(wait_s)
+            started = time.monotonic()
+            found = await exchanged(self._transport, content, self._headers, self._service.timeout_s, self._secret)
+            outcome = found if isinstance(found, CallError) else self._known(read(found, n, self._secret))
+            self._learn(outcome, started)
+            return outcome
+        except asyncio.CancelledError:
+            self._breaker.abandoned()
+            raise
+        finally:
+            self._concurrency.give()
+
+    def _known(self, outcome: Embedded | CallError) -> Embedded | CallError:
+        """The same, if it is of the dimension that came before; whoever else answers is told of."""
+        if isinstance(outcome, CallError):
+            return outcome
+        dimensions = outcome.vectors.shape[1]
+        if self.dimensions and dimensions != self.dimensions:
+            return CallError(
+                "fault", f"vectors of {dimensions} dimensions, where it gave {self.dimensions} before: several models "
+                "answer at this address", 200,
+            )  # fmt: skip
+        if outcome.served_model not in self._served:
+            self._served.add(outcome.served_model)
+            log.warning("embedder: asked for the model %s, served by %s", self.place.model, outcome.served_model)
+        if len(outcome.wrong) < len(outcome.vectors):
+            self.dimensions = dimensions
+        return outcome
+
+    def _learn(self, outcome: Embedded | CallError, started: float) -> None:
+        """What an outcome says about the server."""
+        if isinstance(outcome, Embedded) or outcome.kind == "call" or outcome.kind == "refused":
+            self._breaker.worked()
+            self._concurrency.grow()
+            return
+        if outcome.kind in ("busy", "timeout"):  # many servers compute one batch after another, given up or not
+            self._concurrency.shrink(started)
+        self._breaker.failed(outcome.kind, outcome.reason, pause_s=outcome.pause_s or 0.0)
+
+    def _none(self, batch: Sequence[int], error: CallError) -> Part:
+        rows = np.full((len(batch), self.dimensions), np.nan, dtype=np.float32)
+        return Part(batch, rows, dict.fromkeys(range(len(batch)), error.reason))
+
+    def _refused(self, error: CallError) -> ModelUnavailable:
+        redirected = (error.status or 0) < 400
+        way_out = "The address redirects: give the final one" if redirected else HELP.get(error.status or 0, HELP[404])
+        return ModelUnavailable(f"embedder {self.place.name}: {error.reason}. {way_out.format(key=self.place.setting)}")

@@ -1,0 +1,54 @@
+"""What comes back for some of many texts, and what it means that others have no vector."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from db.errors import ModelUnavailable
+
+Floats = NDArray[np.float32]
+
+
+class Part(NamedTuple):
+    """What became of some of the texts."""
+
+    positions: Sequence[int]
+    """Of these texts among those that were asked for."""
+    vectors: Floats
+    wrong: Mapping[int, str]
+    """Row -> why there is no vector."""
+
+
+@runtime_checkable
+class Remote(Protocol):
+    """An embedder that others serve: it answers in parts, and may fail at some texts."""
+
+    def parts(self, texts: Sequence[str]) -> Iterator[list[Part]]:
+        """What became of the texts, as the replies arrive; those without content are zeros without asking.
+
+        Yields:
+            The parts that are there by then, at least one.
+
+        Raises:
+            InputError: the key cannot be used.
+            ModelUnavailable: the server refuses what every text would bring.
+        """
+
+
+def no_vectors(identity: str, texts: Sequence[str], wrong: Mapping[int, str]) -> ModelUnavailable:
+    """The error for texts that cannot be done without; it names the first of them.
+
+    Args:
+        identity: of the embedder.
+        texts: all that it was asked for.
+        wrong: position -> why it has no vector.
+    """
+    first = min(wrong)
+    return ModelUnavailable(
+        f"embedder {identity.split('|')[0]}: no vector for {len(wrong)} of {len(texts)} texts, first for the one of "
+        f"{len(texts[first]):,} characters that begins {texts[first][:60]!r}: {wrong[first]}. The other vectors are "
+        "kept: mend it, then go on with --resume or start again. If a text is too long for it, have it cut texts off "
+        "(as TEI does with --auto-truncate), or load shorter chunks"
+    )
