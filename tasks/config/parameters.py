@@ -4,6 +4,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from tasks.config.factors import Prompted, Reranked
+
 
 def _show_examples(schema: dict[str, Any]) -> None:
     """Puts the examples into the descriptions, for Prefect's form shows only those."""
@@ -77,7 +79,7 @@ class Tier0(Embedding):
     )
 
 
-class Retrieval(Embedding):
+class Retrieval(Reranked, Embedding):
     """What a tier takes that asks a retriever of ours."""
 
     retriever: str | None = Field(
@@ -164,7 +166,7 @@ class Generation(Confirmable):
     )
 
 
-class Answering(Generation):
+class Answering(Prompted, Generation):
     """What a tier takes that gets answers and has them scored."""
 
     reuse_answers: EvaluationId | None = Field(

@@ -169,6 +169,6 @@ def _secrets() -> list[str]:
         return list(_FETCHED.values())
     roles = (configuration.generator, configuration.judge, configuration.gate)
     keys = [role.api_key for role in roles if role.api_key]
-    services = (configuration.retriever_service, configuration.sut_service)
+    services = (configuration.retriever_service, configuration.reranker_service, configuration.sut_service)
     keys += [value for service in services for value in service.headers.values()]
     return [*_FETCHED.values(), *(key.get_secret_value() for key in keys)]

@@ -27,12 +27,13 @@ from tasks.evaluation.identity import (
     NUGGETS,
     generator_identity,
     judge_identity,
+    prompt_identity,
 )
 from tasks.evaluation.resolved import Resolved
 from tasks.evaluation.run import Run
 from tasks.evaluation.work_folder import keep_loaded, loaded
 from tasks.loading.production import with_production
-from tasks.loading.source import read_source, sample_of_questions, twins_for, unchanged, wants_vectors
+from tasks.loading.source import read_source, reranked, sample_of_questions, twins_for, unchanged, wants_vectors
 from tasks.models.embedders import measuring_embedder
 from tasks.prompts import rubrics
 from tasks.steps.reuse_answers import copy_answers
@@ -79,7 +80,7 @@ def _load_ideal(run: Run[Tier2]) -> Run[Tier2]:
     unit = default_unit(questions)
     cases, notes = annotated_cases(where.name, chosen, corpus, unit)
     cases = _with_context(_with_labels(run, cases, chosen), chosen, corpus, parameters.context_tokens)
-    resolved: Resolved = {"unit": unit, "generator": generator_identity(parameters)}
+    resolved: Resolved = {"unit": unit, **_generator(parameters, where.language)}
     resolved |= _measuring(parameters, where.language, JUDGED_ON_IDEAL_CONTEXT) | made_with
     notes += [*_reference_notes(chosen), *_nugget_notes(cases), *_cut_notes(cases), *_reuse_notes(made_with)]
     return keep_loaded(run, where, cases, corpus, notes, resolved)
@@ -103,7 +104,7 @@ def _load_end_to_end(run: Run[Tier3]) -> Run[Tier3]:
     }
     if sut == "local":
         resolved["retriever"] = parameters.retriever or settings().retriever
-        resolved["generator"] = generator_identity(parameters)
+        resolved |= reranked(parameters) | _generator(parameters, where.language)
     resolved |= _measuring(parameters, where.language, JUDGED_END_TO_END)
     if perturbation := perturbed(parameters):
         resolved["perturbation"] = perturbation
@@ -119,8 +120,16 @@ def _load_end_to_end(run: Run[Tier3]) -> Run[Tier3]:
 def _resumed(run: Run[A], metrics: Sequence[str]) -> Run[A]:
     now = _measuring(run.parameters, run.resolved["language"], metrics)
     if "generator" in run.resolved and "answers_of" not in run.resolved:
-        now["generator"] = generator_identity(run.parameters)
+        now |= _generator(run.parameters, run.resolved["language"])
     return unchanged(run, **now)
+
+
+def _generator(parameters: Answering, language: str) -> Resolved:
+    """Who answers, and by which prompt where it is one of the user's own."""
+    found: Resolved = {"generator": generator_identity(parameters)}
+    if prompt := prompt_identity(parameters, language):
+        found["generator_prompt"] = prompt
+    return found
 
 
 def _system(parameters: Tier3) -> str:
@@ -131,6 +140,12 @@ def _system(parameters: Tier3) -> str:
         system(sut, configuration.sut_service)
         if parameters.unit == "chunk":
             raise InputError("unit 'chunk' needs the system 'local': another one names pages; leave out --unit")
+        for name in ("reranker", "generator_prompt"):
+            if getattr(parameters, name):
+                raise InputError(
+                    f"{name} {getattr(parameters, name)!r} needs the system 'local': another one has its own; leave "
+                    f"out --{name.replace('_', '-')}"
+                )
     return sut
 
 

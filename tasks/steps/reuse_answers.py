@@ -18,7 +18,8 @@ from tasks.results import parquet_files
 ANSWERED: tuple[str, ...] = ("answer", "answers", "logprobs", "context", "truncated", "retrieved", "path")
 ANSWERED += ("passage_starts", "latency_ms", "retrieval_latency_ms")
 """What the system under test has said, done and taken: the columns that are taken over."""
-SYSTEM = ("sut", "unit", "k", "retriever", "embedder", "embedder_identity", "vectors", "generator", "context_tokens")
+SYSTEM: tuple[str, ...] = ("sut", "unit", "k", "retriever", "embedder", "embedder_identity", "vectors", "generator")
+SYSTEM += ("context_tokens", "reranker", "reranker_identity", "rerank_depth", "generator_prompt")
 """What the answers were made with."""
 
 
