@@ -1,5 +1,6 @@
 """A cross-encoder of sentence-transformers, which reads question and text together; nothing is downloaded."""
 
+import json
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -51,12 +52,17 @@ class LocalCrossEncoder:
         from transformers.utils import logging as transformers_logging
 
         transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+        if not _scores(self._folder):
+            raise InputError(
+                f"re-ranker {self._name!r} is no cross-encoder: it has no layer that scores pairs, and one made up "
+                "would order at random. An embedder belongs into YARUS_EMBEDDER"
+            )
         try:
             model: CrossEncoder = CrossEncoder(str(self._folder), local_files_only=True)
         except (OSError, ValueError, ImportError, RuntimeError, KeyError, SafetensorError) as error:
             reason = str(error).strip().split("\n")[0]
             raise InputError(
-                f"re-ranker {self._name!r} cannot be loaded: {reason}. Give the folder of a cross-encoder of "
+                f"re-ranker {self._name!r} cannot be loaded: {reason.rstrip('.')}. Give the folder of a cross-encoder of "
                 "sentence-transformers"
             ) from error
         pack(model)
@@ -76,6 +82,17 @@ def cross_encoder(name: str) -> LocalCrossEncoder:
             f"downloaded; fetch it first: hf download {name}). Else give an http(s) URL, module:function or 'none'"
         )
     return LocalCrossEncoder(name, folder)
+
+
+def _scores(folder: Path) -> bool:
+    """Whether a model has learned to score pairs; sentence-transformers would give any other a random last layer."""
+    try:
+        made_for = json.loads((folder / "config.json").read_text(encoding="utf-8")).get("architectures")
+    except (ValueError, AttributeError):
+        return True  # what is the matter with it is said where it is loaded
+    modules = folder / "modules.json"
+    scoring = modules.is_file() and "cross_encoder" in modules.read_text(encoding="utf-8")
+    return scoring or not made_for or any(str(name).endswith("ForSequenceClassification") for name in made_for)
 
 
 def _folder(name: str) -> Path | None:
