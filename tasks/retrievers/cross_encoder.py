@@ -62,8 +62,8 @@ class LocalCrossEncoder:
         except (OSError, ValueError, ImportError, RuntimeError, KeyError, SafetensorError) as error:
             reason = str(error).strip().split("\n")[0]
             raise InputError(
-                f"re-ranker {self._name!r} cannot be loaded: {reason.rstrip('.')}. Give the folder of a cross-encoder of "
-                "sentence-transformers"
+                f"re-ranker {self._name!r} cannot be loaded: {reason.rstrip('.')}. Give the folder of a cross-encoder "
+                "of sentence-transformers"
             ) from error
         pack(model)
         return model
