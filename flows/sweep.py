@@ -1,4 +1,4 @@
-"""Sweep: generators, judges, embedders, retrievers and depths against each other on the same cases."""
+"""Sweep: systems that differ in model, prompt, retriever, re-ranker, depth or chunking, on the same questions."""
 
 import asyncio
 from typing import Any

@@ -23,13 +23,16 @@ from tasks.cases.frozen_sets import frozen
 from tasks.comparison.gate_rules import policy_set
 from tasks.config.connections import database, source
 from tasks.config.flow_parameters import FLOWS, Nightly, Sweep
-from tasks.config.parameters import Embedding, Parameters, Retrieval, Tier3
+from tasks.config.parameters import Answering, Embedding, Parameters, Retrieval, Tier3
 from tasks.config.redaction import redact_urls
 from tasks.config.services import open_address
 from tasks.config.settings import settings
 from tasks.config.tiers import TIERS
 from tasks.config.validation import bad_value
+from tasks.evaluation.identity import prompt_identity
 from tasks.evaluation.repeats import anchored, parameters_of_repeated
+from tasks.experiments.across_sources import require_common_questions
+from tasks.loading.source import reranked
 from tasks.models.embedders import embedders
 from tasks.orchestration.local_server import prepare_prefect, start_server
 from tasks.results.parquet_files import require_writable
@@ -81,7 +84,7 @@ def run_flow(name: str, chosen: Parameters, *, quiet: bool) -> Summary:
 
 def _runs_code_of_users(chosen: Parameters) -> bool:
     """Whether a `module:function` may run in this process, or Dask."""
-    named = [*chosen.model_dump().values(), settings().retriever, settings().sut]
+    named = [*chosen.model_dump().values(), settings().retriever, settings().reranker, settings().sut]
     return chosen.runner == "dask" or any(":" in str(value) for value in named)
 
 
@@ -126,8 +129,9 @@ def check(chosen: Parameters) -> None:
     """Finds what cannot work before Prefect is started, which takes seconds.
 
     Raises:
-        InputError: no such source, retriever, store for results or evaluation to resume, a secret in an address, an
-            embedder's address without a model, or a mistake in the file of YARUS_GATE_FILE.
+        InputError: no such source, retriever, re-ranker, prompt, store for results or evaluation to resume, a secret in
+            an address, an embedder's address without a model, a mistake in the file of YARUS_GATE_FILE, or sources that
+            cannot be compared.
         DatabaseUnavailable: the database cannot be reached.
         ResultsUnavailable: results cannot be written.
     """
@@ -145,16 +149,27 @@ def check(chosen: Parameters) -> None:
 
         require_dask()
     verify(source(chosen.source))
+    if isinstance(chosen, Sweep):
+        require_common_questions(chosen)
     if isinstance(chosen, Nightly):
         list(anchored(database(), chosen))
     else:
         parameters_of_repeated(database(), chosen)
     if chosen.cases:
         frozen(chosen.cases, chosen.source)
+    _check_system(chosen)
+
+
+def _check_system(chosen: Parameters) -> None:
+    """The same of what retrieves and answers."""
+    configuration = settings()
     if isinstance(chosen, Retrieval):
         retriever_kind(chosen.retriever or configuration.retriever)
+        reranked(chosen)
     if isinstance(chosen, Embedding):
         embedders(chosen.embedder or configuration.embedder, configuration)
+    if isinstance(chosen, Answering):
+        prompt_identity(chosen, configuration.language)
     if isinstance(chosen, Tier3):
         open_address(chosen.sut or configuration.sut, "YARUS_SUT_SERVICE")
 

@@ -22,19 +22,23 @@ TIERS_HELP = (
 @click.command()
 @source
 @click.option("--tier", help="Tier that every arm evaluates: tier3 (default), tier1 or tier2.")
+@click.option("--sources", metavar="A,B", help="The same questions over chunks that are cut otherwise.")
 @click.option("--generators", metavar="A,B", help="Models at YARUS_GENERATOR__BASE_URL.")
+@click.option("--prompts", metavar="A,B", help="Files with the generator's prompt (tier2, tier3).")
 @click.option("--judges", metavar="A,B", help="Models at YARUS_JUDGE__BASE_URL; also compared with the log's scores.")
 @click.option("--embedders", metavar="A,B", help="lexical, or names of sentence-transformers models.")
 @click.option("--retrievers", metavar="A,B", help="dense, fulltext, hybrid, pgvector, a URL or module:function.")
+@click.option("--rerankers", metavar="A,B", help="none, a cross-encoder's name or folder, a URL or module:function.")
 @click.option("--k", metavar="1,3", help="Depths of the rankings.")
 @limit
 @click.option("--resume", metavar="SWEEP", help="Run the missing arms of a stopped sweep.")
 @as_json
 def sweep(as_json: bool, **given: Any) -> None:
-    """Compare models, retrievers and depths: every combination on the same questions, then one table.
+    """Compare models, prompts, retrievers, re-rankers, depths, chunkings: every combination, then one table.
 
     \b
     yarus sweep --retrievers dense,fulltext --k 1,3
+    yarus sweep --tier tier1 --sources by_heading,by_500 --rerankers none,my_search:rerank
     yarus sweep --tier tier2 --generators small,large --judges strict,mild
     """
     begin()

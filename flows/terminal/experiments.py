@@ -7,7 +7,7 @@ from rich.table import Table
 
 from flows.terminal.summary import coloured, new_console, plain, tier_name
 from tasks.experiments.documents import JudgeAndPeople, Outcome, Preference, Probe, Robustness, Sweep, SweepPair
-from tasks.experiments.sweep_table import SHOWN, difference, figure_of, interval
+from tasks.experiments.sweep_table import SHOWN, across_sources, difference, figure_of, interval
 from tasks.texts import texts
 
 
@@ -24,6 +24,8 @@ def print_sweep(document: Sweep, language: str) -> None:
         latency = " / ".join(filter(None, (figure_of(arm["latency_ms_p50"]), figure_of(arm["latency_ms_p95"]))))
         table.add_row(plain(arm["arm"]), *cells, figure_of(arm["cost_usd"]), latency, "*" if arm["pareto"] else "")
     console.print("", table, words["legend"])
+    if across_sources(document):
+        console.print(words["sources"], soft_wrap=True)
     _print_pairs(document["pairs"], words)
     if document["judges"]:
         _print_judges(document["judges"], words)

@@ -42,7 +42,7 @@ WIDTH = 110
 LONGEST = 300
 """Of a question: characters that are printed."""
 SYSTEM: tuple[str, ...] = ("sut", "retriever", "embedder_identity", "vectors", "index_recall", "generator")
-SYSTEM += ("texts", "unit", "k", "similarity_embedder")
+SYSTEM += ("reranker_identity", "rerank_depth", "generator_prompt", "texts", "unit", "k", "similarity_embedder")
 
 
 def print_summary(summary: EvaluationSummary, language: str) -> None:

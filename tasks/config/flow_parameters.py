@@ -50,14 +50,26 @@ class Nightly(Parameters):
 
 
 class Sweep(Parameters):
-    """Models, retrievers and depths against each other on the same cases: every combination is an arm."""
+    """Systems against each other on the same questions: every combination of what is listed is an arm."""
 
+    sources: list[str] = Field(
+        [],
+        title="Sources",
+        description="The same questions over chunks that are cut otherwise; if empty: the source above",
+        examples=[["pages_by_heading", "pages_by_500"]],
+    )
     tier: Literal["tier1", "tier2", "tier3"] = Field("tier3", title="Tier", description="Tier that every arm evaluates")
     generators: list[str] = Field(
         [],
         title="Generators",
         description="Models at YARUS_GENERATOR__BASE_URL; if empty: the one in the settings",
         examples=[["qwen2.5-7b-instruct", "llama-3.1-8b-instruct"]],
+    )
+    prompts: list[str] = Field(
+        [],
+        title="Prompts",
+        description="Files with the generator's prompt; if empty: YARUS_GENERATOR__PROMPT",
+        examples=[["prompts/terse.txt", "prompts/careful.txt"]],
     )
     judges: list[str] = Field(
         [],
@@ -74,6 +86,12 @@ class Sweep(Parameters):
     retrievers: list[str] = Field(
         [], title="Retrievers", description="If empty: YARUS_RETRIEVER", examples=[["dense", "fulltext"]]
     )
+    rerankers: list[str] = Field(
+        [],
+        title="Re-rankers",
+        description="If empty: YARUS_RERANKER; 'none' is an arm without one",
+        examples=[["none", "BAAI/bge-reranker-v2-m3"]],
+    )
     k: list[int] = Field(
         [], title="Depths", description="Lengths of the rankings; if empty: the tier's default", examples=[[1, 3]]
     )
@@ -84,10 +102,27 @@ class Sweep(Parameters):
         examples=["tier1-20261120-030000-4f2a"],
     )
 
-    @field_validator("generators", "judges", "embedders", "retrievers", "k", mode="before")
+    @field_validator(
+        "sources", "generators", "prompts", "judges", "embedders", "retrievers", "rerankers", "k", mode="before"
+    )
     @classmethod
     def _once_each(cls, value: object) -> object:
         return _listed(value)
+
+    @field_validator("sources")
+    @classmethod
+    def _with_its_own(cls, value: list[str], info: ValidationInfo) -> list[str]:
+        own = info.data.get("source")
+        if value and own not in (*value, cls.model_fields["source"].default):
+            raise ValueError(f"--source {own} is none of them; leave it out")
+        return value
+
+    @model_validator(mode="after")
+    def _of_the_first(self) -> "Sweep":
+        """Its own source, by which it is found again, is one of those that it sweeps."""
+        if self.sources and self.source not in self.sources:
+            object.__setattr__(self, "source", self.sources[0])  # of what is frozen for others
+        return self
 
 
 class Robustness(Parameters):

@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from tasks.config.factors import Prompted, Reranked
 from tasks.config.probes import ContextPerturbation, Perturbation
 
 
@@ -79,7 +80,7 @@ class Tier0(Embedding):
     )
 
 
-class Retrieval(Embedding):
+class Retrieval(Reranked, Embedding):
     """What a tier takes that asks a retriever of ours."""
 
     retriever: str | None = Field(
@@ -162,7 +163,7 @@ class Generation(Confirmable):
     )
 
 
-class Answering(Generation):
+class Answering(Prompted, Generation):
     """What a tier takes that gets answers and has them scored."""
 
     reuse_answers: EvaluationId | None = Field(

@@ -185,6 +185,6 @@ def _secrets() -> list[str]:
     roles = (configuration.generator, configuration.judge, configuration.gate)
     of_embedders = (configuration.embedder_api_key, configuration.similarity_embedder_api_key)
     keys = [key for key in (*(role.api_key for role in roles), *of_embedders) if key]
-    services = (configuration.retriever_service, configuration.sut_service)
+    services = (configuration.retriever_service, configuration.reranker_service, configuration.sut_service)
     keys += [value for service in services for value in service.headers.values()]
     return [*_FETCHED.values(), *(key.get_secret_value() for key in keys)]

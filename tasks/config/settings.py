@@ -3,7 +3,6 @@
 import os
 import re
 from collections.abc import Mapping
-from datetime import date
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -17,13 +16,15 @@ from sqlalchemy.exc import ArgumentError
 from db import tables
 from db.engine import shown
 from db.errors import InputError, unknown
+from tasks.config.factors import RerankerService
+from tasks.config.prices import Price
 from tasks.config.redaction import redact_urls_within
 from tasks.config.services import open_address
 from tasks.config.validation import allowed, least_changes
 
 Language = Literal["ru", "en"]
 PREFIX = "YARUS_"
-NOT_REPEATED = "URL|KEY|HEADERS|^YARUS_(RETRIEVER|SUT|EMBEDDER|SIMILARITY_EMBEDDER)$"
+NOT_REPEATED = "URL|KEY|HEADERS|^YARUS_(RETRIEVER|RERANKER|SUT|EMBEDDER|SIMILARITY_EMBEDDER)$"
 """Settings that may hold a secret: what was given is not repeated."""
 
 
@@ -40,14 +41,6 @@ class Role(BaseModel, extra="forbid", allow_inf_nan=False):
     tpm: int | None = Field(None, ge=1, description="tokens a minute")
     timeout_s: float = Field(60.0, gt=0, description="longest wait for one reply")
     prompt: Path | None = Field(None, description="a prompt file of your own")
-
-
-class Price(BaseModel, extra="forbid", allow_inf_nan=False):
-    """What a model costs, and since when that is known."""
-
-    input: float = Field(ge=0, le=1_000_000, description="USD per million input tokens")
-    output: float = Field(ge=0, le=1_000_000, description="USD per million output tokens")
-    as_of: date = Field(description="date of the provider's price list")
 
 
 class RetrieverService(BaseModel, extra="forbid", allow_inf_nan=False):
@@ -134,8 +127,12 @@ class Settings(BaseSettings):
     )
     similarity_embedder_api_key: SecretStr | None = Field(None, description="for that address, if it is another one")
     retriever: str = "dense"
-    reranker: str | None = Field(None, description="model that re-ranks in the retriever: it may not fill its labels")
     retriever_service: RetrieverService = RetrieverService()
+    reranker: str | None = Field(None, description="orders what the retriever found anew: cross-encoder, URL, function")
+    reranker_model: str | None = Field(
+        None, description="model of a service or function that re-ranks, or of a retriever that does: it may not judge"
+    )
+    reranker_service: RerankerService = RerankerService()
     sut: str = "local"
     sut_service: SystemService = SystemService()
     sut_python: str | None = Field(None, description="interpreter of module:function systems; default: Yarus's own")
@@ -180,7 +177,7 @@ class Settings(BaseSettings):
         except RuntimeError as error:
             raise ValueError(f"{error} Give the full path") from error
 
-    @field_validator("retriever", "sut", "embedder", "similarity_embedder")
+    @field_validator("retriever", "reranker", "sut", "embedder", "similarity_embedder")
     @classmethod
     def _nothing_secret(cls, value: str | None, info: ValidationInfo) -> str | None:
         place = PREFIX + str(info.field_name).upper()

@@ -8,13 +8,14 @@ from typing import Any
 from sqlalchemy.engine import RowMapping
 
 from db.errors import InputError
+from tasks.config.factors import RerankerService
 from tasks.config.settings import settings
 from tasks.evaluation.run import Run
 from tasks.results.aggregate import measured_by
 
 STEADY: tuple[str, ...] = ("embedder", "embedder_backend", "query_prefix", "passage_prefix", "similarity_embedder")
 STEADY += ("retriever", "retriever_service", "sut", "sut_service", "sut_python", "refusals", "rubrics", "language")
-STEADY += ("mask_calls", "embedder_model")
+STEADY += ("mask_calls", "embedder_model", "reranker", "reranker_model", "reranker_service")
 STEADY_OF_ROLE = ("base_url", "model", "temperature", "max_tokens", "prompt")
 
 
@@ -37,6 +38,8 @@ def same_settings(row: RowMapping) -> None:
 def steady(public: dict[str, Any]) -> dict[str, Any]:
     """Those of an evaluation's settings that must stay while it lasts, because they change what it measures."""
     flat = {name: public[name] for name in STEADY if name in public}
+    if flat.get("reranker_service") == RerankerService().model_dump(mode="json"):  # older evaluations know of none
+        del flat["reranker_service"]
     for role in ("generator", "judge", "gate"):
         flat |= {f"{role}.{name}": value for name, value in public.get(role, {}).items() if name in STEADY_OF_ROLE}
     return flat
@@ -55,7 +58,7 @@ MEASURED_BY: tuple[str, ...] = (
     "exam_of",
     "similarity_embedder",
 )
-MEASURED_BY += ("claims", "nuggets", "citations", "dialogs", "context_perturbation")
+MEASURED_BY += ("claims", "nuggets", "citations", "dialogs", "context_perturbation", "pool_reranked")
 """What of the resolved parameters measures; the others belong to the system under test."""
 
 

@@ -1,10 +1,13 @@
 """The models and prompts that decide an evaluation's numbers."""
 
+import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Literal
 
 from db.errors import InputError
-from tasks.config.parameters import Fillable, Parameters
+from tasks.config.factors import NO_RERANKER
+from tasks.config.parameters import Fillable, Parameters, Retrieval
 from tasks.config.settings import Role, Settings, settings
 from tasks.evaluation.run import Run
 from tasks.models.stand_ins import GENERATOR, JUDGE
@@ -18,10 +21,10 @@ def configured(run: Run) -> Settings:
 
 
 def with_models(parameters: Parameters) -> Settings:
-    """The settings, with the models that the parameters name in the place of the roles' own.
+    """The settings, with the models and the prompt that the parameters name in the place of the roles' own.
 
     Raises:
-        InputError: a model is named for a role that no server is set for.
+        InputError: a model or prompt is named for a role that no server is set for.
     """
     configuration = settings()
     named = {role: getattr(parameters, f"{role}_model", None) for role in ("generator", "judge")}
@@ -32,6 +35,13 @@ def with_models(parameters: Parameters) -> Settings:
                 f"{name}_model {named[name]!r} needs a server that has it: set YARUS_{name.upper()}__BASE_URL"
             )
     models = {name: role.model_copy(update={"model": named[name]}) for name, role in roles.items()}
+    if prompt := getattr(parameters, "generator_prompt", None):
+        role = models.get("generator", configuration.generator)
+        if role.base_url is None:
+            raise InputError(
+                f"generator_prompt {prompt!r}: only a language model reads prompts: set YARUS_GENERATOR__BASE_URL"
+            )
+        models["generator"] = role.model_copy(update={"prompt": Path(prompt)})
     return configuration.model_copy(update=models)
 
 
@@ -39,6 +49,24 @@ def generator_identity(parameters: Parameters) -> str:
     """The generator, as every result names it."""
     role = with_models(parameters).generator
     return GENERATOR if role.base_url is None else str(role.model)
+
+
+def prompt_identity(parameters: Parameters, language: str) -> str | None:
+    """The generator's prompt, as results name it, where it is a file of the user's own; else None.
+
+    Raises:
+        InputError: the file cannot be read, lacks the question, or has another variable.
+    """
+    configuration = with_models(parameters).model_copy(update={"language": language})
+    if configuration.generator.base_url is None or (path := configuration.generator.prompt) is None:
+        return None
+    return f"{path.name}|{prompts(configuration)['generation'].digest}"
+
+
+def reranker_of(parameters: Retrieval) -> str | None:
+    """What orders the rankings anew, by its name; None where nothing does."""
+    name = parameters.reranker or settings().reranker
+    return None if name == NO_RERANKER else name
 
 
 JUDGED_ON_IDEAL_CONTEXT = ("faithfulness", "answer_relevance", "answer_correctness")
@@ -78,13 +106,27 @@ def filled_by(parameters: Fillable, language: str) -> JudgeIdentity:
         InputError: the judge is the model that re-ranks. It would find right what it has put first itself (Clarke and
             Dietz 2024, arXiv 2412.17156).
     """
-    found, reranker = judge_identity(parameters, language, ["relevance"]), settings().reranker
-    if reranker and _model(reranker) == _model(found["model"] or ""):
-        raise InputError(
-            f"the judge {found['model']!r} also re-ranks (YARUS_RERANKER={reranker!r}): it would find right what it "
-            "has put first itself; name another with --judge-model or YARUS_JUDGE__MODEL, or leave out --labels filled"
-        )
+    found = judge_identity(parameters, language, ["relevance"])
+    for name in _rerankers(parameters):
+        if _model(name) == _model(found["model"] or ""):
+            raise InputError(
+                f"the judge {found['model']!r} also re-ranks (YARUS_RERANKER, YARUS_RERANKER_MODEL): it would find "
+                "right what it has put first itself; name another with --judge-model or YARUS_JUDGE__MODEL, or leave "
+                "out --labels filled"
+            )
     return found
+
+
+def _rerankers(parameters: Fillable) -> list[str]:
+    """Every name by which a model that re-ranks is told: the re-ranker's own, and those of the model behind it."""
+    configuration = settings()
+    try:
+        asked = json.loads(configuration.reranker_service.request)
+    except json.JSONDecodeError:  # which is said where the service is opened
+        asked = None
+    written = asked.get("model") if isinstance(asked, dict) else None
+    named = (reranker_of(parameters), configuration.reranker_model, written)
+    return [name for name in named if isinstance(name, str)]
 
 
 def _model(name: str) -> str:

@@ -25,10 +25,14 @@ class Outcome(TypedDict):
 
     arm: str
     """Its name."""
+    source: NotRequired[str | None]
     retriever: NotRequired[str | None]
     embedder: NotRequired[str | None]
     k: NotRequired[int | None]
+    reranker: NotRequired[str | None]
     generator_model: NotRequired[str | None]
+    generator_prompt: NotRequired[str | None]
+    """Its file."""
     perturbation: NotRequired[str | None]
     tier: str
     state: State
@@ -100,6 +104,7 @@ class SweepResult(TypedDict):
     state: State
     """The worst of the arms'."""
     source: str
+    """By which it is found again; `parameters` has all that are swept."""
     tier: str
     parameters: dict[str, Any]
     metrics: list[str]
@@ -112,7 +117,7 @@ class SweepResult(TypedDict):
 
 
 class Sweep(SweepResult):
-    """Models, retrievers and depths side by side."""
+    """Arms side by side."""
 
     sweep_id: str
     outcomes: list[Outcome]

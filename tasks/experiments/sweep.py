@@ -1,7 +1,8 @@
-"""A sweep: every combination of models, retrievers and depths as an arm, and what they say side by side."""
+"""A sweep: every combination of what it is given lists of as an arm, and what the arms say side by side."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from itertools import combinations, product
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -14,12 +15,14 @@ from db.stores.calls import stored_calls
 from metrics.pareto import pareto_front
 from tasks.comparison.common_cases import common
 from tasks.config.connections import database, source
+from tasks.config.factors import NO_RERANKER
 from tasks.config.flow_parameters import Sweep
 from tasks.config.parameters import JudgeQuality, Parameters
 from tasks.config.settings import settings
 from tasks.config.tiers import TIERS
 from tasks.config.validation import bad_value
 from tasks.evaluation.identity import with_models
+from tasks.experiments.across_sources import paired_by_question
 from tasks.experiments.arms import (
     SHARED,
     SWEEP_METRICS,
@@ -38,11 +41,22 @@ from tasks.models.prices import cost_usd
 from tasks.prompts import prompts
 from tasks.results.summary import worst
 from tasks.retrievers.registry import retriever_kind
+from tasks.retrievers.rerankers import reranker_kind
 
-RETRIEVING = {"retriever": "retrievers", "embedder": "embedders", "k": "k"}
-MODELS = {"generator_model": "generators", "judge_model": "judges"}
-AXES: dict[str, dict[str, str]] = {"tier1": RETRIEVING, "tier2": MODELS, "tier3": RETRIEVING | MODELS}
+SOURCES = {"source": "sources"}
+RETRIEVING = {"retriever": "retrievers", "embedder": "embedders", "k": "k", "reranker": "rerankers"}
+MODELS = {"generator_model": "generators", "generator_prompt": "prompts", "judge_model": "judges"}
+AXES: dict[str, dict[str, str]] = {
+    "tier1": SOURCES | RETRIEVING,
+    "tier2": SOURCES | MODELS,
+    "tier3": SOURCES | RETRIEVING | MODELS,
+}
 """Parameter of the tier -> list in the sweep; arms that retrieve alike come after each other."""
+THEIRS = ("sources", "retrievers", "embedders", "k", "rerankers", "generators", "prompts")
+"""What a system that is not ours decides itself."""
+SPOKEN = {"generator_model": "generator", "judge_model": "judge", "generator_prompt": "prompt"}
+"""Parameter -> what it is called in the name of an arm."""
+NO_SOURCES: Mapping[str, Hashable] = MappingProxyType({})
 MOST_ARMS = 50
 ANSWERS = 1_000
 """Costs are given per this many answers."""
@@ -61,10 +75,9 @@ def arms(parameters: Sweep) -> list[Arm]:
     made: dict[tuple[Any, ...], Arm] = {}
     for options in product(*chosen.values()):
         values = _needed(dict(zip(chosen, options, strict=True)))
-        name = ", ".join(f"{axis.removesuffix('_model')} {values[axis]}" for axis in told if values[axis] is not None)
-        shared = parameters.model_dump(include=SHARED)
+        name = ", ".join(f"{SPOKEN.get(axis, axis)} {values[axis]}" for axis in told if values[axis] is not None)
         given = _validated(
-            parameters.tier, shared | {axis: value for axis, value in values.items() if value is not None}
+            parameters.tier, _shared(parameters) | {axis: value for axis, value in values.items() if value is not None}
         )
         made.setdefault(tuple(values.values()), Arm(name or "—", values, parameters.tier, given))
     if len(made) > MOST_ARMS:
@@ -76,7 +89,13 @@ def combined(parameters: Sweep, outcomes: Sequence[Outcome]) -> SweepResult:
     """What the arms come to: the table with cost, latency and Pareto front, every pair, the judges beside people."""
     judging = [said for said in outcomes if said["tier"] == "judge"]
     compared_arms = [said for said in outcomes if said["tier"] != "judge"]
-    tables = {said["arm"]: cases_of(said) for said in compared_arms if said["state"] in FINISHED}
+    found = {said["arm"]: cases_of(said) for said in compared_arms if said["state"] in FINISHED}
+    tables = {arm: cases for arm, cases in found.items() if cases is not None}
+    asked: dict[str, Hashable] = {}
+    if len(parameters.sources) > 1:
+        sources = {said["arm"]: said.get("source") or parameters.source for said in compared_arms}
+        tables = paired_by_question(tables, sources)
+        asked = {arm: frozenset(cases["case_id"].to_pylist()) for arm, cases in tables.items()}
     taken = {said["arm"]: _taken(parameters, said, tables.get(said["arm"])) for said in compared_arms}
     return {
         "state": worst([said["state"] for said in outcomes]),
@@ -84,7 +103,7 @@ def combined(parameters: Sweep, outcomes: Sequence[Outcome]) -> SweepResult:
         "tier": parameters.tier,
         "parameters": parameters.model_dump(mode="json"),
         "metrics": list(SWEEP_METRICS[parameters.tier]),
-        "arms": with_front(compared_arms, taken),
+        "arms": with_front(compared_arms, taken, asked),
         "pairs": _pairs(compared_arms, tables, parameters),
         "judges": judging,
         "evaluations": [reference(said) for said in outcomes],
@@ -96,13 +115,25 @@ def _check(parameters: Sweep, axes: dict[str, str]) -> None:
     for name in sorted(known - set(axes.values())):
         if getattr(parameters, name):
             raise InputError(f"sweep: {parameters.tier} does not use --{name}; leave it out or give --tier tier3")
-    theirs = [name for name in ("generators", "embedders", "retrievers", "k") if getattr(parameters, name)]
+    theirs = [name for name in THEIRS if getattr(parameters, name)]
     if parameters.tier == "tier3" and settings().sut != "local" and theirs:
         raise InputError(f"sweep: the system under test is not ours (YARUS_SUT), so it decides its {theirs[0]} itself")
+    if len(parameters.sources) > 1 and parameters.cases:
+        raise InputError(f"sweep: the case set {parameters.cases!r} is of one source; leave out --cases or --sources")
     for retriever in parameters.retrievers:
         retriever_kind(retriever)
     for name in parameters.embedders:
         full_name(name, settings())
+    for reranker in parameters.rerankers:
+        if reranker != NO_RERANKER:
+            reranker_kind(reranker)
+
+
+def _shared(parameters: Sweep) -> dict[str, Any]:
+    """What every arm is given as it is. Chunks that are cut otherwise are no common unit; pages are."""
+    shared = parameters.model_dump(include=SHARED)
+    pages = len(parameters.sources) > 1 and "unit" in TIERS[parameters.tier].parameters.model_fields
+    return shared | ({"unit": "page"} if pages else {})
 
 
 def _needed(values: dict[str, Any]) -> dict[str, Any]:
@@ -118,7 +149,7 @@ def _validated(tier: str, values: dict[str, Any]) -> Parameters:
         given = TIERS[tier].parameters.model_validate(values)
     except ValidationError as error:
         raise bad_value(error, f"sweep of {tier}") from None
-    with_models(given)
+    prompts(with_models(given))  # a file that is none, or lacks a variable, is found here
     return given
 
 
@@ -154,12 +185,13 @@ def _cost_usd(parameters: Sweep, said: Outcome, cases: pa.Table) -> float | None
     """
     if parameters.tier == "tier1" or settings().sut != "local":
         return None
-    values = {"source": parameters.source, "generator_model": said.get("generator_model")}
+    values: dict[str, Any] = {name: said.get(name) for name in ("generator_model", "generator_prompt")}
+    values["source"] = said.get("source") or parameters.source
     configuration = with_models(TIERS[parameters.tier].parameters.model_validate(values))
     role = configuration.generator
     if role.base_url is None:
         return 0.0
-    prompt = prompts(configuration.model_copy(update={"language": source(parameters.source).language}))["generation"]
+    prompt = prompts(configuration.model_copy(update={"language": source(values["source"]).language}))["generation"]
     asked = [row for row in cases.select(["question", "context", "answer"]).to_pylist() if row["answer"] is not None]
     calls = [Call(prompt, {"question": row["question"], "context": row["context"] or ""}) for row in asked]
     found = stored_calls(database(), [key("generator", call, body(call, role)) for call in calls])
@@ -169,15 +201,24 @@ def _cost_usd(parameters: Sweep, said: Outcome, cases: pa.Table) -> float | None
     return ANSWERS * sum(known) / len(known) if known else None
 
 
-def with_front(rows: list[Outcome], taken: Mapping[str, Taken]) -> list[SweepArm]:
-    """The arms with `pareto`: nobody is better, cheaper and faster at once. Scores of other judges do not compete.
+def with_front(
+    rows: list[Outcome], taken: Mapping[str, Taken], asked: Mapping[str, Hashable] = NO_SOURCES
+) -> list[SweepArm]:
+    """The arms with `pareto`: nobody is better, cheaper and faster at once.
 
-    Nor does an invalid arm: failing at the hard questions would make it the best.
+    Scores of other judges do not compete, nor do those of other questions. Nor does an invalid arm: failing at the hard
+    questions would make it the best.
+
+    Args:
+        rows: the arms.
+        taken: what each took.
+        asked: the questions of each, where sources may differ in them.
     """
     front: set[str] = set()
     valid = [row for row in rows if row["state"] == "completed"]
-    for judge in {row["judge_model"] for row in valid}:
-        some = [row for row in valid if row["judge_model"] == judge]
+    measured = {row["arm"]: (row["judge_model"], asked.get(row["arm"])) for row in valid}
+    for alike in set(measured.values()):
+        some = [row for row in valid if measured[row["arm"]] == alike]
         costs = [taken[row["arm"]] for row in some]
         values = [
             [_quality(row), cost["cost_usd"], cost["latency_ms_p50"]] for row, cost in zip(some, costs, strict=True)
@@ -192,7 +233,7 @@ def _quality(row: Outcome) -> float | None:
     return first["value"] if first else None
 
 
-def _pairs(rows: list[Outcome], tables: dict[str, pa.Table | None], parameters: Sweep) -> list[SweepPair]:
+def _pairs(rows: list[Outcome], tables: dict[str, pa.Table], parameters: Sweep) -> list[SweepPair]:
     """Every two arms by every headline metric on their common cases; Holm's p over all of them."""
     comparisons, untold = {}, {}
     for a, b in combinations(rows, 2):

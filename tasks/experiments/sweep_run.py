@@ -10,6 +10,7 @@ from db.journal import FINISHED
 from tasks.config.connections import database
 from tasks.config.flow_parameters import Sweep
 from tasks.experiments import documents
+from tasks.experiments.across_sources import require_common_questions
 from tasks.experiments.arms import Arm
 from tasks.experiments.sweep import arms, combined
 
@@ -58,6 +59,8 @@ def sweeping(parameters: Sweep) -> Iterator[Sweeping]:
         row = analyses.find(engine, "sweep", parameters.resume)
         parameters = Sweep.model_validate(row["parameters"] | {"resume": row["id"]})
         done = {said["arm"]: said for said in (row["document"] or {}).get("outcomes", [])}
+    else:
+        require_common_questions(parameters)
     planned = arms(parameters)
     kept = parameters.model_dump(mode="json", exclude={"resume"})
     with analyses.analysing(engine, "sweep", parameters.source, kept, resume=parameters.resume) as sweep_id:

@@ -29,6 +29,11 @@ def rows(document: Sweep) -> list[dict[str, Any]]:
     ]
 
 
+def across_sources(document: Mapping[str, Any]) -> bool:
+    """Whether arms differ in their source."""
+    return len(document["parameters"].get("sources", ())) > 1
+
+
 def interval(metric: Mapping[str, Any] | None) -> str:
     """A value with its interval; a dash where it was not measured."""
     if metric is None or metric["value"] is None:
@@ -53,25 +58,33 @@ def figure_of(value: float | None) -> str:
     return "" if value is None else f"{value:.4g}"
 
 
+def numbered(number: int, arm: str) -> str:
+    """An arm as tables beside a plot name it, whose points have no room for names."""
+    return f"{number}. {arm}"
+
+
 def front(arms: list[dict[str, Any]], axis: str, quality: str) -> dict[str, Any]:
-    """Quality against cost or latency, the Pareto front marked, as a Plotly trace.
+    """Quality against cost or latency, the Pareto front marked, as a Plotly trace; points bear the arms' numbers.
 
     Args:
-        arms: of a sweep.
+        arms: of a sweep; the first is number 1.
         axis: `cost_usd` or `latency_ms_p50`.
         quality: a headline metric of the sweep.
 
     Returns:
         The trace of the arms of which both are known.
     """
-    metrics = [(arm, arm["metrics"].get(quality)) for arm in arms if arm[axis] is not None]
-    known = [(arm, metric) for arm, metric in metrics if metric and metric["value"] is not None]
+    metrics = [(number, arm, arm["metrics"].get(quality)) for number, arm in enumerate(arms, start=1)]
+    named = [part for part in metrics if part[1][axis] is not None and part[2] and part[2]["value"] is not None]
+    known = [(arm, metric) for _, arm, metric in named]
     return {
         "type": "scatter",
         "mode": "markers+text",
         "x": [arm[axis] for arm, _ in known],
         "y": [metric["value"] for _, metric in known],
-        "text": [arm["arm"] for arm, _ in known],
+        "text": [str(number) for number, *_ in named],
+        "hovertext": [numbered(number, arm["arm"]) for number, arm, _ in named],
+        "hovertemplate": "%{hovertext}: %{y:.3f}<extra></extra>",
         "textposition": "top right",
         "cliponaxis": False,
         "marker": {"color": [COLOURS[arm["pareto"]] for arm, _ in known], "size": 10},

@@ -30,13 +30,14 @@ from tasks.evaluation.identity import (
     NUGGETS,
     generator_identity,
     judge_identity,
+    prompt_identity,
 )
 from tasks.evaluation.resolved import Resolved
 from tasks.evaluation.run import Run
 from tasks.evaluation.work_folder import keep_loaded, loaded
 from tasks.loading.dialogs import sample_of_dialogs, with_dialogs
 from tasks.loading.production import with_production
-from tasks.loading.source import read_source, sample_of_questions, twins_for, unchanged, wants_vectors
+from tasks.loading.source import read_source, reranked, sample_of_questions, twins_for, unchanged, wants_vectors
 from tasks.models.embedders import measuring_embedder
 from tasks.prompts import rubrics
 from tasks.steps.reuse_answers import copy_answers
@@ -86,7 +87,7 @@ def _load_ideal(run: Run[Tier2]) -> Run[Tier2]:
     golds = [tuple(ideal_context(question, corpus, pages)) for question in chosen]
     tokens, kind = parameters.context_tokens, parameters.context_perturbation
     cases = with_context(_with_labels(run, cases, chosen), chosen, golds, corpus, tokens)
-    resolved: Resolved = {"unit": unit, "generator": generator_identity(parameters)}
+    resolved: Resolved = {"unit": unit, **_generator(parameters, where.language)}
     if kind is not None:
         cases = change_contexts(
             cases, chosen, golds, corpus, kind, seed=parameters.seed, tokens=tokens, language=where.language
@@ -118,7 +119,7 @@ def _load_end_to_end(run: Run[Tier3]) -> Run[Tier3]:
     }
     if sut == "local":
         resolved["retriever"] = parameters.retriever or settings().retriever
-        resolved["generator"] = generator_identity(parameters)
+        resolved |= reranked(parameters) | _generator(parameters, where.language)
     resolved |= _measuring(parameters, where.language, JUDGED_END_TO_END)
     if found:
         resolved["dialogs"] = judge_identity(parameters, where.language, FOLLOW_UPS)
@@ -138,10 +139,18 @@ def _load_end_to_end(run: Run[Tier3]) -> Run[Tier3]:
 def _resumed(run: Run[A], metrics: Sequence[str]) -> Run[A]:
     now = _measuring(run.parameters, run.resolved["language"], metrics)
     if "generator" in run.resolved and "answers_of" not in run.resolved:
-        now["generator"] = generator_identity(run.parameters)
+        now |= _generator(run.parameters, run.resolved["language"])
     if "dialogs" in run.resolved:
         now["dialogs"] = judge_identity(run.parameters, run.resolved["language"], FOLLOW_UPS)
     return unchanged(run, **now)
+
+
+def _generator(parameters: Answering, language: str) -> Resolved:
+    """Who answers, and by which prompt where it is one of the user's own."""
+    found: Resolved = {"generator": generator_identity(parameters)}
+    if prompt := prompt_identity(parameters, language):
+        found["generator_prompt"] = prompt
+    return found
 
 
 def _system(parameters: Tier3) -> Resolved:
@@ -153,6 +162,12 @@ def _system(parameters: Tier3) -> Resolved:
     found = system(sut, configuration)
     if parameters.unit == "chunk":
         raise InputError("unit 'chunk' needs the system 'local': another one names pages; leave out --unit")
+    for name in ("reranker", "generator_prompt"):
+        if getattr(parameters, name):
+            raise InputError(
+                f"{name} {getattr(parameters, name)!r} needs the system 'local': another one has its own; leave "
+                f"out --{name.replace('_', '-')}"
+            )
     return {"sut": sut, "takes_history": found.takes_history}
 
 

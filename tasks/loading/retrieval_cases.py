@@ -19,11 +19,20 @@ from tasks.cases.vocabulary import Note
 from tasks.config.connections import connection_lost
 from tasks.config.parameters import Fillable, RealUsers, Retrieval, Tier0, Tier1
 from tasks.config.settings import settings
-from tasks.evaluation.identity import filled_by
+from tasks.evaluation.identity import filled_by, reranker_of
 from tasks.evaluation.resolved import Resolved
 from tasks.evaluation.run import Run
 from tasks.evaluation.work_folder import batch_size, keep_loaded, loaded
-from tasks.loading.source import pooled, read_source, sample, sample_of_questions, twins_for, unchanged, wants_vectors
+from tasks.loading.source import (
+    pooled,
+    read_source,
+    reranked,
+    sample,
+    sample_of_questions,
+    twins_for,
+    unchanged,
+    wants_vectors,
+)
 from tasks.retrievers.registry import RETRIEVERS
 
 F = TypeVar("F", bound=Fillable)
@@ -142,7 +151,11 @@ def _load_texts(run: Run[Tier0]) -> Run[Tier0]:
 def _filled(run: Run[Fillable], language: str, retriever: str) -> Resolved:
     """Who fills the labels up, and in whose results."""
     pool = sorted({retriever, *pooled(run.parameters)})
-    return {"labels": "filled", "pool": pool, "judge": filled_by(run.parameters, language), "gain": "binary"}
+    found: Resolved = {"labels": "filled", "pool": pool, "gain": "binary"}
+    found["judge"] = filled_by(run.parameters, language)
+    if name := reranker_of(run.parameters):
+        found["pool_reranked"] = f"{name}@{run.parameters.rerank_depth}"
+    return found
 
 
 def _unchanged(run: Run[F]) -> Run[F]:
@@ -158,8 +171,11 @@ def _retrieval(run: Run[Retrieval], cases: pa.Table) -> Resolved:
         "twins": "one" if parameters.twins else "apart",
         "k": parameters.k,
         "gain": "linear" if graded else "binary",
+        **reranked(parameters),
     }
-    if resolved["retriever"] in RETRIEVERS:  # our own rank hundreds in the time that Prefect takes for a task run
+    if (
+        resolved["retriever"] in RETRIEVERS and "reranker" not in resolved
+    ):  # our own rank hundreds in the time that Prefect takes for a task run
         resolved["batch_size"] = max(batch_size(len(cases)), min(500, len(cases) // 10))
     if perturbation := perturbed(parameters):
         resolved["perturbation"] = perturbation

@@ -17,11 +17,13 @@ from tasks.config.connections import database, source
 from tasks.config.parameters import Fillable, Parameters, Retrieval
 from tasks.config.settings import settings
 from tasks.dataset.twins import twins_of
+from tasks.evaluation.identity import reranker_of
 from tasks.evaluation.resolved import Resolved
 from tasks.evaluation.run import Run
 from tasks.evaluation.work_folder import PART_OF
 from tasks.results.persistence.asked_again import changed_questions
 from tasks.retrievers.registry import retriever_kind
+from tasks.retrievers.rerankers import reranker_kind
 
 P = TypeVar("P", bound=Parameters)
 
@@ -47,6 +49,18 @@ def pooled(parameters: Retrieval) -> list[str]:
     for name in named:
         retriever_kind(name)
     return named
+
+
+def reranked(parameters: Retrieval) -> Resolved:
+    """What orders the rankings anew, and how many of their chunks; nothing where nothing does.
+
+    Raises:
+        InputError: there is no re-ranker of that name.
+    """
+    if (name := reranker_of(parameters)) is None:
+        return {}
+    reranker_kind(name)
+    return {"reranker": name, "rerank_depth": parameters.rerank_depth}
 
 
 def read_source(run: Run, *, vectors: bool) -> tuple[Source, list[Row], Corpus]:

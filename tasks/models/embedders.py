@@ -112,7 +112,7 @@ class Transformer:
         if folder is None:
             _ = self._model  # downloads it
             folder = _folder(self._name)
-        digest = _digest(folder, WEIGHTS[self._backend]) if folder else "unknown"
+        digest = model_digest(folder, WEIGHTS[self._backend]) if folder else "unknown"
         model = f"sentence-transformers:{Path(self._name).name}|files:{digest}"
         return f"{model}|prefix:{self._prefix}|backend:{self._backend}|v:1"
 
@@ -185,11 +185,11 @@ class Transformer:
                 "the folder of a sentence-transformers model, or the name of one that can be downloaded from here"
             ) from error
         if self._backend == "torch":
-            _pack(model)
+            pack(model)
         return model
 
 
-def _pack(model: "nn.Module") -> None:
+def pack(model: "nn.Module") -> None:
     """Lets oneDNN multiply by the model's matrices, laid out for it once.
 
     PyTorch gives float32 products to MKL, which uses half the width of an AMD processor's vector units: 2.2 times the
@@ -235,7 +235,7 @@ def _folder(name: str) -> Path | None:
     return None
 
 
-def _digest(folder: Path, weights: set[str]) -> str:
+def model_digest(folder: Path, weights: set[str]) -> str:
     """Of the names and content of all files that decide the vectors: models may differ in their last layer only."""
     digest = hashlib.sha256()
     kinds = {".json", ".txt", ".model", *weights}

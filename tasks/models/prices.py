@@ -9,7 +9,8 @@ from sqlalchemy import Engine
 
 from db.errors import DatabaseUnavailable, InputError
 from db.stores.calls import draw_usd, give_back_usd
-from tasks.config.settings import Price, Settings
+from tasks.config.prices import Price
+from tasks.config.settings import Settings
 from tasks.models.call_store import patiently
 
 MILLION = 1_000_000

@@ -7,7 +7,7 @@ from sqlalchemy import Engine
 from tasks.cases import pseudonyms
 from tasks.experiments.robustness import RATES
 from tasks.experiments.stored import probes, sweeps
-from tasks.experiments.sweep_table import SHOWN, difference, figure_of, front, interval
+from tasks.experiments.sweep_table import SHOWN, across_sources, difference, figure_of, front, interval, numbered
 from tasks.report.embedded_data import Document
 from tasks.report.figures import framed
 from tasks.texts import LANGUAGES, Text, translations
@@ -67,13 +67,14 @@ def _sweep(found: Document, figures: Figures) -> list[Document]:
     ]
     rows = [
         [
-            _plain(arm["arm"]),
+            _plain(numbered(number, arm["arm"])),
             *(interval(arm["metrics"].get(name)) for name in found["metrics"]),
             *(figure_of(arm[name]) for name in ("cost_usd", "latency_ms_p50", "latency_ms_p95")),
             "*" if arm["pareto"] else "",
         ]
-        for arm in arms
+        for number, arm in enumerate(arms, start=1)
     ]
+    about = [_line(_words(name)) for name in ("legend", *(["sources"] if across_sources(found) else []))]
     failed = [
         _line(f"{said['arm']}: {said['error']}", problem=True) for said in (*arms, *found["judges"]) if said["error"]
     ]
@@ -88,7 +89,7 @@ def _sweep(found: Document, figures: Figures) -> list[Document]:
         [_plain(said["judge_model"] or ""), *(interval(said["metrics"].get(name)) for name in named)] for said in judges
     ]
     return [
-        _block(lines=[_line(_words("legend")), *failed], head=head, rows=rows, charts=charts),
+        _block(lines=[*about, *failed], head=head, rows=rows, charts=charts),
         _block(
             _words("pairs"),
             lines=[] if pairs else [_line(_words("none shown"))],

@@ -55,11 +55,19 @@ class System(TypedDict, total=False):
     """Where a judge has filled them up."""
     pool: list[str]
     """The retrievers whose results it has judged."""
+    pool_reranked: str
+    """What has ordered all of these results anew, and how many, where something did."""
     corpus: str
     """SHA-256 of what was searched: chunks, pages and digests of texts, kept in `corpus_version`."""
     texts: Literal["chunks", "questions"]
     distance: Literal["cosine", "euclidean"]
     retriever: str
+    reranker: str
+    """As the settings or the parameters name it; there is none where it is missing."""
+    reranker_identity: str
+    """With whatever else decides its scores: a digest of a model's files, the name of a service's model."""
+    rerank_depth: int
+    """How many of the retriever's first chunks it orders anew."""
     k: int
     gain: Literal["linear", "binary"]
     """Of NDCG: linear where relevance is graded."""
@@ -81,6 +89,8 @@ class System(TypedDict, total=False):
     streams: bool
     """Where it has told answers in parts as they came."""
     generator: str
+    generator_prompt: str
+    """Name and digest of its prompt, where that is a file of the user's own."""
     context_tokens: int
     judge: JudgeIdentity
     claims: JudgeIdentity

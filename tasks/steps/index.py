@@ -47,7 +47,12 @@ def _index(run: Run[R]) -> Run[R]:
     named = [run.resolved["retriever"], *run.resolved.get("pool", ())]
     if any(retriever_kind(name).uses_vectors for name in named):
         run = choose_vectors(run, read_stored_corpus(run))
-    _, retriever = opened(run)
+    retriever, reranker = opened(run)[1:]
+    if reranker is not None:
+        begun = run.resolved.get("reranker_identity", reranker.identity)
+        if begun != reranker.identity:
+            raise InputError(f"evaluation {run.id} was begun with {begun}, now it would go on with {reranker.identity}")
+        run = replace(run, resolved=run.resolved | {"reranker_identity": reranker.identity})
     if isinstance(retriever, Pgvector) and run.resolved["vectors"] == "stored":
         recall = _index_recall(run, retriever)
         run = replace(run, resolved=run.resolved | {"index_recall": recall})

@@ -3,9 +3,11 @@
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import pyarrow as pa
 
+from db.source_rows import Corpus
 from db.urls import canonical_url
 from tasks.cases.labels import NO_TWINS, pages_of
 from tasks.cases.table import with_columns
@@ -18,6 +20,7 @@ from tasks.models.embedders import Vectors, embedders
 from tasks.models.embedding_cache import embed_each
 from tasks.retrievers.protocol import Ranking, Retriever
 from tasks.retrievers.registry import retriever_kind
+from tasks.retrievers.rerankers import Reranker, open_reranker
 from tasks.retrievers.shared_rankings import shared
 
 TIMED = 100
@@ -57,35 +60,58 @@ def rank(
 ) -> list[Ranking]:
     """Rankings of k chunks, or of k pages by the best chunk of each; of twins only the best.
 
-    More chunks are fetched until so many are found.
+    More chunks are fetched until so many are found. Re-rankers order the chunks of one and the same retrieval.
     """
-    pages, _ = opened(run)
-    named = tuple(run.resolved.get(name) for name in ("retriever", "embedder_identity", "vectors"))
-    place = (named, unit, k, hash(tuple(pages.items())), hash(tuple(twins.items())))
+    pages, _, reranker = opened(run)
+    depth = reranker.depth if reranker else 0
+    named = tuple(run.resolved.get(name) for name in ("corpus", "retriever", "embedder_identity", "vectors"))
+    place = (run.parameters.source, named, unit, k, depth, hash(tuple(pages.items())), hash(tuple(twins.items())))
+    wanted = _Wanted(k, unit, twins, depth)
 
-    def ask(some: Sequence[str]) -> list[Ranking]:
-        vectors, wrong = _question_vectors(run, some)
-        found = [Ranking([], [], error=wrong.get(number)) for number in range(len(some))]
-        fine = [number for number in range(len(some)) if number not in wrong]
-        vectors = vectors[fine] if vectors is not None else None
-        if fine:
-            ranked = _rank(run, [some[number] for number in fine], vectors, k, unit=unit, timed=timed, twins=twins)
-            for number, ranking in zip(fine, ranked, strict=True):
-                found[number] = ranking
-        return found
+    def fetched(some: Sequence[str]) -> list[Ranking]:
+        return shared(place, some, lambda missing: _fetched(run, missing, wanted, timed=timed))
 
-    return shared(place, questions, ask)
+    if reranker is None:
+        return fetched(questions)
+    anew = (place, reranker.identity)
+    chunks = shared(anew, questions, lambda some: reranker.rerank(some, fetched(some)))
+    return [_cut(ranking, pages, wanted) for ranking in chunks]
 
 
-def _rank(
-    run: Run, questions: Sequence[str], vectors: Vectors | None, k: int, *, unit: str, timed: int, twins: Twins
+class _Wanted(NamedTuple):
+    """What a ranking is to hold."""
+
+    k: int
+    unit: str
+    twins: Twins
+    depth: int
+    """Chunks that will be ordered anew; 0 where that is not so."""
+
+
+def _fetched(run: Run, questions: Sequence[str], wanted: _Wanted, *, timed: int) -> list[Ranking]:
+    """The rankings; a question that could not be embedded has an error instead."""
+    vectors, wrong = _question_vectors(run, questions)
+    found = [Ranking([], [], error=wrong.get(number)) for number in range(len(questions))]
+    fine = [number for number in range(len(questions)) if number not in wrong]
+    if fine:
+        some = vectors[fine] if vectors is not None else None
+        ranked = _ranked(run, [questions[number] for number in fine], some, wanted, timed=timed)
+        for number, ranking in zip(fine, ranked, strict=True):
+            found[number] = ranking
+    return found
+
+
+def _ranked(
+    run: Run, questions: Sequence[str], vectors: Vectors | None, wanted: _Wanted, *, timed: int
 ) -> list[Ranking]:
-    pages, retriever = opened(run)
+    """The retriever's rankings; where they will be ordered anew, of all chunks that were fetched."""
+    pages, retriever, _ = opened(run)
+    k, unit, twins, depth = wanted
     by_chunk = unit == "chunk"
     if by_chunk and not twins:
-        return retriever.retrieve(questions, vectors, k, timed=timed)
+        return retriever.retrieve(questions, vectors, max(k, depth), timed=timed)
     rankings: list[Ranking] = [Ranking([], [])] * len(questions)
-    pending, fetch = list(range(len(questions))), k if by_chunk else 4 * k
+    pending, fetch = list(range(len(questions))), max(k if by_chunk else 4 * k, depth)
     n_units = len({twins.get(name, name) for name in (pages if by_chunk else pages.values()) if name is not None})
     while pending:
         some = vectors[pending] if vectors is not None else None
@@ -93,12 +119,19 @@ def _rank(
         short = []
         for number, ranking in zip(pending, chunks, strict=True):
             latency_ms = ranking.latency_ms if timed else rankings[number].latency_ms
-            found = distinct(ranking, twins, k) if by_chunk else by_page(ranking, pages, k, twins)
-            rankings[number] = replace(found, latency_ms=latency_ms)
+            found = _cut(ranking, pages, wanted)
+            rankings[number] = replace(ranking if depth else found, latency_ms=latency_ms)
             if len(found.ids) < min(k, n_units) and len(ranking.ids) == fetch:
                 short.append(number)
         pending, fetch, timed = short if fetch < len(pages) else [], 4 * fetch, 0
     return rankings
+
+
+def _cut(ranking: Ranking, pages: dict[str, str | None], wanted: _Wanted) -> Ranking:
+    """The best of a ranking of chunks, of the unit and as many as are wanted."""
+    if wanted.unit == "chunk":
+        return distinct(ranking, wanted.twins, wanted.k)
+    return by_page(ranking, pages, wanted.k, wanted.twins)
 
 
 def by_page(ranking: Ranking, pages: dict[str, str | None], k: int, twins: Twins = NO_TWINS) -> Ranking:
@@ -129,8 +162,11 @@ def _question_vectors(run: Run, questions: Sequence[str]) -> tuple[Vectors | Non
     return vectors, {number: f"embedder: {why}" for number, why in wrong.items()}
 
 
-def opened(run: Run) -> tuple[dict[str, str | None], Retriever]:
-    """The page of every chunk, and the retriever; made once a process."""
+Opened = tuple[dict[str, str | None], Retriever, Reranker | None]
+
+
+def opened(run: Run) -> Opened:
+    """The page of every chunk, the retriever, and what orders its rankings anew; made once a process."""
     place = run.id, run.resolved["retriever"]
     with _OPENING:
         if place not in _OPEN:
@@ -138,11 +174,17 @@ def opened(run: Run) -> tuple[dict[str, str | None], Retriever]:
                 del _OPEN[other]
             corpus = read_stored_corpus(run)
             kind = retriever_kind(run.resolved["retriever"])
-            _OPEN[place] = pages_of(corpus), kind.open(run, corpus)
+            _OPEN[place] = pages_of(corpus), kind.open(run, corpus), _reranker(run, corpus)
             if kind.uses_vectors:
                 embedders(run.resolved["embedder"], settings())[0].encode([WARM_UP])
         return _OPEN[place]
 
 
+def _reranker(run: Run, corpus: Corpus) -> Reranker | None:
+    if (name := run.resolved.get("reranker")) is None:
+        return None
+    return open_reranker(name, dict(zip(corpus.ids, corpus.texts, strict=True)), run.resolved["rerank_depth"])
+
+
 _OPENING = threading.Lock()
-_OPEN: dict[tuple[str, str], tuple[dict[str, str | None], Retriever]] = {}
+_OPEN: dict[tuple[str, str], Opened] = {}

@@ -19,7 +19,7 @@ ANSWERED: tuple[str, ...] = ("answer", "answers", "logprobs", "context", "trunca
 ANSWERED += ("passage_starts", "latency_ms", "first_token_ms", "retrieval_latency_ms", "history")
 """What the system under test has said, done and taken: the columns that are taken over."""
 SYSTEM: tuple[str, ...] = ("sut", "unit", "k", "retriever", "embedder", "embedder_identity", "vectors", "generator")
-SYSTEM += ("context_tokens", "takes_history")
+SYSTEM += ("context_tokens", "takes_history", "reranker", "reranker_identity", "rerank_depth", "generator_prompt")
 """What the answers were made with."""
 
 

@@ -5,7 +5,8 @@ from datetime import date
 from pydantic import SecretStr
 from sqlalchemy import Engine
 
-from tasks.config.settings import Price, Role, Settings, SystemService
+from tasks.config.prices import Price
+from tasks.config.settings import Role, Settings, SystemService
 from tasks.models.calls import Call
 from tasks.models.chat import chat
 from tasks.models.rate_limits import RetryPolicy

@@ -1,5 +1,6 @@
-"""Vectors that tests of embeddings share."""
+"""Vectors that tests of embeddings share, and a model that scores pairs."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,3 +14,21 @@ def cloud(n: int, d: int, clusters: int, seed: int = 0, dtype: Any = np.float64)
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, clusters, n)
     return (rng.normal(size=(clusters, d))[labels] + rng.normal(size=(n, d))).astype(dtype), labels.tolist()
+
+
+def tiny_cross_encoder(folder: Path, *, seed: int = 0, labels: int = 1) -> Path:
+    """A BERT of two layers that reads Russian letters and digits, with random weights; its folder."""
+    import torch
+    from transformers import BertConfig, BertForSequenceClassification, BertTokenizer
+
+    folder.mkdir(parents=True)
+    signs = [*map(chr, range(ord("а"), ord("я") + 1)), *"0123456789"]
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *signs, *(f"##{sign}" for sign in signs)]
+    (folder / "vocab.txt").write_text("\n".join(words), encoding="utf-8")
+    torch.manual_seed(seed)
+    shape = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
+    config = BertConfig(vocab_size=len(words), max_position_embeddings=128, num_labels=labels, **shape)
+    config.initializer_range = 0.5  # scores that lie apart
+    BertForSequenceClassification(config).save_pretrained(folder)
+    BertTokenizer(str(folder / "vocab.txt")).save_pretrained(folder)
+    return folder

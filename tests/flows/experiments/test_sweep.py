@@ -183,13 +183,15 @@ def test_the_report_has_its_page(swept: Swept, engine: Engine, at_home: Path) ->
     figures: Document = {}
     (page,) = [page for page in pages(engine, "swept", figures) if page["key"] == "sweep"]
     table, pairs, judges = page["blocks"]
-    assert [row[0]["ru"] for row in table["rows"]] == [arm["arm"] for arm in swept.document["arms"]]
+    named = [f"{number}. {arm['arm']}" for number, arm in enumerate(swept.document["arms"], start=1)]
+    assert [row[0]["ru"] for row in table["rows"]] == named
     assert len([line for line in table["lines"] if line["problem"]]) == 3
     assert pairs["heading"]["en"].startswith("Differences")
     assert len(judges["rows"]) == 3
     front = figures["sweep-cost_usd"]["data"][0]
     assert sorted(set(front["x"])) == pytest.approx([0.1, 0.2, 0.4])
     assert len(front["y"]) == len(front["error_y"]["array"]) == 9
+    assert [named[int(number) - 1] for number in front["text"]] == front["hovertext"]
     assert {chart["id"] for chart in table["charts"]} == set(figures)
 
 

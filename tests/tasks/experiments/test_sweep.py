@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 from sqlalchemy import Engine
 
 from db import analyses
@@ -65,6 +66,12 @@ def test_models_are_parameters_of_the_arms_and_judges_are_evaluated_too(monkeypa
         ({"generators": ["a"]}, "YARUS_GENERATOR__BASE_URL"),
         ({"judges": ["a"]}, "YARUS_JUDGE__BASE_URL"),
         ({"retrievers": ["fultext"]}, "did you mean 'fulltext'"),
+        ({"tier": "tier1", "prompts": ["a.txt"]}, "tier1 does not use --prompts"),
+        ({"tier": "tier2", "rerankers": ["none"]}, "tier2 does not use --rerankers"),
+        ({"rerankers": ["none", "nobody/has-it"]}, "no re-ranker 'nobody/has-it'"),
+        ({"rerankers": ["http://me:s3cret@h/rerank"]}, "YARUS_RERANKER_SERVICE__HEADERS"),
+        ({"prompts": ["a.txt"]}, "YARUS_GENERATOR__BASE_URL"),
+        ({"sources": ["a", "b"], "cases": "frozen"}, "is of one source"),
         ({"k": list(range(1, MOST_ARMS + 2))}, "too many"),
     ],
 )
@@ -73,10 +80,77 @@ def test_what_cannot_be_swept(given: dict[str, Any], said: str) -> None:
         arms(Sweep.model_validate(given))
 
 
-def test_a_system_that_is_not_ours_decides_its_retriever_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("given", [{"k": "1,3"}, {"rerankers": "none"}, {"prompts": "a.txt"}, {"sources": "a,b"}])
+def test_a_system_that_is_not_ours_decides_its_parts_itself(
+    monkeypatch: pytest.MonkeyPatch, given: dict[str, str]
+) -> None:
     monkeypatch.setenv("YARUS_SUT", "https://bot.example/ask")
-    with pytest.raises(InputError, match="YARUS_SUT"):
-        names(k="1,3")
+    with pytest.raises(InputError, match=f"YARUS_SUT.*decides its {next(iter(given))} itself"):
+        names(**given)
+
+
+def test_prompts_are_read_before_anything_starts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("YARUS_GENERATOR__BASE_URL", "http://127.0.0.1:9/v1")
+    files = {
+        "good": "$question $context",
+        "lacking": "$context",
+        "misspelt": "$question $contxt",
+        "odd": "$question 5$",
+    }
+    for name, words in files.items():
+        (tmp_path / f"{name}.txt").write_text(words, encoding="utf-8")
+    good = tmp_path / "good.txt"
+    (tmp_path / "latin.txt").write_bytes("Ответь: $question".encode("cp1251"))
+    for name, said in {
+        "lacking": "must contain \\$question",
+        "misspelt": "did you mean 'context'",
+        "odd": "begins no variable",
+        "gone": "cannot be read",
+        "latin": "not UTF-8",
+    }.items():
+        for tier in ("tier2", "tier3"):
+            with pytest.raises(InputError, match=said):
+                names(tier=tier, prompts=[str(good), str(tmp_path / f"{name}.txt")])
+    [arm] = arms(Sweep.model_validate({"prompts": [str(good)]}))
+    assert (arm.axes["generator_prompt"], getattr(arm.parameters, "generator_prompt", None)) == (str(good),) * 2
+
+
+def test_over_several_sources_pages_are_found_and_the_sweep_is_filed_under_one() -> None:
+    parameters = Sweep.model_validate({"tier": "tier1", "sources": "a, b,a", "rerankers": "none,m:f"})
+    assert (parameters.source, parameters.sources) == ("a", ["a", "b"])
+    found = arms(parameters)
+    assert [arm.name for arm in found] == [
+        "source a, reranker none",
+        "source a, reranker m:f",
+        "source b, reranker none",
+        "source b, reranker m:f",
+    ]
+    assert {(arm.parameters.source, getattr(arm.parameters, "unit", None)) for arm in found} == {
+        ("a", "page"),
+        ("b", "page"),
+    }
+    [one] = arms(Sweep.model_validate({"tier": "tier1", "sources": "a"}))
+    assert (one.parameters.source, getattr(one.parameters, "unit", None)) == ("a", "auto")
+    assert Sweep.model_validate({"source": "b", "sources": "a,b"}).source == "b"
+    with pytest.raises(ValidationError, match="--source c is none of them"):
+        Sweep.model_validate({"source": "c", "sources": "a,b"})
+
+
+def test_arms_of_other_questions_do_not_compete() -> None:
+    rows = [
+        {
+            "arm": name,
+            "state": "completed",
+            "tier": "tier1",
+            "judge_model": None,
+            "metrics": {"hit_rate@1": {"value": of}},
+        }
+        for name, of in (("few", 0.9), ("all", 0.7), ("worse", 0.6))
+    ]
+    taken = {name: {"cost_usd": None, "latency_ms_p50": 1.0} for name in ("few", "all", "worse")}
+    asked = {"few": frozenset("ab"), "all": frozenset("abc"), "worse": frozenset("abc")}
+    front = {row["arm"]: row["pareto"] for row in with_front(rows, taken, asked)}
+    assert front == {"few": True, "all": True, "worse": False}
 
 
 def test_a_sweep_of_failures_only_is_a_document_too() -> None:

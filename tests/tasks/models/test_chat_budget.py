@@ -13,7 +13,8 @@ from datetime import date
 import pytest
 
 from db.stores.calls import booked_usd, bought
-from tasks.config.settings import Price, Settings
+from tasks.config.prices import Price
+from tasks.config.settings import Settings
 from tasks.models.calls import body
 from tasks.models.prices import TEMPLATE_TOKENS, Budget
 from tests.support.llm_clients import MAX_TOKENS, ask, calls, priced

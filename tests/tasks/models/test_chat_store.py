@@ -19,7 +19,8 @@ from sqlalchemy import Engine, text
 from db.embedded import server as embedded
 from db.engine import own
 from db.errors import DatabaseUnavailable, InputError
-from tasks.config.settings import Price, Role, Settings
+from tasks.config.prices import Price
+from tasks.config.settings import Role, Settings
 from tasks.models import call_store
 from tasks.models.calls import Call
 from tasks.models.chat import chat

@@ -78,10 +78,19 @@ def test_what_is_annotated_to_have_no_answer_stays_unmeasured(tmp_path: Path) ->
     assert found["statuses"] == {"ok": 31, "unlabelled": 10}
 
 
-def test_the_judge_may_not_judge_what_it_has_ranked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "setting",
+    [
+        ("YARUS_RERANKER_MODEL", "Vendor/Big-Model"),
+        ("YARUS_RERANKER_SERVICE__REQUEST", '{"model": "Vendor/Big-Model", "query": "$question"}'),
+    ],
+)
+def test_the_judge_may_not_judge_what_it_has_ranked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, setting: tuple[str, str]
+) -> None:
     with judge() as server:
         source(tmp_path, "filled_reranked")
-        monkeypatch.setenv("YARUS_RERANKER", "Vendor/Big-Model")
+        monkeypatch.setenv(*setting)
         with pytest.raises(InputError, match="also re-ranks"):
             evaluate("tier1", source="filled_reranked", labels="filled", judge_model="big-model")
         assert not server.requests
