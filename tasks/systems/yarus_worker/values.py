@@ -11,7 +11,7 @@ from typing import Any, Callable, Mapping, Sequence  # noqa: UP035 - Python 3.7 
 SHORT = reprlib.Repr()
 SHORT.maxstring = SHORT.maxother = 10_000
 SHORT.maxlist = SHORT.maxtuple = SHORT.maxdict = SHORT.maxset = 1_000
-PARTS = ("answer", "urls", "contexts", "path", "latency_ms")
+PARTS = ("answer", "urls", "contexts", "path", "latency_ms", "first_token_ms", "tokens_in", "tokens_out")
 
 
 def answer(given: Any, arguments: Sequence[Any]) -> Any:
