@@ -54,6 +54,7 @@ class Incoming:
     """A response as it comes: how much of its body was there when. It outlives an exchange that breaks off."""
 
     def __init__(self) -> None:
+        self.status = 0
         self.headers: Mapping[str, str] = {}
         self.kind = ""
         """Its media type."""
@@ -73,9 +74,10 @@ class Incoming:
         """The request is about to be sent."""
         self._sent_at = time.perf_counter()
 
-    def begun(self, headers: Mapping[str, str]) -> None:
+    def begun(self, status: int, headers: Mapping[str, str]) -> None:
         """The headers have come; they are known by their names in any case."""
-        self.headers, self.kind = headers, headers.get("content-type", "").partition(";")[0].strip().lower()
+        self.status, self.headers = status, headers
+        self.kind = headers.get("content-type", "").partition(";")[0].strip().lower()
 
     def add(self, part: bytes) -> None:
         """More of the body has come."""
@@ -146,7 +148,7 @@ class Transport:
                     proxy=self._proxy,
                 ) as response,
             ):
-                coming.begun(response.headers)
+                coming.begun(response.status, response.headers)
                 await _read(response.content, response.headers.get("Content-Encoding"), coming)
                 return Response(response.status, response.headers, bytes(coming.content))
 

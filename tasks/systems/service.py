@@ -68,6 +68,8 @@ class HttpSystem:
                 if not self._without(template, error):
                     raise
             except (httpx.TimeoutException, httpx.NetworkError, httpx.ProtocolError) as error:
+                if coming.is_over and 200 <= coming.status < 300:
+                    break  # only its body goes on
                 raise type(error)(self._broken_off(str(error), coming)) from None
         try:
             parts = self._read(coming)

@@ -178,11 +178,12 @@ def test_a_stream_that_says_its_end_is_whole_without_a_length(llm_server: FakeLL
     assert said(llm_server, Do(OPEN + delta("Да", finish="stop"), then="close")).text == "Да"
 
 
-def test_a_body_that_goes_on_after_the_end_of_its_stream_is_not_waited_for() -> None:
+@pytest.mark.parametrize("timeout_s", [10, 0.3])
+def test_a_body_that_goes_on_after_the_end_of_its_stream_is_not_waited_for(timeout_s: float) -> None:
     body = delta("Да") + DONE
     after = b"4\r\n: x\n\r\n"
     with stranger(endless(STREAM + b"%x\r\n%b\r\n" % (len(body), body), after)) as server:
-        assert asked(server.url).text == "Да"
+        assert asked(server.url, timeout_s=timeout_s).text == "Да"
 
 
 def test_connections_of_streams_are_used_again(llm_server: FakeLLMServer) -> None:
