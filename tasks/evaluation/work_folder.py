@@ -128,8 +128,13 @@ def batch_size(n_cases: int) -> int:
     return max(100, -(-n_cases // 50))
 
 
-def _cuts(cases: pa.Table, size: int) -> list[int]:
-    """Where the batches begin, and where the last one ends; none ends within a dialog."""
+def batch_cuts(cases: pa.Table, size: int) -> list[int]:
+    """The rows where batches begin, and where the last one ends; none ends within a dialog.
+
+    Args:
+        cases: n rows, those of a dialog one after another.
+        size: cases that a batch has at least.
+    """
     dialogs = cases["dialog"].to_pylist() if "dialog" in cases.column_names else [None] * len(cases)
     found = [0]
     for row in range(1, len(cases)):
@@ -182,7 +187,7 @@ def keep_loaded(
     pq.write_table(pa.table(columns, schema=schema), run.work / "corpus.parquet")
     if corpus.vectors is not None:
         np.save(run.work / "stored.npy", corpus.vectors)
-    cuts = _cuts(cases, resolved["batch_size"])
+    cuts = batch_cuts(cases, resolved["batch_size"])
     if len(cuts) - 1 != -(-len(cases) // resolved["batch_size"]):
         resolved["n_batches"] = len(cuts) - 1
     with pq.ParquetWriter(run.work / "cases.parquet", cases.schema) as file:

@@ -224,8 +224,11 @@ def _mask(cases: pa.Table, found: Found) -> pa.ChunkedArray:
 
 
 def _with_theirs(cases: pa.Table, found: Found) -> pa.ChunkedArray:
-    """Theirs, and others' whose judge was examined with an answer to a question of theirs."""
+    """Theirs, the dialogs that they spoke in, and others' whose judge was examined with an answer to their question."""
     mask = _mask(cases, found)
+    if "history_use" in cases.column_names:  # what others asked after them was answered, and judged, with their words
+        dialogs = cases.filter(mask)["dialog"].drop_null().unique()
+        mask = pc.or_(mask, pc.is_in(cases["dialog"], value_set=dialogs))
     if "exam" not in cases.column_names:
         return mask
     borrowed = [any(item["of"] in found.question_ids for item in items or ()) for items in cases["exam"].to_pylist()]

@@ -244,3 +244,15 @@ def test_a_dialog_that_was_cut_off_is_asked_again_from_its_first_turn(
     assert sorted(asked) == sorted(f"{dialog}, вопрос {n}?" for dialog in anew for n in (1, 2, 3))
     assert len(rows) == 180
     assert all(len(row["history"] or []) == 2 * (row["turn"] - 1) for row in rows)
+
+
+def test_the_judge_reads_dialogs_without_personal_data(
+    judge: FakeLLMServer, remembering: FakeLLMServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use(monkeypatch, {"YARUS_MASK_CALLS": "true"})
+    rows = [turn(1, 1, question="Я Олег Кузнецов, 8 (927) 123-45-67, когда пересдача?"), turn(1, 2)]
+    _, second = rows_of(evaluate("tier3", source=load(tmp_path, "masked", rows), sut=remembering.url))
+    assert second["history_use"] is not None and "123-45-67" in lines(second["history"])[0]
+    heard = [of for of in map(texts, judge.requests) if "question_1" in of]
+    assert len(heard) == 1 and heard[0]["question_1"].endswith("когда пересдача?")
+    assert not any(secret in json.dumps(judge.requests, ensure_ascii=False) for secret in ("Кузнецов", "123-45-67"))

@@ -7,7 +7,7 @@ import pytest
 
 from tasks.cases.dialogs import Place, followed, together, with_what_was_said
 from tasks.cases.table import table
-from tasks.evaluation.work_folder import _cuts
+from tasks.evaluation.work_folder import batch_cuts
 from tasks.loading.dialogs import with_dialogs
 
 A, B = "a", "b"
@@ -51,9 +51,9 @@ def test_what_is_asked_again_is_asked_with_what_was_said_before(rows: list[int],
 def test_a_batch_ends_with_a_dialog() -> None:
     dialogs = ["a", "a", "a", None, None, "b", "b", "c", "d", "d", "d", "d", "d"]
     cases = table(case_id=[str(n) for n in range(13)], dialog=dialogs)
-    assert _cuts(cases, 2) == [0, 3, 5, 7, 13]
-    assert _cuts(cases, 100) == [0, 13]
-    assert _cuts(cases.select(["case_id"]), 5) == [0, 5, 10, 13]
+    assert batch_cuts(cases, 2) == [0, 3, 5, 7, 13]
+    assert batch_cuts(cases, 100) == [0, 13]
+    assert batch_cuts(cases.select(["case_id"]), 5) == [0, 5, 10, 13]
 
 
 def test_no_group_parts_a_dialog_and_a_larger_one_holds_it() -> None:
