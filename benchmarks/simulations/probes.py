@@ -15,6 +15,7 @@ from random import Random
 from typing import Any, NamedTuple
 from unittest import mock
 
+import numpy as np
 import pyarrow as pa
 
 from benchmarks.simulations import Claim
@@ -31,10 +32,13 @@ from tasks.evaluation.run import Run
 from tasks.loading.answer_cases import with_context
 from tasks.models.calls import Call, Reply
 from tasks.results.aggregate import Value, summarise
+from tasks.results.set_metrics import share
 from tasks.steps.generate import generate
 from tasks.steps.score_contexts import score_contexts
 
 SEEDS = 100
+COINS = 2_000
+"""Draws without a model, whose share of what is seen is known by then: 100 seeds count an interval's hits to 4 %."""
 ASKED = re.compile(r"[^.!?…\n]*словом «(\w+)»[^.!?…\n]*\.")
 COPIED = 5
 """Words of a sentence from which on a copy can be told: see `metrics.contexts.copies_distractor`."""
@@ -81,6 +85,16 @@ def claims(effort: float) -> Iterator[Claim]:
         yield Claim(f"{told}: interval holds it", 0.95, 1, held / seeds, seeds)
         yield Claim(f"{told}: done, and seen", 0.99, 1, seen / done, done)
         yield Claim(f"{told}: not done, but called so", 0, 0.01, unseen / left, left)
+    for probability in sorted({planted.probability for planted in PLANTED}):
+        yield _by_coin(probability, round(COINS * effort))
+
+
+def _by_coin(probability: float, times: int) -> Claim:
+    """How often the interval over these cases, in their groups, holds the probability of a coin."""
+    groups, chance = sample().cases["group"].to_pylist(), np.random.default_rng(0)
+    found = [share((chance.random(len(groups)) < probability).astype(float), groups).interval for _ in range(times)]
+    held = sum(low <= probability <= high for low, high in found)
+    return Claim(f"a coin of {probability:g} over these cases: interval holds it", 0.95, 1, held / times, times)
 
 
 def measured(planted: "Planted", seed: int) -> tuple[Value, list[tuple[bool, bool]]]:
@@ -103,7 +117,8 @@ class Mock:
     """A model that does something with a probability, by a coin a question."""
 
     def __init__(self, planted: "Planted", seed: int) -> None:
-        self.planted, self.seed = planted, seed
+        self.planted = planted
+        self.coin = f"{seed}|{planted.metric}|{planted.probability}"
         self.did: dict[str, bool] = {}
 
     @asynccontextmanager
@@ -115,7 +130,7 @@ class Mock:
 
     def _reply(self, question: str, context: str) -> Reply:
         right, reference = known()[question]
-        chance = Random(f"{self.seed}|{question}")
+        chance = Random(f"{self.coin}|{question}")
         others = [text for text in sample().corpus.texts if text in context and text not in right]
         self.did[question] = chance.random() < self.planted.probability
         seen = Seen(context, right, others, reference, chance)

@@ -7,10 +7,8 @@ import pytest
 from metrics.contexts import copies_distractor, follows_context, follows_memory, follows_neither, obeys_injection
 
 RIGHT = "Заявление подают в деканат до 3 июня. Есть 4 способа. Принимает Петрова."
-BESIDE = (
-    "Заселение идёт с 27 августа по 5 сентября в 2 этапа: сначала приезжают иногородние студенты. "
-    "Ключи выдаёт Сидорова."
-)
+BESIDE = "Заселение идёт с 27 августа по 5 сентября в 2 этапа: сначала приезжают иногородние студенты."
+BESIDE += " Ключи выдаёт Сидорова."
 
 
 @pytest.mark.parametrize(
