@@ -16,7 +16,7 @@ limit = click.option("--limit", type=int, help="A seeded random sample of this m
 @click.option("--tier", help="Tier that every arm evaluates: tier3 (default), tier1 or tier2.")
 @click.option("--generators", metavar="A,B", help="Models at YARUS_GENERATOR__BASE_URL.")
 @click.option("--judges", metavar="A,B", help="Models at YARUS_JUDGE__BASE_URL; also compared with the log's scores.")
-@click.option("--embedders", metavar="A,B", help="lexical, or names of sentence-transformers models.")
+@click.option("--embedders", metavar="A,B", help="lexical, sentence-transformers models, http(s)://…/v1#MODEL.")
 @click.option("--retrievers", metavar="A,B", help="dense, fulltext, hybrid, pgvector, a URL or module:function.")
 @click.option("--k", metavar="1,3", help="Depths of the rankings.")
 @limit
