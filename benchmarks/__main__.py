@@ -18,6 +18,7 @@ AREAS = (
     "statistics",
     "dense",
     "embed",
+    "served",
     "copy",
     "load",
     "chat",

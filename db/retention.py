@@ -16,6 +16,8 @@ from db.tables import analysis, call, case_set, case_set_row, embedding, evaluat
 
 USED_VECTORS = ("embedder_identity", "similarity_embedder")
 """What of the resolved parameters names the embedders whose vectors an evaluation used."""
+PREFIXED = "|prefix:"
+"""What stands in an embedder's identity behind the model: chunks have another prefix than questions."""
 ERASED = "cases erased"
 KEPT = (
     "id",
@@ -104,8 +106,9 @@ def unused_vectors(engine: Engine, kept: Collection[str], *, remove: bool) -> in
     used: set[str] = set()
     for row in evaluations(engine):
         if row["id"] in kept:
-            used |= {str((row["resolved"] or {}).get(name)) for name in USED_VECTORS}
-    return _counted(engine, embedding, embedding.c.model.not_in(used), remove=remove)
+            used |= {str((row["resolved"] or {}).get(name)).split(PREFIXED)[0] for name in USED_VECTORS}
+    of_model = func.split_part(embedding.c.model, PREFIXED, 1)
+    return _counted(engine, embedding, of_model.not_in(used), remove=remove)
 
 
 def calls_of(engine: Engine, evaluation_ids: Collection[str], *, remove: bool) -> int:

@@ -26,7 +26,7 @@ TIERS_HELP = (
 @click.option("--generators", metavar="A,B", help="Models at YARUS_GENERATOR__BASE_URL.")
 @click.option("--prompts", metavar="A,B", help="Files with the generator's prompt (tier2, tier3).")
 @click.option("--judges", metavar="A,B", help="Models at YARUS_JUDGE__BASE_URL; also compared with the log's scores.")
-@click.option("--embedders", metavar="A,B", help="lexical, or names of sentence-transformers models.")
+@click.option("--embedders", metavar="A,B", help="lexical, sentence-transformers models, http(s)://…/v1#MODEL.")
 @click.option("--retrievers", metavar="A,B", help="dense, fulltext, hybrid, pgvector, a URL or module:function.")
 @click.option("--rerankers", metavar="A,B", help="none, a cross-encoder's name or folder, a URL or module:function.")
 @click.option("--k", metavar="1,3", help="Depths of the rankings.")

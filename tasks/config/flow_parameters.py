@@ -81,7 +81,7 @@ class Sweep(Parameters):
         [],
         title="Embedders",
         description="If empty: YARUS_EMBEDDER",
-        examples=[["lexical", "intfloat/multilingual-e5-small"]],
+        examples=[["lexical", "intfloat/multilingual-e5-small", "http://127.0.0.1:8080/v1#bge-m3"]],
     )
     retrievers: list[str] = Field(
         [], title="Retrievers", description="If empty: YARUS_RETRIEVER", examples=[["dense", "fulltext"]]

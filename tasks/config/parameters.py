@@ -60,7 +60,7 @@ class Embedding(Parameters):
         None,
         title="Embedder",
         description="Model that turns texts into vectors; default: YARUS_EMBEDDER",
-        examples=["lexical", "intfloat/multilingual-e5-small"],
+        examples=["lexical", "intfloat/multilingual-e5-small", "http://127.0.0.1:8080/v1#bge-m3"],
     )
     vectors: Literal["auto", "stored", "computed"] = Field(
         "auto",

@@ -23,7 +23,7 @@ ALIKE = 0.99
 """Least cosine of two vectors of one text by one model: half precision and other batches change the last digits."""
 PROBED = 5
 """Chunks that are embedded again, to see whether the stored vectors are the embedder's."""
-_COMPARED: set[str] = set()
+COMPARED: set[str] = set()
 """Identities of servers that have been found to be who they were, in this process."""
 
 
@@ -136,7 +136,7 @@ def _require_same(known: dict[str, bytes], model: Embedder) -> None:
         InputError: it gives another vector for a text that it was asked for before.
     """
     text = min((text for text in known if text.strip()), key=lambda text: (len(text), text), default=None)
-    if text is None or model.identity in _COMPARED:
+    if text is None or model.identity in COMPARED:
         return
     try:
         now = model.encode([text])
@@ -147,7 +147,7 @@ def _require_same(known: dict[str, bytes], model: Embedder) -> None:
         raise _other_model(model, f"gives {now.shape[1]} dimensions, its stored vectors have {before.shape[1]}")
     if (cosine := _cosines(before, now)[0]) < ALIKE:
         raise _other_model(model, f"gives another vector than is stored for the same text (cosine {cosine:.2f})")
-    _COMPARED.add(model.identity)
+    COMPARED.add(model.identity)
 
 
 def _other_model(model: Embedder, what: str) -> InputError:

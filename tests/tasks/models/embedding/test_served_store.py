@@ -18,7 +18,7 @@ from tests.support.llm_server import Do, FakeLLMServer, http
 
 @pytest.fixture(autouse=True)
 def new_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(embedding_cache, "_COMPARED", set())
+    monkeypatch.setattr(embedding_cache, "COMPARED", set())
     yield
 
 
@@ -81,7 +81,7 @@ def test_another_model_under_the_same_name_is_no_more_mixed_in(
     model = of_questions(server)
     embed(["a", "b"], model, engine)
     model.client.dimensions = 0  # as in a new process
-    monkeypatch.setattr(embedding_cache, "_COMPARED", set())
+    monkeypatch.setattr(embedding_cache, "COMPARED", set())
     other = {"model": "asked", "encoding_format": "base64"}
     server.script = lambda number, request: embeddings(
         other | {"input": [f"as another sees {text}" for text in request["input"]]}, dimensions=dimensions
@@ -95,7 +95,7 @@ def test_another_model_under_the_same_name_is_no_more_mixed_in(
 def test_what_is_known_needs_no_server(server: FakeLLMServer, engine: Engine) -> None:
     model = of_questions(server)
     found = embed(["a", "b"], model, engine)
-    embedding_cache._COMPARED.clear()
+    embedding_cache.COMPARED.clear()
     server.script = lambda number, request: http(503)
     np.testing.assert_array_equal(embed(["b", "a"], model, engine), found[::-1])
 
