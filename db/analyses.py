@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from sqlalchemy import Engine, select, update
+from sqlalchemy import ColumnElement, Engine, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.engine import RowMapping
 
@@ -70,9 +70,14 @@ def listing(engine: Engine, kind: Kind, *, source: str | None = None, limit: int
     _fail_orphaned(engine)
     rows = select(analysis).where(analysis.c.kind == kind).order_by(analysis.c.started_at.desc(), analysis.c.id)
     if source is not None:
-        rows = rows.where(analysis.c.source == source)
+        rows = rows.where(of_source(source))
     with reaching(engine), engine.connect() as connection:
         return list(connection.execute(rows.limit(limit)).mappings())
+
+
+def of_source(source: str) -> ColumnElement[bool]:
+    """Which analyses are of a source: its own, and the sweeps over several of which it is one."""
+    return or_(analysis.c.source == source, analysis.c.parameters["sources"].contains([source]))
 
 
 def open_row(engine: Engine, analysis_id: str, kind: Kind, source: str, parameters: Mapping[str, Any]) -> None:

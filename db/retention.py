@@ -9,6 +9,7 @@ from sqlalchemy import Text as SqlText
 from sqlalchemy.engine import RowMapping
 
 from db import case_sets, tables
+from db.analyses import of_source
 from db.engine import reaching
 from db.journal import ASIDE, FINISHED
 from db.sources import Source
@@ -131,7 +132,7 @@ def vectors_of(engine: Engine, hashes: Collection[bytes], *, remove: bool) -> in
 def analyses_with(engine: Engine, source: str, told: Callable[[str], bool], *, remove: bool) -> int:
     """How many analyses of a source have a text in their documents of which that is told."""
     with reaching(engine), engine.connect() as connection:
-        rows = connection.execute(select(analysis.c.id, analysis.c.document).where(analysis.c.source == source)).all()
+        rows = connection.execute(select(analysis.c.id, analysis.c.document).where(of_source(source))).all()
     found = [row.id for row in rows if any(map(told, _strings(row.document)))]
     return _counted(engine, analysis, analysis.c.id.in_(found), remove=remove)
 

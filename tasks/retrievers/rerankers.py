@@ -189,10 +189,11 @@ def _cross_encoder(name: str) -> Scorer:
     return Scorer(model, model.identity, concurrency=1)
 
 
+MODEL = "name or folder"
 RERANKERS: dict[str, Callable[[str], Scorer]] = {
     "http://…": _service,
     "module:function": _function,
-    "name or folder": _cross_encoder,
+    MODEL: _cross_encoder,
 }
 
 
@@ -205,10 +206,15 @@ def reranker_kind(name: str) -> str:
     if re.match(r"https?://", name):
         open_address(name, PLACE)
         return "http://…"
-    if re.fullmatch(r"[\w.]+:\w+", name):
+    if is_outside(name):
         return "module:function"
     cross_encoder(name)
-    return "name or folder"
+    return MODEL
+
+
+def is_outside(name: str | None) -> bool:
+    """Whether a service or somebody's function scores, which need not say the same twice."""
+    return name is not None and bool(re.match(r"https?://|[\w.]+:\w+$", name))
 
 
 def open_reranker(name: str, texts: Mapping[str, str], depth: int) -> Reranker:

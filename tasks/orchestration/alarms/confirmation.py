@@ -21,6 +21,7 @@ from tasks.results.persistence.asked_again import before_of
 from tasks.results.persistence.confirmations import confirmation, persistence_of
 from tasks.results.persistence.documents import Persistence
 from tasks.retrievers.registry import RETRIEVERS
+from tasks.retrievers.rerankers import is_outside
 
 log = logging.getLogger("yarus")
 Evaluate = Callable[..., Awaitable[object]]
@@ -78,8 +79,12 @@ async def confirmed(engine: Engine, row: RowMapping, parameters: Parameters, eva
 
 
 def _may_answer_otherwise(kind: type[Parameters], row: RowMapping) -> bool:
-    """Whether something is asked that need not say the same twice: a model, a judge, somebody's own retriever."""
-    return issubclass(kind, Generation) or (row["resolved"] or {}).get("retriever") not in RETRIEVERS
+    """Whether something is asked that need not say the same twice: a model, a judge, somebody's own retriever or
+    re-ranker.
+    """
+    resolved = row["resolved"] or {}
+    outside = resolved.get("retriever") not in RETRIEVERS or is_outside(resolved.get("reranker"))
+    return issubclass(kind, Generation) or outside
 
 
 def _before_all(engine: Engine, since: str, changes: list[MetricChange]) -> bool:

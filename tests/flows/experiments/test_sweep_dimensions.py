@@ -174,7 +174,7 @@ def test_it_is_told_in_the_report_and_in_the_terminal(
     swept: Swept, engine: Engine, at_home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     figures: Document = {}
-    (page,) = [page for page in pages(engine, "swept_whole", figures) if page["key"] == "sweep"]
+    (page,) = [page for page in pages(engine, "swept_halves", figures) if page["key"] == "sweep"]
     lines = [line["text"]["en"] for line in page["blocks"][0]["lines"]]
     assert any("questions that they have in common" in line for line in lines)
     assert page["blocks"][0]["rows"][7][0]["ru"].startswith("8. source swept_halves")
