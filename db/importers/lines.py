@@ -68,6 +68,19 @@ def json_lines(path: Path, encoding: str = UTF8) -> Iterator[tuple[str, dict[str
     Raises:
         InputError: as `lines`, or a line that is no JSON object (its number is named).
     """
+    for place, value in json_values(path, encoding):
+        if not isinstance(value, dict):
+            number, kind = place.rpartition(":")[2], type(value).__name__
+            raise InputError(f"{path}: line {number}: expected an object, got {kind}; nothing was loaded")
+        yield place, value
+
+
+def json_values(path: Path, encoding: str = UTF8) -> Iterator[tuple[str, Any]]:
+    """The same of a file with any JSON a line.
+
+    Raises:
+        InputError: as `lines`, or a line that is no JSON (its number is named).
+    """
     for number, line in enumerate(lines(path, encoding), start=1):
         if not line.strip():
             continue
@@ -80,9 +93,6 @@ def json_lines(path: Path, encoding: str = UTF8) -> Iterator[tuple[str, dict[str
             ) from None
         except (ValueError, RecursionError):
             raise InputError(f"{path}: line {number}: {UNREADABLE}; nothing was loaded") from None
-        if not isinstance(value, dict):
-            kind = type(value).__name__
-            raise InputError(f"{path}: line {number}: expected an object, got {kind}; nothing was loaded")
         yield f"{path.name}:{number}", value
 
 

@@ -31,16 +31,17 @@ def record(values: Mapping[str, Any]) -> Record | None:
 
 
 def passage(value: Any) -> Record | None:
-    """A passage that an answer was given, however it is written; None where it has no text.
+    """A passage that an answer was given, however it is written; None where it has neither text nor id.
 
     Args:
-        value: a text, or an object with it under `text`, `content` or `page_content`, beside `id` and `url`.
+        value: a text, or an object with it under `text`, `content` or `page_content`, beside `id` and `url`; without
+            a text the id names a chunk of the corpus.
     """
     given = value if isinstance(value, Mapping) else {"text": value}
-    text = next((given[name] for name in TEXT_NAMES if isinstance(given.get(name), str)), "")
-    if not text.strip():
-        return None
+    text = next((given[name] for name in TEXT_NAMES if isinstance(given.get(name), str) and given[name].strip()), None)
     url, name = (_word(given.get(part)) for part in ("url", "id"))
+    if text is None and name is None:
+        return None
     return {"id": name or content_id({"text": text, "confluence_url": url}), "text": text, "url": url}
 
 
@@ -62,6 +63,8 @@ def chunks(records: Iterable[tuple[str, Record | None]], problems: list[str]) ->
     others, example = 0, ""
     for place, recorded in records:
         for one in (recorded or {}).get("contexts", ()):
+            if one["text"] is None:
+                continue
             said = hashlib.sha256(one["text"].encode(errors="surrogatepass")).digest()
             if one["id"] not in seen:
                 seen[one["id"]] = said
