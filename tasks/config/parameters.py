@@ -204,6 +204,9 @@ class Answering(Generation):
 class Tier2(Answering):
     """Generation on ideal context: does the model answer well when it is given the right chunks?"""
 
+    sut: Literal["local", "recorded"] | None = Field(
+        None, title="System under test", description="'local': our generator; 'recorded': the answers in the source"
+    )
     repeats: int = Field(
         1, title="Repeats", description="Answers per question, to measure their consistency", ge=1, le=10, examples=[3]
     )
@@ -218,7 +221,7 @@ class Tier3(Retrieval, Answering, Perturbable):
     sut: str | None = Field(
         None,
         title="System under test",
-        description="'local' (our retriever and generator), an http(s) URL, or module:function; default: YARUS_SUT",
+        description="'local' (ours), 'recorded' (the source's answers), a URL, or module:function; default: YARUS_SUT",
         examples=["local", "http://127.0.0.1:8000/ask", "my_bot:answer"],
     )
     unit: Literal["auto", "chunk", "page"] = Field("auto", title="Unit", description="What counts as found")

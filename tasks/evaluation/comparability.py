@@ -54,7 +54,7 @@ MEASURED_BY: tuple[str, ...] = (
     "exam_of",
     "similarity_embedder",
 )
-MEASURED_BY += ("claims", "nuggets", "citations")
+MEASURED_BY += ("claims", "nuggets", "citations", "contexts", "unreferenced")
 """What of the resolved parameters measures; the others belong to the system under test."""
 
 

@@ -32,10 +32,11 @@ from tasks.evaluation.resolved import Resolved
 from tasks.evaluation.run import Run
 from tasks.evaluation.work_folder import keep_loaded, loaded
 from tasks.loading.production import with_production
+from tasks.loading.recorded import contexts_of, keep_recorded, on_recorded_contexts, recorded_notes, without_log_labels
 from tasks.loading.source import read_source, sample_of_questions, twins_for, unchanged, wants_vectors
 from tasks.models.embedders import measuring_embedder
 from tasks.prompts import rubrics
-from tasks.steps.reuse_answers import copy_answers
+from tasks.steps.reuse_answers import RECORDED, copy_answers
 from tasks.systems.sut import system
 
 A = TypeVar("A", bound=Answering)
@@ -74,12 +75,26 @@ def _load_ideal(run: Run[Tier2]) -> Run[Tier2]:
         return _resumed(run, JUDGED_ON_IDEAL_CONTEXT)
     parameters = run.parameters
     made_with = _reused(run)
-    where, questions, corpus = read_source(run, vectors=False)
+    recorded = not made_with and (parameters.sut or settings().sut) == RECORDED
+    if recorded and (parameters.repeats > 1 or parameters.logprobs):
+        raise InputError("recorded answers are not asked for again: leave out --repeats and --logprobs")
+    where, questions, corpus = read_source(run, vectors=False, chunks=not recorded)
     chosen = [questions[number] for number in sample_of_questions(run, questions)]
+    chosen = without_log_labels(chosen) if recorded else chosen
     unit = default_unit(questions)
     cases, notes = annotated_cases(where.name, chosen, corpus, unit)
     cases = _with_context(_with_labels(run, cases, chosen), chosen, corpus, parameters.context_tokens)
-    resolved: Resolved = {"unit": unit, "generator": generator_identity(parameters)}
+    resolved: Resolved = {"unit": unit}
+    if recorded:
+        contexts = contexts_of(chosen, corpus, parameters.context_tokens)
+        cases = on_recorded_contexts(cases, contexts)
+        keep_recorded(run, cases, chosen, corpus, None)
+        resolved["sut"] = RECORDED
+        if any(contexts):
+            resolved["contexts"] = RECORDED
+        notes += recorded_notes(chosen, contexts)
+    else:
+        resolved["generator"] = generator_identity(parameters)
     resolved |= _measuring(parameters, where.language, JUDGED_ON_IDEAL_CONTEXT) | made_with
     notes += [*_reference_notes(chosen), *_nugget_notes(cases), *_cut_notes(cases), *_reuse_notes(made_with)]
     return keep_loaded(run, where, cases, corpus, notes, resolved)
@@ -91,9 +106,11 @@ def _load_end_to_end(run: Run[Tier3]) -> Run[Tier3]:
     parameters = run.parameters
     made_with = _reused(run)
     sut = made_with.get("sut") or _system(parameters)
-    where, questions, corpus = read_source(run, vectors=sut == "local" and wants_vectors(run))
+    recorded = sut == RECORDED
+    where, questions, corpus = read_source(run, vectors=sut == "local" and wants_vectors(run), chunks=not recorded)
     chosen = [questions[number] for number in sample_of_questions(run, questions)]
-    unit: Unit = default_unit(questions) if sut == "local" else "page"
+    chosen = without_log_labels(chosen) if recorded else chosen
+    unit: Unit = default_unit(questions) if sut in ("local", RECORDED) else "page"
     resolved: Resolved = {
         "sut": sut,
         "unit": unit if parameters.unit == "auto" else parameters.unit,
@@ -110,7 +127,15 @@ def _load_end_to_end(run: Run[Tier3]) -> Run[Tier3]:
     resolved |= made_with
     twins, about = twins_for(run, corpus, resolved["unit"])
     cases, notes = annotated_cases(where.name, chosen, corpus, resolved["unit"], twins)
-    cases = with_production(_answer_states(_with_labels(run, cases, chosen)), chosen)
+    cases = _with_labels(run, cases, chosen)
+    if recorded:  # which is what production did: there is nothing to compare it with
+        keep_recorded(run, cases, chosen, corpus, resolved["unit"])
+        if cases["reference"].null_count:
+            resolved["unreferenced"] = "judged"
+        cases = with_columns(cases, status=["ok"] * len(cases), reason=[None] * len(cases))
+        notes += recorded_notes(chosen, contexts_of(chosen, corpus, None))
+    else:
+        cases = with_production(_answer_states(cases), chosen)
     resolved["gain"] = "linear" if cases["grades"].null_count < len(cases) else "binary"
     notes += [*about, *_reference_notes(chosen), *_nugget_notes(cases), *_reuse_notes(made_with)]
     return keep_loaded(run, where, cases, corpus, notes, resolved, twins=twins)
@@ -127,7 +152,9 @@ def _system(parameters: Tier3) -> str:
     """The system under test; what cannot work is found before anything is asked."""
     configuration = settings()
     sut = parameters.sut or configuration.sut
-    if sut != "local":
+    if sut == RECORDED and perturbed(parameters):
+        raise InputError("recorded answers are to the questions as they are: leave out --perturbation")
+    if sut not in ("local", RECORDED):
         system(sut, configuration.sut_service)
         if parameters.unit == "chunk":
             raise InputError("unit 'chunk' needs the system 'local': another one names pages; leave out --unit")

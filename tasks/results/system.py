@@ -71,7 +71,11 @@ class System(TypedDict, total=False):
     perturbation: str
     """How the questions were changed, with seed and version."""
     sut: str
-    """The system under test: local, a URL, or module:function."""
+    """The system under test: local, a URL, module:function, or the answers that are recorded in the source."""
+    contexts: Literal["recorded"]
+    """Where answers are judged against what they were made from, as the source has recorded it, not what labels say."""
+    unreferenced: Literal["judged"]
+    """Where recorded answers are judged also to questions without a reference."""
     generator: str
     context_tokens: int
     judge: JudgeIdentity
