@@ -71,8 +71,7 @@ def keep_recorded(run: Run, cases: pa.Table, questions: Sequence[Row], corpus: C
     records = [_recorded(question) for question in questions]
     states = [_state(question, record) for question, record in zip(questions, records, strict=True)]
     answers = table(
-        case_id=cases["case_id"],
-        question=cases["question"],
+        **{name: cases[name].to_pylist() for name in ("case_id", "question")},
         status=[status for status, _ in states],
         reason=[reason for _, reason in states],
         answer=[question["answer"] for question in questions],
@@ -82,7 +81,7 @@ def keep_recorded(run: Run, cases: pa.Table, questions: Sequence[Row], corpus: C
         latency_ms=[record.get("latency_ms") for record in records],
     )
     if unit is None:
-        answers = with_columns(answers, **{n: cases[n] for n in ("context", "truncated", "passage_starts")})
+        answers = with_columns(answers, **{n: cases[n].to_pylist() for n in ("context", "truncated", "passage_starts")})
     else:
         found = [known or (None, None, None) for known in contexts_of(questions, corpus, None)]
         answers = with_columns(

@@ -3,6 +3,7 @@
 import base64
 import re
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any
 
 from db.importers.said import parsed
@@ -156,17 +157,17 @@ def _parent(given: Mapping[str, Any]) -> Any:
 
 def _attributes(given: Any) -> dict[str, Any]:
     """Attributes as a map: as they are, or key by key with a typed value."""
-    if isinstance(given, Mapping):
+    if isinstance(given, dict):
         return dict(given)
     return {str(pair.get("key")): _value(pair.get("value")) for pair in _objects(given)}
 
 
 def _value(given: Any) -> Any:
     """A value of OTLP without its type."""
-    if not isinstance(given, Mapping) or len(given) != 1:
+    if not isinstance(given, dict) or len(given) != 1:
         return given
     ((kind, value),) = given.items()
-    inner = _objects(value.get("values")) if isinstance(value, Mapping) else []
+    inner = _objects(value.get("values")) if isinstance(value, dict) else []
     if kind in ("arrayValue", "array_value"):
         return [_value(one) for one in inner]
     if kind in ("kvlistValue", "kvlist_value"):
@@ -178,7 +179,7 @@ def _value(given: Any) -> Any:
 
 def _error(given: Mapping[str, Any]) -> str | None:
     status = given.get("status")
-    about = status if isinstance(status, Mapping) else {"code": _either(given, "statusCode")}
+    about = status if isinstance(status, dict) else {"code": _either(given, "statusCode")}
     code = str(_either(about, "code", "statusCode") or "").upper()
     if code != "2" and "ERROR" not in code:
         return None
@@ -206,6 +207,7 @@ def _either(given: Mapping[str, Any], *names: str) -> Any:
     return next((given[form] for form in both if given.get(form) is not None), None)
 
 
+@cache
 def snake(name: str) -> str:
     """`traceId` as `trace_id`."""
     return re.sub(r"(?<=[a-z])([A-Z])", r"_\1", name).lower()

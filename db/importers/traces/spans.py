@@ -3,7 +3,7 @@
 import json
 import sqlite3
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from typing import Any
@@ -55,7 +55,7 @@ class Spool:
 
     def add(self, span: Span) -> None:
         """Keeps a span; of one that came twice the longer, for it was written when more was known."""
-        said = json.dumps(asdict(span))
+        said = json.dumps(vars(span))
         new = self._store.execute("INSERT OR IGNORE INTO span VALUES (?, ?, ?)", (span.trace_id, span.span_id, said))
         self.added += 1
         if new.rowcount == 0:
@@ -94,7 +94,8 @@ def moment_ns(value: Any) -> int | None:
         number = int(value) if isinstance(value, str) else value
         if isinstance(number, bool) or not isinstance(number, int | float) or number <= 0:
             return None
-        ns = next((int(number * unit) for below, unit in UNITS if number < below), 0)
+        unit = next((unit for below, unit in UNITS if number < below), 0)
+        ns = int(number) * unit + round((number - int(number)) * unit / 1_000) * 1_000  # a float knows no more digits
     except (ValueError, OverflowError):
         return None
     return ns if 0 < ns < LATEST_NS else None

@@ -33,7 +33,7 @@ def nested(attributes: Mapping[str, Any]) -> Attributes:
 
 
 def _nested(value: Any) -> Any:
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         return nested(value)
     return [_nested(one) for one in value] if isinstance(value, list) else value
 

@@ -94,14 +94,13 @@ def _scores(cases: pa.Table, row: RowMapping, form: Form, done: ExportedScores) 
                 if score.value is not None:
                     done["rows"] += 1
                     yield score
-                elif name in judged and case["status"] != "ok":
+                elif name in judged and score.why is not None:
                     done["unmeasured"] += 1
                     yield score
 
 
 def _score(case: dict[str, Any], name: str, ids: tuple[str | None, str | None], row: RowMapping) -> Score:
     value = case[name]
-    said = next((one for one in case.get("judge_reasons") or () if one.startswith(f"{name}: ")), None)
     return Score(
         id=str(uuid.uuid5(OF_ALL, f"{row['id']}|{case['case_id']}|{name}")),
         evaluation_id=row["id"],
@@ -112,5 +111,15 @@ def _score(case: dict[str, Any], name: str, ids: tuple[str | None, str | None], 
         name=name,
         value=None if value is None else float(value),
         status=case["status"],
-        why=(said or "").removeprefix(f"{name}: ") or None if value is not None else case["reason"],
+        why=_why(case, name),
     )
+
+
+def _why(case: dict[str, Any], name: str) -> str | None:
+    """What the judge said of it, or why there is none; None where nobody was asked."""
+    said: list[str] = [*(case.get("judge_reasons") or ()), case["reason"] or ""]
+    own = next((one for one in said if one.startswith(f"{name}: ")), None)
+    if own is not None:
+        return own.removeprefix(f"{name}: ")
+    by_judge = case["status"] in ("ok", "judge_error", "parse_error")  # whose reason is of another value
+    return None if by_judge or case["reason"] is None else str(case["reason"])

@@ -9,7 +9,10 @@ import json
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+
+from db.importers import traces
+from db.loading.staging import Row
 
 Document = dict[str, Any]
 NS = 10**9
@@ -251,3 +254,12 @@ def write(path: Path, documents: Sequence[Any]) -> Path:
     """One JSON document a line."""
     path.write_text("".join(json.dumps(one, ensure_ascii=False) + "\n" for one in documents), encoding="utf-8")
     return path
+
+
+def read_rows(*paths: Path) -> tuple[list[Row], list[Row], list[tuple[str, Document]], list[str]]:
+    """What the importer reads: chunks by id, questions and dialogs in their order, problems."""
+    stream = traces.read(paths)
+    chunks = sorted(cast("list[Row]", list(stream.chunks)), key=lambda row: str(row.values["id"]))
+    questions = cast("list[Row]", list(stream.questions))
+    dialogs = [(row.place, row.values) for row in cast("list[Row]", list(stream.annotations))]
+    return chunks, questions, dialogs, stream.problems
