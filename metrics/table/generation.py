@@ -11,6 +11,11 @@ _JUDGED = (
 )
 
 
+_UNDEFINED = (
+    "a text that it is judged against is missing, the system failed or refused, or the judge's reply could not be read"
+)
+
+
 def _judged(name: str, tiers: tuple[str, ...], measures: str, compares: str, reading: str, **more: object) -> Metric:
     return Metric(
         name=name,
@@ -23,7 +28,7 @@ def _judged(name: str, tiers: tuple[str, ...], measures: str, compares: str, rea
         signature=f"{name}|scale:0-1|v:1",
         trust=_JUDGED,
         reading=reading,
-        **{"undefined": "the system failed or refused, or the judge's reply could not be read"} | more,  # type: ignore[arg-type]
+        **{"undefined": _UNDEFINED} | more,  # type: ignore[arg-type]
     )
 
 

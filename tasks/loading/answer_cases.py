@@ -75,7 +75,7 @@ def _load_ideal(run: Run[Tier2]) -> Run[Tier2]:
         return _resumed(run, JUDGED_ON_IDEAL_CONTEXT)
     parameters = run.parameters
     made_with = _reused(run)
-    recorded = not made_with and (parameters.sut or settings().sut) == RECORDED
+    recorded = (made_with.get("sut") if made_with else parameters.sut or settings().sut) == RECORDED
     if recorded and (parameters.repeats > 1 or parameters.logprobs):
         raise InputError("recorded answers are not asked for again: leave out --repeats and --logprobs")
     where, questions, corpus = read_source(run, vectors=False, chunks=not recorded)
@@ -88,7 +88,8 @@ def _load_ideal(run: Run[Tier2]) -> Run[Tier2]:
     if recorded:
         contexts = contexts_of(chosen, corpus, parameters.context_tokens)
         cases = on_recorded_contexts(cases, contexts)
-        keep_recorded(run, cases, chosen, corpus, None)
+        if not made_with:
+            keep_recorded(run, cases, chosen, corpus, None)
         resolved["sut"] = RECORDED
         if any(contexts):
             resolved["contexts"] = RECORDED
@@ -129,7 +130,8 @@ def _load_end_to_end(run: Run[Tier3]) -> Run[Tier3]:
     cases, notes = annotated_cases(where.name, chosen, corpus, resolved["unit"], twins)
     cases = _with_labels(run, cases, chosen)
     if recorded:  # which is what production did: there is nothing to compare it with
-        keep_recorded(run, cases, chosen, corpus, resolved["unit"])
+        if not made_with:
+            keep_recorded(run, cases, chosen, corpus, resolved["unit"])
         if cases["reference"].null_count:
             resolved["unreferenced"] = "judged"
         cases = with_columns(cases, status=["ok"] * len(cases), reason=[None] * len(cases))

@@ -64,7 +64,8 @@ def copy_answers(run: Run, evaluation_id: str) -> Resolved:
     journal.describe(database(), run.id, sut_label=row["sut_label"])
     first = row["resolved"].get("answers_of", row["id"])
     made_with = {name: value for name, value in row["resolved"].items() if name in SYSTEM}
-    return cast(Resolved, made_with | {"answers_of": first, "sut": f"answers of {first}"})
+    sut = RECORDED if made_with.get("sut") == RECORDED else f"answers of {first}"  # which are judged as such again
+    return cast(Resolved, made_with | {"answers_of": first, "sut": sut})
 
 
 def reuse_answers(run: Run, cases: pa.Table) -> pa.Table:

@@ -231,6 +231,32 @@ def test_scores_go_back_to_the_traces(judge: FakeLLMServer, tmp_path: Path, monk
         assert (body["observationId"], body["dataType"]) == (cases[body["traceId"]]["span_id"], "NUMERIC")
 
 
+def test_recorded_answers_are_judged_again_and_frozen_as_such(at_home: Path, tmp_path: Path) -> None:
+    turns = [turn(i) for i in range(4)]
+    from_traces(tmp_path, "judged_again", [langfuse(said, scores=[{"name": "feedback", "value": 1}]) for said in turns])
+    first = evaluate("tier3", source="judged_again", sut="recorded")
+    again = evaluate("tier3", source="judged_again", reuse_answers=first["evaluation_id"])
+    assert measured(again) == measured(first)
+    assert again["comparability_key"] == first["comparability_key"]
+    assert [case["trace_id"] for case in rows_of(again)] == [case["trace_id"] for case in rows_of(first)]
+    cli_json("dataset", "freeze", "judged_again_set", "--source", "judged_again")
+    frozen = evaluate("tier3", source="judged_again", cases="judged_again_set", sut="recorded")
+    assert measured(frozen) == measured(first)
+    keys = {
+        tier: evaluate(tier, source="judged_again", sut="recorded")["comparability_key"] for tier in ("tier2", "tier3")
+    }
+    assert keys["tier3"] == first["comparability_key"]
+    with_references = labels(turns) + [
+        {**labels(turns)[0], "id": said["trace_id"], "question": said["question"]} for said in turns[1::2]
+    ]
+    cli_json("load", "table", str(write(tmp_path / "labels.jsonl", with_references)), "--into", "judged_again")
+    parts = {
+        sut: evaluate("tier3", source="judged_again", sut=sut, unit="page")["comparability_key"]
+        for sut in ("recorded", "local")
+    }
+    assert parts["recorded"] == parts["local"]  # with references for all, they are compared
+
+
 def test_cases_without_a_trace_cannot_be_joined(at_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [row(turn(i)) for i in range(3)]
     rows[0].pop("trace_id")
