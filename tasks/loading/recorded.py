@@ -6,6 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from db.loading.recorded import passage
 from db.source_rows import Corpus
 from db.urls import canonical_url
 from tasks.cases.labels import Row
@@ -40,7 +41,8 @@ def contexts_of(questions: Sequence[Row], corpus: Corpus, tokens: int | None) ->
 
 def traced(questions: Sequence[Row]) -> dict[str, list[Any]]:
     """Where each recorded answer stands in a store of traces; no columns where none is in one."""
-    found = {name: [_recorded(question).get(name) for question in questions] for name in ("trace_id", "span_id")}
+    records = [_recorded(question) for question in questions]
+    found = {name: [str(one[name]) if one.get(name) else None for one in records] for name in ("trace_id", "span_id")}
     return found if any(map(any, found.values())) else {}
 
 
@@ -76,9 +78,12 @@ def keep_recorded(run: Run, cases: pa.Table, questions: Sequence[Row], corpus: C
         reason=[reason for _, reason in states],
         answer=[question["answer"] for question in questions],
         answers=[None] * len(questions),
-        **{f"sut_{name}": [record.get(name) for record in records] for name in ("tokens_in", "tokens_out", "cost_usd")},
+        **{
+            f"sut_{name}": [_number(record, name) for record in records]
+            for name in ("tokens_in", "tokens_out", "cost_usd")
+        },
         **traced(questions),
-        latency_ms=[record.get("latency_ms") for record in records],
+        latency_ms=[_number(record, "latency_ms") for record in records],
     )
     if unit is None:
         answers = with_columns(answers, **{n: cases[n].to_pylist() for n in ("context", "truncated", "passage_starts")})
@@ -115,7 +120,12 @@ def _recorded(question: Row) -> Mapping[str, Any]:
 
 def _contexts(question: Row) -> list[dict[str, Any]] | None:
     found = _recorded(question).get("contexts")
-    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else None
+    return [one for one in map(passage, found) if one is not None] if isinstance(found, list) else None
+
+
+def _number(record: Mapping[str, Any], name: str) -> float | None:
+    value = record.get(name)
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def _context(passages: list[dict[str, Any]] | None, texts: Mapping[str, str], tokens: int | None) -> Context | None:

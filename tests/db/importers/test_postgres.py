@@ -290,3 +290,12 @@ def test_memory_does_not_grow_with_the_rows(engine: Engine, production: str) -> 
     np.testing.assert_array_equal(corpus.vectors[:, 0], [float(chunk) for chunk in corpus.ids])
     assert copying < 10_000_000
     assert reading_them < 70_000_000
+
+
+def test_how_answers_came_about_comes_over_where_it_is_json(engine: Engine, production: str) -> None:
+    as_owner(production, "ALTER TABLE question_answer ADD COLUMN recorded json DEFAULT '[7]'")
+    copy(engine, "pg_recorded", production)
+    assert stored(engine, "SELECT DISTINCT recorded::text FROM source_pg_recorded.question_answer") == [("[7]",)]
+    as_owner(production, "ALTER TABLE question_answer ALTER COLUMN recorded TYPE text")
+    copy(engine, "pg_not_recorded", production)
+    assert stored(engine, "SELECT DISTINCT recorded::text FROM source_pg_not_recorded.question_answer") == [(None,)]
