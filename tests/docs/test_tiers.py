@@ -16,7 +16,20 @@ from tasks.results.failures import FAILURES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "tiers.md").read_text(encoding="utf-8")
 NESTED = {"SUT_SERVICE": SystemService, "JUDGE": Role, "GATE": Role, "GENERATOR": Role}
-OTHERS = {"answer", "urls", "contexts", "hidden", "local", "chunk", "page", "auto", "invalid", "failures", "system"}
+OTHERS = {
+    "recorded",
+    "answer",
+    "urls",
+    "contexts",
+    "hidden",
+    "local",
+    "chunk",
+    "page",
+    "auto",
+    "invalid",
+    "failures",
+    "system",
+}
 OTHERS |= {"ground_truth_show", "probes", "resume", "seed", "limit", "source"}
 
 

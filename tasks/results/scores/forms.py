@@ -7,7 +7,7 @@ from datetime import datetime
 from importlib.metadata import version
 from typing import Any, NamedTuple
 
-AT_ONCE = 500
+AT_ONCE = 200
 """Scores a request; of Langfuse none may have more than 3.5 MB."""
 LONGEST = 4_000
 """Characters of a reason."""
