@@ -10,7 +10,7 @@ from db.loading.recorded import passage
 from db.source_rows import Corpus
 from db.urls import canonical_url
 from tasks.cases.labels import Row
-from tasks.cases.table import table, with_columns
+from tasks.cases.table import COLUMNS, table, with_columns
 from tasks.cases.text import BETWEEN, fit, starts
 from tasks.cases.vocabulary import Note, Unit
 from tasks.evaluation.run import Run
@@ -84,6 +84,7 @@ def keep_recorded(run: Run, cases: pa.Table, questions: Sequence[Row], corpus: C
         },
         **traced(questions),
         latency_ms=[_number(record, "latency_ms") for record in records],
+        **_told(records),
     )
     if unit is None:
         answers = with_columns(answers, **{n: cases[n].to_pylist() for n in ("context", "truncated", "passage_starts")})
@@ -121,6 +122,21 @@ def _recorded(question: Row) -> Mapping[str, Any]:
 def _contexts(question: Row) -> list[dict[str, Any]] | None:
     found = _recorded(question).get("contexts")
     return [one for one in map(passage, found) if one is not None] if isinstance(found, list) else None
+
+
+def _told(records: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """What else of the answers the cases have columns for."""
+    known: dict[str, list[Any]] = {
+        "first_token_ms": [_number(record, "first_token_ms") for record in records],
+        "history": [_history(record) for record in records],
+    }
+    return {name: values for name, values in known.items() if name in COLUMNS}
+
+
+def _history(record: Mapping[str, Any]) -> list[dict[str, str]] | None:
+    found = record.get("history")
+    messages = [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+    return [{name: str(one.get(name)) for name in ("role", "content")} for one in messages] or None
 
 
 def _number(record: Mapping[str, Any], name: str) -> float | None:

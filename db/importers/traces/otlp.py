@@ -172,14 +172,15 @@ def _value(given: Any) -> Any:
         return [_value(one) for one in inner]
     if kind in ("kvlistValue", "kvlist_value"):
         return {str(one.get("key")): _value(one.get("value")) for one in inner}
-    if kind in ("intValue", "int_value") and isinstance(value, str) and value.lstrip("-").isdigit():
+    if kind in ("intValue", "int_value") and isinstance(value, str) and re.fullmatch(r"-?\d{1,19}", value):
         return int(value)
     return value if str(kind).endswith(("Value", "_value")) else given
 
 
 def _error(given: Mapping[str, Any]) -> str | None:
     status = given.get("status")
-    about = status if isinstance(status, dict) else {"code": _either(given, "statusCode")}
+    plain = {"code": status or _either(given, "statusCode"), "message": _either(given, "statusMessage")}
+    about = status if isinstance(status, dict) else plain
     code = str(_either(about, "code", "statusCode") or "").upper()
     if code != "2" and "ERROR" not in code:
         return None

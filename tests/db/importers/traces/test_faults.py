@@ -128,6 +128,42 @@ def test_a_failed_request_is_a_question_without_an_answer_and_with_its_reason(tm
     assert (row.values["answer"], row.values["recorded"]["error"]) == (None, "RateLimitError: 429")
 
 
+@pytest.mark.parametrize(
+    ("status", "reason"),
+    [
+        ({"status_code": "ERROR", "status_message": "429"}, "429"),
+        ({"status": {"status_code": "ERROR", "description": "429"}}, "429"),
+        ({"status": {"code": 2}}, "the span ended in an error"),
+        ({"status": "ERROR"}, "the span ended in an error"),
+    ],
+)
+def test_an_error_is_one_however_it_is_written(status: dict[str, Any], reason: str, tmp_path: Path) -> None:
+    (root, *_) = otlp(SAID, plain=True)
+    del root["attributes"]["output.value"]
+    del root["status"]
+    (row,), _ = of(tmp_path, [root | status])
+    assert row.values["recorded"]["error"] == reason
+
+
+def test_odd_values_harm_nobody(tmp_path: Path) -> None:
+    odd = otlp(SAID)
+    odd[2]["attributes"] = [one for one in odd[2]["attributes"] if "token_count" not in one["key"]]
+    odd[2]["attributes"] += [
+        {"key": "llm.token_count.prompt", "value": {"intValue": "9" * 5_000}},
+        {"key": "llm.token_count.completion", "value": {"doubleValue": "NaN"}},
+        {"key": "llm.token_count", "value": {"stringValue": "many"}},
+        {"key": "x", "value": {"arrayValue": {}}},
+        {"key": "x.y", "value": {"kvlistValue": {"values": [{"key": "z", "value": {"bytesValue": "AA=="}}]}}},
+        {"value": {}},
+        7,
+    ]
+    odd[1]["startTimeUnixNano"] = "9" * 5_000
+    odd[1]["events"] = "none"
+    (row,), _ = of(tmp_path, odd)
+    assert (row.values["answer"], row.values["recorded"]["contexts"]) == (SAID["answer"], SAID["passages"])
+    assert {"tokens_in", "tokens_out"}.isdisjoint(row.values["recorded"])
+
+
 def test_a_trace_without_a_question_is_counted_with_its_reason(tmp_path: Path) -> None:
     silent = [{**one, "traceId": "ab" * 16, "attributes": []} for one in otlp(SAID)]
     asked = [{**one, "traceId": "cd" * 16} for one in otlp(SAID)[1:2]]
