@@ -158,10 +158,11 @@ def _changes(old: Row, new: Row) -> dict[str, dict[str, Any]]:
 
 
 def _packed(row: Row) -> Row:
-    """The row as JSON holds it: moments as text, in UTC where they have a zone; no word of nuggets where there are
-    none, as in sets that were frozen before there were any.
+    """The row as JSON holds it: moments as text, in UTC where they have a zone; no word of nuggets or a record where
+    there are none, as in sets that were frozen before there were any.
     """
-    known = {name: value for name, value in row.items() if name != "nuggets" or value is not None}
+    later = ("nuggets", "recorded")
+    known = {name: value for name, value in row.items() if name not in later or value is not None}
     return {name: _moment(value) if isinstance(value, datetime) else value for name, value in known.items()}
 
 

@@ -19,6 +19,7 @@ from sqlalchemy import (
     Integer,
     Numeric,
     Select,
+    Table,
     Text,
     case,
     cast,
@@ -41,6 +42,8 @@ EARLIEST, LATEST = datetime(1, 1, 2, tzinfo=UTC), datetime(9999, 12, 30, tzinfo=
 QUESTION = ("id", "question", "answer", "confluence_url", "score", "user_id", "created_at")
 CHUNK = ("id", "confluence_url", "text")
 OPTIONAL = ("nuggets", "review")
+RECORDED = "recorded"
+"""How the answer in the log came about, where the log says so (`db.loading.recorded`)."""
 READ_FROM: dict[type, tuple[type, ...]] = {
     Integer: (Integer, Numeric),
     Boolean: (Boolean,),
@@ -70,11 +73,12 @@ def has_annotations(connection: Connection, source: Source) -> bool:
     return table.c.question_id.name in there
 
 
-def _optional(connection: Connection, source: Source) -> set[str]:
-    """Which columns the labels have of those that a table of somebody else's may do without."""
-    label = source.tables[tables.ANNOTATION]
-    there = {column["name"] for column in inspect(connection).get_columns(label.name, schema=label.schema)}
-    return {name for name in OPTIONAL if label.c[name].name in there}
+def _optional(connection: Connection, table: Table, names: Iterable[str] = OPTIONAL) -> set[str]:
+    """Which columns a table has of those that somebody else's may do without."""
+    columns = inspect(connection).get_columns(table.name, schema=table.schema)
+    there = {column["name"]: column["type"] for column in columns}
+    known = {name: there.get(table.c[name].name) for name in names}
+    return {name for name, kind in known.items() if kind is not None and (name != RECORDED or isinstance(kind, JSON))}
 
 
 def verify(source: Source) -> None:
@@ -107,16 +111,17 @@ def read_questions(connection: Connection, source: Source, *, all_rows: bool = F
     key = values["id"]
     columns: list[Any] = [key.label("question_id")]
     columns += [values[name].label(name) for name in QUESTION[1:]]
+    columns += [question.c[name].label(name) for name in _optional(connection, question, [RECORDED])]
     statement: Select[Any] = select(*columns).order_by(question.c.id)
     if not all_rows:
         statement = statement.where(values["question"].regexp_match(r"\S"))
     if has_annotations(connection, source):
         label = source.tables[tables.ANNOTATION]
-        there = _optional(connection, source)
+        there = _optional(connection, label)
         apart = {"question_id", "review", *({*OPTIONAL} - there)}
-        named = [column.key for column in label.columns if column.key not in apart]
-        values = _check(connection, source, tables.ANNOTATION, ["question_id", *named])
-        statement = statement.add_columns(*(values[name].label(name) for name in named))
+        labels = [column.key for column in label.columns if column.key not in apart]
+        values = _check(connection, source, tables.ANNOTATION, ["question_id", *labels])
+        statement = statement.add_columns(*(values[name].label(name) for name in labels))
         statement = statement.outerjoin_from(question, label, values["question_id"] == key)
         if "review" in there and all_rows:
             statement = statement.add_columns(label.c.review)

@@ -30,6 +30,7 @@ from db.errors import unknown
 
 SCHEMA = "yarus"
 OURS = MetaData(schema=SCHEMA)
+REPEATED = "resolved ->> 'again' IS NOT NULL"
 
 
 def _at(name: str, comment: str, **kwargs: Any) -> Column[Any]:
@@ -80,12 +81,7 @@ evaluation = Table(
     Index("evaluation_by_key", "comparability_key", "started_at"),
     Index("evaluation_by_flow_run", "flow_run_id"),
     Index("evaluation_running", "id", postgresql_where=text("state = 'running'")),
-    Index(
-        "evaluation_repeated",
-        "comparability_key",
-        "started_at",
-        postgresql_where=text("resolved ->> 'again' IS NOT NULL"),
-    ),
+    Index("evaluation_repeated", "comparability_key", "started_at", postgresql_where=text(REPEATED)),
     Index("evaluation_begins", "id", postgresql_ops={"id": "text_pattern_ops"}),
     Index("evaluation_ends", func.reverse(text("id")).label("end"), postgresql_ops={"end": "text_pattern_ops"}),
     comment="one execution of one tier; there from the start in state running",
@@ -265,6 +261,7 @@ def source_tables(
             "score": Integer,
             "user_id": Text,
             "created_at": DateTime(timezone=True),
+            "recorded": JSONB,
         },
         "chunk": {"id": Text, "confluence_url": Text, "text": Text, "embedding": VECTOR},
         ANNOTATION: {

@@ -10,11 +10,9 @@ name, or a list of messages, of which the last counts. Archived items are passed
 `metadata`: `contexts`, `relevant_chunk_ids`, `relevant_urls`, `url`.
 """
 
-import ast
 import csv
 import hashlib
 import io
-import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -23,12 +21,11 @@ import pyarrow.parquet as pq
 
 from db.errors import InputError
 from db.importers.files import read_json, read_jsonl, read_text
+from db.importers.said import ANSWER_NAMES, QUESTION_NAMES, parsed, said, texts
 from db.loading.fill import Row, Rows
 
 Format = Literal["ragas", "langfuse"]
 Item = Mapping[str, Any]
-QUESTION_NAMES = ("question", "user_input", "query", "input", "text", "prompt", "message", "content")
-ANSWER_NAMES = ("answer", "expected_output", "output", "reference", "ground_truth", "text", "response", "content")
 LONGEST_FIELD = 10_000_000
 
 
@@ -107,8 +104,8 @@ def _ragas(item: Item, place: str, rows: Rows) -> str:
     question = item.get("user_input", item.get("question"))
     if isinstance(question, list):
         return "a conversation of several turns"
-    reference = item.get("reference") or item.get("ground_truth") or next(iter(_texts(item.get("ground_truths"))), None)
-    contexts = _texts(item.get("reference_contexts") or (None if "user_input" in item else item.get("contexts")))
+    reference = item.get("reference") or item.get("ground_truth") or next(iter(texts(item.get("ground_truths"))), None)
+    contexts = texts(item.get("reference_contexts") or (None if "user_input" in item else item.get("contexts")))
     made_by = item.get("synthesizer_name") or item.get("evolution_type")
     chunks = _add_chunks(contexts, place, rows)
     return _add(question, reference, place, rows, relevant_chunk_ids=chunks, review=made_by and {"made_by": made_by})
@@ -118,17 +115,17 @@ def _langfuse(item: Item, place: str, rows: Rows) -> str:
     if str(item.get("status", "")).upper() == "ARCHIVED":
         return "archived"
     output = item.get("expectedOutput", item.get("expected_output"))
-    metadata = _parsed(item.get("metadata"))
+    metadata = parsed(item.get("metadata"))
     known: Item = metadata if isinstance(metadata, dict) else {}
-    chunks = _add_chunks(_texts(known.get("contexts") or known.get("reference_contexts")), place, rows)
+    chunks = _add_chunks(texts(known.get("contexts") or known.get("reference_contexts")), place, rows)
     return _add(
-        _said(_parsed(item.get("input")), QUESTION_NAMES),
-        _said(_parsed(output), ANSWER_NAMES),
+        said(parsed(item.get("input")), QUESTION_NAMES),
+        said(parsed(output), ANSWER_NAMES),
         place,
         rows,
         name=item.get("id"),
-        relevant_chunk_ids=chunks + _texts(known.get("relevant_chunk_ids")),
-        relevant_urls=_texts(known.get("relevant_urls") or known.get("url")),
+        relevant_chunk_ids=chunks + texts(known.get("relevant_chunk_ids")),
+        relevant_urls=texts(known.get("relevant_urls") or known.get("url")),
     )
 
 
@@ -150,40 +147,3 @@ def _add_chunks(contexts: list[str], place: str, rows: Rows) -> list[str]:
     ids = [hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16] for text in contexts]
     rows.chunks += [Row(place, {"id": name, "text": text}) for name, text in zip(ids, contexts, strict=True)]
     return ids
-
-
-def _texts(value: Any) -> list[str]:
-    """The texts of a list, which may be written as JSON or as Python writes it; a single text is a list of one."""
-    value = _parsed(value)
-    values = value if isinstance(value, list) else [value]
-    return [text.strip() for text in values if isinstance(text, str) and text.strip()]
-
-
-def _parsed(value: Any) -> Any:
-    """What a text says, if it is a list or an object; else the text."""
-    if not isinstance(value, str) or value.strip()[:1] not in ("[", "{", '"'):
-        return value
-    try:
-        return json.loads(value)
-    except (ValueError, RecursionError):
-        pass
-    try:
-        said = ast.literal_eval(value.strip())
-    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-        return value
-    return said if isinstance(said, list | dict | str) else value
-
-
-def _said(value: Any, names: tuple[str, ...]) -> str | None:
-    """The text in a value: itself, what stands under a usual name, or the last of several messages."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, list):
-        return _said(value[-1], names) if value else None
-    if isinstance(value, dict):
-        if isinstance(value.get("messages"), list):
-            return _said(value["messages"], names)
-        found = next((value[name] for name in names if name in value), None)
-        only = next(iter(value.values())) if len(value) == 1 else None
-        return _said(found if found is not None else only, names)
-    return None

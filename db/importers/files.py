@@ -1,11 +1,12 @@
 """Reading text files whose defects are named with their place."""
 
 import json
+import zlib
 from pathlib import Path
 from typing import Any
 
 from db.errors import InputError
-from db.importers.lines import UNREADABLE
+from db.importers.lines import UNREADABLE, opened
 
 LARGEST_BYTES = 256 << 20
 """Of a file that is read at once: as Python's values, JSON takes several times as much memory."""
@@ -18,7 +19,7 @@ def read_text(path: Path) -> str:
         InputError: not there, not readable, too large, or not UTF-8 (the byte is named).
     """
     try:
-        with path.open("rb") as file:
+        with opened(path) as file:
             content = file.read(LARGEST_BYTES + 1)
         if len(content) > LARGEST_BYTES:
             raise InputError(
@@ -31,6 +32,8 @@ def read_text(path: Path) -> str:
             f"{path}: not UTF-8 at byte {error.start}; nothing was loaded. Convert it first, "
             f"for example: iconv -f cp1251 -t utf-8 {path.name}"
         ) from None
+    except (EOFError, zlib.error) as error:
+        raise InputError(f"{path}: damaged gzip ({error}); nothing was loaded. Is the file truncated?") from None
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}; nothing was loaded") from None
 

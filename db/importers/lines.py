@@ -1,11 +1,14 @@
 """Reading text files line by line, of any length, with the place of every defect."""
 
 import codecs
+import gzip
 import json
+import zlib
 from collections.abc import Iterator
 from functools import partial
+from io import TextIOWrapper
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 
 from db.errors import InputError
 from db.loading.staging import Rejected
@@ -15,6 +18,17 @@ LONGEST_LINE = 20_000_000
 """Characters: a row with two texts of the length of a book. What has no line ends would be read into memory whole."""
 UNREADABLE = "a number with thousands of digits, or nested too deeply to be read"
 """What valid JSON can have that Python does not read."""
+
+
+def opened(path: Path) -> IO[bytes]:
+    """The bytes of a file, unpacked where gzip has packed them.
+
+    Raises:
+        OSError: not there, or not readable.
+    """
+    with path.open("rb") as file:
+        packed = file.read(2) == b"\x1f\x8b"
+    return cast("IO[bytes]", gzip.open(path)) if packed else path.open("rb")
 
 
 def lines(path: Path, encoding: str = UTF8) -> Iterator[str]:
@@ -30,7 +44,7 @@ def lines(path: Path, encoding: str = UTF8) -> Iterator[str]:
     """
     try:
         codecs.lookup(encoding)
-        with path.open(encoding=encoding, newline="") as file:
+        with TextIOWrapper(opened(path), encoding=encoding, newline="") as file:
             for number, line in enumerate(iter(partial(file.readline, LONGEST_LINE + 1), ""), start=1):
                 if len(line) > LONGEST_LINE:
                     raise InputError(
@@ -42,6 +56,8 @@ def lines(path: Path, encoding: str = UTF8) -> Iterator[str]:
         raise InputError(f"no encoding {encoding!r}; common ones: utf-8, cp1251, koi8-r, utf-16") from None
     except UnicodeError:
         raise _undecodable(path, encoding) from None
+    except (EOFError, zlib.error) as error:
+        raise InputError(f"{path}: damaged gzip ({error}); nothing was loaded. Is the file truncated?") from None
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}; nothing was loaded") from None
 
@@ -51,6 +67,19 @@ def json_lines(path: Path, encoding: str = UTF8) -> Iterator[tuple[str, dict[str
 
     Raises:
         InputError: as `lines`, or a line that is no JSON object (its number is named).
+    """
+    for place, value in json_values(path, encoding):
+        if not isinstance(value, dict):
+            number, kind = place.rpartition(":")[2], type(value).__name__
+            raise InputError(f"{path}: line {number}: expected an object, got {kind}; nothing was loaded")
+        yield place, value
+
+
+def json_values(path: Path, encoding: str = UTF8) -> Iterator[tuple[str, Any]]:
+    """The same of a file with any JSON a line.
+
+    Raises:
+        InputError: as `lines`, or a line that is no JSON (its number is named).
     """
     for number, line in enumerate(lines(path, encoding), start=1):
         if not line.strip():
@@ -64,9 +93,6 @@ def json_lines(path: Path, encoding: str = UTF8) -> Iterator[tuple[str, dict[str
             ) from None
         except (ValueError, RecursionError):
             raise InputError(f"{path}: line {number}: {UNREADABLE}; nothing was loaded") from None
-        if not isinstance(value, dict):
-            kind = type(value).__name__
-            raise InputError(f"{path}: line {number}: expected an object, got {kind}; nothing was loaded")
         yield f"{path.name}:{number}", value
 
 
@@ -79,7 +105,8 @@ def text_or_rejected(value: Any, what: str, place: str) -> str | Rejected:
 
 def _undecodable(path: Path, encoding: str) -> InputError:
     """What is wrong with the encoding, by reading the whole file again."""
-    content = path.read_bytes()
+    with opened(path) as file:
+        content = file.read()
     name = encoding.removesuffix("-sig").upper()
     try:
         content.decode(encoding)

@@ -37,7 +37,7 @@ from db.engine import reaching
 from db.errors import DatabaseUnavailable, InputError, unknown
 from db.loading.fill import Stream
 from db.loading.staging import Packed
-from db.source_rows import has_annotations, moment, whole
+from db.source_rows import RECORDED, has_annotations, moment, whole
 from db.sources import SCHEMA_PREFIX, Source, snapshot
 
 OPTIONAL = ("embedding", "nuggets", "review")
@@ -125,6 +125,8 @@ def _columns(connection: Connection, source: Source, ours: str, problems: list[s
     found = {}
     for column in table.columns:
         setting = f"YARUS_SOURCE_COLUMNS__{ours.upper()}__{column.key.upper()}=NAME"
+        if column.key == RECORDED and theirs.get(column.name) not in ("json", "jsonb"):
+            continue  # somebody else's column of that name is another thing
         if column.name in theirs:
             found[column.key] = _converted(column, theirs[column.name], setting)
         elif column.key not in OPTIONAL:

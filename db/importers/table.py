@@ -1,8 +1,6 @@
 """A table of questions or chunks: CSV, JSON Lines or Parquet, one row each, columns by our names or a mapping."""
 
 import csv
-import hashlib
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,6 +16,7 @@ from db.errors import InputError, unknown
 from db.importers.lines import UTF8, json_lines, lines
 from db.importers.values import KINDS, BadValue, parse
 from db.loading.fill import Stream
+from db.loading.recorded import PARTS, chunks, content_id, record
 from db.loading.staging import Rejected, Row
 from db.tables import ANNOTATION, source_tables
 
@@ -40,10 +39,12 @@ IDENTITY = {
 
 @dataclass(frozen=True)
 class Columns:
-    """Our columns that a file has: their name there, and the table that they go into."""
+    """Our columns that a file has: their name there, and where they go."""
 
     main: dict[str, str]
     annotation: dict[str, str]
+    recorded: dict[str, str]
+    """Parts of the record of an answer."""
 
 
 def read(
@@ -77,6 +78,9 @@ def read(
         stream.chunks = _rows(rows, kind, columns)
         return stream
     labels: list[Row] = []
+    if "contexts" in columns.recorded:
+        _, again = formats[path.suffix.lower()](path, encoding)
+        stream.chunks, stream.new_chunks_only = chunks(_contexts(again, columns), stream.problems), True
     stream.questions = _rows(rows, kind, columns, labels)
     stream.annotations = labels
     return stream
@@ -90,8 +94,10 @@ def _columns(path: Path, kind: Kind, names: Sequence[str], mapping: Mapping[str,
             appears twice in the header.
     """
     tables = source_tables(None)
-    main = list(tables["question_answer" if kind == "questions" else "chunk"].columns.keys())
+    of_kind = tables["question_answer" if kind == "questions" else "chunk"]
+    main = [key for key in of_kind.columns.keys() if key in KINDS]  # noqa: SIM118
     labels = [] if kind == "chunks" else [key for key in tables[ANNOTATION].columns.keys() if key in KINDS]  # noqa: SIM118
+    labels += [] if kind == "chunks" else PARTS
     if repeated := sorted({name for name in names if name and names.count(name) > 1}):
         raise InputError(f"{path}: the column {repeated[0]!r} appears twice in the header; nothing was loaded")
     for ours, theirs in mapping.items():
@@ -109,7 +115,8 @@ def _columns(path: Path, kind: Kind, names: Sequence[str], mapping: Mapping[str,
     ]
     return Columns(
         {ours: theirs for ours, theirs in found.items() if ours in main},
-        {ours: theirs for ours, theirs in found.items() if ours in labels},
+        {ours: theirs for ours, theirs in found.items() if ours in labels and ours not in PARTS},
+        {ours: theirs for ours, theirs in found.items() if ours in PARTS and ours not in main},
     )
 
 
@@ -125,17 +132,26 @@ def _rows(
         if faults:
             yield Rejected(place, "; ".join(faults))
             continue
-        row_id = values.get("id") or _identity(values, kind)
-        yield Row(place, {"id": row_id, **{ours: values[ours] for ours in columns.main if ours != "id"}})
+        row_id = values.get("id") or content_id({name: values.get(name) for name in IDENTITY[kind]})
+        kept = {"id": row_id, **{ours: values[ours] for ours in columns.main if ours != "id"}}
+        yield Row(place, kept | ({"recorded": record(values)} if columns.recorded else {}))
         if labels is not None and columns.annotation:
             labels.append(Row(place, _annotation(row_id, {ours: values[ours] for ours in columns.annotation})))
+
+
+def _contexts(rows: Iterable[Read], columns: Columns) -> Iterator[tuple[str, dict[str, Any] | None]]:
+    """What is recorded in the rows that can be used."""
+    for place, cells in rows:
+        if not isinstance(cells, Rejected):
+            values, faults = _parsed(cells, columns)
+            yield place, None if faults else record(values)
 
 
 def _parsed(cells: Mapping[str, Any], columns: Columns) -> tuple[dict[str, Any], list[str]]:
     """The values by our names, and what is wrong with those that cannot be used."""
     values: dict[str, Any] = {}
     faults = []
-    for ours, theirs in (columns.main | columns.annotation).items():
+    for ours, theirs in (columns.main | columns.annotation | columns.recorded).items():
         try:
             values[ours] = parse(ours, cells.get(theirs))
         except BadValue as error:
@@ -148,13 +164,6 @@ def _annotation(question_id: str, values: dict[str, Any]) -> dict[str, Any]:
     judged = any(values.get(name) is not None for name in ("relevant_chunk_ids", "relevant_urls", "answerable"))
     origin = values.get("origin") or ("imported" if judged else None)
     return {"question_id": question_id, **values, "origin": origin}
-
-
-def _identity(values: Mapping[str, Any], kind: Kind) -> str:
-    """The hash of a row's content, for rows without an id."""
-    content = {name: str(values[name]) for name in IDENTITY[kind] if values.get(name) is not None}
-    text = json.dumps(content, ensure_ascii=False, sort_keys=True)
-    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:16]
 
 
 def _short(value: Any) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from db.importers.lines import UNREADABLE
+from db.loading.recorded import passage
 from db.source_rows import EARLIEST, LATEST
 
 YES = {"true", "t", "yes", "y", "1", "да"}
@@ -108,6 +109,45 @@ def _nuggets(value: Any) -> list[dict[str, Any]]:
     raise BadValue('no nuggets; write [{"nugget": "what an answer must say", "vital": true}]')
 
 
+def _contexts(value: Any) -> list[dict[str, Any]]:
+    """The passages that an answer was given, as JSON in a text or as they come out of Parquet."""
+    found = _json(value) if isinstance(value, str) else value
+    passages = [passage(one) for one in found] if isinstance(found, list) else [None]
+    if None in passages:
+        raise BadValue('no passages; write ["a text", …] or [{"id": "12", "text": "a text", "url": "https://…"}]')
+    return [one for one in passages if one is not None]
+
+
+def _history(value: Any) -> list[dict[str, str]]:
+    found = _json(value) if isinstance(value, str) else value
+    if isinstance(found, list) and all(isinstance(one, dict) for one in found):
+        kept = [{name: one.get(name) for name in ("role", "content")} for one in found]
+        if all(map(_is_message, kept)):
+            return kept
+    raise BadValue('no history; write [{"role": "user", "content": "a text"}]')
+
+
+def _is_message(message: dict[str, Any]) -> bool:
+    return message["role"] in ("user", "assistant", "system") and isinstance(message["content"], str)
+
+
+def _amount(value: Any) -> float:
+    """A number from 0, such as milliseconds or money."""
+    try:
+        number = math.nan if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not 0 <= number < math.inf:
+        raise BadValue("no number from 0")
+    return number
+
+
+def _count(value: Any) -> int:
+    if (number := _whole(value)) < 0:
+        raise BadValue("no number from 0")
+    return number
+
+
 def _vector(value: Any) -> NDArray[np.float32]:
     try:
         with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite, and is refused below
@@ -148,4 +188,14 @@ KINDS: dict[str, Callable[[Any], Any]] = {
     "dialog_id": _text,
     "turn": _whole,
     "origin": _text,
+    "contexts": _contexts,
+    "history": _history,
+    "latency_ms": _amount,
+    "first_token_ms": _amount,
+    "tokens_in": _count,
+    "tokens_out": _count,
+    "cost_usd": _amount,
+    "error": _text,
+    "trace_id": _text,
+    "span_id": _text,
 }

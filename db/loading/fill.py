@@ -39,6 +39,8 @@ class Stream:
     questions: Incoming = ()
     annotations: Incoming = ()
     problems: list[str] = field(default_factory=list)
+    new_chunks_only: bool = False
+    """Chunks that are there stay as they are: what was retrieved from a corpus does not change it."""
 
 
 @dataclass
@@ -89,7 +91,8 @@ def fill_within(connection: Connection, name: str, rows: Rows | Stream, *, langu
     report = LoadReport(source=name)
     refused: dict[str, str] = {}
     into = _prepare(connection, name)
-    _store(connection, into["chunk"], rows.chunks, report.chunks, refused)
+    keep = isinstance(rows, Stream) and rows.new_chunks_only
+    _store(connection, into["chunk"], rows.chunks, report.chunks, refused, keep=keep)
     added, updated = _store(connection, into["question_answer"], rows.questions, report.questions, refused)
     new, changed = _store(connection, into[tables.ANNOTATION], rows.annotations, report.labels, refused)
     report.questions.updated = len((updated | new | changed) - added)
@@ -120,7 +123,13 @@ def _prepare(connection: Connection, name: str) -> dict[str, Table]:
 
 
 def _store(
-    connection: Connection, into: Table, rows: Incoming, counts: Counts, refused: dict[str, str]
+    connection: Connection,
+    into: Table,
+    rows: Incoming,
+    counts: Counts,
+    refused: dict[str, str],
+    *,
+    keep: bool = False,
 ) -> tuple[set[str], set[str]]:
     """Stages, checks and stores rows of one table; returns the keys that were added and those that were changed.
 
@@ -130,6 +139,7 @@ def _store(
         rows: what an importer reads.
         counts: gets what became of them.
         refused: gets place -> reason of the rows that were skipped; the first reason of a place is told.
+        keep: rows that are there already stay as they are.
     """
     bad: list[Rejected] = []
     names = stage(connection, into, rows, bad)
@@ -143,7 +153,7 @@ def _store(
         ):  # before the repeated ones: a skipped question's must not win over a kept one's
             bad += orphans(connection, into, refused)
         bad += repeated(connection, into.primary_key.columns[0].name)
-        added, updated = _upsert(connection, into, incoming, names)
+        added, updated = _upsert(connection, into, incoming, names, keep=keep)
     connection.execute(text("DROP TABLE incoming"))
     counts.added, counts.updated, counts.skipped = len(added), len(updated), len(bad)
     for place, reason in bad:
@@ -152,7 +162,7 @@ def _store(
 
 
 def _upsert(
-    connection: Connection, into: Table, incoming: TableClause, names: Sequence[str]
+    connection: Connection, into: Table, incoming: TableClause, names: Sequence[str], *, keep: bool
 ) -> tuple[set[str], set[str]]:
     """Stores what is staged by one statement; returns the keys that were added and those that were changed."""
     key = into.primary_key.columns[0]
@@ -163,8 +173,9 @@ def _upsert(
         index_elements=[key],
         set_={name: new[name] for name in others},
         where=or_(*(into.c[name].is_distinct_from(new[name]) for name in others)),
-    ).returning(key, text("xmax = 0"))
-    changed = connection.execute(upsert).all()
+    )
+    stored = statement.on_conflict_do_nothing() if keep else upsert
+    changed = connection.execute(stored.returning(key, text("xmax = 0"))).all()
     return {row[0] for row in changed if row[1]}, {row[0] for row in changed if not row[1]}
 
 

@@ -32,6 +32,7 @@ from tasks.operations.prune import Pruned
 from tasks.orchestration.alarms.expected import AlarmBudget
 from tasks.orchestration.documents import Accepted, Incidents
 from tasks.results.mlflow_export import LoggedRun
+from tasks.results.scores import ExportedScores
 from tasks.results.summary import EvaluationSummary, ListedEvaluation, Night
 
 Case = NewType("Case", dict[str, Any])
@@ -97,6 +98,7 @@ DOCUMENTS: dict[str, Any] = {
     "dataset agreement": SourceAgreement,
     "dataset audit": Audit,
     "export --to": ExportedFile,
+    "export --to otlp": ExportedScores,
     "export --mlflow": ExportedRun,
     "prune": Pruned,
     "prune --user": ErasureEverywhere,

@@ -7,11 +7,18 @@ import click
 
 if TYPE_CHECKING:
     from flows.cli.documents import ExportedFile, ExportedRun
+    from tasks.results.scores import ExportedScores
 
 
 @click.command()
 @click.argument("evaluation")
-@click.option("--to", "target", type=click.Path(path_type=Path), help="File to write: .csv, .jsonl or .parquet.")
+@click.option(
+    "--to",
+    "target",
+    metavar="FILE|otlp|langfuse",
+    type=click.Path(path_type=Path),
+    help="File to write: .csv, .jsonl or .parquet; or the store of traces that its scores are for.",
+)
 @click.option("--metrics", is_flag=True, help="One row per metric instead of one per case.")
 @click.option("--overwrite", is_flag=True, help="Replace an existing file.")
 @click.option("--mlflow", "is_mlflow", is_flag=True, help="Log it as a run of MLflow tracking.")
@@ -28,12 +35,17 @@ def export(
     tracking_uri: str | None,
     as_json: bool,
 ) -> None:
-    """Write the cases or metrics of an evaluation to a file, or log it to MLflow.
+    """Write the cases or metrics of an evaluation to a file, its scores for a store of traces, or log it to MLflow.
 
     \b
     yarus export last --to cases.csv
     yarus export last --to metrics.parquet --metrics
+    yarus export last --to otlp
+    yarus export last --to langfuse
     yarus export last --mlflow --tracking-uri sqlite:///mlflow.db
+
+    otlp and langfuse write EVALUATION.otlp.jsonl or EVALUATION.langfuse.jsonl, one request a line, with the scores of
+    cases that have the id of a trace.
 
     In CSV a list is written as JSON, and a text that begins with = + - @ or a tab is prefixed with an apostrophe, so
     that no spreadsheet runs it as a formula; the other formats keep it unchanged.
@@ -50,13 +62,22 @@ def export(
     from tasks.config.settings import settings
     from tasks.results.export import export as write
     from tasks.results.mlflow_export import to_mlflow
+    from tasks.results.scores import FORMS, export_scores
     from tasks.results.summary import as_json as document
     from tasks.texts import texts
 
     engine, words = database(), texts("terminal", settings().language)
     row = journal.find(engine, evaluation)
-    done: ExportedFile | ExportedRun
-    if target is None:
+    done: ExportedFile | ExportedRun | ExportedScores
+    form = next((form for form in FORMS if target is not None and str(target) == form), None)
+    if form is not None and metrics:
+        raise click.UsageError("--metrics needs --to FILE: scores are of single cases")
+    if form is not None:
+        done = export_scores(engine, evaluation, form, overwrite=overwrite)
+        said = words["exported scores"].format(**done)
+        if done["unjoined"]:
+            said += "\n" + words["scores unjoined"].format(**done)
+    elif target is None:
         done = {"evaluation_id": row["id"], **to_mlflow(engine, evaluation, tracking_uri)}
         said = words["logged to mlflow"].format(**done)
     else:

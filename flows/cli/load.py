@@ -90,6 +90,23 @@ def table(
 
 
 @load.command()
+@click.argument("files", metavar="FILE…", nargs=-1, required=True, type=click.Path(path_type=Path))
+@into
+@language
+@as_json
+def traces(files: tuple[Path, ...], name: str | None, language: str | None, as_json: bool) -> None:
+    """Recorded traces: OTLP as JSON (OpenTelemetry, OpenInference as in Phoenix), or an export of Langfuse.
+
+    A question is loaded with the answer that was given, and what that was made from: yarus run tier3 --sut recorded
+    evaluates it without asking again. Of several files the spans of one trace may be in any.
+    """
+    from db.importers import traces
+
+    name = checked_name(name, files[0].name.partition(".")[0])
+    fill_source(traces.read(files), name, language, origin=", ".join(file.name for file in files), as_json=as_json)
+
+
+@load.command()
 @click.argument("address", metavar="URL|DUMP")
 @click.option(
     "--since", metavar="DATE", help="Only log rows created at or after this time; chunks and labels are always loaded."

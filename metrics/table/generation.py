@@ -11,6 +11,11 @@ _JUDGED = (
 )
 
 
+_UNDEFINED = (
+    "a text that it is judged against is missing, the system failed or refused, or the judge's reply could not be read"
+)
+
+
 def _judged(name: str, tiers: tuple[str, ...], measures: str, compares: str, reading: str, **more: object) -> Metric:
     return Metric(
         name=name,
@@ -21,12 +26,7 @@ def _judged(name: str, tiers: tuple[str, ...], measures: str, compares: str, rea
         kind="judged",
         signature=f"{name}|scale:0-1|v:1",
         reading=reading,
-        **{
-            "opinion": name.removeprefix("avg_"),
-            "trust": _JUDGED,
-            "undefined": "the system failed or refused, or the judge's reply could not be read",
-        }
-        | more,  # type: ignore[arg-type]
+        **{"opinion": name.removeprefix("avg_"), "trust": _JUDGED, "undefined": _UNDEFINED} | more,  # type: ignore[arg-type]
     )
 
 

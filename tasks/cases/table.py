@@ -187,6 +187,11 @@ COLUMNS: dict[str, Column] = {
     "stratum": Column(pa.string(), "what users said of the answer: confirmed, agreement, contradicted"),
     "text": Column(pa.string(), "the text that was embedded"),
     "cluster": Column(pa.string(), "the text's page or topic"),
+    "trace_id": Column(pa.string(), "of the recorded answer, in the store of traces that it came from"),
+    "span_id": Column(pa.string(), "of the span in it that stands for the whole request"),
+    "sut_tokens_in": Column(pa.int64(), "read by the system under test when it gave the recorded answer"),
+    "sut_tokens_out": Column(pa.int64(), "written by it"),
+    "sut_cost_usd": Column(pa.float64(), "what the recorded answer cost"),
     "latency_ms": Column(pa.float64(), "of the system under test; NULL where it was not timed alone"),
     "first_token_ms": Column(
         pa.float64(), "until the first part of a streamed answer was there; NULL where it came as a whole"

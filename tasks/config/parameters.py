@@ -75,9 +75,7 @@ class Tier0(Embedding):
     texts: Literal["chunks", "questions"] = Field(
         "chunks", title="Texts", description="Chunks grouped by page, or questions grouped by annotated topic"
     )
-    distance: Literal["cosine", "euclidean"] = Field(
-        "cosine", title="Distance", description="Distance of the silhouette"
-    )
+    distance: Literal["cosine", "euclidean"] = Field("cosine", title="Distance", description="Of the silhouette")
 
 
 class Retrieval(Reranked, Embedding):
@@ -203,6 +201,9 @@ class Answering(Prompted, Generation):
 class Tier2(Answering):
     """Generation on ideal context: does the model answer well when it is given the right chunks?"""
 
+    sut: Literal["local", "recorded"] | None = Field(
+        None, title="System under test", description="'local': our generator; 'recorded': the answers in the source"
+    )
     repeats: int = Field(
         1, title="Repeats", description="Answers per question, to measure their consistency", ge=1, le=10, examples=[3]
     )
@@ -220,7 +221,7 @@ class Tier3(Retrieval, Answering, Perturbable):
     sut: str | None = Field(
         None,
         title="System under test",
-        description="'local' (our retriever and generator), an http(s) URL, openai:URL, or module:function; "
+        description="'local' (ours), 'recorded' (the source's answers), a URL, openai:URL or module:function; "
         "default: YARUS_SUT",
         examples=["local", "http://127.0.0.1:8000/ask", "my_bot:answer"],
     )

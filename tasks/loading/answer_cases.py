@@ -22,26 +22,20 @@ from tasks.config.parameters import Answering, Tier2, Tier3
 from tasks.config.settings import settings
 from tasks.dataset.nuggets.form import nuggets_of
 from tasks.evaluation.identity import (
-    CITATIONS,
-    CLAIMS,
     FOLLOW_UPS,
     JUDGED_END_TO_END,
     JUDGED_ON_IDEAL_CONTEXT,
-    NUGGETS,
-    generator_identity,
     judge_identity,
-    prompt_identity,
 )
 from tasks.evaluation.resolved import Resolved
 from tasks.evaluation.run import Run
 from tasks.evaluation.work_folder import keep_loaded, loaded
 from tasks.loading.dialogs import sample_of_dialogs, with_dialogs
+from tasks.loading.made_with import answering, asked_system, measuring, resumed
 from tasks.loading.production import with_production
-from tasks.loading.source import read_source, reranked, sample_of_questions, twins_for, unchanged, wants_vectors
-from tasks.models.embedders import measuring_embedder
-from tasks.prompts import rubrics
-from tasks.steps.reuse_answers import copy_answers
-from tasks.systems.sut import system
+from tasks.loading.recorded import contexts_of, keep_recorded, on_recorded_contexts, recorded_notes, without_log_labels
+from tasks.loading.source import read_source, reranked, sample_of_questions, twins_for, wants_vectors
+from tasks.steps.reuse_answers import RECORDED, copy_answers
 
 A = TypeVar("A", bound=Answering)
 
@@ -76,40 +70,59 @@ async def load_end_to_end(run: Run[Tier3]) -> Run[Tier3]:
 
 def _load_ideal(run: Run[Tier2]) -> Run[Tier2]:
     if loaded(run):
-        return _resumed(run, JUDGED_ON_IDEAL_CONTEXT)
+        return resumed(run, JUDGED_ON_IDEAL_CONTEXT)
     parameters = run.parameters
     made_with = _reused(run)
-    where, questions, corpus = read_source(run, vectors=False)
+    recorded = (made_with.get("sut") if made_with else parameters.sut or settings().sut) == RECORDED
+    if recorded and (parameters.repeats > 1 or parameters.logprobs):
+        raise InputError("recorded answers are not asked for again: leave out --repeats and --logprobs")
+    if recorded and parameters.context_perturbation:
+        raise InputError("recorded answers were made from their own contexts: leave out --context-perturbation")
+    where, questions, corpus = read_source(run, vectors=False, chunks=not recorded)
     chosen = [questions[number] for number in sample_of_questions(run, questions)]
+    chosen = without_log_labels(chosen) if recorded else chosen
     unit = default_unit(questions)
     cases, notes = annotated_cases(where.name, chosen, corpus, unit)
     pages = pages_of(corpus)
     golds = [tuple(ideal_context(question, corpus, pages)) for question in chosen]
     tokens, kind = parameters.context_tokens, parameters.context_perturbation
     cases = with_context(_with_labels(run, cases, chosen), chosen, golds, corpus, tokens)
-    resolved: Resolved = {"unit": unit, **_generator(parameters, where.language)}
+    resolved: Resolved = {"unit": unit}
+    if recorded:
+        contexts = contexts_of(chosen, corpus, tokens)
+        cases = on_recorded_contexts(cases, contexts)
+        if not made_with:
+            keep_recorded(run, cases, chosen, corpus, None)
+        resolved["sut"] = RECORDED
+        if any(contexts):
+            resolved["contexts"] = RECORDED
+        notes += recorded_notes(chosen, contexts)
+    else:
+        resolved |= answering(parameters, where.language)
     if kind is not None:
         cases = change_contexts(
             cases, chosen, golds, corpus, kind, seed=parameters.seed, tokens=tokens, language=where.language
         )
         resolved["context_perturbation"] = perturbed_context(kind, parameters.seed)
-    resolved |= _measuring(parameters, where.language, JUDGED_ON_IDEAL_CONTEXT) | made_with
+    resolved |= measuring(parameters, where.language, JUDGED_ON_IDEAL_CONTEXT) | made_with
     notes += [*_reference_notes(chosen), *_nugget_notes(cases), *_cut_notes(cases), *_reuse_notes(made_with)]
     return keep_loaded(run, where, cases, corpus, notes, resolved)
 
 
 def _load_end_to_end(run: Run[Tier3]) -> Run[Tier3]:
     if loaded(run):
-        return _resumed(run, JUDGED_END_TO_END)
+        return resumed(run, JUDGED_END_TO_END)
     parameters = run.parameters
     made_with = _reused(run)
-    asked = made_with or _system(parameters)
+    asked = made_with or asked_system(parameters)
     sut = asked["sut"]
-    where, questions, corpus = read_source(run, vectors=sut == "local" and wants_vectors(run))
+    recorded = sut == RECORDED
+    where, questions, corpus = read_source(run, vectors=sut == "local" and wants_vectors(run), chunks=not recorded)
     found = followed(questions)
     numbers = sample_of_dialogs(run, questions, found) if found else sample_of_questions(run, questions)
     chosen = [questions[number] for number in numbers]
-    unit: Unit = default_unit(questions) if sut == "local" else "page"
+    chosen = without_log_labels(chosen) if recorded else chosen
+    unit: Unit = default_unit(questions) if sut in ("local", RECORDED) else "page"
     resolved: Resolved = {
         "sut": sut,
         "unit": unit if parameters.unit == "auto" else parameters.unit,
@@ -119,56 +132,31 @@ def _load_end_to_end(run: Run[Tier3]) -> Run[Tier3]:
     }
     if sut == "local":
         resolved["retriever"] = parameters.retriever or settings().retriever
-        resolved |= reranked(parameters) | _generator(parameters, where.language)
-    resolved |= _measuring(parameters, where.language, JUDGED_END_TO_END)
+        resolved |= reranked(parameters) | answering(parameters, where.language)
+    resolved |= measuring(parameters, where.language, JUDGED_END_TO_END)
     if found:
         resolved["dialogs"] = judge_identity(parameters, where.language, FOLLOW_UPS)
-        resolved["takes_history"] = asked.get("takes_history", False)
+        if not recorded:
+            resolved["takes_history"] = asked.get("takes_history", False)
     if perturbation := perturbed(parameters):
         resolved["perturbation"] = perturbation
     resolved |= made_with
     twins, about = twins_for(run, corpus, resolved["unit"])
     cases, notes = annotated_cases(where.name, chosen, corpus, resolved["unit"], twins)
-    cases = with_production(_answer_states(_with_labels(run, cases, chosen)), chosen)
+    cases = _with_labels(run, cases, chosen)
+    if recorded:  # which is what production did: there is nothing to compare it with
+        if not made_with:
+            keep_recorded(run, cases, chosen, corpus, resolved["unit"])
+        if cases["reference"].null_count:
+            resolved["unreferenced"] = "judged"
+        cases = with_columns(cases, status=["ok"] * len(cases), reason=[None] * len(cases))
+        notes += recorded_notes(chosen, contexts_of(chosen, corpus, None))
+    else:
+        cases = with_production(_answer_states(cases), chosen)
     cases = with_dialogs(cases, [found[number] for number in numbers]) if found else cases
     resolved["gain"] = "linear" if cases["grades"].null_count < len(cases) else "binary"
     notes += [*about, *_reference_notes(chosen), *_nugget_notes(cases), *_reuse_notes(made_with)]
     return keep_loaded(run, where, cases, corpus, notes, resolved, twins=twins)
-
-
-def _resumed(run: Run[A], metrics: Sequence[str]) -> Run[A]:
-    now = _measuring(run.parameters, run.resolved["language"], metrics)
-    if "generator" in run.resolved and "answers_of" not in run.resolved:
-        now |= _generator(run.parameters, run.resolved["language"])
-    if "dialogs" in run.resolved:
-        now["dialogs"] = judge_identity(run.parameters, run.resolved["language"], FOLLOW_UPS)
-    return unchanged(run, **now)
-
-
-def _generator(parameters: Answering, language: str) -> Resolved:
-    """Who answers, and by which prompt where it is one of the user's own."""
-    found: Resolved = {"generator": generator_identity(parameters)}
-    if prompt := prompt_identity(parameters, language):
-        found["generator_prompt"] = prompt
-    return found
-
-
-def _system(parameters: Tier3) -> Resolved:
-    """The system under test, and whether it takes history; what cannot work is found before anything is asked."""
-    configuration = settings()
-    sut = parameters.sut or configuration.sut
-    if sut == "local":
-        return {"sut": sut}
-    found = system(sut, configuration)
-    if parameters.unit == "chunk":
-        raise InputError("unit 'chunk' needs the system 'local': another one names pages; leave out --unit")
-    for name in ("reranker", "generator_prompt"):
-        if getattr(parameters, name):
-            raise InputError(
-                f"{name} {getattr(parameters, name)!r} needs the system 'local': another one has its own; leave "
-                f"out --{name.replace('_', '-')}"
-            )
-    return {"sut": sut, "takes_history": found.takes_history}
 
 
 def _reused(run: Run[Answering]) -> Resolved:
@@ -184,20 +172,6 @@ def _reused(run: Run[Answering]) -> Resolved:
 
 def _reuse_notes(made_with: Resolved) -> list[Note]:
     return [{"note": "answers reused", "evaluation": made_with["answers_of"]}] if made_with else []
-
-
-def _measuring(parameters: Answering, language: str, metrics: Sequence[str]) -> Resolved:
-    found: Resolved = {
-        "judge": judge_identity(parameters, language, (*metrics, *rubrics(settings()))),
-        "similarity_embedder": measuring_embedder(),
-    }
-    if parameters.claims:
-        found["claims"] = judge_identity(parameters, language, CLAIMS)
-    if parameters.nuggets:
-        found["nuggets"] = judge_identity(parameters, language, NUGGETS)
-    if isinstance(parameters, Tier3) and (parameters.claims or parameters.citations):
-        found["citations"] = judge_identity(parameters, language, CITATIONS)
-    return found
 
 
 def _with_labels(run: Run[A], cases: pa.Table, questions: list[Row]) -> pa.Table:

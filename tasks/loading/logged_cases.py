@@ -23,6 +23,7 @@ from tasks.evaluation.run import Run
 from tasks.evaluation.work_folder import keep_loaded, loaded
 from tasks.loading.exam_cases import exam_identity, exam_period, with_exam
 from tasks.loading.production import with_production
+from tasks.loading.recorded import contexts_of, traced
 from tasks.loading.source import read_source, sample_of_questions, unchanged
 from tasks.models.embedders import measuring_embedder
 
@@ -66,7 +67,9 @@ def _load_answered(run: Run[J]) -> Run[J]:
         return unchanged(run, **_identities(run, run.resolved["language"]))
     where, questions, corpus = read_source(run, vectors=False)
     chosen = [questions[number] for number in sample_of_questions(run, questions)]
-    contexts = _contexts(chosen, corpus, run.parameters.context_tokens)
+    recorded = contexts_of(chosen, corpus, run.parameters.context_tokens)
+    pages = _contexts(chosen, corpus, run.parameters.context_tokens)
+    contexts = [page if known is None else known[:2] for page, known in zip(pages, recorded, strict=True)]
     shown = [shown_rightly(question) for question in chosen]
     states = [_state(run.tier, *row) for row in zip(chosen, contexts, shown, strict=True)]
     cases = table(
@@ -79,9 +82,12 @@ def _load_answered(run: Run[J]) -> Run[J]:
         answer=[question["answer"] for question in chosen],
         shown=shown,
         human_score=[{5: 1.0, 1: 0.0}.get(question["score"] or 0) for question in chosen],
+        **traced(chosen),
     )
     cases = with_production(cases, chosen)
     identities = _identities(run, where.language)
+    if any(recorded):
+        identities["contexts"] = "recorded"
     if isinstance(run.parameters, JudgeQuality) and run.parameters.exam:
         cases = with_exam(run.parameters, cases, questions, chosen, corpus, where.language)
         identities["exam_period"] = exam_period()
@@ -167,7 +173,7 @@ def _state(
     if not (question["answer"] or "").strip():
         return "not_applicable", "the bot gave no answer"
     if context[0] is None:
-        return "stale_label", "the page of the answer is not named, or not in the corpus"
+        return "stale_label", "what the answer was given is not recorded; its page is not named, or not in the corpus"
     if tier == "judge_pipeline" and shown is None:
         return "unlabelled", "nobody said whether the answer should be shown"
     return "ok", None

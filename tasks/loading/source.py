@@ -63,8 +63,13 @@ def reranked(parameters: Retrieval) -> Resolved:
     return {"reranker": name, "rerank_depth": parameters.rerank_depth}
 
 
-def read_source(run: Run, *, vectors: bool) -> tuple[Source, list[Row], Corpus]:
+def read_source(run: Run, *, vectors: bool, chunks: bool = True) -> tuple[Source, list[Row], Corpus]:
     """Questions and chunks from one snapshot; the questions of a frozen case set as they were frozen.
+
+    Args:
+        run: the evaluation.
+        vectors: whether the chunks' stored vectors are wanted.
+        chunks: whether there must be any.
 
     Raises:
         InputError: there are none of either, what is needed is missing, or the frozen case set is of another source.
@@ -72,17 +77,18 @@ def read_source(run: Run, *, vectors: bool) -> tuple[Source, list[Row], Corpus]:
     name, cases, read = run.parameters.source, run.parameters.cases, _READ.get()
     if read is not None and (known := read.get((name, cases, True)) or read.get((name, cases, vectors))):
         where, questions, corpus = known
-        return where, questions, corpus if vectors else replace(corpus, vectors=None)
-    where = source(name)
-    with snapshot(where) as connection:
-        where = registered(connection, where)
-        questions = frozen_questions(cases, where.name) if cases else read_questions(connection, where)
-        corpus = read_corpus(connection, where, vectors=vectors)
-    for what, rows in (("questions", questions), ("chunks", corpus.ids)):
-        if not rows:
+        corpus = corpus if vectors else replace(corpus, vectors=None)
+    else:
+        where = source(name)
+        with snapshot(where) as connection:
+            where = registered(connection, where)
+            questions = frozen_questions(cases, where.name) if cases else read_questions(connection, where)
+            corpus = read_corpus(connection, where, vectors=vectors)
+        if read is not None:
+            read[name, cases, vectors] = where, questions, corpus
+    for what, rows, needed in (("questions", questions, True), ("chunks", corpus.ids, chunks)):
+        if needed and not rows:
             raise InputError(f"source {where.name!r} has no {what}; load some: yarus load … --into {where.name}")
-    if read is not None:
-        read[name, cases, vectors] = where, questions, corpus
     return where, questions, corpus
 
 

@@ -26,6 +26,7 @@ from tasks.prompts import prompts
 from tasks.results.parquet_files import make_folder
 from tasks.steps.judging.examine import exam_questions
 from tasks.steps.judging.judge_quality import CHANGES
+from tasks.steps.reuse_answers import RECORDED
 
 LOADERS: dict[str, Task[..., Any]] = {
     "tier1": load,
@@ -88,10 +89,10 @@ def _planned(run: Run, cases: pa.Table) -> Planned:
     """Calls by role and prompt."""
     parameters = run.parameters
     rows = [row for row in cases.to_pylist() if row["status"] == "ok"]
-    if isinstance(parameters, Tier2):
+    if isinstance(parameters, Tier2) and run.resolved.get("sut") != RECORDED:
         return {"generator": {"generation": _unbought(run, rows, parameters.repeats)}, "judge": _judged(run, rows)}
-    if isinstance(parameters, Tier3):
-        local = run.resolved["sut"] == "local"
+    if isinstance(parameters, Tier2 | Tier3):
+        local = run.resolved["sut"] == "local"  # of tier 2 the answers are recorded
         return {**({"generator": {"generation": len(rows)}} if local else {}), "judge": _judged(run, rows)}
     if isinstance(parameters, JudgeQuality):
         probes = (len(CHANGES) + 1) if parameters.probes else 0

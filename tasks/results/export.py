@@ -4,7 +4,7 @@ import csv
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TextIO
@@ -63,19 +63,31 @@ def export(engine: Engine, evaluation_id: str, target: Path, *, metrics: bool = 
         OSError: the file cannot be written; nothing of it is left.
     """
     write = _writer(target)
+    with replacing(target, overwrite=overwrite) as partial:
+        table = metric_rows(engine, evaluation_id) if metrics else cases_where(engine, evaluation_id, ())
+        table = pseudonyms.cases(table, journal.find(engine, evaluation_id)["source"])
+        write(table, partial)
+    return len(table)
+
+
+@contextmanager
+def replacing(target: Path, *, overwrite: bool) -> Iterator[Path]:
+    """Where a file is written until it is whole, and then in its place; nothing is left of one that fails.
+
+    Raises:
+        InputError: it is there already, and may not be replaced.
+        OSError: it cannot be written.
+    """
     if target.exists() and not overwrite:
         raise InputError(f"{target} already exists; choose another name, or replace it with --overwrite")
-    table = metric_rows(engine, evaluation_id) if metrics else cases_where(engine, evaluation_id, ())
-    table = pseudonyms.cases(table, journal.find(engine, evaluation_id)["source"])
     make_folder(target.parent)
     partial = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
-        write(table, partial)
+        yield partial
         partial.replace(target)
     finally:
         with suppress(OSError):
             partial.unlink(missing_ok=True)
-    return len(table)
 
 
 def metric_rows(engine: Engine, evaluation_id: str) -> pa.Table:

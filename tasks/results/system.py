@@ -83,11 +83,15 @@ class System(TypedDict, total=False):
     context_perturbation: str
     """How the contexts were changed, with seed and version."""
     sut: str
-    """The system under test: local, a URL, openai:URL, or module:function."""
+    """The system under test: local, a URL, openai:URL, module:function, or the answers recorded in the source."""
     takes_history: bool
     """Of a source with dialogs: whether the system is told what was said before."""
     streams: bool
     """Where it has told answers in parts as they came."""
+    contexts: Literal["recorded"]
+    """Where answers are judged against what they were made from, as the source has recorded it, not what labels say."""
+    unreferenced: Literal["judged"]
+    """Where recorded answers are judged also to questions without a reference."""
     generator: str
     generator_prompt: str
     """Name and digest of its prompt, where that is a file of the user's own."""

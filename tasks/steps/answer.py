@@ -15,20 +15,20 @@ from tasks.evaluation.work_folder import read_stored_corpus
 from tasks.models.prices import cost_usd
 from tasks.steps.generate import generate
 from tasks.steps.retrieve import TIMED, rank
-from tasks.steps.reuse_answers import reuse_answers
+from tasks.steps.reuse_answers import reuse_answers, stored
 from tasks.systems.sut import Answered, System, system
 
 
 async def answer_ideal(run: Run, cases: pa.Table) -> pa.Table:
-    """Adds our generator's answers from the ideal context, or those that another evaluation has stored."""
-    if run.resolved.get("answers_of"):
+    """Adds our generator's answers from the ideal context, or those that were given before."""
+    if stored(run):
         return await asyncio.to_thread(reuse_answers, run, cases)
     return await generate(run, cases)
 
 
 async def answer(run: Run, cases: pa.Table) -> pa.Table:
     """Adds what the system retrieved and answered, and how long both took; its failure makes the case `sut_error`."""
-    if run.resolved.get("answers_of"):
+    if stored(run):
         return await asyncio.to_thread(reuse_answers, run, cases)
     return await (_ours if run.resolved["sut"] == "local" else _theirs)(run, cases)
 

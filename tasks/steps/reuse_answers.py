@@ -1,6 +1,8 @@
-"""Answers that an earlier evaluation has stored, scored again: by another judge or metric, with nothing generated."""
+"""Answers that were given before, scored with nothing generated: those that an earlier evaluation has stored, scored
+again by another judge or metric, and those that the source has recorded.
+"""
 
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,11 +18,19 @@ from tasks.evaluation.run import Run
 from tasks.results import parquet_files
 
 ANSWERED: tuple[str, ...] = ("answer", "answers", "logprobs", "context", "truncated", "retrieved", "path")
-ANSWERED += ("passage_starts", "latency_ms", "first_token_ms", "retrieval_latency_ms", "history")
+ANSWERED += ("passage_starts", "latency_ms", "first_token_ms", "retrieval_latency_ms", "history", "trace_id", "span_id")
+ANSWERED += ("sut_tokens_in", "sut_tokens_out", "sut_cost_usd")
 """What the system under test has said, done and taken: the columns that are taken over."""
+RECORDED: Final = "recorded"
+"""The system under test whose answers are in the source."""
 SYSTEM: tuple[str, ...] = ("sut", "unit", "k", "retriever", "embedder", "embedder_identity", "vectors", "generator")
 SYSTEM += ("context_tokens", "takes_history", "reranker", "reranker_identity", "rerank_depth", "generator_prompt")
 """What the answers were made with."""
+
+
+def stored(run: Run) -> bool:
+    """Whether the answers of an evaluation were there before it."""
+    return bool(run.resolved.get("answers_of")) or run.resolved.get("sut") == RECORDED
 
 
 def copy_answers(run: Run, evaluation_id: str) -> Resolved:
@@ -50,28 +60,29 @@ def copy_answers(run: Run, evaluation_id: str) -> Resolved:
                 f"{place}: evaluation {row['id']} was run with --{option.replace('_', '-')} {row['resolved'][option]}: "
                 f"its answers are to changed {what}; name an evaluation that asked the questions as they are"
             )
-    stored = parquet_files.read(row["parquet"])
-    kept = [name for name in ("case_id", "question", "status", "reason", *ANSWERED) if name in stored.column_names]
-    pq.write_table(stored.select(kept), run.work / "answers.parquet")
+    known = parquet_files.read(row["parquet"])
+    kept = [name for name in ("case_id", "question", "status", "reason", *ANSWERED) if name in known.column_names]
+    pq.write_table(known.select(kept), run.work / "answers.parquet")
     journal.describe(database(), run.id, sut_label=row["sut_label"])
     first = row["resolved"].get("answers_of", row["id"])
     made_with = {name: value for name, value in row["resolved"].items() if name in SYSTEM}
-    return cast(Resolved, made_with | {"answers_of": first, "sut": f"answers of {first}"})
+    sut = RECORDED if made_with.get("sut") == RECORDED else f"answers of {first}"  # which are judged as such again
+    return cast(Resolved, made_with | {"answers_of": first, "sut": sut})
 
 
 def reuse_answers(run: Run, cases: pa.Table) -> pa.Table:
     """Adds what the system under test had answered; a question that it was not asked then, or that was another one
     then, is `not_applicable`.
     """
-    stored = parquet_files.parquet(run.work / "answers.parquet")
+    given = parquet_files.parquet(run.work / "answers.parquet")
     now = dict(zip(cases["case_id"].to_pylist(), cases["question"].to_pylist(), strict=True))
-    known = {row["case_id"]: row for row in stored.to_pylist() if row["case_id"] in now}
+    known = {row["case_id"]: row for row in given.to_pylist() if row["case_id"] in now}
     changed = {case_id for case_id, row in known.items() if row["question"] != now[case_id]}
     rows = [{"changed": True} if case_id in changed else known.get(case_id, {}) for case_id in now]
     states = zip(cases["status"].to_pylist(), cases["reason"].to_pylist(), rows, strict=True)
     refusals = configured(run).refusals
     found = [_state(run, status, reason, row, refusals) for status, reason, row in states]
-    taken = {name: [row.get(name) for row in rows] for name in ANSWERED if name in stored.column_names}
+    taken = {name: [row.get(name) for row in rows] for name in ANSWERED if name in given.column_names}
     nothing = [None] * len(cases)  # is spent on what was paid for then
     return with_columns(
         cases,
@@ -92,7 +103,7 @@ def _state(
     if row.get("answer") is not None:
         why = declined(row["answer"], refusals, row.get("path"))
         return ("sut_refusal", why) if why else ("ok", None)
-    if row.get("status") in ("sut_error", "skipped_budget"):
+    if row.get("status") in ("sut_error", "skipped_budget") or "answers_of" not in run.resolved:
         return row["status"], row["reason"]
     if row.get("changed"):
         return "not_applicable", f"the question has changed since evaluation {run.resolved['answers_of']} asked it"

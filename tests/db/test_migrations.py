@@ -150,3 +150,16 @@ def test_sources_that_are_loaded_get_a_place_for_nuggets(fresh: Engine) -> None:
     with fresh.connect() as connection:
         assert connection.execute(text("SELECT * FROM source_old.annotation")).all() == [("1", True, None)]
         assert len(connection.execute(text("SELECT * FROM sources.annotation")).keys()) == 1
+
+
+def test_sources_that_are_loaded_get_a_place_for_recorded_answers(fresh: Engine) -> None:
+    migrated(
+        fresh,
+        "0014",
+        "CREATE SCHEMA source_old",
+        "CREATE TABLE source_old.question_answer (id text PRIMARY KEY, question text)",
+        "INSERT INTO source_old.question_answer VALUES ('1', 'Где?')",
+    )
+    connections.migrate(fresh)
+    with fresh.connect() as connection:
+        assert connection.execute(text("SELECT * FROM source_old.question_answer")).all() == [("1", "Где?", None)]

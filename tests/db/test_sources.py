@@ -235,3 +235,10 @@ def test_one_snapshot_does_not_see_what_is_written_meanwhile(production: Product
 def test_an_unknown_source_is_answered_with_the_nearest(engine: Any, xquad_source: str) -> None:
     with pytest.raises(InputError, match=f"no source 'xquad_r'; did you mean '{xquad_source}'"):
         loaded(engine, "xquad_r")
+
+
+def test_a_column_of_the_same_name_as_the_record_is_another_thing_unless_it_is_json(production: Production) -> None:
+    taken = production("timed", "ALTER TABLE question_answer ADD COLUMN recorded timestamptz DEFAULT now()")
+    assert "recorded" not in questions(opened(taken))[0]
+    kept = production("traced", "ALTER TABLE question_answer ADD COLUMN recorded json DEFAULT '{\"latency_ms\": 7}'")
+    assert questions(opened(kept))[0]["recorded"] == {"latency_ms": 7}

@@ -18,7 +18,7 @@ from tasks.results.failures import FAILURES
 PAGE = (Path(__file__).parents[2] / "docs" / "tiers.md").read_text(encoding="utf-8")
 NESTED = {"SUT_SERVICE": SystemService, "JUDGE": Role, "GATE": Role, "GENERATOR": Role}
 OTHERS = {"answer", "urls", "contexts", "hidden", "local", "chunk", "page", "auto", "invalid", "failures", "system"}
-OTHERS |= {"usage", "token", "end", "error", "finish_reason", "message"}
+OTHERS |= {"usage", "token", "end", "error", "finish_reason", "message", "recorded"}
 OTHERS |= {"citations", "annotations", "search_results", "sources", "content", "text", "url"}
 OTHERS |= {"ground_truth_show", "probes", "resume", "seed", "limit", "source"}
 OTHERS |= {"dialog_id", "strata", *TURNS}

@@ -290,3 +290,11 @@ def test_memory_does_not_grow_with_the_rows(engine: Engine, production: str) -> 
     np.testing.assert_array_equal(corpus.vectors[:, 0], [float(chunk) for chunk in corpus.ids])
     assert copying < 10_000_000
     assert reading_them < 70_000_000
+
+
+def test_how_answers_came_about_comes_over_where_it_is_json(engine: Engine, production: str) -> None:
+    alter = "ALTER TABLE question_answer"
+    for kind, found in (("json", 3), ("text", 0)):
+        as_owner(production, f"{alter} DROP COLUMN IF EXISTS recorded", f"{alter} ADD recorded {kind} DEFAULT '7'")
+        copy(engine, f"pg_{kind}", production)
+        assert stored(engine, f"SELECT count(recorded) FROM source_pg_{kind}.question_answer") == [(found,)]

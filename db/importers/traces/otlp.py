@@ -1,0 +1,214 @@
+"""Spans of OpenTelemetry: OTLP's JSON, and what SDKs print; with attributes of OpenInference, `gen_ai.*`, Langfuse."""
+
+import base64
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any
+
+from db.importers.said import parsed
+from db.importers.traces.spans import Span, moment_ns
+from db.importers.traces.values import (
+    Attributes,
+    answer_in,
+    at,
+    listed,
+    messages,
+    nested,
+    passages_in,
+    question_in,
+)
+
+KINDS = {
+    "chat": "llm",
+    "text_completion": "llm",
+    "generate_content": "llm",
+    "generation": "llm",
+    "embeddings": "embedding",
+    "retrieval": "retriever",
+    "execute_tool": "tool",
+    "invoke_agent": "agent",
+    "create_agent": "agent",
+    "invoke_workflow": "chain",
+    "span": "",
+    "unknown": "",
+}
+"""What OpenTelemetry and Langfuse call the kinds of OpenInference; other names stay as they are."""
+READ = ("llm.token_count.prompt", "gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens")
+WRITTEN = ("llm.token_count.completion", "gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens")
+FIRST_TOKEN = "first token"  # noqa: S105 - in the name of OpenInference's event
+
+
+def spans_in(requests: Any) -> Iterator[dict[str, Any]]:
+    """The spans of a request to export traces, as they stand there."""
+    for of_resource in _objects(requests):
+        for of_scope in (*_objects(_either(of_resource, "scopeSpans")), *_objects(_either(of_resource, "ilSpans"))):
+            yield from _objects(of_scope.get("spans"))
+        yield from _objects(of_resource.get("spans"))
+
+
+def span_of(given: Mapping[str, Any]) -> Span | None:
+    """A span as it is understood here; None where it has no ids."""
+    where = given["context"] if isinstance(given.get("context"), dict) else given
+    trace_id, span_id = (_id(_either(where, name), size) for name, size in (("traceId", 16), ("spanId", 8)))
+    if not trace_id or not span_id:
+        return None
+    attributes = nested(_attributes(given.get("attributes")))
+    found = Span(trace_id, span_id, _id(_parent(given), 8) or None)
+    found.start_ns = moment_ns(_either(given, "startTimeUnixNano", "startTime"))
+    found.end_ns = moment_ns(_either(given, "endTimeUnixNano", "endTime"))
+    found.error = _error(given)
+    _understand(found, attributes, str(given.get("name") or ""), str(_either(given, "spanKind") or ""))
+    if (first := _first_token(given, attributes, found.start_ns)) is not None:
+        found.first_token_ns = first
+    return found
+
+
+def _understand(found: Span, attributes: Attributes, name: str, kind: str) -> None:
+    """Fills in what the attributes tell."""
+    named = at(attributes, "openinference.span.kind", "langfuse.observation.type", "gen_ai.operation.name") or kind
+    found.kind = KINDS.get(str(named).casefold(), str(named).casefold())
+    asked = at(attributes, "gen_ai.retrieval.query.text", "input.value", "langfuse.observation.input")
+    said = at(attributes, "output.value", "langfuse.observation.output")
+    talk = at(attributes, "llm.input_messages", "gen_ai.input.messages", "gen_ai.prompt")
+    reply = at(attributes, "llm.output_messages", "gen_ai.output.messages", "gen_ai.completion")
+    if found.kind == "llm":  # its input is a request as JSON; what was said stands in the messages
+        asked, said = (talk if messages(talk) else asked), (reply if messages(reply) else said)
+    found.question, found.history = question_in(asked if asked is not None else talk)
+    found.answer = answer_in(said if said is not None else reply)
+    found.passages = _passages("retriever" if retrieves(found.kind, name) else found.kind, attributes, said)
+    if not found.kind and found.passages is not None:
+        found.kind = "retriever"
+    found.tokens_in, found.tokens_out = (
+        next((n for of in names if (n := _count(at(attributes, of))) is not None), None) for names in (READ, WRITTEN)
+    )
+    usage, cost = (parsed(at(attributes, f"langfuse.observation.{name}_details")) for name in ("usage", "cost"))
+    if isinstance(usage, dict):
+        found.tokens_in, found.tokens_out = usage_of(usage)
+    found.cost_usd = amount(at(attributes, "llm.cost.total", "gen_ai.usage.cost"))
+    if found.cost_usd is None and isinstance(cost, dict):
+        found.cost_usd = amount(cost.get("total"))
+    found.user = word(at(attributes, "user.id", "enduser.id", "langfuse.user.id", "langfuse.trace.user_id"))
+    found.session = word(at(attributes, "session.id", "gen_ai.conversation.id", "langfuse.session.id"))
+
+
+def _passages(kind: str, attributes: Attributes, output: Any) -> list[dict[str, Any]] | None:
+    """What a step retrieved: named so by an attribute, else what a retriever or re-ranker returned."""
+    named = at(attributes, "reranker.output_documents", "retrieval.documents", "gen_ai.retrieval.documents")
+    if named is not None and (found := passages_in(named)) is not None:
+        return found
+    return passages_in(output) if kind in ("retriever", "reranker") else None
+
+
+def retrieves(kind: str, name: str) -> bool:
+    """Whether a step is a retriever, by its kind, or by its name where it has none."""
+    return kind == "retriever" or (not kind and "retriev" in name.casefold())
+
+
+def usage_of(usage: Mapping[str, Any]) -> tuple[int | None, int | None]:
+    """Tokens read and written, by all parts that are counted apart: `input`, `input_cached_tokens` and so on."""
+    counted = {str(name): _count(value) for name, value in usage.items()}
+    sums = [
+        [n for name, n in counted.items() if n is not None and name.startswith(of)]
+        for of in (("input", "prompt"), ("output", "completion"))
+    ]
+    tokens_in, tokens_out = (sum(found) if found else None for found in sums)
+    return tokens_in, tokens_out
+
+
+def amount(value: Any) -> float | None:
+    """A number from 0; None where it is none."""
+    try:
+        number = None if isinstance(value, bool) or value is None else float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return number if number is not None and 0 <= number < float("inf") else None
+
+
+def word(value: Any) -> str | None:
+    """A name; None where there is none."""
+    named = isinstance(value, str | int) and not isinstance(value, bool) and str(value).strip()
+    return str(value) if named else None
+
+
+def _count(value: Any) -> int | None:
+    number = amount(value)
+    return int(number) if number is not None and number.is_integer() and number < 2**53 else None
+
+
+def _id(value: Any, size: int) -> str:
+    """An id in hexadecimal digits, whether it was written so or in base64; another stays as it is."""
+    text = str(value).strip() if isinstance(value, str | int) else ""
+    plain = text.removeprefix("0x")
+    if re.fullmatch(rf"[0-9a-fA-F]{{{2 * size}}}", plain):
+        return plain.lower() if plain.strip("0") else ""
+    if len(text) == -(-size // 3) * 4 and text.endswith("="):
+        try:
+            return base64.b64decode(text, validate=True).hex().replace("0" * 2 * size, "")
+        except ValueError:
+            pass
+    return text
+
+
+def _parent(given: Mapping[str, Any]) -> Any:
+    parent = _either(given, "parentSpanId", "parentId")
+    return parent.get("span_id") if isinstance(parent, dict) else parent
+
+
+def _attributes(given: Any) -> dict[str, Any]:
+    """Attributes as a map: as they are, or key by key with a typed value."""
+    if isinstance(given, dict):
+        return dict(given)
+    return {str(pair.get("key")): _value(pair.get("value")) for pair in _objects(given)}
+
+
+def _value(given: Any) -> Any:
+    """A value of OTLP without its type."""
+    if not isinstance(given, dict) or len(given) != 1:
+        return given
+    ((kind, value),) = given.items()
+    inner = _objects(value.get("values")) if isinstance(value, dict) else []
+    if kind in ("arrayValue", "array_value"):
+        return [_value(one) for one in inner]
+    if kind in ("kvlistValue", "kvlist_value"):
+        return {str(one.get("key")): _value(one.get("value")) for one in inner}
+    if kind in ("intValue", "int_value") and isinstance(value, str) and re.fullmatch(r"-?\d{1,19}", value):
+        return int(value)
+    return value if str(kind).endswith(("Value", "_value")) else given
+
+
+def _error(given: Mapping[str, Any]) -> str | None:
+    status = given.get("status")
+    plain = {"code": status or _either(given, "statusCode"), "message": _either(given, "statusMessage")}
+    about = status if isinstance(status, dict) else plain
+    code = str(_either(about, "code", "statusCode") or "").upper()
+    if code != "2" and "ERROR" not in code:
+        return None
+    return word(about.get("message") or about.get("description")) or "the span ended in an error"
+
+
+def _first_token(given: Mapping[str, Any], attributes: Attributes, start: int | None) -> int | None:
+    """When the first part of the answer came, by an attribute or an event."""
+    for event in _objects(given.get("events")):
+        if FIRST_TOKEN in str(event.get("name")).casefold():
+            return moment_ns(_either(event, "timeUnixNano", "timestamp"))
+    if (at_once := at(attributes, "langfuse.observation.completion_start_time")) is not None:
+        return moment_ns(parsed(at_once))
+    seconds = amount(at(attributes, "gen_ai.response.time_to_first_chunk", "gen_ai.server.time_to_first_token"))
+    return None if seconds is None or start is None else start + int(seconds * 1e9)
+
+
+def _objects(value: Any) -> list[dict[str, Any]]:
+    return [one for one in listed(value) if isinstance(one, dict)]
+
+
+def _either(given: Mapping[str, Any], *names: str) -> Any:
+    """The value under the first name that is there, as JSON or as Python writes it: `traceId`, `trace_id`."""
+    both = (form for name in names for form in (name, snake(name)))
+    return next((given[form] for form in both if given.get(form) is not None), None)
+
+
+@cache
+def snake(name: str) -> str:
+    """`traceId` as `trace_id`."""
+    return re.sub(r"(?<=[a-z])([A-Z])", r"_\1", name).lower()
