@@ -1,4 +1,4 @@
-"""docs/tiers.md names settings, parameters, metrics, statuses and failures that there are, and every tier."""
+"""docs/tiers.md and docs/systems.md name settings, parameters, metrics, statuses and failures that there are."""
 
 import re
 from pathlib import Path
@@ -15,17 +15,19 @@ from tasks.config.probes import ContextPerturbation, Perturbation
 from tasks.config.settings import Role, Settings, SystemService
 from tasks.results.failures import FAILURES
 
-PAGE = (Path(__file__).parents[2] / "docs" / "tiers.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE, SYSTEMS = ((DOCS / name).read_text(encoding="utf-8") for name in ("tiers.md", "systems.md"))
 NESTED = {"SUT_SERVICE": SystemService, "JUDGE": Role, "GATE": Role, "GENERATOR": Role}
 OTHERS = {"answer", "urls", "contexts", "hidden", "local", "chunk", "page", "auto", "invalid", "failures", "system"}
 OTHERS |= {"usage", "token", "end", "error", "finish_reason", "message", "recorded"}
 OTHERS |= {"citations", "annotations", "search_results", "sources", "content", "text", "url"}
 OTHERS |= {"ground_truth_show", "probes", "resume", "seed", "limit", "source"}
 OTHERS |= {"dialog_id", "strata", *TURNS}
+OTHERS |= {"ainvoke", "invoke", "page_content", "history", "db", "tasks"}
 
 
 def test_settings_are_there() -> None:
-    named = {name.partition("__") for name in re.findall(r"YARUS_([A-Z_]+)", PAGE)}
+    named = {name.partition("__") for name in re.findall(r"YARUS_([A-Z_]+)", PAGE + SYSTEMS)}
     assert len(named) > 8
     for name, _, part in named:
         assert name.lower() in Settings.model_fields
@@ -52,5 +54,5 @@ def test_single_words_in_code_mean_something() -> None:
     known = {*METRICS, *COLUMNS, *SEVERITY, *FLOWS, *FAILURES, *OTHERS}
     known |= set(get_args(Perturbation)) | set(get_args(ContextPerturbation))
     known |= {name for model in FLOWS.values() for name in model.model_fields}
-    words = set(re.findall(r"`([a-z][a-z0-9_]*(?:@[0-9.]+)?)`", PAGE))
+    words = set(re.findall(r"`([a-z][a-z0-9_]*(?:@[0-9.]+)?)`", PAGE + SYSTEMS))
     assert words - known == set()
