@@ -66,7 +66,7 @@ class RetrieverService(BaseModel, extra="forbid", allow_inf_nan=False):
 class SystemService(BaseModel, extra="forbid", allow_inf_nan=False):
     """How to ask a question-answering system that is an HTTP service."""
 
-    request: str = Field('{"question": "$question"}', description="JSON sent by POST")
+    request: str = Field('{"question": "$question"}', description="JSON sent by POST; $history: the dialog before")
     answer: str = Field("answer", description="JMESPath of the answer's text in the reply")
     urls: str = Field("urls", description="JMESPath of the pages that it used, best first")
     contexts: str = Field("contexts", description="JMESPath of the texts that it used")
