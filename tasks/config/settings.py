@@ -71,7 +71,7 @@ class SystemService(BaseModel, extra="forbid", allow_inf_nan=False):
     """How to ask a question-answering system that is an HTTP service."""
 
     model: str | None = Field(None, description="name of its model: what `openai:` asks for, and what YARUS_PRICES has")
-    request: str = Field('{"question": "$question"}', description="JSON sent by POST")
+    request: str = Field('{"question": "$question"}', description="JSON sent by POST; $history: the dialog before")
     delta: str | None = Field(
         None,
         description="JMESPath of a part of the answer in an event of a stream; default: OpenAI's, `token`, `answer`",

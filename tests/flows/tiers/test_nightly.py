@@ -71,7 +71,8 @@ def test_every_tier_ran_in_order(night: Night) -> None:
 
 @pytest.mark.parametrize("tier", TIERS)
 def test_every_metric_stands_under_its_name(night: Night, tier: Any) -> None:
-    assert set(night[tier]["metrics"]) == {metric.name for metric in metrics_of(tier) if not metric.asked}
+    measured = ("", "dialogs")  # the sample has some
+    assert set(night[tier]["metrics"]) == {metric.name for metric in metrics_of(tier) if metric.asked in measured}
 
 
 def test_what_a_night_asks_for_reaches_the_tiers_that_take_it() -> None:

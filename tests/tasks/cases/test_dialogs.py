@@ -57,11 +57,12 @@ def test_a_batch_ends_with_a_dialog() -> None:
 
 
 def test_no_group_parts_a_dialog_and_a_larger_one_holds_it() -> None:
-    names = ["u", "u", "p", "p", "m", "m", "n", "n", "s", None]
-    groups = ["user 1", "user 1", "page", "page", "page", "other", None, None, "page", "page"]
-    cases = table(case_id=[str(n) for n in range(10)], group=groups)
-    turns = [1, 2, 1, 2, 1, 2, 1, 2, 1, None]
+    names = ["u", "u", "p", "p", "m", "m", "n", "n", "s", None, "alone"]
+    groups = ["user 1", "user 1", "page", "page", "page", "other", None, None, "page", "page", None]
+    cases = table(case_id=[str(n) for n in range(11)], group=groups)
+    turns = [1, 2, 1, 2, 1, 2, 1, 2, 1, None, 1]
     found = with_dialogs(cases, [Place(name, turn) for name, turn in zip(names, turns, strict=True)])
     kept = ["user 1", "user 1", "page", "page", "dialog m", "dialog m", "dialog n", "dialog n", "page", "page"]
+    kept.append(None)  # one question is no dialog that could be parted
     assert found["group"].to_pylist() == kept
     assert (found["dialog"].to_pylist(), found["turn"].to_pylist()) == (names, turns)

@@ -53,7 +53,7 @@ def test_only_what_was_added_later_is_left_out_and_only_until_it_changes(monkeyp
     assert key("tier2") != before
 
 
-@pytest.mark.parametrize("asked", ["claims", "nuggets", "citations"])
+@pytest.mark.parametrize("asked", ["claims", "nuggets", "citations", "dialogs"])
 def test_who_is_asked_for_more_and_how_is_part_of_the_key(asked: str) -> None:
     """Claims of one wording are not those of another, nor are an evaluation's metrics those of one without."""
     run, keys = run_of("tier3"), {key("tier3")}
