@@ -258,8 +258,9 @@ def _known_or_error(variable: str) -> None:
 def _no_json(error: SettingsError, variables: Mapping[str, str]) -> InputError:
     named = re.search(r'field "(\w+)"', str(error))
     place = PREFIX + (named[1].upper() if named else "")
-    if place not in variables and f"{place}__HEADERS" in variables:  # of the parts only the headers are JSON
-        place += "__HEADERS"
+    parts = [f"{place}__{part}" for part in ("HEADERS", "QUERY", "PASSAGE")]  # of a service, only these are JSON
+    if place not in variables and (given := [part for part in parts if part in variables]):
+        place = next((part for part in given if not variables[part].lstrip().startswith("{")), given[0])
     return InputError(f"{place}: expected JSON; or set its parts one by one: {place}__NAME=VALUE")
 
 

@@ -19,9 +19,9 @@ from tasks.config.secrets import fetched
 from tasks.config.settings import EmbedderService
 from tasks.models.embedding.parts import Part
 from tasks.models.embedding.wire import Embedded, Form, body, read
-from tasks.models.protocol import CallError, exchanged
+from tasks.models.protocol import CallError, exchanged, failure
 from tasks.models.rate_limits import AdaptiveConcurrency, CircuitBreaker, RateLimiter, RetryPolicy
-from tasks.models.transport import ACCEPTED, JSON, Transport, closed_with
+from tasks.models.transport import ACCEPTED, JSON, Response, Transport, closed_with
 
 log = logging.getLogger("yarus")
 RETRIES = RetryPolicy()
@@ -202,25 +202,34 @@ class Client:
 
     async def _attempt(self, content: bytes, n: int, *, first: bool) -> Embedded | CallError:
         """One try at a place of its own."""
-        if self._transport is None:
-            raise RuntimeError("a client meets its server before it asks for texts")
         await self._concurrency.take(first=first)
         try:
-            if blocked := await self._breaker.ready(FOREVER):
-                return CallError("call", blocked)
-            if (wait_s := self._requests.wait_s(1)) > 0:
-                await asyncio.sleep(wait_s)
             started = time.monotonic()
-            found = await exchanged(self._transport, content, self._headers, self._service.timeout_s, self._secret)
+            try:
+                found = await self._asked(content)
+                if isinstance(found, CallError):
+                    self._learn(found, started)
+                    return found
+            finally:
+                self._concurrency.give()
+            await asyncio.sleep(0)  # whose turn it is sends first: reading takes a millisecond
+            outcome = self._known(read(found, n, self._secret))
+            self._learn(outcome, started)
+            return outcome
         except asyncio.CancelledError:
             self._breaker.abandoned()
             raise
-        finally:
-            self._concurrency.give()
-        await asyncio.sleep(0)  # whose turn it is sends first: reading takes a millisecond
-        outcome = found if isinstance(found, CallError) else self._known(read(found, n, self._secret))
-        self._learn(outcome, started)
-        return outcome
+
+    async def _asked(self, content: bytes) -> Response | CallError:
+        """What came with status 200, when breaker and limits had let it go."""
+        if self._transport is None:
+            raise RuntimeError("a client meets its server before it asks for texts")
+        if blocked := await self._breaker.ready(FOREVER):
+            return CallError("call", blocked)
+        if (wait_s := self._requests.wait_s(1)) > 0:
+            await asyncio.sleep(wait_s)
+        found = await exchanged(self._transport, content, self._headers, self._service.timeout_s, self._secret)
+        return found if isinstance(found, CallError) or found.status == 200 else failure(found, self._secret)
 
     def _known(self, outcome: Embedded | CallError) -> Embedded | CallError:
         """The same, if it is of the dimension that came before; whoever else answers is told of."""
@@ -240,7 +249,9 @@ class Client:
         return outcome
 
     def _learn(self, outcome: Embedded | CallError, started: float) -> None:
-        """What an outcome says about the server."""
+        """What an outcome says about the server; what was not asked says nothing."""
+        if isinstance(outcome, CallError) and outcome.kind == "call" and outcome.status is None:
+            return
         if isinstance(outcome, Embedded) or outcome.kind == "call" or outcome.kind == "refused":
             self._breaker.worked()
             self._concurrency.grow()

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pydantic_core import from_json
 
 from tasks.models.embedding.parts import Floats
-from tasks.models.protocol import CallError, failure, name_of, words_of
+from tasks.models.protocol import CallError, name_of, words_of
 from tasks.models.transport import Response
 
 Form = Literal["base64", "float"]
@@ -36,9 +36,7 @@ def body(texts: Sequence[str], model: str, form: Form, fields: Mapping[str, Any]
 
 
 def read(response: Response, n: int, secret: str | None) -> Embedded | CallError:
-    """What a response to n texts means; anything but n vectors of one dimension, each told whose it is, is a fault."""
-    if response.status != 200:
-        return failure(response, secret)
+    """What a reply to n texts means; anything but n vectors of one dimension, each told whose it is, is a fault."""
     try:
         reply = from_json(response.content)
         data = reply["data"]

@@ -238,13 +238,14 @@ def test_work_that_was_left_on_a_store_goes_too(
 
 
 def test_old_replies_and_vectors_that_nobody_uses_go_if_wanted(make: Make, apart: Engine, place: Path) -> None:
-    make("aaaa", days=1, resolved={"embedder_identity": "used by aaaa", "notes": []})
+    make("aaaa", days=1, resolved={"embedder_identity": "used by aaaa|prefix:query: |v:1", "notes": []})
     values = {"role": "judge", "model": "m", "prompt": "p", "reply": "{}", "latency_ms": 1.0}
     old = datetime.now(UTC) - timedelta(days=500)
     with apart.begin() as connection:
         connection.execute(insert(call), [values | {"key": b"old", "created_at": old}])
         connection.execute(insert(call), [values | {"key": b"new"}])
-        for model in ("used by aaaa", "used by nobody"):
+        used = {f"used by aaaa|prefix:{prefix}: |v:1" for prefix in ("query", "passage")}  # of questions, of chunks
+        for model in (*used, "used by nobody"):
             connection.execute(insert(embedding), [{"model": model, "text_hash": b"h", "vector": b"v"}])
     without = prune(apart, plan(apart, older_than=LONG_AGO), dry_run=False)
     assert (without["calls"], without["vectors"]) == (0, 0)
@@ -256,7 +257,7 @@ def test_old_replies_and_vectors_that_nobody_uses_go_if_wanted(make: Make, apart
         models = set(connection.scalars(select(embedding.c.model)))
         connection.execute(call.delete().where(call.c.key == b"new"))
         connection.execute(embedding.delete().where(embedding.c.text_hash == b"h"))
-    assert "used by aaaa" in models
+    assert used <= models
     assert "used by nobody" not in models
 
 

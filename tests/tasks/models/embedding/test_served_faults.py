@@ -14,7 +14,9 @@ import numpy as np
 import pytest
 
 from db.errors import ModelUnavailable
+from tasks.models.embedders import embedders
 from tasks.models.embedding import client
+from tasks.models.transport import in_background
 from tests.support.embedding.replies import KEY, asked, coded, configured, embeddings, of_questions, vector
 from tests.support.llm_clients import QUICK
 from tests.support.llm_server import JSON, Do, FakeLLMServer, http
@@ -190,8 +192,6 @@ def test_a_server_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
-    from tasks.models.embedders import embedders
-
     model = embedders(url, configured(url))[0]
     with pytest.raises(ModelUnavailable, match=r"no vector for 2 of 2 texts.*ConnectError.*--resume"):
         model.encode(["a", ""])
@@ -238,3 +238,17 @@ def test_a_first_vector_that_is_none(server: FakeLLMServer) -> None:
     with pytest.raises(ModelUnavailable, match=r"for the text '\?': its vector is all zeros"):
         of_questions(server).encode(["a"])
     assert json.dumps(server.requests).count("input") <= 2
+
+
+def test_a_probe_that_is_given_up_leaves_the_way_free(server: FakeLLMServer) -> None:
+    """After faults in a row one request at a time looks whether the server is back; here it is cancelled."""
+    hanging = Do(http(503), after_s=30)
+    server.script = lambda number, request: embeddings(request) if number == 1 else http(503) if number < 7 else hanging
+    model = of_questions(server, batch=1, concurrency=2)
+    asking = in_background(model.client.embed(["a", "b", "c"], {}, lambda part: None))
+    deadline = time.monotonic() + 10
+    while len(server.requests) < 7 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    asking.cancel()
+    server.script = lambda number, request: embeddings(request)
+    assert model.encode(["d"]).shape == (1, 8)
