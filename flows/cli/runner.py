@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -22,7 +23,7 @@ from flows.cli import arrow_alone
 from tasks.cases.frozen_sets import frozen
 from tasks.comparison.gate_rules import policy_set
 from tasks.config.connections import database, source
-from tasks.config.flow_parameters import FLOWS, Nightly, Sweep
+from tasks.config.flow_parameters import FLOWS, Nightly, Robustness, Sweep
 from tasks.config.parameters import Answering, Embedding, Parameters, Retrieval, Tier3
 from tasks.config.redaction import redact_urls
 from tasks.config.services import open_address
@@ -115,14 +116,18 @@ def _in_prefect(work: Callable[[], Coroutine[Any, Any, Summary]], flow: str | No
 
 
 def estimate(name: str, chosen: Parameters) -> "Plans":
-    """What the calls of a flow's tiers would take, without sending any; by tier, role."""
+    """What the calls of a flow's tiers, or of every probe, would take, without sending any; by tier, role."""
+    from tasks.experiments.robustness import arms
     from tasks.operations.dry_run import Plans, plan
 
     check(chosen)
-    tiers = {tier: chosen.of(tier) for tier in chosen.tiers} if isinstance(chosen, Nightly) else {}
-    every = tiers or {tier: chosen for tier in TIERS if tier == name}
+    every = [(tier, tier, chosen) for tier in TIERS if tier == name]
+    if isinstance(chosen, Nightly):
+        every = [(tier, tier, chosen.of(tier)) for tier in chosen.tiers]
+    elif isinstance(chosen, Robustness):
+        every = [(arm.name, arm.tier, arm.parameters) for arm in arms(chosen)]
     with _stdout_kept():
-        return Plans([asyncio.run(plan(tier, given)) for tier, given in every.items()])
+        return Plans([replace(asyncio.run(plan(tier, given)), tier=called) for called, tier, given in every])
 
 
 def check(chosen: Parameters) -> None:

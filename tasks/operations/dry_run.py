@@ -45,6 +45,7 @@ class Plan:
     """What the calls of a tier would take."""
 
     tier: str
+    """Of a probe also what is changed."""
     cases: int | None
     """Null where the tier calls no language model."""
     roles: dict[RoleName, Estimate]

@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from pydantic import TypeAdapter
 from sqlalchemy import Engine
 
 from flows.terminal.experiments import print_robustness
 from metrics.statistics import share_interval
+from tasks.experiments.documents import Robustness
 from tasks.report.experiment_pages import pages
 from tests.support.command_line import CommandLine, here
 from tests.support.evaluations import PAGE, chance, metric_of, question, texts
@@ -155,6 +157,16 @@ def test_the_report_and_the_terminal_show_them(
     out = capsys.readouterr().out
     for said in ("obeys the instruction", "declines to answer", "right ones last", "Place of the right passages"):
         assert said in out
+
+
+def test_the_document_is_as_declared(probed: Probed) -> None:
+    TypeAdapter(Robustness).validate_json(json.dumps(probed.document), strict=True)
+
+
+def test_what_it_would_ask_is_said_before(probed: Probed, at_home: Path) -> None:
+    ran = here("run", "robustness", "--source", "probed", "--kinds", "injection,gold_last", "--dry-run", "--json")
+    plans = {plan["tier"]: plan["cases"] for plan in json.loads(ran.out)["plans"]}
+    assert plans == dict.fromkeys(("tier2: as it is", "tier2: injection", "tier2: gold_last"), N)
 
 
 @pytest.mark.parametrize(
