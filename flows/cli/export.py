@@ -7,7 +7,10 @@ import click
 
 if TYPE_CHECKING:
     from flows.cli.documents import ExportedFile, ExportedRun
-    from tasks.results.scores import ExportedScores
+    from tasks.results.scores import ExportedScores, Form
+
+STORES: tuple["Form", ...] = ("otlp", "langfuse")
+"""Stores of traces that scores can be written for."""
 
 
 @click.command()
@@ -62,17 +65,18 @@ def export(
     from tasks.config.settings import settings
     from tasks.results.export import export as write
     from tasks.results.mlflow_export import to_mlflow
-    from tasks.results.scores import FORMS, export_scores
     from tasks.results.summary import as_json as document
     from tasks.texts import texts
 
     engine, words = database(), texts("terminal", settings().language)
     row = journal.find(engine, evaluation)
     done: ExportedFile | ExportedRun | ExportedScores
-    form = next((form for form in FORMS if target is not None and str(target) == form), None)
+    form = next((form for form in STORES if target is not None and str(target) == form), None)
     if form is not None and metrics:
         raise click.UsageError("--metrics needs --to FILE: scores are of single cases")
     if form is not None:
+        from tasks.results.scores import export_scores  # which knows all metrics
+
         done = export_scores(engine, evaluation, form, overwrite=overwrite)
         said = words["exported scores"].format(**done)
         if done["unjoined"]:

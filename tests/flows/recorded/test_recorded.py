@@ -231,6 +231,30 @@ def test_scores_go_back_to_the_traces(judge: FakeLLMServer, tmp_path: Path, monk
         assert (body["observationId"], body["dataType"]) == (cases[body["traceId"]]["span_id"], "NUMERIC")
 
 
+def test_reasons_go_out_without_personal_data(
+    judge: FakeLLMServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge.script = lambda number, request: says('{"reason": "Звоните +7 912 345-67-89", "score": 0.5}')
+    from_traces(tmp_path, "personal", [request(otlp(turn(i))) for i in range(2)])
+    summary = evaluate("tier2", source="personal", sut="recorded")
+    monkeypatch.chdir(tmp_path)
+    shown = {}
+    for masked in ("false", "true"):
+        monkeypatch.setenv("YARUS_MASK_SHOWN", masked)
+        for form in ("otlp", "langfuse"):
+            done = cli_json("export", summary["evaluation_id"], "--to", form, "--overwrite")
+            shown[form, masked] = "345-67-89" in Path(done["file"]).read_text(encoding="utf-8")
+    assert shown == {(form, masked): masked == "false" for form in ("otlp", "langfuse") for masked in ("false", "true")}
+
+
+def test_a_dry_run_counts_only_what_the_judge_is_asked(judge: FakeLLMServer, tmp_path: Path) -> None:
+    from_traces(tmp_path, "planned", [request(otlp(turn(i))) for i in range(3)])
+    for tier, calls in (("tier2", 6), ("tier3", 3)):  # faithfulness, and relevance; there is no reference
+        (planned,) = cli_json("run", tier, "--source", "planned", "--sut", "recorded", "--dry-run")["plans"]
+        assert planned["roles"].keys() == {"judge"}
+        assert planned["roles"]["judge"]["calls"] == calls
+
+
 def test_recorded_answers_are_judged_again_and_frozen_as_such(at_home: Path, tmp_path: Path) -> None:
     turns = [turn(i) for i in range(4)]
     from_traces(tmp_path, "judged_again", [langfuse(said, scores=[{"name": "feedback", "value": 1}]) for said in turns])
