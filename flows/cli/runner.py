@@ -30,14 +30,13 @@ from tasks.config.services import open_address
 from tasks.config.settings import settings
 from tasks.config.tiers import TIERS
 from tasks.config.validation import bad_value
-from tasks.evaluation.identity import prompt_identity
+from tasks.evaluation.identity import prompt_identity, reranker_of
 from tasks.evaluation.repeats import anchored, parameters_of_repeated
-from tasks.experiments.across_sources import require_common_questions
-from tasks.loading.source import reranked
 from tasks.models.embedders import embedders
 from tasks.orchestration.local_server import prepare_prefect, start_server
 from tasks.results.parquet_files import require_writable
 from tasks.retrievers.registry import retriever_kind
+from tasks.retrievers.rerankers import reranker_kind
 
 if TYPE_CHECKING:
     from tasks.operations.dry_run import Plans
@@ -155,6 +154,8 @@ def check(chosen: Parameters) -> None:
         require_dask()
     verify(source(chosen.source))
     if isinstance(chosen, Sweep):
+        from tasks.experiments.across_sources import require_common_questions
+
         require_common_questions(chosen)
     if isinstance(chosen, Nightly):
         list(anchored(database(), chosen))
@@ -166,11 +167,12 @@ def check(chosen: Parameters) -> None:
 
 
 def _check_system(chosen: Parameters) -> None:
-    """The same of what retrieves and answers."""
+    """The same of the parts of the system under test."""
     configuration = settings()
     if isinstance(chosen, Retrieval):
         retriever_kind(chosen.retriever or configuration.retriever)
-        reranked(chosen)
+        if reranker := reranker_of(chosen):
+            reranker_kind(reranker)
     if isinstance(chosen, Embedding):
         embedders(chosen.embedder or configuration.embedder, configuration)
     if isinstance(chosen, Answering):

@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
@@ -20,8 +20,10 @@ from tasks.models.embedders import Vectors, embedders
 from tasks.models.embedding_cache import embed_each
 from tasks.retrievers.protocol import Ranking, Retriever
 from tasks.retrievers.registry import retriever_kind
-from tasks.retrievers.rerankers import Reranker, open_reranker
 from tasks.retrievers.shared_rankings import shared
+
+if TYPE_CHECKING:
+    from tasks.retrievers.reranking import Reranker
 
 TIMED = 100
 """Questions of an evaluation that are timed alone, where a batch is faster than its questions."""
@@ -162,7 +164,7 @@ def _question_vectors(run: Run, questions: Sequence[str]) -> tuple[Vectors | Non
     return vectors, {number: f"embedder: {why}" for number, why in wrong.items()}
 
 
-Opened = tuple[dict[str, str | None], Retriever, Reranker | None]
+Opened = tuple[dict[str, str | None], Retriever, "Reranker | None"]
 
 
 def opened(run: Run) -> Opened:
@@ -180,9 +182,11 @@ def opened(run: Run) -> Opened:
         return _OPEN[place]
 
 
-def _reranker(run: Run, corpus: Corpus) -> Reranker | None:
+def _reranker(run: Run, corpus: Corpus) -> "Reranker | None":
     if (name := run.resolved.get("reranker")) is None:
         return None
+    from tasks.retrievers.reranking import open_reranker  # aiohttp, which no search of ours needs
+
     return open_reranker(name, dict(zip(corpus.ids, corpus.texts, strict=True)), run.resolved["rerank_depth"])
 
 

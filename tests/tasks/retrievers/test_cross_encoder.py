@@ -9,7 +9,7 @@ from sentence_transformers import CrossEncoder
 from db.errors import InputError
 from tasks.retrievers.cross_encoder import cross_encoder
 from tasks.retrievers.protocol import Ranking
-from tasks.retrievers.rerankers import open_reranker
+from tasks.retrievers.reranking import open_reranker
 from tests.support.evaluations import passages
 from tests.support.vectors import tiny_cross_encoder
 

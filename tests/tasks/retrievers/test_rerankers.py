@@ -12,7 +12,8 @@ import pytest
 
 from db.errors import InputError
 from tasks.retrievers.protocol import Ranking
-from tasks.retrievers.rerankers import Reranker, Scorer, checked, open_reranker, reranker_kind
+from tasks.retrievers.rerankers import reranker_kind
+from tasks.retrievers.reranking import Reranker, Scorer, checked, open_reranker
 from tests.support.llm_server import Do, FakeLLMServer, http
 
 TEXTS = {f"c{number}": f"text {number}" for number in range(8)}

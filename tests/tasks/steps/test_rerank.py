@@ -1,10 +1,11 @@
 """Re-ranking within retrieval: chunks before pages, errors as statuses, one retrieval for several re-rankers."""
 
+import asyncio
+import json
 import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,22 +18,25 @@ from tests.support.evaluations import PAGE, evaluate, load, passages, question, 
 from tests.support.steps import opened
 
 MODULE = """
-import re
-retrieved, scored = [], []
+import json, re
+
+def told(what, question, n):
+    with open({log!r}, "a", encoding="utf-8") as file:
+        print(json.dumps([what, question, n]), file=file)
 
 def retrieve(question, k):  # chunks by their number, the highest first
-    retrieved.append((question, k))
-    return [(f"c{number}", 9 - number) for number in range(9, -1, -1)][:k]
+    told("retrieved", question, k)
+    return [("c" + str(number), 9 - number) for number in range(9, -1, -1)][:k]
 
 def rerank(question, texts):  # the chunk of the question's number first
-    scored.append((question, len(texts)))
+    told("scored", question, len(texts))
     wanted = re.search(r"правило (\\d+)", question).group(1)
     if wanted == "7":
         raise RuntimeError("index\\n  is gone at postgresql://bot:s3cret@db/x")
-    return [1.0 if f" {wanted} " in text else 0.0 for text in texts]
+    return [1.0 if " " + wanted + " " in text else 0.0 for text in texts]
 
 def backwards(question, texts):
-    scored.append((question, len(texts)))
+    told("scored", question, len(texts))
     return range(len(texts))
 """
 
@@ -43,13 +47,32 @@ def source(at_home_for_module: Path, tmp_path_factory: pytest.TempPathFactory) -
     return load(tmp_path_factory.mktemp("reranked"), "reranked", asked, passages(10))
 
 
+class Told:
+    """How a retriever and re-rankers of somebody's own were asked, wherever they run."""
+
+    def __init__(self, log: Path) -> None:
+        self._log = log
+
+    def _of(self, what: str) -> list[tuple[str, int]]:
+        rows = map(json.loads, self._log.read_text(encoding="utf-8").splitlines())
+        return [(question, n) for name, question, n in rows if name == what]
+
+    @property
+    def retrieved(self) -> list[tuple[str, int]]:
+        return self._of("retrieved")
+
+    @property
+    def scored(self) -> list[tuple[str, int]]:
+        return self._of("scored")
+
+
 @pytest.fixture
-def theirs(at_home: Path, source: str) -> Iterator[Any]:
-    """A retriever and re-rankers of somebody's own, which count how they are asked."""
-    (at_home / "theirs_of_reranked.py").write_text(MODULE, encoding="utf-8")
+def theirs(at_home: Path, source: str, tmp_path: Path) -> Iterator[Told]:
+    log = tmp_path / "told.jsonl"
+    log.touch()
+    (at_home / "theirs_of_reranked.py").write_text(MODULE.replace("{log!r}", repr(str(log))), encoding="utf-8")
     before = list(sys.path)
-    sys.path.insert(0, str(at_home))
-    yield __import__("theirs_of_reranked")
+    yield Told(log)
     sys.path[:] = before
     sys.modules.pop("theirs_of_reranked", None)
 
@@ -57,7 +80,7 @@ def theirs(at_home: Path, source: str) -> Iterator[Any]:
 RERANKED = {"retriever": "theirs_of_reranked:retrieve", "reranker": "theirs_of_reranked:rerank"}
 
 
-def test_the_right_chunk_comes_first_and_a_failure_is_its_cases_alone(theirs: Any, source: str) -> None:
+def test_the_right_chunk_comes_first_and_a_failure_is_its_cases_alone(theirs: Told, source: str) -> None:
     found = evaluate("tier1", source=source, **RERANKED)
     system = found["system"]
     assert (system["reranker"], system["rerank_depth"]) == (RERANKED["reranker"], 50)
@@ -74,7 +97,7 @@ def test_the_right_chunk_comes_first_and_a_failure_is_its_cases_alone(theirs: An
     assert Counter(found["statuses"]) == {"ok": 9, "sut_error": 1}
 
 
-def test_only_so_many_are_fetched_and_ordered_as_were_asked_for(theirs: Any, source: str) -> None:
+def test_only_so_many_are_fetched_and_ordered_as_were_asked_for(theirs: Told, source: str) -> None:
     run = opened(source=source, rerank_depth=3, **RERANKED)
     [ranking] = rank(run, ["правило 8"], 1, unit="chunk", timed=1)
     assert (theirs.retrieved, theirs.scored) == ([("правило 8", 3)], [("правило 8", 3)])
@@ -86,7 +109,7 @@ def test_only_so_many_are_fetched_and_ordered_as_were_asked_for(theirs: Any, sou
     assert ranking.latency_ms
 
 
-def test_pages_are_made_of_what_was_ordered_anew(theirs: Any, tmp_path: Path) -> None:
+def test_pages_are_made_of_what_was_ordered_anew(theirs: Told, tmp_path: Path) -> None:
     """The crowd of one page fills the first fetch: more is fetched, and each question is scored once."""
     chunks = [
         {**row, "confluence_url": PAGE.format(0 if place > 1 else place + 1)} for place, row in enumerate(passages(10))
@@ -99,7 +122,7 @@ def test_pages_are_made_of_what_was_ordered_anew(theirs: Any, tmp_path: Path) ->
     assert theirs.scored == [("правило 8", 4)]
 
 
-def test_re_rankers_share_one_retrieval_and_each_scores_once(theirs: Any, source: str) -> None:
+def test_re_rankers_share_one_retrieval_and_each_scores_once(theirs: Told, source: str) -> None:
     parameters = {"source": source, "retriever": RERANKED["retriever"]}
     names = ("theirs_of_reranked:rerank", "theirs_of_reranked:backwards")
     with rankings_shared():
@@ -113,7 +136,7 @@ def test_re_rankers_share_one_retrieval_and_each_scores_once(theirs: Any, source
     assert set(times.values()) == {2}, "once by each re-ranker"
 
 
-def test_none_leaves_out_that_of_the_settings(theirs: Any, source: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_none_leaves_out_that_of_the_settings(theirs: Told, source: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("YARUS_RERANKER", "theirs_of_reranked:backwards")
     run = opened(source=source, retriever=RERANKED["retriever"])
     assert run.resolved["reranker"] == "theirs_of_reranked:backwards"
@@ -124,13 +147,13 @@ def test_none_leaves_out_that_of_the_settings(theirs: Any, source: str, monkeypa
     assert rank(run, ["правило 3"], 2, unit="chunk", timed=0)[0].ids == ["c0", "c1"]
 
 
-def test_it_is_a_factor_of_the_system_and_no_part_of_the_key(theirs: Any, source: str) -> None:
+def test_it_is_a_factor_of_the_system_and_no_part_of_the_key(theirs: Told, source: str) -> None:
     summaries = [evaluate("tier1", source=source, limit=5, reranker=name) for name in (RERANKED["reranker"], "none")]
     assert len({found["comparability_key"] for found in summaries}) == 1
 
 
 @pytest.mark.parametrize("tier", ["tier3", "real_users"])
-def test_other_tiers_that_retrieve_have_it_too(theirs: Any, source: str, tier: str) -> None:
+def test_other_tiers_that_retrieve_have_it_too(theirs: Told, source: str, tier: str) -> None:
     found = evaluate(tier, source=source, **RERANKED)
     assert found["system"]["reranker"] == RERANKED["reranker"]
     rows = {row["question_id"]: row for row in rows_of(found)}
@@ -139,10 +162,8 @@ def test_other_tiers_that_retrieve_have_it_too(theirs: Any, source: str, tier: s
 
 
 def test_a_resumed_evaluation_keeps_its_re_ranker(
-    theirs: Any, source: str, monkeypatch: pytest.MonkeyPatch, at_home: Path
+    theirs: Told, source: str, monkeypatch: pytest.MonkeyPatch, at_home: Path
 ) -> None:
-    import asyncio
-
     run = opened(source=source, **RERANKED)
     other = opened(source=source, **RERANKED)
     other.resolved["reranker_identity"] = "another model|files:1"
@@ -151,6 +172,6 @@ def test_a_resumed_evaluation_keeps_its_re_ranker(
         asyncio.run(index.fn(other))
 
 
-def test_a_system_that_is_not_ours_has_its_own(theirs: Any, source: str) -> None:
+def test_a_system_that_is_not_ours_has_its_own(theirs: Told, source: str) -> None:
     with pytest.raises(InputError, match="needs the system 'local'"):
         evaluate("tier3", source=source, sut="http://127.0.0.1:9/ask", reranker=RERANKED["reranker"])
