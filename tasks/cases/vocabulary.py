@@ -5,6 +5,8 @@ from typing import Literal, NotRequired, TypeAlias
 
 from typing_extensions import TypedDict
 
+from db.errors import unknown
+
 Unit = Literal["chunk", "page"]
 """What counts as found."""
 Twins: TypeAlias = Mapping[str, str]
@@ -69,3 +71,15 @@ class Note(TypedDict):
     of: NotRequired[int]
     value: NotRequired[float]
     evaluation: NotRequired[str]
+
+
+def tier_of_stratum(stratum: str | None) -> str | None:
+    """The tier that has a stratum; None of None.
+
+    Raises:
+        InputError: no tier has it.
+    """
+    owners = {name: tier for tier, names in STRATA_OF.items() for name in names}
+    if stratum is not None and stratum not in owners:
+        raise unknown("stratum", stratum, owners)
+    return owners.get(stratum or "")

@@ -11,9 +11,9 @@ from db.errors import InputError, unknown
 from metrics.metric import INFINITE, Metric
 from metrics.table import metric as declared
 from tasks.cases.table import COLUMNS
+from tasks.cases.vocabulary import tier_of_stratum
 from tasks.config.settings import settings
 from tasks.config.tiers import TIERS
-from tasks.results.aggregate import tier_of_stratum
 
 FILE = Path("gate.toml")
 Kind = Literal["floor", "ceiling", "no regression"]

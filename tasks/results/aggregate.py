@@ -9,14 +9,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from db.errors import unknown
 from metrics.metric import QUANTILES, RUBRIC, Metric
 from metrics.statistics import Interval, mean_interval, quantile_interval
 from metrics.statistics.intervals import NO_INTERVAL
 from metrics.table import grades, metric, metrics_of
 from metrics.table.exam import exam_metrics
 from tasks.cases.table import floats
-from tasks.cases.vocabulary import CANNOT_BE_MEASURED, MEASURED, STRATA, STRATA_OF, TURNS
+from tasks.cases.vocabulary import CANNOT_BE_MEASURED, MEASURED, STRATA, TURNS
 from tasks.results.exam.standings import Standing
 from tasks.results.set_metrics import Floats, Whole, measure_set
 
@@ -109,18 +108,6 @@ def within(cases: pa.Table, stratum: str) -> pa.Table:
     if stratum in STRATA and "stratum" in cases.column_names:
         return cases.filter(pc.equal(cases["stratum"], stratum))
     return cases
-
-
-def tier_of_stratum(stratum: str | None) -> str | None:
-    """The tier that has a stratum; None of None.
-
-    Raises:
-        InputError: no tier has it.
-    """
-    owners = {name: tier for tier, names in STRATA_OF.items() for name in names}
-    if stratum is not None and stratum not in owners:
-        raise unknown("stratum", stratum, owners)
-    return owners.get(stratum or "")
 
 
 def coverage(statuses: dict[str, int]) -> float | None:

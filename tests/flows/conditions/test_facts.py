@@ -29,7 +29,7 @@ def answer(question):
 def told(at_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Document:
     """Tier 3 of a bot that makes up years, and does not tell what it answers question 5 from."""
     (tmp_path / "inventive.py").write_text(BOT, encoding="utf-8")
-    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     source = load(tmp_path, "inventive", [question(i) for i in range(10)])
     return evaluate("tier3", source=source, sut="inventive:answer")
 
@@ -50,7 +50,7 @@ def test_the_address_of_a_page_that_it_names_is_not_made_up(
 ) -> None:
     told = BOT.replace('"answer": told', '"answer": told + " Подробнее: " + page + " и https://made.example/" + i')
     (tmp_path / "linking.py").write_text(told, encoding="utf-8")
-    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     rows = rows_of(evaluate("tier3", source=load(tmp_path, "linking", [question(0)]), sut="linking:answer"))
     assert [fact["text"] for fact in rows[0]["unsupported_facts"]] == ["https://made.example/0"]
 

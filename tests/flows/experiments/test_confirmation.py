@@ -226,7 +226,7 @@ def test_a_retriever_of_their_own_is_asked_again(
     engine: Engine, at_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "now_and_then.py").write_text(RETRIEVER, encoding="utf-8")
-    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     source = source_name()
     load(tmp_path, source, [question(i) for i in range(N)])
     down, theirs = tmp_path / "now_and_then.down", {"source": source, "retriever": "now_and_then:retrieve"}

@@ -11,6 +11,7 @@ import httpx
 import pytest
 from click.testing import CliRunner
 
+import db
 from db.errors import InputError
 from flows.__main__ import cli
 from tests.support.command_line import CommandLine, Document
@@ -19,12 +20,12 @@ from tests.support.processes import until
 Message = tuple[str, dict[str, str], Document]
 Nights = tuple[list[Document], list[Message], list[list[Document]]]
 SECRET = "t0p-s3cret"
+SAMPLE = Path(db.__file__).parent / "sample"
 # A retriever that finds what is labelled, unless a file says that it is ill; and nights one after another.
 MOODY = """
 import json
 from pathlib import Path
-import db
-folder = Path(db.__file__).parent / "sample"
+folder = Path({folder!r})
 rows = lambda name: map(json.loads, (folder / f"{name}.jsonl").read_text(encoding="utf-8").splitlines())
 questions = {row["id"]: row["question"] for row in rows("question_answer")}
 relevant = {questions[row["question_id"]]: list(row["relevant_chunk_ids"] or []) for row in rows("annotation")}
@@ -80,7 +81,7 @@ def nights(
 ) -> Nights:
     """Accepted, bad, as bad, good again: their summaries, what was received, and what was open after each."""
     url, messages = received
-    (home / "moody.py").write_text(MOODY, encoding="utf-8")
+    (home / "moody.py").write_text(MOODY.replace("{folder!r}", repr(str(SAMPLE))), encoding="utf-8")
     env = prefect_server | {"YARUS_RETRIEVER": "moody:retrieve", "YARUS_LANGUAGE": "en"}
 
     def spent(*kinds: str) -> list[Any]:

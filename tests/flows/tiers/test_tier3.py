@@ -25,7 +25,7 @@ def test_an_id_that_is_not_in_the_corpus_has_no_text_but_its_place(
     judge: FakeLLMServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "stranger.py").write_text(STRANGER, encoding="utf-8")
-    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     source = load(tmp_path, "strange", [question(i) for i in range(10)])
     summary = evaluate("tier3", source=source, retriever="stranger:retrieve", k=2)
     assert summary["state"] == "completed"

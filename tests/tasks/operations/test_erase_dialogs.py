@@ -26,7 +26,7 @@ def test_a_dialog_goes_with_the_user_who_spoke_in_it(
         "YARUS_DATABASE_URL", engine.url.set(database="of_erase_dialogs").render_as_string(hide_password=False)
     )
     monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     (tmp_path / "bot_of_dialogs.py").write_text(BOT, encoding="utf-8")
     rows = [question(i, user_id=str(i), dialog_id=f"d{i // 3}", turn=1 + i % 3) for i in range(9)]
     rows[3] |= {"user_id": USER, "question": f"{MARK}: когда?"}

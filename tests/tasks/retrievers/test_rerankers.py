@@ -14,6 +14,7 @@ from db.errors import InputError
 from tasks.retrievers.protocol import Ranking
 from tasks.retrievers.rerankers import reranker_kind
 from tasks.retrievers.reranking import Reranker, Scorer, checked, open_reranker
+from tasks.systems.user_code import close_user_code
 from tests.support.llm_server import Do, FakeLLMServer, http
 
 TEXTS = {f"c{number}": f"text {number}" for number in range(8)}
@@ -113,10 +114,8 @@ number = 5
 @pytest.fixture
 def module(at_home: Path) -> Iterator[str]:
     (at_home / "their_reranker.py").write_text(MODULE, encoding="utf-8")
-    before = list(sys.path)
     yield "their_reranker"
-    sys.path[:] = before
-    sys.modules.pop("their_reranker", None)
+    close_user_code()
 
 
 def test_a_function_scores(module: str, monkeypatch: pytest.MonkeyPatch) -> None:

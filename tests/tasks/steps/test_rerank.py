@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +13,7 @@ from tasks.evaluation.work_folder import read_cases
 from tasks.retrievers.shared_rankings import rankings_shared
 from tasks.steps.index import index
 from tasks.steps.retrieve import rank, retrieve
+from tasks.systems.user_code import close_user_code
 from tests.support.evaluations import PAGE, evaluate, load, passages, question, rows_of
 from tests.support.steps import opened
 
@@ -71,10 +71,8 @@ def theirs(at_home: Path, source: str, tmp_path: Path) -> Iterator[Told]:
     log = tmp_path / "told.jsonl"
     log.touch()
     (at_home / "theirs_of_reranked.py").write_text(MODULE.replace("{log!r}", repr(str(log))), encoding="utf-8")
-    before = list(sys.path)
     yield Told(log)
-    sys.path[:] = before
-    sys.modules.pop("theirs_of_reranked", None)
+    close_user_code()
 
 
 RERANKED = {"retriever": "theirs_of_reranked:retrieve", "reranker": "theirs_of_reranked:rerank"}

@@ -1,7 +1,6 @@
 """Labels to be filled up, and what is wrong with them, with the judge, or with what is asked for."""
 
 import hashlib
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -103,12 +102,10 @@ def test_a_pool_that_was_ordered_anew_is_another_one(
 ) -> None:
     """The judge has then looked at other results."""
     (at_home / "reranker_of_filled.py").write_text("def by_length(question, texts): return map(len, texts)")
-    before = list(sys.path)
     with judge():
         source(tmp_path, "filled_pool_reranked")
         given: Document = {"source": "filled_pool_reranked", "labels": "filled", "retriever": "dense"}
         found = [evaluate("tier1", **given, **more) for more in ({}, {"reranker": "reranker_of_filled:by_length"})]
-    sys.path[:] = before
     assert [one["system"].get("pool_reranked") for one in found] == [None, "reranker_of_filled:by_length@50"]
     assert len({one["comparability_key"] for one in found}) == 2
 

@@ -79,7 +79,7 @@ def judge(at_home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLLMSer
 @pytest.fixture
 def source(judge: FakeLLMServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     (tmp_path / "claiming.py").write_text(BOT, encoding="utf-8")
-    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     references = [f"Правило {i} велит сдать книгу. Сдать книгу до мая." for i in range(N)]
     return load(tmp_path, source_name(), [question(i, ground_truth_answer=references[i]) for i in range(N)])
 

@@ -43,7 +43,7 @@ def answer(question):
 @pytest.fixture
 def source(at_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     (tmp_path / "citing.py").write_text(BOT, encoding="utf-8")
-    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     chunks = [{"id": f"c{i}", "confluence_url": PAGE.format(i), "text": said} for i, said in enumerate(SAID)]
     about = [f"Что велит правило {i}, {' '.join(said.split()[:2])}?" for i, said in enumerate(SAID)]
     return load(tmp_path, source_name(), [question(i, question=asked) for i, asked in enumerate(about)], chunks)
@@ -123,7 +123,7 @@ def test_of_swapped_pages_those_that_no_longer_support_are_flagged(
         right[row["question"]] = " ".join(sentence.split()) in " ".join(pages[page].split())
     (tmp_path / "told.json").write_text(json.dumps(told, ensure_ascii=False), encoding="utf-8")
     (tmp_path / f"replaying_{asked}.py").write_text(REPLAY % str(tmp_path / "told.json"), encoding="utf-8")
-    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     summary = evaluate("tier3", source="sample", sut=f"replaying_{asked}:answer", **{asked: True})
     found = {row["question"]: row["citation_precision"] for row in rows_of(summary) if row["status"] == "ok"}
     assert len(found) > 200 and 0.2 < sum(not right[name] for name in found) / len(found) < 0.4
@@ -139,7 +139,7 @@ def test_what_is_no_address_harms_nothing(
         f"def answer(question):\n    return {{'answer': 'Бассейн закрыт, см. {address}', 'urls': None}}\n",
         encoding="utf-8",
     )
-    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     chunks = [{"id": "c0", "confluence_url": address, "text": SAID[3]}]
     name = load(tmp_path, source_name(), [question(0, confluence_url=address, relevant_chunk_ids=["c0"])], chunks)
     assert rows_of(evaluate("tier3", source=name, sut="odd_links:answer", citations=True))[0]["status"] == "ok"
@@ -152,7 +152,7 @@ def test_lines_of_a_list_are_statements_and_their_numbers_are_not(
     (tmp_path / "listing.py").write_text(
         f"def answer(question):\n    return {{'answer': '{told}', 'urls': ['{PAGE.format(3)}']}}\n", encoding="utf-8"
     )
-    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     chunks = [{"id": "c3", "confluence_url": PAGE.format(3), "text": SAID[3]}]
     name = load(tmp_path, source_name(), [question(3, relevant_chunk_ids=["c3"])], chunks)
     row = rows_of(evaluate("tier3", source=name, sut="listing:answer", citations=True))[0]

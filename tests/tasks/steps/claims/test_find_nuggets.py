@@ -43,7 +43,7 @@ def judge(at_home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLLMSer
 def source(judge: FakeLLMServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """5 is declined, 6 has no answer in the corpus, 7 has no nuggets."""
     (tmp_path / "nugget_bot.py").write_text(BOT, encoding="utf-8")
-    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     more: list[Document] = [{"nuggets": NUGGETS} for _ in range(6)]
     more += [{"nuggets": NUGGETS, "answerable": False, "ground_truth_answer": None}, {}]
     return load(tmp_path, source_name(), [question(i, **more[i]) for i in range(N)])
@@ -124,7 +124,9 @@ def test_edited_nuggets_are_another_case_set(judge: FakeLLMServer, tmp_path: Pat
     assert len(keys) == 2
 
 
-def test_a_source_without_any_is_refused_before_anything_is_asked(judge: FakeLLMServer, tmp_path: Path) -> None:
+def test_a_source_without_any_is_refused_before_anything_is_asked(
+    judge: FakeLLMServer, source: str, tmp_path: Path
+) -> None:
     name = load(tmp_path, source_name(), [question(0)])
     with pytest.raises(InputError, match=f"make some: yarus dataset nuggets --source {name}"):
         run(name)
