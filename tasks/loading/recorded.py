@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 from db.loading.recorded import passage
 from db.source_rows import Corpus
 from db.urls import canonical_url
-from tasks.cases.labels import Row
+from tasks.cases.labels import Row, pages_of
 from tasks.cases.table import COLUMNS, table, with_columns
 from tasks.cases.text import BETWEEN, fit, starts
 from tasks.cases.vocabulary import Note, Unit
@@ -90,9 +90,10 @@ def keep_recorded(run: Run, cases: pa.Table, questions: Sequence[Row], corpus: C
         answers = with_columns(answers, **{n: cases[n].to_pylist() for n in ("context", "truncated", "passage_starts")})
     else:
         found = [known or (None, None, None) for known in contexts_of(questions, corpus, None)]
+        corpus_pages = pages_of(corpus)
         answers = with_columns(
             answers,
-            retrieved=[_retrieved(question, unit) for question in questions],
+            retrieved=[_retrieved(question, corpus_pages, unit) for question in questions],
             context=[context or None for context, _, _ in found],
             passage_starts=[begins for _, _, begins in found],
         )
@@ -106,10 +107,11 @@ def recorded_notes(questions: Sequence[Row], contexts: Sequence[Context | None])
 
 
 def _state(question: Row, record: Mapping[str, Any]) -> tuple[str, str | None]:
-    if question["answer"] is not None:
+    said = question["answer"]
+    if record.get("error"):  # what had come until then is no answer
+        return "sut_error", str(record["error"]) + (f"; until then it had said {said[:200]!r}" if said else "")
+    if said is not None:
         return "ok", None
-    if record.get("error"):
-        return "sut_error", str(record["error"])
     return "not_applicable", "no answer is recorded"
 
 
@@ -155,12 +157,16 @@ def _context(passages: list[dict[str, Any]] | None, texts: Mapping[str, str], to
     return context, cut, starts(known, context)
 
 
-def _retrieved(question: Row, unit: Unit) -> list[str] | None:
-    """What was retrieved for an answer, best first; None where that is not recorded."""
+def _retrieved(question: Row, pages: Mapping[str, str | None], unit: Unit) -> list[str] | None:
+    """What was retrieved for an answer, best first; None where that is not recorded.
+
+    A passage of the corpus is of the page that it has there; where that is none, it is no page that could be found.
+    """
     passages, by_chunk = _contexts(question), unit == "chunk"
     if passages is None:
         page = None if by_chunk else canonical_url(question["confluence_url"])
         return None if page is None else [page]
-    return list(
-        dict.fromkeys(one["id"] if by_chunk else canonical_url(one.get("url")) or one["id"] for one in passages)
-    )
+    if by_chunk:
+        return list(dict.fromkeys(one["id"] for one in passages))
+    found = (canonical_url(one.get("url")) or pages.get(one["id"], one["id"]) for one in passages)
+    return list(dict.fromkeys(page for page in found if page is not None))

@@ -17,7 +17,7 @@ from tasks.config.secrets import redact_within
 from tasks.config.settings import RetrieverService
 from tasks.models.embedders import Vectors
 from tasks.retrievers.protocol import Ranking
-from tasks.systems.external import Ask, Found, Service, attempt, require_storable, short
+from tasks.systems.external import Ask, Found, Service, attempt, require_question, require_storable, short
 
 
 class Outside:
@@ -92,4 +92,6 @@ def from_service(url: str, service: RetrieverService) -> Ask:
         paths = jmespath.compile(service.ids), jmespath.compile(service.distances)
     except jmespath.exceptions.JMESPathError as error:
         raise InputError(f"{place}: {error}") from None
-    return Remote(Service(url, service, place), *paths)
+    asked = Service(url, service, place)
+    require_question(asked.template, place)
+    return Remote(asked, *paths)

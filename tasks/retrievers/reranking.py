@@ -23,7 +23,7 @@ from tasks.config.settings import RetrieverService, settings
 from tasks.retrievers.cross_encoder import cross_encoder
 from tasks.retrievers.protocol import Ranking
 from tasks.retrievers.rerankers import FUNCTION, MODEL, PLACE, SERVICE, reranker_kind
-from tasks.systems.external import Service, attempt, short
+from tasks.systems.external import Service, attempt, require_question, short
 from tasks.systems.user_code import user_code
 
 Score = Callable[[str, Sequence[str]], Iterable[float]]
@@ -158,6 +158,7 @@ def _service(url: str) -> Scorer:
     except jmespath.exceptions.JMESPathError as error:
         raise InputError(f"{PLACE}: {error}") from None
     remote = Service(url, _asked_with(service, model), PLACE)
+    require_question(remote.template, PLACE)
     return Scorer(Remote(remote, model, indices, scores), _named(url), service.concurrency, tuple(remote.secrets))
 
 

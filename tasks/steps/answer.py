@@ -5,6 +5,7 @@ import threading
 
 import pyarrow as pa
 
+from db.errors import InputError
 from db.urls import canonical_url
 from tasks.cases.refusals import declined
 from tasks.cases.table import with_columns
@@ -77,7 +78,7 @@ async def _theirs(run: Run, cases: pa.Table) -> pa.Table:
             statuses[number], reasons[number] = "sut_error", said.error
         elif statuses[number] == "ok" and (why := declined(said.text or "", refusals, said.path)):
             statuses[number], reasons[number] = "sut_refusal", why
-    if dialogs and asked.takes_history:
+    if dialogs and run.resolved.get("takes_history"):
         cases = with_columns(cases, history=[list(said.history) or None for said in found])
     return with_columns(
         cases,
@@ -119,7 +120,13 @@ def _opened(run: Run) -> System:
     with _OPENING:
         if run.id not in _OPEN:
             _OPEN.clear()
-            _OPEN[run.id] = system(run.resolved["sut"], configured(run))
+            found = system(run.resolved["sut"], configured(run))
+            if run.resolved.get("takes_history", found.takes_history) != found.takes_history:
+                raise InputError(
+                    f"the system {run.resolved['sut']!r} took {'no ' * found.takes_history}history when evaluation "
+                    f"{run.id} began, and now it is otherwise: let it be as it was, or run the tier anew"
+                )
+            _OPEN[run.id] = found
         return _OPEN[run.id]
 
 

@@ -141,6 +141,22 @@ def as_json(content: bytes) -> Any:
         raise ValueError(f"the reply is no JSON: {content.decode('utf-8', 'replace')}") from None
 
 
+def has_place(template: Any, name: str) -> bool:
+    """Whether something in the template is that name, and so is replaced by its value."""
+    return bool(filled(template, {name: None}) != template)
+
+
+def require_question(template: Any, place: str, names: Sequence[str] = ("$question",)) -> None:
+    """Makes sure that a request asks something.
+
+    Raises:
+        InputError: the question stands nowhere in it, or within a longer text, where it is not replaced.
+    """
+    if not any(has_place(template, name) for name in names):
+        within = " alone, not within a longer text" if names[0] in json.dumps(template) else ""
+        raise InputError(f"{place}__REQUEST has no place for the question: put {names[0]!r} into it as a text{within}")
+
+
 def filled(template: Any, values: Mapping[str, Any]) -> Any:
     """The template with every text that is a name ("$question") replaced by its value, wherever it stands.
 

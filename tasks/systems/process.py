@@ -84,6 +84,7 @@ class Process:
             os.close(life)
             for _, other in pairs:
                 other.close()
+        RUNNING.add(self)
         self._said = _Said(cast(IO[bytes], self._process.stdout))
         try:
             self.is_async, self.takes_history = self._opened()
@@ -112,6 +113,7 @@ class Process:
 
     def end(self) -> None:
         """Ends it and all that it has started; who waits for an answer is told that it is gone."""
+        RUNNING.discard(self)
         for line in self.lines:
             with suppress(OSError):
                 line.shutdown(socket.SHUT_RDWR)  # wakes who reads; the line is closed by nobody but us
@@ -198,6 +200,10 @@ def _received(line: socket.socket) -> Any:
         return {"late": "stuck"}
     except (OSError, ValueError):
         return None
+
+
+RUNNING: set[Process] = set()
+"""Those that have been started and not ended."""
 
 
 class _Said:

@@ -14,7 +14,7 @@ from tasks.config.services import OPENAI, open_address
 from tasks.config.settings import Settings, SystemService
 from tasks.models.endpoints import completions
 from tasks.models.transport import EVENTS, Incoming
-from tasks.systems.external import Refused, Service, as_json, filled, short
+from tasks.systems.external import Refused, Service, as_json, filled, has_place, require_question, short
 from tasks.systems.replies import Parts, Reader
 from tasks.systems.streams import PLAIN, begun, is_events, is_text, read_events, read_text
 
@@ -44,7 +44,8 @@ class HttpSystem:
         self._service = Service(url, service, PLACE, ACCEPT)
         self._template, self._spared, self._sparing = self._service.template, list(spared), threading.Lock()
         self.concurrency, self.secrets = service.concurrency, self._service.secrets
-        self.takes_history = any(filled(self._template, {name: None}) != self._template for name in (HISTORY, MESSAGES))
+        require_question(self._template, PLACE, ("$question", MESSAGES))
+        self.takes_history = has_place(self._template, HISTORY) or has_place(self._template, MESSAGES)
 
     def __call__(self, question: str, history: Sequence[Mapping[str, str]]) -> Parts:
         """What it answers.
@@ -90,7 +91,7 @@ class HttpSystem:
 
     def _broken_off(self, why: str, coming: Incoming) -> str:
         """Why there is no answer, with what had come of one."""
-        said = begun(coming, self._reader)
+        said = redact_within(begun(coming, self._reader), self._service.echoes)
         return f"{why}; until then it had said {len(said):,} characters: {short(said)}" if said else why
 
     def _without(self, template: Any, error: Refused) -> bool:

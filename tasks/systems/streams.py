@@ -17,8 +17,8 @@ from tasks.systems.events import Event, events
 from tasks.systems.replies import Parts, Reader, is_only_text, openai_choice
 
 PLAIN = "text/plain"
-LAST = re.compile(r"(?:^|[._-])(?:end|done|completed?|stop|finish(?:ed)?|close)$")
-FAILED = re.compile(r"(?:^|[._-])error$")
+LAST = re.compile(r"(?:^|[._-])(?:end|done|completed?|stop|finish(?:ed)?|close)$", re.IGNORECASE)
+FAILED = re.compile(r"(?:^|[._-])(?:error|failed|failure|exception)$", re.IGNORECASE)
 """Names of events that end a stream, well or not."""
 DATA = re.compile(rb"(?:^|[\r\n])data")
 OF_TEXT = ("", "message", "data", "token", "delta", "text", "chunk", "answer")
@@ -62,6 +62,7 @@ def read_events(coming: Incoming, reader: Reader) -> Parts:
     stream = _Stream(is_over=DONE.search(body) is not None)
     for event, said in _documents(every):
         stream.add(event, said, reader)
+    stream.is_over = stream.is_over or (stream.is_named_over and not stream.is_openai)
     if not stream.is_over and (stream.is_openai or not coming.is_framed):
         raise ValueError("the stream ended in the middle, with neither finish_reason nor [DONE]")
     if not stream.is_over and DATA.search(body[every[-1].size if every else 0 :]):
@@ -97,6 +98,8 @@ class _Stream:
     """What the events have said up to now."""
 
     is_over: bool
+    is_named_over: bool = False
+    """By the name of an event, after which no part of the answer came: other things end too."""
     is_openai: bool = False
     found: Parts = field(default_factory=dict)
     """What was said last of each part."""
@@ -106,14 +109,17 @@ class _Stream:
     """What stands where a reply has its answer: parts too, where there are no others."""
 
     def add(self, event: Event, said: dict[str, Any] | str | None, reader: Reader) -> None:
-        if (event.name and FAILED.search(event.name)) or (isinstance(said, dict) and said.get("error")):
+        if _failed(event, said):
             raise ValueError(f"the stream says that it failed: {event.data}")
-        if event.name and LAST.search(event.name):
-            self.is_over = True
+        before = len(self.pieces) + len(self.wholes)
         if isinstance(said, dict):
             self._add_object(event, said, reader)
         elif said and event.name in OF_TEXT:
             self.pieces.append((said, event.size))
+        if event.name and LAST.search(event.name):
+            self.is_named_over = True
+        elif len(self.pieces) + len(self.wholes) > before:
+            self.is_named_over = False
 
     def _add_object(self, event: Event, said: dict[str, Any], reader: Reader) -> None:
         choice = openai_choice(said)
@@ -131,6 +137,16 @@ class _Stream:
                 continue
             if value not in (None, "", []) or self.found.get(name) is None:
                 self.found[name] = value
+
+
+def _failed(event: Event, said: dict[str, Any] | str | None) -> bool:
+    """Whether an event says so: by its name, its type, an error in it, or why it finished."""
+    kind = said.get("type") if isinstance(said, dict) else None
+    if any(isinstance(name, str) and FAILED.search(name) for name in (event.name, kind)):
+        return True
+    if not isinstance(said, dict):
+        return False
+    return bool(said.get("error")) or (openai_choice(said) or {}).get("finish_reason") == "error"
 
 
 def _grow(texts: Sequence[str]) -> bool:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from db.errors import InputError
 from tasks.config.settings import settings
 from tasks.systems.external import Lost, Raised
-from tasks.systems.process import Process, Program
+from tasks.systems.process import RUNNING, Process, Program
 
 log = logging.getLogger("yarus")
 Gives = Literal["answer", "ranking", "scores"]
@@ -48,7 +48,8 @@ class UserCode:
         module, _, function = name.partition(":")
         if not all(part.isidentifier() for part in (*module.split("."), *function.split("."))):
             raise InputError(f"{setting} {name!r}: expected module:function, importable from here")
-        python = str(Path(configuration.sut_python).expanduser()) if configuration.sut_python else sys.executable
+        python = configuration.sut_python or sys.executable
+        python = str(Path(python).expanduser()) if python.startswith("~") else python
         folder, timeout_s = str(Path.cwd()), configuration.sut_timeout_s or TIMEOUT_S
         self._program = Program(name, setting, gives, EXPECTED[gives], python, folder, timeout_s)
         wanted = configuration.sut_concurrency
@@ -165,7 +166,9 @@ def user_code(name: str, setting: str, gives: Gives) -> UserCode:
 
 
 def close_user_code() -> None:
-    """Ends all processes of users' code: their evaluation is over."""
+    """Ends all processes of users' code: their evaluation is over, or somebody has stopped it."""
+    for process in list(RUNNING):  # first: one that imports its module holds the lock
+        process.end()
     with _OPENING:
         ended = list(_OPEN.values())
         _OPEN.clear()

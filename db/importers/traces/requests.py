@@ -127,7 +127,7 @@ def _request(found: Found, tree: Tree, read: Read, *, several: bool) -> Request:
         "latency_ms": latency_ms,
         "first_token_ms": first_token_ms,
         **{part: _spent(part, calls, found, read) for part in ("tokens_in", "tokens_out", "cost_usd")},
-        "error": last.error or root.error if last.answer is None else None,
+        "error": last.error or root.error,
         "trace_id": root.trace_id,
         "span_id": root.span_id or None,
     }

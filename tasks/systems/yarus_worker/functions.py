@@ -33,14 +33,29 @@ class NotOurs(MetaPathFinder):
         self.names, self.root, self.folder = frozenset(names), os.path.realpath(root), folder
 
     def find_spec(self, fullname: str, path: Sequence[str] | None, target: Any = None) -> ModuleSpec | None:
-        """See `MetaPathFinder`; nobody after this one is asked for such a name."""
+        """See `MetaPathFinder`; everybody else is asked for such a name from here, and what is ours is no answer."""
         if path is not None or fullname not in self.names:
             return None
-        others = [place for place in sys.path if os.path.realpath(place) != self.root]
-        found = PathFinder.find_spec(fullname, [self.folder, *others])
-        if found is None:
+        found = PathFinder.find_spec(fullname, [self.folder])
+        if found is not None:
+            return found
+        is_ours = False
+        for finder in sys.meta_path:
+            if finder is self or not hasattr(finder, "find_spec"):
+                continue
+            others = [place for place in sys.path if os.path.realpath(place) != self.root]
+            some = PathFinder.find_spec(fullname, others) if finder is PathFinder else finder.find_spec(fullname, None)
+            if some is not None and not self.is_ours(some):
+                return some
+            is_ours = is_ours or some is not None
+        if is_ours or PathFinder.find_spec(fullname, [self.root]) is not None:
             raise ModuleNotFoundError(f"No module named {fullname!r}", name=fullname)
-        return found
+        return None
+
+    def is_ours(self, spec: ModuleSpec) -> bool:
+        """Whether it stands where our packages do."""
+        places = [*([spec.origin] if spec.origin else []), *(spec.submodule_search_locations or ())]
+        return any(os.path.realpath(place).startswith(self.root + os.sep) for place in places)
 
 
 def found(task: Mapping[str, Any]) -> Function:
@@ -54,9 +69,12 @@ def found(task: Mapping[str, Any]) -> Function:
     sys.path.insert(0, task["folder"])
     module, _, attribute = task["name"].partition(":")
     sys.argv = [module]
+    owner: Any = None
     target: Any = importlib.import_module(module)
     for part in attribute.split("."):
-        target = getattr(target, part)
+        owner, target = target, getattr(target, part)
+    if inspect.isclass(owner) and inspect.isfunction(inspect.getattr_static(owner, attribute.split(".")[-1], None)):
+        raise Unfit("is a method without its object; name an object, as in bot:helper.answer, or the class alone")
     makes = inspect.isroutine(target) or inspect.isclass(target)
     if makes and takes(target, 0) and not takes(target, ARGUMENTS[task["gives"]]):
         target = target()  # a class, or a function that makes what is asked
@@ -64,6 +82,8 @@ def found(task: Mapping[str, Any]) -> Function:
             raise Unfit(
                 f"takes no arguments and makes a {type(target).__name__}, which can neither be called nor invoked"
             )
+    if inspect.isclass(target):
+        raise Unfit(f"is a class that takes {signature(target)}; name an object, or a function that makes one")
     call: Any = asked_by(target) or target
     if not callable(call):
         raise Unfit(f"is no function but {type(target).__name__}")

@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 import traceback
+from functools import partial
 from typing import Any, Awaitable, Mapping, Sequence  # noqa: UP035 - Python 3.7 has them here
 
 from .functions import Function, Unfit, found
@@ -27,9 +28,11 @@ def main() -> None:
     numbers = [int(number) for number in sys.argv[1:]]
     for number in numbers:
         os.set_inheritable(number, False)
-    atexit.register(end_all)  # what is registered first comes last
+    atexit.register(end_all, os.getpid())  # what is registered first comes last
     threading.Thread(target=watch, args=(numbers[0],), daemon=True).start()
     lines = [socket.socket(fileno=number) for number in numbers[1:]]
+    # A child would keep them open, and nobody would see our end; what it says is not for us either.
+    os.register_at_fork(after_in_child=partial(close_all, lines))
     lines[0].sendall(packed({"python": sys.version.split()[0]}))
     task = receive(lines[0])
     function = task and found_or_told(task, lines[0])
@@ -42,15 +45,23 @@ def main() -> None:
         serve.one_by_one(lines[0])
 
 
+def close_all(lines: Sequence[socket.socket]) -> None:
+    """In a child: they are its parent's."""
+    for line in lines:
+        line.close()
+
+
 def watch(life: int) -> None:
     """Ends this process when we have ended, whatever it is doing."""
     os.read(life, 1)
     time.sleep(LEAVING_S)
-    end_all()
+    end_all(os.getpid())
 
 
-def end_all() -> None:
-    """Ends this process and what it has started: they are a group."""
+def end_all(process: int) -> None:
+    """Ends this process and what it has started, which are a group; a child of it that ends leaves the others alone."""
+    if os.getpid() != process:
+        return
     os.killpg(os.getpgrp(), signal.SIGKILL)
 
 

@@ -73,6 +73,29 @@ def test_a_method_is_named_with_its_object(bot: Write) -> None:
     assert answers("bot:helper.answer", 1)[0].text == "q0"
 
 
+def test_a_method_without_its_object_is_refused(bot: Write) -> None:
+    bot("class Bot:\n    def answer(self, question): return question")
+    with pytest.raises(InputError, match="'bot:Bot.answer' is a method without its object"):
+        answers("bot:Bot.answer", 1)
+
+
+def test_a_module_that_only_another_finder_knows_is_found_and_ours_are_not(bot: Write, tmp_path: Path) -> None:
+    """As packages that are installed editable."""
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "tasks.py").write_text("STEP = 'editable'")
+    name = bot(
+        "import sys, importlib.util\n"
+        "class Finder:\n"
+        "    @staticmethod\n"
+        "    def find_spec(name, path=None, target=None):\n"
+        f"        if name == 'tasks': return importlib.util.spec_from_file_location(name, {str(tmp_path)!r} + '/elsewhere/tasks.py')\n"
+        "sys.meta_path.append(Finder)\n"
+        "import tasks\n"
+        "def answer(question): return tasks.STEP"
+    )
+    assert answers(name, 1)[0].text == "editable"
+
+
 def test_documents_and_numbers_of_other_libraries_are_read(bot: Write) -> None:
     name = bot(
         "class Document:\n    page_content = 'текст'\n"
@@ -97,6 +120,7 @@ def test_a_second_argument_that_must_be_given_is_the_history(bot: Write, argumen
         ("def answer(a, b, c): return 'a'", r"takes \(a, b, c\); expected answer\(question\) or answer\(question, his"),
         ("def answer(question): yield 'a'", "is a generator; return the whole answer"),
         ("answer = 5", "is no function but int"),
+        ("class answer:\n    def __init__(self, key): pass", r"is a class that takes \(key\); name an object"),
         ("import json\n\nimport absent_module", r"ModuleNotFoundError: No module named 'absent_module' \(bot.py:3\)"),
         ("import os\nos._exit(4)", "the process ended with exit code 4"),
         (

@@ -67,6 +67,19 @@ def test_what_it_has_started_ends_with_it(bot: Write) -> None:
     until("the end of the programs", lambda: not any(map(lives, children)))
 
 
+def test_children_that_live_on_hide_no_end_of_their_parent(bot: Write) -> None:
+    """They have copies of its sockets."""
+    code = """import multiprocessing, os, time
+multiprocessing.get_context("fork").Process(target=time.sleep, args=(1000,), daemon=True).start()
+def answer(question):
+    if question == "q1": os._exit(4)
+    return question
+"""
+    found = answers(bot(code), 3)
+    assert [said.text for said in found] == ["q0", None, "q2"]
+    assert found[1].error == "ProcessEnded: the process ended with exit code 4"
+
+
 def test_a_process_that_is_killed_is_started_anew(bot: Write) -> None:
     name = bot("import os\ndef answer(question): return str(os.getpid())")
     [first] = answers(name, 1)
