@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from db.errors import InputError
 from tasks.cases.dialogs import spoken
 from tasks.config.settings import Settings, SystemService
 from tasks.systems.external import filled
@@ -142,3 +143,9 @@ def test_a_request_that_names_the_history_takes_it() -> None:
             for past in ('{"all": "$history"}', '"the $history"')
         )
     assert (taking.takes_history, plain.takes_history) == (True, False)
+
+
+@pytest.mark.parametrize("request_", ['{"prompt": "Ответь: $question"}', '{"q": "x"}'])
+def test_a_request_that_asks_nothing_is_refused(request_: str) -> None:
+    with pytest.raises(InputError, match="YARUS_SUT_SERVICE__REQUEST has no place for the question"):
+        system("http://127.0.0.1:1/", Settings(sut_service=SystemService(request=request_)))

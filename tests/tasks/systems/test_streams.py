@@ -149,6 +149,20 @@ BROKEN: dict[str, tuple[Do, tuple[str, ...]]] = {
         ("the stream says that it failed", "overloaded", "2 characters: 'Да'"),
     ),
     "an event of that name": (streamed(b"event: error\ndata: boom\n\n", DONE), ("failed: boom",)),
+    "a failure by another name": (streamed(event(token="Да"), b"event: response.failed\ndata: {}\n\n"), ("it failed",)),
+    "a failure by its type": (streamed(event(token="Да"), event(type="error", message="boom"), DONE), ("boom",)),
+    "a finish that is an error": (
+        streamed(delta("Да"), event(choices=[{"delta": {}, "finish_reason": "error"}]), DONE),
+        ("it failed",),
+    ),
+    "the end of something else": (
+        Do(OPEN + b"event: retrieval.done\ndata: {}\n\n" + event(token="Не"), then="close"),
+        ("ended in the middle", "'Не'"),
+    ),
+    "the end of a tool, and none of OpenAI's": (
+        streamed(delta("Да"), b"event: on_tool_end\ndata: {}\n\n"),
+        ("ended in the middle",),
+    ),
     "half an object": (streamed(event(token="Да"), b'data: {"token": "\n\n', DONE), ("an event is no JSON",)),
     "no UTF-8": (streamed(event(token="Да"), b"data: \xff\n\n", DONE), ("utf-8",)),
     "nothing": (streamed(DONE), ("no event has a part of the answer", "YARUS_SUT_SERVICE__DELTA")),

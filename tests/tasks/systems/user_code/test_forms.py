@@ -75,7 +75,7 @@ def test_a_method_is_named_with_its_object(bot: Write) -> None:
 
 def test_a_method_without_its_object_is_refused(bot: Write) -> None:
     bot("class Bot:\n    def answer(self, question): return question")
-    with pytest.raises(InputError, match="'bot:Bot.answer' is a method without its object"):
+    with pytest.raises(InputError, match=r"'bot:Bot\.answer' is a method without its object"):
         answers("bot:Bot.answer", 1)
 
 
@@ -88,7 +88,8 @@ def test_a_module_that_only_another_finder_knows_is_found_and_ours_are_not(bot: 
         "class Finder:\n"
         "    @staticmethod\n"
         "    def find_spec(name, path=None, target=None):\n"
-        f"        if name == 'tasks': return importlib.util.spec_from_file_location(name, {str(tmp_path)!r} + '/elsewhere/tasks.py')\n"
+        f"        place = {str(tmp_path / 'elsewhere' / 'tasks.py')!r}\n"
+        "        return importlib.util.spec_from_file_location(name, place) if name == 'tasks' else None\n"
         "sys.meta_path.append(Finder)\n"
         "import tasks\n"
         "def answer(question): return tasks.STEP"
