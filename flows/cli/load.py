@@ -103,7 +103,8 @@ def traces(files: tuple[Path, ...], name: str | None, language: str | None, as_j
     from db.importers import traces
 
     name = checked_name(name, files[0].name.partition(".")[0])
-    fill_source(traces.read(files), name, language, origin=", ".join(file.name for file in files), as_json=as_json)
+    origin, how = ", ".join(file.name for file in files), "tier3 --sut recorded"
+    fill_source(traces.read(files), name, language, origin=origin, as_json=as_json, how=how)
 
 
 @load.command()
@@ -140,8 +141,10 @@ def postgres(
         fill_source(rows, name, language, origin=dump.name if shown is None else str(shown), as_json=as_json)
 
 
-def fill_source(rows: "Rows | Stream", name: str, language: str | None, *, origin: str, as_json: bool) -> None:
-    """Fills a source with these rows, and prints what there is now."""
+def fill_source(
+    rows: "Rows | Stream", name: str, language: str | None, *, origin: str, as_json: bool, how: str = "tier1"
+) -> None:
+    """Fills a source with these rows, and prints what there is now and how it is evaluated."""
     from dataclasses import asdict
 
     from db.engine import reaching
@@ -157,7 +160,7 @@ def fill_source(rows: "Rows | Stream", name: str, language: str | None, *, origi
     if as_json:
         click.echo(document(asdict(report)))
     else:
-        print_load(report)
+        print_load(report, how)
 
 
 def checked_name(name: str | None, origin: str) -> str:

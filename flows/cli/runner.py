@@ -24,7 +24,7 @@ from tasks.cases.frozen_sets import frozen
 from tasks.comparison.gate_rules import policy_set
 from tasks.config.connections import database, source
 from tasks.config.flow_parameters import FLOWS, Nightly, Robustness, Sweep
-from tasks.config.parameters import Answering, Embedding, Parameters, Retrieval, Tier3
+from tasks.config.parameters import Answering, Embedding, Parameters, Retrieval, Tier2, Tier3
 from tasks.config.redaction import redact_urls
 from tasks.config.services import open_address
 from tasks.config.settings import settings
@@ -177,8 +177,23 @@ def _check_system(chosen: Parameters) -> None:
         embedders(chosen.embedder or configuration.embedder, configuration)
     if isinstance(chosen, Answering):
         prompt_identity(chosen, configuration.language)
+    _check_recorded(chosen)
     if isinstance(chosen, Tier3):
         open_address(chosen.sut or configuration.sut, "YARUS_SUT_SERVICE")
+
+
+def _check_recorded(chosen: Parameters) -> None:
+    """That nothing is to be changed about answers that were given long ago."""
+    changed = getattr(chosen, "perturbation", None) or getattr(chosen, "context_perturbation", None)
+    if isinstance(chosen, Robustness):
+        changed = changed or {"tier2", "tier3"} & {*chosen.tiers}
+    elif not isinstance(chosen, Tier2 | Tier3):
+        return
+    if changed and (getattr(chosen, "sut", None) or settings().sut) == "recorded":
+        raise InputError(
+            "recorded answers are to questions and contexts as they were (YARUS_SUT or --sut is 'recorded'): leave out "
+            "the perturbation, or name a system that can be asked"
+        )
 
 
 def _pair(text: str) -> tuple[str, str]:

@@ -150,7 +150,7 @@ def print_cases(cases: "pa.Table", times: Sequence[int], total: int) -> None:
     console.print(f"{sum(times)} of {total} cases", style="dim")
 
 
-def print_load(report: "LoadReport") -> None:
+def print_load(report: "LoadReport", how: str = "tier1") -> None:
     """What a load did."""
     console = new_console()
     table = Table(plain(report.source), "read", "added", "updated", "skipped", box=None)
@@ -159,7 +159,7 @@ def print_load(report: "LoadReport") -> None:
     console.print(table)
     for problem in report.problems:
         console.print(plain(problem), style="yellow")
-    console.print(f"evaluate it: yarus run tier1 --source {report.source}")
+    console.print(f"evaluate it: yarus run {how} --source {report.source}")
 
 
 def print_checks(checks: "Sequence[Check]") -> None:
