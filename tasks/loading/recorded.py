@@ -76,7 +76,10 @@ def keep_recorded(run: Run, cases: pa.Table, questions: Sequence[Row], corpus: C
         **{name: cases[name].to_pylist() for name in ("case_id", "question")},
         status=[status for status, _ in states],
         reason=[reason for _, reason in states],
-        answer=[question["answer"] for question in questions],
+        answer=[
+            None if record.get("error") else question["answer"]
+            for question, record in zip(questions, records, strict=True)
+        ],
         answers=[None] * len(questions),
         **{
             f"sut_{name}": [_number(record, name) for record in records]
