@@ -61,7 +61,7 @@ def test_the_bot_hears_its_own_answers_and_its_failures_leave_the_question(
     remembering.script = script
     # Mixed up, and the log's own answers, which nobody was told of by this bot.
     rows = [turn(d, n, answer="ответ из журнала") for n in (1, 2, 3) for d in range(6)]
-    summary = evaluate("tier3", source=load(tmp_path, "heard", rows), sut=f"{remembering.url}/ask")
+    summary = evaluate("tier3", source=load(tmp_path, "dialogs_heard", rows), sut=f"{remembering.url}/ask")
     assert remembering.most_in_flight > 1
     found = {row["question_id"]: row for row in rows_of(summary)}
     assert len(found) == 18
@@ -85,7 +85,7 @@ def test_turns_without_a_label_are_asked_and_a_changed_question_is_what_was_said
     judge: FakeLLMServer, remembering: FakeLLMServer, tmp_path: Path
 ) -> None:
     nothing = {"ground_truth_answer": None, "answerable": None, "relevant_chunk_ids": None}
-    source = load(tmp_path, "changed", [turn(1, 1, **nothing), turn(1, 2), turn(1, 3)])
+    source = load(tmp_path, "dialogs_changed", [turn(1, 1, **nothing), turn(1, 2), turn(1, 3)])
     summary = evaluate("tier3", source=source, sut=remembering.url, perturbation="lower")
     first, second, third = rows_of(summary)
     assert [row["status"] for row in (first, second, third)] == ["unlabelled", "ok", "ok"]
@@ -116,7 +116,7 @@ def test_dialogs_stay_whole_in_batches_in_samples_and_in_groups(
         for n in range(1, 8)
         for d in range(40)
     ]
-    source = load(tmp_path, "whole", rows)
+    source = load(tmp_path, "dialogs_whole", rows)
     summary = evaluate("tier3", source=source, sut=remembering.url)
     assert [len(batch) for batch in seen] == [105, 105, 70]
     batches = [{row["dialog"] for row in batch} for batch in seen]
@@ -151,7 +151,7 @@ def test_follow_ups_are_judged_by_a_prompt_of_their_own_and_stand_apart(
     judge.script, remembering.script = script, bot
     alone = turn(7, 1, dialog_id=None, turn=None, id="alone")
     rows = [turn(d, n) for d in range(4) for n in (1, 2, 3)]
-    source = load(tmp_path, "judged", [*rows, alone])
+    source = load(tmp_path, "dialogs_judged", [*rows, alone])
     summary = evaluate("tier3", source=source, sut=remembering.url)
     found = {row["question_id"]: row for row in rows_of(summary)}
     used = {name: row["history_use"] for name, row in found.items()}
@@ -179,7 +179,7 @@ def test_a_source_without_dialogs_is_as_it_was(
     judge: FakeLLMServer, remembering: FakeLLMServer, tmp_path: Path
 ) -> None:
     rows = [question(i, dialog_id=f"d{i}", turn=1) for i in range(4)]  # nothing follows anything
-    summary = evaluate("tier3", source=load(tmp_path, "single", rows), sut=remembering.url)
+    summary = evaluate("tier3", source=load(tmp_path, "dialogs_single", rows), sut=remembering.url)
     assert "strata" not in summary and "avg_history_use" not in summary["metrics"]
     assert {"dialog", "turn", "history", "history_use"}.isdisjoint(rows_of(summary)[0])
     assert {"dialogs", "takes_history", "n_batches"}.isdisjoint(summary["system"])
@@ -188,7 +188,7 @@ def test_a_source_without_dialogs_is_as_it_was(
 def test_stored_answers_are_judged_in_their_dialogs(
     judge: FakeLLMServer, remembering: FakeLLMServer, tmp_path: Path
 ) -> None:
-    source = load(tmp_path, "stored", [turn(d, n) for d in range(2) for n in (1, 2)])
+    source = load(tmp_path, "dialogs_stored", [turn(d, n) for d in range(2) for n in (1, 2)])
     first = evaluate("tier3", source=source, sut=remembering.url)
     asked, judge.script = len(remembering.requests), steady
     again = evaluate("tier3", source=source, reuse_answers=first["evaluation_id"])
@@ -199,7 +199,7 @@ def test_stored_answers_are_judged_in_their_dialogs(
 
 
 def test_our_own_system_forgets_and_the_stand_in_judges_by_words(at_home: Path, tmp_path: Path) -> None:
-    source = load(tmp_path, "own", [turn(d, n) for d in range(3) for n in (1, 2)])
+    source = load(tmp_path, "dialogs_own", [turn(d, n) for d in range(3) for n in (1, 2)])
     summary = evaluate("tier3", source=source, sut="local")
     rows = rows_of(summary)
     assert summary["system"]["takes_history"] is False and "history" not in rows[0]
@@ -210,7 +210,7 @@ def test_our_own_system_forgets_and_the_stand_in_judges_by_words(at_home: Path, 
 def test_an_estimate_counts_the_calls_about_follow_ups(
     judge: FakeLLMServer, remembering: FakeLLMServer, tmp_path: Path
 ) -> None:
-    source = load(tmp_path, "estimated", [turn(d, n) for d in range(3) for n in (1, 2, 3)])
+    source = load(tmp_path, "dialogs_estimated", [turn(d, n) for d in range(3) for n in (1, 2, 3)])
     parameters = Tier3(source=source, sut=remembering.url)
     planned = asyncio.run(dry_run.plan("tier3", parameters)).roles["judge"].calls
     evaluate("tier3", source=source, sut=remembering.url)
@@ -220,7 +220,7 @@ def test_an_estimate_counts_the_calls_about_follow_ups(
 def test_a_dialog_that_was_cut_off_is_asked_again_from_its_first_turn(
     judge: FakeLLMServer, remembering: FakeLLMServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: Engine
 ) -> None:
-    source = load(tmp_path, "cut_off", [turn(d, n) for n in (1, 2, 3) for d in range(60)])
+    source = load(tmp_path, "dialogs_cut_off", [turn(d, n) for n in (1, 2, 3) for d in range(60)])
     kept = batch.keep_batch
 
     def one_only(run: Run, number: int, cases: Any) -> None:
@@ -251,7 +251,7 @@ def test_the_judge_reads_dialogs_without_personal_data(
 ) -> None:
     use(monkeypatch, {"YARUS_MASK_CALLS": "true"})
     rows = [turn(1, 1, question="Я Олег Кузнецов, 8 (927) 123-45-67, когда пересдача?"), turn(1, 2)]
-    _, second = rows_of(evaluate("tier3", source=load(tmp_path, "masked", rows), sut=remembering.url))
+    _, second = rows_of(evaluate("tier3", source=load(tmp_path, "dialogs_masked", rows), sut=remembering.url))
     assert second["history_use"] is not None and "123-45-67" in lines(second["history"])[0]
     heard = [of for of in map(texts, judge.requests) if "question_1" in of]
     assert len(heard) == 1 and heard[0]["question_1"].endswith("когда пересдача?")

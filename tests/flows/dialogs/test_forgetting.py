@@ -97,7 +97,7 @@ def test_what_forgets_loses_on_follow_ups_and_ties_on_first_turns(
     questions = [row for row in questions if row["dialog_id"] in dialogs]
     first = {row["id"] for row in questions if row["turn"] == 1}
     bot.script = answers_from(chunks)
-    source = load(tmp_path, "xquad_dialogs", questions, chunks)
+    source = load(tmp_path, "dialogs_xquad_dialogs", questions, chunks)
     told: dict[str, Any] = {}
     for name, request in (("forgets", FORGETS), ("remembers", ASKS)):
         use(monkeypatch, {"YARUS_SUT_SERVICE__REQUEST": request})

@@ -13,14 +13,14 @@ def test_a_passage_is_of_the_page_that_it_has_in_the_corpus(at_home: Path, tmp_p
     ]
     labels = {"relevant_chunk_ids": [], "relevant_urls": [PAGE.format(0)]}
     asked = question(0, answer="Сдать книгу.", contexts=[{"id": "k1"}, {"id": "k0"}], **labels)
-    [row] = rows_of(evaluate("tier3", source=load(tmp_path, "named_by_id", [asked], chunks), sut="recorded"))
+    [row] = rows_of(evaluate("tier3", source=load(tmp_path, "recorded_named_by_id", [asked], chunks), sut="recorded"))
     assert (row["retrieved"], row["hit_rate@1"]) == ([PAGE.format(0)], 1.0)
     assert row["context"] == "Ничья заметка.\n\nПравило 0 велит сдать книгу."
 
 
 def test_an_answer_that_broke_off_is_none(at_home: Path, tmp_path: Path) -> None:
     asked = [question(0, answer="Сдать", error="stream broke"), question(1, answer="Сдать книгу.")]
-    broken, whole = rows_of(evaluate("tier3", source=load(tmp_path, "broken_off", asked), sut="recorded"))
+    broken, whole = rows_of(evaluate("tier3", source=load(tmp_path, "recorded_broken_off", asked), sut="recorded"))
     assert (broken["status"], broken["e2e_score"]) == ("sut_error", None)
     assert broken["reason"] == "stream broke; until then it had said 'Сдать'"
     assert whole["status"] == "ok"

@@ -69,11 +69,11 @@ def measured(summary: Document) -> Document:
 def test_a_file_of_traces_and_a_table_give_identical_metrics(at_home: Path, tmp_path: Path) -> None:
     turns = [turn(i) for i in range(8)]
     turns[3] |= {"answer": "Сдать книгу 3 надо до 15 июня, правило 77."}
-    from_traces(tmp_path, "as_traces", [request(otlp(said)) for said in turns])
+    from_traces(tmp_path, "recorded_as_traces", [request(otlp(said)) for said in turns])
     write(tmp_path / "t.jsonl", [row(said) for said in turns])
-    cli_json("load", "table", str(tmp_path / "t.jsonl"), "--into", "as_table")
+    cli_json("load", "table", str(tmp_path / "t.jsonl"), "--into", "recorded_as_table")
     write(tmp_path / "labels.jsonl", labels(turns))
-    for name in ("as_traces", "as_table"):
+    for name in ("recorded_as_traces", "recorded_as_table"):
         assert cli_json("load", "table", str(tmp_path / "labels.jsonl"), "--into", name)["problems"] == []
     for tier, parameters in (
         ("tier3", {"sut": "recorded"}),
@@ -81,7 +81,7 @@ def test_a_file_of_traces_and_a_table_give_identical_metrics(at_home: Path, tmp_
         ("judge", {"exam": 0}),
         ("judge_pipeline", {}),
     ):
-        one, two = (evaluate(tier, source=name, **parameters) for name in ("as_traces", "as_table"))
+        one, two = (evaluate(tier, source=name, **parameters) for name in ("recorded_as_traces", "recorded_as_table"))
         assert measured(one) == measured(two), tier
         assert one["statuses"] == two["statuses"], tier
         ours, theirs = ({case["question_id"]: case for case in rows_of(summary)} for summary in (one, two))
@@ -99,16 +99,18 @@ def test_what_needs_no_reference_is_measured_without_one_and_no_model_is_asked_f
 ) -> None:
     turns = [turn(i) for i in range(6)]
     document = from_traces(
-        tmp_path, "no_labels", [langfuse(said, scores=[{"name": "user-feedback", "value": 1}]) for said in turns]
+        tmp_path,
+        "recorded_no_labels",
+        [langfuse(said, scores=[{"name": "user-feedback", "value": 1}]) for said in turns],
     )
     assert (document["questions"]["added"], document["chunks"]["added"], document["problems"]) == (6, 7, [])
-    third = evaluate("tier3", source="no_labels", sut="recorded")
+    third = evaluate("tier3", source="recorded_no_labels", sut="recorded")
     assert (third["state"], third["coverage"], third["statuses"]) == ("completed", 1.0, {"ok": 6})
     assert third["metrics"]["avg_faithfulness"]["n_scored"] == 6
     for name in ("avg_e2e_score", "avg_rougeL_f", "hit_rate@1"):  # a thumb up makes an answer no reference for itself
         assert third["metrics"][name]["n_scored"] == 0, name
         assert value(third, name) is None
-    second = evaluate("tier2", source="no_labels", sut="recorded")
+    second = evaluate("tier2", source="recorded_no_labels", sut="recorded")
     assert [
         second["metrics"][f"avg_{name}"]["n_scored"]
         for name in ("faithfulness", "answer_relevance", "answer_correctness")
@@ -116,7 +118,7 @@ def test_what_needs_no_reference_is_measured_without_one_and_no_model_is_asked_f
     assert all("Контекст" not in str(case["answer"]) for case in rows_of(second))
     assert {case["sut_tokens_in"] for case in rows_of(second)} == {said["tokens_in"] for said in turns}
     assert all(request["model"].startswith("judge") for request in judge.requests)
-    quality = evaluate("judge", source="no_labels", exam=0, probes=False)
+    quality = evaluate("judge", source="recorded_no_labels", exam=0, probes=False)
     assert (quality["statuses"], quality["system"]["contexts"]) == ({"ok": 6}, "recorded")
     context = rows_of(quality)[0]["context"]
     assert context.count("\n\n") == 1  # of two passages
@@ -142,20 +144,20 @@ def test_answers_that_failed_refused_or_are_not_there_are_no_scores(at_home: Pat
 
 
 def test_what_cannot_be_done_with_recorded_answers_is_refused_in_words(at_home: Path, tmp_path: Path) -> None:
-    from_traces(tmp_path, "refused", [request(otlp(turn(0)))])
+    from_traces(tmp_path, "recorded_refused", [request(otlp(turn(0)))])
     with pytest.raises(InputError, match="leave out --perturbation"):
-        evaluate("tier3", source="refused", sut="recorded", perturbation="typos")
+        evaluate("tier3", source="recorded_refused", sut="recorded", perturbation="typos")
     with pytest.raises(InputError, match="leave out --repeats"):
-        evaluate("tier2", source="refused", sut="recorded", repeats=2)
+        evaluate("tier2", source="recorded_refused", sut="recorded", repeats=2)
 
 
 def test_a_setting_makes_every_tier_take_them_and_a_source_without_passages_will_do(
     at_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from_traces(tmp_path, "no_passages", [request(otlp(turn(i))[:1]) for i in range(3)])
+    from_traces(tmp_path, "recorded_no_passages", [request(otlp(turn(i))[:1]) for i in range(3)])
     monkeypatch.setenv("YARUS_SUT", "recorded")
     for tier in ("tier2", "tier3"):
-        summary = evaluate(tier, source="no_passages")
+        summary = evaluate(tier, source="recorded_no_passages")
         assert (summary["system"]["sut"], summary["statuses"]) == ("recorded", {"ok": 3})
         assert summary["metrics"]["avg_faithfulness"]["n_scored"] == 0
         assert {"note": "contexts not recorded", "n": 3} in summary["notes"]
@@ -165,12 +167,12 @@ def test_loading_again_changes_nothing_and_keeps_the_corpus_and_the_labels(at_ho
     turns = [turn(i) for i in range(3)]
     documents = [request(otlp(said)) for said in turns]
     chunks = [{"id": "c0", "text": "Полный текст правила 0.", "confluence_url": "https://wiki.example/full"}]
-    load(tmp_path, "again", labels(turns), chunks)
-    first = from_traces(tmp_path, "again", documents)
+    load(tmp_path, "recorded_again", labels(turns), chunks)
+    first = from_traces(tmp_path, "recorded_again", documents)
     assert (first["chunks"], first["questions"]["updated"]) == ({"read": 4, "added": 3, "updated": 0, "skipped": 0}, 2)
-    second = from_traces(tmp_path, "again", documents[::-1])
+    second = from_traces(tmp_path, "recorded_again", documents[::-1])
     assert all(second[kind]["added"] == second[kind]["updated"] == 0 for kind in ("questions", "chunks", "labels"))
-    summary = evaluate("tier3", source="again", sut="recorded")
+    summary = evaluate("tier3", source="recorded_again", sut="recorded")
     case = next(one for one in rows_of(summary) if one["question_id"] == turns[0]["trace_id"])
     assert (case["reference"], case["relevant"], case["hit_rate@1"]) == (REFERENCE.format(0), ["c0"], 1.0)
     assert case["context"].startswith(
@@ -180,14 +182,14 @@ def test_loading_again_changes_nothing_and_keeps_the_corpus_and_the_labels(at_ho
 
 def test_scores_go_back_to_the_traces(judge: FakeLLMServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     turns = [turn(i) for i in range(6)]
-    from_traces(tmp_path, "scored", [request(otlp(said)) for said in turns])
+    from_traces(tmp_path, "recorded_scored", [request(otlp(said)) for said in turns])
 
     def script(number: int, request: Document) -> Any:
         broken = turns[2]["question"] in request["messages"][0]["content"]
         return says("не знаю") if broken else steady(number, request)
 
     judge.script = script
-    summary = evaluate("tier3", source="scored", sut="recorded")
+    summary = evaluate("tier3", source="recorded_scored", sut="recorded")
     monkeypatch.chdir(tmp_path)
     done = cli_json("export", summary["evaluation_id"], "--to", "otlp")
     assert {**done, "file": ""} == {
@@ -235,8 +237,8 @@ def test_reasons_go_out_without_personal_data(
     judge: FakeLLMServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     judge.script = lambda number, request: says('{"reason": "Звоните +7 912 345-67-89", "score": 0.5}')
-    from_traces(tmp_path, "personal", [request(otlp(turn(i))) for i in range(2)])
-    summary = evaluate("tier2", source="personal", sut="recorded")
+    from_traces(tmp_path, "recorded_personal", [request(otlp(turn(i))) for i in range(2)])
+    summary = evaluate("tier2", source="recorded_personal", sut="recorded")
     monkeypatch.chdir(tmp_path)
     shown = {}
     for masked in ("false", "true"):
@@ -248,34 +250,32 @@ def test_reasons_go_out_without_personal_data(
 
 
 def test_a_dry_run_counts_only_what_the_judge_is_asked(judge: FakeLLMServer, tmp_path: Path) -> None:
-    from_traces(tmp_path, "planned", [request(otlp(turn(i))) for i in range(3)])
+    from_traces(tmp_path, "recorded_planned", [request(otlp(turn(i))) for i in range(3)])
     for tier, calls in (("tier2", 6), ("tier3", 3)):  # faithfulness, and relevance; there is no reference
-        (planned,) = cli_json("run", tier, "--source", "planned", "--sut", "recorded", "--dry-run")["plans"]
+        (planned,) = cli_json("run", tier, "--source", "recorded_planned", "--sut", "recorded", "--dry-run")["plans"]
         assert planned["roles"].keys() == {"judge"}
         assert planned["roles"]["judge"]["calls"] == calls
 
 
 def test_recorded_answers_are_judged_again_and_frozen_as_such(at_home: Path, tmp_path: Path) -> None:
     turns = [turn(i) for i in range(4)]
-    from_traces(tmp_path, "judged_again", [langfuse(said, scores=[{"name": "feedback", "value": 1}]) for said in turns])
-    first = evaluate("tier3", source="judged_again", sut="recorded")
-    again = evaluate("tier3", source="judged_again", reuse_answers=first["evaluation_id"])
+    from_traces(tmp_path, "rejudged", [langfuse(said, scores=[{"name": "feedback", "value": 1}]) for said in turns])
+    first = evaluate("tier3", source="rejudged", sut="recorded")
+    again = evaluate("tier3", source="rejudged", reuse_answers=first["evaluation_id"])
     assert measured(again) == measured(first)
     assert again["comparability_key"] == first["comparability_key"]
     assert [case["trace_id"] for case in rows_of(again)] == [case["trace_id"] for case in rows_of(first)]
-    cli_json("dataset", "freeze", "judged_again_set", "--source", "judged_again")
-    frozen = evaluate("tier3", source="judged_again", cases="judged_again_set", sut="recorded")
+    cli_json("dataset", "freeze", "judged_again_set", "--source", "rejudged")
+    frozen = evaluate("tier3", source="rejudged", cases="judged_again_set", sut="recorded")
     assert measured(frozen) == measured(first)
-    keys = {
-        tier: evaluate(tier, source="judged_again", sut="recorded")["comparability_key"] for tier in ("tier2", "tier3")
-    }
+    keys = {tier: evaluate(tier, source="rejudged", sut="recorded")["comparability_key"] for tier in ("tier2", "tier3")}
     assert keys["tier3"] == first["comparability_key"]
     with_references = labels(turns) + [
         {**labels(turns)[0], "id": said["trace_id"], "question": said["question"]} for said in turns[1::2]
     ]
-    cli_json("load", "table", str(write(tmp_path / "labels.jsonl", with_references)), "--into", "judged_again")
+    cli_json("load", "table", str(write(tmp_path / "labels.jsonl", with_references)), "--into", "rejudged")
     parts = {
-        sut: evaluate("tier3", source="judged_again", sut=sut, unit="page")["comparability_key"]
+        sut: evaluate("tier3", source="rejudged", sut=sut, unit="page")["comparability_key"]
         for sut in ("recorded", "local")
     }
     assert parts["recorded"] == parts["local"]  # with references for all, they are compared
