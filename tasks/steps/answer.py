@@ -18,6 +18,7 @@ from tasks.steps.generate import generate
 from tasks.steps.retrieve import TIMED, rank
 from tasks.steps.reuse_answers import reuse_answers, stored
 from tasks.systems.sut import Answered, System, system
+from tasks.systems.user_code import era
 
 
 async def answer_ideal(run: Run, cases: pa.Table) -> pa.Table:
@@ -118,7 +119,8 @@ def _page(texts: dict[str, tuple[str, str]], chunk: str) -> str:
 def _opened(run: Run) -> System:
     """The system, one for all batches: a callable need not bear two threads, a service keeps its connections."""
     with _OPENING:
-        if run.id not in _OPEN:
+        place = run.id, era()
+        if place not in _OPEN:
             _OPEN.clear()
             found = system(run.resolved["sut"], configured(run))
             if run.resolved.get("takes_history", found.takes_history) != found.takes_history:
@@ -126,9 +128,9 @@ def _opened(run: Run) -> System:
                     f"the system {run.resolved['sut']!r} took {'no ' * found.takes_history}history when evaluation "
                     f"{run.id} began, and now it is otherwise: let it be as it was, or run the tier anew"
                 )
-            _OPEN[run.id] = found
-        return _OPEN[run.id]
+            _OPEN[place] = found
+        return _OPEN[place]
 
 
 _OPENING = threading.Lock()
-_OPEN: dict[str, System] = {}
+_OPEN: dict[tuple[str, int], System] = {}

@@ -21,6 +21,7 @@ from tasks.models.embedding_cache import embed_each
 from tasks.retrievers.protocol import Ranking, Retriever
 from tasks.retrievers.registry import retriever_kind
 from tasks.retrievers.shared_rankings import shared
+from tasks.systems.user_code import era
 
 if TYPE_CHECKING:
     from tasks.retrievers.reranking import Reranker
@@ -169,10 +170,10 @@ Opened = tuple[dict[str, str | None], Retriever, "Reranker | None"]
 
 def opened(run: Run) -> Opened:
     """The page of every chunk, the retriever, and what orders its rankings anew; made once a process."""
-    place = run.id, run.resolved["retriever"]
+    place = run.id, era(), run.resolved["retriever"]
     with _OPENING:
         if place not in _OPEN:
-            for other in [key for key in _OPEN if key[0] != run.id]:
+            for other in [key for key in _OPEN if key[:2] != place[:2]]:
                 del _OPEN[other]
             corpus = read_stored_corpus(run)
             kind = retriever_kind(run.resolved["retriever"])
@@ -191,4 +192,4 @@ def _reranker(run: Run, corpus: Corpus) -> "Reranker | None":
 
 
 _OPENING = threading.Lock()
-_OPEN: dict[tuple[str, str], Opened] = {}
+_OPEN: dict[tuple[str, int, str], Opened] = {}

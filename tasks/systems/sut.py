@@ -11,7 +11,7 @@ from typing import Any
 from db.errors import InputError
 from tasks.cases.dialogs import spoken
 from tasks.cases.refusals import HIDDEN
-from tasks.config.services import OPENAI
+from tasks.config.services import OPENAI, is_address
 from tasks.config.settings import Settings
 from tasks.models.protocol import count
 from tasks.systems.external import attempt, require_storable, short
@@ -106,7 +106,7 @@ def system(name: str, settings: Settings) -> System:
     """
     if name.startswith(OPENAI):
         return _remote(over_openai(name, settings))
-    if name.startswith(("http://", "https://")):
+    if is_address(name):
         return _remote(over_http(name, settings))
     if ":" not in name:
         raise InputError(

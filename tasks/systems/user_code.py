@@ -10,7 +10,7 @@ from typing import Any, Literal
 from db.errors import InputError
 from tasks.config.settings import settings
 from tasks.systems.external import Lost, Raised
-from tasks.systems.process import RUNNING, Process, Program
+from tasks.systems.process import GONE, RUNNING, Process, Program
 
 log = logging.getLogger("yarus")
 Gives = Literal["answer", "ranking", "scores"]
@@ -59,7 +59,7 @@ class UserCode:
         """Calls at once; a caller has so many threads."""
         self._lock, self._alone = threading.Lock(), threading.Lock()
         self._processes, self._idle, self._starting = [first], self._lines(first), threading.Lock()
-        self._lost_in_a_row = 0
+        self._lost_in_a_row, self._closed = 0, False
 
     def call(self, *arguments: Any) -> tuple[Any, float]:
         """What the function gives, and the milliseconds that it took; at most `concurrency` threads may wait here.
@@ -67,12 +67,14 @@ class UserCode:
         Raises:
             Raised: the function raised, or its process was lost.
         """
+        if self._closed:
+            raise Raised(f"{GONE}: not asked: the evaluation is over")
         if self._lost_in_a_row >= GIVEN_UP:
-            raise Raised(f"ProcessEnded: not asked: the process was lost {GIVEN_UP} times in a row without an answer")
+            raise Raised(f"{GONE}: not asked: the process was lost {GIVEN_UP} times in a row without an answer")
         try:
             found = self._asked(arguments)
         except Lost as lost:
-            if not self.is_async:
+            if not self.is_async or self._closed:
                 raise
             with self._alone:  # which of those that were under way ended it?
                 log.info("%s: asked anew, alone: %s", self._program.name, lost)
@@ -80,7 +82,8 @@ class UserCode:
         return found
 
     def close(self) -> None:
-        """Ends the processes; who waits for one is told that it is gone."""
+        """Ends the processes, for good; who waits for one is told that it is gone."""
+        self._closed = True
         with self._lock:
             ended, self._processes, self._idle = self._processes, [], []
         for process in ended:
@@ -125,7 +128,7 @@ class UserCode:
             process = Process(self._program, n_lines)
         except InputError as error:  # what could be imported before cannot be now
             self._lost_in_a_row += 1
-            raise Raised(f"ProcessEnded: it could not be started anew: {error}") from None
+            raise Raised(f"{GONE}: it could not be started anew: {error}") from None
         with self._lock:
             self._processes.append(process)
         return process
@@ -148,6 +151,7 @@ class UserCode:
 
 _OPEN: dict[tuple[Any, ...], UserCode] = {}
 _OPENING = threading.Lock()
+_CLOSED = [0]
 
 
 def user_code(name: str, setting: str, gives: Gives) -> UserCode:
@@ -165,12 +169,19 @@ def user_code(name: str, setting: str, gives: Gives) -> UserCode:
         return _OPEN[place]
 
 
+def era() -> int:
+    """How often users' code has been closed: what holds some of it is of no more use in the next era."""
+    return _CLOSED[0]
+
+
 def close_user_code() -> None:
     """Ends all processes of users' code: their evaluation is over, or somebody has stopped it."""
+    for code in list(_OPEN.values()):  # first, so that nobody starts another
+        code.close()
     for process in list(RUNNING):  # first: one that imports its module holds the lock
         process.end()
     with _OPENING:
-        ended = list(_OPEN.values())
+        for code in _OPEN.values():  # what was opened meanwhile
+            code.close()
         _OPEN.clear()
-    for one in ended:
-        one.close()
+        _CLOSED[0] += 1

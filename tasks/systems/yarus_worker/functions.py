@@ -39,11 +39,11 @@ class NotOurs(MetaPathFinder):
         found = PathFinder.find_spec(fullname, [self.folder])
         if found is not None:
             return found
+        others = [place for place in sys.path if os.path.realpath(place) != self.root]
         is_ours = False
         for finder in sys.meta_path:
             if finder is self or not hasattr(finder, "find_spec"):
                 continue
-            others = [place for place in sys.path if os.path.realpath(place) != self.root]
             some = PathFinder.find_spec(fullname, others) if finder is PathFinder else finder.find_spec(fullname, None)
             if some is not None and not self.is_ours(some):
                 return some

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -13,9 +14,9 @@ import pytest
 
 from tasks.config.settings import settings
 from tasks.systems.external import Raised
-from tasks.systems.process import SHOWN
+from tasks.systems.process import RUNNING, SHOWN
 from tasks.systems.sut import system
-from tasks.systems.user_code import GIVEN_UP, close_user_code, user_code
+from tasks.systems.user_code import GIVEN_UP, close_user_code, era, user_code
 from tests.support.bots import Write, answers, lives
 from tests.support.processes import until
 
@@ -156,3 +157,31 @@ def test_a_question_that_is_given_up_ends_its_process(bot: Write) -> None:
     asyncio.run(stopped())
     assert time.monotonic() - started < 30
     until("the end of the worker", lambda: not lives(int(Path("pid").read_text() or 0)))
+
+
+@BOTH
+def test_what_was_closed_starts_nothing_anew(bot: Write, of: str) -> None:
+    """Not for the question that was under way, nor for those that still wait."""
+    name = bot(
+        f"import os, time\n{of} answer(question):\n    open('pid', 'w').write(str(os.getpid()))\n    time.sleep(1000)"
+    )
+    code, said = user_code(name, "YARUS_SUT", "answer"), []
+    before = era()
+
+    def ask() -> None:
+        for question in ("under way", "waiting"):
+            with pytest.raises(Raised) as raised:
+                code.call(question)
+            said.append(str(raised.value))
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    until("question", lambda: Path("pid").exists() and Path("pid").read_text())
+    Path("pid").unlink()
+    close_user_code()
+    asking.join(20)
+    assert not asking.is_alive()
+    assert said[0].startswith("ProcessEnded: ")
+    assert said[1] == "ProcessEnded: not asked: the evaluation is over"
+    assert (RUNNING, Path("pid").exists(), era()) == (set(), False, before + 1)
+    assert user_code(name, "YARUS_SUT", "answer") is not code
