@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 
 import aiohttp
 
-from benchmarks import Row
+from benchmarks import Row, chat
 from benchmarks.chat import serving
 from tasks.config.settings import Settings, SystemService
 from tasks.systems.sut import System, system
@@ -31,17 +31,13 @@ def chunk(event: object) -> bytes:
     return b"%x\r\n%b\r\n" % (len(data), data)
 
 
-class Server(asyncio.Protocol):
+class Server(chat.Server):
     """Answers after a second, as JSON, or from the first moment to that second in events of OpenAI's form."""
 
     whole = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(REPLY) + REPLY
     head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
     token = chunk({"id": "1", "model": "bench", "choices": [{"index": 0, "delta": {"content": "слово "}}]})
     last = chunk({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}) + chunk("[DONE]") + b"0\r\n\r\n"
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport: asyncio.WriteTransport = transport  # type: ignore[assignment]
-        self.received = b""
 
     def data_received(self, data: bytes) -> None:
         self.received += data

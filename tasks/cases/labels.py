@@ -11,6 +11,7 @@ from db.errors import InputError
 from db.source_rows import Corpus
 from db.urls import canonical_url
 from tasks.cases.table import table, with_columns
+from tasks.cases.text import folded
 from tasks.cases.vocabulary import Note, Twins, Unit
 
 Row = dict[str, Any]
@@ -52,7 +53,7 @@ def merged(questions: Sequence[Row]) -> list[list[Row]]:
     """Duplicate questions together: those that differ in case and white space only, in order of first appearance."""
     groups: dict[str, list[Row]] = {}
     for question in questions:
-        groups.setdefault(" ".join(question["question"].casefold().split()), []).append(question)
+        groups.setdefault(folded(question["question"]), []).append(question)
     return list(groups.values())
 
 

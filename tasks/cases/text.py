@@ -33,6 +33,11 @@ def normalised(text: str) -> str:
     return " ".join(WORD.findall(unicodedata.normalize("NFC", text).casefold().replace("ё", "е")))
 
 
+def folded(text: str) -> str:
+    """A text without case, and with single blanks between its words: what is equal but for how it is written."""
+    return " ".join(text.casefold().split())
+
+
 def same_said(text: str) -> str:
     """Equal for claims, or nuggets, that say the same: signs stay, for -5 is not 5, nor 12.01 the time 12:01."""
     return text.casefold().rstrip(" .!…")

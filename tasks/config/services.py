@@ -19,6 +19,11 @@ def is_address(name: str) -> bool:
     return bool(re.match(r"https?://", name, re.IGNORECASE))
 
 
+def is_function(name: str) -> bool:
+    """Whether a name is `module:function`, or a method of an object there, and no address."""
+    return re.fullmatch(r"[\w.]+:[\w.]+", name) is not None
+
+
 def open_address(url: str, place: str, *, keys: str | None = None) -> str:
     """The address of a service as it was given, for it holds nothing that may not be stored.
 

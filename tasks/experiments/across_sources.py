@@ -9,6 +9,7 @@ import pyarrow as pa
 from db.errors import InputError
 from db.source_rows import read_questions
 from db.sources import registered, snapshot
+from tasks.cases.text import folded
 from tasks.config.connections import source
 from tasks.config.flow_parameters import Sweep
 
@@ -51,7 +52,7 @@ def same_questions(asked: Mapping[str, Asked]) -> dict[str, Keys]:
     Args:
         asked: the questions of each source.
     """
-    texts = {name: {key: _plain(text) for key, text in some} for name, some in asked.items()}
+    texts = {name: {key: folded(text) for key, text in some} for name, some in asked.items()}
     if _ids_agree(asked):
         return {name: {key: f"{key}\0{text}" for key, text in some.items()} for name, some in texts.items()}
     times = {name: Counter(some.values()) for name, some in texts.items()}
@@ -81,15 +82,11 @@ def _with_keys(cases: pa.Table, keys: Keys) -> pa.Table:
 
 def _ids_agree(asked: Mapping[str, Asked]) -> bool:
     """Whether each text that two sources share stands under one id in both."""
-    pairs = [{(key, _plain(text)) for key, text in some} for some in asked.values()]
+    pairs = [{(key, folded(text)) for key, text in some} for some in asked.values()]
     return all(
         {text for _, text in one} & {text for _, text in other} == {text for _, text in one & other}
         for one, other in combinations(pairs, 2)
     )
-
-
-def _plain(text: str) -> str:
-    return " ".join(text.casefold().split())
 
 
 def _questions(name: str) -> Asked:

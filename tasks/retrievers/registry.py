@@ -1,6 +1,5 @@
 """What can serve the step `retrieve`, in one table; a new retriever is one file and one line here."""
 
-import re
 from collections.abc import Callable
 from datetime import datetime
 from typing import NamedTuple
@@ -14,7 +13,7 @@ from db.stores.fulltext import CONFIGURATIONS, index_corpus
 from db.stores.vectors import corpus_name, index_vectors
 from db.tables import chunk_vector
 from tasks.config.connections import database, source
-from tasks.config.services import open_address
+from tasks.config.services import is_address, is_function, open_address
 from tasks.config.settings import settings
 from tasks.evaluation.run import Run
 from tasks.models.embedders import Embedder, Vectors, embedders
@@ -115,10 +114,10 @@ def retriever_kind(name: str) -> Kind:
     Raises:
         InputError: there is none, and the nearest is named; or an address that has a password in it.
     """
-    if re.match(r"https?://", name):
+    if is_address(name):
         open_address(name, "YARUS_RETRIEVER_SERVICE")
         return RETRIEVERS["http://…"]
-    if re.fullmatch(r"[\w.]+:[\w.]+", name):
+    if is_function(name):
         return RETRIEVERS["module:function"]
     if name not in RETRIEVERS:
         raise unknown("retriever", name, RETRIEVERS)

@@ -1,8 +1,6 @@
 """What can order rankings anew, by its name; a new kind is one line here and one in `reranking`."""
 
-import re
-
-from tasks.config.services import open_address
+from tasks.config.services import is_address, is_function, open_address
 from tasks.retrievers.cross_encoder import cross_encoder
 
 PLACE = "YARUS_RERANKER_SERVICE"
@@ -15,10 +13,10 @@ def reranker_kind(name: str) -> str:
     Raises:
         InputError: an address that has a password in it, or a model that is not on this machine.
     """
-    if re.match(r"https?://", name):
+    if is_address(name):
         open_address(name, PLACE)
         return SERVICE
-    if is_outside(name):
+    if is_function(name):
         return FUNCTION
     cross_encoder(name)
     return MODEL
@@ -26,4 +24,4 @@ def reranker_kind(name: str) -> str:
 
 def is_outside(name: str | None) -> bool:
     """Whether a service or somebody's function scores, which need not say the same twice."""
-    return name is not None and bool(re.match(r"https?://|[\w.]+:\w+$", name))
+    return name is not None and (is_address(name) or is_function(name))

@@ -1,12 +1,15 @@
 """Evaluations that several tests look at."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from sqlalchemy import Engine, text
 
 from tests.support.command_line import Command, CommandLine, Document, together
+from tests.support.evaluations import roles, steady, use
+from tests.support.llm_server import FakeLLMServer
 
 
 @pytest.fixture(scope="session")
@@ -41,3 +44,22 @@ def night(yarus: CommandLine) -> dict[str, Document]:
     document = yarus("run", "nightly", "--json").json
     assert document["state"] == "completed"
     return {evaluation["tier"]: evaluation for evaluation in document["evaluations"]}
+
+
+@pytest.fixture
+def judge(at_home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLLMServer]:
+    """A judge on sockets, as `steady` says until told otherwise."""
+    server = FakeLLMServer(script=steady)
+    server.start()
+    use(monkeypatch, roles(server.url, "judge"))
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def service(at_home: Path) -> Iterator[FakeLLMServer]:
+    """A question-answering service on sockets."""
+    server = FakeLLMServer()
+    server.start()
+    yield server
+    server.stop()

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from metrics.facts import Fact, facts, held_against, lost
-from tasks.cases.text import SENTENCE
+from tasks.cases.text import SENTENCE, folded
 
 CHANGED = ("number", "date", "time", "money", "percent", "room")
 """Kinds of facts with a value that another could stand for; phones and addresses may be pseudonyms to the model."""
@@ -124,8 +124,8 @@ def _other_months(text: str, chance: random.Random) -> Iterator[str]:
 
 def _replaced(context: str, fact: Fact, other: str, stated: list[Fact], beside: str) -> Counterfactual | None:
     """The context with the other value; None where it is not read as one, or the old one is still there."""
-    plain = _flat(fact.text)
-    places = [(one.start, one.end) for one in stated if one.kind == fact.kind and _flat(one.text) == plain]
+    plain = folded(fact.text)
+    places = [(one.start, one.end) for one in stated if one.kind == fact.kind and folded(one.text) == plain]
     pieces, shifts, end = [], [], 0
     for start, stop in places:
         pieces += [context[end:start], other]
@@ -143,10 +143,6 @@ def _replaced(context: str, fact: Fact, other: str, stated: list[Fact], beside: 
     if _stated(original, changed) & set(gone) or _stated(substitute, f"{context}\n{beside}") & set(new):
         return None
     return Counterfactual(changed, original, substitute, shifts)
-
-
-def _flat(text: str) -> str:
-    return " ".join(text.casefold().split())
 
 
 def _sentence(text: str, start: int, end: int) -> tuple[int, int]:

@@ -40,11 +40,11 @@ def answering(number: int, request: Document) -> bytes:
 
 
 @pytest.fixture
-def remembering(bot: FakeLLMServer, monkeypatch: pytest.MonkeyPatch) -> FakeLLMServer:
+def remembering(service: FakeLLMServer, monkeypatch: pytest.MonkeyPatch) -> FakeLLMServer:
     """A bot that is told of the dialog, eight questions at once."""
-    bot.script = answering
+    service.script = answering
     use(monkeypatch, {"YARUS_SUT_SERVICE__REQUEST": ASKS, "YARUS_SUT_SERVICE__CONCURRENCY": "8"})
-    return bot
+    return service
 
 
 def lines(history: list[Document] | None) -> list[str]:
@@ -59,7 +59,7 @@ def test_the_bot_hears_its_own_answers_and_its_failures_leave_the_question(
         return http(500, "нет") if failing else answering(number, request)
 
     remembering.script = script
-    # Mixed up, and the log's own answers, which nobody was told of by this bot.
+    # Mixed up, and the log's own answers, which nobody was told of by this service.
     rows = [turn(d, n, answer="ответ из журнала") for n in (1, 2, 3) for d in range(6)]
     summary = evaluate("tier3", source=load(tmp_path, "dialogs_heard", rows), sut=f"{remembering.url}/ask")
     assert remembering.most_in_flight > 1

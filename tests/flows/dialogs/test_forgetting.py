@@ -90,18 +90,18 @@ def answers_from(chunks: Sequence[Document]) -> Callable[[int, Document], bytes]
 
 
 def test_what_forgets_loses_on_follow_ups_and_ties_on_first_turns(
-    bot: FakeLLMServer, xquad_ru: Path, tmp_path: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch
+    service: FakeLLMServer, xquad_ru: Path, tmp_path: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     questions, chunks = dialogs_of(xquad_ru)
     dialogs = list(dict.fromkeys(row["dialog_id"] for row in questions))[:DIALOGS]
     questions = [row for row in questions if row["dialog_id"] in dialogs]
     first = {row["id"] for row in questions if row["turn"] == 1}
-    bot.script = answers_from(chunks)
+    service.script = answers_from(chunks)
     source = load(tmp_path, "dialogs_xquad_dialogs", questions, chunks)
     told: dict[str, Any] = {}
     for name, request in (("forgets", FORGETS), ("remembers", ASKS)):
         use(monkeypatch, {"YARUS_SUT_SERVICE__REQUEST": request})
-        told[name] = evaluate("tier3", source=source, sut=f"{bot.url}/ask")
+        told[name] = evaluate("tier3", source=source, sut=f"{service.url}/ask")
         assert told[name]["state"] == "completed"
     assert [told[name]["system"]["takes_history"] for name in told] == [False, True]
     assert len({one["comparability_key"] for one in told.values()}) == 1

@@ -17,22 +17,3 @@ def served(at_home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLLMSe
     use(monkeypatch, roles(server.url, "generator", "judge"))
     yield server
     server.stop()
-
-
-@pytest.fixture
-def judge(at_home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLLMServer]:
-    """A judge on sockets, as `steady` says until told otherwise."""
-    server = FakeLLMServer(script=steady)
-    server.start()
-    use(monkeypatch, roles(server.url, "judge"))
-    yield server
-    server.stop()
-
-
-@pytest.fixture
-def service(at_home: Path) -> Iterator[FakeLLMServer]:
-    """A question-answering service on sockets."""
-    server = FakeLLMServer()
-    server.start()
-    yield server
-    server.stop()

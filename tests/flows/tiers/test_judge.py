@@ -2,7 +2,6 @@
 
 import json
 import random
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,27 +21,15 @@ from tests.support.evaluations import (
     load,
     metric_of,
     question,
-    roles,
     rows_of,
     steady,
     texts,
-    use,
     value,
 )
 from tests.support.llm_server import FakeLLMServer, http, says, scores
 
 Document = dict[str, Any]
 PROBES = ("padded", "reordered", "own_model", "plea")
-
-
-@pytest.fixture
-def judge(at_home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLLMServer]:
-    """A judge on sockets, as `steady` says until told otherwise."""
-    server = FakeLLMServer(script=steady)
-    server.start()
-    use(monkeypatch, roles(server.url, "judge"))
-    yield server
-    server.stop()
 
 
 def printed(summary: Document, capsys: pytest.CaptureFixture[str], language: str = "en") -> str:

@@ -12,7 +12,7 @@ import pytest
 
 from db.errors import InputError
 from tasks.retrievers.protocol import Ranking
-from tasks.retrievers.rerankers import reranker_kind
+from tasks.retrievers.rerankers import FUNCTION, SERVICE, is_outside, reranker_kind
 from tasks.retrievers.reranking import Reranker, Scorer, checked, open_reranker
 from tasks.systems.user_code import close_user_code
 from tests.support.llm_server import Do, FakeLLMServer, http
@@ -241,3 +241,9 @@ def test_settings_that_cannot_work_are_refused_at_once(
     monkeypatch.setenv(f"YARUS_RERANKER_SERVICE__{name}", text)
     with pytest.raises(InputError, match=said):
         open_reranker("http://127.0.0.1:9/rerank", {}, 50)
+
+
+@pytest.mark.parametrize("name", ["my_search:rerank", "my.search:helper.rerank", "http://h/rerank", "HTTPS://h/rerank"])
+def test_what_is_not_ours_is_known_by_its_name(name: str) -> None:
+    assert is_outside(name)
+    assert reranker_kind(name) == (SERVICE if "//" in name else FUNCTION)
