@@ -14,6 +14,7 @@ from db import journal
 from db.engine import reaching
 from db.errors import InputError, the_one
 from db.tables import analysis
+from db.words import Words
 
 Kind = Literal["sweep", "robustness", "corpus"]
 
@@ -61,7 +62,9 @@ def find(engine: Engine, kind: Kind, name: str) -> RowMapping:
     ids = select(analysis.c.id).where(analysis.c.kind == kind).order_by(analysis.c.started_at.desc(), analysis.c.id)
     with reaching(engine), engine.connect() as connection:
         known = connection.scalars(ids).all()
-        one = the_one(known, name, none=f"no {kind}", several=f"several analyses ({kind})")
+        one = the_one(
+            known, name, none=Words("no {kind}", kind=kind), several=Words("several analyses ({kind})", kind=kind)
+        )
         return connection.execute(select(analysis).where(analysis.c.id == one)).mappings().one()
 
 

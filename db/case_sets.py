@@ -77,7 +77,12 @@ def keep_all(engine: Engine, source: str, sets: Sequence[tuple[str, Sequence[Row
     for name, rows, rule in sets:
         checked_name(name)
         if not rows:
-            raise InputError(f"case set {name!r} would be empty: no question of source {source!r} is chosen by {rule}")
+            raise InputError(
+                "case set {name!r} would be empty: no question of source {source!r} is chosen by {rule}",
+                name=name,
+                source=source,
+                rule=rule,
+            )
     with reaching(engine), engine.begin() as connection:
         return [_keep(connection, source, *one) for one in sets]
 
@@ -91,8 +96,12 @@ def _keep(connection: Connection, source: str, name: str, rows: Sequence[Row], r
         connection.execute(insert(case_set_row), packed)
     elif (there := _find(connection, name)).identity != kept.identity or there.source != source:
         raise InputError(
-            f"case set {name!r} is frozen with other content ({there.n_cases} cases of {there.source!r}, hash "
-            f"{there.sha256[:12]}); a frozen set is never changed: choose another name"
+            "case set {name!r} is frozen with other content ({n_cases} cases of {source!r}, hash {sha256}); a frozen "
+            "set is never changed: choose another name",
+            name=name,
+            n_cases=there.n_cases,
+            source=there.source,
+            sha256=there.sha256[:12],
         )
     return kept
 

@@ -112,7 +112,9 @@ def reaching(engine: Engine) -> Iterator[None]:
         way_out = "Check the address, the password and the role's rights (YARUS_DATABASE_URL, YARUS_SOURCE_URL)"
         if isinstance(error.orig, psycopg.errors.DiskFull):
             way_out = "The disk under the database is full: make room there, then try again"
-        unavailable = DatabaseUnavailable(f"database {shown(engine.url)}: {reason}. {way_out}")
+        unavailable = DatabaseUnavailable(
+            "database {database}: {reason}. {way_out}", database=shown(engine.url), reason=reason, way_out=way_out
+        )
         unavailable.connection_lost = error.connection_invalidated or error.statement is None
         raise unavailable from None
 
@@ -146,8 +148,9 @@ def _require_vector(connection: Connection, engine: Engine) -> None:
     known = "SELECT 1 FROM pg_available_extensions WHERE name = 'vector'"
     if connection.scalar(text(known)) is None:
         raise DatabaseUnavailable(
-            f"database {shown(engine.url)}: the extension pgvector is not installed "
-            "there; install it, or unset YARUS_DATABASE_URL to use the embedded PostgreSQL, which has it"
+            "database {database}: the extension pgvector is not installed there; install it, or unset "
+            "YARUS_DATABASE_URL to use the embedded PostgreSQL, which has it",
+            database=shown(engine.url),
         )
     connection.execute(text("CREATE EXTENSION IF NOT EXISTS vector"))
 

@@ -3,42 +3,65 @@
 import difflib
 from collections.abc import Iterable, Sequence
 
+from db.words import Words, joined
+
 NAMED = 10
 """Ids in a message."""
 
 
-class InputError(ValueError):
+class Told(Exception):
+    """An error whose message is kept apart from its values: `InputError("no source {name!r}", name=name)`."""
+
+    def __init__(self, template: str, /, **values: object) -> None:
+        super().__init__(Words(template, **values))
+
+
+class InputError(Told, ValueError):
     """The user gave something that cannot be used: the message names it, its place and the way out. Exit code 2."""
 
 
-class DatabaseUnavailable(RuntimeError):
+class DatabaseUnavailable(Told, RuntimeError):
     """The database cannot be reached or refuses us: the message says what to do. Exit code 3."""
 
     connection_lost = False
     """There was no connection, or it broke: what was asked may succeed a moment later."""
 
 
-class ModelUnavailable(RuntimeError):
+class ModelUnavailable(Told, RuntimeError):
     """A language model refuses us or its settings are wrong: the message says what to fix. Exit code 3."""
 
 
-class ResultsUnavailable(OSError):
+class ResultsUnavailable(Told, OSError):
     """The file of an evaluation is gone, damaged, another one's, or has no place: the message says what to do.
 
     Exit code 3.
     """
 
 
-class SourceChanged(OSError):
+class SourceChanged(Told, OSError):
     """A source was loaded anew while an evaluation was still reading it: the message says what to do. Exit code 3."""
 
 
 def unknown(what: str, given: str, known: Iterable[str], hint: str = "") -> InputError:
-    """The error for a name that is not among the known ones: it names the nearest, or all."""
+    """The error for a name that is not among the known ones: it names the nearest, or all.
+
+    Args:
+        what: it is no name of, such as "source": in the catalogue of messages stands "no source".
+        given: the name.
+        known: the names that there are.
+        hint: the way out.
+    """
+    of = Words(what)
+    parts: dict[str, object] = {"what": Words(f"no {of.template}", **of.values), "given": given}
     names = sorted(known)
     near = difflib.get_close_matches(given, names, n=1)
-    found = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(names) or 'none'}"
-    return InputError(f"no {what} {given!r}; {found}{' ' + hint if hint else ''}")
+    if near:
+        said = Words("{what} {given!r}; did you mean {near!r}?", near=near[0], **parts)
+    elif names:
+        said = Words("{what} {given!r}; there are: {names}", names=", ".join(names), **parts)
+    else:
+        said = Words("{what} {given!r}; there are: none", **parts)
+    return InputError(joined((said, Words(hint)), " ") if hint else said)
 
 
 def the_one(ids: Sequence[str], name: str, *, none: str, several: str) -> str:
@@ -58,6 +81,9 @@ def the_one(ids: Sequence[str], name: str, *, none: str, several: str) -> str:
         matching = list(ids[:1])
     if len(matching) != 1:
         near = matching or difflib.get_close_matches(name, ids, n=3) or ids[:3]
+        what = Words(several if matching else none)
+        if not near:
+            raise InputError("{what} {name!r}; there are: none yet", what=what, name=name)
         named = ", ".join([*near[:NAMED], *(["…"] if len(near) > NAMED else [])])
-        raise InputError(f"{several if matching else none} {name!r}; there are: {named or 'none yet'}")
+        raise InputError("{what} {name!r}; there are: {named}", what=what, name=name, named=named)
     return matching[0]

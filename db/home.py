@@ -56,10 +56,12 @@ def prefect_database(home: Path) -> Path:
     """
     if "?" in str(home):
         raise InputError(
-            f"YARUS_HOME={home}: Prefect takes what follows the ? for options; choose a folder without one"
+            "YARUS_HOME={home}: Prefect takes what follows the ? for options; choose a folder without one", home=home
         )
     if len(os.fsencode(home)) > LONGEST:
-        raise InputError(f"YARUS_HOME={home}: the path is too long for SQLite; use {LONGEST} bytes at most")
+        raise InputError(
+            "YARUS_HOME={home}: the path is too long for SQLite; use {most} bytes at most", home=home, most=LONGEST
+        )
     path = make(home / "prefect", home) / "prefect.db"
     with suppress(OSError):  # a folder, for example: who starts the server on it says what is the matter
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))

@@ -61,7 +61,10 @@ def alive(engine: Engine, evaluation_id: str) -> Iterator[None]:
     connection = engine.connect().execution_options(isolation_level="AUTOCOMMIT")
     try:
         if not connection.scalar(select(func.pg_try_advisory_lock(*lock_key(evaluation_id)))):
-            raise InputError(f"evaluation {evaluation_id} is running in another process; wait for it or stop it")
+            raise InputError(
+                "evaluation {evaluation} is running in another process; wait for it or stop it",
+                evaluation=evaluation_id,
+            )
         yield
     finally:
         with suppress(DBAPIError):  # at once where that is possible
@@ -86,7 +89,9 @@ def reopen(engine: Engine, evaluation_id: str, flow_run_id: str | None) -> None:
     begun = {"state": "running", "error": None, "finished_at": None, "flow_run_id": flow_run_id}
     with engine.begin() as connection:
         if not connection.execute(statement.values(**begun)).rowcount:
-            raise InputError(f"evaluation {evaluation_id} is finished, there is nothing to resume; run it anew")
+            raise InputError(
+                "evaluation {evaluation} is finished, there is nothing to resume; run it anew", evaluation=evaluation_id
+            )
 
 
 def describe(engine: Engine, evaluation_id: str, **values: Any) -> None:
@@ -227,9 +232,11 @@ def accept(engine: Engine, name: str) -> str:
     """
     row = find(engine, name)
     if row["state"] != "completed":
-        raise InputError(f"evaluation {row['id']} is {row['state']}: it cannot be a baseline")
+        raise InputError("evaluation {id} is {state}: it cannot be a baseline", id=row["id"], state=row["state"])
     if part_of := (row["resolved"] or {}).get("part_of"):
-        raise InputError(f"evaluation {row['id']} is a part of {part_of}: it cannot be a baseline")
+        raise InputError(
+            "evaluation {id} is a part of {part_of}: it cannot be a baseline", id=row["id"], part_of=part_of
+        )
     describe(engine, row["id"], accepted_at=datetime.now(UTC))
     return str(row["id"])
 

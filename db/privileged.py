@@ -132,7 +132,9 @@ def privilege(connection: Connection) -> str | None:
 
 def _refusal(role: str, why: str) -> InputError:
     return InputError(
-        f"the role is {role}, and {why}: reading it would run that code with all rights over the server. Read as a "
+        "the role is {role}, and {why}: reading it would run that code with all rights over the server. Read as a "
         "role that may only SELECT: CREATE ROLE yarus_reader LOGIN PASSWORD '…'; GRANT USAGE ON SCHEMA public TO "
-        "yarus_reader; GRANT SELECT ON question_answer, chunk TO yarus_reader; and put it into the address"
+        "yarus_reader; GRANT SELECT ON question_answer, chunk TO yarus_reader; and put it into the address",
+        role=role,
+        why=why,
     )

@@ -34,6 +34,7 @@ from sqlalchemy.types import LargeBinary
 from db import tables
 from db.errors import InputError, unknown
 from db.sources import Source, snapshot
+from db.words import Words
 
 LARGEST = 2**31 - 1
 EARLIEST, LATEST = datetime(1, 1, 2, tzinfo=UTC), datetime(9999, 12, 30, tzinfo=UTC)
@@ -187,8 +188,11 @@ class _Packed:
         if len(self._sizes) > 1:
             examples = ", ".join(f"{size} (chunk {chunk_id})" for size, chunk_id in sorted(self._sizes.items()))
             raise InputError(
-                f"source {source.name!r}: the vectors in {source.tables['chunk'].fullname} have different numbers of "
-                f"dimensions: {examples}; embed the chunks again with one model, or give --vectors computed"
+                "source {source!r}: the vectors in {table} have different numbers of dimensions: {examples}; embed "
+                "the chunks again with one model, or give --vectors computed",
+                source=source.name,
+                table=source.tables["chunk"].fullname,
+                examples=examples,
             )
         if not self._sizes:
             return None
@@ -205,9 +209,13 @@ def _check_unique(ids: Iterable[str], source: Source, ours: str) -> None:
     counts = Counter(ids).most_common(1)
     if counts and counts[0][1] > 1:
         raise InputError(
-            f"source {source.name!r}: id {counts[0][0]!r} stands {counts[0][1]} times in "
-            f"{source.tables[ours].fullname!r} with its annotations: ids must be unique; "
-            f"map another column or a view: YARUS_SOURCE_COLUMNS__{ours.upper()}__ID=NAME"
+            "source {source!r}: id {id!r} stands {n} times in {table!r} with its annotations: ids must be unique; "
+            "map another column or a view: YARUS_SOURCE_COLUMNS__{variable}__ID=NAME",
+            source=source.name,
+            id=counts[0][0],
+            n=counts[0][1],
+            table=source.tables[ours].fullname,
+            variable=ours.upper(),
         )
 
 
@@ -225,10 +233,10 @@ def _check(connection: Connection, source: Source, ours: str, wanted: Iterable[s
     if not inspector.has_table(table.name, schema=table.schema):
         there = inspector.get_table_names(schema=table.schema)
         raise unknown(
-            f"table in source {source.name!r}:",
+            Words("table in source {source!r}:", source=source.name),
             table.fullname,
             there,
-            f"Map it: YARUS_SOURCE_TABLES__{ours.upper()}=NAME",
+            Words("Map it: YARUS_SOURCE_TABLES__{variable}=NAME", variable=ours.upper()),
         )
     types = {column["name"]: column["type"] for column in inspector.get_columns(table.name, schema=table.schema)}
     values = {}
@@ -237,12 +245,21 @@ def _check(connection: Connection, source: Source, ours: str, wanted: Iterable[s
         mapping = f"YARUS_SOURCE_COLUMNS__{ours.upper()}__{key.upper()}=NAME"
         if name not in types:
             raise unknown(
-                f"column in table {table.fullname!r} of source {source.name!r}:", name, types, f"Map it: {mapping}"
+                Words("column in table {table!r} of source {source!r}:", table=table.fullname, source=source.name),
+                name,
+                types,
+                Words("Map it: {mapping}", mapping=mapping),
             )
         if not isinstance(types[name], READ_FROM.get(type(kind), object)):
             raise InputError(
-                f"source {source.name!r}: column {name!r} of {table.fullname!r} is {types[name]}, not {kind}; "
-                f"map another, or one of a view that converts it: {mapping}"
+                "source {source!r}: column {name!r} of {table!r} is {type}, not {kind}; map another, or one of a "
+                "view that converts it: {mapping}",
+                source=source.name,
+                name=name,
+                table=table.fullname,
+                type=types[name],
+                kind=kind,
+                mapping=mapping,
             )
         values[key] = _converted(table.c[key], types[name])
     return values

@@ -13,6 +13,7 @@ from sqlalchemy.exc import DataError, InternalError, ProgrammingError
 from db import privileged, tables
 from db.engine import reaching
 from db.errors import InputError, SourceChanged, unknown
+from db.words import Words
 
 SAMPLE, PRODUCTION = "sample", "production"
 SCHEMA_PREFIX = "source_"
@@ -38,10 +39,13 @@ def checked_name(name: str) -> str:
         InputError: it has other characters than a-z, 0-9 and _, is too long, or stands for YARUS_SOURCE_URL.
     """
     if name == PRODUCTION:
-        raise InputError(f"source name {name!r} is reserved for the database in YARUS_SOURCE_URL; choose another")
+        raise InputError(
+            "source name {name!r} is reserved for the database in YARUS_SOURCE_URL; choose another", name=name
+        )
     if not re.fullmatch(r"[a-z][a-z0-9_]{0,39}", name):
         raise InputError(
-            f"source name {name!r}: use a letter a-z, then up to 39 of a-z, 0-9 and _, for example 'helpdesk_2026'"
+            "source name {name!r}: use a letter a-z, then up to 39 of a-z, 0-9 and _, for example 'helpdesk_2026'",
+            name=name,
         )
     return name
 
@@ -57,7 +61,7 @@ def loaded(engine: Engine, name: str) -> Source:
         known = connection.execute(select(tables.source.c.name, tables.source.c.language))
         languages = {row.name: row.language for row in known}
     if name not in languages:
-        raise unknown("source", name, languages, f"Fill one with: yarus load squad FILE --into {name}")
+        raise unknown("source", name, languages, Words("Fill one with: yarus load squad FILE --into {name}", name=name))
     return Source(name, "loaded", languages[name], engine, tables.source_tables(SCHEMA_PREFIX + name))
 
 
@@ -73,7 +77,7 @@ def registered(connection: Connection, source: Source) -> Source:
     row = connection.execute(select(known.language, known.loaded_at).where(known.name == source.name)).one_or_none()
     if row is None:
         raise InputError(
-            f"source {source.name!r} was removed meanwhile; fill it anew: yarus load … --into {source.name}"
+            "source {source!r} was removed meanwhile; fill it anew: yarus load … --into {source}", source=source.name
         )
     return replace(source, language=row.language, loaded_at=row.loaded_at)
 
@@ -86,8 +90,8 @@ def require_unchanged(connection: Connection, source: Source, loaded_at: datetim
     """
     if registered(connection, source).loaded_at != loaded_at:
         raise SourceChanged(
-            f"source {source.name!r} was loaded anew while its vectors were searched: the rankings would be "
-            "of two loads"
+            "source {source!r} was loaded anew while its vectors were searched: the rankings would be of two loads",
+            source=source.name,
         )
 
 
@@ -108,6 +112,8 @@ def snapshot(source: Source) -> Iterator[Connection]:
             yield connection
     except (ProgrammingError, DataError, InternalError) as error:
         raise InputError(
-            f"source {source.name!r}: its database refuses the query: {' '.join(str(error.orig).split())}. Check what "
-            "the tables and columns are mapped to (YARUS_SOURCE_TABLES__…, YARUS_SOURCE_COLUMNS__…)"
+            "source {source!r}: its database refuses the query: {reason}. Check what the tables and columns are "
+            "mapped to (YARUS_SOURCE_TABLES__…, YARUS_SOURCE_COLUMNS__…)",
+            source=source.name,
+            reason=" ".join(str(error.orig).split()),
         ) from None

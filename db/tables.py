@@ -27,6 +27,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONB, TSVECTOR
 
 from db.errors import unknown
+from db.words import Words
 
 SCHEMA = "yarus"
 OURS = MetaData(schema=SCHEMA)
@@ -288,7 +289,12 @@ def source_tables(
         mapped = (columns or {}).get(ours, {})
         for column in mapped:
             if column not in shape:
-                raise unknown(f"column of {ours}:", column, shape, f"(YARUS_SOURCE_COLUMNS__{ours.upper()}__…)")
+                raise unknown(
+                    Words("column of {ours}:", ours=ours),
+                    column,
+                    shape,
+                    Words("(YARUS_SOURCE_COLUMNS__{variable}__…)", variable=ours.upper()),
+                )
         made = (
             Column(mapped.get(column, column), kind, key=column, primary_key=not place, autoincrement=False)
             for place, (column, kind) in enumerate(shape.items())

@@ -109,8 +109,10 @@ async def test() -> Tested:
     if status is None or not httpx.codes.is_success(status):
         moved = "; redirects are not followed: give the address that it leads to" if status and status < 400 else ""
         raise InputError(
-            f"the receiver of alerts answered {status or answer.get('reason')}{moved}: "
-            "check --webhook, --header and --body of `yarus alerts apply`"
+            "the receiver of alerts answered {status}{moved}: check --webhook, --header and --body of `yarus alerts "
+            "apply`",
+            status=status or answer.get("reason"),
+            moved=moved,
         )
     return {"status_code": status}
 
@@ -189,7 +191,7 @@ async def _put(client: PrefectClient, automation: AutomationCore) -> str:
     except PrefectHTTPStatusError as error:
         if error.response.status_code != httpx.codes.UNPROCESSABLE_ENTITY:
             raise
-        raise InputError(f"--body: {_why(error.response)}; it is a Jinja template of `event`") from None
+        raise InputError("--body: {why}; it is a Jinja template of `event`", why=_why(error.response)) from None
     for extra in known[1:]:
         await client.delete_automation(extra.id)
     return "updated"

@@ -217,9 +217,9 @@ def _object(body: bytes) -> dict[str, Any]:
 def _text(given: Mapping[str, Any], name: str) -> str:
     text = given.get(name, "")
     if not isinstance(text, str):
-        raise InputError(f"{name}: a text is expected, got {str(text)[:80]}")
+        raise InputError("{name}: a text is expected, got {text}", name=name, text=str(text)[:80])
     if "\0" in text or text != text.encode("utf-8", "ignore").decode():
-        raise InputError(f"{name}: half a character or a NUL stands in it")
+        raise InputError("{name}: half a character or a NUL stands in it", name=name)
     return text
 
 
@@ -228,7 +228,7 @@ def _value(given: Mapping[str, Any]) -> float | None:
     if value is None and "value" in given:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise InputError(f"value: a number from 0 to 1 or null is expected, got {str(value)[:80]}")
+        raise InputError("value: a number from 0 to 1 or null is expected, got {value}", value=str(value)[:80])
     return float(value)
 
 

@@ -172,7 +172,7 @@ async def _work(
         while not (stop.is_set() or working.done() or (process and process.poll() is not None)):  # noqa: ASYNC110 - a process sets no event
             await asyncio.sleep(0.2)
         if process and process.poll() is not None:
-            raise ServerUnavailable(f"Prefect's server stopped unexpectedly; see {words}")
+            raise ServerUnavailable("Prefect's server stopped unexpectedly; see {words}", words=words)
         if not working.done():
             await worker.cancel_runs(CANCEL_S)
         if working.done() and not stop.is_set():

@@ -36,14 +36,20 @@ def bound(host: str, port: int, option: str) -> socket.socket:
         return _bound(family, address)
     except socket.gaierror:
         raise InputError(
-            f"--host {host!r}: no such host; 127.0.0.1 is this machine, 0.0.0.0 all its networks"
+            "--host {host!r}: no such host; 127.0.0.1 is this machine, 0.0.0.0 all its networks", host=host
         ) from None
     except OSError as error:
         if error.errno == errno.EADDRNOTAVAIL:
-            raise InputError(f"--host {host!r} is not an address of this machine") from None
+            raise InputError("--host {host!r} is not an address of this machine", host=host) from None
         taken = error.errno == errno.EADDRINUSE
         why = "is taken, perhaps by another `yarus serve`" if taken else f"cannot be used ({error.strerror})"
-        raise ServerUnavailable(f"port {port} on {host} {why}; choose another one: {option} PORT") from None
+        raise ServerUnavailable(
+            "port {port} on {host} {why}; choose another one: {option} PORT",
+            port=port,
+            host=host,
+            why=why,
+            option=option,
+        ) from None
 
 
 def _bound(family: int, address: tuple[str, int] | tuple[int, bytes] | tuple[str, int, int, int]) -> socket.socket:
@@ -84,7 +90,11 @@ def _require_trigrams(url: str, named: str) -> None:
         way_out = "install it there (Debian: postgresql-contrib), or unset YARUS_PREFECT_DATABASE_URL to use SQLite"
     except psycopg.OperationalError as error:
         reason = redact_urls(" ".join(str(error).split()))
-        raise DatabaseUnavailable(f"database {named}: {reason}. Check YARUS_PREFECT_DATABASE_URL") from None
+        raise DatabaseUnavailable(
+            "database {named}: {reason}. Check YARUS_PREFECT_DATABASE_URL", named=named, reason=reason
+        ) from None
     else:
         return
-    raise DatabaseUnavailable(f"database {named}: Prefect needs the extension pg_trgm; {way_out}")
+    raise DatabaseUnavailable(
+        "database {named}: Prefect needs the extension pg_trgm; {way_out}", named=named, way_out=way_out
+    )

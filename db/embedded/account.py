@@ -35,7 +35,11 @@ def make_folder(folder: Path) -> None:
     if folder.exists():
         return
     if not _has_name(uid := os.geteuid()):
-        raise DatabaseUnavailable(f"user {uid} has no name on this machine, which initdb needs: name it, {ELSEWHERE}")
+        raise DatabaseUnavailable(
+            "user {uid} has no name on this machine, which initdb needs: name it, {elsewhere}",
+            uid=uid,
+            elsewhere=ELSEWHERE,
+        )
     unfinished = folder.with_suffix(".new")  # renamed when it has its owner: a kill leaves no folder of the wrong one
     unfinished.mkdir(mode=0o700, exist_ok=True)
     if os.geteuid() == 0:
@@ -67,7 +71,9 @@ def account_of(folder: Path) -> Account | None:
     owner = folder.stat()
     if owner.st_uid == 0:
         raise DatabaseUnavailable(
-            f"{folder} belongs to root, and PostgreSQL refuses to run as root: chown -R nobody it, {ELSEWHERE}"
+            "{folder} belongs to root, and PostgreSQL refuses to run as root: chown -R nobody it, {elsewhere}",
+            folder=folder,
+            elsewhere=ELSEWHERE,
         )
     return Account(owner.st_uid, owner.st_gid)
 
@@ -118,10 +124,14 @@ def _with_capability(account: Account, closed: Path) -> list[str]:
         (name for name, bit in CAPABILITIES.items() for bound in bounds if int(bound, 16) >> bit & 1), None
     )
     if setpriv is None or capability is None:
+        missing = "setpriv (util-linux) is missing" if setpriv is None else "no capability for that can be handed on"
         raise DatabaseUnavailable(
-            f"as root the database runs as user {account.uid}, who may not enter or read {closed}, and "
-            f"{'setpriv (util-linux) is missing' if setpriv is None else 'no capability for that can be handed on'}: "
-            f"run as an ordinary user, set YARUS_HOME and the environment where all may enter, {ELSEWHERE}"
+            "as root the database runs as user {uid}, who may not enter or read {closed}, and {missing}: run as an "
+            "ordinary user, set YARUS_HOME and the environment where all may enter, {elsewhere}",
+            uid=account.uid,
+            closed=closed,
+            missing=missing,
+            elsewhere=ELSEWHERE,
         )
     only = f"-all,+{capability}"
     # Without the secure bit access(2), by which initdb looks for its postgres, ignores the capability.

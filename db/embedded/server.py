@@ -64,10 +64,18 @@ def running(home: Path, *, version: str = "18") -> str:
         DatabaseUnavailable: if the server cannot be started; the message names the path and the end of the log.
     """
     if version not in cluster.INSTALLATIONS:
-        raise InputError(f"no embedded PostgreSQL {version!r}: choose one of {', '.join(cluster.INSTALLATIONS)}")
+        raise InputError(
+            "no embedded PostgreSQL {version!r}: choose one of {installations}",
+            version=version,
+            installations=", ".join(cluster.INSTALLATIONS),
+        )
     folder = _folder(home)
     if "\n" in str(folder):
-        raise DatabaseUnavailable(f"{str(folder)!r} has a line break: set YARUS_HOME elsewhere, {ELSEWHERE}")
+        raise DatabaseUnavailable(
+            "{folder!r} has a line break: set YARUS_HOME elsewhere, {elsewhere}",
+            folder=str(folder),
+            elsewhere=ELSEWHERE,
+        )
     with _threads:
         try:
             if folder not in _uses or not cluster.ready(folder):
@@ -76,8 +84,11 @@ def running(home: Path, *, version: str = "18") -> str:
             sockets = cluster.pid_file(folder)[4]
         except OSError as error:
             raise DatabaseUnavailable(
-                f"the embedded database cannot use {error.filename or folder}: {error.strerror or error}; "
-                f"set YARUS_HOME to a folder that you may write to, {ELSEWHERE}"
+                "the embedded database cannot use {place}: {reason}; set YARUS_HOME to a folder that you may write "
+                "to, {elsewhere}",
+                place=error.filename or folder,
+                reason=error.strerror or error,
+                elsewhere=ELSEWHERE,
             ) from error
     address = {"host": sockets, "port": "5432"}  # both given, so that PGHOST and PGPORT do not matter
     return f"postgresql+psycopg://yarus@/postgres?{urlencode(address, quote_via=quote)}"
@@ -207,7 +218,9 @@ def _start(folder: Path, version: str, lock: int) -> None:
     deadline = time.monotonic() + START_S
     while not cluster.ready(folder):
         if process.poll() is not None or time.monotonic() > deadline:
-            raise DatabaseUnavailable(f"PostgreSQL in {folder} did not start; {cluster.log_tail(folder)}")
+            raise DatabaseUnavailable(
+                "PostgreSQL in {folder} did not start; {log_tail}", folder=folder, log_tail=cluster.log_tail(folder)
+            )
         time.sleep(0.005)
 
 
@@ -237,7 +250,9 @@ def _listens(folder: Path) -> bool:
 
 
 def _stuck(folder: Path) -> DatabaseUnavailable:
-    return DatabaseUnavailable(f"PostgreSQL in {folder} neither answers nor ends; {cluster.log_tail(folder)}")
+    return DatabaseUnavailable(
+        "PostgreSQL in {folder} neither answers nor ends; {log_tail}", folder=folder, log_tail=cluster.log_tail(folder)
+    )
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:

@@ -9,6 +9,7 @@ from db.errors import InputError, unknown
 from db.importers.lines import json_lines, lines, text_or_rejected
 from db.loading.fill import Stream
 from db.loading.staging import Rejected, Row
+from db.words import Words
 
 DEFAULT_SPLIT = "test"
 Labels = dict[str, dict[str, tuple[str, float]]]
@@ -30,11 +31,15 @@ def read(folder: Path, split: str | None = None) -> Stream:
         InputError: a file is missing or cannot be read, no such split, or several and none of them is `test`.
     """
     if not folder.is_dir():
-        raise InputError(f"{folder}: no folder; a BEIR data set is one with corpus.jsonl, queries.jsonl and qrels/")
+        raise InputError(
+            "{folder}: no folder; a BEIR data set is one with corpus.jsonl, queries.jsonl and qrels/", folder=folder
+        )
     for name in ("corpus.jsonl", "queries.jsonl"):
         if not (folder / name).is_file():
             raise InputError(
-                f"{folder}: no {name}; a BEIR data set is a folder with corpus.jsonl, queries.jsonl, qrels/"
+                "{folder}: no {name}; a BEIR data set is a folder with corpus.jsonl, queries.jsonl, qrels/",
+                folder=folder,
+                name=name,
             )
     stream = Stream()
     path = _judgements(folder, split)
@@ -54,9 +59,11 @@ def _judgements(folder: Path, split: str | None) -> Path | None:
     """The file of judgements to read; None where there is none at all and none was asked for."""
     found = {path.stem: path for path in sorted((folder / "qrels").glob("*.tsv"))}
     if split is not None and split not in found:
-        raise unknown(f"split in {folder / 'qrels'}:", split, found)
+        raise unknown(Words("split in {folder}:", folder=folder / "qrels"), split, found)
     if split is None and len(found) > 1 and DEFAULT_SPLIT not in found:
-        raise InputError(f"{folder / 'qrels'}: several splits, choose one by --split: {', '.join(found)}")
+        raise InputError(
+            "{folder}: several splits, choose one by --split: {found}", folder=folder / "qrels", found=", ".join(found)
+        )
     if not found:
         return None
     return found[split or (DEFAULT_SPLIT if DEFAULT_SPLIT in found else next(iter(found)))]

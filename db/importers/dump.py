@@ -31,6 +31,7 @@ from db.importers.dump_text import Text
 from db.importers.postgres import TAKEN
 from db.sources import Source
 from db.tables import ANNOTATION
+from db.words import Words
 
 COMPLETE = b"PostgreSQL database dump complete"
 TYPES = {kind: kind for kinds in TAKEN.values() for kind in kinds} | {"character": "bpchar", "halfvec": "vector"}
@@ -136,17 +137,28 @@ def _check(dump: Dump, name: Name, ours: str, table: Table, path: Path) -> None:
     setting = f"YARUS_SOURCE_TABLES__{ours.upper()}=NAME"
     if (kind := dump.others.get(name)) is not None:
         raise InputError(
-            f"{path}: {table.fullname} is a {kind}, whose rows are not in a dump; nothing was loaded. Map the table "
-            f"that holds them ({setting}), or {RESTORE_IT}"
+            "{path}: {table} is a {kind}, whose rows are not in a dump; nothing was loaded. Map the table that holds "
+            "them ({setting}), or {restore_it}",
+            path=path,
+            table=table.fullname,
+            kind=kind,
+            setting=setting,
+            restore_it=RESTORE_IT,
         )
     if name not in dump.tables and ours != ANNOTATION:
         there = (".".join(known) for known in dump.tables)
-        raise unknown(f"table in {path}:", ".".join(name), there, f"Map it: {setting}")
+        raise unknown(
+            Words("table in {path}:", path=path), ".".join(name), there, Words("Map it: {setting}", setting=setting)
+        )
     for column in table.columns:
         if column.name in dump.computed.get(name, ()):
             raise InputError(
-                f"{path}: the column {column.name!r} of {table.fullname} is computed by its database (GENERATED) and "
-                f"not in a dump; nothing was loaded. Map another, or {RESTORE_IT}"
+                "{path}: the column {column!r} of {table} is computed by its database (GENERATED) and not in a dump; "
+                "nothing was loaded. Map another, or {restore_it}",
+                path=path,
+                column=column.name,
+                table=table.fullname,
+                restore_it=RESTORE_IT,
             )
 
 
@@ -171,7 +183,7 @@ def _text(path: Path) -> Iterator[Callable[[int], bytes]]:
             with _unpacking(path, restore, path.stat().st_size, file, []) as read:
                 yield read
     except OSError as error:
-        raise InputError(f"{path}: {error.strerror or error}; nothing was loaded") from None
+        raise InputError("{path}: {reason}; nothing was loaded", path=path, reason=error.strerror or error) from None
 
 
 def _is_plain(path: Path, file: IO[bytes]) -> bool:
@@ -187,11 +199,13 @@ def _is_plain(path: Path, file: IO[bytes]) -> bool:
     if head.startswith(b"PGDMP") or head[257:262] == b"ustar":
         return False
     if head.startswith((b"\x1f\x8b", b"\x28\xb5\x2f\xfd")):
-        raise InputError(f"{path}: a compressed file; unpack it first (gunzip, zstd -d), or use pg_dump -Fc")
+        raise InputError("{path}: a compressed file; unpack it first (gunzip, zstd -d), or use pg_dump -Fc", path=path)
     if COMPLETE not in tail:
         raise InputError(
-            f"{path}: neither pg_dump's custom, directory or tar format, nor a whole plain one (its last line is "
-            f"missing: {COMPLETE.decode()!r}); nothing was loaded. Was it cut off?"
+            "{path}: neither pg_dump's custom, directory or tar format, nor a whole plain one (its last line is "
+            "missing: {line!r}); nothing was loaded. Was it cut off?",
+            path=path,
+            line=COMPLETE.decode(),
         )
     return True
 
@@ -206,13 +220,14 @@ def _checked_folder(path: Path) -> tuple[list[tuple[Path, int]], int]:
     """
     contents = path / "toc.dat"
     if not contents.is_file():
-        raise InputError(f"{path}: a folder without toc.dat is no dump; make one with: pg_dump -Fd -f FOLDER")
+        raise InputError("{path}: a folder without toc.dat is no dump; make one with: pg_dump -Fd -f FOLDER", path=path)
     files = {file: file.lstat() for file in path.resolve().rglob("*")}
     if odd := [file for file, found in files.items() if not S_ISREG(found.st_mode)]:
-        raise InputError(f"{odd[0]}: no file, and pg_dump -Fd writes only files; nothing was loaded")
+        raise InputError("{path}: no file, and pg_dump -Fd writes only files; nothing was loaded", path=odd[0])
     if any(b"../" in file.read_bytes() for file in files if file.name.endswith("toc.dat")):
         raise InputError(
-            f"{contents}: names '../', which could lead out of the folder; nothing was loaded. Make it with pg_dump -Fc"
+            "{contents}: names '../', which could lead out of the folder; nothing was loaded. Make it with pg_dump -Fc",
+            contents=contents,
         )
     return [(path.resolve(), 0o5), *((file, 0o4) for file in files)], sum(found.st_size for found in files.values())
 
@@ -247,7 +262,12 @@ def _unpacking(
             block: bytes = output.read(most)
             given += len(block)
             if given > limit:
-                raise InputError(f"{path}: unpacks to more than {limit:,} bytes; nothing was loaded. {RESTORE_IT}")
+                raise InputError(
+                    "{path}: unpacks to more than {limit:,} bytes; nothing was loaded. {restore_it}",
+                    path=path,
+                    limit=limit,
+                    restore_it=RESTORE_IT,
+                )
             if not block and process.wait() != 0:
                 raise _refused(path, told)
             return block
@@ -264,8 +284,11 @@ def _refused(path: Path, told: IO[bytes]) -> InputError:
     lines = told.read(TOLD).decode(errors="replace").splitlines()
     if any("unsupported version" in line for line in lines):
         return InputError(
-            f"{path}: made by a newer pg_dump than PostgreSQL {max(INSTALLATIONS)} can read; dump it with pg_dump "
-            f"{max(INSTALLATIONS)} or in the plain format, or {RESTORE_IT}"
+            "{path}: made by a newer pg_dump than PostgreSQL {version} can read; dump it with pg_dump {version} or "
+            "in the plain format, or {restore_it}",
+            path=path,
+            version=max(INSTALLATIONS),
+            restore_it=RESTORE_IT,
         )
     reason = next((line for line in lines if "error:" in line), "".join(lines[-1:]))
-    return InputError(f"{path}: cannot be read: {reason}; nothing was loaded")
+    return InputError("{path}: cannot be read: {reason}; nothing was loaded", path=path, reason=reason)

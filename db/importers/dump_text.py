@@ -98,8 +98,11 @@ class Text:
     def unreadable(self, what: str) -> InputError:
         """The error for something at this place that cannot be read."""
         return InputError(
-            f"{self._name}: {what} at byte {self._before + self._at - 1:,}; nothing was loaded. Make the dump with "
-            "pg_dump --format=custom, or restore it on a server of yours and load from its postgresql:// address"
+            "{name}: {what} at byte {byte:,}; nothing was loaded. Make the dump with pg_dump --format=custom, or "
+            "restore it on a server of yours and load from its postgresql:// address",
+            name=self._name,
+            what=what,
+            byte=self._before + self._at - 1,
         )
 
     def _more(self) -> bool:

@@ -48,7 +48,12 @@ def read(path: Path, kind: Format) -> Rows:
             rows.problems.append(f"{place}: skipped, {problem}")
     if not rows.questions:
         first = f"; {rows.problems[0]}" if rows.problems else ""
-        raise InputError(f"{path}: no item with a question, as {kind} exports them{first}; nothing was loaded")
+        raise InputError(
+            "{path}: no item with a question, as {kind} exports them{first}; nothing was loaded",
+            path=path,
+            kind=kind,
+            first=first,
+        )
     known: dict[str, Row] = {}
     for row in rows.chunks:
         known.setdefault(row.values["id"], row)
@@ -61,11 +66,16 @@ def _items(path: Path) -> Iterator[Item]:
         ".json": _json, ".jsonl": read_jsonl, ".ndjson": read_jsonl, ".csv": _csv, ".parquet": _parquet,
     }  # fmt: skip
     if path.suffix.lower() not in formats:
-        raise InputError(f"{path}: expected a name that ends in {', '.join(formats)}")
+        raise InputError("{path}: expected a name that ends in {formats}", path=path, formats=", ".join(formats))
     items = formats[path.suffix.lower()](path)
     for number, item in enumerate(items, start=1):
         if not isinstance(item, dict):
-            raise InputError(f"{path}: item {number}: expected an object, got {type(item).__name__}; nothing loaded")
+            raise InputError(
+                "{path}: item {number}: expected an object, got {kind}; nothing loaded",
+                path=path,
+                number=number,
+                kind=type(item).__name__,
+            )
         yield item
 
 
@@ -80,7 +90,9 @@ def _json(path: Path) -> list[Any]:
         if columns and len(columns) == len(document) and len({len(of) for of in columns.values()}) == 1:
             return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
     if not isinstance(document, list):
-        raise InputError(f"{path}: expected a list of items, or an object with 'data' or 'items'; nothing was loaded")
+        raise InputError(
+            "{path}: expected a list of items, or an object with 'data' or 'items'; nothing was loaded", path=path
+        )
     return document
 
 
@@ -89,14 +101,14 @@ def _csv(path: Path) -> list[dict[str, Any]]:
     try:
         return list(csv.DictReader(io.StringIO(read_text(path), newline=""), strict=True))
     except csv.Error as error:
-        raise InputError(f"{path}: {error}; nothing was loaded") from None
+        raise InputError("{path}: {error}; nothing was loaded", path=path, error=error) from None
 
 
 def _parquet(path: Path) -> list[dict[str, Any]]:
     try:
         rows: list[dict[str, Any]] = pq.ParquetFile(path).read().to_pylist()
     except (OSError, ValueError) as error:
-        raise InputError(f"{path}: no Parquet: {error}; nothing was loaded") from None
+        raise InputError("{path}: no Parquet: {error}; nothing was loaded", path=path, error=error) from None
     return rows
 
 

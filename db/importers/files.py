@@ -23,19 +23,26 @@ def read_text(path: Path) -> str:
             content = file.read(LARGEST_BYTES + 1)
         if len(content) > LARGEST_BYTES:
             raise InputError(
-                f"{path}: more than {LARGEST_BYTES:,} bytes, the most that is read at once; nothing was loaded. Split "
-                "it, or load a table line by line: yarus load table FILE.jsonl"
+                "{path}: more than {most:,} bytes, the most that is read at once; nothing was loaded. Split it, or "
+                "load a table line by line: yarus load table FILE.jsonl",
+                path=path,
+                most=LARGEST_BYTES,
             )
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(
-            f"{path}: not UTF-8 at byte {error.start}; nothing was loaded. Convert it first, "
-            f"for example: iconv -f cp1251 -t utf-8 {path.name}"
+            "{path}: not UTF-8 at byte {start}; nothing was loaded. Convert it first, for example: iconv -f cp1251 "
+            "-t utf-8 {name}",
+            path=path,
+            start=error.start,
+            name=path.name,
         ) from None
     except (EOFError, zlib.error) as error:
-        raise InputError(f"{path}: damaged gzip ({error}); nothing was loaded. Is the file truncated?") from None
+        raise InputError(
+            "{path}: damaged gzip ({error}); nothing was loaded. Is the file truncated?", path=path, error=error
+        ) from None
     except OSError as error:
-        raise InputError(f"{path}: {error.strerror or error}; nothing was loaded") from None
+        raise InputError("{path}: {reason}; nothing was loaded", path=path, reason=error.strerror or error) from None
 
 
 def read_json(path: Path) -> Any:
@@ -49,11 +56,15 @@ def read_json(path: Path) -> Any:
         return json.loads(content)
     except json.JSONDecodeError as error:
         raise InputError(
-            f"{path}: not valid JSON at line {error.lineno}, column {error.colno} ({error.msg}); "
-            "nothing was loaded. Is the file truncated?"
+            "{path}: not valid JSON at line {line}, column {column} ({reason}); nothing was loaded. Is the file "
+            "truncated?",
+            path=path,
+            line=error.lineno,
+            column=error.colno,
+            reason=error.msg,
         ) from None
     except (ValueError, RecursionError):
-        raise InputError(f"{path}: {UNREADABLE}; nothing was loaded") from None
+        raise InputError("{path}: {unreadable}; nothing was loaded", path=path, unreadable=UNREADABLE) from None
 
 
 def read_jsonl(path: Path) -> list[dict[str, Any]]:
@@ -69,10 +80,26 @@ def read_jsonl(path: Path) -> list[dict[str, Any]]:
         try:
             value = json.loads(line)
         except json.JSONDecodeError as error:
-            raise InputError(f"{path}: line {number}, column {error.colno}: {error.msg}; nothing was loaded") from None
+            raise InputError(
+                "{path}: line {number}, column {column}: {reason}; nothing was loaded",
+                path=path,
+                number=number,
+                column=error.colno,
+                reason=error.msg,
+            ) from None
         except (ValueError, RecursionError):
-            raise InputError(f"{path}: line {number}: {UNREADABLE}; nothing was loaded") from None
+            raise InputError(
+                "{path}: line {number}: {unreadable}; nothing was loaded",
+                path=path,
+                number=number,
+                unreadable=UNREADABLE,
+            ) from None
         if not isinstance(value, dict):
-            raise InputError(f"{path}: line {number}: expected an object, got {type(value).__name__}; nothing loaded")
+            raise InputError(
+                "{path}: line {number}: expected an object, got {kind}; nothing loaded",
+                path=path,
+                number=number,
+                kind=type(value).__name__,
+            )
         objects.append(value)
     return objects

@@ -48,18 +48,25 @@ def lines(path: Path, encoding: str = UTF8) -> Iterator[str]:
             for number, line in enumerate(iter(partial(file.readline, LONGEST_LINE + 1), ""), start=1):
                 if len(line) > LONGEST_LINE:
                     raise InputError(
-                        f"{path}: line {number} has more than {LONGEST_LINE:,} characters, the most that is read at "
-                        "once; nothing was loaded. Write one row a line, and split longer texts"
+                        "{path}: line {number} has more than {most:,} characters, the most that is read at once; "
+                        "nothing was loaded. Write one row a line, and split longer texts",
+                        path=path,
+                        number=number,
+                        most=LONGEST_LINE,
                     )
                 yield line
     except LookupError:
-        raise InputError(f"no encoding {encoding!r}; common ones: utf-8, cp1251, koi8-r, utf-16") from None
+        raise InputError(
+            "no encoding {encoding!r}; common ones: utf-8, cp1251, koi8-r, utf-16", encoding=encoding
+        ) from None
     except UnicodeError:
         raise _undecodable(path, encoding) from None
     except (EOFError, zlib.error) as error:
-        raise InputError(f"{path}: damaged gzip ({error}); nothing was loaded. Is the file truncated?") from None
+        raise InputError(
+            "{path}: damaged gzip ({error}); nothing was loaded. Is the file truncated?", path=path, error=error
+        ) from None
     except OSError as error:
-        raise InputError(f"{path}: {error.strerror or error}; nothing was loaded") from None
+        raise InputError("{path}: {reason}; nothing was loaded", path=path, reason=error.strerror or error) from None
 
 
 def json_lines(path: Path, encoding: str = UTF8) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -71,7 +78,12 @@ def json_lines(path: Path, encoding: str = UTF8) -> Iterator[tuple[str, dict[str
     for place, value in json_values(path, encoding):
         if not isinstance(value, dict):
             number, kind = place.rpartition(":")[2], type(value).__name__
-            raise InputError(f"{path}: line {number}: expected an object, got {kind}; nothing was loaded")
+            raise InputError(
+                "{path}: line {number}: expected an object, got {kind}; nothing was loaded",
+                path=path,
+                number=number,
+                kind=kind,
+            )
         yield place, value
 
 
@@ -88,11 +100,20 @@ def json_values(path: Path, encoding: str = UTF8) -> Iterator[tuple[str, Any]]:
             value = json.loads(line)
         except json.JSONDecodeError as error:
             raise InputError(
-                f"{path}: line {number}, column {error.colno}: not valid JSON ({error.msg}); nothing was loaded. "
-                "Is the file truncated?"
+                "{path}: line {number}, column {column}: not valid JSON ({reason}); nothing was loaded. Is the file "
+                "truncated?",
+                path=path,
+                number=number,
+                column=error.colno,
+                reason=error.msg,
             ) from None
         except (ValueError, RecursionError):
-            raise InputError(f"{path}: line {number}: {UNREADABLE}; nothing was loaded") from None
+            raise InputError(
+                "{path}: line {number}: {unreadable}; nothing was loaded",
+                path=path,
+                number=number,
+                unreadable=UNREADABLE,
+            ) from None
         yield f"{path.name}:{number}", value
 
 
@@ -115,10 +136,16 @@ def _undecodable(path: Path, encoding: str) -> InputError:
         guess = _guess(content)
         way_out = f"It looks like {guess}: add --encoding {guess}" if guess else "Name its encoding by --encoding NAME"
         byte = f"byte {error.start} (0x{content[error.start]:02x}), line {line}"
-        return InputError(f"{path}: not {name} at {byte}; nothing was loaded. {way_out}, or convert it to UTF-8")
+        return InputError(
+            "{path}: not {name} at {byte}; nothing was loaded. {way_out}, or convert it to UTF-8",
+            path=path,
+            name=name,
+            byte=byte,
+            way_out=way_out,
+        )
     except UnicodeError as error:
-        return InputError(f"{path}: not {name} ({error}); nothing was loaded")
-    return InputError(f"{path}: changed while it was read; nothing was loaded")
+        return InputError("{path}: not {name} ({error}); nothing was loaded", path=path, name=name, error=error)
+    return InputError("{path}: changed while it was read; nothing was loaded", path=path)
 
 
 def _guess(content: bytes) -> str | None:

@@ -39,6 +39,7 @@ from db.loading.fill import Stream
 from db.loading.staging import Packed
 from db.source_rows import RECORDED, has_annotations, moment, whole
 from db.sources import SCHEMA_PREFIX, Source, snapshot
+from db.words import Words
 
 OPTIONAL = ("embedding", "nuggets", "review")
 DIALECT = postgresql.dialect(paramstyle="named")  # type: ignore[no-untyped-call]  # leaves % in names as it is
@@ -65,9 +66,11 @@ def checked_url(url: str) -> str:
     try:
         parsed = make_url(url)
     except (ArgumentError, ValueError):
-        raise InputError(f"not a database's address; {expected}") from None
+        raise InputError("not a database's address; {expected}", expected=expected) from None
     if parsed.get_backend_name() not in {"postgresql", "postgres"}:
-        raise InputError(f"{parsed.get_backend_name()!r} databases are not supported; {expected}")
+        raise InputError(
+            "{kind!r} databases are not supported; {expected}", kind=parsed.get_backend_name(), expected=expected
+        )
     return parsed.set(drivername="postgresql+psycopg").render_as_string(hide_password=False)
 
 
@@ -121,7 +124,12 @@ def _columns(connection: Connection, source: Source, ours: str, problems: list[s
     if not theirs:
         there = inspect(connection).get_table_names(table.schema)
         setting = f"YARUS_SOURCE_TABLES__{ours.upper()}=NAME"
-        raise unknown(f"table in source {source.name!r}:", table.fullname, there, f"Map it: {setting}")
+        raise unknown(
+            Words("table in source {source!r}:", source=source.name),
+            table.fullname,
+            there,
+            Words("Map it: {setting}", setting=setting),
+        )
     found = {}
     for column in table.columns:
         setting = f"YARUS_SOURCE_COLUMNS__{ours.upper()}__{column.key.upper()}=NAME"
@@ -131,7 +139,7 @@ def _columns(connection: Connection, source: Source, ours: str, problems: list[s
             found[column.key] = _converted(column, theirs[column.name], setting)
         elif column.key not in OPTIONAL:
             what = f"column in table {table.fullname!r} of source {source.name!r}:"
-            raise unknown(what, column.name, theirs, f"Map it: {setting}")
+            raise unknown(what, column.name, theirs, Words("Map it: {setting}", setting=setting))
         elif column.key == "embedding":
             problems.append(f"{table.fullname}: no column {column.name!r}, loaded without vectors ({setting})")
     return found
@@ -157,8 +165,14 @@ def _converted(column: Column[Any], theirs: str, setting: str) -> ColumnElement[
     taken = TAKEN.get(type(kind))
     if taken is not None and theirs not in taken:
         raise InputError(
-            f"column {column.table.fullname}.{column.name} is {theirs}, and {column.key} is read from: "
-            f"{', '.join(sorted(taken))}. Map another ({setting}), or a view that converts it"
+            "column {table}.{column} is {theirs}, and {key} is read from: {taken}. Map another ({setting}), or a "
+            "view that converts it",
+            table=column.table.fullname,
+            column=column.name,
+            theirs=theirs,
+            key=column.key,
+            taken=", ".join(sorted(taken)),
+            setting=setting,
         )
     if theirs == "vector" and isinstance(kind, VECTOR):
         return column
@@ -216,6 +230,8 @@ def _blocks(connection: Connection, source: Source, query: str) -> Iterator[byte
         ) from None
     except psycopg.OperationalError as error:
         raise DatabaseUnavailable(
-            f"source {source.name!r}: {' '.join(str(error).split())}; nothing was loaded. "
-            "If a statement took too long, raise YARUS_SOURCE_TIMEOUT_S"
+            "source {source!r}: {error}; nothing was loaded. If a statement took too long, raise "
+            "YARUS_SOURCE_TIMEOUT_S",
+            source=source.name,
+            error=" ".join(str(error).split()),
         ) from None

@@ -53,12 +53,19 @@ def _question(rows: Rows, question: Any, place: str, path: Path, *, chunk_id: st
 
 def _get(value: Any, key: str, place: str, path: Path, **default: Any) -> Any:
     if not isinstance(value, dict) or (key not in value and not default):
-        raise InputError(f"{path}: {place} has no {key!r}: not a SQuAD file; nothing was loaded")
+        raise InputError(
+            "{path}: {place} has no {key!r}: not a SQuAD file; nothing was loaded", path=path, place=place, key=key
+        )
     return value.get(key, *default.values())
 
 
 def _list(value: Any, key: str, place: str, path: Path) -> list[Any]:
     found = _get(value, key, place, path)
     if not isinstance(found, list):
-        raise InputError(f"{path}: {key!r} of {place} is not a list: not a SQuAD file; nothing was loaded")
+        raise InputError(
+            "{path}: {key!r} of {place} is not a list: not a SQuAD file; nothing was loaded",
+            path=path,
+            key=key,
+            place=place,
+        )
     return found

@@ -19,6 +19,7 @@ from db.loading.fill import Stream
 from db.loading.recorded import PARTS, chunks, content_id, record
 from db.loading.staging import Rejected, Row
 from db.tables import ANNOTATION, source_tables
+from db.words import Words
 
 if TYPE_CHECKING:
     from _csv import Reader
@@ -69,7 +70,9 @@ def read(
     }  # fmt: skip
     if path.suffix.lower() not in formats:
         raise InputError(
-            f"{path}: expected a name that ends in {', '.join(formats)}; save a spreadsheet as CSV (UTF-8)"
+            "{path}: expected a name that ends in {formats}; save a spreadsheet as CSV (UTF-8)",
+            path=path,
+            formats=", ".join(formats),
         )
     names, rows = formats[path.suffix.lower()](path, encoding)
     stream = Stream()
@@ -99,15 +102,22 @@ def _columns(path: Path, kind: Kind, names: Sequence[str], mapping: Mapping[str,
     labels = [] if kind == "chunks" else [key for key in tables[ANNOTATION].columns.keys() if key in KINDS]  # noqa: SIM118
     labels += [] if kind == "chunks" else PARTS
     if repeated := sorted({name for name in names if name and names.count(name) > 1}):
-        raise InputError(f"{path}: the column {repeated[0]!r} appears twice in the header; nothing was loaded")
+        raise InputError(
+            "{path}: the column {name!r} appears twice in the header; nothing was loaded", path=path, name=repeated[0]
+        )
     for ours, theirs in mapping.items():
         if ours not in (*main, *labels):
-            raise unknown(f"column of {kind}:", ours, (*main, *labels), "(--map OURS=THEIRS)")
+            raise unknown(Words("column of {kind}:", kind=kind), ours, (*main, *labels), "(--map OURS=THEIRS)")
         if theirs not in names:
-            raise unknown(f"column in {path}:", theirs, names)
+            raise unknown(Words("column in {path}:", path=path), theirs, names)
     found = {ours: mapping.get(ours, ours) for ours in (*main, *labels) if mapping.get(ours, ours) in names}
     if (required := REQUIRED[kind]) not in found:
-        raise unknown(f"column in {path}:", required, names, f"Map it: --map {required}=NAME")
+        raise unknown(
+            Words("column in {path}:", path=path),
+            required,
+            names,
+            Words("Map it: --map {required}=NAME", required=required),
+        )
     free = [ours for ours in (*main, *labels) if ours not in found]
     near = {name: get_close_matches(name, free, n=1) for name in names if name not in found.values()}
     problems += [
@@ -175,14 +185,14 @@ def _csv(path: Path, encoding: str) -> tuple[Sequence[str], Iterable[Read]]:
     text = lines(path, encoding)
     header = next(text, "")
     if not header.strip():
-        raise InputError(f"{path}: the first line is empty; expected the names of the columns")
+        raise InputError("{path}: the first line is empty; expected the names of the columns", path=path)
     csv.field_size_limit(LONGEST_FIELD)
     delimiter = max(DELIMITERS, key=lambda sign: len(next(csv.reader([header], delimiter=sign))))
     reader = csv.reader(chain((header,), text), delimiter=delimiter, strict=True)
     try:
         names = [name.strip() for name in next(reader)]
     except csv.Error as error:
-        raise InputError(f"{path}: line 1: {error}; nothing was loaded") from None
+        raise InputError("{path}: line 1: {error}; nothing was loaded", path=path, error=error) from None
     return names, _csv_rows(path, names, reader)
 
 
@@ -201,8 +211,11 @@ def _csv_rows(path: Path, names: Sequence[str], reader: "Reader") -> Iterator[Re
                 yield place, Rejected(place, reason)
     except csv.Error as error:
         raise InputError(
-            f"{path}: the row at line {line}: {error}; nothing was loaded. A text with quotes in it needs quotes "
-            'around it, and its own doubled: "the ""new"" one"'
+            "{path}: the row at line {line}: {error}; nothing was loaded. A text with quotes in it needs quotes "
+            'around it, and its own doubled: "the ""new"" one"',
+            path=path,
+            line=line,
+            error=error,
         ) from None
 
 
@@ -247,8 +260,12 @@ def _reading_parquet(path: Path) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError:
-        raise InputError(f"{path}: there is no such file") from None
+        raise InputError("{path}: there is no such file", path=path) from None
     except (pa.ArrowException, OSError) as error:
-        raise InputError(f"{path}: not a complete Parquet file ({error}); nothing was loaded") from None
+        raise InputError(
+            "{path}: not a complete Parquet file ({error}); nothing was loaded", path=path, error=error
+        ) from None
     except (OverflowError, UnicodeDecodeError, LookupError) as error:  # a year above 9999, a damaged text, no such zone
-        raise InputError(f"{path}: a value that cannot be read ({error}); nothing was loaded") from None
+        raise InputError(
+            "{path}: a value that cannot be read ({error}); nothing was loaded", path=path, error=error
+        ) from None

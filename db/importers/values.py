@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from db.errors import Told
 from db.importers.lines import UNREADABLE
 from db.loading.recorded import passage
 from db.source_rows import EARLIEST, LATEST
@@ -22,7 +23,7 @@ DIGITS = re.compile(r"\d{9,}")
 MAX_DIMENSIONS = 16_000  # pgvector's limit
 
 
-class BadValue(ValueError):
+class BadValue(Told, ValueError):
     """A cell cannot be what its column is; the message says what it can be."""
 
 
@@ -71,7 +72,11 @@ def _moment(value: Any) -> datetime:
         raise BadValue("no date; write it like 2026-03-05T10:30:00+03:00")
     moment: datetime = value if value.tzinfo else value.replace(tzinfo=UTC)
     if not EARLIEST <= moment <= LATEST:
-        raise BadValue(f"no date from {EARLIEST:%Y-%m-%d} to {LATEST:%Y-%m-%d} in UTC; leave it empty")
+        raise BadValue(
+            "no date from {earliest:%Y-%m-%d} to {latest:%Y-%m-%d} in UTC; leave it empty",
+            earliest=EARLIEST,
+            latest=LATEST,
+        )
     return moment
 
 
@@ -155,7 +160,7 @@ def _vector(value: Any) -> NDArray[np.float32]:
     except (TypeError, ValueError, OverflowError):
         vector = np.empty(0, dtype=np.float32)
     if vector.ndim != 1 or not 0 < len(vector) <= MAX_DIMENSIONS or not np.isfinite(vector).all():
-        raise BadValue(f"no vector; write a list of 1 to {MAX_DIMENSIONS:,} finite numbers")
+        raise BadValue("no vector; write a list of 1 to {most:,} finite numbers", most=MAX_DIMENSIONS)
     return vector
 
 
@@ -163,7 +168,7 @@ def _json(text: str) -> Any:
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
-        raise BadValue(f"not valid JSON ({error.msg})") from None
+        raise BadValue("not valid JSON ({reason})", reason=error.msg) from None
     except (ValueError, RecursionError):
         raise BadValue(UNREADABLE) from None
 

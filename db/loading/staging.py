@@ -97,7 +97,9 @@ def _copying(connection: Connection, names: Sequence[str], options: str = "") ->
             yield copy
     except psycopg.DataError as error:
         place = (error.diag.context or "").replace("COPY incoming, ", "")
-        raise InputError(f"{place}: {error.diag.message_primary or error}; nothing was loaded") from None
+        raise InputError(
+            "{place}: {reason}; nothing was loaded", place=place, reason=error.diag.message_primary or error
+        ) from None
 
 
 def _usable(rows: Iterable[Row | Rejected], bad: list[Rejected]) -> Iterator[Row]:

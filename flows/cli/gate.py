@@ -53,7 +53,7 @@ def gate(
         return _accept(evaluation, as_json=as_json)
     policy = read_policy(file)
     if junit is not None and not junit.absolute().parent.is_dir():
-        raise InputError(f"--junit {junit}: there is no folder {junit.absolute().parent}")
+        raise InputError("--junit {junit}: there is no folder {parent}", junit=junit, parent=junit.absolute().parent)
     arrow_alone()
     found = judge(own_database(), evaluation, policy, baseline=baseline)
     language = settings().language

@@ -176,14 +176,16 @@ def checked_name(name: str | None, origin: str) -> str:
 
     if name == SAMPLE:
         raise InputError(
-            f"source {SAMPLE!r} is the bundled one, which Yarus loads itself; choose another name with --into"
+            "source {sample!r} is the bundled one, which Yarus loads itself; choose another name with --into",
+            sample=SAMPLE,
         )
     if name is not None:
         return checked_name(name)
     made = re.sub(r"[^a-z0-9]+", "_", origin.lower()).strip("_")
     if not made or not made[0].isalpha() or made == SAMPLE:
         raise InputError(
-            f"{origin!r} cannot be a source's name; give one with --into NAME, for example --into helpdesk"
+            "{origin!r} cannot be a source's name; give one with --into NAME, for example --into helpdesk",
+            origin=origin,
         )
     return checked_name(made[:40].rstrip("_"))
 

@@ -18,6 +18,7 @@ from rich.status import Status
 from db import analyses, journal
 from db.errors import InputError, unknown
 from db.source_rows import verify
+from db.words import Words
 from flows import flow_of, stopping
 from flows.cli import arrow_alone
 from tasks.cases.frozen_sets import frozen
@@ -62,10 +63,12 @@ def parameters(tier: str, chosen: Mapping[str, Any], pairs: Sequence[str], rest:
     values = {**chosen, **dict(map(_pair, pairs)), **dict(_options(rest))}
     if "resume" in values and len(values) > 1:
         others = ", ".join(sorted(values.keys() - {"resume"}))
-        raise InputError(f"--resume uses the parameters that the evaluation was started with; leave out: {others}")
+        raise InputError(
+            "--resume uses the parameters that the evaluation was started with; leave out: {others}", others=others
+        )
     for name in values:
         if name not in fields:
-            raise unknown(f"parameter of {tier}:", name, fields)
+            raise unknown(Words("parameter of {tier}:", tier=tier), name, fields)
     try:
         return FLOWS[tier].model_validate(values)
     except ValidationError as error:
@@ -199,7 +202,7 @@ def _check_recorded(chosen: Parameters) -> None:
 def _pair(text: str) -> tuple[str, str]:
     name, sign, value = text.partition("=")
     if not sign:
-        raise InputError(f"--set {text!r}: expected PARAMETER=VALUE")
+        raise InputError("--set {text!r}: expected PARAMETER=VALUE", text=text)
     return name.strip().replace("-", "_"), value
 
 
@@ -208,12 +211,12 @@ def _options(rest: Sequence[str]) -> Iterator[tuple[str, str]]:
     words = iter(rest)
     for word in words:
         if not word.startswith("--"):
-            raise InputError(f"{word!r}: expected --PARAMETER VALUE")
+            raise InputError("{word!r}: expected --PARAMETER VALUE", word=word)
         name, sign, value = word.removeprefix("--").partition("=")
         if not sign and (following := next(words, None)) is not None:
             value = following
         elif not sign:
-            raise InputError(f"{word}: a value is missing")
+            raise InputError("{word}: a value is missing", word=word)
         yield name.replace("-", "_"), value
 
 

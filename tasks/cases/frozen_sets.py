@@ -119,9 +119,14 @@ def split(name: str, at: datetime, into: tuple[str, str]) -> Split:
     halves = [row for row in timed if not _within(row["created_at"], at, None)], _since(timed, at)
     for half, what in zip(halves, ("before", "since"), strict=True):
         if not half:
-            raise InputError(f"case set {name!r}: no question was asked {what} {at.isoformat()}; choose another --at")
+            raise InputError(
+                "case set {name!r}: no question was asked {what} {at}; choose another --at",
+                name=name,
+                what=what,
+                at=at.isoformat(),
+            )
     if into[0] == into[1]:
-        raise InputError(f"--into {into[0]} {into[1]}: the two halves need two names")
+        raise InputError("--into {first} {second}: the two halves need two names", first=into[0], second=into[1])
     rules = ({"of": name, "until": at.isoformat()}, {"of": name, "since": at.isoformat()})
     made = case_sets.keep_all(engine, whole.source, list(zip(into, halves, rules, strict=True)))
     return {"of": name, "without_time": len(rows) - len(timed), "sets": [_document(one) for one in made]}
@@ -164,8 +169,11 @@ def frozen(name: str, source_name: str) -> CaseSet:
     found = case_sets.find(database(), name)
     if found.source != source_name:
         raise InputError(
-            f"case set {name!r} was frozen from source {found.source!r}, not {source_name!r}; "
-            f"evaluate it there: --source {found.source} --cases {name}"
+            "case set {name!r} was frozen from source {source!r}, not {source_name!r}; evaluate it there: --source "
+            "{source} --cases {name}",
+            name=name,
+            source=found.source,
+            source_name=source_name,
         )
     return found
 

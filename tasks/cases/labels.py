@@ -240,8 +240,11 @@ def graded(question: Mapping[str, Any], column: str) -> Labels:
     except (TypeError, ValueError):
         pass
     raise InputError(
-        f"annotation.{column} of question {question['question_id']}: expected a list of ids, or an object of id and "
-        f"grade, not {labels!r}"
+        "annotation.{column} of question {question}: expected a list of ids, or an object of id and grade, not "
+        "{labels!r}",
+        column=column,
+        question=question["question_id"],
+        labels=labels,
     )
 
 

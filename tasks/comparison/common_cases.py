@@ -66,7 +66,9 @@ def require_cases(row: RowMapping) -> None:
     """
     if row["parquet"] is None:
         why = f": {row['error']}" if row["error"] else ""
-        raise InputError(f"evaluation {row['id']} is {row['state']} and has no cases to compare{why}")
+        raise InputError(
+            "evaluation {id} is {state} and has no cases to compare{why}", id=row["id"], state=row["state"], why=why
+        )
 
 
 def read_cases(row: RowMapping, metrics: Iterable[Metric] | None = None) -> pa.Table:
@@ -122,7 +124,7 @@ def changed_cases(pairs: Pairs, metrics: list[Metric]) -> ChangedCases:
 def _earlier(engine: Engine, evaluation_id: str, choose: Callable[[Engine, str], str | None], none: str) -> str:
     found = choose(engine, evaluation_id)
     if found is None:
-        raise InputError(f"evaluation {evaluation_id} has {none}")
+        raise InputError("evaluation {evaluation} has {none}", evaluation=evaluation_id, none=none)
     return found
 
 

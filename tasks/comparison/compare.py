@@ -10,6 +10,7 @@ from sqlalchemy.engine import RowMapping
 from threadpoolctl import threadpool_limits
 
 from db.errors import InputError, unknown
+from db.words import Words
 from metrics.metric import Metric
 from metrics.statistics.differences.comparison import Comparison, adjusted
 from metrics.statistics.differences.numbers import Compared
@@ -80,7 +81,9 @@ def compare(engine: Engine, a: str, b: str, *, force: bool = False, only: Sequen
     paired = bool(len(pairs.a)) and all(same_cases(part["part"]) for part in differs)
     if not paired and not force:
         raise InputError(
-            f"evaluations {before['id']} and {after['id']} have no case in common; --force compares them unpaired"
+            "evaluations {before} and {after} have no case in common; --force compares them unpaired",
+            before=before["id"],
+            after=after["id"],
         )
     document: Sides = {
         "a": side(before),
@@ -158,14 +161,18 @@ def _declared(a: RowMapping, b: RowMapping, only: Sequence[str]) -> dict[str, Me
     tiers = [row["tier"] for row in (a, b)]
     declared = {row.name: row for row in measured_by(tiers[0], a["resolved"]) if tiers[1] in row.tiers}
     if not declared:
-        raise InputError(f"tiers {tiers[0]} and {tiers[1]} have no metric in common: there is nothing to compare")
+        raise InputError(
+            "tiers {one} and {other} have no metric in common: there is nothing to compare",
+            one=tiers[0],
+            other=tiers[1],
+        )
     for name in only:
         try:
             metric(name)
         except ValueError as error:
             raise InputError(str(error)) from None
         if name.removesuffix(SUFFIX) not in declared:
-            raise unknown(f"metric of {tiers[0]}:", name, declared)
+            raise unknown(Words("metric of {one}:", one=tiers[0]), name, declared)
     return {name: declared[name] for name in (name.removesuffix(SUFFIX) for name in only)} if only else declared
 
 

@@ -56,11 +56,18 @@ def gate(engine: Engine, evaluation_id: str, policy: Policy, *, baseline: str | 
     """
     row = journal.find(engine, evaluation_id)
     if row["state"] not in journal.FINISHED:
-        raise InputError(f"evaluation {row['id']} is {row['state']}: only a finished one can be judged; {row['error']}")
+        raise InputError(
+            "evaluation {id} is {state}: only a finished one can be judged; {error}",
+            id=row["id"],
+            state=row["state"],
+            error=row["error"],
+        )
     rules = [rule for rule in policy.rules if applies(rule, row["tier"])]
     if not rules:
         raise InputError(
-            f"{policy.file}: no rule applies to {row['tier']}, and a gate without a rule would pass anything"
+            "{file}: no rule applies to {tier}, and a gate without a rule would pass anything",
+            file=policy.file,
+            tier=row["tier"],
         )
     compares = baseline is not None or any(rule.kind == "no regression" for rule in rules)
     before, kind = _baseline(engine, row, policy, baseline) if compares else (None, None)
@@ -113,10 +120,16 @@ def _baseline(
     place = f"--baseline {given}" if given else f"gate file {policy.file}: [baseline] {row['tier']}"
     found = _pinned(engine, name, row["tier"], place)
     if found["id"] == row["id"]:
-        raise InputError(f"{place}: {row['id']} is the evaluation itself; name an earlier one")
+        raise InputError("{place}: {id} is the evaluation itself; name an earlier one", place=place, id=row["id"])
     if differs := differences(found, row):
         parts = "; ".join(f"{part['part']}: {part['a']!r} and {part['b']!r}" for part in differs)
-        raise InputError(f"{place}: {found['id']} does not compare with {row['id']}, they differ in {parts}")
+        raise InputError(
+            "{place}: {id} does not compare with {own}, they differ in {parts}",
+            place=place,
+            id=found["id"],
+            own=row["id"],
+            parts=parts,
+        )
     return found, "given" if given else "pinned"
 
 
@@ -124,11 +137,15 @@ def _pinned(engine: Engine, name: str, tier: str, place: str) -> RowMapping:
     try:
         found = journal.find(engine, name)
     except InputError as error:
-        raise InputError(f"{place}: {error}") from None
+        raise InputError("{place}: {error}", place=place, error=error) from None
     if found["tier"] != tier:
-        raise InputError(f"{place}: {found['id']} is of {found['tier']}, not of {tier}")
+        raise InputError(
+            "{place}: {id} is of {tier}, not of {other}", place=place, id=found["id"], tier=found["tier"], other=tier
+        )
     if found["state"] != "completed":
-        raise InputError(f"{place}: {found['id']} is {found['state']}; pin a completed evaluation")
+        raise InputError(
+            "{place}: {id} is {state}; pin a completed evaluation", place=place, id=found["id"], state=found["state"]
+        )
     return found
 
 

@@ -85,11 +85,11 @@ def read_policy(path: Path | None = None) -> Policy:
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:  # TOML and UTF-8 errors are ValueErrors that name the line
-        raise InputError(f"gate file {path}: {error}") from None
+        raise InputError("gate file {path}: {error}", path=path, error=error) from None
     _known_keys(content, ("baseline", "rule"), f"{path}:")
     rules = content.get("rule")
     if not isinstance(rules, list) or not all(isinstance(rule, dict) for rule in rules):
-        raise InputError(f"gate file {path}: expected rules, each begun by a line [[rule]]")
+        raise InputError("gate file {path}: expected rules, each begun by a line [[rule]]", path=path)
     found = [rule for number, given in enumerate(rules, 1) for rule in _rules(given, f"{path}: rule {number}:")]
     return Policy(str(path), _baselines(content.get("baseline", {}), path), tuple(dict.fromkeys(found)))
 
@@ -122,10 +122,12 @@ def measure(name: str) -> Metric:
 
 def _baselines(given: Any, path: Path) -> Mapping[str, str]:
     if not isinstance(given, dict) or not all(isinstance(name, str) for name in given.values()):
-        raise InputError(f'gate file {path}: expected [baseline] with lines like tier1 = "the id of an evaluation"')
+        raise InputError(
+            'gate file {path}: expected [baseline] with lines like tier1 = "the id of an evaluation"', path=path
+        )
     for tier in given:
         if tier not in TIERS:
-            raise InputError(f"gate file {path}: [baseline]: {unknown('tier', tier, TIERS)}")
+            raise InputError("gate file {path}: [baseline]: {error}", path=path, error=unknown("tier", tier, TIERS))
     return given
 
 
@@ -134,19 +136,28 @@ def _rules(given: dict[str, Any], place: str) -> Iterable[Rule]:
     _known_keys(given, ("metric", "floor", "ceiling", "margin", "tier", "stratum"), place)
     for name in ("metric", "tier", "stratum"):
         if not isinstance(given.get(name, ""), str):
-            raise InputError(f"gate file {place} {name} = {given[name]!r}: expected a name in quotes")
+            raise InputError(
+                "gate file {place} {name} = {given!r}: expected a name in quotes",
+                place=place,
+                name=name,
+                given=given[name],
+            )
     if "metric" not in given:
-        raise InputError(f'gate file {place} it names no metric; add a line like metric = "mrr"')
+        raise InputError('gate file {place} it names no metric; add a line like metric = "mrr"', place=place)
     try:
         metric = measure(given["metric"])
         tier, stratum = given.get("tier"), given.get("stratum")
         _check_place(metric, tier, stratum)
         bounds = {name: _bound(metric, name, given[name]) for name in ("floor", "ceiling", "margin") if name in given}
     except InputError as error:
-        raise InputError(f"gate file {place} {error}") from None
+        raise InputError("gate file {place} {error}", place=place, error=error) from None
     kinds: dict[str, Kind] = {"floor": "floor", "ceiling": "ceiling", "margin": "no regression"}
     if (not bounds or "margin" in bounds) and metric.better == "neither":
-        raise InputError(f"gate file {place} of {metric.name} neither direction is better; give a floor or ceiling")
+        raise InputError(
+            "gate file {place} of {metric} neither direction is better; give a floor or ceiling",
+            place=place,
+            metric=metric.name,
+        )
     if not bounds:
         return [Rule(metric.name, "no regression", None, tier, stratum)]
     return [Rule(metric.name, kinds[name], bound, tier, stratum) for name, bound in bounds.items()]
@@ -158,26 +169,47 @@ def _check_place(metric: Metric, tier: str | None, stratum: str | None) -> None:
     owner = tier_of_stratum(stratum)
     tier = tier or owner
     if tier is not None and tier not in metric.tiers:
-        raise InputError(f"{tier} has no metric {metric.name!r}; it is measured by: {', '.join(metric.tiers)}")
+        raise InputError(
+            "{tier} has no metric {metric!r}; it is measured by: {tiers}",
+            tier=tier,
+            metric=metric.name,
+            tiers=", ".join(metric.tiers),
+        )
     if owner not in (None, tier):
-        raise InputError(f"stratum {stratum!r}: only {owner} has it, not {tier}")
+        raise InputError(
+            "stratum {stratum!r}: only {owner} has it, not {tier}", stratum=stratum, owner=owner, tier=tier
+        )
 
 
 def _bound(metric: Metric, name: str, given: Any) -> float:
     """The bound as a number that can be met and can be missed."""
     if isinstance(given, bool) or not isinstance(given, int | float) or not math.isfinite(given):
-        raise InputError(f"{name} = {given!r}: expected a number")
+        raise InputError("{name} = {given!r}: expected a number", name=name, given=given)
     wrong = {"floor": "lower", "ceiling": "higher"}.get(name)
     if metric.better == wrong:
         other = "ceiling" if name == "floor" else "floor"
-        raise InputError(f"{name} = {given}: {metric.name} is better when it is {wrong}; give a {other}")
+        raise InputError(
+            "{name} = {given}: {metric} is better when it is {wrong}; give a {other}",
+            name=name,
+            given=given,
+            metric=metric.name,
+            wrong=wrong,
+            other=other,
+        )
     low, high = (0.0, metric.high - metric.low) if name == "margin" else (metric.low, metric.high)
     if not low <= given <= high or (name == "margin" and given == high):
-        raise InputError(f"{name} = {given}: {metric.name} lies between {metric.low:g} and {metric.high:g}")
+        raise InputError(
+            "{name} = {given}: {metric} lies between {low:g} and {high:g}",
+            name=name,
+            given=given,
+            metric=metric.name,
+            low=metric.low,
+            high=metric.high,
+        )
     return float(given)
 
 
 def _known_keys(given: dict[str, Any], known: tuple[str, ...], place: str) -> None:
     for name in given:
         if name not in known:
-            raise InputError(f"gate file {place} {unknown('key', name, known)}")
+            raise InputError("gate file {place} {error}", place=place, error=unknown("key", name, known))

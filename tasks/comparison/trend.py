@@ -9,6 +9,7 @@ from sqlalchemy.engine import RowMapping
 from db.errors import InputError, unknown
 from db.journal import FINISHED, LIVE
 from db.tables import evaluation, evaluation_metric
+from db.words import Words
 from metrics.metric import Metric
 from metrics.statistics.ewma import HISTORY, LAMBDA
 from metrics.table import metric as declared
@@ -90,10 +91,20 @@ def _check(metric: Metric, tier: str | None, stratum: str | None) -> None:
     if tier is not None and tier not in TIERS:
         raise unknown("tier", tier, TIERS)
     if tier is not None and tier not in metric.tiers:
-        raise InputError(f"{tier} has no metric {metric.name!r}; it is measured by: {', '.join(metric.tiers)}")
+        raise InputError(
+            "{tier} has no metric {metric!r}; it is measured by: {tiers}",
+            tier=tier,
+            metric=metric.name,
+            tiers=", ".join(metric.tiers),
+        )
     owner = tier_of_stratum(stratum)
     if owner not in (None, tier or owner):
-        raise InputError(f"{tier} has no stratum {stratum!r}, {owner} has; leave out --stratum {stratum}")
+        raise InputError(
+            "{tier} has no stratum {stratum!r}, {owner} has; leave out --stratum {stratum}",
+            tier=tier,
+            stratum=stratum,
+            owner=owner,
+        )
 
 
 class Line(NamedTuple):
@@ -123,7 +134,10 @@ def _line(
         with engine.connect() as connection:
             sources = set(connection.scalars(of_tier.distinct()))
         if sources:
-            raise unknown(f"source with a history of {metric.name}{f' in {tier}' if tier else ''}:", source, sources)
+            what = Words("source with a history of {metric}:", metric=metric.name)
+            if tier:
+                what = Words("source with a history of {metric} in {tier}:", metric=metric.name, tier=tier)
+            raise unknown(what, source, sources)
     return Line(first, source, None)
 
 

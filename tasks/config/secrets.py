@@ -76,8 +76,11 @@ async def _fetch(name: str, place: str) -> str:
         block: Secret[str] = await Secret.aload(name)
     except ValueError as error:
         raise InputError(
-            f"{place}={BLOCK}{name}: Prefect has no Secret block {name!r}; create it in its UI under Blocks, "
-            "or give the key itself"
+            "{place}={block}{name}: Prefect has no Secret block {name!r}; create it in its UI under Blocks, or give "
+            "the key itself",
+            place=place,
+            block=BLOCK,
+            name=name,
         ) from error
     return block.get()
 

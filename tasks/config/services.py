@@ -42,14 +42,18 @@ def open_address(url: str, place: str, *, keys: str | None = None) -> str:
         parts = urlsplit(address)
     except ValueError as error:
         raise InputError(
-            f"{place.removesuffix('_SERVICE')}: {error}; expected an address like https://host/path"
+            "{place}: {error}; expected an address like https://host/path",
+            place=place.removesuffix("_SERVICE"),
+            error=error,
         ) from None
     secret = [name for name, _ in parse_qsl(parts.query) if re.fullmatch(CONFIDENTIAL, name, re.IGNORECASE)]
     if "@" in parts.netloc or secret:
         what = f"the option {secret[0]!r}" if secret else "a user name or password"
         raise InputError(
-            f"the address {redact_urls(url)!r} is stored with results and has {what}: put secrets into "
-            f"{keys or place + '__HEADERS'}"
+            "the address {url!r} is stored with results and has {what}: put secrets into {keys}",
+            url=redact_urls(url),
+            what=what,
+            keys=keys or place + "__HEADERS",
         )
     return url
 
@@ -67,10 +71,12 @@ def headers(given: Mapping[str, SecretStr], place: str) -> dict[str, str]:
     sent = {name.strip(): value.get_secret_value().strip() for name, value in given.items()}
     for name, value in sent.items():
         if not re.fullmatch(r"[\w!#$%&'*+.^`|~-]+", name, re.ASCII):
-            raise InputError(f"{place}__HEADERS: {name!r} is not a valid header name")
+            raise InputError("{place}__HEADERS: {name!r} is not a valid header name", place=place, name=name)
         if not (value.isascii() and value.isprintable()):
             raise InputError(
-                f"{place}__HEADERS: the value of {name!r} has characters that a header cannot have (it is not shown "
-                "here); give it in printable ASCII"
+                "{place}__HEADERS: the value of {name!r} has characters that a header cannot have (it is not shown "
+                "here); give it in printable ASCII",
+                place=place,
+                name=name,
             )
     return sent

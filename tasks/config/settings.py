@@ -261,7 +261,7 @@ def _no_json(error: SettingsError, variables: Mapping[str, str]) -> InputError:
     parts = [f"{place}__{part}" for part in ("HEADERS", "QUERY", "PASSAGE")]  # of a service, only these are JSON
     if place not in variables and (given := [part for part in parts if part in variables]):
         place = next((part for part in given if not variables[part].lstrip().startswith("{")), given[0])
-    return InputError(f"{place}: expected JSON; or set its parts one by one: {place}__NAME=VALUE")
+    return InputError("{place}: expected JSON; or set its parts one by one: {place}__NAME=VALUE", place=place)
 
 
 def _wrong(first: Mapping[str, Any]) -> InputError:
@@ -276,4 +276,4 @@ def _wrong(first: Mapping[str, Any]) -> InputError:
         )
     plain = isinstance(first["input"], str | int | float) and not first["type"].endswith(("model_type", "dict_type"))
     given = f" (given: {first['input']!r})" if plain and not re.search(NOT_REPEATED, place) else ""
-    return InputError(f"{place}: {allowed(first)}{given}")
+    return InputError("{place}: {allowed}{given}", place=place, allowed=allowed(first), given=given)

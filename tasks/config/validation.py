@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from db.errors import InputError, unknown
+from db.words import Words
 
 ALLOWED = {
     "greater_than_equal": "expected {ge:g} or more",
@@ -39,7 +40,9 @@ def bad_value(error: ValidationError, place: str) -> InputError:
     first = error.errors()[0]
     given = repr(first["input"])
     given = given if len(given) <= LONGEST else f"{given[:LONGEST]}…"
-    return InputError(f"{place}: {first['loc'][0]} = {given}: {allowed(first)}")
+    return InputError(
+        "{place}: {name} = {given}: {allowed}", place=place, name=first["loc"][0], given=given, allowed=allowed(first)
+    )
 
 
 def least_changes(given: Mapping[str, float], place: str) -> None:
@@ -56,11 +59,16 @@ def least_changes(given: Mapping[str, float], place: str) -> None:
     watched = {name for tier in TIERS.values() for name in tier.headlines}
     for name, loss in given.items():
         if name not in watched:
-            raise unknown(f"headline metric in {place}:", name, watched)
+            raise unknown(Words("headline metric in {place}:", place=place), name, watched)
         if loss > (most := METRICS[name].high - METRICS[name].low):
             raise InputError(
-                f"{place}__{name.upper()}: expected {most:g} or less, the range of the metric (given: {loss:g}); "
-                f"a point is {most / 100:g}"
+                "{place}__{variable}: expected {most:g} or less, the range of the metric (given: {loss:g}); a point "
+                "is {point:g}",
+                place=place,
+                variable=name.upper(),
+                most=most,
+                loss=loss,
+                point=most / 100,
             )
 
 

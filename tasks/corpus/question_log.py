@@ -62,7 +62,7 @@ def read_log(engine: Engine, name: str, evaluations: list[RowMapping], *, limit:
         corpus = read_corpus(connection, where, vectors=False)
     if not questions or not corpus.ids:
         what = "chunks" if questions else "questions of users"
-        raise InputError(f"source {name!r} has no {what}; load some: yarus load … --into {name}")
+        raise InputError("source {name!r} has no {what}; load some: yarus load … --into {name}", name=name, what=what)
     if limit is not None and len(questions) > limit:
         questions.sort(key=lambda row: (row["created_at"] is not None, row["created_at"] or 0, row["question_id"]))
         questions = questions[-limit:]
@@ -100,8 +100,14 @@ def evaluations_of(engine: Engine, name: str, chosen: str | None = None) -> list
         row = journal.find(engine, chosen)
         if row["source"] != name or row["parquet"] is None or row["tier"] not in BY_TIER:
             raise InputError(
-                f"evaluation {row['id']} is of {row['tier']} over {row['source']!r}, {row['state']}: corpus analytics "
-                f"need a finished one of {', '.join(BY_TIER)} over {name!r}"
+                "evaluation {id} is of {tier} over {source!r}, {state}: corpus analytics need a finished one of "
+                "{tiers} over {name!r}",
+                id=row["id"],
+                tier=row["tier"],
+                source=row["source"],
+                state=row["state"],
+                tiers=", ".join(BY_TIER),
+                name=name,
             )
         return [row]
     finished = select(evaluation).where(

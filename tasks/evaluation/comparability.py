@@ -30,8 +30,12 @@ def same_settings(row: RowMapping) -> None:
         if before.get(name) != now.get(name):
             variable = f"YARUS_{name.upper().replace('.', '__')}"
             raise InputError(
-                f"evaluation {row['id']} was begun with {variable}={before.get(name)!r}, now it is {now.get(name)!r}; "
-                "set it as it was, or run it anew"
+                "evaluation {id} was begun with {variable}={before!r}, now it is {now!r}; set it as it was, or run "
+                "it anew",
+                id=row["id"],
+                variable=variable,
+                before=before.get(name),
+                now=now.get(name),
             )
 
 

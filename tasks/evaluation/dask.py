@@ -48,11 +48,14 @@ def require_dask() -> None:
     except ValueError:
         valid = False
     if not valid:
-        raise InputError(f"YARUS_DASK_ADDRESS={address!r}: expected the scheduler's address, such as tcp://host:8786")
+        raise InputError(
+            "YARUS_DASK_ADDRESS={address!r}: expected the scheduler's address, such as tcp://host:8786", address=address
+        )
     if configuration.database_url is None and parts.hostname not in HERE:
         raise InputError(
-            f"YARUS_DASK_ADDRESS={address!r} is another machine, whose workers cannot reach the embedded database: "
-            "set YARUS_DATABASE_URL to a PostgreSQL server that all machines reach, here and for the workers"
+            "YARUS_DASK_ADDRESS={address!r} is another machine, whose workers cannot reach the embedded database: "
+            "set YARUS_DATABASE_URL to a PostgreSQL server that all machines reach, here and for the workers",
+            address=address,
         )
 
 
@@ -90,16 +93,18 @@ def _prepare(run: Run) -> None:
         row = journal.find(database(), run.id)
     except InputError:
         raise InputError(
-            f"a Dask worker's database has no evaluation {run.id}: start the workers with the same "
-            "YARUS_DATABASE_URL, or on one machine with the same YARUS_HOME"
+            "a Dask worker's database has no evaluation {evaluation}: start the workers with the same "
+            "YARUS_DATABASE_URL, or on one machine with the same YARUS_HOME",
+            evaluation=run.id,
         ) from None
     same_settings(row)
     if not (run.work / "cases.parquet").exists():
         download(run.id, run.work, batches=False)
     if not (run.work / "cases.parquet").exists():
         raise InputError(
-            f"a Dask worker does not see {run.work}: set YARUS_WORK, here and for the workers, to a folder or a URL "
-            "that all of them reach"
+            "a Dask worker does not see {work}: set YARUS_WORK, here and for the workers, to a folder or a URL that "
+            "all of them reach",
+            work=run.work,
         )
 
 

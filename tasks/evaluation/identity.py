@@ -32,14 +32,18 @@ def with_models(parameters: Parameters) -> Settings:
     for name, role in roles.items():
         if role.base_url is None:
             raise InputError(
-                f"{name}_model {named[name]!r} needs a server that has it: set YARUS_{name.upper()}__BASE_URL"
+                "{name}_model {model!r} needs a server that has it: set YARUS_{variable}__BASE_URL",
+                name=name,
+                model=named[name],
+                variable=name.upper(),
             )
     models = {name: role.model_copy(update={"model": named[name]}) for name, role in roles.items()}
     if prompt := getattr(parameters, "generator_prompt", None):
         role = models.get("generator", configuration.generator)
         if role.base_url is None:
             raise InputError(
-                f"generator_prompt {prompt!r}: only a language model reads prompts: set YARUS_GENERATOR__BASE_URL"
+                "generator_prompt {prompt!r}: only a language model reads prompts: set YARUS_GENERATOR__BASE_URL",
+                prompt=prompt,
             )
         models["generator"] = role.model_copy(update={"prompt": Path(prompt)})
     return configuration.model_copy(update=models)
@@ -110,9 +114,10 @@ def filled_by(parameters: Fillable, language: str) -> JudgeIdentity:
     for name in _rerankers(parameters):
         if _model(name) == _model(found["model"] or ""):
             raise InputError(
-                f"the judge {found['model']!r} also re-ranks (YARUS_RERANKER, YARUS_RERANKER_MODEL): it would find "
-                "right what it has put first itself; name another with --judge-model or YARUS_JUDGE__MODEL, or leave "
-                "out --labels filled"
+                "the judge {model!r} also re-ranks (YARUS_RERANKER, YARUS_RERANKER_MODEL): it would find right what "
+                "it has put first itself; name another with --judge-model or YARUS_JUDGE__MODEL, or leave out "
+                "--labels filled",
+                model=found["model"],
             )
     return found
 

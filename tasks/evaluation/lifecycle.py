@@ -178,7 +178,12 @@ def _git(*arguments: str) -> str:
 def _resumed(engine: Engine, tier: str, kind: type[P], name: str) -> Run[P]:
     row = journal.find(engine, name)
     if row["tier"] != tier:
-        raise InputError(f"evaluation {row['id']} is of {row['tier']}, not {tier}: yarus run {row['tier']} --resume …")
+        raise InputError(
+            "evaluation {id} is of {tier}, not {other}: yarus run {tier} --resume …",
+            id=row["id"],
+            tier=row["tier"],
+            other=tier,
+        )
     same_settings(row)
     resolved: Resolved = row["resolved"] or Resolved()
     return Run(row["id"], tier, kind.model_validate(row["parameters"]), resolved, row["n_cases"] or 0)

@@ -40,11 +40,15 @@ def parameters_of_repeated(engine: Engine, parameters: P) -> tuple[P, RowMapping
     if not asked:
         return parameters, None
     if len(asked) > 1:
-        raise InputError(f"{' and '.join(f'--{mark}' for mark, _ in asked)} exclude each other: leave one out")
+        raise InputError(
+            "{marks} exclude each other: leave one out", marks=" and ".join((f"--{mark}" for mark, _ in asked))
+        )
     mark, name = asked[0]
     row = _finished(engine, mark, name)
     if TIERS[row["tier"]].parameters is not type(parameters):
-        raise InputError(f"--{mark} {name}: it is of {row['tier']}: yarus run {row['tier']} --{mark} {name}")
+        raise InputError(
+            "--{mark} {name}: it is of {tier}: yarus run {tier} --{mark} {name}", mark=mark, name=name, tier=row["tier"]
+        )
     then = type(parameters).model_validate(row["parameters"])
     _refuse_others(mark, parameters, then)
     now: dict[str, Any] = {mark: row["id"], "resume": None}
@@ -67,7 +71,9 @@ def anchored(engine: Engine, parameters: Nightly) -> Iterator[tuple[str, Paramet
     row = _finished(engine, "anchor", parameters.anchor)
     tier = TIERS[row["tier"]]
     if not issubclass(tier.parameters, Answering):
-        raise InputError(f"--anchor {parameters.anchor}: it is of {row['tier']}; name one of tier2 or tier3")
+        raise InputError(
+            "--anchor {anchor}: it is of {tier}; name one of tier2 or tier3", anchor=parameters.anchor, tier=row["tier"]
+        )
     yield row["tier"], tier.parameters.model_validate({"anchor": row["id"]})
 
 
@@ -102,13 +108,23 @@ def _finished(engine: Engine, mark: str, name: str) -> RowMapping:
     try:
         row = journal.find(engine, name)
     except InputError as error:
-        raise InputError(f"--{mark} {name}: {error}") from None
+        raise InputError("--{mark} {name}: {error}", mark=mark, name=name, error=error) from None
     if row["state"] != "completed" or row["parquet"] is None:
         raise InputError(
-            f"--{mark} {name}: {row['id']} is {row['state']}; name a completed evaluation that has its file"
+            "--{mark} {name}: {id} is {state}; name a completed evaluation that has its file",
+            mark=mark,
+            name=name,
+            id=row["id"],
+            state=row["state"],
         )
     if confirms := row["parameters"].get("confirms"):
-        raise InputError(f"--{mark} {name}: {row['id']} asks again what changed in {confirms}; name that one")
+        raise InputError(
+            "--{mark} {name}: {id} asks again what changed in {confirms}; name that one",
+            mark=mark,
+            name=name,
+            id=row["id"],
+            confirms=confirms,
+        )
     return row
 
 
@@ -118,6 +134,11 @@ def _refuse_others(mark: str, given: Parameters, then: Parameters) -> None:
         value = getattr(given, name)
         if name not in MARKS and value != field.default and value != getattr(then, name):
             raise InputError(
-                f"--{mark} takes the parameters of that evaluation, whose {name} is {getattr(then, name)!r}; "
-                f"leave out --{name.replace('_', '-')} {value}"
+                "--{mark} takes the parameters of that evaluation, whose {name} is {theirs!r}; leave out --{option} "
+                "{value}",
+                mark=mark,
+                name=name,
+                theirs=getattr(then, name),
+                option=name.replace("_", "-"),
+                value=value,
             )

@@ -33,13 +33,17 @@ def require_common_questions(parameters: Sweep) -> None:
     for one, other in combinations(known, 2):
         if not known[one] & known[other]:
             raise InputError(
-                f"sources {one!r} and {other!r} have no question in common, by id or by text: load the same questions "
-                "into both, over chunks that are cut otherwise"
+                "sources {one!r} and {other!r} have no question in common, by id or by text: load the same questions "
+                "into both, over chunks that are cut otherwise",
+                one=one,
+                other=other,
             )
     if parameters.limit and not by_id:
         raise InputError(
-            f"--limit {parameters.limit} draws by id, and the questions of {', '.join(map(repr, known))} have other "
-            "ids in each: leave it out, or load them with equal ids"
+            "--limit {limit} draws by id, and the questions of {known} have other ids in each: leave it out, or load "
+            "them with equal ids",
+            limit=parameters.limit,
+            known=", ".join(map(repr, known)),
         )
 
 
@@ -94,5 +98,5 @@ def _questions(name: str) -> Asked:
     with snapshot(where) as connection:
         rows = read_questions(connection, registered(connection, where))
     if not rows:
-        raise InputError(f"source {name!r} has no questions; load some: yarus load … --into {name}")
+        raise InputError("source {name!r} has no questions; load some: yarus load … --into {name}", name=name)
     return [(row["question_id"], row["question"]) for row in rows]

@@ -103,10 +103,10 @@ def read_pairs(path: Path) -> list[Pair]:
     try:
         rows = json.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError) as error:
-        raise InputError(f"{path}: not a JSON file that can be read: {error}") from None
+        raise InputError("{path}: not a JSON file that can be read: {error}", path=path, error=error) from None
     found: dict[Any, Pair] = {}
     if not isinstance(rows, list) or not rows:
-        raise InputError(f"{path}: expected a list of pairs of answers, one row a pair and person")
+        raise InputError("{path}: expected a list of pairs of answers, one row a pair and person", path=path)
     for number, row in enumerate(rows):
         try:
             answers = row["model1"]["response"], row["model2"]["response"]
@@ -114,15 +114,33 @@ def read_pairs(path: Path) -> list[Pair]:
             labels = {aspect: float(row[f"{aspect}_label"]) for aspect in ASPECTS}
             known = found.setdefault(row["instance_id"], pair)
         except (KeyError, TypeError, ValueError) as error:
-            raise InputError(f"{path}: row {number} is no labelled pair: {type(error).__name__} {error}") from None
+            raise InputError(
+                "{path}: row {number} is no labelled pair: {kind} {error}",
+                path=path,
+                number=number,
+                kind=type(error).__name__,
+                error=error,
+            ) from None
         if known[:3] != pair[:3] or not all(isinstance(text, str) for text in (*pair[:2], *answers)):
-            raise InputError(f"{path}: row {number}: pair {row['instance_id']!r} has other texts than before, or none")
+            raise InputError(
+                "{path}: row {number}: pair {pair!r} has other texts than before, or none",
+                path=path,
+                number=number,
+                pair=row["instance_id"],
+            )
         for aspect, label in labels.items():
             if not abs(label) <= MOST:
-                raise InputError(f"{path}: row {number}: {aspect}_label {label:g} is outside -{MOST}..{MOST}")
+                raise InputError(
+                    "{path}: row {number}: {aspect}_label {label:g} is outside -{most}..{most}",
+                    path=path,
+                    number=number,
+                    aspect=aspect,
+                    label=label,
+                    most=MOST,
+                )
             known.labels[aspect].append(label)
     if len({len(pair.labels["overall"]) for pair in found.values()}) > 1:
-        raise InputError(f"{path}: not every pair was labelled by as many people")
+        raise InputError("{path}: not every pair was labelled by as many people", path=path)
     return list(found.values())
 
 
@@ -140,7 +158,9 @@ def _other_scores(path: Path, pairs: Sequence[Pair]) -> dict[str, dict[str, Floa
             for name in names
         }
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
-        raise InputError(f"{path}: no scores of pairs of answers: {type(error).__name__} {error}") from None
+        raise InputError(
+            "{path}: no scores of pairs of answers: {kind} {error}", path=path, kind=type(error).__name__, error=error
+        ) from None
     return differences
 
 

@@ -81,7 +81,9 @@ def arms(parameters: Sweep) -> list[Arm]:
         )
         made.setdefault(tuple(values.values()), Arm(name or "—", values, parameters.tier, given))
     if len(made) > MOST_ARMS:
-        raise InputError(f"sweep: {len(made)} arms are too many, {MOST_ARMS} at most; sweep fewer lists at once")
+        raise InputError(
+            "sweep: {n} arms are too many, {most} at most; sweep fewer lists at once", n=len(made), most=MOST_ARMS
+        )
     return list(made.values()) + _judges(parameters)
 
 
@@ -114,12 +116,20 @@ def _check(parameters: Sweep, axes: dict[str, str]) -> None:
     known = {name for lists in AXES.values() for name in lists.values()}
     for name in sorted(known - set(axes.values())):
         if getattr(parameters, name):
-            raise InputError(f"sweep: {parameters.tier} does not use --{name}; leave it out or give --tier tier3")
+            raise InputError(
+                "sweep: {tier} does not use --{name}; leave it out or give --tier tier3",
+                tier=parameters.tier,
+                name=name,
+            )
     theirs = [name for name in THEIRS if getattr(parameters, name)]
     if parameters.tier == "tier3" and settings().sut != "local" and theirs:
-        raise InputError(f"sweep: the system under test is not ours (YARUS_SUT), so it decides its {theirs[0]} itself")
+        raise InputError(
+            "sweep: the system under test is not ours (YARUS_SUT), so it decides its {name} itself", name=theirs[0]
+        )
     if len(parameters.sources) > 1 and parameters.cases:
-        raise InputError(f"sweep: the case set {parameters.cases!r} is of one source; leave out --cases or --sources")
+        raise InputError(
+            "sweep: the case set {cases!r} is of one source; leave out --cases or --sources", cases=parameters.cases
+        )
     for retriever in parameters.retrievers:
         retriever_kind(retriever)
     for name in parameters.embedders:

@@ -63,20 +63,32 @@ def explain(engine: Engine, a: str, b: str, *, force: bool = False, only: Sequen
         require_cases(row)
     if rows[0]["tier"] != rows[1]["tier"]:
         raise InputError(
-            f"{rows[0]['id']} is of {rows[0]['tier']}, {rows[1]['id']} of {rows[1]['tier']}: one tier each"
+            "{before} is of {tier}, {after} of {other}: one tier each",
+            before=rows[0]["id"],
+            tier=rows[0]["tier"],
+            after=rows[1]["id"],
+            other=rows[1]["tier"],
         )
     differs = [part for part in differences(*rows) if not same_cases(part["part"])]
     other = [part for part in differences(*rows) if same_cases(part["part"])]
     if other and not force:
         said = ", ".join(part["part"] for part in other)
         raise InputError(
-            f"evaluations {rows[0]['id']} and {rows[1]['id']} differ in more than their questions: {said}; "
-            "yarus compare shows how; --force explains them anyway"
+            "evaluations {before} and {after} differ in more than their questions: {said}; yarus compare shows how; "
+            "--force explains them anyway",
+            before=rows[0]["id"],
+            after=rows[1]["id"],
+            said=said,
         )
     declared = headlines_of(rows[1]["tier"])
     if unknown := [name for name in only if name not in [metric.name for metric in declared]]:
         named = ", ".join(metric.name for metric in declared)
-        raise InputError(f"--metric {unknown[0]}: expected one of {rows[1]['tier']}'s headline metrics: {named}")
+        raise InputError(
+            "--metric {name}: expected one of {tier}'s headline metrics: {named}",
+            name=unknown[0],
+            tier=rows[1]["tier"],
+            named=named,
+        )
     sides = [headline(_read(row, declared)) for row in rows]
     kept = [read_version(engine, (row["resolved"] or {}).get("corpus")) for row in rows]
     versions = (kept[0], kept[1]) if kept[0] and kept[1] else None

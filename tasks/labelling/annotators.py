@@ -18,5 +18,7 @@ def annotator(given: str) -> str:
     """
     name = given.strip()
     if not is_annotator(name):
-        raise InputError(f"no name of an annotator: {given[:80]!r}; 1 to 60 letters, digits, spaces and . @ - _ are")
+        raise InputError(
+            "no name of an annotator: {given!r}; 1 to 60 letters, digits, spaces and . @ - _ are", given=given[:80]
+        )
     return name

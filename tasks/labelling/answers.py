@@ -14,6 +14,7 @@ from sqlalchemy.engine import RowMapping
 from db import journal
 from db.errors import InputError, unknown
 from db.stores.labels import Label
+from db.words import Words
 from metrics.metric import Metric
 from metrics.table import metric
 from tasks.cases.pseudonyms import has_pseudonyms
@@ -143,13 +144,21 @@ def answers(engine: Engine, evaluation: str, name: str | None = None) -> Answers
     known = judged(row)
     if row["parquet"] is None or not known:
         what = "no answer that a judge has scored" if row["parquet"] else "no cases"
-        raise InputError(f"evaluation {row['id']} ({row['tier']}, {row['state']}) has {what}: nothing to label")
+        raise InputError(
+            "evaluation {id} ({tier}, {state}) has {what}: nothing to label",
+            id=row["id"],
+            tier=row["tier"],
+            state=row["state"],
+            what=what,
+        )
     if name is not None and name not in known:
-        raise unknown("judged metric", name, known, f"of evaluation {row['id']}")
+        raise unknown("judged metric", name, known, Words("of evaluation {id}", id=row["id"]))
     chosen = metric(name or next(iter(known)))
     found = of_row(row, chosen, known[chosen.name])
     if not len(found.cases):
-        raise InputError(f"evaluation {row['id']}: the judge has given no answer a score of {chosen.name}")
+        raise InputError(
+            "evaluation {id}: the judge has given no answer a score of {chosen}", id=row["id"], chosen=chosen.name
+        )
     return found
 
 

@@ -102,7 +102,11 @@ class RelevanceLabelling:
             for one in self.of.pools[row]:
                 if one["result"] == result and to_judge(one):
                     return row, one
-        raise InputError(f"no result {case_id[:200]!r} to judge in evaluation {self.evaluation_id}")
+        raise InputError(
+            "no result {case_id!r} to judge in evaluation {evaluation}",
+            case_id=case_id[:200],
+            evaluation=self.evaluation_id,
+        )
 
     def _asked(self, row: int, one: Pooled, before: Label | None) -> Asked:
         texts = self.of.shown(row, one)

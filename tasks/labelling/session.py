@@ -123,7 +123,11 @@ class Labelling:
 
     def _known(self, case_id: str) -> Drawn:
         if case_id not in self._places:
-            raise InputError(f"no case {case_id[:200]!r} with a score in evaluation {self.answers.evaluation_id}")
+            raise InputError(
+                "no case {case_id!r} with a score in evaluation {evaluation}",
+                case_id=case_id[:200],
+                evaluation=self.answers.evaluation_id,
+            )
         return self._order[self._places[case_id]]
 
     def _asked(self, one: Drawn, before: Label | None) -> Asked:
@@ -147,7 +151,7 @@ def checked(value: float | None, note: str) -> str | None:
         InputError: a value outside 0..1, a note that is too long.
     """
     if value is not None and not 0 <= value <= 1:
-        raise InputError(f"a label lies between 0 and 1, got {value:g}")
+        raise InputError("a label lies between 0 and 1, got {value:g}", value=value)
     if len(note) > MOST_NOTE:
-        raise InputError(f"a note has at most {MOST_NOTE:,} characters, got {len(note):,}")
+        raise InputError("a note has at most {most:,} characters, got {n:,}", most=MOST_NOTE, n=len(note))
     return note.replace("\0", "").strip() or None

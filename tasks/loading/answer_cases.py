@@ -186,7 +186,7 @@ def _with_labels(run: Run[A], cases: pa.Table, questions: list[Row]) -> pa.Table
     nuggets = [nuggets_of(question) for question in questions]
     if not any(nuggets):
         name = run.parameters.source
-        raise InputError(f"no question has nuggets; make some: yarus dataset nuggets --source {name}")
+        raise InputError("no question has nuggets; make some: yarus dataset nuggets --source {name}", name=name)
     return with_columns(cases, nuggets=[[{**one, "support": None} for one in some] or None for some in nuggets])
 
 

@@ -124,7 +124,11 @@ def _parallel(parameters: JudgeQuality, question_ids: Sequence[str], language: s
     with snapshot(where) as connection:
         where = registered(connection, where)
         if where.language == language:
-            raise InputError(f"--parallel {where.name}: it is in {language} too; name one in another language")
+            raise InputError(
+                "--parallel {source}: it is in {language} too; name one in another language",
+                source=where.name,
+                language=language,
+            )
         rows = [row for row in read_questions(connection, where) if row["question_id"] in wanted]
         corpus = read_corpus(connection, where, vectors=False)
     pages = pages_of(corpus)

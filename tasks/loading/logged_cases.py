@@ -112,8 +112,9 @@ def _load_dialogs(run: Run[Ux]) -> Run[Ux]:
     timed = [question["created_at"] is not None for question in log]
     if not any(timed) and not any(place.turn == 2 for place in found):
         raise InputError(
-            f"source {where.name!r}: no question has created_at, so none is earlier than another, and no dialog of two "
-            "is annotated (dialog_id with turn): nothing can be measured"
+            "source {source!r}: no question has created_at, so none is earlier than another, and no dialog of two is "
+            "annotated (dialog_id with turn): nothing can be measured",
+            source=where.name,
         )
     chosen = sampled_whole(log, found, run.parameters.limit, run.parameters.seed)
     cached = {row for row, question in enumerate(log) if question["score"] == GOOD and timed[row]}

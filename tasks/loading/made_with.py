@@ -59,8 +59,10 @@ def asked_system(parameters: Tier3) -> Resolved:
     for name in ("reranker", "generator_prompt"):
         if getattr(parameters, name):
             raise InputError(
-                f"{name} {getattr(parameters, name)!r} needs the system 'local': another one has its own; leave "
-                f"out --{name.replace('_', '-')}"
+                "{name} {given!r} needs the system 'local': another one has its own; leave out --{option}",
+                name=name,
+                given=getattr(parameters, name),
+                option=name.replace("_", "-"),
             )
     return {"sut": sut, "takes_history": found.takes_history}
 

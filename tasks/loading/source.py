@@ -88,7 +88,9 @@ def read_source(run: Run, *, vectors: bool, chunks: bool = True) -> tuple[Source
             read[name, cases, vectors] = where, questions, corpus
     for what, rows, needed in (("questions", questions, True), ("chunks", corpus.ids, chunks)):
         if needed and not rows:
-            raise InputError(f"source {where.name!r} has no {what}; load some: yarus load … --into {where.name}")
+            raise InputError(
+                "source {source!r} has no {what}; load some: yarus load … --into {source}", source=where.name, what=what
+            )
     return where, questions, corpus
 
 
@@ -149,7 +151,11 @@ def unchanged(run: Run[P], **now: Unpack[Resolved]) -> Run[P]:
         began = began_with.get(name)
         if began != value:
             raise InputError(
-                f"evaluation {run.id} began with {name} {began!r}, the settings now say {value!r}: "
-                "set it as it was to resume, or run the tier anew"
+                "evaluation {evaluation} began with {name} {began!r}, the settings now say {value!r}: set it as it "
+                "was to resume, or run the tier anew",
+                evaluation=run.id,
+                name=name,
+                began=began,
+                value=value,
             )
     return run

@@ -132,8 +132,10 @@ class Transformer:
         broken = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
         if len(broken):
             raise InputError(
-                f"embedder {self._name!r} gives numbers that are not finite, first for {texts[broken[0]][:80]!r}. Its "
-                "weights may be damaged, or too large for YARUS_EMBEDDER_BACKEND=bfloat16: give another model"
+                "embedder {name!r} gives numbers that are not finite, first for {text!r}. Its weights may be "
+                "damaged, or too large for YARUS_EMBEDDER_BACKEND=bfloat16: give another model",
+                name=self._name,
+                text=texts[broken[0]][:80],
             )
         vectors[[not text.strip() for text in texts]] = 0
         return vectors
@@ -181,8 +183,11 @@ class Transformer:
         except (OSError, ValueError, ImportError, RuntimeError, SafetensorError) as error:
             reason = str(error).strip().split("\n")[0]
             raise InputError(
-                f"embedder {self._name!r} cannot be loaded with backend {self._backend!r}: {reason}. Give 'lexical', "
-                "the folder of a sentence-transformers model, or the name of one that can be downloaded from here"
+                "embedder {name!r} cannot be loaded with backend {backend!r}: {reason}. Give 'lexical', the folder "
+                "of a sentence-transformers model, or the name of one that can be downloaded from here",
+                name=self._name,
+                backend=self._backend,
+                reason=reason,
             ) from error
         if self._backend == "torch":
             pack(model)

@@ -152,8 +152,10 @@ def _require_same(known: dict[str, bytes], model: Embedder) -> None:
 
 def _other_model(model: Embedder, what: str) -> InputError:
     return InputError(
-        f"embedder {model.identity.split('|')[0]} {what}: another model answers under this name than before. Give it a "
-        "name of its own, behind the # of the address or in YARUS_EMBEDDER_MODEL, or serve the one that it was"
+        "embedder {embedder} {what}: another model answers under this name than before. Give it a name of its own, "
+        "behind the # of the address or in YARUS_EMBEDDER_MODEL, or serve the one that it was",
+        embedder=model.identity.split("|")[0],
+        what=what,
     )
 
 
@@ -168,25 +170,34 @@ def check_stored(corpus: Corpus, chunks: Embedder, source: str) -> list[Note]:
     """
     vectors = corpus.vectors
     if vectors is None:
-        raise InputError(f"source {source!r} has no stored vectors; give --vectors computed")
+        raise InputError("source {source!r} has no stored vectors; give --vectors computed", source=source)
     there = np.flatnonzero(np.linalg.norm(vectors, axis=1) > 0)  # NaN: none is stored; 0: it has no direction
     if not len(there):
-        raise InputError(f"source {source!r}: all stored vectors are zero; give --vectors computed")
+        raise InputError("source {source!r}: all stored vectors are zero; give --vectors computed", source=source)
     probe = there[np.linspace(0, len(there) - 1, num=min(PROBED, len(there)), dtype=int)]
     expected = chunks.encode([corpus.texts[number] for number in probe])
     ours = f"the embedder {chunks.identity.split('|')[0]!r}"
     way_out = "Set YARUS_EMBEDDER to the model that made them, or give --vectors computed to embed the chunks anew"
     if expected.shape[1] != vectors.shape[1]:
         raise InputError(
-            f"source {source!r}: chunk.embedding has {vectors.shape[1]} dimensions, "
-            f"{ours} gives {expected.shape[1]}. {way_out}"
+            "source {source!r}: chunk.embedding has {stored} dimensions, {ours} gives {computed}. {way_out}",
+            source=source,
+            stored=vectors.shape[1],
+            ours=ours,
+            computed=expected.shape[1],
+            way_out=way_out,
         )
     cosines = _cosines(vectors[probe], expected)
     if cosines.min() < ALIKE:
         worst = corpus.ids[probe[cosines.argmin()]]
         raise InputError(
-            f"source {source!r}: the stored vector of chunk {worst} and that of {ours} have cosine "
-            f"{cosines.min():.2f}, not 1: they are of different models (or prefixes). {way_out}"
+            "source {source!r}: the stored vector of chunk {worst} and that of {ours} have cosine {cosine:.2f}, not "
+            "1: they are of different models (or prefixes). {way_out}",
+            source=source,
+            worst=worst,
+            ours=ours,
+            cosine=cosines.min(),
+            way_out=way_out,
         )
     missing = len(corpus.ids) - len(there)
     return [{"note": "chunks without vector", "n": missing, "of": len(corpus.ids)}] if missing else []

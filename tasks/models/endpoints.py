@@ -34,12 +34,14 @@ def checked(role: Role, place: str) -> tuple[str, str, str]:
         InputError: naming the setting, never the key.
     """
     if not role.model:
-        raise InputError(f"{place}__BASE_URL is set and {place}__MODEL is not: set it to the name of the model")
+        raise InputError(
+            "{place}__BASE_URL is set and {place}__MODEL is not: set it to the name of the model", place=place
+        )
     url = completions(role.base_url or "", f"{place}__BASE_URL")
     secret = role.api_key.get_secret_value().strip() if role.api_key else ""
     if not (secret.isascii() and secret.isprintable()):
         raise InputError(
-            f"{place}__API_KEY: has characters that a key cannot have (it is not shown here); copy it again"
+            "{place}__API_KEY: has characters that a key cannot have (it is not shown here); copy it again", place=place
         )
     return role.model, url, secret
 
@@ -58,10 +60,12 @@ def completions(given: str, setting: str) -> str:
     try:
         url = httpx.URL(base)
     except httpx.InvalidURL as error:
-        raise InputError(f"{setting}: {error}; expected for example https://api.example.org/v1") from None
+        raise InputError(
+            "{setting}: {error}; expected for example https://api.example.org/v1", setting=setting, error=error
+        ) from None
     if url.scheme not in ("http", "https") or not url.host or url.userinfo:
         form = (
             "https://host/v1, without user name and password" if url.userinfo else f"https://host/v1, given: {base!r}"
         )
-        raise InputError(f"{setting}: expected an address like {form}")
+        raise InputError("{setting}: expected an address like {form}", setting=setting, form=form)
     return f"{base}/chat/completions"

@@ -31,10 +31,12 @@ def price_of(model: str, settings: Settings) -> Price | None:
     price = settings.prices.get(model)
     if price is None and settings.budget_usd is not None:
         raise InputError(
-            f"YARUS_BUDGET_USD={settings.budget_usd:g} cannot be kept: YARUS_PRICES has no price for {model!r} "
-            f"(it has: {', '.join(sorted(settings.prices)) or 'none'}). Add "
-            f'{{"{model}": {{"input": USD a million tokens, "output": …, "as_of": "YYYY-MM-DD"}}}}, with 0 for a model '
-            "that costs nothing, or unset the budget"
+            "YARUS_BUDGET_USD={budget_usd:g} cannot be kept: YARUS_PRICES has no price for {model!r} (it has: "
+            '{known}). Add {{"{model}": {{"input": USD a million tokens, "output": …, "as_of": "YYYY-MM-DD"}}}}, '
+            "with 0 for a model that costs nothing, or unset the budget",
+            budget_usd=settings.budget_usd,
+            model=model,
+            known=", ".join(sorted(settings.prices)) or "none",
         )
     return price
 

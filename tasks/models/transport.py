@@ -211,8 +211,11 @@ def _proxy(url: URL) -> str | None:
     found = proxies.get(url.scheme) or proxies.get("all")
     if found and not found.lower().startswith(("http://", "https://")):
         raise InputError(
-            f"the proxy of the environment for {url.scheme}://{url.host} is not an http:// address: correct "
-            f"{url.scheme.upper()}_PROXY (or ALL_PROXY), or name the host in NO_PROXY"
+            "the proxy of the environment for {scheme}://{host} is not an http:// address: correct {variable}_PROXY "
+            "(or ALL_PROXY), or name the host in NO_PROXY",
+            scheme=url.scheme,
+            host=url.host,
+            variable=url.scheme.upper(),
         )
     return found
 

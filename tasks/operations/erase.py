@@ -112,7 +112,11 @@ def find(engine: Engine, user: str, name: str) -> Found:
     fail_orphaned(engine)
     rows = retention.evaluations(engine, source=name)
     if running := [row["id"] for row in rows if row["state"] == "running"]:
-        raise InputError(f"evaluation {running[0]} is running over {name}; wait for it or stop it, then erase")
+        raise InputError(
+            "evaluation {evaluation} is running over {name}; wait for it or stop it, then erase",
+            evaluation=running[0],
+            name=name,
+        )
     with snapshot(where) as connection:
         logged = read_questions(connection, where, all_rows=True)
     asked = [row for row in logged if row["user_id"] is not None and str(row["user_id"]) == user]

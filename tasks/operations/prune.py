@@ -162,7 +162,7 @@ def age(text: str) -> timedelta:
     """
     parsed = re.fullmatch(r"(\d{1,5})([hdw])", text.strip())
     if parsed is None:
-        raise InputError(f"--older-than {text!r}: expected a number and h, d or w, for example 90d")
+        raise InputError("--older-than {text!r}: expected a number and h, d or w, for example 90d", text=text)
     return timedelta(**{UNITS[parsed[2]]: int(parsed[1])})
 
 

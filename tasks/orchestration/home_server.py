@@ -118,8 +118,11 @@ def join(home: Path) -> HomeServer:
         if found is not None and not found.serving and found.versions != _versions():
             if _end(home, found) == "in use":
                 raise ServerUnavailable(
-                    f"Prefect's server of {home} was started by another version ({found.versions}; this is "
-                    f"{_versions()}) and is in use: wait until that command has ended, or use another YARUS_HOME"
+                    "Prefect's server of {home} was started by another version ({theirs}; this is {ours}) and is in "
+                    "use: wait until that command has ended, or use another YARUS_HOME",
+                    home=home,
+                    theirs=found.versions,
+                    ours=_versions(),
                 )
             found = None
         _use(home)
@@ -233,7 +236,9 @@ def _end(home: Path, found: HomeServer) -> Stopped:
                 os.kill(found.pid, number)
             if _is_free_within(file, STOP_S):
                 return "stopped"
-    raise ServerUnavailable(f"Prefect's server of {home} (process {found.pid}) does not end: kill it")
+    raise ServerUnavailable(
+        "Prefect's server of {home} (process {pid}) does not end: kill it", home=home, pid=found.pid
+    )
 
 
 def _use(home: Path) -> None:

@@ -97,8 +97,10 @@ def _join(home: Path) -> str:
         raise
     except OSError as error:
         raise ServerUnavailable(
-            f"Prefect's server cannot use {error.filename or home}: {error.strerror or error}; "
-            "set YARUS_HOME to a folder that you may write to, or make room there"
+            "Prefect's server cannot use {place}: {reason}; set YARUS_HOME to a folder that you may write to, or "
+            "make room there",
+            place=error.filename or home,
+            reason=error.strerror or error,
         ) from None
     password = server_access.password_for(home, "127.0.0.1") if found.serving else server_access.kept(home)
     _reaching(found.api, server_access.protection(found.api, password))
@@ -166,14 +168,21 @@ def require_compatible(api: str, named: str | None = None, patience_s: float = 1
         known = tuple(int(part) for part in theirs.split(".")[:2])
     except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
         raise ServerUnavailable(
-            f"{shown}: no Prefect server answers there ({redact_urls(str(error))}); {way_out}"
+            "{shown}: no Prefect server answers there ({error}); {way_out}",
+            shown=shown,
+            error=redact_urls(str(error)),
+            way_out=way_out,
         ) from None
     ours = tuple(int(part) for part in prefect.__version__.split(".")[:2])
     if known[0] != ours[0] or known < ours:
         way_out = "start `yarus serve` again" if named else "unset PREFECT_API_URL to have one started"
         raise ServerUnavailable(
-            f"the server at {shown} is Prefect {theirs}, which does not go with ours, "
-            f"{prefect.__version__}: upgrade that server, or {way_out}"
+            "the server at {shown} is Prefect {theirs}, which does not go with ours, {ours}: upgrade that server, or "
+            "{way_out}",
+            shown=shown,
+            theirs=theirs,
+            ours=prefect.__version__,
+            way_out=way_out,
         )
 
 

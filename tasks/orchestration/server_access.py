@@ -42,8 +42,10 @@ def password_for(home: Path, host: str) -> str | None:
         return kept(home)
     if not chosen and not is_loopback(host):
         raise InputError(
-            f"{PASSWORD} is empty, but everybody who reaches --host {host} could run programs here: "
-            "unset it to have a password made, or set it to USER:PASSWORD"
+            "{variable} is empty, but everybody who reaches --host {host} could run programs here: unset it to have "
+            "a password made, or set it to USER:PASSWORD",
+            variable=PASSWORD,
+            host=host,
         )
     return chosen or None
 
@@ -62,7 +64,7 @@ def kept(home: Path) -> str:
     path.chmod(0o600)
     found = path.read_text(encoding="utf-8").strip()
     if not found:
-        raise InputError(f"{path} holds no password: remove it, and a new one is made")
+        raise InputError("{path} holds no password: remove it, and a new one is made", path=path)
     return found
 
 

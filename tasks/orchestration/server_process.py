@@ -12,6 +12,8 @@ from contextlib import closing, suppress
 from importlib.metadata import version
 from pathlib import Path
 
+from db.errors import Told
+
 STOP_S = 15.0
 SMALL = {
     "PREFECT_UI_ENABLED": "0",
@@ -29,7 +31,7 @@ ROOM_BYTES = 1_000_000  # with less a server does not start
 WAY_OUT = "It holds the list of runs and their logs, but no evaluations: move or remove it, then start again"
 
 
-class ServerUnavailable(OSError):
+class ServerUnavailable(Told, OSError):
     """The Prefect server does not answer, or cannot serve us: the message says what to do. Exit code 3."""
 
 
@@ -93,7 +95,9 @@ def not_started(log: Path, database: str) -> ServerUnavailable:
         way_out = f". There is no room in {log.parent}, or its disk fails: make room there, or set YARUS_HOME elsewhere"
     elif "sqlite3." in last and "locked" not in last:
         way_out = f". The file {path} is damaged. {WAY_OUT}"
-    return ServerUnavailable(f"Prefect's server did not start: {last or 'no output'}{way_out}; see {log}")
+    return ServerUnavailable(
+        "Prefect's server did not start: {last}{way_out}; see {log}", last=last or "no output", way_out=way_out, log=log
+    )
 
 
 def _last_words(log: Path) -> str:
@@ -130,7 +134,9 @@ def require_sound(url: str) -> None:
         trouble = f"is damaged ({found})"
     else:
         return
-    raise ServerUnavailable(f"Prefect's database {path} {trouble}. {WAY_OUT}")
+    raise ServerUnavailable(
+        "Prefect's database {path} {trouble}. {way_out}", path=path, trouble=trouble, way_out=WAY_OUT
+    )
 
 
 def _damage(path: Path) -> str | None:

@@ -13,6 +13,7 @@ from string import Template
 from typing import Literal
 
 from db.errors import InputError, unknown
+from db.words import Words
 from metrics.metric import RUBRIC
 from tasks.config.settings import Language, Settings
 from tasks.prompts.rubrics import Rubric, read_rubric
@@ -116,7 +117,9 @@ def rubrics(settings: Settings) -> dict[str, Rubric]:
     for path in _files(settings.rubrics) if settings.rubrics else ():
         rubric = read_rubric(path)
         if f"{RUBRIC}{rubric.name}" in found:
-            raise InputError(f"{path}: the name {rubric.name!r} is taken by another rubric; choose another one")
+            raise InputError(
+                "{path}: the name {name!r} is taken by another rubric; choose another one", path=path, name=rubric.name
+            )
         found[f"{RUBRIC}{rubric.name}"] = rubric
     return found
 
@@ -142,15 +145,18 @@ def _own_of_judge(path: Path, repairs: Mapping[str, str]) -> dict[str, Prompt]:
                 "prompt",
                 others[0],
                 judged,
-                hint=f"(the files of {path} must be named after the prompts that they replace)",
+                hint=Words("(the files of {path} must be named after the prompts that they replace)", path=path),
             )
         return {name: _own(file, name, repairs[name]) for name, file in files.items()}
     used = _identifiers(_text(path), path)
     names = [path.stem] if path.stem in judged else [n for n, shape in judged.items() if used == {*shape.variables}]
     if not names:
         raise InputError(
-            f"{path}: its variables ({', '.join(sorted(used))}) do not tell which of the judge's prompts it replaces. "
-            f"Name the file after the prompt: {', '.join(f'{name}.txt' for name in judged)}"
+            "{path}: its variables ({used}) do not tell which of the judge's prompts it replaces. Name the file "
+            "after the prompt: {judged}",
+            path=path,
+            used=", ".join(sorted(used)),
+            judged=", ".join(f"{name}.txt" for name in judged),
         )
     return {name: _own(path, name, repairs[name]) for name in names}
 
@@ -159,22 +165,27 @@ def _own(path: Path, name: str, repair: str) -> Prompt:
     shape, text = SHAPES[name], _text(path)
     used = _identifiers(text, path)
     if others := sorted(used - {*shape.variables}):
-        raise unknown(f"variable of the prompt {name!r}", others[0], shape.variables, hint=f"({path})")
+        raise unknown(
+            Words("variable of the prompt {name!r}", name=name),
+            others[0],
+            shape.variables,
+            hint=Words("({path})", path=path),
+        )
     if shape.needs not in used:
-        raise InputError(f"{path}: the prompt {name!r} must contain ${shape.needs}")
+        raise InputError("{path}: the prompt {name!r} must contain ${needs}", path=path, name=name, needs=shape.needs)
     return Prompt(name, shape, text, repair)
 
 
 def _identifiers(text: str, path: Path) -> set[str]:
     template = Template(text)
     if not template.is_valid():
-        raise InputError(f"{path}: a $ that begins no variable; write $$ for a literal $")
+        raise InputError("{path}: a $ that begins no variable; write $$ for a literal $", path=path)
     return {name.removesuffix(VERBATIM) for name in template.get_identifiers()} - {MARK}
 
 
 def _files(folder: Path) -> list[Path]:
     if not folder.is_dir():
-        raise InputError(f"{folder}: no such folder")
+        raise InputError("{folder}: no such folder", folder=folder)
     return sorted(folder.glob("*.txt"))
 
 
@@ -183,7 +194,7 @@ def _text(path: Path) -> str:
         return path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
-        raise InputError(f"the prompt file {path} cannot be read: {reason}") from error
+        raise InputError("the prompt file {path} cannot be read: {reason}", path=path, reason=reason) from error
 
 
 def _rubric_template(rubric: Rubric, language: Language) -> str:

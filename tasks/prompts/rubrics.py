@@ -45,10 +45,14 @@ def read_rubric(path: Path) -> Rubric:
     entries = _entries(path)
     for key in ("name", "question"):
         if not entries.get(key):
-            raise InputError(f"{path}: no line '{key}: …'")
+            raise InputError("{path}: no line '{key}: …'", path=path, key=key)
     name = entries["name"]
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
-        raise InputError(f"{path}: name {name!r}; expected small Latin letters, digits and _, for example politeness")
+        raise InputError(
+            "{path}: name {name!r}; expected small Latin letters, digits and _, for example politeness",
+            path=path,
+            name=name,
+        )
     return Rubric(name, entries["question"], _scale(entries, path), _variables(entries, path), _damages(entries, path))
 
 
@@ -57,7 +61,7 @@ def _entries(path: Path) -> dict[str, str]:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
-        raise InputError(f"the rubric {path} cannot be read: {reason}") from error
+        raise InputError("the rubric {path} cannot be read: {reason}", path=path, reason=reason) from error
     entries: dict[str, str] = {}
     key = ""
     for number, line in enumerate(lines, start=1):
@@ -67,12 +71,17 @@ def _entries(path: Path) -> dict[str, str]:
         if match := LINE.fullmatch(text):
             key = match[1].lower().replace(",", ".")
             if key in entries:
-                raise InputError(f"{path}, line {number}: {key!r} appears twice")
+                raise InputError("{path}, line {number}: {key!r} appears twice", path=path, number=number, key=key)
             entries[key] = match[2].strip()
         elif key:
             entries[key] = f"{entries[key]} {text}".strip()
         else:
-            raise InputError(f"{path}, line {number}: {text!r}; expected 'name: …', 'question: …' or an anchor '1: …'")
+            raise InputError(
+                "{path}, line {number}: {text!r}; expected 'name: …', 'question: …' or an anchor '1: …'",
+                path=path,
+                number=number,
+                text=text,
+            )
     return entries
 
 
@@ -80,7 +89,7 @@ def _scale(entries: dict[str, str], path: Path) -> str:
     anchors = {float(key): text for key, text in entries.items() if key not in KEYS}
     if not {0.0, 1.0} <= anchors.keys() or max(anchors) > 1 or not all(anchors.values()):
         raise InputError(
-            f"{path}: anchors are needed from '0: …' to '1: …', each with its meaning; 0.5 helps the judge"
+            "{path}: anchors are needed from '0: …' to '1: …', each with its meaning; 0.5 helps the judge", path=path
         )
     return "\n".join(f"{value:.2g} - {anchors[value]}" for value in sorted(anchors, reverse=True))
 
@@ -88,14 +97,21 @@ def _scale(entries: dict[str, str], path: Path) -> str:
 def _variables(entries: dict[str, str], path: Path) -> tuple[str, ...]:
     named = {name.strip().lower() for name in entries.get("texts", "question, answer").split(",")}
     if unknown := sorted(named - {*TEXTS}):
-        raise InputError(f"{path}: no text {unknown[0]!r}; there are: {', '.join(TEXTS)}")
+        raise InputError(
+            "{path}: no text {name!r}; there are: {texts}", path=path, name=unknown[0], texts=", ".join(TEXTS)
+        )
     if "answer" not in named:
-        raise InputError(f"{path}: 'texts' must name answer, which is what is judged")
+        raise InputError("{path}: 'texts' must name answer, which is what is judged", path=path)
     return tuple(name for name in TEXTS if name in named)
 
 
 def _damages(entries: dict[str, str], path: Path) -> tuple[str, ...]:
     named = {name.strip().lower() for name in entries.get("lowered_by", "").split(",")} - {""}
     if unknown := sorted(named - {*DAMAGES}):
-        raise InputError(f"{path}: lowered_by: no damage {unknown[0]!r}; there are: {', '.join(DAMAGES)}")
+        raise InputError(
+            "{path}: lowered_by: no damage {name!r}; there are: {damages}",
+            path=path,
+            name=unknown[0],
+            damages=", ".join(DAMAGES),
+        )
     return tuple(name for name in DAMAGES if name in named)

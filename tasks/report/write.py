@@ -96,7 +96,9 @@ def write(path: Path, page: str) -> None:
         partial.write_text(page, encoding="utf-8", errors="replace")
         partial.replace(path)
     except (IsADirectoryError, NotADirectoryError, PermissionError, FileExistsError, FileNotFoundError) as error:
-        raise InputError(f"{path} cannot be written: {error.strerror}; give a file with --out") from None
+        raise InputError(
+            "{path} cannot be written: {reason}; give a file with --out", path=path, reason=error.strerror
+        ) from None
     finally:
         if partial.parent.is_dir():
             partial.unlink(missing_ok=True)

@@ -79,7 +79,7 @@ def replacing(target: Path, *, overwrite: bool) -> Iterator[Path]:
         OSError: it cannot be written.
     """
     if target.exists() and not overwrite:
-        raise InputError(f"{target} already exists; choose another name, or replace it with --overwrite")
+        raise InputError("{target} already exists; choose another name, or replace it with --overwrite", target=target)
     make_folder(target.parent)
     partial = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
@@ -99,7 +99,12 @@ def metric_rows(engine: Engine, evaluation_id: str) -> pa.Table:
     row = journal.find(engine, evaluation_id)
     found = journal.metrics_of(engine, row["id"])
     if not found:
-        raise InputError(f"evaluation {row['id']} is {row['state']} and has no metrics; {row['error'] or ''}")
+        raise InputError(
+            "evaluation {id} is {state} and has no metrics; {error}",
+            id=row["id"],
+            state=row["state"],
+            error=row["error"] or "",
+        )
     of = {"evaluation_id": row["id"], **{name: row[name] for name in ("tier", "source", "started_at", "sut_label")}}
     of["comparability_key"] = row["comparability_key"]
     in_order = sorted(found, key=lambda metric: (metric["stratum"], metric["metric"]))
@@ -113,7 +118,7 @@ def metric_rows(engine: Engine, evaluation_id: str) -> pa.Table:
 def _writer(target: Path) -> Write:
     known = {".csv": write_csv, ".jsonl": write_jsonl, ".parquet": _parquet}
     if target.suffix.lower() not in known:
-        raise InputError(f"{target}: expected a name that ends in {', '.join(known)}")
+        raise InputError("{target}: expected a name that ends in {known}", target=target, known=", ".join(known))
     return known[target.suffix.lower()]
 
 

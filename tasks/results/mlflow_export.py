@@ -44,7 +44,11 @@ def to_mlflow(engine: Engine, evaluation_id: str, uri: str | None) -> LoggedRun:
         raise InputError("--mlflow needs the package mlflow: pip install 'yarus[mlflow]'") from None
     found = summary(engine, evaluation_id)
     if not found["metrics"]:
-        raise InputError(f"evaluation {found['evaluation_id']} is {found['state']} and has no metrics")
+        raise InputError(
+            "evaluation {evaluation} is {state} and has no metrics",
+            evaluation=found["evaluation_id"],
+            state=found["state"],
+        )
     place = uri or mlflow.get_tracking_uri()
     try:
         experiment, run_id = _log(mlflow.MlflowClient(tracking_uri=place), found)
@@ -67,7 +71,12 @@ def _log(client: Any, found: EvaluationSummary) -> tuple[str, str]:
     experiment_id = known.experiment_id if known else client.create_experiment(name)
     query = f"tags.`yarus.evaluation_id` = '{evaluation_id}' and attributes.status = 'FINISHED'"
     if there := client.search_runs([experiment_id], query):
-        raise InputError(f"evaluation {evaluation_id} is logged already: run {there[0].info.run_id} of {name}")
+        raise InputError(
+            "evaluation {evaluation} is logged already: run {run} of {name}",
+            evaluation=evaluation_id,
+            run=there[0].info.run_id,
+            name=name,
+        )
     begun, ended = (int(datetime.fromisoformat(said[key]).timestamp() * 1000) for key in ("started_at", "finished_at"))
     tags = {"yarus.evaluation_id": evaluation_id, **{f"yarus.{key}": str(said[key]) for key in TAGS if said[key]}}
     run_id = client.create_run(experiment_id, run_name=evaluation_id, start_time=begun, tags=tags).info.run_id

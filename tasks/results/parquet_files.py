@@ -74,8 +74,11 @@ def store(target: str, setting: str = "YARUS_RESULTS") -> tuple[AbstractFileSyst
         filesystem, name = fsspec.core.url_to_fs(target)
     except (ImportError, ValueError) as error:  # the first names the package
         raise InputError(
-            f"{setting}: {redact_urls(target)!r} cannot be opened: {redact_urls(str(error))}; "
-            "expected a folder, or a URL such as s3://bucket/folder with the package for it installed"
+            "{setting}: {target!r} cannot be opened: {error}; expected a folder, or a URL such as s3://bucket/folder "
+            "with the package for it installed",
+            setting=setting,
+            target=redact_urls(target),
+            error=redact_urls(str(error)),
         ) from None
     return filesystem, name
 
@@ -98,8 +101,10 @@ def require_writable(root: str) -> None:
         filesystem.rm_file(probe)
     except OSError as error:
         raise ResultsUnavailable(
-            f"results cannot be written to {redact_urls(root)}: {error.strerror or redact_urls(str(error))}; "
-            "make room or rights there, or set YARUS_RESULTS to another place"
+            "results cannot be written to {root}: {reason}; make room or rights there, or set YARUS_RESULTS to "
+            "another place",
+            root=redact_urls(root),
+            reason=error.strerror or redact_urls(str(error)),
         ) from error
 
 
@@ -153,10 +158,14 @@ def read(path: str, columns: Sequence[str] | None = None, *, without: Container[
             table = _as_declared(parquet(file, columns, without=without), columns, without)
     except (OSError, pa.ArrowException) as error:
         why = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise ResultsUnavailable(f"{place} cannot be read: {why}; {way_out}") from error
+        raise ResultsUnavailable(
+            "{place} cannot be read: {why}; {way_out}", place=place, why=why, way_out=way_out
+        ) from error
     whose = (table.schema.metadata or {}).get(EVALUATION, evaluation_id.encode()).decode()
     if whose != evaluation_id:
-        raise ResultsUnavailable(f"{place} holds the cases of evaluation {whose}; {way_out}")
+        raise ResultsUnavailable(
+            "{place} holds the cases of evaluation {whose}; {way_out}", place=place, whose=whose, way_out=way_out
+        )
     return table
 
 

@@ -28,7 +28,12 @@ def cases_where(engine: Engine, evaluation_id: str, conditions: Sequence[str]) -
     """
     row = journal.find(engine, evaluation_id)
     if row["parquet"] is None:
-        raise InputError(f"evaluation {row['id']} is {row['state']} and has no cases yet; {row['error'] or ''}")
+        raise InputError(
+            "evaluation {id} is {state} and has no cases yet; {error}",
+            id=row["id"],
+            state=row["state"],
+            error=row["error"] or "",
+        )
     cases = parquet_files.read(row["parquet"])
     for condition in conditions:
         cases = cases.filter(matching(cases, condition))
@@ -39,7 +44,9 @@ def matching(cases: pa.Table, condition: str) -> pa.ChunkedArray:
     """Which cases a condition such as `status!=ok` or `mrr<0.5` is true of."""
     parsed = re.fullmatch(r"\s*(.+?)\s*(!=|<=|>=|=|<|>|~)\s*(.*?)\s*", condition)
     if parsed is None:
-        raise InputError(f"condition {condition!r}: expected COLUMN=VALUE, or != < <= > >= ~ in place of =")
+        raise InputError(
+            "condition {condition!r}: expected COLUMN=VALUE, or != < <= > >= ~ in place of =", condition=condition
+        )
     name, sign, value = parsed.groups()
     if name not in cases.column_names:
         raise unknown("column", name, cases.column_names)
@@ -54,7 +61,13 @@ def matching(cases: pa.Table, condition: str) -> pa.ChunkedArray:
         wanted = pa.scalar(value).cast(column.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         way_out = f"; in a list, look for it: {name}~{value}" if pa.types.is_list(column.type) else ""
-        raise InputError(f"condition {condition!r}: {value!r} is not a valid {column.type}{way_out}") from None
+        raise InputError(
+            "condition {condition!r}: {value!r} is not a valid {kind}{way_out}",
+            condition=condition,
+            value=value,
+            kind=column.type,
+            way_out=way_out,
+        ) from None
     compare = {
         "=": pc.equal,
         "!=": pc.not_equal,

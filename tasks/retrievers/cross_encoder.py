@@ -36,8 +36,10 @@ class LocalCrossEncoder:
         found = np.asarray(self._model.predict([("?", "?")], show_progress_bar=False))
         if found.ndim != 1:
             raise InputError(
-                f"re-ranker {self._name!r} gives {found.shape[1]} numbers a pair: it sorts pairs into classes. "
-                "Give a cross-encoder with one score"
+                "re-ranker {name!r} gives {n} numbers a pair: it sorts pairs into classes. Give a cross-encoder with "
+                "one score",
+                name=self._name,
+                n=found.shape[1],
             )
 
     def __call__(self, question: str, texts: Sequence[str]) -> list[float]:
@@ -54,16 +56,19 @@ class LocalCrossEncoder:
         transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
         if not _scores(self._folder):
             raise InputError(
-                f"re-ranker {self._name!r} is no cross-encoder: it has no layer that scores pairs, and one made up "
-                "would order at random. An embedder belongs into YARUS_EMBEDDER"
+                "re-ranker {name!r} is no cross-encoder: it has no layer that scores pairs, and one made up would "
+                "order at random. An embedder belongs into YARUS_EMBEDDER",
+                name=self._name,
             )
         try:
             model: CrossEncoder = CrossEncoder(str(self._folder), local_files_only=True)
         except (OSError, ValueError, ImportError, RuntimeError, KeyError, SafetensorError) as error:
             reason = str(error).strip().split("\n")[0]
             raise InputError(
-                f"re-ranker {self._name!r} cannot be loaded: {reason.rstrip('.')}. Give the folder of a cross-encoder "
-                "of sentence-transformers"
+                "re-ranker {name!r} cannot be loaded: {reason}. Give the folder of a cross-encoder of "
+                "sentence-transformers",
+                name=self._name,
+                reason=reason.rstrip("."),
             ) from error
         pack(model)
         return model
@@ -78,8 +83,9 @@ def cross_encoder(name: str) -> LocalCrossEncoder:
     """
     if (folder := _folder(name)) is None:
         raise InputError(
-            f"no re-ranker {name!r}: no folder of a model, and no model of that name on this machine (nothing is "
-            f"downloaded; fetch it first: hf download {name}). Else give an http(s) URL, module:function or 'none'"
+            "no re-ranker {name!r}: no folder of a model, and no model of that name on this machine (nothing is "
+            "downloaded; fetch it first: hf download {name}). Else give an http(s) URL, module:function or 'none'",
+            name=name,
         )
     return LocalCrossEncoder(name, folder)
 

@@ -91,7 +91,7 @@ def from_service(url: str, service: RetrieverService) -> Ask:
     try:
         paths = jmespath.compile(service.ids), jmespath.compile(service.distances)
     except jmespath.exceptions.JMESPathError as error:
-        raise InputError(f"{place}: {error}") from None
+        raise InputError("{place}: {error}", place=place, error=error) from None
     asked = Service(url, service, place)
     require_question(asked.template, place)
     return Remote(asked, *paths)

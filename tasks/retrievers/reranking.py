@@ -156,7 +156,7 @@ def _service(url: str) -> Scorer:
         scores = jmespath.compile(service.scores)
         indices = None if service.indices == IN_ORDER else jmespath.compile(service.indices)
     except jmespath.exceptions.JMESPathError as error:
-        raise InputError(f"{PLACE}: {error}") from None
+        raise InputError("{place}: {error}", place=PLACE, error=error) from None
     remote = Service(url, _asked_with(service, model), PLACE)
     require_question(remote.template, PLACE)
     return Scorer(Remote(remote, model, indices, scores), _named(url), service.concurrency, tuple(remote.secrets))

@@ -125,8 +125,11 @@ def _opened(run: Run) -> System:
             found = system(run.resolved["sut"], configured(run))
             if run.resolved.get("takes_history", found.takes_history) != found.takes_history:
                 raise InputError(
-                    f"the system {run.resolved['sut']!r} took {'no ' * found.takes_history}history when evaluation "
-                    f"{run.id} began, and now it is otherwise: let it be as it was, or run the tier anew"
+                    "the system {sut!r} took {no}history when evaluation {evaluation} began, and now it is "
+                    "otherwise: let it be as it was, or run the tier anew",
+                    sut=run.resolved["sut"],
+                    no="no " * found.takes_history,
+                    evaluation=run.id,
                 )
             _OPEN[place] = found
         return _OPEN[place]

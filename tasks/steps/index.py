@@ -51,7 +51,12 @@ def _index(run: Run[R]) -> Run[R]:
     if reranker is not None:
         begun = run.resolved.get("reranker_identity", reranker.identity)
         if begun != reranker.identity:
-            raise InputError(f"evaluation {run.id} was begun with {begun}, now it would go on with {reranker.identity}")
+            raise InputError(
+                "evaluation {evaluation} was begun with {begun}, now it would go on with {identity}",
+                evaluation=run.id,
+                begun=begun,
+                identity=reranker.identity,
+            )
         run = replace(run, resolved=run.resolved | {"reranker_identity": reranker.identity})
     if isinstance(retriever, Pgvector) and run.resolved["vectors"] == "stored":
         recall = _index_recall(run, retriever)
@@ -73,7 +78,12 @@ def choose_vectors(run: Run[E], corpus: Corpus) -> Run[E]:
     questions, chunks = embedders(name, configuration)
     begun = run.resolved.get("embedder_identity", questions.identity)
     if begun != questions.identity:
-        raise InputError(f"evaluation {run.id} was begun with {begun}, now it would go on with {questions.identity}")
+        raise InputError(
+            "evaluation {evaluation} was begun with {begun}, now it would go on with {identity}",
+            evaluation=run.id,
+            begun=begun,
+            identity=questions.identity,
+        )
     stored = corpus.vectors is not None or run.parameters.vectors == "stored"
     notes = check_stored(corpus, chunks, run.parameters.source) if stored else []
     resolved: Resolved = {

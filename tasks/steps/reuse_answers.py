@@ -51,14 +51,30 @@ def copy_answers(run: Run, evaluation_id: str) -> Resolved:
     place = f"--{'anchor' if getattr(run.parameters, 'anchor', None) else 'reuse-answers'} {evaluation_id}"
     for what, theirs, ours in (("tier", row["tier"], run.tier), ("source", row["source"], run.parameters.source)):
         if theirs != ours:
-            raise InputError(f"{place}: its {what} is {theirs!r}, not {ours!r}; name an evaluation of {ours!r}")
+            raise InputError(
+                "{place}: its {what} is {theirs!r}, not {ours!r}; name an evaluation of {ours!r}",
+                place=place,
+                what=what,
+                theirs=theirs,
+                ours=ours,
+            )
     if row["parquet"] is None:
-        raise InputError(f"{place}: evaluation {row['id']} is {row['state']} and has no file; finish it: --resume")
+        raise InputError(
+            "{place}: evaluation {id} is {state} and has no file; finish it: --resume",
+            place=place,
+            id=row["id"],
+            state=row["state"],
+        )
     for option, what in (("perturbation", "questions"), ("context_perturbation", "contexts")):
         if option in row["resolved"]:
             raise InputError(
-                f"{place}: evaluation {row['id']} was run with --{option.replace('_', '-')} {row['resolved'][option]}: "
-                f"its answers are to changed {what}; name an evaluation that asked the questions as they are"
+                "{place}: evaluation {id} was run with --{option} {value}: its answers are to changed {what}; name "
+                "an evaluation that asked the questions as they are",
+                place=place,
+                id=row["id"],
+                option=option.replace("_", "-"),
+                value=row["resolved"][option],
+                what=what,
             )
     known = parquet_files.read(row["parquet"])
     kept = [name for name in ("case_id", "question", "status", "reason", *ANSWERED) if name in known.column_names]

@@ -96,7 +96,7 @@ class Service:
         try:
             self.template = json.loads(service.request)
         except json.JSONDecodeError as error:
-            raise InputError(f"{place}__REQUEST: {error}") from None
+            raise InputError("{place}__REQUEST: {error}", place=place, error=error) from None
         sent = headers(service.headers, place)
         self.secrets, self.echoes = tuple(sent.values()), echoes(sent)
         self._headers, self._timeout_s = httpx.Headers(ACCEPTED | JSON | {"accept": accept}), service.timeout_s
@@ -154,7 +154,12 @@ def require_question(template: Any, place: str, names: Sequence[str] = ("$questi
     """
     if not any(has_place(template, name) for name in names):
         within = " alone, not within a longer text" if names[0] in json.dumps(template) else ""
-        raise InputError(f"{place}__REQUEST has no place for the question: put {names[0]!r} into it as a text{within}")
+        raise InputError(
+            "{place}__REQUEST has no place for the question: put {name!r} into it as a text{within}",
+            place=place,
+            name=names[0],
+            within=within,
+        )
 
 
 def filled(template: Any, values: Mapping[str, Any]) -> Any:

@@ -77,8 +77,10 @@ class Process:
             self._close_lines()
             why = getattr(error, "strerror", None) or error
             raise InputError(
-                f"YARUS_SUT_PYTHON {program.python!r} cannot be started: {why}; expected the path of a "
-                "Python 3.7 or later, such as my_bot/.venv/bin/python"
+                "YARUS_SUT_PYTHON {python!r} cannot be started: {why}; expected the path of a Python 3.7 or later, "
+                "such as my_bot/.venv/bin/python",
+                python=program.python,
+                why=why,
             ) from None
         finally:
             os.close(life)
@@ -135,9 +137,11 @@ class Process:
         begun = _received(line)
         if begun is None or begun.get("late"):
             self.end()
+            last = f": {said}" if (said := self._said.last()) else ""
             raise InputError(
-                f"{python} did not start as a Python 3.7 or later does"
-                f"{f': {said}' if (said := self._said.last()) else ''}; give the path of one"
+                "{python} did not start as a Python 3.7 or later does{last}; give the path of one",
+                python=python,
+                last=last,
             )
         task = {
             "name": program.name,
@@ -156,14 +160,25 @@ class Process:
         program = self._program
         module, what = program.name.partition(":")[0], f"{program.setting} {program.name!r}"
         if reply is not None and "unfit" in reply:
-            raise InputError(f"{what} {reply['unfit']}")
+            raise InputError("{what} {unfit}", what=what, unfit=reply["unfit"])
         if reply is None:
-            raise InputError(f"{what}: module {module!r}: {self._end_said()}")
+            raise InputError("{what}: module {module!r}: {why}", what=what, module=module, why=self._end_said())
         if "late" in reply:
-            raise InputError(f"{what}: module {module!r} was not imported within {READY_S:.0f} s")
+            raise InputError(
+                "{what}: module {module!r} was not imported within {ready_s:.0f} s",
+                what=what,
+                module=module,
+                ready_s=READY_S,
+            )
         if "error" in reply:
             expected = "expected module:function, importable from here"
-            raise InputError(f"{what}: module {module!r}: {reason(Raised(reply['error'], reply['place']))}; {expected}")
+            raise InputError(
+                "{what}: module {module!r}: {reason}; {expected}",
+                what=what,
+                module=module,
+                reason=reason(Raised(reply["error"], reply["place"])),
+                expected=expected,
+            )
         return reply["is_async"], reply["takes_history"]
 
     def _exchanged(self, line: socket.socket, message: Any, timeout_s: float) -> Any:

@@ -42,7 +42,7 @@ class Reader:
             self._paths = {name: jmespath.compile(getattr(service, name, name)) for name in PARTS}
             self._delta = jmespath.compile(service.delta) if service.delta else None
         except jmespath.exceptions.JMESPathError as error:
-            raise InputError(f"{place}: {error}") from None
+            raise InputError("{place}: {error}", place=place, error=error) from None
         self.delta_setting = f"{place}__DELTA"
 
     def parts(self, reply: Any) -> Parts:

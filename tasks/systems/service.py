@@ -133,7 +133,9 @@ def over_openai(name: str, settings: Settings) -> HttpSystem:
     if "request" in service.model_fields_set:
         return HttpSystem(url, service)
     if not service.model:
-        raise InputError(f"YARUS_SUT={name} and no {PLACE}__MODEL: set it to the name of the model")
+        raise InputError(
+            "YARUS_SUT={name} and no {place}__MODEL: set it to the name of the model", name=name, place=PLACE
+        )
     request = {
         "model": service.model,
         "messages": MESSAGES,

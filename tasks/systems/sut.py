@@ -110,7 +110,7 @@ def system(name: str, settings: Settings) -> System:
         return _remote(over_http(name, settings))
     if ":" not in name:
         raise InputError(
-            f"no system under test {name!r}; expected 'local', an http(s) URL, openai:URL or module:function"
+            "no system under test {name!r}; expected 'local', an http(s) URL, openai:URL or module:function", name=name
         )
     return _callable(name)
 

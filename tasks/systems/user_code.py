@@ -47,7 +47,9 @@ class UserCode:
         configuration = settings()
         module, _, function = name.partition(":")
         if not all(part.isidentifier() for part in (*module.split("."), *function.split("."))):
-            raise InputError(f"{setting} {name!r}: expected module:function, importable from here")
+            raise InputError(
+                "{setting} {name!r}: expected module:function, importable from here", setting=setting, name=name
+            )
         python = configuration.sut_python or sys.executable
         python = str(Path(python).expanduser()) if python.startswith("~") else python
         folder, timeout_s = str(Path.cwd()), configuration.sut_timeout_s or TIMEOUT_S

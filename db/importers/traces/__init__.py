@@ -50,7 +50,12 @@ def read(paths: Sequence[Path]) -> Stream:
             _add(document, place, spool, others)
     if not spool.added:
         first = f"; {others[0]}" if others else ""
-        raise InputError(f"{', '.join(map(str, paths))}: no traces: {EXPECTED}{first}; nothing was loaded")
+        raise InputError(
+            "{paths}: no traces: {expected}{first}; nothing was loaded",
+            paths=", ".join(map(str, paths)),
+            expected=EXPECTED,
+            first=first,
+        )
     stream = Stream(new_chunks_only=True)
     if others:
         stream.problems.append(f"{len(others):,} objects are no traces, not loaded: {others[0]}")
@@ -72,9 +77,9 @@ def _documents(path: Path) -> Iterator[tuple[str, Any]]:
     try:
         with path.open("rb") as file:
             if file.read(4) == ZSTD:
-                raise InputError(f"{path}: packed by zstd; unpack it first: zstd -d {path.name}")
+                raise InputError("{path}: packed by zstd; unpack it first: zstd -d {name}", path=path, name=path.name)
     except OSError as error:
-        raise InputError(f"{path}: {error.strerror or error}; nothing was loaded") from None
+        raise InputError("{path}: {reason}; nothing was loaded", path=path, reason=error.strerror or error) from None
     if _by_line(path):
         yield from json_values(path)
     else:
@@ -100,7 +105,7 @@ def _add(document: Any, place: str, spool: Spool, others: list[str]) -> None:
             else:
                 spool.add(span)
     except RecursionError:
-        raise InputError(f"{place}: {UNREADABLE}; nothing was loaded") from None
+        raise InputError("{place}: {unreadable}; nothing was loaded", place=place, unreadable=UNREADABLE) from None
 
 
 def _spans(given: Any) -> Iterator[Span | str]:

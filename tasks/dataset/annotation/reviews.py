@@ -77,7 +77,9 @@ def agreement(source_name: str, *, seed: int = 0) -> SourceAgreement:
     users = [row["user_id"] for row in rows]
     counts = Counter(name for of in said for name in of)
     if not counts:
-        raise InputError(f"source {where.name!r}: nobody has labelled it; yarus dataset import-annotation FILE …")
+        raise InputError(
+            "source {source!r}: nobody has labelled it; yarus dataset import-annotation FILE …", source=where.name
+        )
     pairs: list[PairAgreement] = [
         {"a": a, "b": b, "field": field, **_agreement(said, users, a, b, field, seed)}
         for a, b in combinations(sorted(counts), 2)

@@ -128,12 +128,23 @@ def _rankings(evaluation: str, source_name: str) -> dict[str, tuple[list[str], l
     """Question -> (relevant, retrieved) of an evaluation."""
     row = journal.find(database(), evaluation)
     if row["source"] != source_name:
-        raise InputError(f"--evaluation {evaluation}: its source is {row['source']!r}, not {source_name!r}")
+        raise InputError(
+            "--evaluation {evaluation}: its source is {source!r}, not {source_name!r}",
+            evaluation=evaluation,
+            source=row["source"],
+            source_name=source_name,
+        )
     if row["parquet"] is None:
-        raise InputError(f"--evaluation {evaluation}: it is {row['state']} and has no file")
+        raise InputError(
+            "--evaluation {evaluation}: it is {state} and has no file", evaluation=evaluation, state=row["state"]
+        )
     table = parquet_files.read(row["parquet"])
     if not {"relevant", "retrieved"} <= set(table.column_names):
-        raise InputError(f"--evaluation {evaluation}: {row['tier']} has no rankings; name one of tier1 or tier3")
+        raise InputError(
+            "--evaluation {evaluation}: {tier} has no rankings; name one of tier1 or tier3",
+            evaluation=evaluation,
+            tier=row["tier"],
+        )
     cases = table.select(["question_id", "relevant", "retrieved"]).to_pylist()
     return {case["question_id"]: (case["relevant"], case["retrieved"]) for case in cases
             if case["relevant"] and case["retrieved"] is not None}  # fmt: skip

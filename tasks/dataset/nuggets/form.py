@@ -32,8 +32,10 @@ def nuggets_of(question: Mapping[str, Any]) -> list[Nugget]:
     if isinstance(given, list) and all(map(_is_nugget, given)):
         return [{"nugget": one["nugget"], "vital": one["vital"]} for one in given]
     raise InputError(
-        f"annotation.nuggets of question {question['question_id']}: expected a list of "
-        f'{{"nugget": text, "vital": true or false}}, not {given!r:.200}'
+        'annotation.nuggets of question {question}: expected a list of {{"nugget": text, "vital": true or false}}, '
+        "not {given!r:.200}",
+        question=question["question_id"],
+        given=given,
     )
 
 

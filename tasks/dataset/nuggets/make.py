@@ -55,8 +55,9 @@ async def make(source_name: str, *, limit: int | None = None, remake: bool = Fal
     fit_for_it = [row for row in questions if _usable(row)]
     if not fit_for_it:
         raise InputError(
-            f"source {where.name!r}: no question has a reference answer to make nuggets from; annotate some: "
-            f"yarus dataset export-annotation FILE --source {where.name}"
+            "source {source!r}: no question has a reference answer to make nuggets from; annotate some: yarus "
+            "dataset export-annotation FILE --source {source}",
+            source=where.name,
         )
     wanted = [row for row in fit_for_it if row.get("nuggets") is None or (remake and not _edited(row))][:limit]
     configuration = settings().model_copy(update={"language": where.language})

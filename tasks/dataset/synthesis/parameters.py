@@ -39,9 +39,11 @@ def check(parameters: Synthesis) -> None:
     where = source(parameters.source)
     checked_name(parameters.into)
     if parameters.into in (SAMPLE, parameters.source):
-        raise InputError(f"--into {parameters.into!r}: synthetic questions go into a source of their own")
+        raise InputError("--into {into!r}: synthetic questions go into a source of their own", into=parameters.into)
     with reaching(database()), database().connect() as connection:
         of = tables.source.c
         origin = connection.scalar(select(of.origin).where(of.name == parameters.into))
     if origin is not None and not origin.startswith(ORIGIN.format(where.name)):
-        raise InputError(f"--into {parameters.into!r}: that source holds {origin}; choose another name")
+        raise InputError(
+            "--into {into!r}: that source holds {origin}; choose another name", into=parameters.into, origin=origin
+        )

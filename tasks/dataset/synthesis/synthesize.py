@@ -88,7 +88,9 @@ def _gather(parameters: Synthesis) -> Material:
         questions = read_questions(connection, where)
         corpus = read_corpus(connection, where, vectors=True)
     if not usable(corpus):
-        raise InputError(f"source {where.name!r} has no chunk of a sentence or more; load some: yarus load …")
+        raise InputError(
+            "source {source!r} has no chunk of a sentence or more; load some: yarus load …", source=where.name
+        )
     return Material(where.name, where.language, questions, corpus, _taken(parameters, where))
 
 

@@ -100,15 +100,23 @@ def between(engine: Engine, a: str, b: str, metric: str = "ndcg@10") -> LabelNex
     """
     of = METRICS.get(metric)
     if of is None or not of.of_relevance or of.column is None:
-        raise InputError(f"{metric!r} says nothing of rankings; name one such as ndcg@10 or hit_rate@1")
+        raise InputError("{metric!r} says nothing of rankings; name one such as ndcg@10 or hit_rate@1", metric=metric)
     first, second = (journal.find(engine, name) for name in (a, b))
     sides = _cases(first), _cases(second)
     if _place(first) != _place(second):
-        raise InputError(f"{first['id']} and {second['id']} are not of one tier, source and unit: nothing to compare")
+        raise InputError(
+            "{first} and {second} are not of one tier, source and unit: nothing to compare",
+            first=first["id"],
+            second=second["id"],
+        )
     heard = people_say(labels_of_source(engine, first["source"], FILLING))
     questions = [_question(case, sides[1][name], heard) for name, case in sides[0].items() if name in sides[1]]
     if not questions:
-        raise InputError(f"{first['id']} and {second['id']} have no question in common that both have measured")
+        raise InputError(
+            "{first} and {second} have no question in common that both have measured",
+            first=first["id"],
+            second=second["id"],
+        )
     depths = first["resolved"]["k"], second["resolved"]["k"]
     every = [_Flip(row, None) for row in range(len(questions))]
     flips = [_Flip(row, name) for row, of_one in enumerate(questions) for name in of_one.unjudged]
@@ -143,11 +151,14 @@ def _cases(row: RowMapping) -> dict[str, dict[str, Any]]:
     """
     resolved = row["resolved"] or {}
     if not row["parquet"] or "retriever" not in resolved or "k" not in resolved:
-        raise InputError(f"evaluation {row['id']} ({row['tier']}, {row['state']}) has no rankings")
+        raise InputError(
+            "evaluation {id} ({tier}, {state}) has no rankings", id=row["id"], tier=row["tier"], state=row["state"]
+        )
     if not is_filled(row) and any(note["note"].startswith("twin ") for note in resolved["notes"]):
         raise InputError(
-            f"evaluation {row['id']}: its corpus has twins, whose labels count as one, which is known only of "
-            "evaluations with --labels filled, or --twins false"
+            "evaluation {id}: its corpus has twins, whose labels count as one, which is known only of evaluations "
+            "with --labels filled, or --twins false",
+            id=row["id"],
         )
     cases = parquet_files.read(row["parquet"], READ)
     known = judgements(cases, NO_TWINS)

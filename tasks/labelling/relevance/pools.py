@@ -160,12 +160,16 @@ def pools(engine: Engine, evaluation: str) -> Pools:
     row = newest or journal.find(engine, evaluation)
     if not is_filled(row):
         raise InputError(
-            f"evaluation {row['id']} ({row['tier']}, {row['state']}) has no labels that a judge has filled up: run "
-            f"yarus run tier1 --source {row['source']} --labels filled, then label its results"
+            "evaluation {id} ({tier}, {state}) has no labels that a judge has filled up: run yarus run tier1 "
+            "--source {source} --labels filled, then label its results",
+            id=row["id"],
+            tier=row["tier"],
+            state=row["state"],
+            source=row["source"],
         )
     found = of_row(row)
     if not found.n_pairs:
-        raise InputError(f"evaluation {row['id']}: the labels say of every result whether it is relevant")
+        raise InputError("evaluation {id}: the labels say of every result whether it is relevant", id=row["id"])
     return found
 
 

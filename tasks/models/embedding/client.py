@@ -132,7 +132,8 @@ class Client:
         self._secret = key.get_secret_value().strip() if key else ""
         if not (self._secret.isascii() and self._secret.isprintable()):
             raise InputError(
-                f"{self.place.setting}: has characters that a key cannot have (it is not shown here); copy it again"
+                "{setting}: has characters that a key cannot have (it is not shown here); copy it again",
+                setting=self.place.setting,
             )
         if self._secret:
             self._headers["authorization"] = f"Bearer {self._secret}"
@@ -267,4 +268,9 @@ class Client:
     def _refused(self, error: CallError) -> ModelUnavailable:
         redirected = (error.status or 0) < 400
         way_out = "The address redirects: give the final one" if redirected else HELP.get(error.status or 0, HELP[404])
-        return ModelUnavailable(f"embedder {self.place.name}: {error.reason}. {way_out.format(key=self.place.setting)}")
+        return ModelUnavailable(
+            "embedder {place}: {reason}. {way_out}",
+            place=self.place.name,
+            reason=error.reason,
+            way_out=way_out.format(key=self.place.setting),
+        )

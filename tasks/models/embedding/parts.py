@@ -47,8 +47,14 @@ def no_vectors(identity: str, texts: Sequence[str], wrong: Mapping[int, str]) ->
     """
     first = min(wrong)
     return ModelUnavailable(
-        f"embedder {identity.split('|')[0]}: no vector for {len(wrong)} of {len(texts)} texts, first for the one of "
-        f"{len(texts[first]):,} characters that begins {texts[first][:60]!r}: {wrong[first]}. The other vectors are "
-        "kept: mend it, then go on with --resume or start again. If a text is too long for it, have it cut texts off "
-        "(as TEI does with --auto-truncate), or load shorter chunks"
+        "embedder {embedder}: no vector for {n_wrong} of {n_texts} texts, first for the one of {length:,} characters "
+        "that begins {text!r}: {why}. The other vectors are kept: mend it, then go on with --resume or start again. "
+        "If a text is too long for it, have it cut texts off (as TEI does with --auto-truncate), or load shorter "
+        "chunks",
+        embedder=identity.split("|")[0],
+        n_wrong=len(wrong),
+        n_texts=len(texts),
+        length=len(texts[first]),
+        text=texts[first][:60],
+        why=wrong[first],
     )

@@ -104,7 +104,7 @@ def served(name: str, settings: Settings, *, prefix: str = "", fields: Mapping[s
     place, service, sent = place_of(name, settings), settings.embedder_service, dict(fields or {})
     if taken := sorted(set(sent) & set(OURS)):
         raise InputError(
-            f"YARUS_EMBEDDER_SERVICE: QUERY and PASSAGE may not set {taken[0]!r}, which Yarus sends itself"
+            "YARUS_EMBEDDER_SERVICE: QUERY and PASSAGE may not set {name!r}, which Yarus sends itself", name=taken[0]
         )
     masked = partial(mask, key=own_key(), language=settings.language) if settings.mask_calls else None
     limits = service.model_dump_json(exclude={"query", "passage"})
@@ -120,13 +120,14 @@ def place_of(name: str, settings: Settings) -> Place:
     open_address(name, "YARUS_EMBEDDER", keys="YARUS_EMBEDDER_API_KEY")
     address, model = _parted(name)
     if not address.partition("://")[2].strip("/"):
-        raise InputError(f"embedder {name!r}: expected an address like https://host/v1")
+        raise InputError("embedder {name!r}: expected an address like https://host/v1", name=name)
     retrievers, its_model = _parted(settings.embedder)
     model = model or (its_model if retrievers == address else "") or settings.embedder_model or ""
     if not model:
         raise InputError(
-            f"embedder {address}: no model is named; set YARUS_EMBEDDER_MODEL, or write it behind the address: "
-            f"{address}#MODEL"
+            "embedder {address}: no model is named; set YARUS_EMBEDDER_MODEL, or write it behind the address: "
+            "{address}#MODEL",
+            address=address,
         )
     measuring, _ = _parted(settings.similarity_embedder or "")
     known = (

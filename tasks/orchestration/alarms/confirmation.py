@@ -47,7 +47,7 @@ def to_confirm(engine: Engine, row: RowMapping, found: LevelVerdict) -> Paramete
     try:
         since = before_of(engine, row).id
         if not _before_all(engine, since, found.changes):
-            raise InputError(f"{row['id']}: the accepted evaluation asked other questions")
+            raise InputError("{id}: the accepted evaluation asked other questions", id=row["id"])
     except (InputError, ResultsUnavailable) as error:
         log.warning("not asked again before the alarm: %s", error)
         return None

@@ -68,7 +68,7 @@ def before_of(engine: Engine, row: RowMapping) -> Before:
         if names
         else "no evaluation of its comparability key was accepted before it"
     )
-    raise InputError(f"evaluation {row['id']} cannot be confirmed: {why}; confirm a later one")
+    raise InputError("evaluation {id} cannot be confirmed: {why}; confirm a later one", id=row["id"], why=why)
 
 
 def changed_questions(engine: Engine, evaluation_id: str) -> set[str]:
@@ -84,7 +84,11 @@ def changed_questions(engine: Engine, evaluation_id: str) -> set[str]:
     for one in _headlines(row["tier"], since.before, since.after):
         changed |= _changed(_values(one, since.before), _values(one, since.after))
     if not changed.any():
-        raise InputError(f"evaluation {row['id']}: no question changed since {since.id}, there is nothing to ask again")
+        raise InputError(
+            "evaluation {id}: no question changed since {since}, there is nothing to ask again",
+            id=row["id"],
+            since=since.id,
+        )
     return set(since.after["case_id"].filter(pa.array(changed)).to_pylist())
 
 

@@ -58,8 +58,9 @@ def export_scores(engine: Engine, evaluation_id: str, form: Form, *, overwrite: 
     cases = pseudonyms.cases(cases_where(engine, row["id"], ()), row["source"])
     if "trace_id" not in cases.column_names or cases["trace_id"].null_count == len(cases):
         raise InputError(
-            f"evaluation {row['id']}: no case has the id of a trace; it needs a source filled by yarus load traces, "
-            "and its recorded answers: yarus run tier3 --sut recorded --source NAME"
+            "evaluation {id}: no case has the id of a trace; it needs a source filled by yarus load traces, and its "
+            "recorded answers: yarus run tier3 --sut recorded --source NAME",
+            id=row["id"],
         )
     target = Path(f"{row['id']}.{form}.jsonl")
     done: ExportedScores = {
