@@ -32,8 +32,8 @@ PAGE = 50
 ANSWER_S = 30.0
 """Longest wait for the server to have called the webhook."""
 PAYLOAD: tuple[str, ...] = ("text", "incident", "evaluation_id", "tier", "source", "verdict", "baseline", "metric")
-PAYLOAD += ("change", "changes", "sut_label", "comparability_key", "link")
-"""What the event of an incident holds, for templates."""
+PAYLOAD += ("change", "changes", "sut_label", "comparability_key", "run", "link")
+"""What the event of a night holds, for templates."""
 
 
 WebhookState = Literal["set", "kept", "none"]
@@ -102,7 +102,7 @@ async def test() -> Tested:
             raise InputError("no alerts are set up on this server: yarus alerts apply --webhook URL")
         said = texts("alerts", settings().language)["test"]
         like_others: dict[str, Any] = dict.fromkeys(PAYLOAD) | {"text": said, "incident": "test"}
-        payload = like_others | {"verdict": "test", "changes": [], "link": settings().report_url or ""}
+        payload = like_others | {"verdict": "test", "changes": [], "incidents": [], "link": settings().report_url or ""}
         emit_event("yarus.incident.test", resource={"prefect.resource.id": "yarus.incident.test"}, payload=payload)
         answer = await _answer(client, begun)
     status = answer.get("status_code")

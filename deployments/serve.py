@@ -71,7 +71,9 @@ def serve(*, host: str, port: int, report_port: int, scheduled: bool, ready: Cal
         os.environ |= server_access.protection(api, password)
         server_access.past_proxies(api)
     words = home / "prefect" / "server.log"
-    ui = given.removesuffix("/api") if given else server_access.link(f"http://{_seen(host)}:{port}", password)
+    seen = given.removesuffix("/api") if given else f"http://{_seen(host)}:{port}"
+    os.environ.setdefault("PREFECT_UI_URL", seen)  # what links in alerts begin with
+    ui = seen if given else server_access.link(seen, password)
     with _stoppable(), nullcontext() if given else _running(home, host, port, words) as process:
         deployments = _everything_imported()  # while the server starts
         if process:

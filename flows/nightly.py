@@ -13,6 +13,7 @@ from tasks.config.flow_parameters import Nightly
 from tasks.corpus.describe import describe_corpus
 from tasks.evaluation.repeats import anchored
 from tasks.loading.source import sources_shared
+from tasks.orchestration.alarms.night_message import NightMessage, one_message
 from tasks.orchestration.artifacts import report_of, show_night
 from tasks.orchestration.flow_states import Ended, flow_state, with_gate
 from tasks.orchestration.incidents import follow
@@ -34,6 +35,22 @@ async def nightly(parameters: Nightly) -> Ended:
         InputError: an anchor or a gate that cannot serve, before anything is evaluated.
     """
     policy_set()
+    with one_message(parameters.source) as message:
+        summaries = await _every_tier(parameters, message)
+        # A night is no worse where it fails; Prefect types the call as if it were not awaited.
+        await describe_corpus(parameters.source, return_state=True)  # type: ignore[misc]
+        # What the judge of the night was found to be worth holds for the tiers before it, too.
+        told = [with_gate(summary(database(), of["evaluation_id"])) if has_metrics(of) else of for of in summaries]
+        night = together(told)
+        page = message.report = await report_of(night)
+    await show_night(night, parameters.source, page)
+    if page:
+        night["report"] = str(page)
+    return await flow_state(night)
+
+
+async def _every_tier(parameters: Nightly, message: NightMessage) -> list[EvaluationSummary | FailedEvaluation]:
+    """The summaries of the tiers and anchors, each judged when it has ended."""
     summaries: list[EvaluationSummary | FailedEvaluation] = []
     live = ((tier, parameters.of(tier)) for tier in parameters.tiers)
     parts = [*live, *anchored(database(), parameters)]
@@ -42,21 +59,13 @@ async def nightly(parameters: Nightly) -> Ended:
         for tier, chosen in parts:
             evaluate = flow_of(tier)
             if done := completed(begun, tier, chosen):
-                await follow(UUID(done["flow_run_id"]), evaluate)  # the try may have ended before it was judged
+                # The try may have ended before it was judged.
+                await follow(UUID(done["flow_run_id"]), evaluate, message.add)
                 summaries.append(with_gate(summary(database(), done["id"])))
                 continue
             state = await evaluate(going_on(database(), begun, tier, chosen), return_state=True)
             result = await state.aresult(raise_on_failure=False)
-            await follow(state.state_details.flow_run_id, evaluate)
+            await follow(state.state_details.flow_run_id, evaluate, message.add)
             failed: FailedEvaluation = {"tier": tier, "state": "failed", "error": str(result)}
             summaries.append(cast(EvaluationSummary, result) if isinstance(result, dict) else failed)
-    # A night is no worse where it fails; Prefect types the call as if it were not awaited.
-    await describe_corpus(parameters.source, return_state=True)  # type: ignore[misc]
-    # What the judge of the night was found to be worth holds for the tiers before it, too.
-    told = [with_gate(summary(database(), of["evaluation_id"])) if has_metrics(of) else of for of in summaries]
-    night = together(told)
-    page = await report_of(night)
-    await show_night(night, parameters.source, page)
-    if page:
-        night["report"] = str(page)
-    return await flow_state(night)
+    return summaries

@@ -7,7 +7,7 @@ from tasks.config.redaction import redact_urls
 from tasks.config.settings import settings
 from tasks.results.summary import EvaluationSummary
 
-EVALUATION, INCIDENT = "yarus.evaluation", "yarus.incident"
+EVALUATION, INCIDENT, NIGHT = "yarus.evaluation", "yarus.incident", "yarus.night"
 
 
 def tell_finished(summary: EvaluationSummary, changes: Mapping[str, Any]) -> None:
@@ -45,10 +45,10 @@ def tell(event: str, name: str, payload: Mapping[str, Any], *, flow_run_id: str 
     """Emits an event, if a flow runs; Prefect logs what it cannot send, and nothing fails.
 
     Args:
-        event: `yarus.evaluation.…` or `yarus.incident.…`.
-        name: of the evaluation or incident.
-        payload: what automations can use; `link` is added to it.
-        flow_run_id: of the evaluation's flow run.
+        event: `yarus.evaluation.…`, `yarus.incident.…` or `yarus.night.…`.
+        name: of the evaluation, incident or night.
+        payload: what automations can use; `link` is added to it where it has none.
+        flow_run_id: of the evaluation's flow run, or the night's.
     """
     from prefect.events import emit_event  # here, because whoever lists incidents emits none
     from prefect.runtime import flow_run
@@ -57,16 +57,25 @@ def tell(event: str, name: str, payload: Mapping[str, Any], *, flow_run_id: str 
     if running is None:
         return
     run_id = flow_run_id or running
+    of = payload.get("evaluation_id", name)
+    # An evaluation that failed has no page.
+    page = None if payload["verdict"] == "failed" else report_page(f"{of}.html")
     emit_event(
         event,
         resource={"prefect.resource.id": f"{event.rpartition('.')[0]}.{name}", "prefect.resource.name": name},
         related=[{"prefect.resource.id": f"prefect.flow-run.{run_id}", "prefect.resource.role": "flow-run"}],
-        payload={**payload, "evaluation_id": payload.get("evaluation_id", name), "link": link(run_id)},
+        payload={"link": page or run_page(run_id), **payload, "evaluation_id": of},
     )
 
 
-def link(flow_run_id: str) -> str:
-    """Where a person looks next: the report pages where they are served, else the flow run in Prefect's UI."""
+def report_page(name: str) -> str | None:
+    """Where a report page is read; None where none are served."""
+    served = settings().report_url
+    return redact_urls(f"{served.rstrip('/')}/{name}") if served else None
+
+
+def run_page(flow_run_id: str) -> str:
+    """The page of a flow run in Prefect's UI."""
     from prefect.utilities.urls import url_for
 
-    return redact_urls(settings().report_url or url_for("flow-run", obj_id=flow_run_id) or "")
+    return redact_urls(url_for("flow-run", obj_id=flow_run_id) or "")

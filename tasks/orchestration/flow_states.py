@@ -122,8 +122,8 @@ def _broken(document: EvaluationSummary | Night) -> list[str]:
 def _why(document: EvaluationSummary | Night) -> str:
     if "evaluations" not in document:
         return str(document["error"])
-    return "; ".join(
-        f"{part['tier']}: {part['state']}, {part['error']}"
-        for part in document["evaluations"]
-        if part["state"] != "completed"
-    )
+    causes: dict[tuple[str, str | None], list[str]] = {}
+    for part in document["evaluations"]:
+        if part["state"] != "completed":
+            causes.setdefault((part["state"], part["error"]), []).append(part["tier"])
+    return "; ".join(f"{', '.join(tiers)}: {state}, {error}" for (state, error), tiers in causes.items())

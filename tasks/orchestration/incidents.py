@@ -7,7 +7,7 @@ next good one on any. So nothing has to be opened or closed. A night that says n
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import takewhile
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -23,7 +23,7 @@ from tasks.config.connections import database
 from tasks.config.settings import settings
 from tasks.orchestration.alarms.confirmation import Evaluate, confirmed, to_confirm
 from tasks.orchestration.alarms.levels import LevelVerdict, level_verdict
-from tasks.orchestration.alarms.telling import moved, tell_incident
+from tasks.orchestration.alarms.telling import incident_payload, moved, tell_incident
 from tasks.orchestration.documents import GOOD, Accepted, Incident
 from tasks.results.persistence.confirmations import persistence_of
 from tasks.results.persistence.documents import Persistence
@@ -31,6 +31,7 @@ from tasks.results.persistence.documents import Persistence
 log = logging.getLogger("yarus")
 SILENT = ("failed", "inconclusive")
 """They say nothing of the level."""
+Tells = Callable[[dict[str, Any]], None]
 FAILED = "failed"
 """Stands for the key of nights that failed, which have none."""
 _NOT_GOOD = text("verdict NOT IN ('good', 'accepted')")
@@ -68,19 +69,21 @@ class _Night(NamedTuple):
         return self.found.verdict not in (*GOOD, "inconclusive") and self.kind not in self.was_open
 
 
-async def follow(flow_run_id: UUID | None, evaluate: Evaluate) -> None:
+async def follow(flow_run_id: UUID | None, evaluate: Evaluate, tells: Tells) -> None:
     """Judges what a flow run of a night has evaluated, and tells of an incident that begins or ends with it.
 
     Args:
         flow_run_id: of the evaluation.
         evaluate: the flow of its tier: before an alarm of a fallen level it is asked again what changed. Where it is
             stopped meanwhile, the alarm is raised without that.
+        tells: takes what began or ended, for the message of the night.
     """
     if flow_run_id is None:
         return
     engine = database()
     night = await asyncio.to_thread(_judge, engine, str(flow_run_id))
     if night is None:
+        await asyncio.to_thread(_tell_again, engine, str(flow_run_id), tells)
         return
     asked: Persistence | None = None
     try:
@@ -88,13 +91,13 @@ async def follow(flow_run_id: UUID | None, evaluate: Evaluate) -> None:
             again = await asyncio.to_thread(to_confirm, engine, night.row, night.found)
             asked = await confirmed(engine, night.row, again, evaluate) if again else None
     finally:
-        await asyncio.to_thread(_conclude, engine, night, asked)
+        await asyncio.to_thread(_conclude, engine, night, asked, tells)
 
 
 def follow_run(engine: Engine, flow_run_id: str) -> None:
     """The same without asking anything again."""
     if night := _judge(engine, flow_run_id):
-        _conclude(engine, night, None)
+        _conclude(engine, night, None, lambda told: None)
 
 
 def _judge(engine: Engine, flow_run_id: str) -> _Night | None:
@@ -109,13 +112,14 @@ def _judge(engine: Engine, flow_run_id: str) -> _Night | None:
     return _Night(row, assess(engine, row), _open(bad_since(engine, *place)))
 
 
-def _conclude(engine: Engine, night: _Night, asked: Persistence | None) -> None:
+def _conclude(engine: Engine, night: _Night, asked: Persistence | None, tells: Tells) -> None:
     """Keeps the verdict, and tells of the incident that begins or ends with it.
 
     Args:
         engine: of our own database.
         night: as judged.
         asked: what was found where the questions that changed were asked again.
+        tells: see `follow`.
     """
     row, found, was_open = night
     key, kind = row["comparability_key"], night.kind
@@ -123,14 +127,30 @@ def _conclude(engine: Engine, night: _Night, asked: Persistence | None) -> None:
         log.warning(found.problem[settings().language])
     if not _keep(engine, row["id"], found):
         return
+    told = []
     for open_kind, nights in was_open.items():
         # Whatever it came to, a night has been: those that failed are over. What is bad is over with a good night, and
         # a level with one that was measured in the same way.
         fell = any(night["verdict"] == "regressed" for night in nights)
         if (found.verdict in GOOD and (open_kind == key or not fell)) or (open_kind == FAILED != kind):
-            tell_incident("closed", row, found, nights[-1]["evaluation_id"])
+            told.append(incident_payload("closed", row, found, nights[-1]["evaluation_id"]))
     if night.opens:
-        tell_incident("opened", row, found, row["id"], moved(engine, row, found), asked)
+        told.append(incident_payload("opened", row, found, row["id"], moved(engine, row, found), asked))
+    for payload in told:
+        tell_incident(payload, row["flow_run_id"])
+        tells(payload)
+
+
+def _tell_again(engine: Engine, flow_run_id: str, tells: Tells) -> None:
+    """What an earlier try of the night has begun and goes on: that try may have ended before its message was sent."""
+    row = journal.of_flow_run(engine, flow_run_id)
+    if row is None:
+        return
+    for nights in _open(bad_since(engine, row["tier"], row["source"], _kind_of(engine, row["id"]))).values():
+        if (first := nights[-1])["evaluation_id"] == row["id"]:
+            found = LevelVerdict(first["verdict"], first["baseline"], first["changes"])
+            asked = persistence_of(engine, row)
+            tells(incident_payload("opened", row, found, row["id"], moved(engine, row, found), asked))
 
 
 def assess(engine: Engine, row: RowMapping) -> LevelVerdict:

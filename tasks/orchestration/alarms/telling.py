@@ -1,7 +1,8 @@
 """What is told of an incident, and why its level fell."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from sqlalchemy import Engine
 from sqlalchemy.engine import RowMapping
@@ -32,15 +33,15 @@ def moved(engine: Engine, row: RowMapping, found: LevelVerdict) -> list[str]:
     return list(sentences(why, settings().language))
 
 
-def tell_incident(
+def incident_payload(
     what: str,
     row: RowMapping,
     found: LevelVerdict,
     incident: str,
     why_fell: Sequence[str] = (),
     asked: Persistence | None = None,
-) -> None:
-    """Tells whoever listens, and the log, of an incident that begins or ends.
+) -> dict[str, Any]:
+    """What is told of an incident that begins or ends.
 
     Args:
         what: opened or closed.
@@ -55,12 +56,13 @@ def tell_incident(
     error = pseudonyms.text(row["error"] or "", row["source"])
     why = words[found.verdict].format(changes=said, error=error) if what == "opened" else ""
     text = words[what].format(tier=row["tier"], source=row["source"], what=why, id=incident)
-    persisted = (of[settings().language] for of in persistence_sentences(asked))
-    text = " ".join([text, *persisted, *why_fell])
-    log.warning(text)
+    reasons = [*(of[settings().language] for of in persistence_sentences(asked)), *why_fell]
     first = found.changes[0] if found.changes else None
-    payload = {
-        "text": text,
+    return {
+        "what": what,
+        "text": " ".join([text, *reasons]),
+        "why": " ".join([f"{said}.", *reasons]),
+        "error": error,
         "evaluation_id": row["id"],
         "incident": incident,
         "verdict": found.verdict,
@@ -70,6 +72,17 @@ def tell_incident(
         "changes": found.changes,
         "moved": [*why_fell],
         "asked_again": asked,
+        "anchor": row["parameters"].get("anchor"),
         **{name: row[name] for name in ("tier", "source", "sut_label", "comparability_key")},
     }
-    tell(f"{INCIDENT}.{what}", incident, payload, flow_run_id=row["flow_run_id"])
+
+
+def tell_incident(payload: Mapping[str, Any], flow_run_id: str | None) -> None:
+    """Tells whoever listens, and the log, of an incident that begins or ends.
+
+    Args:
+        payload: as `incident_payload` gives it.
+        flow_run_id: of the evaluation.
+    """
+    log.warning(payload["text"])
+    tell(f"{INCIDENT}.{payload['what']}", payload["incident"], payload, flow_run_id=flow_run_id)

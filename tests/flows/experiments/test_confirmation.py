@@ -82,7 +82,7 @@ class Nights:
         run = str(uuid.uuid4())
         journal.describe(self.engine, row["id"], flow_run_id=run, resolved=resolved)
         self.evaluations.append(row["id"])
-        asyncio.run(follow(uuid.UUID(run), self._evaluate))
+        asyncio.run(follow(uuid.UUID(run), self._evaluate, lambda told: None))
         return summary
 
     async def _evaluate(self, parameters: Tier3, *, return_state: bool) -> None:

@@ -1,4 +1,5 @@
-"""Nights that go bad and get well, with Prefect's own server and a receiver of webhooks: one message each way."""
+"""Nights that go bad and get well, with Prefect's own server and a receiver of webhooks: one message each way, and one
+a night, however many tiers it is about."""
 
 import json
 import threading
@@ -14,6 +15,7 @@ from click.testing import CliRunner
 import db
 from db.errors import InputError
 from flows.__main__ import cli
+from tasks.config.tiers import TIERS
 from tests.support.command_line import CommandLine, Document
 from tests.support.processes import until
 
@@ -52,6 +54,18 @@ for night in sys.argv[1:]:
     done.append((night["evaluations"][0], mine))
 print(json.dumps(done))
 """
+# Two nights over a source that nobody has set up: one bad setting.
+FORGOTTEN = """
+import asyncio
+from prefect.runtime import flow_run
+import flows
+from flows.nightly import nightly
+from tasks.config.flow_parameters import Nightly
+for _ in range(2):
+    state = asyncio.run(nightly(Nightly(source="production"), return_state=True))
+    print(state.state_details.flow_run_id, state.message, sep="\\t")
+"""
+REPORTS = "http://reports.example"
 
 
 @pytest.fixture(scope="module")
@@ -83,6 +97,7 @@ def nights(
     url, messages = received
     (home / "moody.py").write_text(MOODY.replace("{folder!r}", repr(str(SAMPLE))), encoding="utf-8")
     env = prefect_server | {"YARUS_RETRIEVER": "moody:retrieve", "YARUS_LANGUAGE": "en"}
+    env |= {"YARUS_REPORT_URL": REPORTS}
 
     def spent(*kinds: str) -> list[Any]:
         process = yarus.start(*kinds, env=env, script=NIGHTS)
@@ -100,6 +115,9 @@ def nights(
     assert set(again.json["automations"].values()) == {"updated"}
     assert again.json["webhook"] == "kept"
     done = [(first, []), *spent("bad", "bad", "good")]
+    process = yarus.start(env=env, script=FORGOTTEN)
+    _, err = process.communicate(timeout=240)
+    assert process.returncode == 0, err
     yarus("alerts", "test", env=env)  # comes last, so that nothing else is on its way
     for ran in (applied, again):
         assert SECRET not in ran.out + ran.err
@@ -110,20 +128,44 @@ def test_one_message_when_it_goes_bad_none_while_it_lasts_one_when_it_is_well(
     nights: Nights,
 ) -> None:
     (_, bad, _, well), messages, _ = nights
-    assert [(message["event"], message["evaluation"]) for _, _, message in messages] == [
-        ("yarus.incident.opened", bad["evaluation_id"]),
-        ("yarus.incident.closed", well["evaluation_id"]),
-        ("yarus.incident.test", None),
-    ]
+    assert [message["event"] for _, _, message in messages] == [*["yarus.night.changed"] * 3, "yarus.incident.test"]
+    assert [message["evaluation"] for _, _, message in messages[:2]] == [bad["evaluation_id"], well["evaluation_id"]]
     path, headers, first = messages[0]
     assert (path, headers["X-Key"], headers["Content-Type"]) == (f"/{SECRET}", SECRET, "application/json")
     assert {change["metric"] for change in first["changes"]} == {"hit_rate@1", "mrr", "ndcg@10"}
     assert first["text"].startswith(
-        "Night of tier1 (sample): worse than the accepted evaluation: hit_rate@1 1.000 → 0.000"
+        "Night over sample.\nWorse than the accepted evaluation: retrieval. hit_rate@1 1.000 → 0.000"
     )
     assert "hit_rate@1 1.000 → 0.000 (−1.000): the questions are the same; answered worse −1.000" in first["text"]
     assert first["incident"] == messages[1][2]["incident"] == bad["evaluation_id"]
-    assert bad["flow_run_id"] in first["link"]
+    closed = messages[1][2]
+    assert closed["text"] == f"Night over sample.\nRecovered: retrieval.\n{closed['link']}"
+    assert [(one["what"], one["evaluation_id"]) for one in closed["incidents"]] == [("closed", well["evaluation_id"])]
+
+
+def test_the_link_leads_to_the_night(nights: Nights, home: Path, prefect_server: dict[str, str]) -> None:
+    (_, bad, _, _), messages, _ = nights
+    message = messages[0][2]
+    assert message["text"].endswith(message["link"])
+    assert message["link"] == f"{REPORTS}/{bad['evaluation_id']}.html"
+    assert (home / "reports" / f"{bad['evaluation_id']}.html").exists()
+    night = message["run"].rpartition("/")[2]
+    assert message["run"].startswith(prefect_server["PREFECT_API_URL"].removesuffix("/api"))
+    run = httpx.get(f"{prefect_server['PREFECT_API_URL']}/flow_runs/{night}", timeout=30).raise_for_status().json()
+    assert run["name"] == "nightly sample"
+
+
+def test_one_bad_setting_is_one_message_that_says_its_cause_once(nights: Nights) -> None:
+    _, messages, _ = nights
+    message = messages[2][2]
+    head, failed, link = message["text"].splitlines()
+    assert head == "Night over production."
+    assert failed.startswith("Failed: embeddings, retrieval, ")
+    assert failed.count("YARUS_SOURCE_URL") == 1
+    assert "--resume" not in failed
+    assert [one["what"] for one in message["incidents"]] == ["opened"] * len(TIERS)
+    assert {one["tier"] for one in message["incidents"]} == {*TIERS}
+    assert link == message["link"] == message["run"]  # there is nothing to report
 
 
 def test_what_is_open_is_listed_with_the_accepted_evaluation(

@@ -1,5 +1,6 @@
 """Incidents begin once and end once, whatever nights bring; a run whose process died is marked as crashed."""
 
+import asyncio
 import uuid
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -16,6 +17,7 @@ from db.errors import InputError
 from db.tables import evaluation, nightly_verdict
 from deployments.automations import declared
 from tasks.orchestration import incidents
+from tasks.orchestration.alarms.night_message import night_text
 from tasks.orchestration.incidents import accept
 from tests.support.prefect_servers import state_of
 from tests.support.processes import until
@@ -116,6 +118,52 @@ def test_what_a_retry_of_the_night_brings_to_its_end_ends_the_incident(engine: E
     told = [record.getMessage() for record in caplog.records if record.name == "yarus"]
     assert len(told) == 2  # one message each way
     assert f"снова в порядке, после {failed}" in told[1]
+
+
+def test_a_retry_has_its_message_say_again_what_the_night_has_begun(engine: Engine, at_home: object) -> None:
+    """The try before may have been killed before it sent its own."""
+    first, second = (night(engine, "failed", key=None) for _ in range(2))
+
+    def told(name: str) -> list[tuple[str, str]]:
+        found: list[Any] = []
+        run = uuid.UUID(journal.find(engine, name)["flow_run_id"])
+        asyncio.run(incidents.follow(run, nobody_is_asked, found.append))
+        return [(one["what"], one["incident"]) for one in found]
+
+    assert told(first) == [("opened", first)]
+    assert told(second) == []  # it went on
+    night(engine, "completed")
+    assert told(first) == []
+
+
+async def nobody_is_asked(parameters: Any, *, return_state: bool) -> None:
+    raise AssertionError(f"{parameters} {return_state}")
+
+
+def of_a_night(what: str, tier: str, **more: Any) -> dict[str, Any]:
+    return {"what": what, "tier": tier, "verdict": "good", "why": "", "error": "", "anchor": None} | more
+
+
+def test_a_message_says_each_cause_once() -> None:
+    down = {"verdict": "failed", "error": "OSError: {0} is down; continue with: yarus run {1} --resume {1}-1"}
+    worse = {"verdict": "regressed", "why": "mrr 0.900 → 0.500."}
+    found = [
+        of_a_night("opened", "tier1", verdict="failed", error=down["error"].format("the database", "tier1")),
+        of_a_night("opened", "tier2", **worse),
+        of_a_night("opened", "tier0", verdict="failed", error=down["error"].format("the database", "tier0")),
+        of_a_night("opened", "tier0", verdict="failed", error=down["error"].format("the judge", "tier0")),
+        of_a_night("closed", "ux"),
+        of_a_night("closed", "tier3"),
+        of_a_night("closed", "tier3"),  # of another key
+        of_a_night("closed", "tier3", anchor="tier3-1"),
+    ]
+    assert night_text("sample", found, "en").splitlines() == [
+        "Night over sample.",
+        "Failed: retrieval, embeddings. Cause: OSError: the database is down",
+        "Worse than the accepted evaluation: generation. mrr 0.900 → 0.500.",
+        "Failed: embeddings. Cause: OSError: the judge is down",
+        "Recovered: cache and dialogs, the whole system, the whole system on stored answers.",
+    ]
 
 
 def test_another_comparability_key_is_another_incident(engine: Engine) -> None:

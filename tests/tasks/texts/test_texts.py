@@ -76,6 +76,7 @@ BY_TABLE: dict[str, set[str]] = {
     - {"topic more", "topic less"},
     "terminal": {f"failed in {name}" for name in FAILURES},
     "prune": {f"{whose} {what}" for whose in ("age", "user") for what in ("planned", "done", "nothing")},
+    "night_message": {"failed", "invalid", "regressed", "closed"},
     "gate": {gate.NO_BASELINE, gate.NOT_COMPARED, gate.NOTHING_IN_COMMON, gate.NOTHING_MEASURED, gate.FILLED}
     | {corrected_means.FEW_LABELS, corrected_means.OTHER_JUDGE}
     | {f"baseline {kind}" for kind in get_args(BaselineKind)},
