@@ -84,6 +84,10 @@ def the_one(ids: Sequence[str], name: str, *, none: str, several: str) -> str:
         what = Words(several if matching else none)
         if not near:
             raise InputError("{what} {name!r}; there are: none yet", what=what, name=name)
-        named = ", ".join([*near[:NAMED], *(["…"] if len(near) > NAMED else [])])
-        raise InputError("{what} {name!r}; there are: {named}", what=what, name=name, named=named)
+        raise InputError("{what} {name!r}; there are: {named}", what=what, name=name, named=named_ids(near))
     return matching[0]
+
+
+def named_ids(ids: Sequence[str]) -> str:
+    """Ids as a message names them: the first ones, and that there are more."""
+    return ", ".join([*ids[:NAMED], *(["…"] if len(ids) > NAMED else [])])

@@ -17,32 +17,19 @@ from sqlalchemy import (
     not_,
     select,
     text,
-    union,
     update,
 )
 from sqlalchemy.dialects.postgresql import JSONB, array, insert
 from sqlalchemy.engine import RowMapping
 from sqlalchemy.exc import DBAPIError
 
-from db.errors import InputError, the_one
+from db.errors import InputError
+from db.names import the_one_called, the_one_like
 from db.tables import evaluation, evaluation_batch, evaluation_metric
 
 FINISHED = ("completed", "invalid")
-LISTED: tuple[str, ...] = (
-    "id",
-    "tier",
-    "state",
-    "error",
-    "started_at",
-    "finished_at",
-    "source",
-    "sut_label",
-    "n_cases",
-    "coverage",
-)
-LISTED += ("comparability_key", "parquet")
-NEAR = 100
-"""Ids that what was given is compared with."""
+LISTED: tuple[str, ...] = ("id", "tier", "state", "error", "started_at", "finished_at", "source", "sut_label")
+LISTED += ("n_cases", "coverage", "comparability_key", "parquet", "name", "tags")
 ASIDE = ("again", "anchor", "answers_of", "part_of")
 """What in the resolved parameters marks an evaluation that says nothing new of the system: repeated, judged anew, or an
 arm of a sweep."""
@@ -165,22 +152,18 @@ def fail_orphaned(engine: Engine, clear: Callable[[str, str, datetime], None]) -
 
 
 def find(engine: Engine, name: str) -> RowMapping:
-    """The evaluation with that id, the only one whose id begins or ends so, or the `last`.
+    """The evaluation with that id, or else that name, or the only one whose id begins or ends so, or the `last`.
 
     Raises:
         InputError: none, or several; the nearest are named.
     """
     of = evaluation.c
-    known = select(of.id, of.started_at)
-    # Apart: each has an index of its own.
-    begins = known.where(of.id.startswith(name, autoescape=True)).limit(NEAR)
-    ends = known.where(func.reverse(of.id).startswith(name[::-1], autoescape=True)).limit(NEAR)
     with engine.connect() as connection:
-        rows = [] if name == "last" else connection.execute(union(known.where(of.id == name), begins, ends)).all()
-        rows = rows or connection.execute(known.order_by(of.started_at.desc()).limit(NEAR)).all()
-        ids = [row.id for row in sorted(rows, key=lambda row: row.started_at, reverse=True)]
-        one = the_one(ids, name, none="no evaluation", several="several evaluations")
-        return connection.execute(select(evaluation).where(of.id == one)).mappings().one()
+        row = connection.execute(select(evaluation).where(of.id == name)).mappings().first()
+        if row is None:
+            one = the_one_called(connection, name) or the_one_like(connection, name)
+            row = connection.execute(select(evaluation).where(of.id == one)).mappings().one()
+    return row
 
 
 def of_flow_run(engine: Engine, flow_run_id: str) -> RowMapping | None:
@@ -190,10 +173,13 @@ def of_flow_run(engine: Engine, flow_run_id: str) -> RowMapping | None:
         return connection.execute(begun.order_by(evaluation.c.started_at.desc()).limit(1)).mappings().first()
 
 
-def listing(engine: Engine, *, limit: int) -> list[RowMapping]:
-    """What a list tells of the newest evaluations, newest first."""
-    listed = [evaluation.c[name] for name in LISTED]
-    newest = select(*listed).order_by(evaluation.c.started_at.desc(), evaluation.c.id.desc()).limit(limit)
+def listing(engine: Engine, *, limit: int, name: str | None = None, tags: Sequence[str] = ()) -> list[RowMapping]:
+    """What a list tells of the newest evaluations, newest first; only those of that name, with all of these tags."""
+    listed = [evaluation.c[column] for column in LISTED]
+    wanted = [evaluation.c.tags.contains(list(tags)), *([evaluation.c.name == name] if name is not None else [])]
+    newest = (
+        select(*listed).where(*wanted).order_by(evaluation.c.started_at.desc(), evaluation.c.id.desc()).limit(limit)
+    )
     with engine.connect() as connection:
         return list(connection.execute(newest).mappings())
 

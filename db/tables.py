@@ -5,7 +5,6 @@ from typing import Any
 
 from pgvector.sqlalchemy import VECTOR
 from sqlalchemy import (
-    ARRAY,
     BigInteger,
     Boolean,
     Column,
@@ -24,7 +23,7 @@ from sqlalchemy import (
     func,
     text,
 )
-from sqlalchemy.dialects.postgresql import JSONB, TSVECTOR
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB, TSVECTOR
 
 from db.errors import unknown
 from db.words import Words
@@ -67,6 +66,8 @@ evaluation = Table(
     Column("settings", JSONB, nullable=False, comment="settings without secrets"),
     Column("versions", JSONB, nullable=False, comment="of Yarus, Python and the packages that move numbers"),
     Column("sut_label", Text, comment="version of the system under test"),
+    Column("name", Text, comment="what people call it; not unique"),
+    Column("tags", ARRAY(Text), nullable=False, server_default="{}", comment="words that people gave it"),
     Column("git_commit", Text),
     Column("git_dirty", Boolean),
     Column("flow_run_id", Text, comment="Prefect's id of the flow run"),
@@ -81,6 +82,7 @@ evaluation = Table(
     Index("evaluation_newest", "started_at"),
     Index("evaluation_by_key", "comparability_key", "started_at"),
     Index("evaluation_by_flow_run", "flow_run_id"),
+    Index("evaluation_by_name", "name", postgresql_where=text("name IS NOT NULL")),
     Index("evaluation_running", "id", postgresql_where=text("state = 'running'")),
     Index("evaluation_repeated", "comparability_key", "started_at", postgresql_where=text(REPEATED)),
     Index("evaluation_begins", "id", postgresql_ops={"id": "text_pattern_ops"}),
@@ -253,17 +255,8 @@ def source_tables(
     """
     metadata = MetaData()
     shapes: dict[str, dict[str, Any]] = {
-        "question_answer": {
-            "id": Text,
-            "question": Text,
-            "embedding": VECTOR,
-            "answer": Text,
-            "confluence_url": Text,
-            "score": Integer,
-            "user_id": Text,
-            "created_at": DateTime(timezone=True),
-            "recorded": JSONB,
-        },
+        "question_answer": {"id": Text, "question": Text, "embedding": VECTOR, "answer": Text, "confluence_url": Text}
+        | {"score": Integer, "user_id": Text, "created_at": DateTime(timezone=True), "recorded": JSONB},
         "chunk": {"id": Text, "confluence_url": Text, "text": Text, "embedding": VECTOR},
         ANNOTATION: {
             "question_id": Text,

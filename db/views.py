@@ -30,6 +30,7 @@ MEASURED = {
     "grade": "excellent, good, attention (silhouette: strong … none)",
 }
 
+CALLED = {"name": "what people call the evaluation", "tags": "words that people gave it: 'nightly' = ANY(tags)"}
 LIVE = "NOT (jsonb_strip_nulls(coalesce({}.resolved, '{{}}')) ?| ARRAY['again', 'anchor', 'answers_of', 'part_of'])"
 """An evaluation that says something new of the system: no repeat, no judging of stored answers, no arm of a sweep."""
 
@@ -43,6 +44,7 @@ LATEST = View(
         "started_at": "start in UTC",
         "finished_at": "end in UTC",
         "sut_label": "version of the system under test",
+        **CALLED,
         "comparability_key": "equal keys: the metrics can be compared",
         "coverage": "measured cases / cases that could be measured",
         **MEASURED,
@@ -51,8 +53,8 @@ LATEST = View(
     },
     f"""
     SELECT e.tier, e.source, e.id AS evaluation_id, e.state, e.started_at, e.finished_at, e.sut_label,
-           e.comparability_key, e.coverage, m.metric, m.stratum, m.value, m.ci_low, m.ci_high, m.n_scored, m.n_total,
-           m.grade, m.direction, m.reason
+           e.name, e.tags, e.comparability_key, e.coverage, m.metric, m.stratum, m.value, m.ci_low, m.ci_high,
+           m.n_scored, m.n_total, m.grade, m.direction, m.reason
     FROM (
         SELECT DISTINCT ON (tier, source) * FROM yarus.evaluation AS of
         WHERE state IN ('completed', 'invalid') AND {LIVE.format("of")}
@@ -71,6 +73,7 @@ TREND = View(
         "evaluation_id": "id in yarus.evaluation",
         "started_at": "start in UTC",
         "sut_label": "version of the system under test",
+        **CALLED,
         "comparability_key": "draw one line a key: values of different keys must not be joined",
         "previous_id": "the evaluation before it with the same key; NULL for the first of a key",
         "previous_value": "its value",
@@ -79,7 +82,7 @@ TREND = View(
     },
     f"""
     SELECT e.tier, e.source, m.metric, m.stratum, m.value, m.ci_low, m.ci_high, m.n_scored, m.n_total, m.grade,
-           e.id AS evaluation_id, e.started_at, e.sut_label, e.comparability_key,
+           e.id AS evaluation_id, e.started_at, e.sut_label, e.name, e.tags, e.comparability_key,
            lag(e.id) OVER of_key AS previous_id,
            lag(m.value) OVER of_key AS previous_value,
            m.value - lag(m.value) OVER of_key AS difference,
@@ -103,13 +106,14 @@ FAILURES = View(
         "started_at": "start in UTC",
         "state": "completed or invalid",
         "sut_label": "version of the system under test",
+        **CALLED,
         "status": "sut_error, sut_refusal, judge_error, parse_error, unlabelled, stale_label, not_applicable, …",
         "measurable": "false where no evaluation could have scored them: unlabelled, stale_label, not_applicable",
         "cases": "how many cases have this status",
         "share": "of all cases of the evaluation, 0 to 1",
     },
     """
-    SELECT e.id AS evaluation_id, e.tier, e.source, e.started_at, e.state, e.sut_label, s.key AS status,
+    SELECT e.id AS evaluation_id, e.tier, e.source, e.started_at, e.state, e.sut_label, e.name, e.tags, s.key AS status,
            s.key NOT IN ('unlabelled', 'stale_label', 'not_applicable') AS measurable,
            s.value::integer AS cases,
            s.value::double precision / nullif(e.n_cases, 0) AS share

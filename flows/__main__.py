@@ -15,7 +15,7 @@ from flows.cli.alerts import alerts
 from flows.cli.compare import compare, explain, trend
 from flows.cli.corpus import corpus
 from flows.cli.dataset import dataset
-from flows.cli.evaluations import cases, report, runs, show
+from flows.cli.evaluations import cases, report, runs, show, tag
 from flows.cli.export import export
 from flows.cli.gate import gate
 from flows.cli.load import load
@@ -44,6 +44,7 @@ for _command in (
     run,
     runs,
     show,
+    tag,
     compare,
     explain,
     cases,

@@ -7,9 +7,26 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from sqlalchemy import Engine
 
 as_json = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+
+
+def given_tags(tags: "Sequence[str]") -> list[str]:
+    """The tags of options, as evaluations have them.
+
+    Raises:
+        InputError: one that no evaluation can have.
+    """
+    from db.errors import InputError
+    from tasks.config.naming import evaluation_tag
+
+    try:
+        return [evaluation_tag(tag) for tag in tags]
+    except ValueError as error:
+        raise InputError("--tag: {error}", error=error) from None
 
 
 def own_database() -> "Engine":

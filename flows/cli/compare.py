@@ -2,7 +2,7 @@
 
 import click
 
-from flows.cli import arrow_alone, as_json, own_database
+from flows.cli import arrow_alone, as_json, given_tags, own_database
 
 
 @click.command()
@@ -18,6 +18,7 @@ from flows.cli import arrow_alone, as_json, own_database
 @click.option(
     "--anchor", is_flag=True, help="Show the anchor: its answers never change, so any movement is the judge's."
 )
+@click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only evaluations with this tag; repeatable.")
 @as_json
 def trend(
     metric: str,
@@ -26,6 +27,7 @@ def trend(
     stratum: str | None,
     last: int,
     anchor: bool,
+    tags: tuple[str, ...],
     as_json: bool,
 ) -> None:
     """Show a metric over comparable evaluations, and since when it has been outside its band.
@@ -41,7 +43,10 @@ def trend(
     from tasks.config.settings import settings
     from tasks.results.summary import as_json as document
 
-    found = history(own_database(), metric, tier=tier, source=source, stratum=stratum, last=last, anchor=anchor)
+    only = given_tags(tags)
+    found = history(
+        own_database(), metric, tier=tier, source=source, stratum=stratum, last=last, anchor=anchor, tags=only
+    )
     if as_json:
         click.echo(document(found))
     else:
@@ -65,8 +70,8 @@ def compare(
 ) -> None:
     """Compare evaluation A (before) with B (after), case by case.
 
-    Each is an id, the beginning or end of it, or 'last'. A may be 'previous', the one before B with the same key, or
-    'baseline', the accepted one, which is also meant where only B is given:
+    Each is an id, the beginning or end of it, a name, or 'last'. A may be 'previous', the one before B with the same
+    key, or 'baseline', the accepted one, which is also meant where only B is given:
 
     \b
     yarus compare last

@@ -29,6 +29,7 @@ from tasks.operations.erase import Erasure
 from tasks.operations.erase_prefect import InPrefect
 from tasks.operations.home_servers import StoppedServers
 from tasks.operations.prune import Pruned
+from tasks.operations.relabel import Labels
 from tasks.orchestration.alarms.expected import AlarmBudget
 from tasks.orchestration.documents import Accepted, Incidents
 from tasks.results.mlflow_export import LoggedRun
@@ -71,6 +72,7 @@ DOCUMENTS: dict[str, Any] = {
     "demo": Night,
     "runs": list[ListedEvaluation],
     "show": EvaluationSummary,
+    "tag": Labels,
     "cases": list[Case],
     "compare": EvaluationComparison,
     "explain": Explanation,

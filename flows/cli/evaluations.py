@@ -1,26 +1,28 @@
-"""`yarus runs`, `show`, `cases`, `report`: what evaluations left behind."""
+"""`yarus runs`, `show`, `tag`, `cases`, `report`: what evaluations left behind."""
 
 from itertools import islice
 from pathlib import Path
 
 import click
 
-from flows.cli import arrow_alone, as_json, own_database
+from flows.cli import arrow_alone, as_json, given_tags, own_database
 
 
 @click.command()
 @click.option(
     "--limit", default=20, show_default=True, type=click.IntRange(1), help="Number of evaluations, newest first."
 )
+@click.option("--name", help="Only evaluations of this name.")
+@click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only evaluations with this tag; repeatable.")
 @as_json
-def runs(limit: int, as_json: bool) -> None:
+def runs(limit: int, name: str | None, tags: tuple[str, ...], as_json: bool) -> None:
     """List evaluations."""
     from db import journal
     from flows.terminal.summary import print_runs
     from tasks.results.summary import as_json as document
     from tasks.results.summary import listed
 
-    rows = journal.listing(own_database(), limit=limit)
+    rows = journal.listing(own_database(), limit=limit, name=name, tags=given_tags(tags))
     if not as_json:
         print_runs(rows)
         return
@@ -34,7 +36,7 @@ def runs(limit: int, as_json: bool) -> None:
 @click.argument("evaluation")
 @as_json
 def show(evaluation: str, as_json: bool) -> None:
-    """Show one evaluation: its id, the beginning or end of it, or 'last'."""
+    """Show one evaluation: its id, the beginning or end of it, its name, or 'last'."""
     from flows.terminal.summary import print_summary
     from tasks.config.settings import settings
     from tasks.results.summary import as_json as document
@@ -45,6 +47,35 @@ def show(evaluation: str, as_json: bool) -> None:
         click.echo(document(found))
     else:
         print_summary(found, settings().language)
+
+
+@click.command()
+@click.argument("evaluation")
+@click.option("--name", help="What to call it from now on; an empty one takes the name away.")
+@click.option("--tag", "tags", multiple=True, metavar="TAG", help="Add a tag; repeatable.")
+@click.option("--remove", "removed", multiple=True, metavar="TAG", help="Take a tag away; repeatable.")
+@as_json
+def tag(evaluation: str, name: str | None, tags: tuple[str, ...], removed: tuple[str, ...], as_json: bool) -> None:
+    """Name an evaluation, or give it tags, also when it is finished; without options show them.
+
+    \b
+    yarus tag last --name "before release 2.1" --tag release
+    yarus tag "before release 2.1" --remove release
+    """
+    from db import journal
+    from tasks.operations.relabel import relabelled
+    from tasks.results.summary import as_json as document
+
+    engine = own_database()
+    row = journal.find(engine, evaluation)
+    found = relabelled(engine, row, name=name, add=given_tags(tags), remove=given_tags(removed))
+    if as_json:
+        click.echo(document(found))
+        return
+    from flows.terminal.summary import plain
+    from tasks.results.system import called
+
+    click.echo(" · ".join(filter(None, (found["evaluation_id"], plain(called(found))))))
 
 
 @click.command()

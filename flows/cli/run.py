@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 @click.option(
     "--set", "pairs", multiple=True, metavar="PARAMETER=VALUE", help="Set any parameter of the tier; repeatable."
 )
+@click.option("--name", help="What to call it: commands find it by that, reports and trends show it.")
+@click.option("--tag", "tags", multiple=True, metavar="TAG", help="A word that several evaluations share; repeatable.")
 @click.option("--resume", metavar="EVALUATION", help="Finish an evaluation that was stopped or killed.")
 @click.option("--dry-run", is_flag=True, help="Only estimate calls, tokens, cost and time.")
 @as_json
@@ -35,7 +37,7 @@ def run(
         begin()
     from flows.cli.runner import estimate, parameters, run_flow
 
-    chosen = {name: value for name, value in given.items() if value is not None}
+    chosen = {name: value for name, value in given.items() if value not in (None, ())}
     checked = parameters(tier, chosen, pairs, context.args)
     if dry_run:
         _plan(estimate(tier, checked), as_json=as_json)

@@ -225,7 +225,8 @@ def _print_slices(console: Console, document: EvaluationComparison, language: st
 
 
 def _side(side: Side, states: dict[str, str]) -> str:
-    parts = [side["evaluation_id"], side["started_at"][:16].replace("T", " "), side["sut_label"], states[side["state"]]]
+    at = side["started_at"][:16].replace("T", " ")
+    parts = [side["evaluation_id"], side["name"], at, side["sut_label"], states[side["state"]]]
     return " · ".join(part for part in parts if part)
 
 

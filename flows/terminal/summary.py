@@ -26,7 +26,7 @@ from tasks.results.summary import (
     Night,
     has_metrics,
 )
-from tasks.results.system import System
+from tasks.results.system import System, called
 from tasks.texts import texts
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def print_summary(summary: EvaluationSummary, language: str) -> None:
     words = texts("terminal", language)
     console = new_console()
     tier, state = tier_name(summary["tier"], language), _state(summary, language)
-    console.print(f"\n[bold]{tier}[/] · {plain(summary['source'])} · {state}")
+    console.print(f"\n[bold]{tier}[/] · {plain(summary['source'])} · {state} {plain(called(summary))}".rstrip())
     if summary["cases"]:
         console.print(f"{words['case set']}: {plain(summary['cases']['name'])} · {summary['cases']['sha256'][:12]}")
     if _system(summary["system"]):
@@ -108,12 +108,12 @@ def print_plans(plans: "Plans") -> None:
 
 def print_runs(rows: Iterable[RowMapping]) -> None:
     """The list of evaluations."""
-    table = Table("id", "state", "source", "cases", "coverage", "started", box=None)
+    table = Table("id", "state", "source", "cases", "coverage", "started", "name, tags", box=None)
     for row in rows:
         coverage = "" if row["coverage"] is None else f"{row['coverage']:.1%}"
         started = f"{row['started_at']:%Y-%m-%d %H:%M}"
-        state = coloured(row["state"], row["state"])
-        table.add_row(row["id"], state, plain(row["source"]), str(row["n_cases"] or ""), coverage, started)
+        state, n, names = coloured(row["state"], row["state"]), str(row["n_cases"] or ""), plain(called(row))
+        table.add_row(row["id"], state, plain(row["source"]), n, coverage, started, names)
     console = new_console()
     console.print(table if table.row_count else "no evaluations yet; start one: yarus run tier1")
 

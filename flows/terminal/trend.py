@@ -99,7 +99,7 @@ def sentences(document: Trend, words: dict[str, str]) -> Iterator[str]:
         band = {part: number(name, first[part]) for part in ("band_low", "band_high", "smoothed")}
         yield words["out"].format(
             date=_date(first),
-            id=first["evaluation_id"],
+            id=_called(first),
             side=words[first["side"]],
             smoothed=band["smoothed"],
             low=band["band_low"],
@@ -121,7 +121,7 @@ def sentences(document: Trend, words: dict[str, str]) -> Iterator[str]:
 def _changes(before: Night, night: Night, words: dict[str, str]) -> Iterator[str]:
     """What changed from one night to the next beside the value."""
     if night["break"]:
-        yield words["break"].format(date=_date(night), id=night["evaluation_id"], before=before["evaluation_id"])
+        yield words["break"].format(date=_date(night), id=_called(night), before=_called(before))
     if night["sut_label"] != before["sut_label"]:
         old, new = (one["sut_label"] or words["no label"] for one in (before, night))
         yield words["label"].format(date=_date(night), before=old, after=new)
@@ -166,6 +166,11 @@ def _cell(night: Night | None, row: int, row_of: Any, *, is_accepted: bool) -> t
     if night["band_low"] is not None and row_of(night["band_low"]) <= row <= row_of(night["band_high"]):
         return BAND, "dim"
     return " ", ""
+
+
+def _called(night: Night) -> str:
+    """The evaluation by its name, where it has one, and its id."""
+    return f"{night['name']} ({night['evaluation_id']})" if night["name"] else str(night["evaluation_id"])
 
 
 def _date(night: Night) -> str:

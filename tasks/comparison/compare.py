@@ -289,6 +289,7 @@ def side(row: RowMapping) -> Side:
     """What a document says of one of the evaluations."""
     return {
         "evaluation_id": row["id"],
+        "name": row["name"],
         "started_at": row["started_at"].isoformat(),
         "tier": row["tier"],
         "source": row["source"],

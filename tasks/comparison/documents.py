@@ -76,6 +76,7 @@ class Side(TypedDict):
     """One of the evaluations that are compared."""
 
     evaluation_id: str
+    name: str | None
     started_at: str
     tier: str
     source: str
@@ -240,6 +241,8 @@ class _Night(TypedDict):
     ci_high: float | None
     n_scored: int
     n_total: int
+    name: str | None
+    tags: list[str]
     sut_label: str | None
     comparability_key: str | None
     state: State

@@ -22,6 +22,8 @@ from tasks.config.tiers import TIERS
 from tasks.labelling.corrected import correct_all
 from tasks.results.summary import HEADLINE_STRATUM
 
+NIGHT: tuple[str, ...] = ("id", "tier", "source", "state", "started_at", "name", "tags", "sut_label")
+NIGHT += ("comparability_key",)
 LAST = HISTORY
 """Nights that are shown where nobody asks for more."""
 
@@ -35,6 +37,7 @@ def trend(
     stratum: str | None = None,
     last: int = LAST,
     anchor: bool = False,
+    tags: Sequence[str] = (),
 ) -> Trend:
     """The history of a metric, oldest night first.
 
@@ -51,16 +54,17 @@ def trend(
         stratum: of real users' cases; default: the confirmed ones.
         last: how many nights to show, the newest; the bands know those before too.
         anchor: show the anchor, whose answers never change: what moves is the judge.
+        tags: show only evaluations that have all of them, as if there were no others.
 
     Raises:
         InputError: no such metric, tier, source or stratum; the nearest is named.
     """
     known = _metric(metric)
     _check(known, tier, stratum)
-    line = _line(engine, known, stratum, tier, source, anchor=anchor)
+    line = _line(engine, known, stratum, tier, source, anchor=anchor, tags=tags)
     if is_corrected(metric) and line.source:
         correct_all(engine, line.source, line.tier)  # by the labels that there are now
-    measured = _measured(metric, stratum, line.tier, line.source, anchor=line.anchor or anchor)
+    measured = _measured(metric, stratum, line.tier, line.source, anchor=line.anchor or anchor, tags=tags)
     rows, before = _history(engine, measured, last)
     shown = _nights(rows, before)[-last:]
     out = [night for night in shown if night["out"] and night["comparability_key"] == shown[-1]["comparability_key"]]
@@ -116,7 +120,14 @@ class Line(NamedTuple):
 
 
 def _line(
-    engine: Engine, metric: Metric, stratum: str | None, tier: str | None, source: str | None, *, anchor: bool
+    engine: Engine,
+    metric: Metric,
+    stratum: str | None,
+    tier: str | None,
+    source: str | None,
+    *,
+    anchor: bool,
+    tags: Sequence[str],
 ) -> Line:
     """The line that is asked for: that of the newest evaluation which has the metric.
 
@@ -125,12 +136,13 @@ def _line(
     """
     first = tier or metric.tiers[0]
     for one in (tier,) if tier else (None,) if anchor else metric.tiers:
-        newest = _measured(metric.name, stratum, one, source, anchor=anchor).limit(1)
+        newest = _measured(metric.name, stratum, one, source, anchor=anchor, tags=tags).limit(1)
         with engine.connect() as connection:
             if row := connection.execute(newest).mappings().first():
                 return Line(row["tier"], row["source"], row["anchor"])
     if source is not None:
-        of_tier = select(_measured(metric.name, stratum, tier, None, anchor=anchor).order_by(None).subquery().c.source)
+        anywhere = _measured(metric.name, stratum, tier, None, anchor=anchor, tags=tags).order_by(None)
+        of_tier = select(anywhere.subquery().c.source)
         with engine.connect() as connection:
             sources = set(connection.scalars(of_tier.distinct()))
         if sources:
@@ -142,7 +154,7 @@ def _line(
 
 
 def _measured(
-    metric: str, stratum: str | None, tier: str | None, source: str | None, *, anchor: bool | str
+    metric: str, stratum: str | None, tier: str | None, source: str | None, *, anchor: bool | str, tags: Sequence[str]
 ) -> Select[Any]:
     """The finished evaluations that have the metric, newest first: those of the system, or of anchors, or of one."""
     of = evaluation.c
@@ -150,14 +162,14 @@ def _measured(
     measured = ("metric", "stratum", "value", "ci_low", "ci_high", "n_scored", "n_total")
     found = (
         select(
-            *(of[name] for name in ("id", "tier", "source", "state", "started_at", "sut_label", "comparability_key")),
+            *(of[name] for name in NIGHT),
             of.resolved["anchor"].astext.label("anchor"),
             *(of.resolved["paired"][part].label(part) for part in ("since", "share")),
             change.label("change"),
             *(evaluation_metric.c[name] for name in measured),
         )
         .join(evaluation_metric, evaluation_metric.c.evaluation_id == of.id)
-        .where(evaluation_metric.c.metric == metric, of.state.in_(FINISHED))
+        .where(evaluation_metric.c.metric == metric, of.state.in_(FINISHED), of.tags.contains(list(tags)))
         .where(evaluation_metric.c.stratum.in_([stratum] if stratum else ["", HEADLINE_STRATUM]))
         .where(*(column == asked for column, asked in ((of.tier, tier), (of.source, source)) if asked is not None))
         .order_by(of.started_at.desc(), of.id.desc())
@@ -199,6 +211,8 @@ def _nights(rows: Sequence[RowMapping], known: Sequence[RowMapping]) -> list[Tre
             "ci_high": row["ci_high"],
             "n_scored": row["n_scored"],
             "n_total": row["n_total"],
+            "name": row["name"],
+            "tags": row["tags"],
             "sut_label": row["sut_label"],
             "comparability_key": row["comparability_key"],
             "state": row["state"],

@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from tasks.config.parameters import EvaluationId, Parameters
+from tasks.config.naming import EvaluationId
+from tasks.config.parameters import Parameters
 from tasks.config.probes import KINDS, QUESTIONS, Kind, ProbedTier
 from tasks.config.tiers import TIERS
 
@@ -45,7 +46,7 @@ class Nightly(Parameters):
     def of(self, tier: str) -> Parameters:
         """What a tier is given of it."""
         kind = TIERS[tier].parameters
-        passed_on = {"source", "limit", "seed", "cases", "runner", "claims", "nuggets", "citations"}
+        passed_on = {"source", "limit", "seed", "cases", "name", "tags", "runner", "claims", "nuggets", "citations"}
         return kind(**self.model_dump(include=passed_on & kind.model_fields.keys()))
 
 

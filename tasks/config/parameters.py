@@ -1,10 +1,11 @@
 """What a person chooses for one evaluation: one model a tier, which is also the form in the Prefect UI."""
 
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from tasks.config.factors import Prompted, Reranked
+from tasks.config.naming import EvaluationId, EvaluationName, EvaluationTags
 from tasks.config.probes import ContextPerturbation, Perturbation
 
 
@@ -13,10 +14,6 @@ def _show_examples(schema: dict[str, Any]) -> None:
     for field in schema["properties"].values():
         if "examples" in field:
             field["description"] += f". For example: {', '.join(map(str, field['examples']))}"
-
-
-EvaluationId = Annotated[str, Field(min_length=1)]
-"""Of an evaluation, or the beginning or end of one."""
 
 
 class Parameters(BaseModel):
@@ -42,6 +39,8 @@ class Parameters(BaseModel):
         description="Name of a frozen case set (yarus dataset freeze): its questions and labels, on the live corpus",
         examples=["july_hard"],
     )
+    name: EvaluationName = None
+    tags: EvaluationTags = []
     runner: Literal["local", "dask"] = Field(
         "local", title="Runner", description="Where batches are computed; 'dask': by the workers of YARUS_DASK_ADDRESS"
     )

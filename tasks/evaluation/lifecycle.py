@@ -144,6 +144,8 @@ def _row(run: Run, flow_run_id: str | None) -> dict[str, Any]:
         "id": run.id,
         "tier": run.tier,
         "source": run.parameters.source,
+        "name": run.parameters.name,
+        "tags": run.parameters.tags,
         "parameters": run.parameters.model_dump(mode="json"),
         "settings": configuration.public(),
         "versions": _versions(),

@@ -18,6 +18,8 @@ from tasks.evaluation.resolved import Resolved
 P = TypeVar("P", bound=Parameters)
 MARKS = ("again", "anchor", "confirms")
 """The parameters that ask for it; what they came to stands in `db.journal.ASIDE` as well."""
+LABELS = ("name", "tags")
+"""What it is called is its own."""
 FROM_BELOW = 16
 """Repeats that one evaluation may ask of a call."""
 
@@ -51,7 +53,7 @@ def parameters_of_repeated(engine: Engine, parameters: P) -> tuple[P, RowMapping
         )
     then = type(parameters).model_validate(row["parameters"])
     _refuse_others(mark, parameters, then)
-    now: dict[str, Any] = {mark: row["id"], "resume": None}
+    now: dict[str, Any] = {mark: row["id"], "resume": None, **{label: getattr(parameters, label) for label in LABELS}}
     if mark == "anchor":
         now |= {"reuse_answers": row["id"], "again": None}
     if mark == "confirms":  # not in the history of the one or the other, nor with another exam
@@ -74,7 +76,8 @@ def anchored(engine: Engine, parameters: Nightly) -> Iterator[tuple[str, Paramet
         raise InputError(
             "--anchor {anchor}: it is of {tier}; name one of tier2 or tier3", anchor=parameters.anchor, tier=row["tier"]
         )
-    yield row["tier"], tier.parameters.model_validate({"anchor": row["id"]})
+    called = {label: getattr(parameters, label) for label in LABELS}
+    yield row["tier"], tier.parameters.model_validate({"anchor": row["id"], **called})
 
 
 def repeating(parameters: Parameters) -> Resolved:
@@ -132,7 +135,7 @@ def _refuse_others(mark: str, given: Parameters, then: Parameters) -> None:
     """Nothing may be given that the other evaluation did not have: the pair would not be one."""
     for name, field in type(given).model_fields.items():
         value = getattr(given, name)
-        if name not in MARKS and value != field.default and value != getattr(then, name):
+        if name not in (*MARKS, *LABELS) and value != field.default and value != getattr(then, name):
             raise InputError(
                 "--{mark} takes the parameters of that evaluation, whose {name} is {theirs!r}; leave out --{option} "
                 "{value}",

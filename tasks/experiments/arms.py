@@ -24,7 +24,7 @@ SWEEP_METRICS: dict[str, tuple[str, ...]] = {
     "judge": ("exam_auc_faithfulness", "weighted_kappa", "user_votes_weighted_kappa"),
 }
 """What arms of a tier are compared by; the first is the quality that cost and latency are weighed against."""
-SHARED = {"source", "limit", "seed", "cases", "runner"}
+SHARED = {"source", "limit", "seed", "cases", "name", "tags", "runner"}
 """Parameters that every arm is given as they are."""
 KEPT = ("value", "reason", "ci_low", "ci_high", "n_scored", "n_total")
 

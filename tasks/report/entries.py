@@ -116,6 +116,7 @@ def described(entry: Entry) -> Document:
         "key": entry.key,
         "id": entry.row["id"],
         "tier": entry.tier,
+        "called": {"name": told["name"], "tags": told["tags"]},
         "summary": told,
         "started": f"{entry.row['started_at']:%Y-%m-%d %H:%M} UTC",
         "seconds": _seconds(entry.row),

@@ -197,7 +197,7 @@ def _points(nights: list[dict[str, Any]], colour: str, *, size: int, symbol: str
         "mode": "markers",
         "x": [night["started_at"] for night in nights],
         "y": [night["value"] for night in nights],
-        "text": [escaped(night["sut_label"] or night["evaluation_id"]) for night in nights],
+        "text": [escaped(night["name"] or night["sut_label"] or night["evaluation_id"]) for night in nights],
         "line": {"color": colour, "width": 2},
         "marker": {"color": colour, "size": size, "symbol": symbol, "line": {"width": 2, "color": colour}},
         "hovertemplate": "%{x|%Y-%m-%d %H:%M}<br>%{y:.3f}<br>%{text}<extra></extra>",

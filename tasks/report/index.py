@@ -60,7 +60,7 @@ def render_index(engine: Engine, folder: Path, language: str) -> Iterator[str]:
 
 
 def _listed(row: RowMapping, main: Document | None, report: str | None) -> Document:
-    kept = {name: row[name] for name in ("id", "tier", "source", "state", "sut_label", "n_cases")}
+    kept = {name: row[name] for name in ("id", "tier", "source", "state", "sut_label", "n_cases", "name", "tags")}
     told = {
         "started": f"{row['started_at']:%Y-%m-%d %H:%M}",
         "metric": TIERS[row["tier"]].headlines[0],

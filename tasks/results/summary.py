@@ -20,7 +20,7 @@ from tasks.results.exam.standings import Standing, exams_of, standing_of, standi
 from tasks.results.found_out.documents import FoundOut
 from tasks.results.persistence.confirmations import persistence_of
 from tasks.results.places import existing_path
-from tasks.results.system import CaseSetIdentity, System
+from tasks.results.system import Called, CaseSetIdentity, System
 
 State = Literal["running", "completed", "invalid", "failed", "cancelled"]
 GateVerdict = Literal["pass", "fail", "inconclusive", "invalid"]
@@ -79,7 +79,7 @@ class GateOutcome(TypedDict):
 
 
 @final
-class EvaluationSummary(FoundOut):
+class EvaluationSummary(FoundOut, Called):
     """One evaluation of one tier."""
 
     evaluation_id: str
@@ -135,7 +135,7 @@ class Night(TypedDict):
     """The HTML page, where something was measured."""
 
 
-class ListedEvaluation(TypedDict):
+class ListedEvaluation(Called):
     """One evaluation in a list."""
 
     evaluation_id: str
@@ -230,6 +230,8 @@ def summary(engine: Engine, evaluation_id: str) -> EvaluationSummary:
         "statuses": row["statuses"] or {},
         "coverage": row["coverage"],
         "system": system_of(row, without=(*BESIDE, "cases", "exam", "examined", "exam_period")),
+        "name": row["name"],
+        "tags": row["tags"],
         "sut_label": row["sut_label"],
         "flow_run_id": row["flow_run_id"],
         "notes": resolved.get("notes", []),
@@ -255,6 +257,8 @@ def listed(row: RowMapping, root: str) -> ListedEvaluation:
     """
     found: ListedEvaluation = {
         "evaluation_id": row["id"],
+        "name": row["name"],
+        "tags": row["tags"],
         "tier": row["tier"],
         "state": row["state"],
         "source": row["source"],

@@ -2,9 +2,24 @@
 
 from typing import Literal
 
+from sqlalchemy.engine import RowMapping
 from typing_extensions import TypedDict
 
 from tasks.cases.vocabulary import Unit
+
+
+class Called(TypedDict):
+    """What people call an evaluation."""
+
+    name: str | None
+    """Not unique."""
+    tags: list[str]
+
+
+def called(of: Called | RowMapping) -> str:
+    """The name of an evaluation, and its tags."""
+    name: str | None = of["name"]
+    return " ".join([*([name] if name else []), *(f"#{tag}" for tag in of["tags"])])
 
 
 class CaseSetIdentity(TypedDict):

@@ -34,4 +34,5 @@ def test_files_are_short() -> None:
 
 
 def test_folders_are_seen_at_a_glance() -> None:
-    assert [folder for folder in FOLDERS if len(list(folder.glob("*.py"))) > 15] == []
+    history = ROOT / "db" / "migrations" / "versions"  # grows with every change of the tables
+    assert [folder for folder in FOLDERS if len(list(folder.glob("*.py"))) > 15 and folder != history] == []

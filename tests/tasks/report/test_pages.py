@@ -132,6 +132,7 @@ def test_a_trend_is_broken_where_nights_do_not_compare() -> None:
     night = {
         "ci_low": 0.4,
         "ci_high": 0.6,
+        "name": None,
         "sut_label": None,
         "evaluation_id": "x",
         "band_low": None,

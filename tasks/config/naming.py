@@ -1,0 +1,70 @@
+"""What people call evaluations: a name, and tags to find several by. They are words, and change no number."""
+
+import unicodedata
+from typing import Annotated
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+NAME_LENGTH, TAG_LENGTH, MOST_TAGS = 80, 40, 20
+TAKEN = ("last", "previous", "baseline")
+"""What commands call evaluations themselves."""
+
+
+def evaluation_name(text: str) -> str:
+    """The name, in one spelling of those that look alike.
+
+    Raises:
+        ValueError: it is empty, too long, cannot be printed on a line, or means something else already.
+    """
+    name = _printable("a name", text, NAME_LENGTH)
+    if name in TAKEN:
+        raise ValueError(f"{name!r} is what commands call an evaluation themselves; choose another name")
+    return name
+
+
+def evaluation_tag(text: str) -> str:
+    """The tag, in one spelling of those that look alike.
+
+    Raises:
+        ValueError: it is empty, too long, cannot be printed on a line, or has a comma, which parts tags.
+    """
+    tag = _printable("a tag", text, TAG_LENGTH)
+    if "," in tag:
+        raise ValueError(f"{tag!r}: a comma parts tags; give each with a --tag of its own")
+    return tag
+
+
+def _printable(what: str, text: str, most: int) -> str:
+    found = unicodedata.normalize("NFC", text).strip()
+    if not found or len(found) > most:
+        raise ValueError(f"{what} has 1 to {most} characters, this one has {len(found)}")
+    if not found.isprintable():
+        raise ValueError(f"{text!r}: {what} is one line of characters that can be printed")
+    return found
+
+
+def _listed(value: object) -> object:
+    return [part for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+
+
+def _once_each(tags: list[str]) -> list[str]:
+    return list(dict.fromkeys(tags))
+
+
+EvaluationId = Annotated[str, Field(min_length=1)]
+"""Of an evaluation, or the beginning or end of one, or its name."""
+EvaluationName = Annotated[
+    Annotated[str, AfterValidator(evaluation_name)] | None,
+    Field(title="Name", description="What people call it; commands find it by that", examples=["before release 2.1"]),
+]
+EvaluationTags = Annotated[
+    list[Annotated[str, AfterValidator(evaluation_tag)]],
+    Field(
+        title="Tags",
+        description="Words that several evaluations share",
+        max_length=MOST_TAGS,
+        examples=[["nightly", "release-2.1"]],
+    ),
+    BeforeValidator(_listed),
+    AfterValidator(_once_each),
+]
