@@ -94,6 +94,17 @@ def verify(source: Source) -> None:
         _check(connection, source, "chunk", CHUNK)
 
 
+def is_empty(source: Source, table: str) -> bool:
+    """Whether a table of a source has no row that an evaluation could use.
+
+    Raises:
+        DatabaseUnavailable: the source cannot be reached.
+    """
+    text = source.tables[table].c["text" if table == "chunk" else "question"]
+    with snapshot(source) as connection:
+        return connection.execute(select(text).where(text.is_not(None)).limit(1)).first() is None
+
+
 def read_questions(connection: Connection, source: Source, *, all_rows: bool = False) -> list[dict[str, Any]]:
     """The rows of `question_answer` that have a question, with their annotation, by id; columns under our names.
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from flows.cli import as_json, begin
+from flows.cli import as_json
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -107,18 +107,20 @@ def synthesize(as_json: bool, **given: Any) -> None:
 
     Starting it again with the same options pays for no call twice; YARUS_BUDGET_USD limits its cost.
     """
-    begin()
     from pydantic import ValidationError
 
     from flows.cli.runner import run_other
     from flows.terminal.dataset import print_synthesis
+    from tasks.config.settings import settings
     from tasks.config.validation import bad_value
     from tasks.dataset.synthesis.parameters import Synthesis, check
+    from tasks.operations.preflight import check_roles
 
     try:
         chosen = Synthesis.model_validate({name: value for name, value in given.items() if value is not None})
     except ValidationError as error:
         raise bad_value(error, "synthesize") from None
+    check_roles({"generator", "judge"}, settings())
     check(chosen)
 
     async def work() -> dict[str, Any]:

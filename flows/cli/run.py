@@ -1,11 +1,10 @@
 """`yarus run`, `demo` and `doctor`: evaluations from the command line."""
 
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from flows.cli import as_json, begin
+from flows.cli import as_json
 
 if TYPE_CHECKING:
     from tasks.operations.dry_run import Plans
@@ -33,8 +32,6 @@ def run(
     yarus run tier1 --source xquad_ru --retriever fulltext
     yarus run tier1 --set embedder=intfloat/multilingual-e5-small
     """
-    if not dry_run and find_spec(f"flows.{tier}"):
-        begin()
     from flows.cli.runner import estimate, parameters, run_flow
 
     chosen = {name: value for name, value in given.items() if value not in (None, ())}
@@ -49,7 +46,6 @@ def run(
 @as_json
 def demo(as_json: bool) -> None:
     """Evaluate the bundled sample with the embedded database: no key, no network, nothing to set up."""
-    begin()
     click.echo("Yarus demo: every tier on the bundled sample of a university help desk, offline", err=True)
     from flows.cli.runner import parameters, run_flow
 

@@ -20,24 +20,20 @@ from db.errors import InputError, unknown
 from db.source_rows import verify
 from db.words import Words
 from flows import flow_of, stopping
-from flows.cli import arrow_alone
+from flows.cli import arrow_alone, begin
 from tasks.cases.frozen_sets import frozen
-from tasks.comparison.gate_rules import policy_set
 from tasks.config.connections import database, source
 from tasks.config.flow_parameters import FLOWS, Nightly, Robustness, Sweep
-from tasks.config.parameters import Answering, Embedding, Parameters, Retrieval, Tier2, Tier3
+from tasks.config.parameters import Parameters
 from tasks.config.redaction import redact_urls
-from tasks.config.services import open_address
 from tasks.config.settings import settings
 from tasks.config.tiers import TIERS
 from tasks.config.validation import bad_value
-from tasks.evaluation.identity import prompt_identity, reranker_of
 from tasks.evaluation.repeats import anchored, parameters_of_repeated
-from tasks.models.embedders import embedders
+from tasks.operations.preflight import check_code, check_rows, check_settings
+from tasks.operations.reach import check_reach
 from tasks.orchestration.local_server import prepare_prefect, start_server
 from tasks.results.parquet_files import require_writable
-from tasks.retrievers.registry import retriever_kind
-from tasks.retrievers.rerankers import reranker_kind
 
 if TYPE_CHECKING:
     from tasks.operations.dry_run import Plans
@@ -78,11 +74,15 @@ def parameters(tier: str, chosen: Mapping[str, Any], pairs: Sequence[str], rest:
 def run_flow(name: str, chosen: Parameters, *, quiet: bool) -> Summary:
     """Runs a flow here and now, on PREFECT_API_URL's server or one that lives as long as the run."""
     with _saying(quiet):
-        logging.getLogger("yarus").info("starting the database")
-        check(chosen)
+        check(chosen, _start)
         if not _runs_code_of_users(chosen):
             arrow_alone()
         return _in_prefect(lambda: evaluate(name, chosen), name)
+
+
+def _start() -> None:
+    begin()
+    logging.getLogger("yarus").info("starting the database")
 
 
 def _runs_code_of_users(chosen: Parameters) -> bool:
@@ -99,6 +99,7 @@ def run_other(work: Callable[[], Coroutine[Any, Any, Summary]], *, quiet: bool) 
         quiet: only warnings on stderr.
     """
     with _saying(quiet):
+        begin()
         return _in_prefect(work)
 
 
@@ -122,7 +123,8 @@ def estimate(name: str, chosen: Parameters) -> "Plans":
     from tasks.experiments.robustness import arms
     from tasks.operations.dry_run import Plans, plan
 
-    check(chosen)
+    check_settings(chosen)
+    _check_stored(chosen)
     every = [(tier, tier, chosen) for tier in TIERS if tier == name]
     if isinstance(chosen, Nightly):
         every = [(tier, tier, chosen.of(tier)) for tier in chosen.tiers]
@@ -132,24 +134,37 @@ def estimate(name: str, chosen: Parameters) -> "Plans":
         return Plans([replace(asyncio.run(plan(tier, given)), tier=called) for called, tier, given in every])
 
 
-def check(chosen: Parameters) -> None:
-    """Finds what cannot work before Prefect is started, which takes seconds.
+def check(chosen: Parameters, start: Callable[[], None] = lambda: None) -> None:
+    """Finds what cannot work before Prefect is started: first what needs no database.
+
+    Args:
+        chosen: what is to be evaluated.
+        start: what to start when settings and addresses are right.
 
     Raises:
-        InputError: no such source, retriever, re-ranker, prompt, store for results or evaluation to resume, a secret in
-            an address, an embedder's address without a model, a mistake in the file of YARUS_GATE_FILE, or sources that
-            cannot be compared.
+        InputError: what `check_settings` finds; no such source, or nothing in it, no store for results, no evaluation
+            to resume, or sources that cannot be compared.
         DatabaseUnavailable: the database cannot be reached.
+        ModelUnavailable: nothing answers where a model or the system under test should be.
         ResultsUnavailable: results cannot be written.
     """
-    policy_set()
-    configuration = settings()
-    require_writable(configuration.results_root)
+    check_settings(chosen)
+    check_reach(chosen)
+    start()
+    _check_stored(chosen)
+
+
+def _check_stored(chosen: Parameters) -> None:
+    """What the database and the store of results say; then, as it takes longest, whether users' code can be called."""
+    require_writable(settings().results_root)
+    if chosen.resume and isinstance(chosen, Sweep):
+        analyses.find(database(), "sweep", chosen.resume)
+    elif chosen.resume:
+        row = journal.find(database(), chosen.resume)
+        begun = FLOWS[row["tier"]].model_validate(row["parameters"])
+        check_settings(begun)
+        check_reach(begun)
     if chosen.resume:
-        if isinstance(chosen, Sweep):
-            analyses.find(database(), "sweep", chosen.resume)
-        else:
-            journal.find(database(), chosen.resume)
         return
     if chosen.runner == "dask":
         from tasks.evaluation.dask import require_dask
@@ -160,43 +175,14 @@ def check(chosen: Parameters) -> None:
         from tasks.experiments.across_sources import require_common_questions
 
         require_common_questions(chosen)
+    check_rows(chosen)
     if isinstance(chosen, Nightly):
         list(anchored(database(), chosen))
     else:
         parameters_of_repeated(database(), chosen)
     if chosen.cases:
         frozen(chosen.cases, chosen.source)
-    _check_system(chosen)
-
-
-def _check_system(chosen: Parameters) -> None:
-    """The same of the parts of the system under test."""
-    configuration = settings()
-    if isinstance(chosen, Retrieval):
-        retriever_kind(chosen.retriever or configuration.retriever)
-        if reranker := reranker_of(chosen):
-            reranker_kind(reranker)
-    if isinstance(chosen, Embedding):
-        embedders(chosen.embedder or configuration.embedder, configuration)
-    if isinstance(chosen, Answering):
-        prompt_identity(chosen, configuration.language)
-    _check_recorded(chosen)
-    if isinstance(chosen, Tier3):
-        open_address(chosen.sut or configuration.sut, "YARUS_SUT_SERVICE")
-
-
-def _check_recorded(chosen: Parameters) -> None:
-    """That nothing is to be changed about answers that were given long ago."""
-    changed = getattr(chosen, "perturbation", None) or getattr(chosen, "context_perturbation", None)
-    if isinstance(chosen, Robustness):
-        changed = changed or {"tier2", "tier3"} & {*chosen.tiers}
-    elif not isinstance(chosen, Tier2 | Tier3):
-        return
-    if changed and (getattr(chosen, "sut", None) or settings().sut) == "recorded":
-        raise InputError(
-            "recorded answers are to questions and contexts as they were (YARUS_SUT or --sut is 'recorded'): leave out "
-            "the perturbation, or name a system that can be asked"
-        )
+    check_code(chosen)
 
 
 def _pair(text: str) -> tuple[str, str]:

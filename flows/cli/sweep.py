@@ -41,7 +41,6 @@ def sweep(as_json: bool, **given: Any) -> None:
     yarus sweep --tier tier1 --sources by_heading,by_500 --rerankers none,my_search:rerank
     yarus sweep --tier tier2 --generators small,large --judges strict,mild
     """
-    begin()
     from flows.cli.runner import parameters
     from flows.terminal.experiments import print_sweep
     from tasks.config.flow_parameters import Sweep
@@ -70,7 +69,6 @@ def robustness(as_json: bool, **given: Any) -> None:
     yarus robustness --kinds gold_removed,injection --limit 200
     yarus robustness --tiers tier2
     """
-    begin()
     from flows.cli.runner import parameters
     from flows.terminal.experiments import print_robustness
 

@@ -85,7 +85,8 @@ async def evaluation(tier: str, parameters: P, *, flow_run_id: str | None) -> As
                 yield run
             state = ""
         except Exception as problem:
-            if isinstance(problem, SourceChanged):  # what was begun can no longer be finished
+            futile = isinstance(problem, InputError) and not journal.batches_done(engine, run.id)
+            if futile or isinstance(problem, SourceChanged):  # nothing is done, or cannot be finished as it was begun
                 how = f"run it anew: yarus run {tier} --source {run.parameters.source}"
             # Whatever stands in it: the database must take it, or nobody learns why.
             state, error = "failed", harmless(redact_urls(f"{type(problem).__name__}: {problem}; {how}"))

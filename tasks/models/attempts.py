@@ -20,6 +20,7 @@ from tasks.models.prices import Allowed, Budget, allowed, cost_usd, counted, pri
 from tasks.models.protocol import Answer, CallError, exchanged, in_format, last_format, read
 from tasks.models.rate_limits import AdaptiveConcurrency, CircuitBreaker, RateLimiter, RetryPolicy
 from tasks.models.transport import ACCEPTED, JSON, Transport
+from tasks.models.waiting import Waiting
 from tasks.prompts import Form
 
 log = logging.getLogger("yarus")
@@ -67,6 +68,7 @@ class Attempts:
         self._retries = retries
         self._concurrency = AdaptiveConcurrency(self.role.concurrency)
         self._breaker = CircuitBreaker(retries)
+        self._waiting = Waiting(f"{name} {self.model!r} at {url}", self._breaker, self.role.timeout_s)
         self._calls, self._tokens = RateLimiter(self.role.rpm), RateLimiter(self.role.tpm)
         self._tokens_out = 0.0  # running mean: tokens are booked before they are counted
         self._format = 0  # the best response format that the server may understand
@@ -94,6 +96,10 @@ class Attempts:
         Raises:
             ModelUnavailable: the server refuses what every call would bring.
         """
+        with self._waiting:
+            return await self._reply(call, request)
+
+    async def _reply(self, call: Call, request: bytes) -> Reply:
         form = call.prompt.shape.form
         most = allowed(request, most_tokens(call, self.role))
         tries, faults, waited_s = 0, 0, 0.0  # a try that only finds out the response format is no fault
@@ -114,7 +120,7 @@ class Attempts:
                 self._format = max(self._format, level + 1)  # perhaps only this format is not known there
                 continue
             faults += 1
-            wait_s = self._retries.backoff_s(faults)
+            wait_s = self._retries.wait_s(outcome.kind, faults, self._breaker)
             waited_s += max(wait_s, outcome.pause_s or 0.0)
             if self._retries.gives_up(outcome.kind, faults, waited_s, self._breaker):
                 return Reply("error", outcome.reason, requested_model=self.model, cost_usd=0.0 if free else None)
@@ -201,6 +207,7 @@ class Attempts:
     def _learn(self, outcome: Answer | CallError, started: float, booked: int) -> None:
         """What an outcome says about the server."""
         if isinstance(outcome, Answer):
+            self._waiting.answered()
             used = (outcome.tokens_in or 0) + (outcome.tokens_out or 0)
             self._tokens.correct(used - booked if used else 0)
             self._tokens_out += ((outcome.tokens_out or 0) - self._tokens_out) / 20

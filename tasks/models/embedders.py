@@ -223,6 +223,11 @@ def _transformer(name: str, prefix: str, backend: str) -> Transformer:
     return Transformer(name, prefix, backend)
 
 
+def downloaded(name: str) -> bool:
+    """Whether the files of a sentence-transformers model are on this machine."""
+    return _folder(name) is not None
+
+
 def _folder(name: str) -> Path | None:
     """Where the model's files are on this machine, or None."""
     if Path(name).is_dir():

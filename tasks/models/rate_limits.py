@@ -32,6 +32,11 @@ class RetryPolicy:
         """The wait before the next try after the n-th fault, with jitter so that calls do not return together."""
         return min(self.longest_s, self.first_s * 2.0 ** min(fault - 1, 60)) * random.uniform(0.5, 1.5)
 
+    def wait_s(self, kind: str, faults: int, breaker: "CircuitBreaker") -> float:
+        """The wait of a call before its next try; where nothing answers anybody, until the next probe."""
+        wait_s = self.backoff_s(faults)
+        return min(wait_s, self.probe_s) if kind == "unreachable" and breaker.is_open else wait_s
+
     def gives_up(self, kind: str, faults: int, waited_s: float, breaker: "CircuitBreaker") -> bool:
         """Whether a call has had its tries. Where the server fails everybody, the breaker decides instead.
 
@@ -147,6 +152,14 @@ class CircuitBreaker:
     def is_given_up(self) -> bool:
         """Whether it has failed everybody for longer than the retry policy allows."""
         return self._faults >= self.GIVEN_UP and self._failing_s > self._longest_s()
+
+    @property
+    def waits(self) -> str | None:
+        """What calls wait for, and how long they will at most; None where the server works."""
+        if not self.is_open:
+            return None
+        left = self._longest_s() - (time.monotonic() - self._failing_since)
+        return f"{self._reason}; given up in {left:.0f} s" if left > 0 else f"{self._reason}; given up"
 
     @property
     def _failing_s(self) -> float:

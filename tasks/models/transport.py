@@ -103,7 +103,7 @@ class Transport:
             InputError: the environment names a proxy that cannot be used.
         """
         self._url = URL(url)
-        self._proxy = _proxy(self._url)
+        self._proxy = proxy_of(self._url)
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, ssl=_ssl_context(), keepalive_timeout=30),
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -199,8 +199,8 @@ def _ssl_context() -> ssl.SSLContext:
     return httpx.create_ssl_context()
 
 
-def _proxy(url: URL) -> str | None:
-    """What the environment says (HTTPS_PROXY, ALL_PROXY, NO_PROXY).
+def proxy_of(url: URL) -> str | None:
+    """The proxy of an address: what the environment says (HTTPS_PROXY, ALL_PROXY, NO_PROXY).
 
     Raises:
         InputError: of a kind that we do not speak; its address may hold a password, and is not repeated.

@@ -11,7 +11,7 @@ from typing import Any
 from db.errors import InputError
 from tasks.cases.dialogs import spoken
 from tasks.cases.refusals import HIDDEN
-from tasks.config.services import OPENAI, is_address
+from tasks.config.services import OPENAI, is_address, is_function
 from tasks.config.settings import Settings
 from tasks.models.protocol import count
 from tasks.systems.external import attempt, require_storable, short
@@ -92,6 +92,16 @@ class System:
 
         said, why = attempt(answered, self._secrets)
         return Answered(error=why) if said is None else said
+
+
+def check_system(name: str, settings: Settings) -> None:
+    """Finds what of a system's name and settings cannot work; a function is not looked for yet.
+
+    Raises:
+        InputError: as `system`.
+    """
+    if not is_function(name):
+        system(name, settings)
 
 
 def system(name: str, settings: Settings) -> System:

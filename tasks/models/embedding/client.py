@@ -22,6 +22,7 @@ from tasks.models.embedding.wire import Embedded, Form, body, read
 from tasks.models.protocol import CallError, exchanged, failure
 from tasks.models.rate_limits import AdaptiveConcurrency, CircuitBreaker, RateLimiter, RetryPolicy
 from tasks.models.transport import ACCEPTED, JSON, Response, Transport, closed_with
+from tasks.models.waiting import Waiting
 
 log = logging.getLogger("yarus")
 RETRIES = RetryPolicy()
@@ -69,6 +70,7 @@ class Client:
         self._retries = RETRIES
         self._concurrency = AdaptiveConcurrency(service.concurrency)
         self._breaker = CircuitBreaker(self._retries)
+        self._waiting = Waiting(f"embedder {place.name}", self._breaker, service.timeout_s)
         self._requests = RateLimiter(service.rpm)
         self._served: set[str | None] = {place.model, None}
         self._meeting = asyncio.Lock()
@@ -88,6 +90,10 @@ class Client:
             InputError: the key cannot be used.
             ModelUnavailable: the server refuses what every text would bring.
         """
+        with self._waiting:
+            await self._embed(texts, fields, put)
+
+    async def _embed(self, texts: Sequence[str], fields: Mapping[str, Any], put: Callable[[Part], None]) -> None:
         if (error := await self.meet(fields)) is not None:
             return put(self._none(range(len(texts)), error))
         batches = self._batches(texts)
@@ -194,7 +200,7 @@ class Client:
             if outcome.kind == "refused":
                 raise self._refused(outcome)
             faults += 1
-            wait_s = self._retries.backoff_s(faults)
+            wait_s = self._retries.wait_s(outcome.kind, faults, self._breaker)
             waited_s += max(wait_s, outcome.pause_s or 0.0)
             too_much = outcome.kind in ("timeout", "fault") and outcome.status is None  # too slow, or too large a reply
             if (too_much and len(texts) > 1) or self._retries.gives_up(outcome.kind, faults, waited_s, self._breaker):
@@ -254,6 +260,7 @@ class Client:
         if isinstance(outcome, CallError) and outcome.kind == "call" and outcome.status is None:
             return
         if isinstance(outcome, Embedded) or outcome.kind == "call" or outcome.kind == "refused":
+            self._waiting.answered()
             self._breaker.worked()
             self._concurrency.grow()
             return

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import Engine, delete
 
 from db import journal
-from db.errors import SourceChanged
+from db.errors import InputError, SourceChanged
 from db.tables import evaluation as table
 from tasks.config.parameters import Tier1
 from tasks.evaluation.lifecycle import evaluation
@@ -61,3 +61,24 @@ async def test_where_the_source_has_changed_it_is_to_be_run_anew(engine: Engine)
             raise SourceChanged("source 'helpdesk' was loaded anew")
     error = journal.find(engine, name)["error"]
     assert error.endswith("was loaded anew; run it anew: yarus run tier1 --source helpdesk")
+
+
+async def test_a_mistake_before_anything_is_done_leaves_nothing_to_resume(engine: Engine) -> None:
+    name = ""
+    with pytest.raises(InputError):
+        async with evaluation("tier1", Tier1(source="helpdesk"), flow_run_id=None) as run:
+            name = run.id
+            raise InputError("no such prompt")
+    assert journal.find(engine, name)["error"].endswith(
+        "no such prompt; run it anew: yarus run tier1 --source helpdesk"
+    )
+
+
+async def test_after_a_finished_batch_a_mistake_can_be_mended_and_the_rest_done(engine: Engine) -> None:
+    name = ""
+    with pytest.raises(InputError):
+        async with evaluation("tier1", Tier1(), flow_run_id=None) as run:
+            name = run.id
+            journal.batch_done(engine, name, 0)
+            raise InputError("another model")
+    assert journal.find(engine, name)["error"].endswith(f"continue with: yarus run tier1 --resume {name}")
