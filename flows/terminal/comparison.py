@@ -1,14 +1,15 @@
 """A comparison for people: what changed, where, and a verdict in words."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from itertools import islice
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-from flows.terminal.summary import LONGEST, SYSTEM, WIDTH, new_console, plain, tier_name
-from tasks.comparison.documents import ChangedCases, EvaluationComparison, Side
+from flows.terminal.summary import LONGEST, WIDTH, new_console, plain, tier_name
+from tasks.comparison.documents import ChangedCases, EvaluationComparison, Side, Statement, StatementKind
+from tasks.comparison.statements import line, measured
 from tasks.config.tiers import TIERS
 from tasks.labelling.relevance.between import LabelNext
 from tasks.results.incomplete.documents import UnequallyJudged
@@ -16,7 +17,10 @@ from tasks.results.numbers import rounded, unit_of
 from tasks.texts import texts
 
 COLOURS = {"improved": "green", "regressed": "red", "changed": "cyan", "no difference shown": "dim"}
-SHOWN_CASES, SHOWN_SLICES = 3, 5
+STYLES = {"regressed": "bold red", "improved": "bold green", "alone": "", "reach": "dim"}
+ABOVE: tuple[StatementKind, ...] = ("settings", "measured otherwise")
+BELOW: tuple[StatementKind, ...] = ("regressed", "improved", "nothing", "alone", "not compared", "reach")
+SHOWN_CASES, SHOWN_SLICES = 5, 5
 
 
 def print_comparison(document: EvaluationComparison, language: str, *, slice_name: str | None = None) -> None:
@@ -34,85 +38,31 @@ def print_comparison(document: EvaluationComparison, language: str, *, slice_nam
     console.print(f"\n[bold]{words['title']}: {tier}[/] · {plain(document['b']['source'])}")
     for side, name in ((document["a"], "before"), (document["b"], "after")):
         console.print(f"{words[name]}: {plain(_side(side, texts('states', language)))}", soft_wrap=True)
-    print_systems(console, document["a"], document["b"])
     if not document["comparable"]:
         console.print(words["not comparable"], style="bold yellow")
-        for part in document["differs"]:
-            console.print(f"  {plain(part['part'])}: {plain(str(part['a']))} | {plain(str(part['b']))}")
+    print_statements(console, document["statements"], language, ABOVE)
     console.print(words["common"].format(n=document["n_common"]) if document["paired"] else words["unpaired"])
     console.print(_metrics(document, words))
     _print_unjudged(console, document["unequally_judged"], words)
     if document["b"]["system"].get("labels") == "filled":
         console.print(words["filled"], style="bold yellow", soft_wrap=True)
-    if any(one["p_holm"] is None for one in _compared(document).values()):
+    if any(one["p_holm"] is None for one in measured(document).values()):
         console.print(words["alone"], style="dim", soft_wrap=True)
     _print_margins(console, document, words)
     _print_reasons(console, document, words)
     _print_noise(console, document, words)
     _print_cases(console, document["cases"], language)
     _print_slices(console, document, language, slice_name)
-    console.print(" ".join(verdict(document, language)), style="bold")
+    print_statements(console, document["statements"], language, BELOW)
 
 
-def print_systems(console: Console, before: Side, after: Side) -> None:
-    """In what the systems differ that were evaluated."""
-    one: Mapping[str, Any] = before["system"]
-    other: Mapping[str, Any] = after["system"]
-    for name in (name for name in SYSTEM if one.get(name) != other.get(name)):
-        console.print(f"  {name}: {plain(str(one.get(name)))} | {plain(str(other.get(name)))}")
-
-
-def verdict(document: EvaluationComparison, language: str) -> Iterator[str]:
-    """One or two sentences: what is shown to have changed, and what this many cases could have shown.
-
-    Args:
-        document: as `tasks.comparison.compare.compare` gives it.
-        language: ru or en.
-    """
-    words = texts("comparison", language)
-    found = _compared(document)
-    if not found:
-        yield words["said unmeasured"]
-        return
-    decides = {name: one for name, one in found.items() if one["p_holm"] is not None} or found
-    better, worse = (
-        ", ".join(
-            f"{name} ({_signed(name, one['difference'])})" for name, one in decides.items() if one["verdict"] == kind
-        )
-        for kind in ("improved", "regressed")
-    )
-    if better and worse:
-        yield words["said both"].format(better=better, worse=worse)
-    elif better or worse:
-        yield words["said improved" if better else "said regressed"].format(names=better or worse)
-    else:
-        yield words["said nothing"]
-    yield _reach(_main(document, found), found, words)
-
-
-def _compared(document: EvaluationComparison) -> dict[str, Mapping[str, Any]]:
-    """The metrics that were compared, whose figures are all there."""
-    return {name: one for name, one in document["metrics"].items() if one["reason"] is None}
-
-
-def _main(document: EvaluationComparison, found: Mapping[str, Mapping[str, Any]]) -> str:
-    """The metric that the verdict ends with: the tier's first that was compared."""
-    return next((name for name in TIERS[document["b"]["tier"]].headlines if name in found), next(iter(found)))
-
-
-def _reach(name: str, found: Mapping[str, Mapping[str, Any]], words: dict[str, str]) -> str:
-    """What this many cases could have shown."""
-    one = found[name]
-    figures = {
-        key: "" if one[key] is None else _number(name, abs(one[key])) for key in ("margin", "smallest_detectable")
-    }
-    far = _number(name, max(abs(one["ci_low"]), abs(one["ci_high"])))
-    said = {"metric": name, "n": one["n"], "margin": figures["margin"], "far": far}
-    said["detectable"] = figures["smallest_detectable"]
-    if one["smallest_detectable"] is None:
-        return words["nothing moved" if one["ci_low"] == 0 == one["ci_high"] else "too few"].format(**said)
-    kinds = {"no difference shown": "excluded", "inconclusive": "not excluded"}
-    return words[kinds.get(one["verdict"], "found")].format(**said)
+def print_statements(
+    console: Console, found: Iterable[Statement], language: str, kinds: Collection[StatementKind]
+) -> None:
+    """What a comparison says, a line each."""
+    for said in found:
+        if said["kind"] in kinds:
+            console.print(plain(line(said, language)), style=STYLES.get(said["kind"], "bold"), soft_wrap=True)
 
 
 def _metrics(document: EvaluationComparison, words: dict[str, str]) -> Table:
@@ -121,7 +71,7 @@ def _metrics(document: EvaluationComparison, words: dict[str, str]) -> Table:
     for column in table.columns[1:7]:
         column.justify = "right"
     main = TIERS[document["b"]["tier"]].headlines
-    for name, one in _compared(document).items():
+    for name, one in measured(document).items():
         strict = one["p_holm"] is not None
         p = one["p_holm"] if strict else one["p"]
         said = f"{p:.4f}" if p >= 0.0001 else "<0.0001"
@@ -182,15 +132,18 @@ def _print_noise(console: Console, document: EvaluationComparison, words: dict[s
 
 
 def _print_cases(console: Console, cases: ChangedCases, language: str) -> None:
+    """One line a question, with every metric that moved, before and after."""
     words, statuses = texts("comparison", language), texts("statuses", language)
     for kind, entries, colour in (("broke", cases["broke"], "red"), ("fixed", cases["fixed"], "green")):
-        for metric in dict.fromkeys(entry["metric"] for entry in entries):
-            own = [entry for entry in entries if entry["metric"] == metric]
-            console.print(f"[{colour}]{words[kind].format(metric=metric, n=sum(entry['n'] for entry in own))}[/]")
-            for entry in own[:SHOWN_CASES]:
-                figures = f"{_number(metric, entry['before'])} → {_number(metric, entry['after'])}"
-                question = plain(_short(entry["question"])) + _times(entry)
-                console.print(f"  {plain(entry['case_id'])}  {figures}  {question}")
+        if entries:
+            console.print(f"[{colour}]{words[kind].format(n=sum(entry['n'] for entry in entries))}[/]")
+        for entry in entries[:SHOWN_CASES]:
+            figures = ", ".join(
+                f"{one['metric']} {_number(one['metric'], one['before'])} → {_number(one['metric'], one['after'])}"
+                for one in entry["moved"]
+            )
+            question = plain(_short(entry["question"])) + _times(entry)
+            console.print(f"  {plain(entry['case_id'])}  {question}  [dim]{figures}[/]", soft_wrap=True)
     if cases["changed_status"]:
         console.print(words["changed status"].format(n=sum(moved["n"] for moved in cases["changed_status"])))
         for moved in cases["changed_status"][:SHOWN_CASES]:

@@ -3,8 +3,8 @@
 from rich.console import Console
 from rich.table import Table
 
-from flows.terminal.comparison import print_systems
 from flows.terminal.summary import LONGEST, WIDTH, new_console, plain, tier_name
+from tasks.comparison.statements import settings_text
 from tasks.explanation.documents import ExplainedMetric, Explanation
 from tasks.explanation.sentences import sentences
 from tasks.results.numbers import shown
@@ -23,7 +23,8 @@ def print_explanation(document: Explanation, language: str) -> None:
     tier = tier_name(document["b"]["tier"], language)
     console.print(f"\n[bold]{words['title']}: {tier}[/] · {plain(document['b']['source'])}")
     console.print(f"{document['a']['evaluation_id']} → {document['b']['evaluation_id']}", style="dim")
-    print_systems(console, document["a"], document["b"])
+    if changed := settings_text(document):
+        console.print(plain(f"{texts('statements', language)['settings']}: {changed[language]}."), soft_wrap=True)
     if document["differs"]:
         console.print(words["differs"].format(parts=", ".join(part["part"] for part in document["differs"])))
     if document["corpus"] and any(n for fate, n in document["corpus"].items() if fate != "untouched"):

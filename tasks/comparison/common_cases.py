@@ -1,7 +1,7 @@
 """The cases of two evaluations side by side: which they have in common, and which broke or were fixed."""
 
-from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +15,7 @@ from db.errors import InputError
 from metrics.metric import Metric
 from tasks.cases.repeated import listed_once
 from tasks.cases.table import COLUMNS, LONG, floats
-from tasks.comparison.documents import ChangedCases, ChangedStatus
+from tasks.comparison.documents import ChangedCases, ChangedStatus, MovedMetric
 from tasks.comparison.totals import needs
 from tasks.results import parquet_files
 from tasks.results.aggregate import within
@@ -113,10 +113,19 @@ def changed_cases(pairs: Pairs, metrics: list[Metric]) -> ChangedCases:
         pairs: the common cases.
         metrics: those by whose values cases are looked at; one that no single case has is passed over.
     """
-    entries = [entry for metric in metrics for entry in _moved(pairs, metric)]
+    moved: dict[int, list[tuple[float, MovedMetric]]] = {}
+    for metric in metrics:
+        for row, gain, one in _moved(pairs, metric):
+            moved.setdefault(row, []).append((gain, one))
+    rows = sorted(moved, key=lambda row: -max(abs(gain) for gain, _ in moved[row]))
+    named = pairs.a.select(("case_id", "question")).take(pa.array(rows, pa.int64())).to_pylist()
+    entries = [
+        (moved[row][0][0], case | {"moved": [one for _, one in moved[row]]})
+        for row, case in zip(rows, named, strict=True)
+    ]
     return {
-        "broke": listed_once([entry for gain, entry in entries if gain < 0], "metric"),
-        "fixed": listed_once([entry for gain, entry in entries if gain > 0], "metric"),
+        "broke": listed_once([entry for gain, entry in entries if gain < 0]),
+        "fixed": listed_once([entry for gain, entry in entries if gain > 0]),
         "changed_status": _changed_status(pairs),
     }
 
@@ -128,21 +137,17 @@ def _earlier(engine: Engine, evaluation_id: str, choose: Callable[[Engine, str],
     return found
 
 
-def _moved(pairs: Pairs, metric: Metric) -> list[tuple[float, dict[str, Any]]]:
-    """(gain, entry) of the cases whose value of a metric went up or down by much."""
+def _moved(pairs: Pairs, metric: Metric) -> Iterator[tuple[int, float, MovedMetric]]:
+    """(row, gain, values) of the cases whose value of a metric went up or down by much."""
     if metric.column is None or metric.better == "neither":
-        return []
+        return
     if not all(metric.column in side.column_names for side in pairs):
-        return []
+        return
     before, after = (floats(side, metric.column) for side in pairs)
     gains: NDArray[np.float64] = (after - before) * (1 if metric.better == "higher" else -1)
-    rows = np.flatnonzero(np.abs(np.nan_to_num(gains)) > FELL)
-    ordered = rows[np.argsort(-np.abs(gains[rows]), kind="stable")]
-    named = pairs.a.select(("case_id", "question")).take(pa.array(ordered)).to_pylist()
-    return [
-        (float(gains[row]), case | {"metric": metric.name, "before": before[row].item(), "after": after[row].item()})
-        for row, case in zip(ordered, named, strict=True)
-    ]
+    for row in np.flatnonzero(np.abs(np.nan_to_num(gains)) > FELL).tolist():
+        values: MovedMetric = {"metric": metric.name, "before": float(before[row]), "after": float(after[row])}
+        yield row, float(gains[row]), values
 
 
 def _changed_status(pairs: Pairs) -> list[ChangedStatus]:

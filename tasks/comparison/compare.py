@@ -19,6 +19,7 @@ from metrics.statistics.differences.unpaired import compare_independent
 from metrics.table import metric
 from metrics.table.corrected import SUFFIX
 from tasks.cases import pseudonyms
+from tasks.comparison.changed_settings import changed_settings
 from tasks.comparison.common_cases import (
     Pairs,
     changed_cases,
@@ -41,6 +42,7 @@ from tasks.comparison.documents import (
 )
 from tasks.comparison.noise_floor import noise
 from tasks.comparison.slices import compare_slices
+from tasks.comparison.statements import with_statements
 from tasks.comparison.totals import numbers
 from tasks.comparison.unjudged import unequally_judged
 from tasks.config.tiers import TIERS
@@ -88,8 +90,9 @@ def compare(engine: Engine, a: str, b: str, *, force: bool = False, only: Sequen
     document: Sides = {
         "a": side(before),
         "b": side(after),
-        "comparable": not differs,
         "differs": differs,
+        "changed_settings": changed_settings(before, after),
+        "comparable": not differs,
         "paired": paired,
         "n_common": len(pairs.a),
         "noise": {} if differs else noise(engine, after["comparability_key"]),
@@ -103,7 +106,7 @@ def compare(engine: Engine, a: str, b: str, *, force: bool = False, only: Sequen
             )
             why = one.reason if isinstance(one, Lacking) else one
             found["metrics"][name] = _not_compared(why) if isinstance(why, str) else _metric(why, None)
-    return {**document, **as_shown(found, after["source"])}
+    return with_statements(document, as_shown(found, after["source"]))
 
 
 def compare_pairs(

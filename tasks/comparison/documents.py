@@ -1,6 +1,6 @@
 """What `compare`, `gate` and `trend` find: their documents, as `--json` prints them."""
 
-from typing import Any, Literal
+from typing import Any, Literal, final
 
 from typing_extensions import TypedDict
 
@@ -10,19 +10,27 @@ from tasks.comparison.gate_rules import Kind
 from tasks.results.incomplete.documents import UnequallyJudged
 from tasks.results.summary import GateVerdict, State
 from tasks.results.system import System
+from tasks.texts import Text
 
 BandSide = Literal["below", "above"]
 BaselineKind = Literal["accepted", "first", "pinned", "given", "previous"]
 
 
-class ChangedCase(TypedDict):
-    """A case whose value of a metric went up or down by much."""
+class MovedMetric(TypedDict):
+    """A metric whose value of a case went up or down by much."""
 
-    case_id: str
-    question: str | None
     metric: str
     before: float
     after: float
+
+
+class ChangedCase(TypedDict):
+    """A case of which metrics went up or down by much."""
+
+    case_id: str
+    question: str | None
+    moved: list[MovedMetric]
+    """Of the metrics that were looked at, in their order; the first decides whether it broke or was fixed."""
     n: int
     """Cases that ask the same and moved the same way; of several, this one moved farthest."""
 
@@ -43,7 +51,7 @@ class ChangedCases(TypedDict):
     """Cases that changed, the largest changes first."""
 
     broke: list[ChangedCase]
-    """An entry a question and metric."""
+    """An entry a question."""
     fixed: list[ChangedCase]
     changed_status: list[ChangedStatus]
 
@@ -95,6 +103,33 @@ class KeyDifference(TypedDict):
     b: Any
 
 
+class SettingDifference(TypedDict):
+    """A setting, model, prompt, corpus or version in which the systems differ that were evaluated."""
+
+    name: str
+    """Its dotted name; `versions.…` of a package."""
+    a: Any
+    b: Any
+
+
+StatementKind = Literal[
+    "settings", "measured otherwise", "regressed", "improved", "nothing", "alone", "not compared", "reach"
+]
+
+
+class Statement(TypedDict):
+    """One thing that a comparison says."""
+
+    kind: StatementKind
+    """`settings`: what was changed; `measured otherwise`: parts of the key that differ; `regressed`, `improved`: proven
+    by headline metrics, under Holm's adjustment; `nothing`: none is; `alone`: by a p of its own, not adjusted; `reach`:
+    what this many cases could have shown."""
+    label: Text
+    """Language -> what is said of."""
+    text: Text
+    """Language -> what is said."""
+
+
 class MetricComparison(TypedDict):
     """What the evaluations say about one metric."""
 
@@ -139,16 +174,31 @@ class Changes(TypedDict):
     """Null where both sides' results are judged equally far, but for chance, or that is not known."""
 
 
-class Sides(TypedDict):
-    """Which evaluations are compared, and on what."""
+class Beside(TypedDict):
+    """Two evaluations and in what they differ."""
 
     a: Side
     """The evaluation before."""
     b: Side
     """The evaluation after."""
-    comparable: bool
     differs: list[KeyDifference]
     """Empty where the evaluations are comparable."""
+    changed_settings: list[SettingDifference]
+    """In what the systems differ that were evaluated."""
+
+
+@final
+class NotCompared(Beside):
+    """Two evaluations that cannot be compared."""
+
+    reason: str | None
+    """Null where what differs says it."""
+
+
+class Sides(Beside):
+    """Which evaluations are compared, and on what."""
+
+    comparable: bool
     paired: bool
     """Case by case; else all cases of each side."""
     n_common: int
@@ -157,8 +207,15 @@ class Sides(TypedDict):
     """Metric -> how far it moves by repeating alone; where an evaluation was repeated."""
 
 
+@final
 class EvaluationComparison(Sides, Changes):
     """Two evaluations of one tier on the cases that both have."""
+
+    statements: list[Statement]
+    """What it says, in words."""
+
+
+Compared = EvaluationComparison | NotCompared
 
 
 class RuleResult(TypedDict):

@@ -5,7 +5,7 @@ from typing import Literal
 from typing_extensions import TypedDict
 
 from tasks.cases.vocabulary import Status
-from tasks.comparison.documents import KeyDifference, Side
+from tasks.comparison.documents import KeyDifference, SettingDifference, Side
 from tasks.corpus.versions import Fate
 
 TopicsBy = Literal["annotation", "page", "words"]
@@ -119,6 +119,8 @@ class Explanation(TypedDict):
     b: Side
     differs: list[KeyDifference]
     """In what they are not comparable, beside their questions."""
+    changed_settings: list[SettingDifference]
+    """In what the systems differ that were evaluated."""
     topics_by: TopicsBy
     """Annotated; else the relevant page where the questions are the same, or found by the questions' words."""
     n_relabelled: int

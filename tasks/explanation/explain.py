@@ -15,6 +15,7 @@ from metrics.metric import Metric
 from metrics.statistics.differences.decomposition import Part, cells, decompose
 from tasks.cases import pseudonyms
 from tasks.cases.table import COLUMNS, floats
+from tasks.comparison.changed_settings import changed_settings
 from tasks.comparison.common_cases import OF_EVERY_CASE, evaluations_of, headline, require_cases
 from tasks.comparison.compare import differences, headlines_of, same_cases, side
 from tasks.comparison.totals import NOT_COMPARED, needs
@@ -96,6 +97,7 @@ def explain(engine: Engine, a: str, b: str, *, force: bool = False, only: Sequen
     document: Explanation = {
         "a": side(rows[0]),
         "b": side(rows[1]),
+        "changed_settings": changed_settings(*rows),
         "differs": [*differs, *other],
         "topics_by": questions.topics_by,
         "n_relabelled": questions.n_relabelled,

@@ -1,7 +1,7 @@
 """The tables and texts of Prefect's artifacts, from the summary of an evaluation; Markdown that says what it means."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -14,19 +14,21 @@ from metrics.table import METRICS
 from tasks.cases import pseudonyms as to_people
 from tasks.cases.repeated import once
 from tasks.cases.table import COLUMNS
+from tasks.comparison.statements import line, statements
 from tasks.config.tiers import TIERS
 from tasks.orchestration.baselines import beside_baseline
-from tasks.results import parquet_files
+from tasks.results import numbers, parquet_files
 from tasks.results import summary as report
 from tasks.results.grade_names import grade_text
-from tasks.results.guidance import changed, lead, next_step, says
-from tasks.results.numbers import MINUS, rounded, unit_of
+from tasks.results.guidance import lead, next_step, says
+from tasks.results.numbers import rounded, unit_of
 from tasks.results.summary import EvaluationSummary, MetricSummary, Night, has_metrics, measured
-from tasks.texts import LANGUAGES, texts
+from tasks.texts import texts
 
 WORST = 10
 Changes = Mapping[str, Any]
-"""`since`, `metrics` and `problem`, as `changes_since` gives them."""
+"""`since`, `metrics`, `found` and `problem`, as `changes_since` gives them."""
+NOTHING: Changes = {"since": None, "metrics": {}, "found": None, "problem": None}
 CODE_ENDS = r"[`|\r\n]"
 """What would end code in a cell, or the cell."""
 LONGEST = 160
@@ -38,21 +40,24 @@ def changes_since(engine: Engine, summary: EvaluationSummary) -> Changes:
     """What changed since the evaluation that was accepted for this one to be judged against.
 
     Returns:
-        since: its day by language, or None; metrics: name -> difference, and verdict for those that the tier is
-        judged by, which alone are compared case by case, for that takes time; problem: why that is inconclusive.
+        since: its day by language, or None; metrics: name -> difference, interval and verdict, or of those that are not
+        compared case by case the difference alone; found: the comparison; problem: why it is inconclusive.
     """
-    nothing: Changes = {"since": None, "metrics": {}, "problem": None}
-    if summary["state"] != "completed":
-        return nothing
-    found = beside_baseline(engine, journal.find(engine, summary["evaluation_id"]))
-    if found.baseline is None or not found.metrics:
-        return {**nothing, "problem": found.problem}
-    old = report.summary(engine, found.baseline)
-    then = {name: metric["value"] for name, metric in old["metrics"].items() if metric["value"] is not None}
-    now = {name: metric["value"] for name, metric in summary["metrics"].items() if metric["value"] is not None}
-    plain = {name: {"difference": now[name] - then[name], "verdict": None} for name in now.keys() & then.keys()}
-    since = dict.fromkeys(LANGUAGES, old["started_at"][:10])
-    return {"since": since, "metrics": {**plain, **found.metrics}, "problem": found.problem}
+    if summary["state"] not in ("completed", "invalid"):
+        return NOTHING
+    row = journal.find(engine, summary["evaluation_id"])
+    found = beside_baseline(engine, row)
+    metrics: dict[str, Any] = {name: one for name, one in found.metrics.items() if one["reason"] is None}
+    if metrics and found.before:
+        then = _values(report.summary(engine, found.before))
+        now = _values(summary)
+        alone = [name for name in now if name in then and name not in metrics]
+        metrics |= {name: {"difference": now[name] - then[name], "verdict": None} for name in alone}
+    return {"since": found.since, "metrics": metrics, "found": found.found, "problem": found.problem}
+
+
+def _values(summary: EvaluationSummary) -> dict[str, float]:
+    return {name: metric["value"] for name, metric in summary["metrics"].items() if metric["value"] is not None}
 
 
 def metric_rows(summary: EvaluationSummary, changes: Changes, language: str) -> list[dict[str, str]]:
@@ -64,7 +69,7 @@ def metric_rows(summary: EvaluationSummary, changes: Changes, language: str) -> 
             words["value"]: shown(name, metric["value"]),
             words["interval"]: _interval(name, metric),
             words["grade"]: (grade_text(metric) or {}).get(language, ""),
-            words["change"]: _change(name, changes["metrics"].get(name), words),
+            words["change"]: _change(name, changes, words),
             words["measured"]: f"{metric['n_scored']} / {metric['n_total']}",
         }
         for name, metric in summary["metrics"].items()
@@ -72,37 +77,36 @@ def metric_rows(summary: EvaluationSummary, changes: Changes, language: str) -> 
 
 
 def verdict_text(summary: EvaluationSummary, changes: Changes, language: str, report_url: str | None) -> str:
-    """Three sentences (what the numbers say, what changed, what to do next), the worst cases, where the report is."""
+    """What the numbers say, what to do next, what changed, the worst cases, where the report is."""
     words = texts("artifacts", language)
-    compared = [
-        {"tier": summary["tier"], "metric": name, **changes["metrics"][name]}
-        for name in TIERS[summary["tier"]].headlines
-        if name in changes["metrics"]
-    ]
-    change = changes.get("problem") or changed(compared, changes["since"])
-    sentences = [said[language] for said in (says(summary), change, next_step(summary)[0])]
+    problem = [changes["problem"][language]] if changes["problem"] else []
+    sentences = [says(summary)[language], *problem, next_step(summary)[0][language]]
     if summary["state"] == "invalid":
         sentences.insert(0, f"**{words['invalid']}**: {summary['error']}.")
-    parts = [" ".join(_sentence(text) for text in sentences), f"### {words['worst']}", _worst(summary, words)]
+    parts = [" ".join(_sentence(text) for text in sentences)]
+    parts += [*_changed([changes], language), f"### {words['worst']}", _worst(summary, words)]
     note = [texts("pseudonyms", language)["note"]] if to_people.has_pseudonyms(summary["source"]) else []
     return "\n\n".join([*parts, *note, _report(summary["evaluation_id"], report_url, words)])
 
 
-def tier_rows(engine: Engine, night: Night, language: str) -> list[Sequence[str]]:
+def night_changes(engine: Engine, night: Night) -> list[Changes]:
+    """What changed in each evaluation of a night since the accepted one, as `changes_since` gives it."""
+    return [changes_since(engine, one) if has_metrics(one) else NOTHING for one in night["evaluations"]]
+
+
+def tier_rows(night: Night, changes: Sequence[Changes], language: str) -> list[Sequence[str]]:
     """The rows of a night's table: each tier's headline metrics."""
     words = texts("artifacts", language)
     rows: list[Sequence[str]] = []
-    for summary in night["evaluations"]:
+    for summary, found in zip(night["evaluations"], changes, strict=True):
         tier = texts(f"tiers.{summary['tier']}", language)["sentence"]
         if not has_metrics(summary):
             rows.append((tier, f"**{words.get(summary['state'], summary['state'])}**", _plain(summary["error"] or "")))
             continue
-        found = changes_since(engine, summary)
-        changes = found["metrics"]
         for name in TIERS[summary["tier"]].headlines:
             metric = summary["metrics"][name]
             label = (grade_text(metric) or {}).get(language, "")
-            change = _change(name, changes.get(name), words)
+            change = _change(name, found, words)
             rows.append((tier, name, shown(name, metric["value"]), _interval(name, metric), label, change))
             tier = ""
         if found["problem"]:
@@ -110,14 +114,15 @@ def tier_rows(engine: Engine, night: Night, language: str) -> list[Sequence[str]
     return rows
 
 
-def night_text(night: Night, rows: Sequence[Sequence[str]], language: str, address: str) -> str:
-    """The weakest tier in a sentence, every tier's headline metrics, its gate, and where the report is."""
+def night_text(night: Night, changes: Sequence[Changes], language: str, address: str) -> str:
+    """The weakest tier in a sentence, what changed, every tier's headline metrics, its gate, where the report is."""
     words = texts("artifacts", language)
     whole = measured(night)
     names = [words[name] for name in ("tier", "metric", "value", "interval", "grade", "change")]
     gates = [gate_markdown(summary, language) for summary in whole if "gate" in summary]
-    parts = [_sentence(lead(whole)[language]), _table(names, rows), *gates, f"{words['report']}: {address}"]
-    return "\n\n".join(parts)
+    table = _table(names, tier_rows(night, changes, language))
+    parts = [_sentence(lead(whole)[language]), *_changed(changes, language), table, *gates]
+    return "\n\n".join([*parts, f"{words['report']}: {address}"])
 
 
 def gate_text(summary: EvaluationSummary, language: str) -> str:
@@ -146,12 +151,25 @@ def _interval(name: str, metric: MetricSummary) -> str:
     return f"{shown(name, metric['ci_low'])} – {shown(name, metric['ci_high'])}"
 
 
-def _change(name: str, found: Mapping[str, Any] | None, words: dict[str, str]) -> str:
+def _change(name: str, changes: Changes, words: dict[str, str]) -> str:
+    """A difference, with its interval and verdict where it was compared case by case; else why there is none."""
+    found = changes["metrics"].get(name)
     if found is None or found["difference"] is None:
-        return ""
-    verdict = found["verdict"]
-    sign = MINUS if found["difference"] < 0 else "+"
-    return sign + shown(name, abs(found["difference"])) + (f" ({words.get(verdict, verdict)})" if verdict else "")
+        return words["not compared"] if changes["since"] or changes["problem"] else words["first"]
+    difference = numbers.shown(name, found["difference"], sign=True)
+    if found["verdict"] is None:
+        return difference
+    return f"{difference} ({numbers.between(name, found)}), {words[found['verdict']]}"
+
+
+def _changed(changes: Sequence[Changes], language: str) -> Iterator[str]:
+    """What the comparisons say, a line each under their title; nothing where there is none."""
+    found = [one["found"] for one in changes if one["found"]]
+    if found:
+        since = max(one["since"][language] for one in changes if one["since"])
+        yield f"### {texts('statements', language)['since'].format(since=since)}"
+        said = statements(found, named=len(changes) > 1)
+        yield "\n".join(f"- {_plain(line(one, language), LONGEST_REASON)}" for one in said)
 
 
 def _worst(summary: EvaluationSummary, words: dict[str, str]) -> str:

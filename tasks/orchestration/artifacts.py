@@ -19,8 +19,8 @@ from tasks.orchestration.artifact_tables import (
     changes_since,
     gate_markdown,
     metric_rows,
+    night_changes,
     night_text,
-    tier_rows,
     verdict_text,
 )
 from tasks.orchestration.events import tell_finished
@@ -74,8 +74,8 @@ async def show_night(night: Night, source: str, page: Path | None) -> None:
     """
     if FlowRunContext.get() is not None:
         language = settings().language
-        rows = await asyncio.to_thread(tier_rows, database(), night, language)
-        text = night_text(night, rows, language, _address(page))
+        changes = await asyncio.to_thread(night_changes, database(), night)
+        text = night_text(night, changes, language, _address(page))
         await best_effort(
             acreate_markdown_artifact(text, key=artifact_key("nightly", source, "summary"), description=source)
         )

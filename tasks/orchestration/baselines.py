@@ -1,27 +1,28 @@
-"""An evaluation beside its baseline: its headline metrics case by case, or why nothing can be said of them."""
+"""An evaluation beside its baseline: every metric case by case, what it says, or why nothing can be said."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import NamedTuple
 
 from sqlalchemy import Engine
 from sqlalchemy.engine import RowMapping
 
-from db import journal
-from db.errors import InputError, ResultsUnavailable
-from tasks.comparison.compare import compare
-from tasks.comparison.documents import MetricComparison
-from tasks.config.redaction import redact_urls
-from tasks.config.tiers import TIERS
+from tasks.comparison.documents import Compared, EvaluationComparison, MetricComparison
+from tasks.comparison.since import since_accepted
 from tasks.texts import LANGUAGES, Text, texts
 
 
 class Beside(NamedTuple):
     """What a comparison with the baseline comes to."""
 
-    baseline: str | None
-    """The accepted evaluation; None where none is, as for the first of a key."""
+    before: str | None
+    """The evaluation that it is compared with, or held against; None where there is nothing before."""
+    since: Text | None
+    """The day of what it is compared with; None where there is nothing before."""
     metrics: Mapping[str, MetricComparison]
-    """The headline metrics; none where the two cannot be compared."""
+    """None where the two cannot be compared."""
+    found: Compared | None
+    """The comparison, or what differs where there is none."""
     problem: Text | None
     """Why it is inconclusive; None where it is not, or where there is nothing to compare."""
 
@@ -35,19 +36,26 @@ def beside_baseline(engine: Engine, row: RowMapping) -> Beside:
 
     Args:
         engine: of our own database.
-        row: of a completed evaluation.
+        row: of an evaluation that is completed, or invalid.
     """
-    baseline = journal.baseline(engine, row["id"])
-    if baseline is None:
-        return Beside(None, {}, None if row["accepted_at"] else _problem("not accepted", row, baseline))
-    try:
-        found = compare(engine, baseline, row["id"], only=TIERS[row["tier"]].headlines)["metrics"]
-    except (InputError, ResultsUnavailable) as error:
-        return Beside(baseline, {}, _problem("not comparable", row, baseline, error=redact_urls(str(error))))
-    if all(metric["verdict"] == "inconclusive" for metric in found.values()):
-        n = max(metric["n"] for metric in found.values())
-        return Beside(baseline, found, _problem("too few", row, baseline, n=n))
-    return Beside(baseline, found, None)
+    found = since_accepted(engine, row)
+    missing = None if row["accepted_at"] or row["state"] != "completed" else _problem("not accepted", row, None)
+    if found is None:
+        return Beside(None, None, {}, None, missing)
+    before = found["a"]["evaluation_id"]
+    since = dict.fromkeys(LANGUAGES, datetime.fromisoformat(found["a"]["started_at"]).strftime("%Y-%m-%d"))
+    if "metrics" not in found:
+        why = found["reason"]
+        return Beside(before, since, {}, found, _problem("not comparable", row, before, error=why) if why else missing)
+    return Beside(before, since, found["metrics"], found, _too_few(found, row))
+
+
+def _too_few(found: EvaluationComparison, row: RowMapping) -> Text | None:
+    metrics = [one for one in found["metrics"].values() if one["p_holm"] is not None]
+    if any(one["verdict"] != "inconclusive" for one in metrics):
+        return None
+    n = max((one["n"] for one in metrics), default=0)
+    return _problem("too few", row, found["a"]["evaluation_id"], n=n)
 
 
 def _problem(why: str, row: RowMapping, baseline: str | None, **known: object) -> Text:

@@ -20,7 +20,7 @@ def tell_finished(summary: EvaluationSummary, changes: Mapping[str, Any]) -> Non
     worse = [
         {"metric": name, "difference": change["difference"], "p": change.get("p_holm")}
         for name, change in changes["metrics"].items()
-        if change["verdict"] == "regressed"
+        if change["verdict"] == "regressed" and change["p_holm"] is not None
     ]
     problem = changes["problem"] and changes["problem"][settings().language]
     verdict = "regressed" if worse else "inconclusive" if problem else "good"

@@ -9,10 +9,11 @@ import pyarrow.compute as pc
 from sqlalchemy import Engine
 
 from db import journal
-from db.errors import InputError, ResultsUnavailable
+from db.errors import InputError
 from tasks.cases import pseudonyms as to_people
-from tasks.comparison.compare import compare
-from tasks.comparison.documents import Trend
+from tasks.comparison.documents import Compared, Statement, Trend
+from tasks.comparison.since import compared_with, since_accepted
+from tasks.comparison.statements import statements
 from tasks.comparison.trend import trend
 from tasks.config.tiers import TIERS
 from tasks.report import figures
@@ -22,7 +23,7 @@ from tasks.report.embedded_data import Document, packed
 from tasks.report.entries import Entry
 from tasks.report.explanations import explained
 from tasks.results import parquet_files
-from tasks.results.numbers import shown
+from tasks.results.numbers import between, shown
 from tasks.texts import LANGUAGES, Text, texts, translations
 
 LISTS = ("broke", "fixed", "changed_status")
@@ -39,22 +40,28 @@ def add_comparisons(engine: Engine, entries: list[Entry]) -> None:
     """
     for entry, following in zip(entries, [*entries[1:], None], strict=True):
         asked = following is not None and (following.tier, following.aside) == (entry.tier, entry.aside)
-        before = following.row["id"] if asked and following else journal.baseline(engine, entry.row["id"])
-        if before is None:
+        if asked and following:
+            found: Compared | None = compared_with(engine, following.row["id"], entry.row, force=True)
+        else:
+            found = since_accepted(engine, entry.row)
+        if found is None:
             continue
-        try:
-            found = compare(engine, before, entry.row["id"], force=asked)
-            entry.comparison = {**found, "parquet": journal.find(engine, before)["parquet"]}
+        entry.comparison = {**found}
+        if "metrics" in found:
+            before = found["a"]["evaluation_id"]
+            entry.comparison["parquet"] = journal.find(engine, before)["parquet"]
             entry.comparison["explained"] = explained(engine, before, entry.row["id"], force=asked)
-        except (InputError, ResultsUnavailable) as error:
-            entry.comparison = {"problem": str(error)}
 
 
 def comparison(entry: Entry) -> Document | None:
     """The comparison of an evaluation as the templates read it."""
-    found = entry.comparison
-    if not found or "problem" in found:
-        return found or None
+    found: Any = entry.comparison
+    if not found:
+        return None
+    said = [*statements([found]), *(one for one in found.get("statements", []) if one["kind"] == "reach")]
+    told = {"a": found["a"], "b": found["b"], "said": said, "metrics": []}
+    if "metrics" not in found:
+        return told
     headline = TIERS[entry.tier].headlines
     metrics = [
         {
@@ -64,6 +71,7 @@ def comparison(entry: Entry) -> Document | None:
             "b": shown(name, one["b"]),
             "difference": shown(name, one["difference"], sign=True),
             "bar": difference_bar(one),
+            "between": between(name, one),
             "p": _p(one["p"], one["p_holm"]),
             "verdict": one["verdict"] if one["difference"] is not None else "not compared",
             "detectable": shown(name, one["smallest_detectable"]),
@@ -71,13 +79,9 @@ def comparison(entry: Entry) -> Document | None:
         }
         for name, one in found["metrics"].items()
     ]
-    listed = {name: _times(found["cases"].get(name, [])) for name in LISTS}
-    return {
-        "problem": None,
-        "a": found["a"],
-        "b": found["b"],
+    listed = {name: _listed(found["cases"][name]) for name in LISTS}
+    return told | {
         "n_common": found["n_common"],
-        "differs": found["differs"],
         "explained": found["explained"],
         "metrics": sorted(metrics, key=lambda metric: metric["name"] not in headline),
         "unjudged": _unjudged(found["unequally_judged"]),
@@ -87,23 +91,18 @@ def comparison(entry: Entry) -> Document | None:
     }
 
 
-def changes(entries: list[Entry]) -> tuple[list[Document], Text | None]:
-    """The headline metrics that were compared with what was before, and the day of that."""
-    compared = [entry for entry in entries if "metrics" in entry.comparison and not entry.comparison["differs"]]
-    found = [
-        {"tier": entry.tier, "metric": name, **entry.comparison["metrics"][name]}
-        for entry in compared
-        for name in TIERS[entry.tier].headlines
-        if entry.comparison["metrics"].get(name, {}).get("difference") is not None
-    ]
-    days = [entry.comparison["a"]["started_at"] for entry in compared]
-    if not days:
-        return found, None
-    before, now = datetime.fromisoformat(max(days)), entries[0].row["started_at"]
-    if before.date() == now.date():
-        return found, dict.fromkeys(LANGUAGES, f"{before:%H:%M} UTC")
+def changes(entries: list[Entry]) -> tuple[list[Statement], Text | None]:
+    """What the comparisons of the tiers say, and since when; None where there is nothing before."""
+    found: list[Any] = [entry.comparison for entry in entries if entry.comparison and entry.key == entry.tier]
+    if not found:
+        return [], None
+    before = datetime.fromisoformat(max(one["a"]["started_at"] for one in found))
+    said = statements(found, named=True)
+    if before.date() == max(entry.row["started_at"] for entry in entries).date():
+        return said, translations("statements", "since", since=f"{before:%H:%M} UTC")
     months = {language: texts("report.page", language)["months"].split(",") for language in LANGUAGES}
-    return found, {language: f"{before.day} {names[before.month - 1]}" for language, names in months.items()}
+    days = {language: f"{before.day} {names[before.month - 1]}" for language, names in months.items()}
+    return said, {language: texts("statements", language)["since"].format(since=day) for language, day in days.items()}
 
 
 def trends(engine: Engine, entries: list[Entry]) -> list[Document]:
@@ -135,6 +134,7 @@ def _slices(slices: Document, metric: str) -> list[Document]:
             "n": told[metric]["n"],
             "text": shown(metric, told[metric]["difference"], sign=True),
             "bar": difference_bar({"smallest_detectable": None, **told[metric]}),
+            "between": between(metric, told[metric]),
             "p": _p(told[metric]["p"], None),
         }
         for name, values in slices.items()
@@ -167,15 +167,21 @@ def _unjudged(found: Document | None) -> Text | None:
     return translations("comparison", "unequally judged", a=f"{found['a']:.1%}", b=f"{found['b']:.1%}", bounds=bounds)
 
 
-def _times(listed: list[Document]) -> dict[str, int]:
-    """Case -> how many cases asked the same and changed alike, by the metric by which most did."""
-    found: dict[str, int] = {}
-    for one in listed:
-        found[one["case_id"]] = max(one["n"], found.get(one["case_id"], 0))
-    return found
+def _listed(listed: list[Document]) -> dict[str, Document]:
+    """Case -> how many cases asked the same and changed alike, and the metrics that moved."""
+    return {
+        one["case_id"]: {
+            "n": one["n"],
+            "moved": [
+                f"{part['metric']} {shown(part['metric'], part['before'])} → {shown(part['metric'], part['after'])}"
+                for part in one.get("moved", [])
+            ],
+        }
+        for one in listed
+    }
 
 
-def _pack(entry: Entry, listed: dict[str, dict[str, int]]) -> str | None:
+def _pack(entry: Entry, listed: dict[str, dict[str, Document]]) -> str | None:
     """Both sides of the changed cases."""
     after = entry.cases
     if after is None:
@@ -189,7 +195,7 @@ def _pack(entry: Entry, listed: dict[str, dict[str, int]]) -> str | None:
     kept = after.take(pa.array([places[case] for case in ids], pa.int64()))
     shared = {name: column(kept[name]) for name in ("question", "reference", "text") if name in kept.column_names}
     lists = {name: list(of) for name, of in listed.items()}
-    return packed({"ids": ids, "lists": lists, "times": listed, "shared": shared, **sides})
+    return packed({"ids": ids, "lists": lists, "entries": listed, "shared": shared, **sides})
 
 
 def _side(cases: pa.Table, ids: list[str], tier: str) -> Document:

@@ -27,7 +27,7 @@ from tasks.results import parquet_files
 from tasks.results.exam.words import exam_tables
 from tasks.results.grade_names import grade_text
 from tasks.results.incomplete.words import label_sentences
-from tasks.results.numbers import THIN, interval, rounded, shown
+from tasks.results.numbers import THIN, between, interval, rounded, shown
 from tasks.results.persistence.words import persistence_sentences
 from tasks.results.production.words import production_sentences
 from tasks.results.showing.words import showing_sentences
@@ -53,7 +53,7 @@ class Entry:
     problem: str | None = None
     """Why there are no cases."""
     comparison: Document = field(default_factory=dict)
-    """As tasks.comparison.compare.compare gives it, or `problem`."""
+    """As tasks.comparison.since gives it, where it was compared with `parquet` and `explained`; empty: with nothing."""
 
     @property
     def aside(self) -> bool:
@@ -176,7 +176,8 @@ def _metric(name: str, metric: MetricSummary, compared: Document | None) -> Docu
         "high": f"{declared.high:g}" if declared and declared.high != float("inf") else None,
         "better": declared.better if declared else "neither",
         "hint": hint(name),
-        "change": compared and {**compared, "text": shown(name, compared["difference"], sign=True)},
+        "change": compared
+        and {**compared, "text": shown(name, compared["difference"], sign=True), "between": between(name, compared)},
         "main": bool(metric["grade"]) or (compared or {}).get("verdict") in ("regressed", "changed"),
     }
 

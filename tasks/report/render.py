@@ -83,6 +83,7 @@ def render(engine: Engine, shown_entries: list[Entry], language: str) -> str:
         described_corpus["map"] = drawn and {"id": "map", "height": drawn["layout"]["height"]}
         figures |= {"map": drawn} if drawn else {}
     summaries = [entry.summary for entry in shown_entries if entry.key == entry.tier]
+    said_changes, since = changes(shown_entries)
     titles = {
         name: f"{text} · {shown_entries[0].row['source']} · Yarus"
         for name, text in translations("report.page", "report").items()
@@ -96,7 +97,8 @@ def render(engine: Engine, shown_entries: list[Entry], language: str) -> str:
         evaluations=evaluations,
         weakest=guidance.weakest(summaries),
         lead=guidance.lead(summaries),
-        changed=guidance.changed(*changes(shown_entries)),
+        changes=said_changes,
+        since=since,
         advised=_in_order(evaluations),
         goals=guidance.goals(summaries),
         trends=histories,

@@ -7,7 +7,7 @@ from metrics.metric import LADDERS
 from metrics.table import GOALS, METRICS, Grades
 from tasks.config.tiers import TIERS
 from tasks.results.exam.words import exam_text
-from tasks.results.numbers import percent, shown
+from tasks.results.numbers import percent
 from tasks.results.summary import EvaluationSummary, MetricSummary
 from tasks.texts import LANGUAGES, Text, texts, translations
 
@@ -62,24 +62,6 @@ def lead(summaries: Sequence[EvaluationSummary]) -> Text:
     words = {"tier": _tier(found.tier), "label": _inside(translations("metric_labels", found.metric))}
     sure = found.grades.low == found.grades.high
     return _text(key.get(found.grades.low, "weakest" if sure else "weakest unsure"), words, **values)
-
-
-def changed(changes: Sequence[Mapping[str, Any]], since: Text | None) -> Text:
-    """The second sentence: what changed since the evaluations before, as far as it is more than chance.
-
-    Args:
-        changes: one a headline metric that was compared: tier, metric, verdict, difference.
-        since: the day of the evaluations before; None where there are none.
-    """
-    if since is None:
-        return _text("nothing before")
-    named = {verdict: _listed(changes, verdict) for verdict in ("regressed", "improved")}
-    if not any(named.values()):
-        key = "nothing certain" if any(change["verdict"] == "inconclusive" for change in changes) else "no change"
-        return _text(key, {"since": since})
-    parts = [_text(verdict, {"what": what}) for verdict, what in named.items() if what]
-    words = {"what": {language: "; ".join(part[language] for part in parts) for language in LANGUAGES}}
-    return _text("changed", words | {"since": since})
 
 
 def says(summary: EvaluationSummary) -> Text:
@@ -169,25 +151,6 @@ def _rank(found: Weakest) -> tuple[int, float]:
     if found.grades.low in bad:
         level = 2 if found.grades.high not in bad else 0 if TIERS[found.tier].felt else 1
     return level, found.value / found.bound
-
-
-def _listed(changes: Sequence[Mapping[str, Any]], verdict: str) -> Text | None:
-    """The changes of that verdict in words, one a tier, the largest of it."""
-    largest: dict[str, Mapping[str, Any]] = {}
-    for change in changes:
-        if change["verdict"] == verdict:
-            known = largest.get(change["tier"])
-            if known is None or abs(change["difference"]) > abs(known["difference"]):
-                largest[change["tier"]] = change
-    if not largest:
-        return None
-    return {
-        language: ", ".join(
-            f"{_tier(tier)[language]} ({change['metric']} {shown(change['metric'], change['difference'], sign=True)})"
-            for tier, change in largest.items()
-        )
-        for language in LANGUAGES
-    }
 
 
 def _about_ranking(first: float, ten: float) -> tuple[Text, Condition]:

@@ -52,6 +52,13 @@ def interval(name: str, metric: Mapping[str, Any]) -> str:
     return f"{shown(name, metric['ci_low'])}\N{EN DASH}{shown(name, metric['ci_high'])}".replace(f"{THIN}ms", "")
 
 
+def between(name: str, found: Mapping[str, Any]) -> str:
+    """The interval of a difference, or nothing."""
+    if found["ci_low"] is None:
+        return ""
+    return f"{shown(name, found['ci_low'], sign=True)} … {shown(name, found['ci_high'], sign=True)}"
+
+
 def finite(value: Any) -> Any:
     """The value of a case with None for every number in it, at any depth, that JSON has not: an infinite distance."""
     if isinstance(value, float):

@@ -175,11 +175,13 @@ async function showLists(key) {
   const names = Object.keys(pack.lists).filter((name) => pack.lists[name].length);
   place.dataset.list = names.includes(place.dataset.list) ? place.dataset.list : names[0];
   const shared = reader(pack.shared), at = new Map(pack.ids.map((id, i) => [id, i]));
-  const buttons = names.map((name) => make("button", { type: "button", "aria-pressed": String(name === place.dataset.list), onclick: () => { place.dataset.list = name; showLists(key); } }, `${word("list " + name)}: ${pack.lists[name].length}`));
+  const count = (name) => Object.values(pack.entries[name]).reduce((sum, one) => sum + one.n, 0);
+  const buttons = names.map((name) => make("button", { type: "button", "aria-pressed": String(name === place.dataset.list), onclick: () => { place.dataset.list = name; showLists(key); } }, `${word("list " + name)}: ${count(name)}`));
   const all = pack.lists[place.dataset.list], shown = all.slice(0, place.whole ? undefined : PAGE);
-  const times = pack.times[place.dataset.list];
+  const entries = pack.entries[place.dataset.list], [a, b] = [reader(pack.a), reader(pack.b)];
+  const moved = (id) => entries[id].moved.join(", ") || `${word(`status ${a.status(at.get(id))}`)} → ${word(`status ${b.status(at.get(id))}`)}`;
   const items = shown.map((id) => make("li", {}, make("a", { class: "text", dir: "auto", href: `#${key}/changed/${encodeURIComponent(id)}` },
-    visible(shared.question?.(at.get(id)) || shared.text?.(at.get(id)) || id).slice(0, 240)), times[id] > 1 ? make("b", {}, ` ×${times[id]}`) : ""));
+    visible(shared.question?.(at.get(id)) || shared.text?.(at.get(id)) || id).slice(0, 240)), entries[id].n > 1 ? make("b", {}, ` ×${entries[id].n}`) : "", make("small", { class: "moved-by" }, moved(id))));
   place.replaceChildren(make("div", { class: "lists" }, ...buttons), make("ul", { class: "changed-cases" }, ...items),
     shown.length < all.length ? make("button", { type: "button", onclick: () => { place.whole = true; showLists(key); } }, word("page", { from: 1, to: shown.length, of: all.length })) : "");
 }

@@ -1,0 +1,68 @@
+"""What changed since the evaluation that one is judged against, or why that cannot be said."""
+
+from sqlalchemy import Engine, select
+from sqlalchemy.engine import RowMapping
+
+from db import journal
+from db.errors import InputError, ResultsUnavailable
+from db.tables import evaluation
+from tasks.comparison.changed_settings import changed_settings
+from tasks.comparison.compare import compare, differences, side
+from tasks.comparison.documents import EvaluationComparison, NotCompared
+from tasks.config.redaction import redact_urls
+
+
+def since_accepted(engine: Engine, row: RowMapping) -> EvaluationComparison | NotCompared | None:
+    """Compares an evaluation with the accepted one of its key.
+
+    The first of a key has none, and is held against the newest of another key: its unit, labels, judge or questions
+    were changed, which is no first evaluation.
+
+    Args:
+        engine: of our own database.
+        row: of the evaluation.
+
+    Returns:
+        None where there is nothing before it.
+    """
+    baseline = journal.baseline(engine, row["id"])
+    if baseline is not None:
+        return compared_with(engine, baseline, row)
+    before = _newest_of_another_key(engine, row)
+    return None if before is None else not_compared(before, row, None)
+
+
+def compared_with(
+    engine: Engine, before: str, row: RowMapping, *, force: bool = False
+) -> EvaluationComparison | NotCompared:
+    """The comparison with an evaluation, or why there is none."""
+    try:
+        return compare(engine, before, row["id"], force=force)
+    except (InputError, ResultsUnavailable) as error:
+        return not_compared(journal.find(engine, before), row, redact_urls(str(error)))
+
+
+def not_compared(before: RowMapping, after: RowMapping, reason: str | None) -> NotCompared:
+    """Two evaluations that cannot be compared, with what differs."""
+    return {
+        "a": side(before),
+        "b": side(after),
+        "differs": differences(before, after),
+        "changed_settings": changed_settings(before, after),
+        "reason": reason,
+    }
+
+
+def _newest_of_another_key(engine: Engine, row: RowMapping) -> RowMapping | None:
+    of, key = evaluation.c, row["comparability_key"]
+    if key is None:
+        return None
+    earlier = (
+        select(evaluation)
+        .where(of.tier == row["tier"], of.source == row["source"], of.state == "completed", journal.LIVE)
+        .where(of.started_at < row["started_at"], of.comparability_key != key)
+        .order_by(of.started_at.desc())
+        .limit(1)
+    )
+    with engine.connect() as connection:
+        return connection.execute(earlier).mappings().first()
