@@ -37,16 +37,19 @@ def runs(limit: int, name: str | None, tags: tuple[str, ...], as_json: bool) -> 
 @as_json
 def show(evaluation: str, as_json: bool) -> None:
     """Show one evaluation: its id, the beginning or end of it, its name, or 'last'."""
+    from flows.terminal.changes import print_changes
     from flows.terminal.summary import print_summary
     from tasks.config.settings import settings
     from tasks.results.summary import as_json as document
-    from tasks.results.summary import summary
+    from tasks.results.summary import has_metrics, summary
 
     found = summary(own_database(), evaluation)
     if as_json:
         click.echo(document(found))
     else:
         print_summary(found, settings().language)
+        if has_metrics(found):
+            print_changes(own_database(), [found["evaluation_id"]], settings().language)
 
 
 @click.command()

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from flows.cli import as_json
+from flows.cli import as_json, own_database
 
 if TYPE_CHECKING:
     from tasks.operations.dry_run import Plans
@@ -81,6 +81,7 @@ def _plan(plans: "Plans", *, as_json: bool) -> None:
 
 
 def _finish(summary: Any, *, as_json: bool) -> None:
+    from flows.terminal.changes import print_changes
     from flows.terminal.summary import print_overview, print_summary
     from tasks.config.settings import settings
     from tasks.config.utf8 import harmless
@@ -100,6 +101,9 @@ def _finish(summary: Any, *, as_json: bool) -> None:
         (print_sweep if "sweep_id" in summary else print_robustness)(summary, language)
     elif not as_json and "evaluations" in summary:
         print_overview(summary, language)
+    said = [one["evaluation_id"] for one in summary.get("evaluations", [summary]) if one.get("metrics")]
+    if said and not as_json:
+        print_changes(own_database(), said, language)
     for gated in () if as_json else summary.get("evaluations", [summary]):
         if gated.get("gate"):
             click.echo(harmless(gate_text(gated, language)))

@@ -1,15 +1,16 @@
 """A comparison for people: what changed, where, and a verdict in words."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Mapping
 from itertools import islice
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
+from flows.terminal.changes import ABOVE, BELOW, print_statements
 from flows.terminal.summary import LONGEST, WIDTH, new_console, plain, tier_name
-from tasks.comparison.documents import ChangedCases, EvaluationComparison, Side, Statement, StatementKind
-from tasks.comparison.statements import line, measured
+from tasks.comparison.documents import ChangedCases, EvaluationComparison, Side
+from tasks.comparison.statements import measured
 from tasks.config.tiers import TIERS
 from tasks.labelling.relevance.between import LabelNext
 from tasks.results.incomplete.documents import UnequallyJudged
@@ -17,9 +18,6 @@ from tasks.results.numbers import rounded, unit_of
 from tasks.texts import texts
 
 COLOURS = {"improved": "green", "regressed": "red", "changed": "cyan", "no difference shown": "dim"}
-STYLES = {"regressed": "bold red", "improved": "bold green", "alone": "", "reach": "dim"}
-ABOVE: tuple[StatementKind, ...] = ("settings", "measured otherwise")
-BELOW: tuple[StatementKind, ...] = ("regressed", "improved", "nothing", "alone", "not compared", "reach")
 SHOWN_CASES, SHOWN_SLICES = 5, 5
 
 
@@ -54,15 +52,6 @@ def print_comparison(document: EvaluationComparison, language: str, *, slice_nam
     _print_cases(console, document["cases"], language)
     _print_slices(console, document, language, slice_name)
     print_statements(console, document["statements"], language, BELOW)
-
-
-def print_statements(
-    console: Console, found: Iterable[Statement], language: str, kinds: Collection[StatementKind]
-) -> None:
-    """What a comparison says, a line each."""
-    for said in found:
-        if said["kind"] in kinds:
-            console.print(plain(line(said, language)), style=STYLES.get(said["kind"], "bold"), soft_wrap=True)
 
 
 def _metrics(document: EvaluationComparison, words: dict[str, str]) -> Table:

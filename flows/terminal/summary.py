@@ -16,7 +16,7 @@ from tasks.cases.vocabulary import MEASURED
 from tasks.config.tiers import TIERS
 from tasks.config.utf8 import harmless
 from tasks.results.grade_names import grade_text
-from tasks.results.guidance import says, unsupported_facts
+from tasks.results.guidance import lead, next_step, says, unsupported_facts, weakest
 from tasks.results.numbers import rounded, unit_of
 from tasks.results.summary import (
     HEADLINE_STRATUM,
@@ -25,6 +25,7 @@ from tasks.results.summary import (
     MetricSummary,
     Night,
     has_metrics,
+    measured,
 )
 from tasks.results.system import System, called
 from tasks.texts import texts
@@ -91,7 +92,14 @@ def print_overview(night: Night, language: str) -> None:
             for name in TIERS[summary["tier"]].headlines:
                 table.add_row(tier, *_cells(name, summary["metrics"][name], language))
                 tier = ""
-    new_console().print("", table)
+    console = new_console()
+    console.print("", table)
+    whole = measured(night)
+    console.print(lead(whole)[language], style="bold", soft_wrap=True)
+    first = weakest(whole)
+    for summary in (one for one in whole if first is not None and one["tier"] == first.tier):
+        advice = plain(next_step(summary)[0][language])
+        console.print(f"{texts('statements', language)['what next']}: {advice}", soft_wrap=True)
 
 
 def print_plans(plans: "Plans") -> None:

@@ -30,6 +30,7 @@ FOLLOWS = {
     "embedder_model": ("embedder", "retriever"),
 }
 """What changes by itself where one of these was changed."""
+FIRST = ("sut_label", "sut", "retriever", "embedder", "reranker", "generator", "generator_prompt", "corpus")
 LONGEST = 100
 
 
@@ -41,7 +42,8 @@ def changed_settings(before: RowMapping, after: RowMapping) -> list[SettingDiffe
     """
     one, other = _of(before), _of(after)
     measuring = {name for row in (before, after) for name, _ in flat(row["comparability"] or {})}
-    names = [name for name in {**one, **other} if one.get(name) != other.get(name) and name not in measuring]
+    ordered = sorted({**one, **other}, key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
+    names = [name for name in ordered if one.get(name) != other.get(name) and name not in measuring]
     names = [name for name in names if not (set(FOLLOWS.get(name, ())) & set(names))]
     return [{"name": name, "a": one.get(name), "b": other.get(name)} for name in names]
 

@@ -23,7 +23,7 @@ def statements(found: Sequence[Compared], *, named: bool = False) -> list[Statem
     """
     compared = [one for one in found if "metrics" in one]
     said: list[tuple[StatementKind, Text | None]] = [
-        ("settings", _joined(found, settings_text, named=named)),
+        ("settings", settings_text(*found)),
         ("measured otherwise", _joined(compared, _key, named=named)),
         ("regressed", _joined(compared, lambda one: _proven(one, "regressed"), named=named)),
         ("improved", _joined(compared, lambda one: _proven(one, "improved"), named=named)),
@@ -76,19 +76,18 @@ def setting_name(name: str, language: str) -> str:
     return f"{called} ({name})" if called else name
 
 
-def settings_text(document: Mapping[str, Any]) -> Text | None:
-    """What was changed in the system; None where nothing was."""
-    return _listed(
-        {of: f"{setting_name(one['name'], of)}: {setting(one['a'])} → {setting(one['b'])}" for of in LANGUAGES}
-        for one in document["changed_settings"]
-    )
+def settings_text(*found: Mapping[str, Any]) -> Text | None:
+    """What was changed in the system, what several tiers are measured with once; None where nothing was."""
+    changed = [(one["name"], one["a"], one["b"]) for document in found for one in document["changed_settings"]]
+    return _listed(_named_change(*one) for number, one in enumerate(changed) if one not in changed[:number])
+
+
+def _named_change(name: str, a: Any, b: Any) -> Text:
+    return {of: f"{setting_name(name, of)}: {setting(a)} → {setting(b)}" for of in LANGUAGES}
 
 
 def _key(document: Mapping[str, Any]) -> Text | None:
-    return _listed(
-        {of: f"{setting_name(one['part'], of)}: {setting(one['a'])} → {setting(one['b'])}" for of in LANGUAGES}
-        for one in document["differs"]
-    )
+    return _listed(_named_change(one["part"], one["a"], one["b"]) for one in document["differs"])
 
 
 def _not_compared(document: Mapping[str, Any]) -> Text | None:

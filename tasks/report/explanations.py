@@ -12,7 +12,7 @@ from tasks.explanation.explain import explain
 from tasks.explanation.sentences import STAGES, sentences
 from tasks.report.bars import difference_bar
 from tasks.report.embedded_data import Document
-from tasks.results.numbers import shown
+from tasks.results.numbers import between, shown
 from tasks.texts import LANGUAGES, Text, translations
 
 
@@ -56,6 +56,7 @@ def _parts(name: str, found: ExplainedMetric) -> list[Document]:
             "part": label,
             "text": shown(name, part["value"], sign=True),
             "bar": difference_bar({"difference": part["value"], "smallest_detectable": reach, **part}),
+            "between": between(name, part),
         }
         for place, (label, part) in enumerate(named)
     ]

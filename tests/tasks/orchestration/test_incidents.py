@@ -9,7 +9,7 @@ from sqlalchemy import Engine, delete, update
 from db import journal
 from db.tables import evaluation
 from tasks.comparison.compare import compare
-from tasks.orchestration.artifact_tables import changes_since, night_text, tier_rows, verdict_text
+from tasks.orchestration.artifact_tables import changes_since, night_changes, night_text, verdict_text
 from tasks.orchestration.incidents import accept, incidents
 from tasks.results.summary import summary, together
 from tests.support.evaluation_history import N_WATCHED, History, share
@@ -99,7 +99,7 @@ def test_what_cannot_be_compared_is_told_in_the_artifacts(
     changes = changes_since(engine, document)
     assert changes["problem"][language] in verdict_text(document, changes, language, None)
     night = together([document])
-    text = night_text(night, tier_rows(engine, night, language), language, "")
+    text = night_text(night, night_changes(engine, night), language, "")
     assert f"**{said}**" in text
     assert history.last in text.replace("\\", "")
 

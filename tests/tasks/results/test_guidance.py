@@ -6,7 +6,7 @@ import pytest
 
 from metrics.table import GOALS, METRICS, grades
 from tasks.config.tiers import TIERS
-from tasks.results.guidance import changed, goals, lead, next_step, says, weakest
+from tasks.results.guidance import goals, lead, next_step, says, weakest
 from tasks.texts import texts
 
 Document = dict[str, Any]
@@ -103,37 +103,6 @@ def judge(kappa: float | None, low: float | None, high: float | None, observed: 
 )
 def test_a_judge_is_praised_and_condemned_by_the_interval_of_kappa(found: Document, begins: str) -> None:
     assert says(found)["en"].startswith(f"No exam was held, so nothing says whether its scores mean anything. {begins}")
-
-
-SINCE = {"ru": "19 ноября", "en": "19 November"}
-
-
-def change(tier: str, metric: str, verdict: str, difference: float) -> Document:
-    return {"tier": tier, "metric": metric, "verdict": verdict, "difference": difference}
-
-
-def test_what_changed() -> None:
-    found = changed(
-        [
-            change("tier1", "hit_rate@1", "improved", 0.02),
-            change("tier1", "mrr", "improved", 0.05),
-            change("tier3", "avg_e2e_score", "regressed", -0.1),
-            change("ux", "cache_hit_rate", "inconclusive", 0.3),
-        ],
-        SINCE,
-    )
-    assert found == {
-        "ru": "С 19 ноября: хуже стало — вся система (avg_e2e_score −0.100); лучше стало — поиск (mrr +0.050).",
-        "en": "Since 19 November: worse — the whole system (avg_e2e_score −0.100); better — retrieval (mrr +0.050).",
-    }
-
-
-def test_no_change_and_nothing_certain_are_told_apart() -> None:
-    same = change("tier1", "mrr", "no difference shown", 0.0)
-    assert changed([same], SINCE)["en"] == "No difference shown since 19 November."
-    unsure = change("tier1", "mrr", "inconclusive", 0.1)
-    assert changed([same, unsure], SINCE)["en"] == "Since 19 November nothing changed by more than chance."
-    assert changed([], None)["en"].startswith("There is nothing to compare with yet")
 
 
 @pytest.mark.parametrize("tier", list(TIERS))

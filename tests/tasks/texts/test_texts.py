@@ -55,6 +55,11 @@ PARTICULAR = {
 }
 """Sentences that tasks/results/guidance.py chooses by the values."""
 BAD_CONTEXTS = {name for names in RATES.values() for name in names}
+SETTINGS = {"sut_label", "source", "labels", "metrics", "tier", "cases.sha256", "cases.name", "judge.model"}
+SETTINGS |= {"sut", "retriever", "embedder", "embedder_identity", "reranker", "reranker_identity", "rerank_depth"}
+SETTINGS |= {"generator", "generator_prompt", "corpus", "vectors", "unit", "k", "similarity_embedder"}
+SETTINGS |= {"perturbation", "context_perturbation"}
+"""What comparisons name in words; anything else by the name that it is set by."""
 BY_TABLE: dict[str, set[str]] = {
     **{f"tiers.{tier}": TIER_TEXTS | PARTICULAR.get(tier, set()) for tier in TIERS},
     "grades": GRADES,
@@ -89,7 +94,9 @@ BY_TABLE: dict[str, set[str]] = {
     "dataset": {*KINDS, *(f"kind {kind}" for kind in MADE), *(f"field {field}" for field in (*YES_NO, "relevant"))}
     | {"code email", "code phone", "code id", "code name"}
     | {f"code {name} yes and no" for name in ("ground_truth_show", "answerable")},
+    "comparison": VERDICTS,
     "slices": {*SLICES},
+    "setting_names": SETTINGS,
     "sweep": BAD_CONTEXTS,
     "report.experiments": BAD_CONTEXTS,
     "artifacts": VERDICTS | {"completed", "failed", "cancelled", "pass", "fail"},
@@ -114,7 +121,6 @@ BY_TABLE: dict[str, set[str]] = {
         "ranks",
         "latency",
         "not compared",
-        "unpaired",
     }
     | {"months", "not found"}
     | {f"better {way}" for way in ("higher", "lower", "neither")}
@@ -141,9 +147,23 @@ ELSEWHERE = {
     "report.experiments": "tasks/config/probes.py",
     "report.page": "tasks/report/templates/*.html",
     "report.script": "tasks/report/templates/*.js",
+    "statements": "tasks/report/templates/overview.html",
 }
 """Section -> files beside the module that asks for it, in which its keys stand as they are."""
-PREFIXES = ("age ", "user ", "kept ", "webhook ", "kind ", "rejected ", "field ", "place ", "code ", "map ", "fact ")
+PREFIXES = (
+    "alone ",
+    "age ",
+    "user ",
+    "kept ",
+    "webhook ",
+    "kind ",
+    "rejected ",
+    "field ",
+    "place ",
+    "code ",
+    "map ",
+    "fact ",
+)
 """What f-strings put before a name: `kept newest`, `webhook set`."""
 
 
@@ -201,6 +221,9 @@ def test_both_languages_have_the_same_sections_keys_and_values() -> None:
         for key, text in russian.items():
             values = [re.findall(r"\{(\w*)", one) for one in (text, english[key])]
             assert set(values[0]) == set(values[1]), (name, key)
+            for one, n_forms in ((text, 3), (english[key], 2)):
+                forms = re.findall(r"\{\w+:([^{}]*\|[^{}]*)\}", one)
+                assert {len(words.split("|")) for words in forms} <= {n_forms}, (name, key)
 
 
 @pytest.mark.parametrize("section", BY_TABLE)
@@ -244,6 +267,18 @@ def test_every_hint_fits_a_metric_and_names_sentences_that_are_there() -> None:
 
 def test_a_text_in_every_language() -> None:
     assert translations("report.page", "seconds", n=3) == {"ru": "3 с", "en": "3 s"}
+
+
+@pytest.mark.parametrize(
+    ("n", "said"),
+    [(1, "1 общий вопрос"), (374, "374 общих вопроса"), (11, "11 общих вопросов"), (112, "112 общих вопросов"),
+     (21, "21 общий вопрос"), (0, "0 общих вопросов"), (5, "5 общих вопросов")],
+)  # fmt: skip
+def test_words_go_by_their_number(n: int, said: str) -> None:
+    text = texts("report.page", "ru")["compared"].format(id="a", at="b", n=n)
+    assert text == f"Сравнение с прогоном a от b: {said}."
+    english = texts("report.page", "en")["compared"].format(id="a", at="b", n=n)
+    assert english == f"Compared with a of b: {n} question{'' if n == 1 else 's'} in common."
 
 
 def test_what_is_missing_is_named() -> None:
