@@ -6,6 +6,8 @@ from typing import Literal, NamedTuple
 Direction = Literal["higher", "lower", "neither"]
 Grade = Literal["excellent", "good", "attention", "strong", "reasonable", "weak", "absent"]
 INFINITE = float("inf")
+REFERENCED = ("answer_correctness", "e2e_score")
+"""The judged prompts that show a reference."""
 RUBRIC = "rubric_"
 """What the columns of the user's own judged metrics begin with, so that none bears the name of another column."""
 
@@ -57,6 +59,16 @@ class Metric:
     def of_relevance(self) -> bool:
         """Whether it says how much of what is relevant was found, and how far up: it is worth what the labels are."""
         return self.function.startswith("retrieval.") or self.function in ("incomplete.bpref", "incomplete.inf_ap")
+
+    @property
+    def needs(self) -> Literal["", "relevant", "reference", "nuggets"]:
+        """The labels without which no case has a value of it, however well the system does; empty where any has."""
+        if self.function.startswith(("retrieval.", "incomplete.")):
+            return "relevant"
+        if self.function == "claims.nugget_recall":
+            return "nuggets"
+        of_overlap = self.function.startswith("text.") and self.function != "text.perplexity"
+        return "reference" if of_overlap or "no reference" in self.undefined or self.opinion in REFERENCED else ""
 
     @property
     def in_key(self) -> bool:

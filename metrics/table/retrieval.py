@@ -126,7 +126,7 @@ def _latency(name: str, column: str, percent: int, tiers: tuple[str, ...], what:
     )
 
 
-def _rate(name: str, tiers: tuple[str, ...], measures: str, formula: str, reading: str) -> Metric:
+def _rate(name: str, tiers: tuple[str, ...], measures: str, formula: str, reading: str, version: int = 1) -> Metric:
     return Metric(
         name=name,
         tiers=tiers,
@@ -135,7 +135,7 @@ def _rate(name: str, tiers: tuple[str, ...], measures: str, formula: str, readin
         better="lower",
         aggregate="whole",
         interval="wilson",
-        signature=f"{name}|v:1",
+        signature=f"{name}|v:{version}",
         undefined="no case",
         trust="Full: it is counted.",
         reading=reading,
@@ -165,22 +165,24 @@ RETRIEVAL = (
     _rate(
         "sut_error_rate",
         ("tier1", "tier2", "tier3", "real_users"),
-        "Share of cases on which the retriever or generator failed or timed out.",
-        "cases with status sut_error / all cases",
-        "Their other values are NULL, never 0; above 5 % the evaluation is invalid.",
+        "Share of the questions asked at which the retriever or generator failed or timed out, labelled or not.",
+        "cases that it failed at / cases that it was asked",
+        "Their other values are NULL, never 0; where more than 5 % of the cases that could be measured fail, the "
+        "evaluation is invalid.",
+        version=2,
     ),
     _rate(
         "unlabelled_rate",
         ("tier1", "real_users"),
         "Share of questions without any relevant label.",
-        "cases with status unlabelled / all cases",
+        "cases without a relevant label / all cases, whatever the system did",
         "They are left out of every mean. A high share says that the log, not the retriever, limits what can be known.",
     ),
     _rate(
         "stale_label_rate",
         ("tier1", "real_users"),
         "Share of questions whose labelled page is no longer in the corpus.",
-        "cases with status stale_label / all cases",
+        "cases whose labels name nothing in the corpus / all cases, whatever the system did",
         "No retriever can find these; they are left out of every mean and wait for a new label.",
     ),
 )

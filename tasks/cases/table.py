@@ -31,8 +31,17 @@ COLUMNS: dict[str, Column] = {
     "question_id": Column(pa.string(), "id in question_answer"),
     "question": Column(pa.string(), "as the user wrote it"),
     "asked": Column(pa.string(), "what the system was asked instead, where the evaluation changes the question"),
-    "status": Column(pa.string(), "ok, or why the case could not be measured"),
+    "status": Column(pa.string(), "ok, or why the case could not be measured; that the system failed comes first"),
     "reason": Column(pa.string(), "the status in words; NULL when ok"),
+    "outcome": Column(
+        pa.string(),
+        "what the system did, whatever is labelled: answered, refused or failed; NULL where it was not asked",
+    ),
+    "unmeasurable": Column(
+        pa.string(),
+        "unlabelled, stale_label or not_applicable: why the case could not be measured whatever the system did; NULL "
+        "where it could",
+    ),
     "group": Column(pa.string(), "cases of one group are not independent: the page, user or dialog they share"),
     "labelled": Column(TEXTS, "every label, id=grade, whether its chunk or page is in the corpus or not"),
     "relevant": Column(TEXTS, "ids labelled relevant, of the evaluation's unit, and their twins: what says the same"),

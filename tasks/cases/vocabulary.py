@@ -27,17 +27,21 @@ CANNOT_BE_MEASURED = ("unlabelled", "stale_label", "not_applicable")
 """Statuses of cases that no evaluation could have scored: they are left out of the coverage."""
 
 SEVERITY: tuple[Status, ...] = (
+    "sut_error",
     "unlabelled",
     "stale_label",
     "not_applicable",
-    "sut_error",
     "judge_error",
     "parse_error",
     "skipped_budget",
     "sut_refusal",
     "ok",
 )
-"""Worst first: a case has the worst of its statuses; what could never be measured is worse than what failed."""
+"""Worst first: a case has the worst of its statuses. That the system failed comes before any lack of a label, and what
+could not be measured before what a judge was unable to."""
+
+Outcome = Literal["answered", "refused", "failed"]
+"""What the system under test did, whatever is labelled and judged."""
 
 MEASURED = ("ok", "sut_refusal")
 SAID = ("ok", "judge_error", "parse_error", "skipped_budget")

@@ -25,7 +25,7 @@ FELL = 0.25
 """A change of one case's value that is larger counts as broken or fixed; of yes/no, any does."""
 
 OF_EVERY_CASE: tuple[str, ...] = ("case_id", "question", "status", "group", "stratum", "cluster", "topic", "page")
-OF_EVERY_CASE += ("answerable", "judged@10", "if_right", "turn")
+OF_EVERY_CASE += ("outcome", "unmeasurable", "answerable", "judged@10", "if_right", "turn")
 """What cases are paired, sliced and named by, and how far their results are judged."""
 
 

@@ -76,7 +76,7 @@ def _finish(run: Run, measure: Measure) -> EvaluationSummary:
     parts = comparability(run, row["case_set_hash"])
     key = comparability_key(parts)
     counts = statuses(cases)
-    share = coverage(counts)
+    share = coverage(cases)
     seed = run.parameters.seed
     also = streaming(cases)
     declared_metrics, options = measured_by(run.tier, run.resolved | also), metric_options(run)
@@ -85,7 +85,7 @@ def _finish(run: Run, measure: Measure) -> EvaluationSummary:
         for stratum, rows in strata(cases).items()
         for value in summarise(declared_metrics, rows, seed=seed, options=options, whole=measure(rows, seed))
     ]
-    found = also | _found_out(run, cases, row["resolved"]["notes"], values)
+    found = also | _found_out(run, cases, row["resolved"]["notes"], values) | {"missing": _missing(values)}
     by_prompt = standings(exams_of(engine, [row["resolved"]]), row["resolved"] | found, row["started_at"])
     metrics = [value.row(stratum, standing_of(value.metric.name, by_prompt)) for stratum, value in values]
     path = publish(file, result_path(settings().results_root, run.tier, run.id, row["started_at"]))
@@ -134,6 +134,15 @@ def _found_out(run: Run, cases: pa.Table, notes: list[Note], values: list[tuple[
         bounds = {value.metric.name: (value.value, value.ci_low, value.ci_high) for _, value in values}
         found["exam"] = exam_of(cases, bounds, least_scored=settings().min_coverage)
         found["examined"] = examined(run.resolved, found["exam"])
+    return found
+
+
+def _missing(values: list[tuple[str, Value]]) -> dict[str, dict[str, int]]:
+    """By stratum and metric, how many cases failed that could have had a value; none where none did."""
+    found: dict[str, dict[str, int]] = {}
+    for stratum, value in values:
+        if value.n_missing:
+            found.setdefault(stratum, {})[value.metric.name] = value.n_missing
     return found
 
 

@@ -105,7 +105,7 @@ def _main_numbers(engine: Engine, evaluation_ids: list[str]) -> dict[str, Docume
 
 def _grade(row: Row[Any], sat: Mapping[str, Sat]) -> Text | None:
     by_prompt = standings(sat, {"judge": row.judge}, row.started_at) if row.judge else {}
-    found = metric_summary(row._mapping, {}, by_prompt)
+    found = metric_summary(row._mapping, 0, by_prompt)
     return grade_text(found)
 
 

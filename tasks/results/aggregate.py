@@ -8,12 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from metrics.metric import QUANTILES, RUBRIC, Metric
 from metrics.statistics import Interval, mean_interval, quantile_interval
 from metrics.statistics.intervals import NO_INTERVAL
 from metrics.table import grades, metric, metrics_of
 from metrics.table.exam import exam_metrics
+from tasks.cases.outcomes import unmeasurable
 from tasks.cases.table import floats
 from tasks.cases.vocabulary import CANNOT_BE_MEASURED, MEASURED, STRATA, TURNS
 from tasks.results.exam.standings import Standing
@@ -30,12 +32,15 @@ class Value(NamedTuple):
     ci_high: float | None
     n_scored: int
     n_total: int
+    n_missing: int
+    """Cases that could have had a value and failed."""
     signature: str
 
     def row(self, stratum: str = "", standing: Standing | None = None) -> dict[str, Any]:
         """As it is stored in `evaluation_metric`; without a grade where a judge says it that has passed no exam."""
         named = self._asdict()
         declared = named.pop("metric")
+        del named["n_missing"]
         trusted = standing in (None, "passed")
         found = grades(declared.name, self.value, self.ci_low, self.ci_high, self.n_scored) if trusted else None
         return {
@@ -110,13 +115,19 @@ def within(cases: pa.Table, stratum: str) -> pa.Table:
     return cases
 
 
-def coverage(statuses: dict[str, int]) -> float | None:
-    """Measured cases / cases that could be measured; None if none could."""
-    could = sum(count for status, count in statuses.items() if status not in CANNOT_BE_MEASURED)
-    return sum(statuses.get(status, 0) for status in MEASURED) / could if could else None
+def coverage(cases: pa.Table) -> float | None:
+    """Measured cases / cases that could be measured; None if none could.
+
+    One that has no label could not be measured, whether the system failed at it or not.
+    """
+    could = [
+        status for status, lacks in zip(cases["status"].to_pylist(), unmeasurable(cases), strict=True) if lacks is None
+    ]
+    return sum(status in MEASURED for status in could) / len(could) if could else None
 
 
 def _value(metric: Metric, cases: pa.Table, seed: int, options: dict[str, Any], whole: Mapping[str, Whole]) -> Value:
+    n_missing = 0
     if metric.aggregate == "whole":
         value, interval, n_scored, n_total = whole[metric.name]
     else:
@@ -124,6 +135,8 @@ def _value(metric: Metric, cases: pa.Table, seed: int, options: dict[str, Any], 
         groups = cases["group"].to_pylist()
         value, interval = _aggregate(metric, values, seed, groups)
         n_scored, n_total = int(np.count_nonzero(~np.isnan(values))), None
+        if metric.aggregate == "mean":
+            n_missing = int(np.count_nonzero(np.isnan(values) & _could_have(metric, cases)))
     measured = not math.isnan(value)
     return Value(
         metric=metric,
@@ -133,8 +146,17 @@ def _value(metric: Metric, cases: pa.Table, seed: int, options: dict[str, Any], 
         ci_high=_number(interval.high),
         n_scored=n_scored,
         n_total=len(cases) if n_total is None else n_total,
+        n_missing=n_missing,
         signature=metric.signature_with(**options),
     )
+
+
+def _could_have(metric: Metric, cases: pa.Table) -> NDArray[np.bool_]:
+    """The cases that failed, and have what a value of the metric needs: they would have had one otherwise."""
+    names = ["status", *((metric.needs,) if metric.needs in cases.column_names else ())]
+    rows = zip(unmeasurable(cases), *(cases[name].to_pylist() for name in names), strict=True)
+    beside = (*MEASURED, *CANNOT_BE_MEASURED)
+    return np.array([lacks is None and status not in beside and all(label) for lacks, status, *label in rows], bool)
 
 
 def _aggregate(metric: Metric, values: Floats, seed: int, groups: list[str | None]) -> tuple[float, Interval]:

@@ -21,7 +21,7 @@ from tasks.results.exam.standings import exams_of, standings
 from tasks.results.numbers import finite
 from tasks.results.parquet_files import make_folder
 from tasks.results.queries import cases_where
-from tasks.results.summary import metric_summary
+from tasks.results.summary import metric_summary, n_missing
 
 PORTION = 2_000
 """Rows that are turned into Python objects at a time."""
@@ -110,7 +110,7 @@ def metric_rows(engine: Engine, evaluation_id: str) -> pa.Table:
     in_order = sorted(found, key=lambda metric: (metric["stratum"], metric["metric"]))
     resolved: Any = row["resolved"] or {}
     by_prompt = standings(exams_of(engine, [resolved]), resolved, row["started_at"])
-    measured = [{**metric, **metric_summary(metric, row["statuses"] or {}, by_prompt)} for metric in in_order]
+    measured = [{**metric, **metric_summary(metric, n_missing(metric, row), by_prompt)} for metric in in_order]
     columns = {name: [metric[name] for metric in measured] for name in METRIC}
     return pa.table({**{name: [value] * len(measured) for name, value in of.items()}, **columns}, schema=_schema())
 

@@ -14,6 +14,7 @@ from metrics import agreement, classification, text
 from metrics.statistics import Interval, bootstrap_statistic, bootstrap_totals, posterior_interval, share_interval
 from metrics.statistics.differences.draws import Statistic
 from metrics.statistics.intervals import NO_INTERVAL
+from tasks.cases.outcomes import unmeasurable
 from tasks.cases.table import floats
 
 Floats = NDArray[np.float64]
@@ -166,13 +167,28 @@ def _status(status: str, cases: pa.Table) -> Floats:
     return np.array([has == status for has in cases["status"].to_pylist()], dtype=np.float64)
 
 
+def _lacking(status: str, cases: pa.Table) -> Floats:
+    """Of all cases, whatever the system did."""
+    return np.array([lacks == status for lacks in unmeasurable(cases)], dtype=np.float64)
+
+
+def _failed(cases: pa.Table) -> Floats:
+    """Of the cases that the system was asked, whatever is labelled."""
+    if "outcome" not in cases.column_names:  # of an earlier version, which asked all
+        return _status("sut_error", cases)
+    return _flags(cases, lambda done: done == "failed")
+
+
 def _refused(cases: pa.Table) -> Floats:
     """Of the cases with an answer; a refusal is one too."""
-    return np.where(_answered(cases), _status("sut_refusal", cases), np.nan)
+    if "outcome" not in cases.column_names:
+        answered = np.array(pc.is_valid(cases["answer"]).to_pylist(), dtype=bool)
+        return np.where(answered, _status("sut_refusal", cases), np.nan)
+    return _flags(cases, lambda done: None if done == "failed" else done == "refused")
 
 
-def _answered(cases: pa.Table) -> NDArray[np.bool_]:
-    return np.array(pc.is_valid(cases["answer"]).to_pylist(), dtype=bool)
+def _flags(cases: pa.Table, of: Callable[[str], bool | None]) -> Floats:
+    return np.array([None if done is None else of(done) for done in cases["outcome"].to_pylist()], dtype=np.float64)
 
 
 def _answerable(answerable: bool, refused: bool, cases: pa.Table) -> Floats:
@@ -180,8 +196,9 @@ def _answerable(answerable: bool, refused: bool, cases: pa.Table) -> Floats:
     can = cases["answerable"].to_pylist()
     labelled = np.array([value is not None for value in can], dtype=bool)
     here = np.array([value is answerable for value in can], dtype=bool)
-    here &= _status("sut_refusal", cases) == refused
-    return _where(_answered(cases) & labelled, here[:, None].astype(np.float64))
+    declined = _refused(cases)
+    here &= declined == refused
+    return _where(~np.isnan(declined) & labelled, here[:, None].astype(np.float64))
 
 
 def _bleu_counts(cases: pa.Table) -> Floats:
@@ -248,9 +265,9 @@ def _where(measured: NDArray[np.bool_], table: Floats) -> Floats:
 
 
 SET_METRICS: dict[str, SetMetric] = {
-    "sut_error_rate": _share(partial(_status, "sut_error"), "status"),
-    "unlabelled_rate": _share(partial(_status, "unlabelled"), "status"),
-    "stale_label_rate": _share(partial(_status, "stale_label"), "status"),
+    "sut_error_rate": _share(_failed, "status"),
+    "unlabelled_rate": _share(partial(_lacking, "unlabelled"), "status"),
+    "stale_label_rate": _share(partial(_lacking, "stale_label"), "status"),
     "refusal_rate": _share(_refused, "answer", "status"),
     "answerable_answered": _count(partial(_answerable, True, False), 0, "answer", "status", "answerable"),
     "answerable_refused": _count(partial(_answerable, True, True), 0, "answer", "status", "answerable"),

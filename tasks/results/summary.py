@@ -26,7 +26,7 @@ State = Literal["running", "completed", "invalid", "failed", "cancelled"]
 GateVerdict = Literal["pass", "fail", "inconclusive", "invalid"]
 HEADLINE_STRATUM = "confirmed"
 """The stratum whose metrics are the evaluation's, where a tier has strata."""
-BESIDE = ("notes", *(name for name in FoundOut.__annotations__ if name != "exam"), "paired")
+BESIDE = ("notes", *(name for name in FoundOut.__annotations__ if name != "exam"), "paired", "missing")
 """What was found out, and decides no number."""
 WORST_FIRST: tuple[State, ...] = ("failed", "cancelled", "invalid")
 
@@ -151,19 +151,33 @@ class ListedEvaluation(Called):
     error: str | None
 
 
-def metric_summary(metric: RowMapping, statuses: Mapping[str, int], by_prompt: Mapping[str, Standing]) -> MetricSummary:
+def n_missing(metric: RowMapping, row: RowMapping) -> int:
+    """How many cases of an evaluation failed that could have had a value of a metric.
+
+    Args:
+        metric: as `db.journal.metrics_of` gives it.
+        row: of the evaluation, in the journal.
+    """
+    known = (row["resolved"] or {}).get("missing")
+    if known is not None:
+        return int(known.get(metric["stratum"], {}).get(metric["metric"], 0))
+    statuses = row["statuses"] or {}  # earlier versions kept no more: at most all that failed
+    failed: int = sum(n for status, n in statuses.items() if status not in (*MEASURED, *CANNOT_BE_MEASURED))
+    return max(0, min(failed, int(metric["n_total"]) - int(metric["n_scored"])))
+
+
+def metric_summary(metric: RowMapping, missing: int, by_prompt: Mapping[str, Standing]) -> MetricSummary:
     """A stored metric with its grades, and the bounds that failed cases leave.
 
     Args:
         metric: as `db.journal.metrics_of` gives it.
-        statuses: how many cases of the evaluation have each.
+        missing: as `n_missing` counts them.
         by_prompt: how the evaluation's judges stand, as `tasks.results.exam.standings.standings` gives it.
     """
     standing = standing_of(metric["metric"], by_prompt)
-    failed = sum(n for status, n in statuses.items() if status not in (*MEASURED, *CANNOT_BE_MEASURED))
     trusted = standing in (None, "passed") and (metric["labels"] or {"acted_on": True})["acted_on"]
     graded = _grades(metric) if trusted else None
-    bounds = _bounds(metric, failed)
+    bounds = _bounds(metric, missing)
     found: MetricSummary = {
         "value": metric["value"],
         "reason": metric["reason"],
@@ -189,10 +203,9 @@ def _grades(metric: RowMapping) -> Grades | None:
     return grades(*(metric[name] for name in ("metric", "value", "ci_low", "ci_high", "n_scored")))
 
 
-def _bounds(metric: RowMapping, failed: int) -> tuple[float, float] | None:
-    """What failed cases leave possible: of them a metric misses as many as it has no value of, at most all."""
+def _bounds(metric: RowMapping, missing: int) -> tuple[float, float] | None:
+    """What the cases leave possible that failed."""
     declared = METRICS.get(metric["metric"])
-    missing = min(failed, metric["n_total"] - metric["n_scored"])
     if declared is None or declared.aggregate != "mean" or metric["value"] is None or missing <= 0:
         return None
     if not math.isfinite(declared.high - declared.low):
@@ -210,7 +223,7 @@ def summary(engine: Engine, evaluation_id: str) -> EvaluationSummary:
     measured = journal.metrics_of(engine, row["id"])  # by name, so that a corrected mean comes after the judge's own
     for metric in sorted(measured, key=lambda metric: order.get(metric["metric"].removesuffix(SUFFIX), 999)):
         strata.setdefault(metric["stratum"], {})[metric["metric"]] = metric_summary(
-            metric, row["statuses"] or {}, by_prompt
+            metric, n_missing(metric, row), by_prompt
         )
     metrics = strata.get("", strata.get(HEADLINE_STRATUM, {}))
     strata = {name: strata[name] for name in ("all", *STRATA, *TURNS) if name in strata}

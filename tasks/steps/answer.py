@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from db.errors import InputError
 from db.urls import canonical_url
+from tasks.cases.outcomes import Done, with_failures, with_outcomes
 from tasks.cases.refusals import declined
 from tasks.cases.table import with_columns
 from tasks.cases.text import BETWEEN, fit, starts
@@ -46,15 +47,10 @@ async def _ours(run: Run, cases: pa.Table) -> pa.Table:
     contexts = [fit(of, tokens) for of in passages]
     by_page = run.resolved["unit"] == "page"
     ids = [[_page(texts, chunk) if by_page else chunk for chunk in ranking.ids] for ranking in rankings]
-    statuses, reasons = cases["status"].to_pylist(), cases["reason"].to_pylist()
-    for number, ranking in enumerate(rankings):
-        if ranking.error is not None and statuses[number] == "ok":
-            statuses[number], reasons[number] = "sut_error", ranking.error
     failed = [ranking.error is not None for ranking in rankings]
+    errors = {number: ranking.error for number, ranking in enumerate(rankings) if ranking.error is not None}
     cases = with_columns(
-        cases,
-        status=statuses,
-        reason=reasons,
+        with_failures(cases, errors),
         retrieved=[None if fail else list(dict.fromkeys(found)) for found, fail in zip(ids, failed, strict=True)],
         retrieval_latency_ms=[ranking.latency_ms for ranking in rankings],
         context=[context or None for context, _ in contexts],
@@ -73,18 +69,10 @@ async def _theirs(run: Run, cases: pa.Table) -> pa.Table:
     configuration = configured(run)
     refusals, price = configuration.refusals, configuration.prices.get(configuration.sut_service.model or "")
     contexts = [BETWEEN.join(said.contexts or ()) for said in found]
-    statuses, reasons = cases["status"].to_pylist(), cases["reason"].to_pylist()
-    for number, said in enumerate(found):
-        if statuses[number] == "ok" and said.text is None:
-            statuses[number], reasons[number] = "sut_error", said.error
-        elif statuses[number] == "ok" and (why := declined(said.text or "", refusals, said.path)):
-            statuses[number], reasons[number] = "sut_refusal", why
     if dialogs and run.resolved.get("takes_history"):
         cases = with_columns(cases, history=[list(said.history) or None for said in found])
     return with_columns(
-        cases,
-        status=statuses,
-        reason=reasons,
+        with_outcomes(cases, [_done(said, refusals) for said in found]),
         retrieved=[_pages(said) for said in found],
         context=[context or None for context in contexts],
         passage_starts=[starts(said.contexts or [], whole) for said, whole in zip(found, contexts, strict=True)],
@@ -96,6 +84,13 @@ async def _theirs(run: Run, cases: pa.Table) -> pa.Table:
         tokens_out=[said.tokens_out for said in found],
         cost_usd=[cost_usd(price, said.tokens_in, said.tokens_out) for said in found],
     )
+
+
+def _done(said: Answered, refusals: list[str]) -> Done:
+    if said.text is None:
+        return Done("failed", said.error)
+    why = declined(said.text, refusals, said.path)
+    return Done("refused", why) if why else Done("answered")
 
 
 def _pages(said: Answered) -> list[str] | None:

@@ -17,6 +17,7 @@ from metrics import embedding
 from metrics.embedding.vectors import euclidean_distances
 from metrics.statistics import Interval, mean_interval
 from metrics.statistics.intervals import NO_INTERVAL, student_quantile
+from tasks.cases.outcomes import with_failures
 from tasks.cases.table import with_columns
 from tasks.config.connections import database
 from tasks.config.parameters import Tier0
@@ -91,11 +92,11 @@ def _measure_clusters(run: Run[Tier0]) -> dict[str, Whole]:
 
 def _without_direction(cases: pa.Table, without: NDArray[np.bool_], wrong: Mapping[int, str]) -> pa.Table:
     """The cases, with those whose vector is missing or zero marked as not applicable, or with why it was not given."""
+    cases = with_failures(cases, {number: f"embedder: {why}" for number, why in wrong.items()})
     statuses, reasons = cases["status"].to_pylist(), cases["reason"].to_pylist()
     for number in np.flatnonzero(without):
-        statuses[number], reasons[number] = "not_applicable", "the text has no vector, or a zero one"
-    for failed, why in wrong.items():
-        statuses[failed], reasons[failed] = "sut_error", f"embedder: {why}"
+        if int(number) not in wrong:
+            statuses[number], reasons[number] = "not_applicable", "the text has no vector, or a zero one"
     return with_columns(cases, status=statuses, reason=reasons)
 
 

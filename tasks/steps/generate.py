@@ -2,6 +2,7 @@
 
 import pyarrow as pa
 
+from tasks.cases.outcomes import Done, with_outcomes
 from tasks.cases.refusals import declined
 from tasks.cases.table import with_columns
 from tasks.config.connections import database
@@ -43,26 +44,15 @@ def _call(prompt: Prompt, case: dict[str, str], repeat: int, logprobs: bool) -> 
 
 
 def _with_answers(cases: pa.Table, by_case: dict[int, list[Reply]], refusals: list[str]) -> pa.Table:
-    statuses, reasons = cases["status"].to_pylist(), cases["reason"].to_pylist()
-    for number, replies in by_case.items():
-        first = replies[0]
-        if first.status == "error":
-            statuses[number], reasons[number] = "sut_error", first.reason
-        elif first.status != "ok":
-            statuses[number], reasons[number] = first.status, first.reason
-        elif first.truncated and not first.text.strip():
-            statuses[number], reasons[number] = "sut_error", "cut off before the answer (YARUS_GENERATOR__MAX_TOKENS)"
-        elif why := declined(first.text, refusals):
-            statuses[number], reasons[number] = "sut_refusal", why
+    done = [_done(by_case[number][0], refusals) if number in by_case else Done() for number in range(len(cases))]
+    cases = _not_bought(with_outcomes(cases, done), by_case)
     every = [by_case.get(number, []) for number in range(len(cases))]
     ok = [[reply for reply in replies if reply.status == "ok"] for replies in every]
     return with_columns(
         cases,
-        status=statuses,
-        reason=reasons,
         answer=[
-            replies[0].text if replies and replies[0].status == "ok" and status != "sut_error" else None
-            for replies, status in zip(every, statuses, strict=True)
+            replies[0].text if of.outcome in ("answered", "refused") else None
+            for replies, of in zip(every, done, strict=True)
         ],
         answers=[[reply.text for reply in replies] if len(replies) > 1 else None for replies in ok],
         logprobs=[replies[0].logprobs if replies else None for replies in every],
@@ -71,3 +61,23 @@ def _with_answers(cases: pa.Table, by_case: dict[int, list[Reply]], refusals: li
         tokens_out=[totals(replies, None, "tokens_out") for replies in every],
         cost_usd=[totals(replies, None, "cost_usd") for replies in every],
     )
+
+
+def _done(reply: Reply, refusals: list[str]) -> Done:
+    if reply.status == "error":
+        return Done("failed", reply.reason)
+    if reply.status != "ok":  # it was not asked
+        return Done()
+    if reply.truncated and not reply.text.strip():
+        return Done("failed", "cut off before the answer (YARUS_GENERATOR__MAX_TOKENS)")
+    why = declined(reply.text, refusals)
+    return Done("refused", why) if why else Done("answered")
+
+
+def _not_bought(cases: pa.Table, by_case: dict[int, list[Reply]]) -> pa.Table:
+    """The cases, with those whose first call was not made in its status: no money was left for it."""
+    statuses, reasons = cases["status"].to_pylist(), cases["reason"].to_pylist()
+    for number, (first, *_) in by_case.items():
+        if first.status not in ("ok", "error"):
+            statuses[number], reasons[number] = first.status, first.reason
+    return with_columns(cases, status=statuses, reason=reasons)

@@ -49,12 +49,14 @@ def restore_questions(run: Run, cases: pa.Table) -> pa.Table:
     if "perturbation" not in run.resolved:
         return cases
     asked, meant = cases["question"].to_pylist(), cases["asked"].to_pylist()
-    rows = list(zip(asked, meant, cases["retrieved"].to_pylist(), strict=True))
+    came = zip(cases["retrieved"].to_pylist(), cases["outcome"].to_pylist(), strict=True)
+    rows = [(said, question, *of) for said, question, of in zip(asked, meant, came, strict=True)]
     return with_columns(
         cases,
-        question=[said if question is None else question for said, question, _ in rows],
-        asked=[None if question is None else said for said, question, _ in rows],
-        retrieved=[None if question is None else ranking for _, question, ranking in rows],
+        question=[said if question is None else question for said, question, *_ in rows],
+        asked=[None if question is None else said for said, question, *_ in rows],
+        retrieved=[None if question is None else ranking for _, question, ranking, _ in rows],
+        outcome=[None if question is None else done for _, question, _, done in rows],
     )
 
 

@@ -6,11 +6,12 @@ import pyarrow as pa
 
 from tasks.cases.labels import pages_of
 from tasks.cases.table import with_columns
-from tasks.cases.vocabulary import MEASURED
 from tasks.evaluation.run import Run
 from tasks.evaluation.work_folder import read_stored_corpus, read_twins
 
-NEEDED = ("status", "decision", "production_shown", "production_page", "retrieved")
+NEEDED = ("outcome", "decision", "production_shown", "production_page", "retrieved")
+ANSWERED = {"answered": True, "refused": False, "failed": None, None: None}
+"""What the system did -> whether it answered; None where that is not known."""
 
 
 async def beside_production(run: Run, cases: pa.Table) -> pa.Table:
@@ -26,7 +27,7 @@ async def beside_production(run: Run, cases: pa.Table) -> pa.Table:
 def _beside(run: Run, cases: pa.Table) -> pa.Table:
     rows = cases.select([name for name in NEEDED if name in cases.column_names]).to_pylist()
     theirs = [row["production_shown"] for row in rows]
-    ours = [row["decision"] if "decision" in row else _answered(row["status"]) for row in rows]
+    ours = [row["decision"] if "decision" in row else ANSWERED[row["outcome"]] for row in rows]
     decisions = [None if None in pair else float(pair[0] == pair[1]) for pair in zip(ours, theirs, strict=True)]
     if "retrieved" not in cases.column_names:
         return with_columns(cases, same_decision=decisions)
@@ -41,7 +42,3 @@ def _beside(run: Run, cases: pa.Table) -> pa.Table:
 
     pages = [same(row["production_page"], row["retrieved"]) for row in rows]
     return with_columns(cases, same_decision=decisions, same_page=pages)
-
-
-def _answered(status: str) -> bool | None:
-    return status == "ok" if status in MEASURED else None

@@ -10,6 +10,7 @@ import pyarrow as pa
 from db.source_rows import Corpus
 from db.urls import canonical_url
 from tasks.cases.labels import NO_TWINS, pages_of
+from tasks.cases.outcomes import Done, with_outcomes
 from tasks.cases.table import with_columns
 from tasks.cases.vocabulary import Twins
 from tasks.config.connections import database
@@ -41,16 +42,11 @@ def retrieve(run: Run, cases: pa.Table) -> pa.Table:
     timed = -(-TIMED // run.n_batches)
     k, unit = run.resolved["k"], run.resolved["unit"]
     rankings = rank(run, questions, k, unit=unit, timed=timed, twins=read_twins(run))
-    statuses, reasons = cases["status"].to_pylist(), cases["reason"].to_pylist()
-    for number, ranking in enumerate(rankings):
-        if ranking.error is not None and statuses[number] == "ok":
-            statuses[number], reasons[number] = "sut_error", ranking.error
     failed = [ranking.error is not None for ranking in rankings]
+    done = [Done("answered") if ranking.error is None else Done("failed", ranking.error) for ranking in rankings]
     latencies = [ranking.latency_ms for ranking in rankings]
     return with_columns(
-        cases,
-        status=statuses,
-        reason=reasons,
+        with_outcomes(cases, done),
         retrieved=[None if fail else ranking.ids for ranking, fail in zip(rankings, failed, strict=True)],
         distances=[None if fail else ranking.distances for ranking, fail in zip(rankings, failed, strict=True)],
         latency_ms=latencies,

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 
 from db import journal
 from db.errors import InputError
+from tasks.cases.outcomes import Done, with_outcomes
 from tasks.cases.refusals import declined
 from tasks.cases.table import with_columns
 from tasks.config.connections import database
@@ -95,15 +96,12 @@ def reuse_answers(run: Run, cases: pa.Table) -> pa.Table:
     known = {row["case_id"]: row for row in given.to_pylist() if row["case_id"] in now}
     changed = {case_id for case_id, row in known.items() if row["question"] != now[case_id]}
     rows = [{"changed": True} if case_id in changed else known.get(case_id, {}) for case_id in now]
-    states = zip(cases["status"].to_pylist(), cases["reason"].to_pylist(), rows, strict=True)
     refusals = configured(run).refusals
-    found = [_state(run, status, reason, row, refusals) for status, reason, row in states]
+    cases = with_outcomes(_not_asked(run, cases, rows), [_done(row, refusals) for row in rows])
     taken = {name: [row.get(name) for row in rows] for name in ANSWERED if name in given.column_names}
     nothing = [None] * len(cases)  # is spent on what was paid for then
     return with_columns(
         cases,
-        status=[status for status, _ in found],
-        reason=[reason for _, reason in found],
         **taken,
         tokens_in=nothing,
         tokens_out=nothing,
@@ -111,15 +109,24 @@ def reuse_answers(run: Run, cases: pa.Table) -> pa.Table:
     )
 
 
-def _state(
-    run: Run, status: str, reason: str | None, row: dict[str, Any], refusals: list[str]
-) -> tuple[str, str | None]:
-    if status != "ok":
-        return status, reason
+def _done(row: dict[str, Any], refusals: list[str]) -> Done:
     if row.get("answer") is not None:
         why = declined(row["answer"], refusals, row.get("path"))
-        return ("sut_refusal", why) if why else ("ok", None)
-    if row.get("status") in ("sut_error", "skipped_budget") or "answers_of" not in run.resolved:
+        return Done("refused", why) if why else Done("answered")
+    return Done("failed", row["reason"]) if row.get("status") == "sut_error" and not row.get("changed") else Done()
+
+
+def _not_asked(run: Run, cases: pa.Table, rows: list[dict[str, Any]]) -> pa.Table:
+    """The cases, with those in their status that could be measured and have no answer, since none was asked for."""
+    statuses, reasons = cases["status"].to_pylist(), cases["reason"].to_pylist()
+    for number, row in enumerate(rows):
+        if statuses[number] == "ok" and row.get("answer") is None and row.get("status") != "sut_error":
+            statuses[number], reasons[number] = _why_none(run, row)
+    return with_columns(cases, status=statuses, reason=reasons)
+
+
+def _why_none(run: Run, row: dict[str, Any]) -> tuple[str, str | None]:
+    if row.get("status") == "skipped_budget" or "answers_of" not in run.resolved:
         return row["status"], row["reason"]
     if row.get("changed"):
         return "not_applicable", f"the question has changed since evaluation {run.resolved['answers_of']} asked it"

@@ -54,7 +54,8 @@ def _uncertainty(case: Case) -> float:
 
 def _unlabelled(case: Case, answerable: bool | None) -> bool:
     """Whether people have not said yet what the case is measured by; of rankings that is what is relevant."""
-    return case.get("status") == "unlabelled" and not ("relevant" in case and answerable is False)
+    lacks = "unlabelled" in (case.get("status"), case.get("unmeasurable"))
+    return lacks and not ("relevant" in case and answerable is False)
 
 
 def _failed(case: Case) -> bool:

@@ -24,13 +24,13 @@ def score_facts(run: Run, cases: pa.Table) -> pa.Table:
     nothing, as for faithfulness. Of the reference's facts a refusal has none. What only repeats the question is neither
     made up nor right because of that: it is left out, and so is the address of a page that was retrieved.
     """
-    needed = ("answer", "status", "context", "question", "retrieved")
+    needed = ("answer", "outcome", "context", "question", "retrieved")
     rows = cases.select([name for name in needed if name in cases.column_names]).to_pylist()
     answers = blanked(row["answer"] for row in rows)
     contexts = [row["context"] or None for row in rows]
     if run.tier == "judge_pipeline":  # what was cut off its page may have been what the logged answer was made from
         contexts = [None if cut else text for text, cut in zip(contexts, cases["truncated"].to_pylist(), strict=True)]
-    refused = (row["status"] == "sut_refusal" for row in rows)
+    refused = (row.get("outcome") == "refused" for row in rows)
     stated = [None if refusal else answer for answer, refusal in zip(answers, refused, strict=True)]
     held = facts.held_against(stated, contexts, aside=[_aside(row) for row in rows])
     found = facts.lost(held)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from tasks.cases.outcomes import with_failures
 from tasks.cases.pools import Pool, Pooled, to_judge
 from tasks.cases.rankings import distinct, judgements
 from tasks.cases.table import with_columns
@@ -79,7 +80,7 @@ def _entry(name: str, rank: int | None, label: bool | None) -> Pooled:
 
 def _others(run: Run, cases: pa.Table) -> tuple[pa.Table, list[list[list[str]]]]:
     """What the other retrievers of the pool have found: by retriever and case."""
-    statuses, reasons = cases["status"].to_pylist(), cases["reason"].to_pylist()
+    failures: dict[int, str] = {}
     asked = cases["question"].to_pylist()
     if "asked" in cases.column_names:  # a changed question is put to all of the pool alike
         asked = [other or question for other, question in zip(cases["asked"].to_pylist(), asked, strict=True)]
@@ -97,7 +98,7 @@ def _others(run: Run, cases: pa.Table) -> tuple[pa.Table, list[list[list[str]]]]
             twins=read_twins(run),
         )
         for number, ranking in enumerate(rankings):
-            if ranking.error is not None and statuses[number] == "ok":
-                statuses[number], reasons[number] = "sut_error", f"{name} of the pool: {ranking.error}"
+            if ranking.error is not None:
+                failures.setdefault(number, f"{name} of the pool: {ranking.error}")
         found.append([list(ranking.ids) for ranking in rankings])
-    return with_columns(cases, status=statuses, reason=reasons), found
+    return with_failures(cases, failures), found

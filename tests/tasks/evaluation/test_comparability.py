@@ -12,14 +12,14 @@ from tasks.evaluation.run import Run
 LATER = {"avg_fact_precision", "avg_fact_recall", "unsupported_fact_rate"}
 CITED = {"avg_citation_known", "avg_citation_fact_precision"}
 """Later too, of tier 3."""
-TIER2 = """sut_error_rate|v:1 avg_faithfulness|scale:0-1|v:1 avg_answer_relevance|scale:0-1|v:1
+TIER2 = """sut_error_rate|v:2 avg_faithfulness|scale:0-1|v:1 avg_answer_relevance|scale:0-1|v:1
 avg_answer_correctness|scale:0-1|v:1 avg_rouge1_f|mode:fmeasure|tok:words|norm:NFC|v:1
 avg_rouge2_f|mode:fmeasure|tok:words|norm:NFC|v:1 avg_rougeL_f|mode:fmeasure|tok:words|norm:NFC|v:1
 avg_bleu|max_ngram:4|smoothing:add-1|tok:words|norm:NFC|v:1
 corpus_bleu|max_ngram:4|smoothing:add-1|tok:words|norm:NFC|v:1
 avg_chrf|char_order:6|word_order:0|beta:2|whitespace:no|norm:NFC|v:1 avg_wer|tok:words|norm:NFC|v:1
 avg_string_similarity|measure:jaro_winkler|case_sensitive:no|norm:NFC|v:1 avg_perplexity|v:1
-response_exact_match_rate|norm:NFC|v:1 response_semantic_consistency|v:1 refusal_rate|v:1"""
+response_exact_match_rate|norm:NFC|v:1 response_semantic_consistency|v:1 refusal_rate|v:2"""
 
 
 def run_of(tier: str) -> Run:
@@ -33,7 +33,7 @@ def key(tier: str) -> str:
 
 @pytest.mark.parametrize(
     ("tier", "stored"),
-    [("tier2", "6b4b0545cf43f968"), ("tier3", "bff0b3421e67672d"), ("judge_pipeline", "3170759129b8b237")],
+    [("tier2", "40551509b4a27a24"), ("tier3", "bfabfed7ed02898f"), ("judge_pipeline", "3170759129b8b237")],
 )
 def test_keys_are_those_of_evaluations_that_are_stored(tier: str, stored: str) -> None:
     assert key(tier) == stored

@@ -14,6 +14,7 @@ Document = dict[str, Any]
 ANSWER = "Сбор 500 рублей, приём 12.05.2025."
 GOOD: Document = {
     "status": "ok",
+    "outcome": "answered",
     "question": "Какой сбор и когда приём?",
     "context": "Сбор 500 рублей. Приём: 12.05.2025.",
     "answer": ANSWER,
@@ -60,13 +61,14 @@ def test_what_the_question_has_was_not_made_up(at_home: Path) -> None:
     [
         ({"context": None}, (None, None, 1)),
         ({"context": ""}, (None, None, 1)),
-        ({"answer": None, "status": "sut_error"}, (None, None, None)),
-        ({"answer": "Не знаю.", "status": "sut_refusal"}, (None, None, 0)),
-        ({"answer": "Сбор 700 рублей запрещён к разглашению.", "status": "sut_refusal"}, (None, None, 0)),
+        ({"answer": None, "status": "sut_error", "outcome": "failed"}, (None, None, None)),
+        ({"answer": "Не знаю.", "status": "sut_refusal", "outcome": "refused"}, (None, None, 0)),
+        ({"answer": "Сбор 700 рублей запрещён к разглашению.", "status": "sut_refusal", "outcome": "refused"}, (None, None, 0)),
         ({"answer": "Приём идёт."}, (None, None, 0)),
         ({"reference": None}, (0, 1, None)),
         ({"reference": "Приём идёт."}, (0, 1, None)),
         ({"status": "judge_error"}, (0, 1, 1)),
+        ({"status": "unlabelled", "outcome": "refused", "reference": None}, (None, None, None)),
     ],
 )
 def test_what_cannot_be_measured_has_no_value(at_home: Path, changes: Document, expected: tuple[Any, ...]) -> None:
