@@ -8,7 +8,7 @@ import pytest
 
 from metrics.table import METRICS
 from tasks.cases.table import COLUMNS
-from tasks.cases.vocabulary import SEVERITY, TURNS
+from tasks.cases.vocabulary import SEVERITY, TURNS, Outcome
 from tasks.config.flow_parameters import FLOWS
 from tasks.config.parameters import Tier2, Tier3
 from tasks.config.probes import ContextPerturbation, Perturbation
@@ -52,7 +52,7 @@ def test_every_tier_and_failure_has_its_row() -> None:
 
 def test_single_words_in_code_mean_something() -> None:
     known = {*METRICS, *COLUMNS, *SEVERITY, *FLOWS, *FAILURES, *OTHERS}
-    known |= set(get_args(Perturbation)) | set(get_args(ContextPerturbation))
+    known |= set(get_args(Perturbation)) | set(get_args(ContextPerturbation)) | set(get_args(Outcome))
     known |= {name for model in FLOWS.values() for name in model.model_fields}
     words = set(re.findall(r"`([a-z][a-z0-9_]*(?:@[0-9.]+)?)`", PAGE + SYSTEMS))
     assert words - known == set()
