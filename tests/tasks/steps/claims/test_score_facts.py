@@ -63,7 +63,10 @@ def test_what_the_question_has_was_not_made_up(at_home: Path) -> None:
         ({"context": ""}, (None, None, 1)),
         ({"answer": None, "status": "sut_error", "outcome": "failed"}, (None, None, None)),
         ({"answer": "Не знаю.", "status": "sut_refusal", "outcome": "refused"}, (None, None, 0)),
-        ({"answer": "Сбор 700 рублей запрещён к разглашению.", "status": "sut_refusal", "outcome": "refused"}, (None, None, 0)),
+        (
+            {"answer": "Сбор 700 рублей запрещён к разглашению.", "status": "sut_refusal", "outcome": "refused"},
+            (None, None, 0),
+        ),
         ({"answer": "Приём идёт."}, (None, None, 0)),
         ({"reference": None}, (0, 1, None)),
         ({"reference": "Приём идёт."}, (0, 1, None)),
