@@ -3,6 +3,7 @@
 import hashlib
 import hmac
 import re
+import secrets
 import socket
 from base64 import b64decode
 from collections.abc import Collection
@@ -87,9 +88,18 @@ class Lock:
         self._password = (password or "").encode()
         proof = hmac.digest(self._password, b"report pages", hashlib.sha256).hex()
         self._name, self._proof = f"yarus-{proof[:8]}", proof[8:]  # two servers of one machine share its cookies
+        self._once: str | None = None
+
+    def once(self) -> str:
+        """Words that open it in the password's place, one time."""
+        self._once = secrets.token_urlsafe(24)
+        return self._once
 
     def opened_by(self, password: bytes) -> bool:
-        """Whether it is the password."""
+        """Whether it is the password, or the words that open once."""
+        if self._once and hmac.compare_digest(password, self._once.encode()):
+            self._once = None
+            return True
         return hmac.compare_digest(password, self._password)
 
     def open(self, cookies: str | None, authorization: str | None) -> bool:

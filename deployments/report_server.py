@@ -1,9 +1,9 @@
-"""The report pages of a home, over HTTP: files of one folder, read only."""
+"""The report pages of a home, over HTTP: made from the journal when they are asked for, and files of one folder."""
 
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from http import HTTPStatus
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -11,6 +11,7 @@ from io import BytesIO
 from pathlib import Path
 from socketserver import TCPServer
 from typing import BinaryIO
+from urllib.parse import parse_qs, unquote
 
 from db.errors import DatabaseUnavailable, InputError
 from deployments.guard import CONFINED, LONGEST, PAGE, Lock, names, refusal
@@ -20,10 +21,17 @@ from tasks.config.connections import database
 from tasks.config.redaction import redact_urls
 from tasks.config.settings import settings
 from tasks.orchestration.server_access import ENTER
+from tasks.report.index import NAME
+from tasks.report.live import LivePages
+
+NOW = "/now"
+"""What an open page asks for, to learn whether something has changed."""
 
 
 class Pages(SimpleHTTPRequestHandler):
-    """Answers GET and HEAD with a file of the folder; nothing outside of it, whatever the address or a link says."""
+    """Answers GET and HEAD with a page over the journal, or a file of the folder; nothing outside of it, whatever the
+    address or a link says.
+    """
 
     server: "Server"
     server_version = "Yarus"
@@ -37,18 +45,19 @@ class Pages(SimpleHTTPRequestHandler):
             self.send_error(HTTPStatus.FORBIDDEN, explain=why)
             return None
         if self.path == ENTER:
-            return self._text(PAGE)
+            return self._text(PAGE.encode())
         if not self._let_in():
             return None
-        root = Path(self.directory).resolve()
-        asked = self._asked(root)
-        if asked is None:
-            self.send_error(HTTPStatus.NOT_FOUND)
-            return None
         try:
-            _make(asked, root)
+            if page := self._made():
+                return self._text(page)
+        except InputError as error:
+            return self._text(self.server.pages.problem(redact_urls(str(error))), status=HTTPStatus.NOT_FOUND)
         except (DatabaseUnavailable, OSError) as error:
             self.send_error(HTTPStatus.SERVICE_UNAVAILABLE, explain=redact_urls(str(error)))
+            return None
+        if self._asked(Path(self.directory).resolve()) is None:
+            self.send_error(HTTPStatus.NOT_FOUND)
             return None
         return super().send_head()
 
@@ -104,9 +113,16 @@ class Pages(SimpleHTTPRequestHandler):
         self.send_header("Content-Length", "0")
         self.end_headers()
 
-    def _text(self, page: str) -> BytesIO:
-        text = page.encode()
-        self.send_response(HTTPStatus.OK)
+    def _made(self) -> bytes | None:
+        """What is made when it is asked for: a page, or the text that changes with what the pages show."""
+        path, _, query = self.path.partition("?")
+        if path == NOW:
+            return self.server.pages.now().encode()
+        name = unquote(path.removeprefix("/")) or NAME
+        return self.server.pages.page(name, parse_qs(query).get("of", []))
+
+    def _text(self, text: bytes, status: HTTPStatus = HTTPStatus.OK) -> BytesIO:
+        self.send_response(status)
         self.send_header("Content-Type", "text/html; charset=utf-8")
         self.send_header("Content-Length", str(len(text)))
         self.end_headers()
@@ -123,22 +139,6 @@ class Pages(SimpleHTTPRequestHandler):
         """Says nothing: who looked at what is nobody's business."""
 
 
-def _make(page: Path, root: Path) -> None:
-    """Writes the index anew, and an evaluation's report when it is first asked for: no run has to wait for it."""
-    from db import journal
-    from tasks.report.index import INDEX
-    from tasks.report.write import index, report
-
-    if page.resolve() == root or (page.resolve().parent == root and INDEX.fullmatch(page.name)):
-        index(database(), root)
-    if page.suffix != ".html" or page.parent.resolve() != root or page.exists():
-        return
-    with suppress(InputError):  # no such evaluation: a page that is not there
-        row = journal.find(database(), page.stem)
-        if row["id"] == page.stem and row["state"] in journal.FINISHED:
-            report(database(), [row["id"]], page)
-
-
 class Server(ThreadingHTTPServer):
     """Listens where it is told, by either protocol; asks no name server who it is."""
 
@@ -148,6 +148,7 @@ class Server(ThreadingHTTPServer):
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self.further = settings().serve_names
         self.names, self.lock = names(host, self.further), Lock(password)
+        self.pages = LivePages(database, folder)
         self.labels = LabelPages(database, self.names, self.further)
         super().__init__((host, port), partial(Pages, directory=str(folder)))
 
@@ -158,18 +159,25 @@ class Server(ThreadingHTTPServer):
 
 
 @contextmanager
-def served(folder: Path, host: str, port: int, password: str | None) -> Iterator[str]:
-    """Serves the pages while the block lasts, to those who have the password; None lets everybody in.
-
-    Yields:
-        The path of the page for labels, which is a secret of its own.
-    """
+def serving(folder: Path, host: str, port: int, password: str | None) -> Iterator[Server]:
+    """Serves the pages while the block lasts, to those who have the password; None lets everybody in."""
     folder.mkdir(parents=True, exist_ok=True)
     with Server(host, port, folder, password) as server:
         thread = threading.Thread(target=server.serve_forever, name="reports", daemon=True)
         thread.start()
         try:
-            yield server.labels.path
+            yield server
         finally:
             server.shutdown()
             thread.join()
+
+
+@contextmanager
+def served(folder: Path, host: str, port: int, password: str | None) -> Iterator[str]:
+    """Serves the pages as `serving` does.
+
+    Yields:
+        The path of the page for labels, which is a secret of its own.
+    """
+    with serving(folder, host, port, password) as server:
+        yield server.labels.path

@@ -23,6 +23,7 @@ from flows.cli.prune import prune
 from flows.cli.run import demo, doctor, run
 from flows.cli.serve import label, serve, stop
 from flows.cli.sweep import examine, robustness, sweep
+from flows.cli.view import view
 from tasks.evaluation.process_exit import ENDING_S, GRACE_S, STOPPED, exit_within
 
 GARBAGE = 100_000
@@ -51,6 +52,7 @@ for _command in (
     doctor,
     export,
     dataset,
+    view,
     serve,
     stop,
     trend,

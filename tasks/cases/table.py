@@ -15,7 +15,7 @@ TEXTS = pa.list_(pa.string())
 
 LONG: tuple[str, ...] = ("passages", "context", "text", "judge_reasons", "logprobs", "answers", "gold_context", "exam")
 LONG += ("parallel", "unsupported_facts", "claims", "nuggets", "citations", "passage_starts", "history")
-LONG += ("context_probe",)
+LONG += ("context_probe", "calls")
 """Columns of long texts that no metric is computed from."""
 
 
@@ -125,6 +125,28 @@ COLUMNS: dict[str, Column] = {
             )
         ),
         "every reply of a judge, as received",
+    ),
+    "calls": Column(
+        pa.list_(
+            pa.struct(
+                [
+                    ("role", pa.string()),
+                    ("prompt", pa.string()),
+                    ("repeat", pa.int64()),
+                    ("model", pa.string()),
+                    ("tokens_in", pa.int64()),
+                    ("tokens_out", pa.int64()),
+                    ("cost_usd", pa.float64()),
+                    ("latency_ms", pa.float64()),
+                    ("stored", pa.bool_()),
+                    ("finish_reason", pa.string()),
+                    ("reply", pa.string()),
+                ]
+            )
+        ),
+        "every call of a model for this case, the generator's first, then one a reply in `judge_raw`, in its order; "
+        "`stored`: bought earlier, with the time and tokens of then and no cost; `reply`: the generator's as received, "
+        "where the answer is not all of it",
     ),
     "judge_reasons": Column(pa.list_(pa.string()), "what the judge said for its scores, or why there is none"),
     "tokens_in": Column(pa.int64(), "read by the models for this case"),

@@ -63,7 +63,7 @@ STRATA_OF: Mapping[str, tuple[str, ...]] = {"real_users": ("all", *STRATA), "tie
 
 FREE_TEXTS: tuple[str, ...] = ("question", "asked", "reason", "reference", "context", "answer", "answers", "judge_raw")
 FREE_TEXTS += ("judge_reasons", "topic", "path", "text", "gold_context", "exam", "parallel", "passages", "claims")
-FREE_TEXTS += ("nuggets", "history", "context_probe")
+FREE_TEXTS += ("nuggets", "history", "context_probe", "calls")
 """Columns in which anybody may have written anything, a phone number for example; `group` and `dialog` name users."""
 
 

@@ -95,9 +95,18 @@ def protection(api: str, password: str | None) -> dict[str, str]:
     }
 
 
-def link(address: str, password: str | None) -> str:
-    """An address that logs a browser in."""
-    return f"{address}{ENTER}#{quote(password, safe=':')}" if password else address
+def link(address: str, password: str | None, to: str = "/") -> str:
+    """An address that logs a browser in.
+
+    Args:
+        address: of the server.
+        password: None where it needs none.
+        to: the page that is shown then, a path below the address.
+    """
+    if password is None:
+        return address if to == "/" else f"{address}{to}"
+    then = "" if to == "/" else f"&{quote(to, safe='')}"
+    return f"{address}{ENTER}#{quote(password, safe=':')}{then}"
 
 
 def same(one: str, other: str) -> bool:

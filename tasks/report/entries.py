@@ -36,6 +36,8 @@ from tasks.texts import translations
 
 REASONS = 4
 """Most reasons shown for a status."""
+MADE = ("sut", "retriever", "reranker", "generator_prompt", "answers_of")
+"""What a case's trace says of how answers are made."""
 REASON_LENGTH = 300
 STAND_IN = "no language model"
 FOOT = ("settings", "parameters", "resolved", "versions")
@@ -134,6 +136,7 @@ def described(entry: Entry) -> Document:
         "price": list(showing_sentences(told.get("showing"))),
         "problem": entry.problem,
         "stand_ins": stand_ins(entry.row),
+        "made": {name: (entry.row["resolved"] or {}).get(name) for name in MADE},
         "cost": {name: entry.row[name] for name in ("tokens_in", "tokens_out", "cost_usd")},
         "figures": _figures(entry),
         "pack": pack(entry.cases) if entry.cases is not None else None,

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Engine, Row, select
 from sqlalchemy.engine import RowMapping
@@ -12,13 +12,13 @@ from db import journal
 from db.stores.exams import Sat
 from db.tables import evaluation, evaluation_metric
 from tasks.config.tiers import TIERS
-from tasks.report.embedded_data import Document
-from tasks.report.render import rendered, script
+from tasks.report.embedded_data import Document, as_script
+from tasks.report.render import Live, rendered, script
 from tasks.results.exam.standings import exams_of, standings
 from tasks.results.grade_names import grade_text
 from tasks.results.numbers import shown
 from tasks.results.summary import HEADLINE_STRATUM, metric_summary
-from tasks.texts import Text, texts
+from tasks.texts import LANGUAGES, Text, texts
 
 MOST = 2_000
 """Evaluations listed, the newest."""
@@ -31,6 +31,8 @@ HEAD = 4_096
 NAME = "index.html"
 INDEX = re.compile(r"index(-\d+)?\.html")
 """The names of its pages."""
+NEWEST = "newest.html"
+"""Where a server shows the newest evaluation of every tier."""
 
 
 def page_name(number: int) -> str:
@@ -38,33 +40,72 @@ def page_name(number: int) -> str:
     return NAME if number == 1 else NAME.replace(".", f"-{number}.")
 
 
-def render_index(engine: Engine, folder: Path, language: str) -> Iterator[str]:
-    """The pages of the index over the newest evaluations, with links to the reports in a folder; at least one."""
+class Listing(NamedTuple):
+    """What the index lists, and where the report of each is."""
+
+    rows: list[RowMapping]
+    reports: dict[str, str]
+    """Evaluation -> the file of the newest report that shows it."""
+
+    @property
+    def n_pages(self) -> int:
+        """At least one."""
+        return max(1, -(-len(self.rows) // PAGE))
+
+
+def listing(engine: Engine, folder: Path) -> Listing:
+    """The newest evaluations, and the reports in a folder."""
     # Of a tier that is no more (a contributor's, that was taken out), nobody knows what it is judged by.
     rows = [row for row in journal.listing(engine, limit=MOST) if row["tier"] in TIERS]
-    reports = _reports(folder)
-    linked = (reports[row["id"]] for row in rows if row["id"] in reports)
-    shared: Document = {
-        "title": f"{texts('report.page', language)['index title']} · Yarus",
-        "newest": next(linked, None),
-        "script": script(("page.js", "index.js")),
-        "n": len(rows),
-        "most": MOST,
-        "pages": [page_name(number) for number in range(1, max(1, -(-len(rows) // PAGE)) + 1)],
-    }
-    for number, _ in enumerate(shared["pages"]):
-        shown_rows = rows[number * PAGE : (number + 1) * PAGE]
-        main = _main_numbers(engine, [row["id"] for row in shown_rows])
-        listed = [_listed(row, main.get(row["id"]), reports.get(row["id"])) for row in shown_rows]
-        yield rendered("index.html", language, **shared, evaluations=listed, here=number, first=number * PAGE + 1)
+    return Listing(rows, _reports(folder))
 
 
-def _listed(row: RowMapping, main: Document | None, report: str | None) -> Document:
+def render_index(engine: Engine, folder: Path, language: str) -> Iterator[str]:
+    """The pages of the index over the newest evaluations, with links to the reports in a folder; at least one."""
+    listed = listing(engine, folder)
+    for number in range(listed.n_pages):
+        yield index_page(engine, listed, number, language)
+
+
+def index_page(engine: Engine, listed: Listing, number: int, language: str, live: Live | None = None) -> str:
+    """A page of the index.
+
+    Args:
+        engine: of our own database.
+        listed: all that is to be listed.
+        number: of the page, from 0.
+        language: that it opens in.
+        live: what a server says of the pages that it makes: of every finished evaluation it has a report.
+    """
+    rows = listed.rows[number * PAGE : (number + 1) * PAGE]
+    main = _main_numbers(engine, [row["id"] for row in rows])
+    linked = (listed.reports[row["id"]] for row in listed.rows if row["id"] in listed.reports)
+    return rendered(
+        "index.html",
+        language,
+        live=live,
+        title=f"{texts('report.page', language)['index title']} · Yarus",
+        newest=NEWEST if live and listed.rows else next(linked, None),
+        script=script(("page.js", "live.js", "index.js")),
+        data=as_script({"words": {name: texts("report.live", name) for name in LANGUAGES}}),
+        n=len(listed.rows),
+        most=MOST,
+        pages=[page_name(page) for page in range(1, listed.n_pages + 1)],
+        evaluations=[_listed(row, main.get(row["id"]), listed.reports.get(row["id"]), live) for row in rows],
+        here=number,
+        first=number * PAGE + 1,
+    )
+
+
+def _listed(row: RowMapping, main: Document | None, saved: str | None, live: Live | None) -> Document:
     kept = {name: row[name] for name in ("id", "tier", "source", "state", "sut_label", "n_cases", "name", "tags")}
+    finished = row["state"] in journal.FINISHED
     told = {
         "started": f"{row['started_at']:%Y-%m-%d %H:%M}",
         "metric": TIERS[row["tier"]].headlines[0],
-        "report": report,
+        "report": f"{row['id']}.html" if live and finished else saved,
+        "saved": saved if live and saved != f"{row['id']}.html" else None,
+        "finished": finished,
     }
     return kept | told | (main or {"value": "—", "grade": None})
 

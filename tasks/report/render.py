@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
@@ -15,6 +15,7 @@ from tasks.cases import pseudonyms as to_people
 from tasks.cases.vocabulary import STRATA
 from tasks.config.tiers import TIERS
 from tasks.report import corpus_page
+from tasks.report.answers_page import answers_pages
 from tasks.report.comparisons import LISTS, add_comparisons, changes, comparison, trends
 from tasks.report.embedded_data import Document, as_script, packed_plotly
 from tasks.report.entries import Entry, described
@@ -25,7 +26,9 @@ from tasks.results.numbers import shown
 from tasks.texts import LANGUAGES, Text, texts, translations
 
 TEMPLATES = Path(__file__).parent / "templates"
-SCRIPTS = ("page.js", "charts.js", "cases.js", "support.js", "case.js", "route.js")
+SCRIPTS = ("page.js", "live.js", "charts.js", "cases.js", "support.js", "trace.js", "case.js", "answers.js", "route.js")
+SPOKEN = ("script", "live", "answers", "trace")
+"""Sections of texts that the page's script speaks."""
 LIST_COLUMNS = 3
 """Metrics that the list of cases shows."""
 
@@ -53,14 +56,24 @@ def environment() -> Environment:
         "logo": source("logo.svg"),
         "icons": {name: source(f"{name}.svg") for name in ("auto", "light", "dark", "print")},
         "css": source("page.css"),
+        "more_css": Markup("").join(source(f"{name}.css") for name in ("live", "answers", "trace")),
         "theme": source("theme.js"),
         "version": version("yarus"),
     }
     return made
 
 
-def render(engine: Engine, shown_entries: list[Entry], language: str) -> str:
-    """The report over these evaluations."""
+class Live(NamedTuple):
+    """What a page says that a server has made, and may make anew."""
+
+    now: str
+    """What had changed last when it was made."""
+    stays: bool = False
+    """Whether it waits for its reader before it is made anew."""
+
+
+def render(engine: Engine, shown_entries: list[Entry], language: str, live: Live | None = None) -> str:
+    """The report over these evaluations; as a file of its own, or as a server's page."""
     add_comparisons(engine, shown_entries)
     advised = [_advised(entry) for entry in shown_entries]
     evaluations = [described(entry) | told for entry, told in zip(shown_entries, advised, strict=True)]
@@ -71,6 +84,7 @@ def render(engine: Engine, shown_entries: list[Entry], language: str) -> str:
         one["charts"] = _charts(one, figures)
         one["lessons"] = lessons(engine, entry.row["id"], entry.row["source"], entry.cases)
         packs |= _packs(one)
+    answers = answers_pages(shown_entries, evaluations)
     histories = trends(engine, shown_entries)
     for number, history in enumerate(histories):
         history["id"] = f"trend-{number}"
@@ -91,6 +105,7 @@ def render(engine: Engine, shown_entries: list[Entry], language: str) -> str:
     return rendered(
         "report.html",
         language,
+        live=live,
         title=titles[language],
         source=shown_entries[0].row["source"],
         made_at=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
@@ -103,6 +118,7 @@ def render(engine: Engine, shown_entries: list[Entry], language: str) -> str:
         goals=guidance.goals(summaries),
         trends=histories,
         over=over,
+        answers=answers,
         corpus=described_corpus,
         pseudonyms=any(to_people.has_pseudonyms(entry.row["source"]) for entry in shown_entries)
         and translations("pseudonyms", "note"),
@@ -113,14 +129,16 @@ def render(engine: Engine, shown_entries: list[Entry], language: str) -> str:
                 "words": {name: spoken(name) for name in LANGUAGES},
                 "titles": titles,
                 "figures": figures,
+                "answers": {one["key"]: one for one in answers},
                 "cases": {one["key"]: _listed(one) for one in evaluations if one["pack"]},
             }
         ),
     )
 
 
-def rendered(template: str, language: str, **values: Any) -> str:
+def rendered(template: str, language: str, *, live: Live | None = None, **values: Any) -> str:
     """A page from its template, with a nonce that lets our scripts run and no other."""
+    values["live"] = live
     return environment().get_template(template).render(language=language, nonce=secrets.token_urlsafe(16), **values)
 
 
@@ -161,7 +179,8 @@ def said_or(key: str, otherwise: str) -> Markup:
 def spoken(language: str) -> dict[str, str]:
     """The words that the page's script needs, in one language."""
     page = texts("report.page", language)
-    words = {**texts("report.script", language), "not found": page["not found"]}
+    words = {name: text for section in SPOKEN for name, text in texts(f"report.{section}", language).items()}
+    words |= {"not found": page["not found"]}
     words |= {f"list {name}": page[name] for name in LISTS}
     words |= {f"stratum {name}": page[name] for name in STRATA}
     words |= {f"status {name}": text for name, text in texts("report.statuses", language).items()}
@@ -227,4 +246,4 @@ def _listed(one: Document) -> Document:
     first = [name.removeprefix("avg_") for name in TIERS[one["tier"]].headlines]
     first += ["mean_abs_difference", "latency_ms", "nn_distance", *numbers]
     chosen = list(dict.fromkeys(name for name in first if name in numbers))[:LIST_COLUMNS]
-    return {"n": one["pack"]["n"], "numbers": numbers, "shown": chosen}
+    return {"n": one["pack"]["n"], "numbers": numbers, "shown": chosen, "made": one["made"]}

@@ -1,5 +1,7 @@
 """Generation: an answer for every case from its context."""
 
+from typing import Any
+
 import pyarrow as pa
 
 from tasks.cases.outcomes import Done, with_outcomes
@@ -10,7 +12,7 @@ from tasks.config.parameters import Tier2
 from tasks.evaluation.identity import configured
 from tasks.evaluation.repeats import first_repeat
 from tasks.evaluation.run import Run
-from tasks.models.calls import Call, Reply
+from tasks.models.calls import Call, Reply, RoleName
 from tasks.models.chat import chat
 from tasks.prompts import Prompt, prompts
 
@@ -39,6 +41,31 @@ def totals(replies: list[Reply], before: int | float | None, name: str) -> int |
     return sum(counted) if counted else None
 
 
+def recorded(role: RoleName, prompt: str, repeat: int, reply: Reply) -> dict[str, Any]:
+    """A call as the table of cases keeps it; a stand-in's 0 milliseconds are not measured.
+
+    Args:
+        role: of the model.
+        prompt: its name, or that of the metric that it is asked for.
+        repeat: how often the same had been asked before.
+        reply: what came back.
+    """
+    shown = role == "generator" and reply.status == "ok" and reply.raw.strip() != reply.text.strip()
+    return {
+        "role": role,
+        "prompt": prompt,
+        "repeat": repeat,
+        "model": reply.served_model or reply.requested_model or None,
+        "tokens_in": reply.tokens_in,
+        "tokens_out": reply.tokens_out,
+        "cost_usd": reply.cost_usd,
+        "latency_ms": reply.latency_ms or None,
+        "stored": reply.from_store,
+        "finish_reason": reply.finish_reason,
+        "reply": reply.raw if shown else None,
+    }
+
+
 def _call(prompt: Prompt, case: dict[str, str], repeat: int, logprobs: bool) -> Call:
     return Call(prompt, {"question": case["question"], "context": case["context"] or ""}, repeat, logprobs=logprobs)
 
@@ -60,6 +87,7 @@ def _with_answers(cases: pa.Table, by_case: dict[int, list[Reply]], refusals: li
         tokens_in=[totals(replies, None, "tokens_in") for replies in every],
         tokens_out=[totals(replies, None, "tokens_out") for replies in every],
         cost_usd=[totals(replies, None, "cost_usd") for replies in every],
+        calls=[[recorded("generator", "generation", n, reply) for n, reply in enumerate(replies)] for replies in every],
     )
 
 

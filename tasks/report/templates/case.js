@@ -23,15 +23,6 @@ function ranking(relevant, retrieved, distances) {
     missed.length ? make("p", { class: "missing" }, `${word("missed")}: ${missed.map(visible).join(", ")}`) : null);
 }
 
-function judged(raw, reasons) {
-  if (!raw?.length && !reasons?.length) return [];
-  const said = (reasons ?? []).filter((reason) => !reason.startsWith("exam:")).map((reason) => make("p", { class: "verdict text", dir: "auto" }, visible(reason)));
-  const replies = (raw ?? []).map((one) => [
-    make("p", { class: "soft" }, `${one.metric}${one.repeat ? ", " + word("repeat", { n: one.repeat + 1 }) : ""} · ${word("status " + one.status)}`),
-    make("pre", { class: "text" }, visible(one.reply ?? "—"))]).flat();
-  return part(word("judge"), ...said, replies.length ? make("details", {}, make("summary", {}, word("raw")), ...replies) : null);
-}
-
 /** The answers that the judge was examined with here, each with what every prompt gave it and what it deserves. */
 function examined(items, scores) {
   if (!items?.length) return [];
@@ -48,7 +39,7 @@ function told(messages) {
   return [make("details", {}, make("summary", {}, word("history", { n: messages.length })), ...said)];
 }
 
-const SHOWN = new Set(["history", "unsupported_facts", "claims", "nuggets", "citations", "passage_starts", "exam", "exam_scores", "context", "relevant", "retrieved", "distances", "judge_raw", "judge_reasons", "answers", "grades"]);
+const SHOWN = new Set(["calls", "asked", "truncated", "path", "tokens_in", "tokens_out", "sut_tokens_in", "sut_tokens_out", "history", "unsupported_facts", "claims", "nuggets", "citations", "passage_starts", "exam", "exam_scores", "context", "relevant", "retrieved", "distances", "judge_raw", "judge_reasons", "answers", "grades"]);
 function rest(details, i) {
   const rows = Object.entries(details).filter(([name]) => !SHOWN.has(name)).map(([name, get]) => [name, get(i)])
     .filter(([, value]) => value !== null && value !== undefined && value !== "")
@@ -77,7 +68,6 @@ async function showCase(key, id, filters) {
     make("p", { class: "facts" }, make("code", {}, id), make("span", { class: status === "ok" ? null : "bad" }, word(`status ${status}`)), failure ? make("span", { class: "bad" }, word(`failure ${failure}`)) : null),
     make("h2", { id: "case-title", class: "text", dir: "auto" }, visible(list.title(i)).slice(0, 2000)),
     visible(list.title(i)).length > 2000 ? block(list.title(i)) : null,
-    ...told(details.history?.(i)),
     get.reason?.(i) ? make("p", { class: "problem text", dir: "auto" }, visible(get.reason(i)).slice(0, LONG)) : null,
     ...(get.answer ? part(word("answer"), block(get.answer(i), marked(get.answer(i), lost, claims, invented)), ...legend(invented), ...unsupported(lost)) : []),
     ...claimed(claims, "answer", invented),
@@ -86,9 +76,7 @@ async function showCase(key, id, filters) {
     ...claimed(claims, "reference", []),
     ...wanted(details.nuggets?.(i)),
     ...(answers?.length > 1 ? part(word("answers"), ...answers.map((answer) => block(answer))) : []),
-    ...(details.context ? part(word("context"), block(details.context(i), numbered(details.context(i), details.passage_starts?.(i)))) : []),
-    ...ranking(details.relevant?.(i), details.retrieved?.(i), details.distances?.(i)),
-    ...judged(details.judge_raw?.(i), details.judge_reasons?.(i)),
+    ...trace(details, get, i, list.about),
     ...examined(details.exam?.(i), details.exam_scores?.(i)),
     ...values(get, list.about.numbers, i),
     ...rest(details, i)];

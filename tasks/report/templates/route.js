@@ -1,4 +1,4 @@
-// Addresses: #page, #page/part, #page/cases?filters, #page/case/ID, #page/changed/ID.
+// Addresses: #page, #page/part, #page/cases?filters, #page/case/ID, #page/changed/ID, #page/rows?filters.
 function route() {
   const [path, search = ""] = location.hash.slice(1).split("?");
   const [page = "", part = "", id = ""] = path.split("/");
@@ -20,8 +20,11 @@ async function follow() {
   }
   const isCase = part === "case" || part === "changed";
   if (moved && !part) scrollTo(0, 0);
+  const isMatrix = Boolean(data.answers?.[page]);
+  if (isMatrix) await fillMatrix(section, part === "rows" || part === "case" ? filters : null);
   if (section.dataset.tier) await fill(section, part === "cases" || part === "case" ? filters : null);
-  if (part === "case") await showCase(page, id, filters);
+  if (part === "case" && isMatrix) await showAnswers(page, id);
+  else if (part === "case") await showCase(page, id, filters);
   else if (part === "changed") await showChanged(page, id);
   if (!isCase) {
     const back = dialog.open && dialog.origin === part && !moved;

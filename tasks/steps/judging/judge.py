@@ -13,11 +13,11 @@ from tasks.config.connections import database
 from tasks.evaluation.identity import configured
 from tasks.evaluation.repeats import first_repeat
 from tasks.evaluation.run import Run
-from tasks.models.calls import Call, Model, Reply
+from tasks.models.calls import Call, Model, Reply, RoleName
 from tasks.models.chat import chat
 from tasks.models.verdicts import NoVerdict, Score, Verdict, ask_for_score, value_of
 from tasks.prompts import SHAPES, Prompt, prompts
-from tasks.steps.generate import totals
+from tasks.steps.generate import recorded, totals
 
 Case = dict[str, Any]
 
@@ -82,6 +82,7 @@ def with_verdicts(
                 statuses[number], reasons[number] = verdict.status, f"{metric}: {verdict.reason}"
     replies = [[reply for verdict in given.values() for reply in verdict.replies] for given in verdicts]
     raw = [[row for item in given.items() for row in _raw(*item)] for given in verdicts]
+    calls = [[row for item in given.items() for row in _calls(*item)] for given in verdicts]
     said = [
         [f"{metric}: {verdict.reason}" for metric, verdict in given.items() if verdict.reason] for given in verdicts
     ]
@@ -90,6 +91,7 @@ def with_verdicts(
         status=statuses,
         reason=reasons,
         judge_raw=_beside(cases, "judge_raw", raw),
+        calls=_beside(cases, "calls", calls),
         judge_reasons=_beside(cases, "judge_reasons", said),
         **{name: _spent(cases, replies, name) for name in ("tokens_in", "tokens_out", "cost_usd")},
     )
@@ -114,6 +116,12 @@ def _raw(metric: str, verdict: Verdict[Any] | NoVerdict) -> list[dict[str, Any]]
         }
         for place, reply in enumerate(verdict.replies)
     ]
+
+
+def _calls(metric: str, verdict: Verdict[Any] | NoVerdict) -> list[dict[str, Any]]:
+    name, _, repeat = metric.partition("#")
+    role: RoleName = "gate" if name.rpartition(":")[2] == "gate" else "judge"
+    return [recorded(role, name, int(repeat or 0), reply) for reply in verdict.replies]
 
 
 def _spent(cases: pa.Table, replies: list[list[Reply]], name: str) -> list[int | float | None]:

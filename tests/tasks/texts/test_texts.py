@@ -110,6 +110,8 @@ BY_TABLE: dict[str, set[str]] = {
     | {f"claims {side}" for side in ("answer", "reference")}
     | {f"had {much}" for much in ("full", "partial", "none", "unknown")}
     | {f"page {told}" for told in ("missing", "unknown", "supports", "none")},
+    "report.live": {f"page {told}" for told in ("changed", "gone")},
+    "report.trace": {f"step {name}" for name in ("found", "asked", "replied", "judged")},
     "report.page": {
         "all",
         *STRATA,
@@ -148,6 +150,9 @@ ELSEWHERE = {
     "report.page": "tasks/report/templates/*.html",
     "report.script": "tasks/report/templates/*.js",
     "statements": "tasks/report/templates/overview.html",
+    "report.live": "tasks/report/templates/*.js",
+    "report.answers": "tasks/report/templates/*",
+    "report.trace": "tasks/report/templates/trace.js",
 }
 """Section -> files beside the module that asks for it, in which its keys stand as they are."""
 PREFIXES = (

@@ -1,0 +1,86 @@
+"""Answers side by side: the common questions of several evaluations of a tier, a column an evaluation."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from metrics.table import METRICS
+from tasks.config.tiers import TIERS
+from tasks.report.embedded_data import Document
+from tasks.report.entries import Entry
+
+KEY = "answers-"
+"""What the address of such a page begins with, before the tier."""
+SETTINGS: tuple[str, ...] = (
+    "sut",
+    "generator",
+    "generator_prompt",
+    "retriever",
+    "reranker",
+    "embedder",
+    "k",
+    "perturbation",
+)
+SETTINGS += ("context_perturbation", "judge")
+"""What may tell two evaluations apart, of what their parameters came to."""
+
+
+def answers_pages(entries: Sequence[Entry], evaluations: Sequence[Document]) -> list[Document]:
+    """A page for every tier of which several evaluations have answers; the cases themselves stand in their lists.
+
+    Args:
+        entries: of the report, the newest of a tier first.
+        evaluations: the same as the templates read them.
+    """
+    found = []
+    for tier in TIERS:
+        shown = [
+            (entry, one)
+            for entry, one in zip(entries, evaluations, strict=True)
+            if entry.tier == tier and one["pack"] and "answer" in one["pack"]["listed"]
+        ]
+        if len(shown) > 1:
+            found.append(_page(tier, shown[::-1]))
+    return found
+
+
+def _page(tier: str, shown: Sequence[tuple[Entry, Document]]) -> Document:
+    """The oldest stands first."""
+    differing = _differing([entry.row["resolved"] or {} for entry, _ in shown])
+    columns = [
+        {
+            "key": one["key"],
+            "id": one["id"],
+            "label": entry.row["name"] or entry.row["sut_label"],
+            "about": about,
+            "started": one["started"][:16],
+        }
+        for (entry, one), about in zip(shown, differing, strict=True)
+    ]
+    numbers = [set(one["pack"]["numbers"]) for _, one in shown]
+    common = set.intersection(*numbers)
+    first = [name.removeprefix("avg_") for name in TIERS[tier].headlines]
+    metrics = [name for name in dict.fromkeys((*first, *shown[-1][1]["pack"]["numbers"])) if name in common]
+    better = {declared.column: declared.better for declared in METRICS.values() if declared.column}
+    judges = [(entry.row["resolved"] or {}).get("judge") or {} for entry, _ in shown]
+    same = all(judge == judges[0] for judge in judges)
+    if not same:  # no judge's score stands beside another's
+        better |= {name: "neither" for judge in judges for name in judge.get("prompts", {})}
+    return {
+        "key": f"{KEY}{tier}",
+        "tier": tier,
+        "same_judge": same,
+        "columns": columns,
+        "metrics": [{"name": name, "better": better.get(name, "neither")} for name in metrics],
+        "shown": [name for name in first if name in common],
+    }
+
+
+def _differing(resolved: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What sets each apart from the others, in a line: `retriever fulltext, k 5`."""
+    apart = [name for name in SETTINGS if len({repr(_named(one, name)) for one in resolved}) > 1]
+    return [", ".join(f"{name} {_named(one, name)}" for name in apart if _named(one, name)) for one in resolved]
+
+
+def _named(resolved: Mapping[str, Any], name: str) -> Any:
+    value = resolved.get(name)
+    return value.get("model") if isinstance(value, Mapping) else value
