@@ -22,7 +22,7 @@ from tasks.config.redaction import redact_urls
 from tasks.config.settings import settings
 from tasks.orchestration.server_access import ENTER
 from tasks.report.index import NAME
-from tasks.report.live import LivePages
+from tasks.report.served.pages import LivePages
 
 NOW = "/now"
 """What an open page asks for, to learn whether something has changed."""

@@ -13,7 +13,7 @@ from deployments.server import require_free
 from tasks.config.connections import database
 from tasks.config.settings import settings
 from tasks.orchestration.server_access import link, password_for
-from tasks.report.live import CHOSEN
+from tasks.report.served.pages import CHOSEN
 
 HOST = "127.0.0.1"
 

@@ -21,9 +21,8 @@ from flows.cli.gate import gate
 from flows.cli.load import load
 from flows.cli.prune import prune
 from flows.cli.run import demo, doctor, run
-from flows.cli.serve import label, serve, stop
+from flows.cli.serve import label, serve, stop, view
 from flows.cli.sweep import examine, robustness, sweep
-from flows.cli.view import view
 from tasks.evaluation.process_exit import ENDING_S, GRACE_S, STOPPED, exit_within
 
 GARBAGE = 100_000

@@ -15,12 +15,12 @@ from tasks.cases import pseudonyms as to_people
 from tasks.cases.vocabulary import STRATA
 from tasks.config.tiers import TIERS
 from tasks.report import corpus_page
-from tasks.report.answers_page import answers_pages
 from tasks.report.comparisons import LISTS, add_comparisons, changes, comparison, trends
 from tasks.report.embedded_data import Document, as_script, packed_plotly
 from tasks.report.entries import Entry, described
 from tasks.report.experiment_pages import pages
 from tasks.report.label_lessons import lessons
+from tasks.report.sections.answers import answers_pages
 from tasks.results import guidance
 from tasks.results.numbers import shown
 from tasks.texts import LANGUAGES, Text, texts, translations

@@ -24,7 +24,7 @@ function found(details, get, i, about) {
 
 function asked(details, get, i, about, calls) {
   const context = details.context?.(i);
-  if (!details.context && !calls.length) return null;
+  if (!details.context && !calls.length && !details.asked?.(i) && !details.history?.(i)?.length) return null;
   const first = calls[0], own = Boolean(first);
   const how = own ? word("asked model", { prompt: about.made.generator_prompt?.split("|")[0] ?? first.prompt }) : get.answer && about.made.sut && about.made.sut !== "local" ? word("asked system", { sut: about.made.sut }) : null;
   return step("asked", factsOf(details.truncated?.(i) ? word("truncated") : null, context ? word("characters", { n: context.length }) : null),

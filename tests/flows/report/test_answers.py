@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 from sqlalchemy import Engine
 
-from tasks.report.write import report
+from tasks.report.write import index, report
 from tests.support.browser import PATIENCE_MS, chromium, page_of
 from tests.support.evaluation_history import source_name, with_cases
 
@@ -169,3 +169,15 @@ def test_scores_of_different_judges_are_not_held_against_each_other(
         rows(page, N // 6)
         expect(page.locator("#answers-tier3 .problem")).to_contain_text("нельзя сравнивать")
         expect(page.locator(".matrix td.best")).to_have_count(0)
+
+
+def test_from_the_disk_the_list_gives_the_command_that_compares(
+    engine: Engine, shown: Shown, tmp_path: Path, browser: Browser
+) -> None:
+    with page_of(browser, index(engine, tmp_path, "ru").as_uri()) as page:
+        boxes = page.locator("td.pick input")
+        chosen = [boxes.nth(n).get_attribute("value") for n in range(2)]
+        for n in range(2):
+            boxes.nth(n).check()
+        expect(page.locator(".chosen code")).to_have_text(f"yarus report {chosen[0]} {chosen[1]}")
+        expect(page.get_by_role("button", name="Сравнить")).to_have_count(0)

@@ -22,6 +22,8 @@ CHOSEN = "report.html"
 """Where the evaluations are shown that an address names: `report.html?of=A&of=B`."""
 TOGETHER = 8
 """Evaluations on one page, at most."""
+NEAR = 100
+"""Evaluations among which the nearest is looked for, where one is not there."""
 KEPT = 4
 """Pages that are kept while nothing changes; one may be tens of megabytes."""
 
@@ -107,7 +109,7 @@ def _chosen(engine: Engine, asked: Sequence[str]) -> tuple[str, ...]:
         )
     for name in ids:
         if not _finished(engine, name):
-            finished = [row["id"] for row in journal.listing(engine, limit=journal.NEAR)]
+            finished = [row["id"] for row in journal.listing(engine, limit=NEAR)]
             raise unknown("finished evaluation", name, finished)
     return ids
 

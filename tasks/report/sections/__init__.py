@@ -1,0 +1,1 @@
+"""Parts of the report that have a page of their own."""

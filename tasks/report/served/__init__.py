@@ -1,0 +1,1 @@
+"""Pages of the report that a server makes when they are asked for."""
