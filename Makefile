@@ -6,7 +6,9 @@ UV := $(shell command -v uv)
 install = $(if $(UV),$(UV) pip install --python $(1),$(1)/bin/python -m pip install --no-compile)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test check serve bench simulate mutate clean
+.PHONY: install demo test check serve bench simulate mutate clean
+
+install: .venv/.installed
 
 demo: .venv/.installed
 	@$(BIN)/yarus demo

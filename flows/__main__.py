@@ -18,6 +18,7 @@ from flows.cli.dataset import dataset
 from flows.cli.evaluations import cases, report, runs, show, tag
 from flows.cli.export import export
 from flows.cli.gate import gate
+from flows.cli.init import init
 from flows.cli.load import load
 from flows.cli.prune import prune
 from flows.cli.run import demo, doctor, run
@@ -34,12 +35,14 @@ GARBAGE = 100_000
 def cli() -> None:
     """Tiered evaluation of retrieval-augmented question answering.
 
-    Start with `yarus demo`; then fill a source with `yarus load`, and evaluate it with `yarus run tier1 --source NAME`.
+    Start with `yarus demo`; then bring your own log and pages by `yarus init`, and evaluate them with `yarus run tier1
+    --source NAME`.
     """
 
 
 for _command in (
     demo,
+    init,
     load,
     run,
     runs,

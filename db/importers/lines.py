@@ -31,6 +31,24 @@ def opened(path: Path) -> IO[bytes]:
     return cast("IO[bytes]", gzip.open(path)) if packed else path.open("rb")
 
 
+def encoding_of(path: Path) -> str:
+    """The encoding of a text file by its first megabyte; UTF-8 where nothing else is likely, or it is no text.
+
+    Raises:
+        InputError: not there, or not readable.
+    """
+    try:
+        with opened(path) as file:
+            content = file.read(1 << 20)
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError("{path}: {reason}; nothing was loaded", path=path, reason=_said(error)) from None
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(content)
+    except UnicodeDecodeError:
+        return (None if content.startswith(b"PAR1") else _guess(content)) or UTF8
+    return UTF8
+
+
 def lines(path: Path, encoding: str = UTF8) -> Iterator[str]:
     """The lines of a text file, with their ends as they are.
 
@@ -115,6 +133,10 @@ def json_values(path: Path, encoding: str = UTF8) -> Iterator[tuple[str, Any]]:
                 unreadable=UNREADABLE,
             ) from None
         yield f"{path.name}:{number}", value
+
+
+def _said(error: Exception) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
 def text_or_rejected(value: Any, what: str, place: str) -> str | Rejected:

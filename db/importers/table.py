@@ -5,15 +5,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from db.errors import InputError, unknown
 from db.importers.lines import UTF8, json_lines, lines
+from db.importers.recognise import REQUIRED, SAMPLED, Kind, propose, shell_word
 from db.importers.values import KINDS, BadValue, parse
 from db.loading.fill import Stream
 from db.loading.recorded import PARTS, chunks, content_id, record
@@ -24,13 +25,11 @@ from db.words import Words
 if TYPE_CHECKING:
     from _csv import Reader
 
-Kind = Literal["questions", "chunks"]
 Read = tuple[str, Mapping[str, Any] | Rejected]
 """A place and what was read there: values by the file's own column names."""
 
 DELIMITERS = ",;\t"
 LONGEST_FIELD = 10_000_000  # characters; a text of a whole page, or the vector of a large model as JSON
-REQUIRED = {"questions": "question", "chunks": "text"}
 # What makes a row the same row when it has no id: never its labels, so that relabelling keeps it.
 IDENTITY = {
     "questions": ("question", "user_id", "created_at", "dialog_id", "turn"),
@@ -65,6 +64,28 @@ def read(
     Raises:
         InputError: unreadable, of another format or encoding, a column is missing, or the mapping names none.
     """
+    names, rows = opened(path, encoding)
+    stream = Stream()
+    first, rows = _first(path, rows)
+    columns = _columns(path, kind, names, mapping or {}, first, stream.problems)
+    if kind == "chunks":
+        stream.chunks = _rows(rows, kind, columns)
+        return stream
+    labels: list[Row] = []
+    if "contexts" in columns.recorded:
+        _, again = opened(path, encoding)
+        stream.chunks, stream.new_chunks_only = chunks(_contexts(again, columns), stream.problems), True
+    stream.questions = _rows(rows, kind, columns, labels)
+    stream.annotations = labels
+    return stream
+
+
+def opened(path: Path, encoding: str = UTF8) -> tuple[Sequence[str], Iterable[Read]]:
+    """The names of a table's columns, and its rows as they are read.
+
+    Raises:
+        InputError: unreadable, or of another format or encoding.
+    """
     formats: dict[str, Callable[[Path, str], tuple[Sequence[str], Iterable[Read]]]] = {
         ".csv": _csv, ".tsv": _csv, ".jsonl": _jsonl, ".ndjson": _jsonl, ".parquet": _parquet,
     }  # fmt: skip
@@ -74,23 +95,41 @@ def read(
             path=path,
             formats=", ".join(formats),
         )
-    names, rows = formats[path.suffix.lower()](path, encoding)
-    stream = Stream()
-    columns = _columns(path, kind, names, mapping or {}, stream.problems)
-    if kind == "chunks":
-        stream.chunks = _rows(rows, kind, columns)
-        return stream
-    labels: list[Row] = []
-    if "contexts" in columns.recorded:
-        _, again = formats[path.suffix.lower()](path, encoding)
-        stream.chunks, stream.new_chunks_only = chunks(_contexts(again, columns), stream.problems), True
-    stream.questions = _rows(rows, kind, columns, labels)
-    stream.annotations = labels
-    return stream
+    return formats[path.suffix.lower()](path, encoding)
 
 
-def _columns(path: Path, kind: Kind, names: Sequence[str], mapping: Mapping[str, str], problems: list[str]) -> Columns:
-    """Which of our columns the file has.
+def _first(path: Path, rows: Iterable[Read]) -> tuple[list[Mapping[str, Any]], Iterable[Read]]:
+    """The first rows, by which columns are told, and all of them.
+
+    Raises:
+        InputError: there is none.
+    """
+    rows = iter(rows)
+    head = list(islice(rows, SAMPLED))
+    if not head:
+        raise InputError("{path}: names of columns, and no row below them; nothing was loaded", path=path)
+    return [cells for _, cells in head if not isinstance(cells, Rejected)], chain(head, rows)
+
+
+def sample(path: Path, encoding: str = UTF8) -> tuple[Sequence[str], list[Mapping[str, Any]]]:
+    """The names of a table's columns, and its first rows.
+
+    Raises:
+        InputError: as `opened`, or there is no row.
+    """
+    names, rows = opened(path, encoding)
+    return names, _first(path, rows)[0]
+
+
+def _columns(
+    path: Path,
+    kind: Kind,
+    names: Sequence[str],
+    mapping: Mapping[str, str],
+    first: Sequence[Mapping[str, Any]],
+    problems: list[str],
+) -> Columns:
+    """Which of our columns the file has; those that are not used are among the problems, with what they may be.
 
     Raises:
         InputError: the required one is missing, the mapping names a column that is not ours or not there, or a name
@@ -111,18 +150,20 @@ def _columns(path: Path, kind: Kind, names: Sequence[str], mapping: Mapping[str,
         if theirs not in names:
             raise unknown(Words("column in {path}:", path=path), theirs, names)
     found = {ours: mapping.get(ours, ours) for ours in (*main, *labels) if mapping.get(ours, ours) in names}
+    proposed = propose([name for name in names if name not in found.values()], first, kind).mapping
+    free = [ours for ours in (*main, *labels) if ours not in found and ours not in proposed]
+    maps = {ours: theirs for ours, theirs in proposed.items() if ours not in found}
+    unused = [name for name in names if name not in found.values()]
+    for name in unused:
+        if name not in maps.values() and (near := get_close_matches(name, free, n=1)):
+            maps.setdefault(near[0], name)
+    said = " ".join(f"--map {shell_word(f'{ours}={theirs}')}" for ours, theirs in maps.items())
     if (required := REQUIRED[kind]) not in found:
-        raise unknown(
-            Words("column in {path}:", path=path),
-            required,
-            names,
-            Words("Map it: --map {required}=NAME", required=required),
-        )
-    free = [ours for ours in (*main, *labels) if ours not in found]
-    near = {name: get_close_matches(name, free, n=1) for name in names if name not in found.values()}
-    problems += [
-        f"{path.name}: column {name!r} is not used; did you mean {ours[0]!r}?" for name, ours in near.items() if ours
-    ]
+        hint = Words("Map it: {maps}", maps=said if required in maps else f"--map {required}=NAME {said}".strip())
+        raise unknown(Words("column in {path}:", path=path), required, names, hint)
+    if unused:
+        told = f"{path.name}: {len(unused)} of {len(names)} columns are not used: {', '.join(unused)}"
+        problems.append(f"{told}; if they are what they seem to be, load again with {said}" if said else told)
     return Columns(
         {ours: theirs for ours, theirs in found.items() if ours in main},
         {ours: theirs for ours, theirs in found.items() if ours in labels and ours not in PARTS},

@@ -20,6 +20,8 @@ NO = {"false", "f", "no", "n", "0", "нет"}
 LARGEST = 2**31 - 1
 LARGEST_GRADE = 1e6  # more than anybody grades; squares and sums of it are numbers still
 DIGITS = re.compile(r"\d{9,}")
+DOTTED = re.compile(r"(\d{1,2})\.(\d{1,2})\.(\d{4})(?:,?\s+(\d{1,2})(:\d{2}(?::\d{2})?))?")
+"""A day as it is written in Russian, with its time: 05.03.2026 10:30."""
 MAX_DIMENSIONS = 16_000  # pgvector's limit
 
 
@@ -63,7 +65,7 @@ def _moment(value: Any) -> datetime:
     """
     if isinstance(value, str):
         try:
-            value = None if DIGITS.fullmatch(value.strip()) else datetime.fromisoformat(value.strip())
+            value = None if DIGITS.fullmatch(value.strip()) else datetime.fromisoformat(_iso(value.strip()))
         except ValueError:
             value = None
     elif isinstance(value, date) and not isinstance(value, datetime):
@@ -78,6 +80,14 @@ def _moment(value: Any) -> datetime:
             latest=LATEST,
         )
     return moment
+
+
+def _iso(text: str) -> str:
+    """A day with dots in ISO's order; anything else as it is."""
+    if (found := DOTTED.fullmatch(text)) is None:
+        return text
+    day, month, year, hour, rest = found.groups()
+    return f"{year}-{month:0>2}-{day:0>2}T{hour or '':0>2}{rest or ':00'}"
 
 
 def _yes_no(value: Any) -> bool:

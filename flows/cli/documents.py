@@ -30,6 +30,7 @@ from tasks.operations.erase_prefect import InPrefect
 from tasks.operations.home_servers import StoppedServers
 from tasks.operations.prune import Pruned
 from tasks.operations.relabel import Labels
+from tasks.operations.setup.plan import Begun
 from tasks.orchestration.alarms.expected import AlarmBudget
 from tasks.orchestration.documents import Accepted, Incidents
 from tasks.results.mlflow_export import LoggedRun
@@ -85,6 +86,7 @@ DOCUMENTS: dict[str, Any] = {
     "label --plan": LabelPlan,
     "label --between": LabelNext,
     "corpus": CorpusAnalytics,
+    "init": Begun,
     "load": LoadReport,
     "dataset freeze": FrozenSet,
     "dataset list": list[ListedSet],

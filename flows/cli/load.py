@@ -85,7 +85,7 @@ def table(
     from db.importers import table
 
     name = checked_name(name, file.stem)
-    rows = table.read(file, kind, dict(map(_pair, pairs)), encoding)
+    rows = table.read(file, kind, dict(map(pair, pairs)), encoding)
     fill_source(rows, name, language, origin=file.name, as_json=as_json)
 
 
@@ -142,25 +142,34 @@ def postgres(
 
 
 def fill_source(
-    rows: "Rows | Stream", name: str, language: str | None, *, origin: str, as_json: bool, how: str = "tier1"
+    rows: "Rows | Stream", name: str, language: str | None, *, origin: str, as_json: bool, how: str | None = None
 ) -> None:
-    """Fills a source with these rows, and prints what there is now and how it is evaluated."""
+    """Fills a source with these rows, and prints what became of them and what can be measured.
+
+    Raises:
+        SystemExit: 2, not one row could be used.
+    """
     from dataclasses import asdict
 
     from db.engine import reaching
     from db.loading.fill import fill
     from flows.terminal.summary import print_load
-    from tasks.config.connections import database
+    from tasks.config.connections import database, source
     from tasks.config.settings import settings
+    from tasks.operations.readiness import readiness
     from tasks.results.summary import as_json as document
 
-    engine = database()
+    engine, configuration = database(), settings()
     with reaching(engine):
-        report = fill(engine, name, rows, language=language or settings().language, origin=origin)
+        report = fill(engine, name, rows, language=language or configuration.language, origin=origin)
+    read = report.questions.read + report.chunks.read
+    nothing = read == report.questions.skipped + report.chunks.skipped
     if as_json:
         click.echo(document(asdict(report)))
     else:
-        print_load(report, how)
+        print_load(report, [] if nothing else readiness(source(name)), configuration.language, how)
+    if nothing and read:
+        raise SystemExit(2)
 
 
 def checked_name(name: str | None, origin: str) -> str:
@@ -190,7 +199,8 @@ def checked_name(name: str | None, origin: str) -> str:
     return checked_name(made[:40].rstrip("_"))
 
 
-def _pair(text: str) -> tuple[str, str]:
+def pair(text: str) -> tuple[str, str]:
+    """OURS=THEIRS, parted."""
     ours, sign, theirs = text.partition("=")
     if not (ours.strip() and sign and theirs.strip()):
         raise click.UsageError(f"--map {text!r}: expected OURS=THEIRS, for example question=Вопрос")

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from db.loading.fill import LoadReport
     from tasks.operations.doctor_sources import Check
     from tasks.operations.dry_run import Plans
+    from tasks.operations.readiness import Ready
 
 COLOURS = {"excellent": "green", "strong": "green", "good": "cyan", "reasonable": "cyan", "attention": "yellow"}
 COLOURS |= {"weak": "yellow", "absent": "yellow", "completed": "green", "running": "cyan"}
@@ -158,8 +159,8 @@ def print_cases(cases: "pa.Table", times: Sequence[int], total: int) -> None:
     console.print(f"{sum(times)} of {total} cases", style="dim")
 
 
-def print_load(report: "LoadReport", how: str = "tier1") -> None:
-    """What a load did."""
+def print_load(report: "LoadReport", ready: "Sequence[Ready]", language: str, how: str | None = None) -> None:
+    """What a load did, and what can be measured now: by the command for such a file, or by the first that can."""
     console = new_console()
     table = Table(plain(report.source), "read", "added", "updated", "skipped", box=None)
     for name, counts in (("questions", report.questions), ("chunks", report.chunks)):
@@ -167,7 +168,26 @@ def print_load(report: "LoadReport", how: str = "tier1") -> None:
     console.print(table)
     for problem in report.problems:
         console.print(plain(problem), style="yellow")
-    console.print(f"evaluate it: yarus run {how} --source {report.source}")
+    first = next((one for one in ready if one.command), None)
+    if how and first:
+        console.print(f"evaluate it: yarus run {how} --source {report.source}")
+    elif first:
+        console.print(f"evaluate it: {first.command}")
+    else:
+        for line in ready_lines(ready, language):
+            console.print(line, soft_wrap=True)
+
+
+def ready_lines(ready: "Iterable[Ready]", language: str) -> Iterator[str]:
+    """What can be measured, a tier a line, and what is missing for the others."""
+    words = texts("readiness", language)
+    for one in ready:
+        tier = tier_name(one.tier, language)
+        if one.missing is None:
+            unit = words["of passages" if one.tier == "tier0" else "of questions"].format(n=one.questions)
+            yield f"[green]+[/] {tier}: {unit}. {plain(one.command or '')}"
+        else:
+            yield f"[yellow]-[/] {tier}: {words[one.missing].format(**one.values)}"
 
 
 def print_checks(checks: "Sequence[Check]") -> None:

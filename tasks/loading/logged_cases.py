@@ -106,7 +106,7 @@ def _identities(run: Run[J], language: str) -> Resolved:
 def _load_dialogs(run: Run[Ux]) -> Run[Ux]:
     if loaded(run) and (run.work / "log.parquet").exists():  # an older version kept none
         return unchanged(run, similarity_embedder=measuring_embedder())
-    where, questions, corpus = read_source(run, vectors=False)
+    where, questions, corpus = read_source(run, vectors=False, chunks=False)
     log = by_time(questions)
     found = places(log)
     timed = [question["created_at"] is not None for question in log]

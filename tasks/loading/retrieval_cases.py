@@ -117,7 +117,7 @@ def _load_texts(run: Run[Tier0]) -> Run[Tier0]:
     chunks = parameters.texts == "chunks"
     if not chunks and parameters.vectors == "stored":
         raise InputError("tier0: the vectors of questions are always computed; leave out --vectors stored")
-    where, questions, corpus = read_source(run, vectors=chunks and parameters.vectors != "computed")
+    where, questions, corpus = read_source(run, vectors=chunks and parameters.vectors != "computed", chunks=chunks)
     notes: list[Note] = []
     if chunks:
         ids, texts, clusters = corpus.ids, corpus.texts, list(pages_of(corpus).values())

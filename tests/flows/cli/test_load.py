@@ -82,7 +82,11 @@ def test_a_table_of_questions_and_one_of_chunks(at_home: Path, tmp_path: Path) -
     (tmp_path / "log.csv").write_bytes(LOG.encode("cp1251"))
     document = loaded("table", str(tmp_path / "log.csv"), "--into", "tables", "--encoding", "cp1251", *MAP)
     assert document["questions"] == counts(2, 1, 0, 1)
-    assert document["problems"] == ["log.csv:3: skipped, Оценка = 'пять': no whole number"]
+    assert document["problems"] == [
+        "log.csv: 1 of 5 columns are not used: Страница; if they are what they seem to be, load again with "
+        "--map confluence_url=Страница",
+        "log.csv:3: skipped, Оценка = 'пять': no whole number",
+    ]
     (tmp_path / "pages.jsonl").write_text(
         '{"text": "в деканате", "confluence_url": "https://wiki/a"}\n', encoding="utf-8"
     )
@@ -96,6 +100,42 @@ def test_the_example_of_the_documentation(at_home: Path) -> None:
     Path("log.csv").write_text(file + "\n", encoding="utf-8")
     result = command(*words.split())
     assert [line.rstrip() for line in result.stdout.splitlines()] == shown.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("log", "pages", "suggested"),
+    [
+        ("question,created_at\nгде?,2026-01-01\n", None, "yarus run ux --source {name}"),
+        ("question,answer\nгде?,там\n", None, "yarus run tier3 --source {name} --sut recorded"),
+        (
+            "question,confluence_url\nгде?,https://wiki/a\n",
+            "text,confluence_url\nтам,https://wiki/a\n",
+            "yarus run tier1",
+        ),
+        ("question\nгде?\n", None, "yarus load table FILE --kind chunks --into {name}"),
+        ("question\nгде?\n", "text\nтам\n", "yarus run tier0 --source {name}"),
+    ],
+    ids=["times only", "answers only", "pages", "questions only", "no labels"],
+)
+def test_what_can_be_measured_with_what_is_there_is_suggested(
+    at_home: Path, tmp_path: Path, log: str, pages: str | None, suggested: str, request: pytest.FixtureRequest
+) -> None:
+    name = "ready_" + re.sub(r"\W", "_", request.node.callspec.id)
+    (tmp_path / "log.csv").write_text(log)
+    (tmp_path / "pages.csv").write_text(pages or "")
+    if pages:
+        assert command("table", str(tmp_path / "pages.csv"), "--kind", "chunks", "--into", name).exit_code == 0
+    result = command("table", str(tmp_path / "log.csv"), "--into", name)
+    assert suggested.format(name=name) in result.stdout
+
+
+def test_where_no_row_can_be_used_nothing_was_done(at_home: Path, tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_text("question,score\nгде?,пять\n")
+    result = command("table", str(tmp_path / "log.csv"), "--into", "no_row_used")
+    assert result.exception is not None
+    assert result.exception.code == 2  # type: ignore[attr-defined]
+    assert "no whole number" in result.stdout
+    assert "evaluate it" not in result.stdout
 
 
 def test_the_process_exits_by_who_can_mend_it(yarus: Any, tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ from tasks.experiments.robustness import RATES
 from tasks.explanation.documents import TopicsBy
 from tasks.explanation.sentences import STAGES
 from tasks.labelling.plan import Basis
+from tasks.operations.readiness import Missing
 from tasks.orchestration.home_server import Stopped
 from tasks.personal_data.patterns import Kind
 from tasks.prompts import SHAPES
@@ -81,6 +82,7 @@ BY_TABLE: dict[str, set[str]] = {
     - {"topic more", "topic less"},
     "terminal": {f"failed in {name}" for name in FAILURES},
     "prune": {f"{whose} {what}" for whose in ("age", "user") for what in ("planned", "done", "nothing")},
+    "readiness": {*get_args(Missing)},
     "night_message": {"failed", "invalid", "regressed", "closed"},
     "gate": {gate.NO_BASELINE, gate.NOT_COMPARED, gate.NOTHING_IN_COMMON, gate.NOTHING_MEASURED, gate.FILLED}
     | {corrected_means.FEW_LABELS, corrected_means.OTHER_JUDGE}

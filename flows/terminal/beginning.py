@@ -1,0 +1,71 @@
+"""What `yarus init` found and did, on stdout."""
+
+from collections.abc import Iterable, Mapping
+
+from flows.terminal.summary import new_console, plain, ready_lines
+from tasks.operations.setup.plan import Begun
+from tasks.texts import texts
+
+SHOWN = 60
+"""Characters of an example."""
+LONG = 6_000
+"""Characters of a passage in the middle, beyond which cutting is worth a comparison."""
+
+
+def print_plan(found: Begun, language: str) -> None:
+    """Which file is what, which column is which, and what would be written."""
+    words, console = texts("init", language), new_console()
+    for one in found.files:
+        kind = words[one.kind].format(source=found.source)
+        encoding = "" if one.encoding.startswith("utf-8") else f", {one.encoding}"
+        console.print(f"[bold]{plain(one.file)}[/]{encoding}: {kind}", soft_wrap=True)
+        _print_columns(one.mapping, one.doubtful, one.unused, language)
+        if one.kind == "chunks" and one.characters > LONG:
+            console.print(words["long passages"].format(n=one.characters), soft_wrap=True)
+    for table in found.tables:
+        console.print(f"[bold]{plain(table.table)}[/]: {words[table.kind].format(source=found.source)}")
+        _print_columns(table.mapping, table.doubtful, (), language)
+        if table.view:
+            console.print(words["view"].format(columns=", ".join(table.lacking)), soft_wrap=True)
+            console.print(plain(table.view), soft_wrap=True)
+    if found.database and len(found.tables) == 1:
+        console.print(words["no passages"], soft_wrap=True)
+    if found.system:
+        said = plain(found.system.answer[:SHOWN])
+        console.print(f"[bold]{plain(found.system.address)}[/]: {words['answers'].format(said=said)}", soft_wrap=True)
+        if not found.system.urls:
+            console.print(words["no urls"], style="yellow", soft_wrap=True)
+    for line in found.env.added:
+        console.print(f"{found.env.file}: + {plain(line)}", soft_wrap=True)
+    for name in found.env.kept:
+        console.print(words["kept"].format(file=found.env.file, name=name), style="yellow", soft_wrap=True)
+
+
+def print_begun(found: Begun, language: str) -> None:
+    """What was loaded, and what can be measured now."""
+    words, console = texts("init", language), new_console()
+    for one, report in zip(found.files, found.loaded, strict=True):
+        counts = report.questions if one.kind == "questions" else report.chunks
+        numbers = {"read": counts.read, "added": counts.added, "updated": counts.updated, "skipped": counts.skipped}
+        console.print(words["loaded"].format(file=plain(one.file), **numbers), soft_wrap=True)
+        for problem in (problem for problem in report.problems if "columns are not used" not in problem):
+            console.print(plain(problem), style="yellow", soft_wrap=True)
+    if found.readiness:
+        console.print(f"\n[bold]{words['measurable']}[/]")
+    for line in ready_lines(found.readiness, language):
+        console.print(line, soft_wrap=True)
+    if found.tables and not found.readiness:
+        console.print(words["after the view"], soft_wrap=True)
+
+
+def _print_columns(
+    mapping: Mapping[str, str], doubtful: Mapping[str, list[str]], unused: Iterable[str], language: str
+) -> None:
+    words, console = texts("init", language), new_console()
+    console.print("  " + ", ".join(f"{ours} = {plain(theirs)}" for ours, theirs in mapping.items()), soft_wrap=True)
+    for ours, several in doubtful.items():
+        key = "doubtful score" if ours == "score" else "several" if len(several) > 1 else "doubtful"
+        names = plain(", ".join(several))
+        console.print("  " + words[key].format(ours=ours, names=names), style="yellow", soft_wrap=True)
+    if left := list(unused):
+        console.print("  " + words["unused"].format(names=plain(", ".join(left))), soft_wrap=True)

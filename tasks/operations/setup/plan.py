@@ -1,0 +1,74 @@
+"""What `yarus init` would do, and what it has done."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from db.loading.fill import LoadReport
+from tasks.config.settings import settings
+from tasks.operations.readiness import Ready
+from tasks.operations.setup.database import FoundTable, look_at_database, masked
+from tasks.operations.setup.env import Written, planned
+from tasks.operations.setup.files import FoundFile, language_of, look_at
+from tasks.operations.setup.system import FoundSystem, ask
+
+HELLO = "Как получить справку?"
+"""Asked of a system where no log has a question."""
+
+
+@dataclass
+class Begun:
+    """What was found, what was written, and what can be measured now."""
+
+    source: str
+    language: str
+    """Of the texts."""
+    files: list[FoundFile]
+    database: str | None
+    """Its address, without the password."""
+    tables: list[FoundTable]
+    system: FoundSystem | None
+    env: Written
+    loaded: list[LoadReport] = field(default_factory=list)
+    """One a file; none where nothing was to be done yet (`--dry-run`)."""
+    readiness: list[Ready] = field(default_factory=list)
+
+
+def plan(
+    files: Sequence[Path],
+    mapping: Mapping[str, str],
+    source_url: str | None,
+    sut: str | None,
+    language: str | None,
+    env: Path,
+) -> tuple[Begun, dict[str, str]]:
+    """Looks at what somebody has; nothing is loaded or written.
+
+    Args:
+        files: a log, and pages.
+        mapping: our column -> theirs, where somebody knows it.
+        source_url: of a production database, in place of files.
+        sut: address of a system, which is asked one question.
+        language: of the texts; None for what they look like.
+        env: the file of settings.
+
+    Returns:
+        What was found, and the settings to write.
+
+    Raises:
+        InputError: what cannot be read, or told from its names and content.
+        DatabaseUnavailable: the database cannot be reached.
+        ModelUnavailable: the system does not answer.
+    """
+    found = look_at(files, mapping)
+    tables = look_at_database(source_url) if source_url else []
+    question = next((one.example for one in found if one.kind == "questions"), HELLO)
+    system = ask(sut, question) if sut else None
+    wanted = {"YARUS_SOURCE_URL": source_url} if source_url else {}
+    wanted |= {name: value for one in tables for name, value in one.settings()}
+    if system:
+        wanted |= {"YARUS_SUT": system.address}
+        wanted |= {f"YARUS_SUT_SERVICE__{name.upper()}": value for name, value in system.settings.items()}
+    spoken = language or (language_of(found) if found else settings().language)
+    address = masked(source_url) if source_url else None
+    return Begun("", spoken, found, address, tables, system, planned(env, wanted)), wanted
