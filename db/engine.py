@@ -14,6 +14,7 @@ from sqlalchemy.exc import DBAPIError, OperationalError, ProgrammingError
 
 from db.errors import DatabaseUnavailable
 from db.privileged import guard
+from db.words import Words
 
 if TYPE_CHECKING:
     from alembic.config import Config
@@ -109,9 +110,9 @@ def reaching(engine: Engine) -> Iterator[None]:
         if not (unreachable or refused):
             raise
         reason = " ".join(str(error.orig).split())
-        way_out = "Check the address, the password and the role's rights (YARUS_DATABASE_URL, YARUS_SOURCE_URL)"
+        way_out = Words("Check the address, the password and the role's rights (YARUS_DATABASE_URL, YARUS_SOURCE_URL)")
         if isinstance(error.orig, psycopg.errors.DiskFull):
-            way_out = "The disk under the database is full: make room there, then try again"
+            way_out = Words("The disk under the database is full: make room there, then try again")
         unavailable = DatabaseUnavailable(
             "database {database}: {reason}. {way_out}", database=shown(engine.url), reason=reason, way_out=way_out
         )

@@ -12,6 +12,7 @@ import psycopg
 from sqlalchemy import Connection, Table, text
 
 from db.errors import InputError
+from db.words import Words
 
 ROLE = """
     SELECT role.rolname || CASE WHEN role.rolsuper THEN ', a superuser' ELSE ', a member of ' || string_agg(
@@ -103,8 +104,12 @@ def guard(connection: "psycopg.Connection[Any]") -> None:
         connection.execute(SETTINGS)
         shadow = connection.execute(SHADOWING, {"path": path}).fetchone()
         if shadow is not None or "pg_catalog" in path[1:]:
-            what = shadow[0] if shadow else f"schemas before pg_catalog in the search_path ({', '.join(path)})"
-            raise _refusal(found[0], f"statements could reach {what}, which another role has made")
+            what = (
+                shadow[0]
+                if shadow
+                else Words("schemas before pg_catalog in the search_path ({path})", path=", ".join(path))
+            )
+            raise _refusal(found[0], Words("statements could reach {what}, which another role has made", what=what))
     connection.commit()
 
 
@@ -121,7 +126,9 @@ def check(connection: Connection, tables: Iterable[Table], source: str) -> None:
         there = connection.scalar(text("SELECT pg_catalog.to_regclass(CAST(:name AS pg_catalog.text))"), {"name": name})
         reached = None if there is None else connection.scalar(text(REACHED), {"relation": there})
         if reached is not None:
-            raise _refusal(role, f"{table.fullname} in source {source!r} is {reached}")
+            raise _refusal(
+                role, Words("{table} in source {source!r} is {what}", table=table.fullname, source=source, what=reached)
+            )
 
 
 def privilege(connection: Connection) -> str | None:

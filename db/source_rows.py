@@ -34,7 +34,7 @@ from sqlalchemy.types import LargeBinary
 from db import tables
 from db.errors import InputError, unknown
 from db.sources import Source, snapshot
-from db.words import Words
+from db.words import Words, joined
 
 LARGEST = 2**31 - 1
 EARLIEST, LATEST = datetime(1, 1, 2, tzinfo=UTC), datetime(9999, 12, 30, tzinfo=UTC)
@@ -197,7 +197,13 @@ class _Packed:
     def matrix(self, source: Source) -> NDArray[np.float32] | None:
         """See `Corpus.vectors`."""
         if len(self._sizes) > 1:
-            examples = ", ".join(f"{size} (chunk {chunk_id})" for size, chunk_id in sorted(self._sizes.items()))
+            examples = joined(
+                (
+                    Words("{size} (chunk {id})", size=size, id=chunk_id)
+                    for size, chunk_id in sorted(self._sizes.items())
+                ),
+                ", ",
+            )
             raise InputError(
                 "source {source!r}: the vectors in {table} have different numbers of dimensions: {examples}; embed "
                 "the chunks again with one model, or give --vectors computed",

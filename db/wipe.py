@@ -9,6 +9,7 @@ from sqlalchemy import Connection, Engine, inspect, text
 from sqlalchemy.exc import DBAPIError
 
 from db.engine import reaching, shown
+from db.words import Words
 
 PATIENCE_S = 30.0
 """Longest wait for transactions that are older than the deletion: they can still see the rows, so that these stay."""
@@ -59,7 +60,12 @@ def _sqlite(connection: Connection) -> None:
     connection.exec_driver_sql("VACUUM")
     busy, *_ = connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").one()
     if busy:
-        raise OSError(f"{connection.engine.url.database} is being read by another process: stop it and try again")
+        raise OSError(
+            Words(
+                "{database} is being read by another process: stop it and try again",
+                database=connection.engine.url.database,
+            )
+        )
 
 
 def _postgresql(connection: Connection, tables: Sequence[str], *, embedded: bool) -> list[str]:
@@ -101,8 +107,12 @@ def _wait_for_older(connection: Connection) -> None:
     while (pid := connection.scalar(older, {"now": now % 2**32 if now else 0})) is not None:
         if time.monotonic() > deadline:
             raise OSError(
-                f"database {shown(connection.engine.url)}: process {pid} of the server is in a transaction that began "
-                "before the erasure, and keeps what was erased; the same command goes on when it has ended"
+                Words(
+                    "database {engine}: process {pid} of the server is in a transaction that began before the "
+                    "erasure, and keeps what was erased; the same command goes on when it has ended",
+                    engine=shown(connection.engine.url),
+                    pid=pid,
+                )
             )
         time.sleep(0.1)
 

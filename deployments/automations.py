@@ -21,6 +21,7 @@ from prefect.settings import PREFECT_API_URL
 from typing_extensions import TypedDict
 
 from db.errors import InputError
+from db.words import Words
 from tasks.config.settings import settings
 from tasks.orchestration.local_server import let_in, require_compatible
 from tasks.texts import texts
@@ -107,7 +108,9 @@ async def test() -> Tested:
         answer = await _answer(client, begun)
     status = answer.get("status_code")
     if status is None or not httpx.codes.is_success(status):
-        moved = "; redirects are not followed: give the address that it leads to" if status and status < 400 else ""
+        moved = (
+            Words("; redirects are not followed: give the address that it leads to") if status and status < 400 else ""
+        )
         raise InputError(
             "the receiver of alerts answered {status}{moved}: check --webhook, --header and --body of `yarus alerts "
             "apply`",
@@ -130,7 +133,9 @@ async def _answer(client: PrefectClient, since: datetime) -> dict[str, Any]:
                         return dict(event.payload)
                 await asyncio.sleep(0.5)
     except TimeoutError:
-        raise OSError(f"Prefect's server has not called the webhook in {ANSWER_S:.0f} s; see its log") from None
+        raise OSError(
+            Words("Prefect's server has not called the webhook in {answer_s:.0f} s; see its log", answer_s=ANSWER_S)
+        ) from None
 
 
 def _require_server() -> None:

@@ -18,6 +18,7 @@ from urllib.parse import parse_qs
 from sqlalchemy import Engine
 
 from db.errors import DatabaseUnavailable, InputError
+from db.words import Words
 from deployments.guard import refusal
 from metrics.metric import RUBRIC
 from tasks.config.redaction import redact_urls
@@ -25,6 +26,7 @@ from tasks.config.settings import settings
 from tasks.labelling.relevance_session import RelevanceLabelling, labellable, labelling
 from tasks.labelling.session import Labelling
 from tasks.texts import texts
+from tasks.texts.messages import told
 
 log = logging.getLogger("yarus")
 PREFIX = "/label/"
@@ -97,18 +99,21 @@ class LabelPages:
             path, _, asked = target.partition("?")
             given = path.removeprefix(PREFIX).partition("/")
             if not given[1] or not hmac.compare_digest(given[0].encode("utf-8", "replace"), self.token.encode()):
-                raise Refused(HTTPStatus.NOT_FOUND, "no such page")
+                raise Refused(HTTPStatus.NOT_FOUND, Words("no such page"))
             query = {name: values[-1] for name, values in parse_qs(asked).items()}
             return self._read(given[2], query, headers) if method == "GET" else self._written(given[2], headers, body)
         except Refused as error:
-            return _json({"error": str(error)}, error.status)
+            return _json({"error": told(error, settings().language)}, error.status)
         except InputError as error:
-            return _json({"error": redact_urls(str(error))}, HTTPStatus.BAD_REQUEST)
+            return _json({"error": redact_urls(told(error, settings().language))}, HTTPStatus.BAD_REQUEST)
         except (DatabaseUnavailable, OSError) as error:
-            return _json({"error": redact_urls(str(error))}, HTTPStatus.SERVICE_UNAVAILABLE)
+            return _json({"error": redact_urls(told(error, settings().language))}, HTTPStatus.SERVICE_UNAVAILABLE)
         except Exception:
             log.exception("the page for labels")
-            return _json({"error": "this did not work; yarus says why where it runs"}, HTTPStatus.INTERNAL_SERVER_ERROR)
+            return _json(
+                {"error": told(Words("this did not work; yarus says why where it runs"), settings().language)},
+                HTTPStatus.INTERNAL_SERVER_ERROR,
+            )
 
     def _read(self, name: str, query: Mapping[str, str], headers: Mapping[str, str | None]) -> Reply:
         if name in FILES:
@@ -120,16 +125,16 @@ class LabelPages:
             return _json(self._evaluations())
         if name == "next":
             return _json(self._next(query))
-        raise Refused(HTTPStatus.NOT_FOUND, "no such page")
+        raise Refused(HTTPStatus.NOT_FOUND, Words("no such page"))
 
     def _written(self, name: str, headers: Mapping[str, str | None], body: bytes) -> Reply:
         if headers.get("Origin") is None or headers.get("Sec-Fetch-Site") not in (None, "same-origin"):
-            raise Refused(HTTPStatus.FORBIDDEN, "only this page itself may write")
+            raise Refused(HTTPStatus.FORBIDDEN, Words("only this page itself may write"))
         if (headers.get("Content-Type") or "").partition(";")[0].strip().lower() != "application/json":
-            raise Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "JSON is expected")
+            raise Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, Words("JSON is expected"))
         _require_current(headers)
         if name not in ("save", "undo"):
-            raise Refused(HTTPStatus.NOT_FOUND, "no such page")
+            raise Refused(HTTPStatus.NOT_FOUND, Words("no such page"))
         given = _object(body)
         of, annotator = self._labelling(given), _text(given, "annotator")
         if name == "undo":

@@ -15,6 +15,9 @@ from prefect.flows import load_flow_from_entrypoint
 from prefect.utilities.callables import parameter_schema
 from prefect.utilities.templating import apply_values
 
+from tasks.config.forms import in_language
+from tasks.config.settings import settings
+
 FILE = Path(__file__).with_name("prefect.yaml")
 Declared = dict[str, Any]
 
@@ -69,7 +72,8 @@ async def _register(client: PrefectClient, deployment: Declared, *, scheduled: b
     limit = deployment.get("concurrency_limit", {})
     strategy = limit.get("collision_strategy")
     # Without this Prefect takes a parameter that there is none of, and the run crashes.
-    schema = parameter_schema(flow).model_dump_for_openapi() | {"additionalProperties": False}
+    form = in_language(parameter_schema(flow).model_dump_for_openapi(), settings().language)
+    schema = form | {"additionalProperties": False}
     await client.create_deployment(
         flow_id=await client.create_flow_from_name(flow.name),
         name=deployment["name"],

@@ -23,6 +23,7 @@ from tasks.config.settings import settings
 from tasks.orchestration.server_access import ENTER
 from tasks.report.index import NAME
 from tasks.report.served.pages import LivePages
+from tasks.texts.messages import told
 
 NOW = "/now"
 """What an open page asks for, to learn whether something has changed."""
@@ -52,9 +53,11 @@ class Pages(SimpleHTTPRequestHandler):
             if page := self._made():
                 return self._text(page)
         except InputError as error:
-            return self._text(self.server.pages.problem(redact_urls(str(error))), status=HTTPStatus.NOT_FOUND)
+            return self._text(
+                self.server.pages.problem(redact_urls(told(error, settings().language))), status=HTTPStatus.NOT_FOUND
+            )
         except (DatabaseUnavailable, OSError) as error:
-            self.send_error(HTTPStatus.SERVICE_UNAVAILABLE, explain=redact_urls(str(error)))
+            self.send_error(HTTPStatus.SERVICE_UNAVAILABLE, explain=redact_urls(told(error, settings().language)))
             return None
         if self._asked(Path(self.directory).resolve()) is None:
             self.send_error(HTTPStatus.NOT_FOUND)

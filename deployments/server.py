@@ -10,6 +10,7 @@ from sqlalchemy.engine import make_url
 from db.engine import shown
 from db.errors import DatabaseUnavailable, InputError
 from db.home import prefect_database
+from db.words import Words
 from tasks.config.redaction import redact_urls
 from tasks.orchestration.server_process import SQLITE, ServerUnavailable
 
@@ -42,7 +43,11 @@ def bound(host: str, port: int, option: str) -> socket.socket:
         if error.errno == errno.EADDRNOTAVAIL:
             raise InputError("--host {host!r} is not an address of this machine", host=host) from None
         taken = error.errno == errno.EADDRINUSE
-        why = "is taken, perhaps by another `yarus serve`" if taken else f"cannot be used ({error.strerror})"
+        why = (
+            Words("is taken, perhaps by another `yarus serve`")
+            if taken
+            else Words("cannot be used ({reason})", reason=error.strerror)
+        )
         raise ServerUnavailable(
             "port {port} on {host} {why}; choose another one: {option} PORT",
             port=port,
@@ -85,9 +90,11 @@ def _require_trigrams(url: str, named: str) -> None:
         with psycopg.connect(url, connect_timeout=10, autocommit=True) as connection:
             connection.execute("CREATE EXTENSION IF NOT EXISTS pg_trgm")
     except psycopg.errors.InsufficientPrivilege:
-        way_out = "have its administrator run there once: CREATE EXTENSION pg_trgm"
+        way_out = Words("have its administrator run there once: CREATE EXTENSION pg_trgm")
     except (psycopg.errors.UndefinedFile, psycopg.errors.FeatureNotSupported):
-        way_out = "install it there (Debian: postgresql-contrib), or unset YARUS_PREFECT_DATABASE_URL to use SQLite"
+        way_out = Words(
+            "install it there (Debian: postgresql-contrib), or unset YARUS_PREFECT_DATABASE_URL to use SQLite"
+        )
     except psycopg.OperationalError as error:
         reason = redact_urls(" ".join(str(error).split()))
         raise DatabaseUnavailable(

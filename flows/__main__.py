@@ -4,7 +4,6 @@ import atexit
 import gc
 import sys
 from collections.abc import Sequence
-from io import StringIO
 
 import click
 
@@ -19,6 +18,7 @@ from flows.cli.evaluations import cases, report, runs, show, tag
 from flows.cli.export import export
 from flows.cli.gate import gate
 from flows.cli.init import init
+from flows.cli.language import shown, spoken, told
 from flows.cli.load import load
 from flows.cli.prune import prune
 from flows.cli.run import demo, doctor, run
@@ -90,7 +90,7 @@ def main() -> None:
 def exit_code(arguments: Sequence[str]) -> int:
     """Does what the arguments of the command line ask for, and says what went wrong; see `main`."""
     try:
-        return cli.main(arguments, standalone_mode=False) or 0
+        return spoken(cli, arguments).main(arguments, "yarus", standalone_mode=False) or 0
     except SystemExit as ended:
         return int(ended.code or 0)
     except (click.Abort, KeyboardInterrupt):
@@ -101,15 +101,13 @@ def exit_code(arguments: Sequence[str]) -> int:
 
 def _failed(error: Exception) -> int:
     if isinstance(error, click.ClickException):
-        said = StringIO()
-        error.show(file=said)
-        click.echo(_harmless(said.getvalue()), err=True, nl=False)
+        click.echo(_harmless(shown(error)), err=True, nl=False)
         return error.exit_code
     if isinstance(error, InputError):
-        _say(f"yarus: {error}")
+        _say(f"yarus: {told(error)}")
         return 2
     if isinstance(error, DatabaseUnavailable | ModelUnavailable | OSError):
-        _say(f"yarus: {error}")
+        _say(f"yarus: {told(error)}")
         return 3
     import traceback
 

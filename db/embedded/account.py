@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from db.embedded import ELSEWHERE
 from db.errors import DatabaseUnavailable
+from db.words import Words
 
 CAPABILITIES = {"dac_read_search": 2, "dac_override": 1}  # bits; the first that we may hand on. Docker has the second
 
@@ -124,7 +125,11 @@ def _with_capability(account: Account, closed: Path) -> list[str]:
         (name for name, bit in CAPABILITIES.items() for bound in bounds if int(bound, 16) >> bit & 1), None
     )
     if setpriv is None or capability is None:
-        missing = "setpriv (util-linux) is missing" if setpriv is None else "no capability for that can be handed on"
+        missing = (
+            Words("setpriv (util-linux) is missing")
+            if setpriv is None
+            else Words("no capability for that can be handed on")
+        )
         raise DatabaseUnavailable(
             "as root the database runs as user {uid}, who may not enter or read {closed}, and {missing}: run as an "
             "ordinary user, set YARUS_HOME and the environment where all may enter, {elsewhere}",

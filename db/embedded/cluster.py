@@ -18,6 +18,7 @@ from typing import IO
 from db.embedded import ELSEWHERE
 from db.embedded.account import account_of, hand_over, lowered
 from db.errors import DatabaseUnavailable
+from db.words import Words
 
 INSTALLATIONS = {"16": "pginstall", "18": "pginstall18"}  # folders inside the wheel's package, by major version
 SOCKET = ".s.PGSQL.5432"
@@ -129,8 +130,10 @@ def server_log(folder: Path) -> Iterator[IO[bytes]]:
 def log_tail(folder: Path) -> str:
     """The last lines of the server's log and where it is, for messages."""
     path = folder / "server.log"
-    text = path.read_text(encoding="utf-8", errors="replace") if path.exists() else "(there is none)"
-    return f"the end of {path}:\n" + "\n".join(text.splitlines()[-8:])
+    if not path.exists():
+        return Words("there is no {path}", path=path)
+    text = path.read_text(encoding="utf-8", errors="replace")
+    return Words("the end of {path}:\n{lines}", path=path, lines="\n".join(text.splitlines()[-8:]))
 
 
 # --- the socket ---

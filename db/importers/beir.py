@@ -46,7 +46,9 @@ def read(folder: Path, split: str | None = None) -> Stream:
     bad: list[Rejected] = []
     labels = _labels(path, bad) if path else {}
     if path is None:
-        stream.problems.append(f"{folder / 'qrels'}: no *.tsv, the questions are loaded without labels")
+        stream.problems.append(
+            Words("{folder}: no *.tsv, the questions are loaded without labels", folder=folder / "qrels")
+        )
     chunks, questions = set[str](), set[str]()
     stream.chunks = _chunks(folder / "corpus.jsonl", chunks)
     judged = None if path is None else labels.keys()
@@ -74,16 +76,30 @@ def _labels(path: Path, bad: list[Rejected]) -> Labels:
     labels: Labels = {}
     rows = csv.reader(lines(path), delimiter="\t", quoting=csv.QUOTE_NONE)
     for number, fields in enumerate(rows, start=1):
-        place = f"qrels/{path.name}:{number}"
+        place = Words("qrels/{name}:{number}", name=path.name, number=number)
         if not any(field.strip() for field in fields) or (number == 1 and _is_header(fields)):
             continue
         if len(fields) != 3 or not (grade := _grade(fields[2])):
-            bad.append(Rejected(place, f"expected query-id, corpus-id, number, parted by tabs; got {fields!r}"))
+            bad.append(
+                Rejected(
+                    place, Words("expected query-id, corpus-id, number, parted by tabs; got {fields!r}", fields=fields)
+                )
+            )
             continue
         question, chunk = fields[0].strip(), fields[1].strip()
         first = labels.setdefault(question, {}).setdefault(chunk, (place, grade[0]))
         if first[1] != grade[0]:
-            bad.append(Rejected(place, f"{question!r} and {chunk!r} were judged otherwise at {first[0]}"))
+            bad.append(
+                Rejected(
+                    place,
+                    Words(
+                        "{question!r} and {chunk!r} were judged otherwise at {first}",
+                        question=question,
+                        chunk=chunk,
+                        first=first[0],
+                    ),
+                )
+            )
     return labels
 
 
@@ -130,7 +146,13 @@ def _questions(
             ids.add(question_id)
             yield Row(place, {"id": question_id, "question": text})
     if left_out:
-        problems.append(f"{path.name}: {left_out:,} questions were left out, which this split does not judge")
+        problems.append(
+            Words(
+                "{name}: {left_out:,} questions were left out, which this split does not judge",
+                name=path.name,
+                left_out=left_out,
+            )
+        )
 
 
 def _annotations(
@@ -142,9 +164,9 @@ def _annotations(
         known: dict[str, Any] = {}
         for chunk, (place, grade) in judged.items():
             if question not in questions:
-                yield Rejected(place, f"queries.jsonl has no question {question!r}")
+                yield Rejected(place, Words("queries.jsonl has no question {question!r}", question=question))
             elif chunk not in chunks:
-                yield Rejected(place, f"corpus.jsonl has no document {chunk!r}")
+                yield Rejected(place, Words("corpus.jsonl has no document {chunk!r}", chunk=chunk))
             else:
                 known[chunk] = grade
         if known:

@@ -43,7 +43,7 @@ LEAST_LIMIT, MOST_TIMES = 1 << 30, 200
 """An archive may unpack to so many bytes, or so many times its size: a bomb of zeros packs 1,000 to 1."""
 TOO_MUCH = "54"
 """The class of PostgreSQL's errors that a dump causes: more columns than a table can have, for example."""
-RESTORE_IT = "restore the dump on a server of yours and load from its postgresql:// address"
+RESTORE_IT = Words("restore the dump on a server of yours and load from its postgresql:// address")
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from itertools import chain, islice
 
 from db.errors import InputError
 from db.importers.dump_text import Text, copied, literal, named
+from db.words import Words
 
 Name = tuple[str, str]
 """Schema and table."""
@@ -75,7 +76,9 @@ class Dump:
         elif setting.lower() == b"client_encoding":
             name = value.strip(b"'").decode("ascii", "replace").upper()
             if name not in ENCODINGS:
-                raise self._text.unreadable(f"the encoding {name!r}, which is not read here (pg_dump --encoding=UTF8)")
+                raise self._text.unreadable(
+                    Words("the encoding {name!r}, which is not read here (pg_dump --encoding=UTF8)", name=name)
+                )
             self._encoding = ENCODINGS[name]
 
     def _create(self, words: Iterator[bytes]) -> None:
@@ -97,7 +100,9 @@ class Dump:
 
     def _table(self, name: Name, words: Iterator[bytes]) -> None:
         if name in self.tables and name in self._wanted:
-            raise self._text.unreadable(f"a second table {'.'.join(name)} (a dump of several databases?)")
+            raise self._text.unreadable(
+                Words("a second table {name} (a dump of several databases?)", name=".".join(name))
+            )
         parts = [part for part in _parts(words) if part and part[0].upper() not in NO_COLUMN]
         self.tables[name] = {self._named(part[0]): _type(part[1:]) for part in parts}
         self.computed[name] = {self._named(part[0]) for part in parts if _is_computed(part)}
@@ -128,7 +133,9 @@ class Dump:
         table = self._wanted_table(name)
         if way != [b"FROM", b"STDIN"]:
             if table is not None:
-                raise self._text.unreadable(f"rows of {'.'.join(name)} by another COPY than pg_dump writes")
+                raise self._text.unreadable(
+                    Words("rows of {name} by another COPY than pg_dump writes", name=".".join(name))
+                )
             return
         given = () if table is None else columns or tuple(self._known(name))
         for block in self._text.data():
@@ -152,7 +159,14 @@ class Dump:
         while token.upper() == b"VALUES" or token == b",":
             values = self._values(words)
             if len(values) != len(given):
-                raise self._text.unreadable(f"{len(values)} values for {len(given)} columns of {'.'.join(name)}")
+                raise self._text.unreadable(
+                    Words(
+                        "{n_values} values for {n_given} columns of {name}",
+                        n_values=len(values),
+                        n_given=len(given),
+                        name=".".join(name),
+                    )
+                )
             yield table, kept, self._utf8(copied([values[number] for number in stored]))
             token = next(words, b"")
         if token.upper() not in (b"", b"ON"):  # CONFLICT DO NOTHING
@@ -174,7 +188,7 @@ class Dump:
         return values
 
     def _unknown_insert(self) -> InputError:
-        return self._text.unreadable("an INSERT of something else than the literals that pg_dump writes")
+        return self._text.unreadable(Words("an INSERT of something else than the literals that pg_dump writes"))
 
     def _name(self, words: Iterator[bytes]) -> tuple[Name, bytes]:
         """A table's name, with its schema or without, and the token behind it."""
@@ -203,12 +217,14 @@ class Dump:
         if name not in self._wanted:
             return None
         if name not in self.tables:
-            raise self._text.unreadable(f"rows of {'.'.join(name)} without its CREATE TABLE (made with --data-only?)")
+            raise self._text.unreadable(
+                Words("rows of {name} without its CREATE TABLE (made with --data-only?)", name=".".join(name))
+            )
         return name
 
     def _known(self, name: Name) -> list[str]:
         if name not in self.tables:
-            raise self._text.unreadable(f"rows of {'.'.join(name)}, whose columns are not named")
+            raise self._text.unreadable(Words("rows of {name}, whose columns are not named", name=".".join(name)))
         return list(self.tables[name])
 
     def _utf8(self, block: bytes) -> bytes:
@@ -217,7 +233,9 @@ class Dump:
         try:
             return block.decode(self._encoding).encode()  # of one byte a character: a block may end anywhere
         except UnicodeDecodeError as error:
-            raise self._text.unreadable(f"a text that is not {self._encoding} ({error.reason})") from None
+            raise self._text.unreadable(
+                Words("a text that is not {encoding} ({reason})", encoding=self._encoding, reason=error.reason)
+            ) from None
 
 
 def _parts(words: Iterator[bytes]) -> Iterator[list[bytes]]:

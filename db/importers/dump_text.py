@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from db.errors import InputError
+from db.words import Words
 
 BLOCK = 1 << 20
 LONGEST = 64 << 20  # bytes of one token: the longest literal of an INSERT
@@ -56,7 +57,7 @@ class Text:
                 if self._more():
                     continue
                 if found is None and self._at < len(self._buffer):
-                    raise self.unreadable("a text that never ends")
+                    raise self.unreadable(Words("a text that never ends"))
                 if found is None:
                     return b""
             self._at = found.end()
@@ -90,7 +91,7 @@ class Text:
                 yield self._buffer[self._at : cut]
             self._at = cut
             if not self._more():
-                raise self.unreadable(r"the rows of a table without their last line, \. (was it cut off?)")
+                raise self.unreadable(Words("the rows of a table without their last line, \\. (was it cut off?)"))
         if end.start() > self._at:
             yield self._buffer[self._at : end.start()]
         self._at = end.end()
@@ -109,7 +110,7 @@ class Text:
         """Reads on, as much again as is not used yet; the byte before that stays, for it says where a line begins."""
         left = len(self._buffer) - self._at
         if left > LONGEST:
-            raise self.unreadable(f"a text longer than {LONGEST >> 20} MB")
+            raise self.unreadable(Words("a text longer than {longest} MB", longest=LONGEST >> 20))
         more = self._read(max(BLOCK, left))
         self._before += self._at - 1
         self._buffer, self._at = self._buffer[self._at - 1 :] + more, 1

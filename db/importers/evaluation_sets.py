@@ -23,6 +23,7 @@ from db.errors import InputError
 from db.importers.files import read_json, read_jsonl, read_text
 from db.importers.said import ANSWER_NAMES, QUESTION_NAMES, parsed, said, texts
 from db.loading.fill import Row, Rows
+from db.words import Words
 
 Format = Literal["ragas", "langfuse"]
 Item = Mapping[str, Any]
@@ -42,12 +43,12 @@ def read(path: Path, kind: Format) -> Rows:
     reader = {"ragas": _ragas, "langfuse": _langfuse}[kind]
     rows = Rows()
     for number, item in enumerate(_items(path), start=1):
-        place = f"{path.name}: item {number}"
+        place = Words("{file}: item {number}", file=path.name, number=number)
         problem = reader(item, place, rows)
         if problem:
-            rows.problems.append(f"{place}: skipped, {problem}")
+            rows.problems.append(Words("{place}: skipped, {problem}", place=place, problem=problem))
     if not rows.questions:
-        first = f"; {rows.problems[0]}" if rows.problems else ""
+        first = Words("; {problem}", problem=rows.problems[0]) if rows.problems else ""
         raise InputError(
             "{path}: no item with a question, as {kind} exports them{first}; nothing was loaded",
             path=path,
@@ -115,7 +116,7 @@ def _parquet(path: Path) -> list[dict[str, Any]]:
 def _ragas(item: Item, place: str, rows: Rows) -> str:
     question = item.get("user_input", item.get("question"))
     if isinstance(question, list):
-        return "a conversation of several turns"
+        return Words("a conversation of several turns")
     reference = item.get("reference") or item.get("ground_truth") or next(iter(texts(item.get("ground_truths"))), None)
     contexts = texts(item.get("reference_contexts") or (None if "user_input" in item else item.get("contexts")))
     made_by = item.get("synthesizer_name") or item.get("evolution_type")
@@ -125,7 +126,7 @@ def _ragas(item: Item, place: str, rows: Rows) -> str:
 
 def _langfuse(item: Item, place: str, rows: Rows) -> str:
     if str(item.get("status", "")).upper() == "ARCHIVED":
-        return "archived"
+        return Words("archived")
     output = item.get("expectedOutput", item.get("expected_output"))
     metadata = parsed(item.get("metadata"))
     known: Item = metadata if isinstance(metadata, dict) else {}
@@ -144,7 +145,7 @@ def _langfuse(item: Item, place: str, rows: Rows) -> str:
 def _add(question: Any, reference: Any, place: str, rows: Rows, *, name: Any = None, **labels: Any) -> str:
     """Adds a question with its annotation; or says why not."""
     if not isinstance(question, str) or not question.strip():
-        return "no question"
+        return Words("no question")
     question_id = str(name or hashlib.sha256(question.encode("utf-8", "surrogatepass")).hexdigest()[:16])
     rows.questions.append(Row(place, {"id": question_id, "question": question.strip()}))
     answer = reference.strip() if isinstance(reference, str) else None

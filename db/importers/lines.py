@@ -12,11 +12,12 @@ from typing import IO, Any, cast
 
 from db.errors import InputError
 from db.loading.staging import Rejected
+from db.words import Words
 
 UTF8 = "utf-8-sig"
 LONGEST_LINE = 20_000_000
 """Characters: a row with two texts of the length of a book. What has no line ends would be read into memory whole."""
-UNREADABLE = "a number with thousands of digits, or nested too deeply to be read"
+UNREADABLE = Words("a number with thousands of digits, or nested too deeply to be read")
 """What valid JSON can have that Python does not read."""
 
 
@@ -143,7 +144,12 @@ def text_or_rejected(value: Any, what: str, place: str) -> str | Rejected:
     """An identifier or text that must be there, as text; numbers too are taken."""
     if isinstance(value, str | int) and not isinstance(value, bool) and str(value).strip():
         return str(value)
-    return Rejected(place, f"no {what}" if value in (None, "") else f"{what} {value!r} is no text")
+    return Rejected(
+        place,
+        Words("no {what}", what=what)
+        if value in (None, "")
+        else Words("{what} {value!r} is no text", what=what, value=value),
+    )
 
 
 def _undecodable(path: Path, encoding: str) -> InputError:
@@ -156,8 +162,14 @@ def _undecodable(path: Path, encoding: str) -> InputError:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         guess = _guess(content)
-        way_out = f"It looks like {guess}: add --encoding {guess}" if guess else "Name its encoding by --encoding NAME"
-        byte = f"byte {error.start} (0x{content[error.start]:02x}), line {line}"
+        way_out = (
+            Words("It looks like {guess}: add --encoding {guess}", guess=guess)
+            if guess
+            else Words("Name its encoding by --encoding NAME")
+        )
+        byte = Words(
+            "byte {start} (0x{content:02x}), line {line}", start=error.start, content=content[error.start], line=line
+        )
         return InputError(
             "{path}: not {name} at {byte}; nothing was loaded. {way_out}, or convert it to UTF-8",
             path=path,

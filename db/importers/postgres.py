@@ -62,7 +62,7 @@ def checked_url(url: str) -> str:
     Raises:
         InputError: it is none; it is not repeated, because it may hold a password.
     """
-    expected = "expected postgresql://user:password@host:5432/database, or the file of a dump that is there"
+    expected = Words("expected postgresql://user:password@host:5432/database, or the file of a dump that is there")
     try:
         parsed = make_url(url)
     except (ArgumentError, ValueError):
@@ -138,10 +138,21 @@ def _columns(connection: Connection, source: Source, ours: str, problems: list[s
         if column.name in theirs:
             found[column.key] = _converted(column, theirs[column.name], setting)
         elif column.key not in OPTIONAL:
-            what = f"column in table {table.fullname!r} of source {source.name!r}:"
-            raise unknown(what, column.name, theirs, Words("Map it: {setting}", setting=setting))
+            raise unknown(
+                Words("column in table {table!r} of source {source!r}:", table=table.fullname, source=source.name),
+                column.name,
+                theirs,
+                Words("Map it: {setting}", setting=setting),
+            )
         elif column.key == "embedding":
-            problems.append(f"{table.fullname}: no column {column.name!r}, loaded without vectors ({setting})")
+            problems.append(
+                Words(
+                    "{table}: no column {column!r}, loaded without vectors ({setting})",
+                    table=table.fullname,
+                    column=column.name,
+                    setting=setting,
+                )
+            )
     return found
 
 
@@ -194,10 +205,17 @@ def _fractions(
         lost = select(func.count(), func.min(identity)).where(table.c[name].is_not(None), value.is_(None))
         count, first = connection.execute(lost if only is None else lost.where(only)).one()
         if count:
-            none = "points in time" if isinstance(table.c[name].type, DateTime) else "whole numbers"
-            yield (
-                f"{table.fullname}: {count:,} values of {table.c[name].name!r} are no {none} ({key} {first!r} "
-                "first), loaded as NULL; a view can say what they mean"
+            timed = isinstance(table.c[name].type, DateTime)
+            yield Words(
+                "{table}: {n:,} values of {column!r} are {wrong} ({key} {first!r} first), loaded as NULL; a view "
+                "can say "
+                "what they mean",
+                table=table.fullname,
+                n=count,
+                column=table.c[name].name,
+                wrong=Words("no points in time") if timed else Words("no whole numbers"),
+                key=key,
+                first=first,
             )
 
 
@@ -225,8 +243,11 @@ def _blocks(connection: Connection, source: Source, query: str) -> Iterator[byte
     except (psycopg.DataError, psycopg.ProgrammingError, psycopg.InternalError) as error:
         refused = isinstance(error, psycopg.errors.InsufficientPrivilege)
         raise (DatabaseUnavailable if refused else InputError)(
-            f"source {source.name!r}: {' '.join(str(error).split())}; nothing was loaded. Check the role's rights and "
-            "what the columns are mapped to (YARUS_SOURCE_COLUMNS__…)"
+            "source {source!r}: {error}; nothing was loaded. Check the role's rights and what the columns are "
+            "mapped to "
+            "(YARUS_SOURCE_COLUMNS__…)",
+            source=source.name,
+            error=" ".join(str(error).split()),
         ) from None
     except psycopg.OperationalError as error:
         raise DatabaseUnavailable(

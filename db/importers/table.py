@@ -20,7 +20,7 @@ from db.loading.fill import Stream
 from db.loading.recorded import PARTS, chunks, content_id, record
 from db.loading.staging import Rejected, Row
 from db.tables import ANNOTATION, source_tables
-from db.words import Words
+from db.words import Words, joined
 
 if TYPE_CHECKING:
     from _csv import Reader
@@ -159,11 +159,18 @@ def _columns(
             maps.setdefault(near[0], name)
     said = " ".join(f"--map {shell_word(f'{ours}={theirs}')}" for ours, theirs in maps.items())
     if (required := REQUIRED[kind]) not in found:
-        hint = Words("Map it: {maps}", maps=said if required in maps else f"--map {required}=NAME {said}".strip())
-        raise unknown(Words("column in {path}:", path=path), required, names, hint)
+        how = said if required in maps else f"--map {required}=NAME {said}".strip()
+        raise unknown(Words("column in {path}:", path=path), required, names, Words("Map it: {maps}", maps=how))
     if unused:
-        told = f"{path.name}: {len(unused)} of {len(names)} columns are not used: {', '.join(unused)}"
-        problems.append(f"{told}; if they are what they seem to be, load again with {said}" if said else told)
+        told = Words(
+            "{file}: {n} of {total} columns are not used: {names}",
+            file=path.name,
+            n=len(unused),
+            total=len(names),
+            names=", ".join(unused),
+        )
+        again = Words("if they are what they seem to be, load again with {maps}", maps=said)
+        problems.append(joined((told, again)) if said else told)
     return Columns(
         {ours: theirs for ours, theirs in found.items() if ours in main},
         {ours: theirs for ours, theirs in found.items() if ours in labels and ours not in PARTS},
@@ -201,12 +208,12 @@ def _contexts(rows: Iterable[Read], columns: Columns) -> Iterator[tuple[str, dic
 def _parsed(cells: Mapping[str, Any], columns: Columns) -> tuple[dict[str, Any], list[str]]:
     """The values by our names, and what is wrong with those that cannot be used."""
     values: dict[str, Any] = {}
-    faults = []
+    faults: list[str] = []
     for ours, theirs in (columns.main | columns.annotation | columns.recorded).items():
         try:
             values[ours] = parse(ours, cells.get(theirs))
         except BadValue as error:
-            faults.append(f"{theirs} = {_short(cells[theirs])}: {error}")
+            faults.append(Words("{column} = {value}: {error}", column=theirs, value=_short(cells[theirs]), error=error))
     return values, faults
 
 
@@ -246,8 +253,10 @@ def _csv_rows(path: Path, names: Sequence[str], reader: "Reader") -> Iterator[Re
             if len(fields) == len(names):
                 yield place, dict(zip(names, fields, strict=True))
             elif fields:
-                reason = (
-                    f"{len(fields)} fields where the header has {len(names)}; a text with the delimiter needs quotes"
+                reason = Words(
+                    "{n_fields} fields where the header has {n_names}; a text with the delimiter needs quotes",
+                    n_fields=len(fields),
+                    n_names=len(names),
                 )
                 yield place, Rejected(place, reason)
     except csv.Error as error:

@@ -13,6 +13,7 @@ from db.loading.staging import Incoming, Rejected, orphans, repeated, stage, wit
 from db.loading.staging import Packed as Packed
 from db.loading.staging import Row as Row
 from db.sources import SCHEMA_PREFIX, checked_name
+from db.words import Words, joined
 
 MAX_PROBLEMS = 20
 REQUIRED = {"chunk": ("id", "text"), "question_answer": ("id", "question"), tables.ANNOTATION: ("question_id",)}
@@ -99,10 +100,14 @@ def fill_within(connection: Connection, name: str, rows: Rows | Stream, *, langu
     if any((report.chunks.added, report.chunks.updated, report.questions.added, report.questions.updated)):
         _register(connection, name, language, origin)
     warnings = [warning for stored in into.values() for warning in _odd_vectors(connection, stored)]
-    problems = [*rows.problems, *warnings, *(f"{place}: skipped, {reason}" for place, reason in refused.items())]
+    problems = [
+        *rows.problems,
+        *warnings,
+        *(Words("{place}: skipped, {problem}", place=place, problem=reason) for place, reason in refused.items()),
+    ]
     report.problems = problems[:MAX_PROBLEMS]
     if len(problems) > MAX_PROBLEMS:
-        report.problems.append(f"and {len(problems) - MAX_PROBLEMS} more")
+        report.problems.append(Words("and {n} more", n=len(problems) - MAX_PROBLEMS))
     return report
 
 
@@ -189,11 +194,23 @@ def _odd_vectors(connection: Connection, stored: Table) -> Iterator[str]:
     columns = (size, func.count(), func.min(key), func.count().filter(zero), func.min(key).filter(zero))
     found = connection.execute(select(*columns).where(vector.is_not(None)).group_by(size).order_by(size)).all()
     if len(found) > 1:
-        sizes = ", ".join(f"{row[0]} in {row[1]:,} rows (id {row[2]!r} and more)" for row in found)
-        yield f"{stored.name}: vectors with different numbers of dimensions: {sizes}; embed all with one model"
+        sizes = joined(
+            (Words("{size} in {n:,} rows (id {id!r} and more)", size=row[0], n=row[1], id=row[2]) for row in found),
+            ", ",
+        )
+        yield Words(
+            "{table}: vectors with different numbers of dimensions: {sizes}; embed all with one model",
+            table=stored.name,
+            sizes=sizes,
+        )
     for row in found:
         if row[3]:
-            yield f"{stored.name}: {row[3]:,} vectors of zeros (id {row[4]!r} first), which are like no other vector"
+            yield Words(
+                "{table}: {n:,} vectors of zeros (id {id!r} first), which are like no other vector",
+                table=stored.name,
+                n=row[3],
+                id=row[4],
+            )
 
 
 def _register(connection: Connection, name: str, language: str, origin: str) -> None:

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from db.loading.staging import Row
+from db.words import Words
 
 Record = dict[str, Any]
 PARTS: tuple[str, ...] = ("contexts", "history", "latency_ms", "first_token_ms", "tokens_in", "tokens_out", "cost_usd")
@@ -73,8 +74,12 @@ def chunks(records: Iterable[tuple[str, Record | None]], problems: list[str]) ->
                 others, example = others + 1, example or one["id"]
     if others:
         problems.append(
-            f"{others:,} passages have the id of one with another text ({example!r} first): the chunk is the first; "
-            "every answer is judged by the text that it was given"
+            Words(
+                "{others:,} passages have the id of one with another text ({example!r} first): the chunk is the "
+                "first; every answer is judged by the text that it was given",
+                others=others,
+                example=example,
+            )
         )
 
 

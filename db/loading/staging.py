@@ -18,6 +18,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.sql.expression import TableClause
 
 from db.errors import InputError
+from db.words import Words
 
 
 class Row(NamedTuple):
@@ -108,7 +109,9 @@ def _usable(rows: Iterable[Row | Rejected], bad: list[Rejected]) -> Iterator[Row
         if isinstance(row, Rejected):
             bad.append(row)
         elif (defect := _defect("".join(_texts(row.values)))) is not None:
-            bad.append(Rejected(row.place, f"the text has {defect}, which PostgreSQL cannot store"))
+            bad.append(
+                Rejected(row.place, Words("the text has {defect}, which PostgreSQL cannot store", defect=defect))
+            )
         else:
             yield row
 
@@ -124,11 +127,11 @@ def _texts(value: Any) -> Iterator[str]:
 
 def _defect(text: str) -> str | None:
     if "\0" in text:
-        return "a NUL character"
+        return Words("a NUL character")
     try:
         text.encode()
     except UnicodeEncodeError:
-        return "half of a surrogate pair"
+        return Words("half of a surrogate pair")
     return None
 
 
@@ -147,7 +150,10 @@ def without(connection: Connection, incoming: TableClause, required: Sequence[st
     gone = delete(incoming).where(or_(*lacks)).returning(incoming.c.ctid, incoming.c.place, *lacks).cte()
     rows = connection.execute(select(gone).order_by(gone.c.ctid)).all()
     names = [[name for name, missing in zip(required, row[2:], strict=True) if missing] for row in rows]
-    return [Rejected(row.place, f"no {' and no '.join(missing)}") for row, missing in zip(rows, names, strict=True)]
+    return [
+        Rejected(row.place, Words("no {missing}", missing=" and no ".join(missing)))
+        for row, missing in zip(rows, names, strict=True)
+    ]
 
 
 def repeated(connection: Connection, key: str) -> list[Rejected]:
@@ -161,7 +167,12 @@ def repeated(connection: Connection, key: str) -> list[Rejected]:
         SELECT place, key, earlier FROM gone ORDER BY position
     """  # noqa: S608 - the key is a column of ours
     rows = connection.execute(text(statement)).all()
-    return [Rejected(row.place, f"{key} {row.key!r} was already at {row.earlier}") for row in rows]
+    return [
+        Rejected(
+            row.place, Words("{key} {given!r} was already at {earlier}", key=key, given=row.key, earlier=row.earlier)
+        )
+        for row in rows
+    ]
 
 
 def orphans(connection: Connection, into: Table, skipped: Iterable[str]) -> list[Rejected]:
@@ -175,4 +186,6 @@ def orphans(connection: Connection, into: Table, skipped: Iterable[str]) -> list
         SELECT place, question_id FROM gone ORDER BY position
     """  # noqa: S608 - the schema's name is checked
     rows = connection.execute(text(statement), {"skipped": list(skipped)}).all()
-    return [Rejected(row.place, f"there is no question {row.question_id!r}") for row in rows]
+    return [
+        Rejected(row.place, Words("there is no question {question_id!r}", question_id=row.question_id)) for row in rows
+    ]

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from db.words import Words
 from flows.cli import as_json
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def split(name: str, at: str, into: tuple[str, str], as_json: bool) -> None:
 
     moment = _moment("--at", at)
     if moment is None:
-        raise click.UsageError("--at: a date is needed")
+        raise click.UsageError(Words("--at: a date is needed"))
     _tell(split(name, moment, into), print_split, as_json=as_json)
 
 
@@ -185,7 +186,7 @@ def export_annotation(
     """
     if n_random is not None:
         if limit is not None or len(evaluations) > 1:
-            raise click.UsageError("--random N draws from one --evaluation, without --limit")
+            raise click.UsageError(Words("--random N draws from one --evaluation, without --limit"))
         from flows.terminal.dataset import print_drawn
         from tasks.dataset.annotation.judged_answers import export_drawn
 
@@ -194,7 +195,7 @@ def export_annotation(
         _say(drawn["source"], unset=True)
         return
     if metric is not None or seed:
-        raise click.UsageError("--metric and --seed belong to --random N")
+        raise click.UsageError(Words("--metric and --seed belong to --random N"))
     from flows.terminal.dataset import print_exported
     from tasks.dataset.annotation.round_trip import export
 
@@ -271,5 +272,5 @@ def _moment(option: str, given: str | None) -> "datetime | None":
     try:
         moment: datetime | None = parse("created_at", given)
     except BadValue as error:
-        raise click.UsageError(f"{option} {given!r}: {error}") from None
+        raise click.UsageError(Words("{option} {given!r}: {error}", option=option, given=given, error=error)) from None
     return moment

@@ -19,15 +19,14 @@ def runs(limit: int, name: str | None, tags: tuple[str, ...], as_json: bool) -> 
     """List evaluations."""
     from db import journal
     from flows.terminal.summary import print_runs
+    from tasks.config.settings import settings
     from tasks.results.summary import as_json as document
     from tasks.results.summary import listed
 
     rows = journal.listing(own_database(), limit=limit, name=name, tags=given_tags(tags))
     if not as_json:
-        print_runs(rows)
+        print_runs(rows, settings().language)
         return
-    from tasks.config.settings import settings
-
     root = settings().results_root
     click.echo(document([listed(row, root) for row in rows]))
 
@@ -92,6 +91,7 @@ def cases(evaluation: str, where: tuple[str, ...], limit: int, as_json: bool) ->
     from flows.terminal.summary import print_cases, say_pseudonyms
     from tasks.cases import pseudonyms
     from tasks.cases.repeated import once
+    from tasks.config.settings import settings
     from tasks.results.numbers import finite
     from tasks.results.queries import cases_where
     from tasks.results.summary import as_json as document
@@ -106,7 +106,10 @@ def cases(evaluation: str, where: tuple[str, ...], limit: int, as_json: bool) ->
     else:
         times = dict(islice(once(found["question"].to_pylist(), found["status"].to_pylist()).items(), limit))
         print_cases(
-            pseudonyms.cases(found.take(pa.array(list(times), pa.int64())), source), list(times.values()), len(found)
+            pseudonyms.cases(found.take(pa.array(list(times), pa.int64())), source),
+            list(times.values()),
+            len(found),
+            settings().language,
         )
     say_pseudonyms(source)
 

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from db.words import Words
+
 if TYPE_CHECKING:
     from flows.cli.documents import ExportedFile, ExportedRun
     from tasks.results.scores import ExportedScores, Form
@@ -54,11 +56,11 @@ def export(
     that no spreadsheet runs it as a formula; the other formats keep it unchanged.
     """
     if (target is None) != is_mlflow:
-        raise click.UsageError("expected either --to FILE.csv (.jsonl, .parquet) or --mlflow")
+        raise click.UsageError(Words("expected either --to FILE.csv (.jsonl, .parquet) or --mlflow"))
     if is_mlflow and (metrics or overwrite):
-        raise click.UsageError("--metrics and --overwrite need --to FILE; --mlflow always logs the metrics")
+        raise click.UsageError(Words("--metrics and --overwrite need --to FILE; --mlflow always logs the metrics"))
     if tracking_uri and not is_mlflow:
-        raise click.UsageError("--tracking-uri needs --mlflow")
+        raise click.UsageError(Words("--tracking-uri needs --mlflow"))
     from db import journal
     from flows.terminal.summary import say_pseudonyms
     from tasks.config.connections import database
@@ -73,7 +75,7 @@ def export(
     done: ExportedFile | ExportedRun | ExportedScores
     form = next((form for form in STORES if target is not None and str(target) == form), None)
     if form is not None and metrics:
-        raise click.UsageError("--metrics needs --to FILE: scores are of single cases")
+        raise click.UsageError(Words("--metrics needs --to FILE: scores are of single cases"))
     if form is not None:
         from tasks.results.scores import export_scores  # which knows all metrics
 

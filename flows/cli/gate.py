@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from db.words import Words
 from flows.cli import arrow_alone, as_json, own_database
 
 
@@ -49,7 +50,7 @@ def gate(
 
     if accept:
         if baseline or file or junit or strict:
-            raise click.UsageError("--accept does not check: it goes with no other option than --json")
+            raise click.UsageError(Words("--accept does not check: it goes with no other option than --json"))
         return _accept(evaluation, as_json=as_json)
     policy = read_policy(file)
     if junit is not None and not junit.absolute().parent.is_dir():

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
+from db.words import Words
 from flows.cli import as_json
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ def postgres(
     from tasks.config.connections import database
 
     if since and incremental:
-        raise click.UsageError("--since and --incremental exclude each other")
+        raise click.UsageError(Words("--since and --incremental exclude each other"))
     dump = Path(address)
     is_dump = "://" not in address and dump.exists()
     url = None if is_dump else checked_url(address)
@@ -203,7 +204,7 @@ def pair(text: str) -> tuple[str, str]:
     """OURS=THEIRS, parted."""
     ours, sign, theirs = text.partition("=")
     if not (ours.strip() and sign and theirs.strip()):
-        raise click.UsageError(f"--map {text!r}: expected OURS=THEIRS, for example question=Вопрос")
+        raise click.UsageError(Words("--map {text!r}: expected OURS=THEIRS, for example question=Вопрос", text=text))
     return ours.strip(), theirs.strip()
 
 
@@ -213,7 +214,9 @@ def _moment(since: str | None) -> "datetime | None":
     try:
         moment: datetime | None = parse("created_at", since)
     except BadValue as error:
-        raise click.UsageError(f"--since {since!r}: {error}") from None
+        raise click.UsageError(
+            Words("{option} {given!r}: {error}", option="--since", given=since, error=error)
+        ) from None
     return moment
 
 

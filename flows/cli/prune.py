@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from db.words import Words
+
 if TYPE_CHECKING:
     from flows.cli.documents import ErasureEverywhere
     from tasks.operations.erase import Found
@@ -38,17 +40,19 @@ def prune(user: str | None, source: str | None, dry_run: bool, yes: bool, as_jso
     """
     given = [name for name in AGE if by_age[name]]
     if (user is None) != (source is None):
-        raise click.UsageError("--user and --source must be given together: whose questions, and in which source")
+        raise click.UsageError(
+            Words("--user and --source must be given together: whose questions, and in which source")
+        )
     if user is not None and given:
         raise click.UsageError(
-            "--user erases questions of any age; leave out --older-than, --keep-last, --gate, --calls and --all"
+            Words("--user erases questions of any age; leave out --older-than, --keep-last, --gate, --calls and --all")
         )
     if user is None and not (by_age["older_than"] or by_age["keep_last"]):
-        raise click.UsageError("expected --older-than AGE, --keep-last N, or --user USER_ID with --source NAME")
+        raise click.UsageError(Words("expected --older-than AGE, --keep-last N, or --user USER_ID with --source NAME"))
     if by_age["with_calls"] and not by_age["older_than"]:
-        raise click.UsageError("--calls needs --older-than: replies are removed by age")
+        raise click.UsageError(Words("--calls needs --older-than: replies are removed by age"))
     if as_json and not (yes or dry_run):
-        raise click.UsageError("--json cannot ask for confirmation: add --yes or --dry-run")
+        raise click.UsageError(Words("--json cannot ask for confirmation: add --yes or --dry-run"))
     work = _by_age(**by_age) if user is None else _of_user(user, str(source))
     planned = work(dry_run=True)
     if not as_json:

@@ -4,7 +4,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from db.words import Words
 from flows.cli import as_json, own_database
+from flows.cli.language import language, told
 
 if TYPE_CHECKING:
     from tasks.operations.dry_run import Plans
@@ -46,7 +48,7 @@ def run(
 @as_json
 def demo(as_json: bool) -> None:
     """Evaluate the bundled sample with the embedded database: no key, no network, nothing to set up."""
-    click.echo("Yarus demo: every tier on the bundled sample of a university help desk, offline", err=True)
+    click.echo(told(Words("Yarus demo: every tier on the bundled sample of a university help desk, offline")), err=True)
     from flows.cli.runner import parameters, run_flow
 
     _finish(run_flow("nightly", parameters("nightly", {}, (), ()), quiet=as_json), as_json=as_json)
@@ -64,7 +66,7 @@ def doctor(as_json: bool) -> None:
     if as_json:
         click.echo(document([check._asdict() for check in checks]))
     else:
-        print_checks(checks)
+        print_checks(checks, language())
     raise SystemExit(max((check.code for check in checks), default=0))
 
 
@@ -72,12 +74,13 @@ def _plan(plans: "Plans", *, as_json: bool) -> None:
     from dataclasses import asdict
 
     from flows.terminal.summary import print_plans
+    from tasks.config.settings import settings
     from tasks.results.summary import as_json as document
 
     if as_json:
         click.echo(document(asdict(plans)))
     else:
-        print_plans(plans)
+        print_plans(plans, settings().language)
 
 
 def _finish(summary: Any, *, as_json: bool) -> None:

@@ -26,6 +26,7 @@ from tasks.config.connections import database, source
 from tasks.config.flow_parameters import FLOWS, Nightly, Robustness, Sweep
 from tasks.config.parameters import Parameters
 from tasks.config.redaction import redact_urls
+from tasks.config.secrets import keep_logs_clean
 from tasks.config.settings import settings
 from tasks.config.tiers import TIERS
 from tasks.config.validation import bad_value
@@ -230,7 +231,8 @@ def _finished_alone(flow_run_id: UUID | None, error: httpx.TransportError) -> Su
 
     row = journal.of_flow_run(database(), str(flow_run_id))
     if row is None or row["state"] not in journal.FINISHED:
-        raise OSError(f"Prefect's server does not answer ({error}); {row['error'] if row else 'nothing was started'}")
+        how = row["error"] if row else Words("nothing was started")
+        raise OSError(Words("Prefect's server does not answer ({error}); {how}", error=error, how=how))
     logging.getLogger("yarus").warning("Prefect's server does not answer (%s); the results are complete", error)
     return dict(with_gate(summary(database(), row["id"])))
 
@@ -256,6 +258,7 @@ def _stdout_kept() -> Iterator[None]:
 @contextmanager
 def _saying(quiet: bool) -> Iterator[None]:
     """Shows what the evaluation is doing on stderr: a line that changes, or lines where it is no terminal."""
+    keep_logs_clean()
     log = logging.getLogger("yarus")
     console = Console(stderr=True, highlight=False)
     with Status("", console=console) as status:

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from db.words import Words
 from flows.cli import arrow_alone, as_json
 
 if TYPE_CHECKING:
@@ -129,13 +130,13 @@ def label(
     yarus label --plan avg_faithfulness --width 0.1
     """
     if (plan is None) != (width is None):
-        raise click.UsageError("--plan [METRIC] and --width W belong together")
+        raise click.UsageError(Words("--plan [METRIC] and --width W belong together"))
     if relevance and (metric or plan is not None):
-        raise click.UsageError("--relevance is about results: it goes with neither --metric nor --plan")
+        raise click.UsageError(Words("--relevance is about results: it goes with neither --metric nor --plan"))
     if between and (relevance or evaluation or plan is not None):
-        raise click.UsageError("--between A B stands alone, but for --metric")
+        raise click.UsageError(Words("--between A B stands alone, but for --metric"))
     if as_json and plan is None and not between:
-        raise click.UsageError("--json belongs to --plan or --between")
+        raise click.UsageError(Words("--json belongs to --plan or --between"))
     from tasks.config.settings import settings
 
     language = settings().language

@@ -16,6 +16,7 @@ from tasks.labelling.relevance.between import LabelNext
 from tasks.results.incomplete.documents import UnequallyJudged
 from tasks.results.numbers import rounded, unit_of
 from tasks.texts import texts
+from tasks.texts.messages import told
 
 COLOURS = {"improved": "green", "regressed": "red", "changed": "cyan", "no difference shown": "dim"}
 SHOWN_CASES, SHOWN_SLICES = 5, 5
@@ -47,7 +48,7 @@ def print_comparison(document: EvaluationComparison, language: str, *, slice_nam
     if any(one["p_holm"] is None for one in measured(document).values()):
         console.print(words["alone"], style="dim", soft_wrap=True)
     _print_margins(console, document, words)
-    _print_reasons(console, document, words)
+    _print_reasons(console, document, words, language)
     _print_noise(console, document, words)
     _print_cases(console, document["cases"], language)
     _print_slices(console, document, language, slice_name)
@@ -89,14 +90,14 @@ def _print_margins(console: Console, document: EvaluationComparison, words: dict
         console.print(words["margins"].format(margins=said), style="dim", soft_wrap=True)
 
 
-def _print_reasons(console: Console, document: EvaluationComparison, words: dict[str, str]) -> None:
+def _print_reasons(console: Console, document: EvaluationComparison, words: dict[str, str], language: str) -> None:
     """Why metrics were not compared, one line a reason."""
     by_reason: dict[str, list[str]] = {}
     for name, one in document["metrics"].items():
         if one["reason"] is not None:
             by_reason.setdefault(one["reason"], []).append(name)
     for reason, names in by_reason.items():
-        console.print(f"{words['not compared']}: {', '.join(names)} ({plain(reason)})", style="dim")
+        console.print(f"{words['not compared']}: {', '.join(names)} ({plain(told(reason, language))})", style="dim")
 
 
 def _print_unjudged(console: Console, found: UnequallyJudged | None, words: dict[str, str]) -> None:

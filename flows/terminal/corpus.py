@@ -7,6 +7,7 @@ from rich.table import Table
 from flows.terminal.summary import new_console, plain
 from tasks.corpus.documents import CorpusAnalytics, Profile, Topic, TopicInShort, Utilisation
 from tasks.texts import texts
+from tasks.texts.messages import told
 
 TOPICS, NEXT, DEAD = 12, 5, 5
 
@@ -14,7 +15,7 @@ TOPICS, NEXT, DEAD = 12, 5, 5
 def print_corpus(document: CorpusAnalytics, language: str) -> None:
     """What is used, the topics, what to write next, and the profile of the log."""
     words, console = texts("corpus", language), new_console()
-    for line in _utilisation(document["utilisation"], words):
+    for line in _utilisation(document["utilisation"], words, language):
         console.print(plain(line), soft_wrap=True)
     console.print("", _topics(document["topics"], words))
     console.print(f"\n{words['next']}", style="bold")
@@ -26,8 +27,8 @@ def print_corpus(document: CorpusAnalytics, language: str) -> None:
     console.print(plain(words["embedder"].format(embedder=document["embedder"].split("|")[0])), style="dim")
 
 
-def _utilisation(used: Utilisation, words: dict[str, str]) -> list[str]:
-    lines = [used["reason"]] if used["reason"] else []
+def _utilisation(used: Utilisation, words: dict[str, str], language: str) -> list[str]:
+    lines = [told(used["reason"], language)] if used["reason"] else []
     if used["evaluations"]:
         lines += [words["over what"].format(n=len(used["evaluations"]), questions=used["n_questions"], k=used["k"])]
     for name, part in (("chunks", used["chunks"]), ("pages", used["pages"])):

@@ -18,6 +18,7 @@ from tasks.dataset.documents import (
     SynthesisResult,
 )
 from tasks.texts import texts
+from tasks.texts.messages import told
 
 SHOWN = 10
 
@@ -110,7 +111,9 @@ def print_nuggets(document: NuggetsMade, language: str) -> None:
         console.print(words["without reference"].format(n=document["without_reference"]))
     if document["failed"]:
         n = sum(document["failed"].values())
-        console.print(plain(words["nuggets failed"].format(n=n, reason=document["reason"])), soft_wrap=True)
+        console.print(
+            plain(words["nuggets failed"].format(n=n, reason=told(document["reason"] or "", language))), soft_wrap=True
+        )
     console.print(plain(words["nuggets by"].format(**document)), style="dim", soft_wrap=True)
     console.print(words["measure nuggets"].format(**document), soft_wrap=True)
 

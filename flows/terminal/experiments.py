@@ -9,6 +9,7 @@ from flows.terminal.summary import coloured, new_console, plain, tier_name
 from tasks.experiments.documents import JudgeAndPeople, Outcome, Preference, Probe, Robustness, Sweep, SweepPair
 from tasks.experiments.sweep_table import SHOWN, across_sources, difference, figure_of, interval
 from tasks.texts import texts
+from tasks.texts.messages import told
 
 
 def print_sweep(document: Sweep, language: str) -> None:
@@ -31,7 +32,9 @@ def print_sweep(document: Sweep, language: str) -> None:
         _print_judges(document["judges"], words)
     for said in (*document["arms"], *document["judges"]):
         if said["error"]:
-            console.print(plain(words["failed"].format(arm=said["arm"], error=said["error"])), style="yellow")
+            console.print(
+                plain(words["failed"].format(arm=said["arm"], error=told(said["error"], language))), style="yellow"
+            )
     if document["state"] in ("failed", "cancelled"):
         console.print(words["next"].format(id=document["sweep_id"]))
 
@@ -55,7 +58,7 @@ def print_robustness(document: Robustness, language: str) -> None:
         _print_rates(kinds, words)
         for kind, said in kinds.items():
             if said["error"]:
-                console.print(plain(f"{words[kind]}: {said['error']}"), style="yellow")
+                console.print(plain(f"{words[kind]}: {told(said['error'], language)}"), style="yellow")
     _print_places(document, words)
     console.print(words["differences"])
 

@@ -9,6 +9,7 @@ from tasks.explanation.documents import ExplainedMetric, Explanation
 from tasks.explanation.sentences import sentences
 from tasks.results.numbers import shown
 from tasks.texts import texts
+from tasks.texts.messages import told
 
 
 def print_explanation(document: Explanation, language: str) -> None:
@@ -35,7 +36,7 @@ def print_explanation(document: Explanation, language: str) -> None:
     for sentence in sentences(document, language):
         console.print(plain(sentence), soft_wrap=True)
     for name, why in document["not_split"].items():
-        console.print(f"{words['not split']}: {name} ({plain(why)})", style="dim")
+        console.print(f"{words['not split']}: {name} ({plain(told(why, language))})", style="dim")
     for name, found in list(document["metrics"].items())[:1]:
         _print_largest(console, name, found, language)
     console.print(words[f"topics by {document['topics_by']}"], style="dim", soft_wrap=True)

@@ -13,6 +13,7 @@ from tasks.comparison.documents import GateResult, RuleResult
 from tasks.comparison.gate_rules import measure
 from tasks.results.numbers import rounded
 from tasks.texts import texts
+from tasks.texts.messages import told
 
 NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 COLOURS = {"pass": "green", "fail": "red", "inconclusive": "yellow", "invalid": "red"}
@@ -32,7 +33,7 @@ def print_gate(document: GateResult, language: str, *, strict: bool = False) -> 
         compared = words["baseline"].format(baseline=document["baseline"], kind=kind)
         console.print(escape(compared), style="dim", soft_wrap=True)
     if document["verdict"] == "invalid":
-        console.print(escape(document["error"] or ""), style="yellow", soft_wrap=True)
+        console.print(escape(told(document["error"] or "", language)), style="yellow", soft_wrap=True)
     for rule in document["rules"]:
         console.print(f"{_coloured(rule['verdict'], words)}  {escape(_named(rule, words))}", soft_wrap=True)
         if said := _said(rule, words):
@@ -64,7 +65,7 @@ def junit(document: GateResult, language: str, *, strict: bool) -> bytes:
             classname=_clean(f"{document['source']}.{document['tier']}"),
             name=_clean(_named(rule, words)),
         )
-        said = _clean(_said(rule, words) or document["error"] or "")
+        said = _clean(_said(rule, words) or told(document["error"] or "", language))
         if kind:
             ElementTree.SubElement(case, kind, message=_clean(words[rule["verdict"]])).text = said
         else:

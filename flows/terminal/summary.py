@@ -29,6 +29,7 @@ from tasks.results.summary import (
 )
 from tasks.results.system import System, called
 from tasks.texts import texts
+from tasks.texts.messages import told
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -70,7 +71,7 @@ def print_summary(summary: EvaluationSummary, language: str) -> None:
     for note in summary["notes"]:
         console.print(plain(texts("notes", language)[note["note"]].format(**note)))
     if summary["error"]:
-        console.print(plain(summary["error"]), style="yellow")
+        console.print(plain(told(summary["error"], language)), style="yellow")
     if summary["parquet"]:
         console.print(f"{words['key']}: {summary['comparability_key']}")
         console.print(f"{words['file']}: {plain(summary['parquet'])}", soft_wrap=True)
@@ -88,7 +89,7 @@ def print_overview(night: Night, language: str) -> None:
     for summary in night["evaluations"]:
         tier = tier_name(summary["tier"], language)
         if summary["state"] not in ("completed", "invalid"):
-            table.add_row(tier, _state(summary, language), plain(summary["error"] or ""))
+            table.add_row(tier, _state(summary, language), plain(told(summary["error"] or "", language)))
         if has_metrics(summary):
             for name in TIERS[summary["tier"]].headlines:
                 table.add_row(tier, *_cells(name, summary["metrics"][name], language))
@@ -103,28 +104,32 @@ def print_overview(night: Night, language: str) -> None:
         console.print(f"{texts('statements', language)['what next']}: {advice}", soft_wrap=True)
 
 
-def print_plans(plans: "Plans") -> None:
+def print_plans(plans: "Plans", language: str) -> None:
     """What the calls of each tier would take."""
-    table = Table("tier", "cases", "role", "calls", "tokens in", "tokens out", "USD", "seconds", box=None)
+    words = texts("plans", language)
+    columns = ("tier", "cases", "role", "calls", "tokens in", "tokens out", "cost", "seconds")
+    table = Table(*(words[name] for name in columns), box=None)
     for plan in plans.plans:
         for role, taken in plan.roles.items():
             figures = (taken.calls, taken.tokens_in, taken.tokens_out, taken.cost_usd, taken.seconds)
             table.add_row(plan.tier, str(plan.cases), role, *("?" if n is None else f"{n:,.6g}" for n in figures))
         if not plan.roles:
-            table.add_row(plan.tier, "", "calls no language model")
-    new_console().print(table, "? = no earlier call of this model and prompt to go by, or no price (YARUS_PRICES)")
+            table.add_row(plan.tier, "", words["no model"])
+    new_console().print(table, words["unknown"])
 
 
-def print_runs(rows: Iterable[RowMapping]) -> None:
+def print_runs(rows: Iterable[RowMapping], language: str) -> None:
     """The list of evaluations."""
-    table = Table("id", "state", "source", "cases", "coverage", "started", "name, tags", box=None)
+    words, states = texts("runs", language), texts("states", language)
+    columns = ("id", "state", "source", "cases", "coverage", "started", "called")
+    table = Table(*(words[name] for name in columns), box=None)
     for row in rows:
         coverage = "" if row["coverage"] is None else f"{row['coverage']:.1%}"
         started = f"{row['started_at']:%Y-%m-%d %H:%M}"
-        state, n, names = coloured(row["state"], row["state"]), str(row["n_cases"] or ""), plain(called(row))
+        state, n, names = coloured(states[row["state"]], row["state"]), str(row["n_cases"] or ""), plain(called(row))
         table.add_row(row["id"], state, plain(row["source"]), n, coverage, started, names)
     console = new_console()
-    console.print(table if table.row_count else "no evaluations yet; start one: yarus run tier1")
+    console.print(table if table.row_count else words["none"])
 
 
 def plain(text: str) -> str:
@@ -144,35 +149,36 @@ def say_pseudonyms(source: str, *, unset: bool = False) -> None:
         click.echo(texts("pseudonyms", settings().language)["note"], err=True)
 
 
-def print_cases(cases: "pa.Table", times: Sequence[int], total: int) -> None:
+def print_cases(cases: "pa.Table", times: Sequence[int], total: int, language: str) -> None:
     """The first cases of so many, one paragraph each: the question, how often it was asked, or the embedded text."""
-    console = new_console()
+    console, words = new_console(), texts("cases", language)
     for case, n in zip(cases.to_pylist(), times, strict=True):
-        status = case["status"] if case["reason"] is None else f"{case['status']}: {case['reason']}"
+        status = case["status"] if case["reason"] is None else f"{case['status']}: {told(case['reason'], language)}"
         console.print(f"[bold]{plain(case['case_id'])}[/] [dim]{plain(status)}[/]")
         said = " ".join((case["question"] or case.get("text") or "").split())  # a chunk of tier 0 asks nothing
         often = f" ×{n}" if n > 1 else ""
         console.print(f"  {plain(said if len(said) <= LONGEST else said[:LONGEST] + '…')}{often}")
         for name in ("relevant", "retrieved"):
             if case.get(name) is not None:
-                console.print(f"  [dim]{name}[/] {plain(_ids(case[name]))}")
-    console.print(f"{sum(times)} of {total} cases", style="dim")
+                console.print(f"  [dim]{words[name]}[/] {plain(_ids(case[name]))}")
+    console.print(words["shown"].format(n=sum(times), total=total), style="dim")
 
 
 def print_load(report: "LoadReport", ready: "Sequence[Ready]", language: str, how: str | None = None) -> None:
     """What a load did, and what can be measured now: by the command for such a file, or by the first that can."""
-    console = new_console()
-    table = Table(plain(report.source), "read", "added", "updated", "skipped", box=None)
+    console, words = new_console(), texts("load", language)
+    columns = ("read", "added", "updated", "skipped")
+    table = Table(plain(report.source), *(words[name] for name in columns), box=None)
     for name, counts in (("questions", report.questions), ("chunks", report.chunks)):
-        table.add_row(name, *(f"{n}" for n in (counts.read, counts.added, counts.updated, counts.skipped)))
+        table.add_row(words[name], *(f"{n}" for n in (counts.read, counts.added, counts.updated, counts.skipped)))
     console.print(table)
     for problem in report.problems:
-        console.print(plain(problem), style="yellow")
+        console.print(plain(told(problem, language)), style="yellow")
     first = next((one for one in ready if one.command), None)
     if how and first:
-        console.print(f"evaluate it: yarus run {how} --source {report.source}")
+        console.print(words["evaluate"].format(command=f"yarus run {how} --source {report.source}"))
     elif first:
-        console.print(f"evaluate it: {first.command}")
+        console.print(words["evaluate"].format(command=first.command))
     else:
         for line in ready_lines(ready, language):
             console.print(line, soft_wrap=True)
@@ -190,14 +196,17 @@ def ready_lines(ready: "Iterable[Ready]", language: str) -> Iterator[str]:
             yield f"[yellow]-[/] {tier}: {words[one.missing].format(**one.values)}"
 
 
-def print_checks(checks: "Sequence[Check]") -> None:
+def print_checks(checks: "Sequence[Check]", language: str) -> None:
     """What the doctor found."""
-    console = new_console()
+    console, words = new_console(), texts("doctor", language)
+    width = max(map(len, words.values())) + 1
     for check in checks:
-        mark = "[green]ok[/]     " if check.code == 0 else "[yellow]problem[/]"
-        console.print(f"{mark} {plain(check.what)}: {plain(check.found)}", soft_wrap=True)
+        mark = "[green]{}[/]" if check.code == 0 else "[yellow]{}[/]"
+        mark = mark.format(f"{words['ok' if check.code == 0 else 'problem']:<{width}}")
+        what, found = (plain(told(text, language)) for text in (check.what, check.found))
+        console.print(f"{mark} {what}: {found}", soft_wrap=True)
         if check.way_out:
-            console.print(f"        {plain(check.way_out)}", soft_wrap=True)
+            console.print(f"{'':<{width}} {plain(told(check.way_out, language))}", soft_wrap=True)
 
 
 def _state(summary: EvaluationSummary | FailedEvaluation, language: str) -> str:
@@ -219,7 +228,7 @@ def _cells(name: str, metric: MetricSummary, language: str) -> tuple[str, ...]:
     counted = f"{metric['n_scored']} / {metric['n_total']}"
     if metric["value"] is None:
         missing = texts("terminal", language)["not measured"]
-        return name, f"[yellow]{missing}[/]", "", counted, plain(metric["reason"] or "")
+        return name, f"[yellow]{missing}[/]", "", counted, plain(told(metric["reason"] or "", language))
     named = grade_text(metric)
     grade = coloured(named[language], metric["grade"] or "") if named else ""
     return name, number(name, metric["value"]), _interval(name, metric), counted, grade

@@ -11,6 +11,7 @@ from db.case_sets import CaseSet
 from db.errors import InputError
 from db.source_rows import read_questions
 from db.sources import snapshot
+from db.words import Words
 from tasks.cases import pseudonyms
 from tasks.cases.dialogs import by_time, places, sampled_whole
 from tasks.cases.labels import Row
@@ -117,13 +118,14 @@ def split(name: str, at: datetime, into: tuple[str, str]) -> Split:
     whole, rows = case_sets.find(engine, name), case_sets.read(engine, name)
     timed = [row for row in rows if row["created_at"] is not None]
     halves = [row for row in timed if not _within(row["created_at"], at, None)], _since(timed, at)
-    for half, what in zip(halves, ("before", "since"), strict=True):
+    for half, when in zip(
+        halves, (Words("before {at}", at=at.isoformat()), Words("since {at}", at=at.isoformat())), strict=True
+    ):
         if not half:
             raise InputError(
-                "case set {name!r}: no question was asked {what} {at}; choose another --at",
+                "case set {name!r}: no question was asked {when}; choose another --at",
                 name=name,
-                what=what,
-                at=at.isoformat(),
+                when=when,
             )
     if into[0] == into[1]:
         raise InputError("--into {first} {second}: the two halves need two names", first=into[0], second=into[1])

@@ -2,6 +2,8 @@
 
 import unicodedata
 
+from db.words import Words
+
 
 def declined(answer: str, phrases: list[str], path: str | None = None) -> str | None:
     """Why an answer is none, or None if it is one.
@@ -14,11 +16,11 @@ def declined(answer: str, phrases: list[str], path: str | None = None) -> str | 
         path: what the system says that it did; `hidden`: its gate kept the answer from the user.
     """
     if path == HIDDEN:
-        return "the system's gate hid the answer"
+        return Words("the system's gate hid the answer")
     if not answer.strip():
-        return "the answer is empty"
+        return Words("the answer is empty")
     first = _plain(answer.strip()).split("\n")[0].split(". ")[0]
-    return "the system declined to answer" if any(_plain(phrase) in first for phrase in phrases) else None
+    return Words("the system declined to answer") if any(_plain(phrase) in first for phrase in phrases) else None
 
 
 def _plain(text: str) -> str:

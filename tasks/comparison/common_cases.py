@@ -12,6 +12,7 @@ from sqlalchemy.engine import RowMapping
 
 from db import journal
 from db.errors import InputError
+from db.words import Words
 from metrics.metric import Metric
 from tasks.cases.repeated import listed_once
 from tasks.cases.table import COLUMNS, LONG, floats
@@ -30,8 +31,11 @@ OF_EVERY_CASE += ("outcome", "unmeasurable", "answerable", "judged@10", "if_righ
 
 
 EARLIER = {
-    "previous": (journal.previous, "no earlier completed one with the same comparability key"),
-    "baseline": (journal.baseline, "no accepted one before it with the same comparability key; yarus gate --accept"),
+    "previous": (journal.previous, Words("no earlier completed one with the same comparability key")),
+    "baseline": (
+        journal.baseline,
+        Words("no accepted one before it with the same comparability key; yarus gate --accept"),
+    ),
 }
 """What is asked for by a word, and what is said where there is none."""
 

@@ -10,7 +10,7 @@ from sqlalchemy.engine import RowMapping
 from threadpoolctl import threadpool_limits
 
 from db.errors import InputError, unknown
-from db.words import Words
+from db.words import Words, joined
 from metrics.metric import Metric
 from metrics.statistics.differences.comparison import Comparison, adjusted
 from metrics.statistics.differences.numbers import Compared
@@ -76,7 +76,7 @@ def compare(engine: Engine, a: str, b: str, *, force: bool = False, only: Sequen
     only = list(declared) if only else ()
     differs = differences(before, after)
     if differs and not force:
-        raise InputError(_refusal(before, after, differs))
+        raise _refusal(before, after, differs)
     needed = {row.name: row for row in (*declared.values(), *_headlines(before, after))}.values()
     sides = Pairs(*(headline(read_cases(row, needed)) for row in (before, after)))
     pairs = common(*sides)
@@ -102,7 +102,9 @@ def compare(engine: Engine, a: str, b: str, *, force: bool = False, only: Sequen
         found = compare_pairs(pairs, declared, tested, only) if paired else compare_sides(sides, declared, tested)
         for name in corrected:
             one = (
-                compare_means(engine, before, after, name) if paired else "corrected means are compared on one case set"
+                compare_means(engine, before, after, name)
+                if paired
+                else Words("corrected means are compared on one case set")
             )
             why = one.reason if isinstance(one, Lacking) else one
             found["metrics"][name] = _not_compared(why) if isinstance(why, str) else _metric(why, None)
@@ -132,7 +134,7 @@ def compare_sides(sides: Pairs, declared: Mapping[str, Metric], headlines: Seque
     """The comparison of different cases: metrics only."""
     found, reasons = numbers({*declared.values(), *headlines}, *sides)
     counts = [name for name in found if metric(name).unit == "count"]
-    reasons |= dict.fromkeys(counts, "counts of different cases say nothing about each other")
+    reasons |= dict.fromkeys(counts, Words("counts of different cases say nothing about each other"))
     found = {name: number for name, number in found.items() if name not in counts}
     compared = compare_independent(found, seed=SEED, groups=(groups_of(sides.a), groups_of(sides.b)))
     return {
@@ -280,12 +282,21 @@ def _parts(value: Any, name: str = "") -> list[tuple[str, Any]]:
     return [pair for key in value for pair in _parts(value[key], f"{name}.{key}" if name else key)]
 
 
-def _refusal(a: RowMapping, b: RowMapping, differs: list[KeyDifference]) -> str:
-    said = "; ".join(
-        f"{part['part']} is {json.dumps(part['a'], ensure_ascii=False)} and {json.dumps(part['b'], ensure_ascii=False)}"
-        for part in differs
+def _refusal(a: RowMapping, b: RowMapping, differs: list[KeyDifference]) -> InputError:
+    return InputError(
+        "evaluations {before} and {after} cannot be compared: {differs}. --force compares them anyway",
+        before=a["id"],
+        after=b["id"],
+        differs=joined(
+            Words(
+                "{part} is {before} and {after}",
+                part=part["part"],
+                before=json.dumps(part["a"], ensure_ascii=False),
+                after=json.dumps(part["b"], ensure_ascii=False),
+            )
+            for part in differs
+        ),
     )
-    return f"evaluations {a['id']} and {b['id']} cannot be compared: {said}. --force compares them anyway"
 
 
 def side(row: RowMapping) -> Side:

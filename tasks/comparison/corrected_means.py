@@ -11,6 +11,7 @@ from sqlalchemy import Engine
 from sqlalchemy.engine import RowMapping
 
 from db.stores.labels import labels_of
+from db.words import Words
 from metrics.metric import Direction, Metric
 from metrics.statistics.corrected import Labelled
 from metrics.statistics.differences.corrected import compare_corrected
@@ -26,8 +27,8 @@ from tasks.labelling.relevance.pools import Pools, is_filled
 from tasks.labelling.relevance.pools import of_row as filled
 
 L = TypeVar("L", Answers, Pools)
-FEW_LABELS = "too few labels of people"
-OTHER_JUDGE = "other judges have scored the two, and labels hold for one"
+FEW_LABELS = Words("too few labels of people")
+OTHER_JUDGE = Words("other judges have scored the two, and labels hold for one")
 
 
 def is_corrected(name: str) -> bool:

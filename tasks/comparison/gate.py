@@ -10,6 +10,7 @@ from threadpoolctl import threadpool_limits
 
 from db import journal
 from db.errors import InputError
+from db.words import Words, joined
 from metrics.metric import Metric
 from metrics.statistics import mean_interval
 from metrics.statistics.differences.numbers import Compared, Number
@@ -117,12 +118,19 @@ def _baseline(
         before = journal.find(engine, earlier)
         first = before["accepted_at"] == before["finished_at"]  # accepted when it ended, and by nobody since
         return before, "previous" if given else "first" if first else "accepted"
-    place = f"--baseline {given}" if given else f"gate file {policy.file}: [baseline] {row['tier']}"
+    place = (
+        f"--baseline {given}"
+        if given
+        else Words("gate file {file}: [baseline] {tier}", file=policy.file, tier=row["tier"])
+    )
     found = _pinned(engine, name, row["tier"], place)
     if found["id"] == row["id"]:
         raise InputError("{place}: {id} is the evaluation itself; name an earlier one", place=place, id=row["id"])
     if differs := differences(found, row):
-        parts = "; ".join(f"{part['part']}: {part['a']!r} and {part['b']!r}" for part in differs)
+        parts = joined(
+            Words("{part}: {before!r} and {after!r}", part=part["part"], before=part["a"], after=part["b"])
+            for part in differs
+        )
         raise InputError(
             "{place}: {id} does not compare with {own}, they differ in {parts}",
             place=place,

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from db.errors import InputError, unknown
+from db.words import Words
 from metrics.metric import INFINITE, Metric
 from metrics.table import metric as declared
 from tasks.cases.table import COLUMNS
@@ -90,7 +91,11 @@ def read_policy(path: Path | None = None) -> Policy:
     rules = content.get("rule")
     if not isinstance(rules, list) or not all(isinstance(rule, dict) for rule in rules):
         raise InputError("gate file {path}: expected rules, each begun by a line [[rule]]", path=path)
-    found = [rule for number, given in enumerate(rules, 1) for rule in _rules(given, f"{path}: rule {number}:")]
+    found = [
+        rule
+        for number, given in enumerate(rules, 1)
+        for rule in _rules(given, Words("{path}: rule {number}:", path=path, number=number))
+    ]
     return Policy(str(path), _baselines(content.get("baseline", {}), path), tuple(dict.fromkeys(found)))
 
 
@@ -185,7 +190,7 @@ def _bound(metric: Metric, name: str, given: Any) -> float:
     """The bound as a number that can be met and can be missed."""
     if isinstance(given, bool) or not isinstance(given, int | float) or not math.isfinite(given):
         raise InputError("{name} = {given!r}: expected a number", name=name, given=given)
-    wrong = {"floor": "lower", "ceiling": "higher"}.get(name)
+    wrong = {"floor": Words("lower"), "ceiling": Words("higher")}.get(name)
     if metric.better == wrong:
         other = "ceiling" if name == "floor" else "floor"
         raise InputError(

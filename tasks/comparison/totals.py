@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
+from db.words import Words
 from metrics.metric import QUANTILES, Metric
 from metrics.statistics.differences.numbers import Number
 from tasks.cases.table import floats
@@ -11,7 +12,10 @@ from tasks.results.set_metrics import SET_METRICS
 
 POINTS = ("share", "correlation", "kappa")
 """Units of which five points are taken as a difference that may matter."""
-NEEDS_VECTORS = "its vectors are not in the file of the evaluation, so it cannot be computed for the common cases"
+NEEDS_VECTORS = Words(
+    "its vectors are not in the file of the evaluation, so it cannot be computed for the common cases"
+)
+NOWHERE = Words("it was not measured in a and b")
 NOT_COMPARED = dict.fromkeys(
     (
         "avg_intra_cluster_sim",
@@ -23,9 +27,11 @@ NOT_COMPARED = dict.fromkeys(
     ),
     NEEDS_VECTORS,
 )
-NOT_COMPARED |= dict.fromkeys(("total_texts", "total_pairs", "n_clusters"), "it counts the texts, which both share")
-NOT_COMPARED["consistency_score_expected"] = "it is the level of chance, which consistency_score is read against"
-NOT_COMPARED["user_votes_spearman"] = (
+NOT_COMPARED |= dict.fromkeys(
+    ("total_texts", "total_pairs", "n_clusters"), Words("it counts the texts, which both share")
+)
+NOT_COMPARED["consistency_score_expected"] = Words("it is the level of chance, which consistency_score is read against")
+NOT_COMPARED["user_votes_spearman"] = Words(
     "ranks change with every draw of cases; user_votes_weighted_kappa is compared instead"
 )
 
@@ -46,7 +52,9 @@ def numbers(declared: Iterable[Metric], a: pa.Table, b: pa.Table) -> tuple[dict[
         if metric.name in NOT_COMPARED:
             reasons[metric.name] = NOT_COMPARED[metric.name]
         elif missing := [side for side, cases in (("a", a), ("b", b)) if not _there(metric, cases)]:
-            reasons[metric.name] = f"it was not measured in {' and '.join(missing)}"
+            reasons[metric.name] = (
+                Words("it was not measured in {side}", side=missing[0]) if len(missing) == 1 else NOWHERE
+            )
         else:
             found[metric.name] = _number(metric, a, b)
     return found, reasons

@@ -146,10 +146,10 @@ def _line(
         with engine.connect() as connection:
             sources = set(connection.scalars(of_tier.distinct()))
         if sources:
-            what = Words("source with a history of {metric}:", metric=metric.name)
             if tier:
-                what = Words("source with a history of {metric} in {tier}:", metric=metric.name, tier=tier)
-            raise unknown(what, source, sources)
+                of = {"metric": metric.name, "tier": tier}
+                raise unknown(Words("source with a history of {metric} in {tier}:", **of), source, sources)
+            raise unknown(Words("source with a history of {metric}:", metric=metric.name), source, sources)
     return Line(first, source, None)
 
 

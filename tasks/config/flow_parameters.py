@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
+from db.words import Words
 from tasks.config.naming import EvaluationId
 from tasks.config.parameters import Parameters
 from tasks.config.probes import KINDS, QUESTIONS, Kind, ProbedTier
@@ -115,7 +116,7 @@ class Sweep(Parameters):
     def _with_its_own(cls, value: list[str], info: ValidationInfo) -> list[str]:
         own = info.data.get("source")
         if value and own not in (*value, cls.model_fields["source"].default):
-            raise ValueError(f"--source {own} is none of them; leave it out")
+            raise ValueError(Words("--source {own} is none of them; leave it out", own=own))
         return value
 
     @model_validator(mode="after")
@@ -172,10 +173,14 @@ class Robustness(Parameters):
         for kind in kinds:
             if not any(kind in KINDS[tier] for tier in tiers):
                 knowing = " or ".join(tier for tier, known in KINDS.items() if kind in known)
-                raise ValueError(f"none of them knows the kind {kind!r}, which is of {knowing}")
+                raise ValueError(
+                    Words("none of them knows the kind {kind!r}, which is of {knowing}", kind=kind, knowing=knowing)
+                )
         for tier in tiers if kinds else ():
             if not set(kinds) & set(KINDS[tier]):
-                raise ValueError(f"{tier} knows none of the kinds; it has {', '.join(KINDS[tier])}")
+                raise ValueError(
+                    Words("{tier} knows none of the kinds; it has {kinds}", tier=tier, kinds=", ".join(KINDS[tier]))
+                )
         return tiers
 
     def kinds_of(self, tier: str) -> list[str]:

@@ -1,25 +1,19 @@
 """What a person chooses for one evaluation: one model a tier, which is also the form in the Prefect UI."""
 
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from tasks.config.factors import Prompted, Reranked
+from tasks.config.forms import show_examples
 from tasks.config.naming import EvaluationId, EvaluationName, EvaluationTags
 from tasks.config.probes import ContextPerturbation, Perturbation
-
-
-def _show_examples(schema: dict[str, Any]) -> None:
-    """Puts the examples into the descriptions, for Prefect's form shows only those."""
-    for field in schema["properties"].values():
-        if "examples" in field:
-            field["description"] += f". For example: {', '.join(map(str, field['examples']))}"
 
 
 class Parameters(BaseModel):
     """What every tier takes."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, json_schema_extra=_show_examples)
+    model_config = ConfigDict(extra="forbid", frozen=True, json_schema_extra=show_examples)
 
     source: str = Field(
         "sample",

@@ -18,6 +18,7 @@ from db.errors import InputError
 from tasks.config.redaction import redact_urls
 from tasks.config.settings import PREFIX, Settings, settings
 from tasks.config.utf8 import harmless
+from tasks.texts.messages import told
 
 BLOCK = "block:"
 """What a key begins with that names a Secret block of Prefect instead of being the key."""
@@ -89,8 +90,9 @@ class Confidential(logging.Filter):
     """Takes passwords, keys and what a terminal obeys out of what is logged, tracebacks too, before it is sent."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """See `logging.Filter`; every record passes."""
-        record.msg, record.args = _cleared(record.getMessage()), ()
+        """See `logging.Filter`; every record passes, ours in the language of the settings."""
+        said = record.getMessage()
+        record.msg, record.args = _cleared(told(said, _language()) if record.name == "yarus" else said), ()
         if record.exc_info and not record.exc_text:
             record.exc_text = _cleared(logging.Formatter().formatException(record.exc_info))
         return True
@@ -178,6 +180,13 @@ def keep_logs_clean() -> None:
 
 def _cleared(text: str) -> str:
     return harmless(redact(redact_urls(text), _secrets()))
+
+
+def _language() -> str:
+    try:
+        return settings().language
+    except InputError:
+        return "en"
 
 
 def _secrets() -> list[str]:

@@ -8,6 +8,7 @@ from pydantic import SecretStr
 
 from db.engine import CONFIDENTIAL
 from db.errors import InputError
+from db.words import Words
 from tasks.config.redaction import redact_urls
 
 OPENAI = "openai:"
@@ -48,7 +49,7 @@ def open_address(url: str, place: str, *, keys: str | None = None) -> str:
         ) from None
     secret = [name for name, _ in parse_qsl(parts.query) if re.fullmatch(CONFIDENTIAL, name, re.IGNORECASE)]
     if "@" in parts.netloc or secret:
-        what = f"the option {secret[0]!r}" if secret else "a user name or password"
+        what = Words("the option {secret!r}", secret=secret[0]) if secret else Words("a user name or password")
         raise InputError(
             "the address {url!r} is stored with results and has {what}: put secrets into {keys}",
             url=redact_urls(url),

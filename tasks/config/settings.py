@@ -16,6 +16,7 @@ from sqlalchemy.exc import ArgumentError
 from db import tables
 from db.engine import shown
 from db.errors import InputError, unknown
+from db.words import Words
 from tasks.config.factors import RerankerService
 from tasks.config.prices import Price
 from tasks.config.redaction import redact_urls_within
@@ -175,7 +176,7 @@ class Settings(BaseSettings):
         try:
             return value.expanduser()
         except RuntimeError as error:
-            raise ValueError(f"{error} Give the full path") from error
+            raise ValueError(Words("{error} Give the full path", error=error)) from error
 
     @field_validator("retriever", "reranker", "sut", "embedder", "similarity_embedder")
     @classmethod
@@ -192,9 +193,11 @@ class Settings(BaseSettings):
         try:
             url = make_url(value.get_secret_value())
         except ArgumentError as error:
-            raise ValueError("not a database URL; expected postgresql://user:password@host:5432/database") from error
+            raise ValueError(
+                Words("not a database URL; expected postgresql://user:password@host:5432/database")
+            ) from error
         if url.get_backend_name() not in {"postgresql", "postgres"}:
-            raise ValueError(f"{url.get_backend_name()!r} is not supported; expected postgresql://…")
+            raise ValueError(Words("{kind!r} is not supported; expected postgresql://…", kind=url.get_backend_name()))
         if isinstance(password := url.query.get("password"), str):  # where no message would mask it
             url = url.difference_update_query(["password"]).set(password=password)
         return SecretStr(url.set(drivername="postgresql+psycopg").render_as_string(hide_password=False))
@@ -275,5 +278,5 @@ def _wrong(first: Mapping[str, Any]) -> InputError:
             "setting", place, (place.removesuffix(last.upper()) + name.upper() for name in model.model_fields)
         )
     plain = isinstance(first["input"], str | int | float) and not first["type"].endswith(("model_type", "dict_type"))
-    given = f" (given: {first['input']!r})" if plain and not re.search(NOT_REPEATED, place) else ""
+    given = Words(" (given: {input!r})", input=first["input"]) if plain and not re.search(NOT_REPEATED, place) else ""
     return InputError("{place}: {allowed}{given}", place=place, allowed=allowed(first), given=given)

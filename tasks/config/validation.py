@@ -2,29 +2,34 @@
 
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import ValidationError
 
 from db.errors import InputError, unknown
-from db.words import Words
+from db.words import Words, joined
 
 ALLOWED = {
-    "greater_than_equal": "expected {ge:g} or more",
-    "greater_than": "expected more than {gt:g}",
-    "less_than_equal": "expected {le:g} or less",
-    "less_than": "expected less than {lt:g}",
-    "literal_error": "expected {expected}",
-    "too_short": "expected at least {min_length}; leave it out for the default",
-    "string_too_short": "it is empty; leave it out for the default",
-    "finite_number": "expected a finite number",
-    "dict_type": "expected a JSON object; or set its parts one by one, as NAME__PART=VALUE",
-    "none_required": "it cannot be given here; leave it out",
+    "greater_than_equal": Words("expected {ge:g} or more"),
+    "greater_than": Words("expected more than {gt:g}"),
+    "less_than_equal": Words("expected {le:g} or less"),
+    "less_than": Words("expected less than {lt:g}"),
+    "literal_error": Words("expected {expected}"),
+    "too_short": Words("expected at least {min_length}; leave it out for the default"),
+    "string_too_short": Words("it is empty; leave it out for the default"),
+    "finite_number": Words("expected a finite number"),
+    "dict_type": Words("expected a JSON object; or set its parts one by one, as NAME__PART=VALUE"),
+    "none_required": Words("it cannot be given here; leave it out"),
 }
 """By pydantic's name of the error; filled in from its context."""
-KINDS = {"int": "a whole number", "float": "a number", "bool": "true or false", "string": "a text"}
-KINDS |= {"list": "a comma-separated list"}
+KINDS = {
+    "int": Words("expected a whole number"),
+    "float": Words("expected a number"),
+    "bool": Words("expected true or false"),
+    "string": Words("expected a text"),
+    "list": Words("expected a comma-separated list"),
+}
 """By what pydantic's name of an error about a type begins with."""
 LONGEST = 60
 """Characters of what was given that are repeated."""
@@ -79,9 +84,19 @@ def allowed(error: Mapping[str, Any]) -> str:
         error: one of pydantic's `ValidationError.errors()`.
     """
     kind, context = error["type"], error.get("ctx", {})
+    if kind == "literal_error":
+        known = re.findall("'([^']*)'", context["expected"])
+        near = difflib.get_close_matches(str(error["input"]), known, n=1)
+        said = Words(ALLOWED[kind].template, expected=_one_of(known))
+        return joined((said, *(Words("did you mean {name!r}?", name=name) for name in near)))
     if kind in ALLOWED:
-        near = difflib.get_close_matches(str(error["input"]), re.findall("'([^']*)'", context.get("expected", "")), n=1)
-        return ALLOWED[kind].format(**context) + "".join(f"; did you mean {name!r}?" for name in near)
+        return Words(ALLOWED[kind].template, **context)
     if kind.partition("_")[0] in KINDS:
-        return f"expected {KINDS[kind.partition('_')[0]]}"
-    return str(error["msg"]).removeprefix("Value error, ")
+        return KINDS[kind.partition("_")[0]]
+    ours = context.get("error")
+    return ours.args[0] if isinstance(ours, ValueError) and ours.args else str(error["msg"])
+
+
+def _one_of(names: Sequence[str]) -> str:
+    *others, last = map(repr, names)
+    return Words("{others} or {last}", others=", ".join(others), last=last) if others else last

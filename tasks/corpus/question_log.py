@@ -14,6 +14,7 @@ from db.errors import InputError, ResultsUnavailable
 from db.source_rows import Corpus, read_corpus, read_questions
 from db.sources import snapshot
 from db.tables import evaluation
+from db.words import Words
 from tasks.cases.labels import BAD, GOOD, Row, annotated_cases, answerable, pages_of
 from tasks.cases.refusals import declined
 from tasks.cases.vocabulary import MEASURED
@@ -61,7 +62,7 @@ def read_log(engine: Engine, name: str, evaluations: list[RowMapping], *, limit:
         questions = [row for row in read_questions(connection, where) if row.get("origin") != "synthetic"]
         corpus = read_corpus(connection, where, vectors=False)
     if not questions or not corpus.ids:
-        what = "chunks" if questions else "questions of users"
+        what = Words("chunks") if questions else Words("questions of users")
         raise InputError("source {name!r} has no {what}; load some: yarus load … --into {name}", name=name, what=what)
     if limit is not None and len(questions) > limit:
         questions.sort(key=lambda row: (row["created_at"] is not None, row["created_at"] or 0, row["question_id"]))

@@ -13,6 +13,7 @@ from prefect.cache_policies import NO_CACHE
 
 from db import journal
 from db.stores.calls import bought
+from db.words import Words
 from metrics.table import metric
 from tasks.cases.labels import pages_of
 from tasks.cases.table import LONG
@@ -155,8 +156,12 @@ def streaming(cases: pa.Table) -> Resolved:
 def _why_invalid(share: float | None) -> str:
     wanted = settings().min_coverage
     if share is None:
-        return "no case could be measured: none has a label that names something in the corpus"
-    return f"only {share:.1%} of the cases that could be measured were; {wanted:.0%} are needed (YARUS_MIN_COVERAGE)"
+        return Words("no case could be measured: none has a label that names something in the corpus")
+    return Words(
+        "only {share:.1%} of the cases that could be measured were; {wanted:.0%} are needed (YARUS_MIN_COVERAGE)",
+        share=share,
+        wanted=wanted,
+    )
 
 
 def unknown_ids(run: Run, cases: pa.Table) -> list[Note]:

@@ -21,6 +21,7 @@ from db import journal
 from db.engine import reaching
 from db.errors import InputError, SourceChanged
 from db.stores.calls import share_budget
+from db.words import Words
 from metrics.selftest import self_test
 from tasks.cases import pseudonyms
 from tasks.comparison.gate_rules import policy_set
@@ -75,7 +76,7 @@ async def evaluation(tier: str, parameters: P, *, flow_run_id: str | None) -> As
             journal.open_evaluation(engine, _row(run, flow_run_id))
         if confirms := getattr(run.parameters, "confirms", None):
             share_budget(engine, run.id, confirms)
-        how = f"continue with: yarus run {tier} --resume {run.id}"
+        how = Words("continue with: yarus run {tier} --resume {id}", tier=tier, id=run.id)
         state, error = "cancelled", f"stopped; {how}"  # by whatever is no Exception: Ctrl-C, SIGTERM
         try:
             make_folder(run.work)
@@ -87,7 +88,7 @@ async def evaluation(tier: str, parameters: P, *, flow_run_id: str | None) -> As
         except Exception as problem:
             futile = isinstance(problem, InputError) and not journal.batches_done(engine, run.id)
             if futile or isinstance(problem, SourceChanged):  # nothing is done, or cannot be finished as it was begun
-                how = f"run it anew: yarus run {tier} --source {run.parameters.source}"
+                how = Words("run it anew: yarus run {tier} --source {source}", tier=tier, source=run.parameters.source)
             # Whatever stands in it: the database must take it, or nobody learns why.
             state, error = "failed", harmless(redact_urls(f"{type(problem).__name__}: {problem}; {how}"))
             raise

@@ -13,6 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from db.journal import FINISHED
+from db.words import Words
 from metrics.statistics import Comparison, Interval
 from metrics.table import METRICS as ROWS
 from tasks.cases.table import floats
@@ -50,7 +51,7 @@ PLACES = ("gold_first", "gold_middle", "gold_last")
 OF_TIER = {"tier1": "perturbation", "tier2": "context_perturbation", "tier3": "perturbation"}
 """The parameter that changes what a tier is given."""
 AS_IS = "as it is"
-NO_MODEL = "a paraphrase needs a language model: set YARUS_GENERATOR__BASE_URL"
+NO_MODEL = Words("a paraphrase needs a language model: set YARUS_GENERATOR__BASE_URL")
 
 
 def arms(parameters: Robustness) -> list[Arm]:

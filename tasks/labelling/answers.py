@@ -143,7 +143,7 @@ def answers(engine: Engine, evaluation: str, name: str | None = None) -> Answers
     row = newest or journal.find(engine, evaluation)
     known = judged(row)
     if row["parquet"] is None or not known:
-        what = "no answer that a judge has scored" if row["parquet"] else "no cases"
+        what = Words("no answer that a judge has scored") if row["parquet"] else Words("no cases")
         raise InputError(
             "evaluation {id} ({tier}, {state}) has {what}: nothing to label",
             id=row["id"],

@@ -8,6 +8,7 @@ from typing_extensions import TypedDict
 
 from db.stores.exams import examined_in
 from db.stores.labels import labels_by_judge
+from db.words import Words
 from metrics.statistics.intervals import independent_cases
 from metrics.statistics.labels_needed import expected_width, labels_needed
 from tasks.labelling.answers import Answers, answers
@@ -54,7 +55,7 @@ def plan(engine: Engine, evaluation: str, metric: str | None, width: float) -> L
         ValueError: a width outside 0..1.
     """
     if not 0 < width < 1:
-        raise ValueError(f"a width lies above 0 and below 1, got {width:g}")
+        raise ValueError(Words("a width lies above 0 and below 1, got {width:g}", width=width))
     of = answers(engine, evaluation, metric)
     said = labels_for(labels_by_judge(engine, of.source, of.tier, [of.judge_key]), of.metric.name, of.judge_key)
     n_own, said = telling(of, said)

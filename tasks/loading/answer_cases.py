@@ -10,6 +10,7 @@ from prefect.cache_policies import NO_CACHE
 
 from db.errors import InputError
 from db.source_rows import Corpus
+from db.words import Words
 from tasks.cases.contexts.change import change_contexts, perturbed_context
 from tasks.cases.dialogs import followed
 from tasks.cases.labels import Row, annotated_cases, answerable, default_unit, ideal_context, pages_of, reference_of
@@ -223,7 +224,10 @@ def with_context(
         if chunks:
             statuses[number], reasons[number] = "ok", None
         elif answerable(question) is False:
-            statuses[number], reasons[number] = "not_applicable", "the corpus has no answer: there is no ideal context"
+            statuses[number], reasons[number] = (
+                "not_applicable",
+                Words("the corpus has no answer: there is no ideal context"),
+            )
     shared = pa.DictionaryArray.from_arrays(pa.array(numbers, pa.int32()), pa.array(contexts, pa.string()))
     cases = with_columns(cases, status=statuses, reason=reasons, truncated=truncated, passage_starts=passage_starts)
     return cases.append_column("context", shared)
@@ -236,7 +240,7 @@ def _answer_states(cases: pa.Table) -> pa.Table:
     return with_columns(
         cases,
         status=["ok" if can else "unlabelled" for can in measurable],
-        reason=[None if can else "no reference answer" for can in measurable],
+        reason=[None if can else Words("no reference answer") for can in measurable],
     )
 
 

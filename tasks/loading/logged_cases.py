@@ -10,6 +10,7 @@ from prefect.cache_policies import NO_CACHE
 from db.errors import InputError
 from db.source_rows import Corpus
 from db.urls import canonical_url
+from db.words import Words
 from tasks.cases.dialogs import by_time, places, sampled_whole
 from tasks.cases.labels import GOOD, Row, pages_of, shown_rightly
 from tasks.cases.table import table
@@ -126,7 +127,7 @@ def _load_dialogs(run: Run[Ux]) -> Run[Ux]:
     cases = table(
         **_identity(where.name, rows),
         status=["not_applicable" if some else "ok" for some in alone],
-        reason=["the question has no time, and no place in a dialog" if some else None for some in alone],
+        reason=[Words("the question has no time, and no place in a dialog") if some else None for some in alone],
         **_asked(rows),
         dialog=[found[row].dialog for row in chosen],
         turn=[found[row].turn for row in chosen],
@@ -172,9 +173,11 @@ def _state(
     tier: str, question: Row, context: tuple[str | None, bool | None], shown: bool | None
 ) -> tuple[str, str | None]:
     if not (question["answer"] or "").strip():
-        return "not_applicable", "the bot gave no answer"
+        return "not_applicable", Words("the bot gave no answer")
     if context[0] is None:
-        return "stale_label", "what the answer was given is not recorded; its page is not named, or not in the corpus"
+        return "stale_label", Words(
+            "what the answer was given is not recorded; its page is not named, or not in the corpus"
+        )
     if tier == "judge_pipeline" and shown is None:
-        return "unlabelled", "nobody said whether the answer should be shown"
+        return "unlabelled", Words("nobody said whether the answer should be shown")
     return "ok", None

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 from db.loading.recorded import passage
 from db.source_rows import Corpus
 from db.urls import canonical_url
+from db.words import Words
 from tasks.cases.labels import Row, pages_of
 from tasks.cases.table import COLUMNS, table, with_columns
 from tasks.cases.text import BETWEEN, fit, starts
@@ -115,7 +116,7 @@ def _state(question: Row, record: Mapping[str, Any]) -> tuple[str, str | None]:
         return "sut_error", str(record["error"]) + (f"; until then it had said {said[:200]!r}" if said else "")
     if said is not None:
         return "ok", None
-    return "not_applicable", "no answer is recorded"
+    return "not_applicable", Words("no answer is recorded")
 
 
 def _recorded(question: Row) -> Mapping[str, Any]:

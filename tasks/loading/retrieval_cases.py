@@ -10,6 +10,7 @@ from prefect.cache_policies import NO_CACHE
 
 from db.errors import InputError
 from db.source_rows import Corpus
+from db.words import Words
 from tasks.cases.labels import annotated_cases, default_unit, logged_cases, merged, pages_of, topics
 from tasks.cases.perturbations import perturbed
 from tasks.cases.pools import fillable
@@ -130,7 +131,7 @@ def _load_texts(run: Run[Tier0]) -> Run[Tier0]:
         question_id=[None if chunks else text_id for text_id in ids],
         question=[None if chunks else text for text in texts],
         status=["ok" if cluster is not None else "unlabelled" for cluster in clusters],
-        reason=[None if cluster is not None else "the text has no cluster" for cluster in clusters],
+        reason=[None if cluster is not None else Words("the text has no cluster") for cluster in clusters],
         group=clusters,
         text=texts,
         cluster=clusters,

@@ -9,6 +9,7 @@ from typing import Any, TypeVar, Unpack
 from db.errors import InputError
 from db.source_rows import Corpus, read_corpus, read_questions
 from db.sources import Source, registered, snapshot
+from db.words import Words
 from tasks.cases.frozen_sets import frozen_questions
 from tasks.cases.labels import Row
 from tasks.cases.sampling import sampled, topic_and_score
@@ -86,7 +87,7 @@ def read_source(run: Run, *, vectors: bool, chunks: bool = True) -> tuple[Source
             corpus = read_corpus(connection, where, vectors=vectors)
         if read is not None:
             read[name, cases, vectors] = where, questions, corpus
-    for what, rows, needed in (("questions", questions, True), ("chunks", corpus.ids, chunks)):
+    for what, rows, needed in ((Words("questions"), questions, True), (Words("chunks"), corpus.ids, chunks)):
         if needed and not rows:
             raise InputError(
                 "source {source!r} has no {what}; load some: yarus load … --into {source}", source=where.name, what=what

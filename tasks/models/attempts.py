@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import httpx
 
 from db.errors import ModelUnavailable
+from db.words import Words
 from tasks.config.settings import Role, Settings
 from tasks.models.calls import Call, Reply, RoleName, most_tokens
 from tasks.models.endpoints import checked, place_of, remedy
@@ -24,8 +25,8 @@ from tasks.models.waiting import Waiting
 from tasks.prompts import Form
 
 log = logging.getLogger("yarus")
-NO_MONEY = "the budget (YARUS_BUDGET_USD) does not allow another call"
-NO_TIME = "the evaluation's time (YARUS_EVALUATION_TIMEOUT_S) is over"
+NO_MONEY = Words("the budget (YARUS_BUDGET_USD) does not allow another call")
+NO_TIME = Words("the evaluation's time (YARUS_EVALUATION_TIMEOUT_S) is over")
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from sqlalchemy import Engine
 from db.errors import InputError, ModelUnavailable
 from db.source_rows import Corpus
 from db.stores.embeddings import store_vectors, stored_vectors
+from db.words import Words
 from tasks.cases.vocabulary import Note
 from tasks.models.embedders import Embedder, Vectors
 from tasks.models.embedding.parts import Remote, no_vectors
@@ -144,9 +145,18 @@ def _require_same(known: dict[str, bytes], model: Embedder) -> None:
         return
     before = np.frombuffer(known[text], dtype="<f4")[None]
     if before.shape != now.shape:
-        raise _other_model(model, f"gives {now.shape[1]} dimensions, its stored vectors have {before.shape[1]}")
+        raise _other_model(
+            model,
+            Words(
+                "gives {computed} dimensions, its stored vectors have {stored}",
+                computed=now.shape[1],
+                stored=before.shape[1],
+            ),
+        )
     if (cosine := _cosines(before, now)[0]) < ALIKE:
-        raise _other_model(model, f"gives another vector than is stored for the same text (cosine {cosine:.2f})")
+        raise _other_model(
+            model, Words("gives another vector than is stored for the same text (cosine {cosine:.2f})", cosine=cosine)
+        )
     COMPARED.add(model.identity)
 
 
@@ -176,8 +186,10 @@ def check_stored(corpus: Corpus, chunks: Embedder, source: str) -> list[Note]:
         raise InputError("source {source!r}: all stored vectors are zero; give --vectors computed", source=source)
     probe = there[np.linspace(0, len(there) - 1, num=min(PROBED, len(there)), dtype=int)]
     expected = chunks.encode([corpus.texts[number] for number in probe])
-    ours = f"the embedder {chunks.identity.split('|')[0]!r}"
-    way_out = "Set YARUS_EMBEDDER to the model that made them, or give --vectors computed to embed the chunks anew"
+    ours = Words("the embedder {identity!r}", identity=chunks.identity.split("|")[0])
+    way_out = Words(
+        "Set YARUS_EMBEDDER to the model that made them, or give --vectors computed to embed the chunks anew"
+    )
     if expected.shape[1] != vectors.shape[1]:
         raise InputError(
             "source {source!r}: chunk.embedding has {stored} dimensions, {ours} gives {computed}. {way_out}",

@@ -3,6 +3,7 @@
 import httpx
 
 from db.errors import InputError
+from db.words import Words
 from tasks.config.settings import Role
 from tasks.models.calls import RoleName
 
@@ -65,7 +66,9 @@ def completions(given: str, setting: str) -> str:
         ) from None
     if url.scheme not in ("http", "https") or not url.host or url.userinfo:
         form = (
-            "https://host/v1, without user name and password" if url.userinfo else f"https://host/v1, given: {base!r}"
+            Words("https://host/v1, without user name and password")
+            if url.userinfo
+            else Words("https://host/v1, given: {base!r}", base=base)
         )
         raise InputError("{setting}: expected an address like {form}", setting=setting, form=form)
     return f"{base}/chat/completions"

@@ -9,6 +9,7 @@ from sqlalchemy import Engine
 
 from db.errors import DatabaseUnavailable, InputError
 from db.stores.calls import draw_usd, give_back_usd
+from db.words import Words
 from tasks.config.prices import Price
 from tasks.config.settings import Settings
 from tasks.models.call_store import patiently
@@ -36,7 +37,7 @@ def price_of(model: str, settings: Settings) -> Price | None:
             "with 0 for a model that costs nothing, or unset the budget",
             budget_usd=settings.budget_usd,
             model=model,
-            known=", ".join(sorted(settings.prices)) or "none",
+            known=", ".join(sorted(settings.prices)) or Words("none"),
         )
     return price
 

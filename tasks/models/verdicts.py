@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Generic, Literal, NoReturn, TypeVar
 
+from db.words import Words
 from tasks.models.calls import Call, Model, Reply, without_thinking
 
 T = TypeVar("T")
@@ -62,7 +63,7 @@ def read_score(text: str) -> Score:
     """
     found = _number(text)
     if isinstance(found, Verdict) and not 0 <= found.value <= 1:
-        return unreadable(f"score {found.value:g} is outside 0..1")
+        return unreadable(Words("score {found:g} is outside 0..1", found=found.value))
     return found
 
 
@@ -76,7 +77,9 @@ def read_grade(text: str) -> Score:
     """
     found = _number(text)
     if isinstance(found, Verdict) and found.value not in GRADES:
-        return unreadable(f"grade {found.value:g} is none of {', '.join(map(str, GRADES))}")
+        return unreadable(
+            Words("grade {found:g} is none of {grades}", found=found.value, grades=", ".join(map(str, GRADES)))
+        )
     return found
 
 
@@ -95,10 +98,10 @@ def read_object(text: str) -> dict[str, Any] | NoVerdict:
     try:
         reply = json.loads(body, object_pairs_hook=_unique, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
-        what = str(error) if isinstance(error, _Unfit) else "not one JSON object" if body else "empty"
+        what = str(error) if isinstance(error, _Unfit) else Words("not one JSON object") if body else Words("empty")
         return unreadable(what)
     if not isinstance(reply, dict):
-        return unreadable(f"a JSON {type(reply).__name__}, not an object")
+        return unreadable(Words("a JSON {kind}, not an object", kind=type(reply).__name__))
     return reply
 
 
@@ -117,7 +120,11 @@ def read_list(text: str, name: str) -> list[dict[str, Any]] | NoVerdict:
         return reply
     entries = reply.get(name)
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-        what = f"{name!r} is {entries!r:.60}, not a list of objects" if name in reply else f"no key {name!r}"
+        what = (
+            Words("{name!r} is {entries!r:.60}, not a list of objects", name=name, entries=entries)
+            if name in reply
+            else Words("no key {name!r}", name=name)
+        )
         return unreadable(what)
     return entries
 
@@ -128,7 +135,11 @@ def _number(text: str) -> Score:
         return reply
     value = reply.get("score")
     if isinstance(value, bool) or not isinstance(value, int | float):
-        what = f"'score' is {value!r:.60}, not a number" if "score" in reply else "no key 'score'"
+        what = (
+            Words("'score' is {value!r:.60}, not a number", value=value)
+            if "score" in reply
+            else Words("no key 'score'")
+        )
         return unreadable(what)
     reason = reply.get("reason")
     return Verdict(_as_float(value), reason if isinstance(reason, str) else "")
@@ -151,7 +162,7 @@ def read_yes_no(text: str) -> YesNo:
     match = FIRST_WORD.match(body)
     value = WORDS.get(match[1].casefold()) if match else None
     if value is None:
-        return unreadable(f"begins with none of yes, no, да, нет: {body!r:.60}")
+        return unreadable(Words("begins with none of yes, no, да, нет: {body!r:.60}", body=body))
     return Verdict(value, body[match.end() :].strip(" \t\r\n*_.,:;!-—–") if match else "")
 
 
@@ -199,7 +210,7 @@ async def ask_for_yes_no(model: Model, call: Call) -> YesNo:
 
 def _whole(reply: Reply, read: Callable[[str], Verdict[T] | NoVerdict]) -> Verdict[T] | NoVerdict:
     if reply.truncated:
-        return unreadable(f"cut off after {reply.tokens_out} tokens (…__MAX_TOKENS)")
+        return unreadable(Words("cut off after {tokens_out} tokens (…__MAX_TOKENS)", tokens_out=reply.tokens_out))
     return _said(reply, read)
 
 

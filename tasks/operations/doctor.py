@@ -10,6 +10,7 @@ from db import tables
 from db.engine import reaching, shown
 from db.errors import DatabaseUnavailable, InputError, ModelUnavailable
 from db.sources import PRODUCTION, SAMPLE
+from db.words import Words
 from metrics.selftest import self_test
 from tasks.config.connections import database, source
 from tasks.config.redaction import redact_urls
@@ -23,11 +24,20 @@ from tasks.results.parquet_files import require_writable
 
 def examine() -> list[Check]:
     """Checks settings, database, who may enter the home, results folder, embedder, metrics, and every source."""
-    findings = list(_guarded("settings", _settings))
+    findings = list(_guarded(Words("settings"), _settings))
     if findings[-1].code:  # nothing else can be checked
         return findings
-    for check in (_database, _prefect, _home, _results, _embedder, _metrics, _sources):
-        findings.extend(_guarded(check.__name__.removeprefix("_"), check))
+    parts: dict[Words, Callable[[], Iterator[Check]]] = {
+        Words("database"): _database,
+        Words("prefect"): _prefect,
+        Words("home"): _home,
+        Words("results"): _results,
+        Words("embedder"): _embedder,
+        Words("metrics"): _metrics,
+        Words("sources"): _sources,
+    }
+    for what, check in parts.items():
+        findings.extend(_guarded(what, check))
     return findings
 
 
@@ -42,7 +52,10 @@ def _guarded(what: str, check: Callable[[], Iterator[Check]]) -> Iterator[Check]
 
 def _settings() -> Iterator[Check]:
     configuration = settings()
-    yield Check("settings", f"home {configuration.home.absolute()}, language {configuration.language}")
+    yield Check(
+        Words("settings"),
+        Words("home {home}, language {language}", home=configuration.home.absolute(), language=configuration.language),
+    )
 
 
 def _database() -> Iterator[Check]:
@@ -50,8 +63,11 @@ def _database() -> Iterator[Check]:
     with reaching(engine), engine.connect() as connection:
         version = connection.scalar(text("SHOW server_version"))
         vector = connection.scalar(text("SELECT extversion FROM pg_extension WHERE extname = 'vector'"))
-    kind = "embedded" if settings().database_url is None else shown(engine.url)
-    yield Check("database", f"PostgreSQL {version}, pgvector {vector}, {kind}")
+    kind = Words("embedded") if settings().database_url is None else shown(engine.url)
+    yield Check(
+        Words("database"),
+        Words("PostgreSQL {version}, pgvector {vector}, {kind}", version=version, vector=vector, kind=kind),
+    )
 
 
 def _sources() -> Iterator[Check]:
@@ -61,7 +77,7 @@ def _sources() -> Iterator[Check]:
     if settings().source_url is not None:
         names.append(PRODUCTION)
     for name in names:  # one that cannot be read does not hide the others
-        yield from _guarded(f"source {name}", partial(_source, name))
+        yield from _guarded(Words("source {name}", name=name), partial(_source, name))
 
 
 def _source(name: str) -> Iterator[Check]:
@@ -75,30 +91,39 @@ def _home() -> Iterator[Check]:
 def _results() -> Iterator[Check]:
     root = settings().results_root
     require_writable(root)
-    yield Check("results", f"{redact_urls(root)} can be written")
+    yield Check(Words("results"), Words("{root} can be written", root=redact_urls(root)))
 
 
 def _embedder() -> Iterator[Check]:
     model, _ = embedders(settings().embedder, settings())
-    yield from _guarded("embedder", partial(_embeds, "embedder", model))
+    yield from _guarded(Words("embedder"), partial(_embeds, Words("embedder"), model))
     if settings().similarity_embedder:
-        what = "similarity embedder"
+        what = Words("similarity embedder")
         yield from _guarded(what, lambda: _embeds(what, embedder(measuring_embedder())))
 
 
 def _embeds(what: str, model: Embedder) -> Iterator[Check]:
     vectors = model.encode(["Как получить студенческий билет?"])
-    yield Check(what, f"{model.identity.split('|')[0]}, {vectors.shape[1]} dimensions")
+    yield Check(
+        what, Words("{embedder}, {size} dimensions", embedder=model.identity.split("|")[0], size=vectors.shape[1])
+    )
 
 
 def _prefect() -> Iterator[Check]:
     api = os.environ.get("PREFECT_API_URL")
-    yield Check("prefect", f"server {redact_urls(api)}" if api else described(settings().home.absolute()))
+    yield Check(
+        Words("prefect"), Words("server {api}", api=redact_urls(api)) if api else described(settings().home.absolute())
+    )
 
 
 def _metrics() -> Iterator[Check]:
     problems = self_test()
     if not problems:
-        yield Check("metrics", "the self-test agrees with the published values")
+        yield Check(Words("metrics"), Words("the self-test agrees with the published values"))
     for problem in problems:
-        yield Check("metrics", str(problem), "Reinstall Yarus; do not trust its numbers until this is gone", code=3)
+        yield Check(
+            Words("metrics"),
+            str(problem),
+            Words("Reinstall Yarus; do not trust its numbers until this is gone"),
+            code=3,
+        )

@@ -15,6 +15,7 @@ from db.source_rows import Corpus, has_annotations
 from db.sources import Source, snapshot
 from db.stores.fulltext import CONFIGURATIONS
 from db.urls import canonical_url
+from db.words import Words, joined
 from tasks.cases.labels import graded
 from tasks.config.connections import database
 from tasks.config.settings import settings
@@ -33,7 +34,7 @@ class Check(NamedTuple):
     """0 fine, 2 a setting to mend, 3 something outside to mend."""
 
 
-ANNOTATE = "annotate some questions: yarus dataset"
+ANNOTATE = Words("annotate some questions: yarus dataset")
 EXAMPLES = 3
 
 
@@ -59,7 +60,7 @@ def examine_source(source: Source) -> Iterator[Check]:
         InputError: a table or column is missing, or a label cannot be read.
         DatabaseUnavailable: it cannot be reached, or refuses us.
     """
-    name = f"source {source.name}"
+    name = Words("source {name}", name=source.name)
     with snapshot(source) as connection:
         question, chunk = source.tables["question_answer"], source.tables["chunk"]
         annotated = has_annotations(connection, source)
@@ -80,11 +81,10 @@ def examine_source(source: Source) -> Iterator[Check]:
 def _rows(name: str, connection: Connection, source: Source, annotated: bool) -> Check:
     names = (*tables.REQUIRED, *([tables.ANNOTATION] if annotated else []))
     counts = [connection.scalar(select(func.count()).select_from(source.tables[table])) or 0 for table in names]
-    found = ", ".join(
-        f"{count:,} {word}" for count, word in zip(counts, ("questions", "chunks", "annotations"), strict=False)
-    )
+    words = (Words("{n:,} questions", n=counts[0]), Words("{n:,} chunks", n=counts[1]))
+    found = joined((*words, *(Words("{n:,} annotations", n=n) for n in counts[2:])), ", ")
     if not all(counts[:2]):
-        return Check(name, found, f"fill it: yarus load … --into {source.name}", code=2)
+        return Check(name, found, Words("fill it: yarus load … --into {source}", source=source.name), code=2)
     return Check(name, found)
 
 
@@ -98,14 +98,18 @@ def _gaps(name: str, connection: Connection, table: Table, wanted: Iterable[str]
     gaps = {column: 1 - count / total for column, count in zip(there, filled, strict=True)}
     found = ", ".join(f"{column} {gap:.1%}" for column, gap in gaps.items())
     empty = [column for column, gap in gaps.items() if gap == 1 and column in GAPS]
-    yield Check(f"{name}: NULL in {table.name}", found, "; ".join(GAPS[column] for column in empty))
+    yield Check(
+        Words("{name}: NULL in {table}", name=name, table=table.name),
+        found,
+        joined(GAPS[column] for column in empty),
+    )
 
 
 GAPS = {
-    "answer": f"without answers tiers 2 and 3 need annotated references: {ANNOTATE}",
-    "confluence_url": f"without pages only annotated chunks can be scored: {ANNOTATE}",
-    "score": "without scores real_users has no confirmed questions, and its headline is not measured",
-    "user_id": "without users no dialogs can be told apart, and every question counts as independent",
+    "answer": Words("without answers tiers 2 and 3 need annotated references: {annotate}", annotate=ANNOTATE),
+    "confluence_url": Words("without pages only annotated chunks can be scored: {annotate}", annotate=ANNOTATE),
+    "score": Words("without scores real_users has no confirmed questions, and its headline is not measured"),
+    "user_id": Words("without users no dialogs can be told apart, and every question counts as independent"),
 }
 """What the lack of a whole column means."""
 
@@ -114,19 +118,25 @@ def _vectors(name: str, connection: Connection, table: Table, passage: Any, mode
     """Whether the stored vectors of a table are of one size, and of the embedder that is set."""
     if table.c.embedding.name not in _columns(connection, table):
         return
-    vector, what = table.c.embedding, f"{name}: vectors in {table.name}"
+    vector, what = table.c.embedding, Words("{name}: vectors in {table}", name=name, table=table.name)
     size = func.vector_dims(vector)
     zero = func.count().filter(func.vector_norm(vector) == 0)
     counts = select(size, func.count(), zero).where(vector.is_not(None)).group_by(size).order_by(size)
     sizes = connection.execute(counts).all()
     if not sizes:
         return
-    found = ", ".join(f"{count:,} of {dimensions} dimensions" for dimensions, count, _ in sizes)
+    found = joined(
+        (Words("{n:,} of {size} dimensions", n=count, size=dimensions) for dimensions, count, _ in sizes), ", "
+    )
     if len(sizes) > 1:
-        yield Check(what, found, "embed all of them anew with one model, or give --vectors computed", code=2)
+        yield Check(what, found, Words("embed all of them anew with one model, or give --vectors computed"), code=2)
         return
     if zeros := sizes[0][2]:
-        yield Check(what, f"{zeros:,} of them are zero", "nothing is near to them: embed their texts anew")
+        yield Check(
+            what,
+            Words("{n:,} of them are zero", n=zeros),
+            Words("nothing is near to them: embed their texts anew"),
+        )
     key = cast(table.c.id, Text)
     usable = vector.is_not(None) & passage.is_not(None) & (func.vector_norm(vector) > 0)
     rows = connection.execute(
@@ -136,9 +146,9 @@ def _vectors(name: str, connection: Connection, table: Table, passage: Any, mode
     try:
         check_stored(probe, model, table.fullname)
     except InputError as error:
-        yield Check(what, f"{found}; {error}", code=2)
+        yield Check(what, joined((found, error.args[0])), code=2)
     else:
-        yield Check(what, f"{found}; {len(rows)} embedded again are equal")
+        yield Check(what, Words("{found}; {n} embedded again are equal", found=found, n=len(rows)))
 
 
 def _matrix(rows: Iterable[Any]) -> Any:
@@ -159,18 +169,21 @@ def _addresses(name: str, log: Urls, corpus: Urls) -> Iterator[Check]:
         forms.update(dict.fromkeys(url_forms(url), count))
     if not forms:
         return
-    found = f"{len(log.rows.keys() | corpus.rows.keys()):,} addresses of {len(log.pages | corpus.pages):,} pages: "
-    found += ", ".join(
-        f"{form} {count:,}" for form, count in sorted(forms.items(), key=lambda item: (-item[1], item[0]))
+    most_first = sorted(forms.items(), key=lambda item: (-item[1], item[0]))
+    found = Words(
+        "{n:,} addresses of {n_pages:,} pages: {forms}",
+        n=len(log.rows.keys() | corpus.rows.keys()),
+        n_pages=len(log.pages | corpus.pages),
+        forms=joined((Words("{form} {n:,}", form=Words(form), n=count) for form, count in most_first), ", "),
     )
-    yield Check(f"{name}: addresses", found)
+    yield Check(Words("{name}: addresses", name=name), found)
 
 
 def url_forms(url: str) -> list[str]:
     """What is special about an address: how it names its page, and what the canonical URL leaves out."""
     canonical = canonical_url(url)
     if canonical is None:
-        return ["empty or None"]
+        return [Words("empty or None")]
     parts = urlsplit(url.replace("&amp;", "&")) if "[" not in url else urlsplit("")
     names = {name.lower() for name, _ in parse_qsl(parts.query, keep_blank_values=True)}
     kept = {name.lower() for name, _ in parse_qsl(canonical.partition("?")[2], keep_blank_values=True)}
@@ -199,23 +212,43 @@ def _labels(
             chunks.update(graded(label, "relevant_chunk_ids").keys())
             pages.update(page for url in graded(label, "relevant_urls") if (page := canonical_url(url)) is not None)
     if not chunks and not pages:
-        yield Check(f"{name}: labels", "none", f"no ranking can be scored: {ANNOTATE}")
+        yield Check(
+            Words("{name}: labels", name=name),
+            Words("none"),
+            Words("no ranking can be scored: {annotate}", annotate=ANNOTATE),
+        )
         return
     known = set(connection.scalars(select(cast(source.tables["chunk"].c.id, Text)))) if chunks else set()
-    stale = [("chunks", chunks, chunks.keys() - known), ("pages", pages, pages.keys() - corpus.pages.keys())]
+    stale = [
+        (Words("chunks"), chunks, chunks.keys() - known),
+        (Words("pages"), pages, pages.keys() - corpus.pages.keys()),
+    ]
     for what, labels, gone in stale:
         if gone:
             examples = ", ".join(sorted(gone)[:EXAMPLES]) + (" …" if len(gone) > EXAMPLES else "")
             count = sum(labels[missing] for missing in gone)
-            found = f"{count:,} labels name {len(gone):,} {what} that are not in the corpus: {examples}"
-            yield Check(f"{name}: labels", found, STALE + (TITLES if any("/display/" in page for page in gone) else ""))
+            found = Words(
+                "{n:,} labels name {n_gone:,} {what} that are not in the corpus: {examples}",
+                n=count,
+                n_gone=len(gone),
+                what=what,
+                examples=examples,
+            )
+            yield Check(
+                Words("{name}: labels", name=name),
+                found,
+                joined((STALE, *([TITLES] if any("/display/" in page for page in gone) else []))),
+            )
     if not any(gone for _, _, gone in stale):
-        yield Check(f"{name}: labels", f"all {sum(chunks.values()) + sum(pages.values()):,} name what is in the corpus")
+        yield Check(
+            Words("{name}: labels", name=name),
+            Words("all {n:,} name what is in the corpus", n=sum(chunks.values()) + sum(pages.values())),
+        )
 
 
-STALE = "they are left out and counted as stale: load the corpus that they were made on, or label anew"
-TITLES = (
-    "; a page named by its title (/display/) in one table and by its pageId in the other is two pages: map both to a "
+STALE = Words("they are left out and counted as stale: load the corpus that they were made on, or label anew")
+TITLES = Words(
+    "a page named by its title (/display/) in one table and by its pageId in the other is two pages: map both to a "
     "column or view with one form: YARUS_SOURCE_COLUMNS__…__CONFLUENCE_URL"
 )
 
@@ -229,23 +262,35 @@ def _rights(name: str, connection: Connection, there: Iterable[Table]) -> Check:
         if connection.scalar(select(func.has_table_privilege(_quoted(connection, table), wanted)))
     ]
     if (role := privilege(connection)) is not None:
-        way_out = "views and code of others are refused to it; a role that may only SELECT is safer: docs/operators.md"
-        return Check(f"{name}: rights", f"the role is {role}", way_out)
+        way_out = Words(
+            "views and code of others are refused to it; a role that may only SELECT is safer: docs/operators.md"
+        )
+        return Check(Words("{name}: rights", name=name), Words("the role is {role}", role=role), way_out)
     if able:
-        way_out = "every transaction is read-only anyway; a role that may only SELECT is safer"
-        return Check(f"{name}: rights", f"the role may write to {', '.join(able)}", way_out)
-    return Check(f"{name}: rights", "the role may only read")
+        way_out = Words("every transaction is read-only anyway; a role that may only SELECT is safer")
+        return Check(
+            Words("{name}: rights", name=name), Words("the role may write to {able}", able=", ".join(able)), way_out
+        )
+    return Check(Words("{name}: rights", name=name), Words("the role may only read"))
 
 
 def _text_search(name: str, language: str) -> Check:
     """Whether our own database, where texts are indexed, knows the words of the source's language."""
-    what, configuration = f"{name}: text search", CONFIGURATIONS.get(language)
+    what, configuration = Words("{name}: text search", name=name), CONFIGURATIONS.get(language)
     with database().connect() as connection:
         known = set(connection.scalars(text("SELECT cfgname FROM pg_ts_config")))
     if configuration not in known:
-        way_out = f"load it with a language of these: {', '.join(sorted(CONFIGURATIONS))}; or use another retriever"
-        return Check(what, f"no configuration for language {language!r} in our database", way_out, code=2)
-    return Check(what, f"configuration {configuration}")
+        way_out = Words(
+            "load it with a language of these: {configurations}; or use another retriever",
+            configurations=", ".join(sorted(CONFIGURATIONS)),
+        )
+        return Check(
+            what,
+            Words("no configuration for language {language!r} in our database", language=language),
+            way_out,
+            code=2,
+        )
+    return Check(what, Words("configuration {configuration}", configuration=configuration))
 
 
 def _columns(connection: Connection, table: Table) -> set[str]:

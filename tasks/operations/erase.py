@@ -20,6 +20,7 @@ from db.sources import Source, snapshot
 from db.stores.labels import forget, label
 from db.tables import analysis, call, case_set, case_set_row, embedding, evaluation
 from db.wipe import beyond, wipe
+from db.words import Words
 from tasks.config.connections import source as source_of
 from tasks.config.settings import settings
 from tasks.evaluation.work_store import delete
@@ -206,7 +207,11 @@ def _search(row: RowMapping, found: Found) -> None:
         if isinstance(error.__cause__, FileNotFoundError):
             return  # nothing is kept of it
         raise OSError(
-            f"{error}: nobody knows whose questions it holds; or remove the file, then erase again. Nothing was erased"
+            Words(
+                "{error}: nobody knows whose questions it holds; or remove the file, then erase again. Nothing was "
+                "erased",
+                error=error,
+            )
         ) from None
     theirs = cases.filter(_mask(cases, found))
     found.question_ids.update(_texts(theirs, "question_id"))

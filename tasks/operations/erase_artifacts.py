@@ -8,6 +8,7 @@ from prefect.client.orchestration import PrefectClient, get_client
 from prefect.exceptions import PrefectException
 from prefect.settings import PREFECT_API_URL
 
+from db.words import Words
 from tasks.config.redaction import redact_urls
 from tasks.operations.erase_prefect import knows
 
@@ -39,7 +40,9 @@ async def on_another_server(case_ids: Collection[str], *, remove: bool) -> tuple
             for name in found if remove else ():
                 await client.delete_artifact(name)
     except (HTTPError, PrefectException, RuntimeError) as error:
-        raise OSError(f"Prefect's artifacts cannot be searched: {error}. Nothing was erased; try again") from None
+        raise OSError(
+            Words("Prefect's artifacts cannot be searched: {error}. Nothing was erased; try again", error=error)
+        ) from None
     return len(found), [f"{redact_urls(api)}: {EVENTS}"]
 
 

@@ -30,6 +30,7 @@ from typing_extensions import TypedDict
 from db.engine import reaching
 from db.home import DATABASE
 from db.wipe import beyond, wipe
+from db.words import Words
 from tasks.config.settings import settings
 from tasks.operations.erase_texts import Texts
 
@@ -141,8 +142,12 @@ def _opened(url: URL) -> Iterator[Engine]:
         if not lite:
             raise
         raise OSError(
-            f"{url.database}: {error.orig}. Stop what uses it and try again; if it is damaged, remove it: it holds "
-            "nothing of ours"
+            Words(
+                "{database}: {reason}. Stop what uses it and try again; if it is damaged, remove it: it holds "
+                "nothing of ours",
+                database=url.database,
+                reason=error.orig,
+            )
         ) from None
     finally:
         engine.dispose()

@@ -6,6 +6,7 @@ from typing import Literal
 from typing_extensions import TypedDict
 
 from db.embedded import server as postgresql
+from db.words import Words
 from tasks.orchestration import home_server
 
 
@@ -37,6 +38,12 @@ def described(home: Path) -> str:
     """What of both runs, in words."""
     found = home_server.running(home)
     if found is None:
-        return "no server runs; the next run starts one"
-    whose = "of `yarus serve`" if found.serving else "left by an earlier command; `yarus stop` ends it"
-    return f"server {found.api} (process {found.pid}, {found.versions}), {whose}"
+        return Words("no server runs; the next run starts one")
+    whose = Words("of `yarus serve`") if found.serving else Words("left by an earlier command; `yarus stop` ends it")
+    return Words(
+        "server {api} (process {pid}, {versions}), {whose}",
+        api=found.api,
+        pid=found.pid,
+        versions=found.versions,
+        whose=whose,
+    )

@@ -24,6 +24,7 @@ from tasks.results.guidance import lead, next_step, says
 from tasks.results.numbers import rounded, unit_of
 from tasks.results.summary import EvaluationSummary, MetricSummary, Night, has_metrics, measured
 from tasks.texts import texts
+from tasks.texts.messages import told
 
 WORST = 10
 Changes = Mapping[str, Any]
@@ -82,7 +83,7 @@ def verdict_text(summary: EvaluationSummary, changes: Changes, language: str, re
     problem = [changes["problem"][language]] if changes["problem"] else []
     sentences = [says(summary)[language], *problem, next_step(summary)[0][language]]
     if summary["state"] == "invalid":
-        sentences.insert(0, f"**{words['invalid']}**: {summary['error']}.")
+        sentences.insert(0, f"**{words['invalid']}**: {told(summary['error'] or '', language)}.")
     parts = [" ".join(_sentence(text) for text in sentences)]
     parts += [*_changed([changes], language), f"### {words['worst']}", _worst(summary, words)]
     note = [texts("pseudonyms", language)["note"]] if to_people.has_pseudonyms(summary["source"]) else []
@@ -101,7 +102,13 @@ def tier_rows(night: Night, changes: Sequence[Changes], language: str) -> list[S
     for summary, found in zip(night["evaluations"], changes, strict=True):
         tier = texts(f"tiers.{summary['tier']}", language)["sentence"]
         if not has_metrics(summary):
-            rows.append((tier, f"**{words.get(summary['state'], summary['state'])}**", _plain(summary["error"] or "")))
+            rows.append(
+                (
+                    tier,
+                    f"**{words.get(summary['state'], summary['state'])}**",
+                    _plain(told(summary["error"] or "", language)),
+                )
+            )
             continue
         for name in TIERS[summary["tier"]].headlines:
             metric = summary["metrics"][name]

@@ -18,6 +18,8 @@ from tasks.config.settings import settings
 from tasks.orchestration.artifacts import show_gate, show_results
 from tasks.results.persistence.confirmations import asks_again
 from tasks.results.summary import EvaluationSummary, FailedEvaluation, GateOutcome, Night
+from tasks.texts import texts
+from tasks.texts.messages import told
 
 log = logging.getLogger("yarus")
 Ended = EvaluationSummary | Night | State[Any]
@@ -99,7 +101,7 @@ def _undecided(summary: EvaluationSummary, file: str | None, error: Exception) -
         "verdict": "invalid" if summary["state"] == "invalid" else "inconclusive",
         "file": file,
         "failed": [],
-        "reason": redact_urls(str(error)),
+        "reason": redact_urls(told(error, settings().language)),
     }
 
 
@@ -121,9 +123,11 @@ def _broken(document: EvaluationSummary | Night) -> list[str]:
 
 def _why(document: EvaluationSummary | Night) -> str:
     if "evaluations" not in document:
-        return str(document["error"])
-    causes: dict[tuple[str, str | None], list[str]] = {}
+        return told(str(document["error"]), settings().language)
+    states = texts("states", settings().language)
+    causes: dict[tuple[str, str], list[str]] = {}
     for part in document["evaluations"]:
         if part["state"] != "completed":
-            causes.setdefault((part["state"], part["error"]), []).append(part["tier"])
+            cause = states[part["state"]], told(part["error"] or "", settings().language)
+            causes.setdefault(cause, []).append(part["tier"])
     return "; ".join(f"{', '.join(tiers)}: {state}, {error}" for (state, error), tiers in causes.items())

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import httpx
 
+from db.words import Words
 from tasks.config.redaction import redact_urls
 from tasks.config.settings import settings
 from tasks.orchestration import home_server, server_access, server_process
@@ -162,7 +163,11 @@ def require_compatible(api: str, named: str | None = None, patience_s: float = 1
     if api.startswith(get_current_settings().cloud.api_url):
         return
     shown = named or f"PREFECT_API_URL={redact_urls(api)}"
-    way_out = "wait a moment and try again, or: yarus stop" if named else "correct it, or unset it to have one started"
+    way_out = (
+        Words("wait a moment and try again, or: yarus stop")
+        if named
+        else Words("correct it, or unset it to have one started")
+    )
     try:
         theirs = _version(api, get_current_settings(), patience_s)
         known = tuple(int(part) for part in theirs.split(".")[:2])
@@ -175,7 +180,7 @@ def require_compatible(api: str, named: str | None = None, patience_s: float = 1
         ) from None
     ours = tuple(int(part) for part in prefect.__version__.split(".")[:2])
     if known[0] != ours[0] or known < ours:
-        way_out = "start `yarus serve` again" if named else "unset PREFECT_API_URL to have one started"
+        way_out = Words("start `yarus serve` again") if named else Words("unset PREFECT_API_URL to have one started")
         raise ServerUnavailable(
             "the server at {shown} is Prefect {theirs}, which does not go with ours, {ours}: upgrade that server, or "
             "{way_out}",

@@ -13,6 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from db.errors import Told
+from db.words import Words
 
 STOP_S = 15.0
 SMALL = {
@@ -28,7 +29,7 @@ HEADER = b"SQLite format 3\0"
 TABLES = Path(__file__).with_name("prefect_tables.sql")
 BACKLOG = 128
 ROOM_BYTES = 1_000_000  # with less a server does not start
-WAY_OUT = "It holds the list of runs and their logs, but no evaluations: move or remove it, then start again"
+WAY_OUT = Words("It holds the list of runs and their logs, but no evaluations: move or remove it, then start again")
 
 
 class ServerUnavailable(Told, OSError):
@@ -92,11 +93,17 @@ def not_started(log: Path, database: str) -> ServerUnavailable:
     way_out, path = "", file_of(database)
     no_room = shutil.disk_usage(log.parent).free < ROOM_BYTES
     if no_room or any(words in last for words in ("No space left", "disk is full", "disk I/O error")):
-        way_out = f". There is no room in {log.parent}, or its disk fails: make room there, or set YARUS_HOME elsewhere"
+        way_out = Words(
+            ". There is no room in {parent}, or its disk fails: make room there, or set YARUS_HOME elsewhere",
+            parent=log.parent,
+        )
     elif "sqlite3." in last and "locked" not in last:
-        way_out = f". The file {path} is damaged. {WAY_OUT}"
+        way_out = Words(". The file {path} is damaged. {way_out}", path=path, way_out=WAY_OUT)
     return ServerUnavailable(
-        "Prefect's server did not start: {last}{way_out}; see {log}", last=last or "no output", way_out=way_out, log=log
+        "Prefect's server did not start: {last}{way_out}; see {log}",
+        last=last or Words("no output"),
+        way_out=way_out,
+        log=log,
     )
 
 
@@ -127,11 +134,11 @@ def require_sound(url: str) -> None:
     if path is None or not path.exists() or (path.is_file() and not path.stat().st_size):
         return
     if not path.is_file():
-        trouble = "is no file"
+        trouble = Words("is no file")
     elif not os.access(path, os.R_OK | os.W_OK):
-        trouble = "cannot be read and written by you"
+        trouble = Words("cannot be read and written by you")
     elif found := _damage(path):
-        trouble = f"is damaged ({found})"
+        trouble = Words("is damaged ({found})", found=found)
     else:
         return
     raise ServerUnavailable(

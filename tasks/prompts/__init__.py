@@ -193,7 +193,7 @@ def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
+        reason = error.strerror if isinstance(error, OSError) else Words("not UTF-8")
         raise InputError("the prompt file {path} cannot be read: {reason}", path=path, reason=reason) from error
 
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from db.errors import InputError
+from db.words import Words
 from metrics.exam_kinds import DAMAGES
 
 TEXTS = ("question", "context", "reference", "answer")
@@ -60,7 +61,7 @@ def _entries(path: Path) -> dict[str, str]:
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
+        reason = error.strerror if isinstance(error, OSError) else Words("not UTF-8")
         raise InputError("the rubric {path} cannot be read: {reason}", path=path, reason=reason) from error
     entries: dict[str, str] = {}
     key = ""

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from db.words import Words
 from metrics.metric import QUANTILES, RUBRIC, Metric
 from metrics.statistics import Interval, mean_interval, quantile_interval
 from metrics.statistics.intervals import NO_INTERVAL
@@ -174,11 +175,11 @@ def _why_not(cases: pa.Table, metric: Metric) -> str:
     """Why nothing was measured: what all cases are, or where some are fine, when the metric has no value."""
     counts = Counter(cases["status"].to_pylist())
     if not counts:
-        return "no case"
+        return Words("no case")
     if any(status in counts for status in MEASURED):
-        return f"undefined: {metric.undefined}"
+        return Words("undefined: {why}", why=metric.undefined)
     status, count = counts.most_common(1)[0]
-    return f"{count} of {len(cases)} cases are {status}"
+    return Words("{n} of {total} cases are {status}", n=count, total=len(cases), status=status)
 
 
 def _number(value: float) -> float | None:

@@ -11,6 +11,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from typing_extensions import TypedDict
 
 from db.errors import InputError
+from db.words import Words
 from tasks.config.redaction import redact_urls
 from tasks.results.summary import EvaluationSummary, summary
 
@@ -53,7 +54,9 @@ def to_mlflow(engine: Engine, evaluation_id: str, uri: str | None) -> LoggedRun:
     try:
         experiment, run_id = _log(mlflow.MlflowClient(tracking_uri=place), found)
     except (MlflowException, SQLAlchemyError) as error:
-        raise OSError(f"MLflow at {redact_urls(place)}: {error}. Check --tracking-uri") from None
+        raise OSError(
+            Words("MLflow at {place}: {error}. Check --tracking-uri", place=redact_urls(place), error=error)
+        ) from None
     return {"tracking_uri": redact_urls(place), "experiment": experiment, "run_id": run_id}
 
 

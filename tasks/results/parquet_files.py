@@ -16,6 +16,7 @@ from fsspec.implementations.local import LocalFileSystem
 
 from db import home
 from db.errors import InputError, ResultsUnavailable
+from db.words import Words
 from tasks.cases.table import COLUMNS, LONG
 from tasks.config.redaction import redact_urls
 from tasks.config.settings import settings
@@ -148,12 +149,12 @@ def read(path: str, columns: Sequence[str] | None = None, *, without: Container[
     filesystem, name = store(path)
     evaluation_id = Path(name).stem
     place, way_out = (
-        f"evaluation {evaluation_id}: its file {redact_urls(path)}",
-        "put its own file back, or evaluate anew",
+        Words("evaluation {evaluation}: its file {path}", evaluation=evaluation_id, path=redact_urls(path)),
+        Words("put its own file back, or evaluate anew"),
     )
     try:
         if isinstance(filesystem, LocalFileSystem) and Path(name).is_fifo():
-            raise OSError("it is a pipe, which may never say anything")
+            raise OSError(Words("it is a pipe, which may never say anything"))
         with filesystem.open(name, "rb") as file:
             table = _as_declared(parquet(file, columns, without=without), columns, without)
     except (OSError, pa.ArrowException) as error:

@@ -10,6 +10,7 @@ from sqlalchemy import Engine
 
 from db import journal
 from db.errors import InputError, unknown
+from db.words import Words
 from tasks.cases.vocabulary import SEVERITY
 from tasks.results import parquet_files
 
@@ -60,7 +61,11 @@ def matching(cases: pa.Table, condition: str) -> pa.ChunkedArray:
     try:
         wanted = pa.scalar(value).cast(column.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        way_out = f"; in a list, look for it: {name}~{value}" if pa.types.is_list(column.type) else ""
+        way_out = (
+            Words("; in a list, look for it: {name}~{value}", name=name, value=value)
+            if pa.types.is_list(column.type)
+            else ""
+        )
         raise InputError(
             "condition {condition!r}: {value!r} is not a valid {kind}{way_out}",
             condition=condition,

@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from db.errors import InputError
 from db.urls import canonical_url
+from db.words import Words
 from tasks.cases.outcomes import Done, with_failures, with_outcomes
 from tasks.cases.refusals import declined
 from tasks.cases.table import with_columns
@@ -119,11 +120,12 @@ def _opened(run: Run) -> System:
             _OPEN.clear()
             found = system(run.resolved["sut"], configured(run))
             if run.resolved.get("takes_history", found.takes_history) != found.takes_history:
+                then = Words("took no history") if found.takes_history else Words("took history")
                 raise InputError(
-                    "the system {sut!r} took {no}history when evaluation {evaluation} began, and now it is "
-                    "otherwise: let it be as it was, or run the tier anew",
+                    "the system {sut!r} {then} when evaluation {evaluation} began, and now it is otherwise: let it be "
+                    "as it was, or run the tier anew",
                     sut=run.resolved["sut"],
-                    no="no " * found.takes_history,
+                    then=then,
                     evaluation=run.id,
                 )
             _OPEN[place] = found

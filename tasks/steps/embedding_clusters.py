@@ -13,6 +13,7 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from db import journal
+from db.words import Words
 from metrics import embedding
 from metrics.embedding.vectors import euclidean_distances
 from metrics.statistics import Interval, mean_interval
@@ -96,7 +97,7 @@ def _without_direction(cases: pa.Table, without: NDArray[np.bool_], wrong: Mappi
     statuses, reasons = cases["status"].to_pylist(), cases["reason"].to_pylist()
     for number in np.flatnonzero(without):
         if int(number) not in wrong:
-            statuses[number], reasons[number] = "not_applicable", "the text has no vector, or a zero one"
+            statuses[number], reasons[number] = "not_applicable", Words("the text has no vector, or a zero one")
     return with_columns(cases, status=statuses, reason=reasons)
 
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from db.words import Words
 from tasks.cases.outcomes import Done, with_outcomes
 from tasks.cases.refusals import declined
 from tasks.cases.table import with_columns
@@ -97,7 +98,7 @@ def _done(reply: Reply, refusals: list[str]) -> Done:
     if reply.status != "ok":  # it was not asked
         return Done()
     if reply.truncated and not reply.text.strip():
-        return Done("failed", "cut off before the answer (YARUS_GENERATOR__MAX_TOKENS)")
+        return Done("failed", Words("cut off before the answer (YARUS_GENERATOR__MAX_TOKENS)"))
     why = declined(reply.text, refusals)
     return Done("refused", why) if why else Done("answered")
 

@@ -6,6 +6,7 @@ labels, references and the judge keep to the question as it was meant.
 
 import pyarrow as pa
 
+from db.words import Words
 from tasks.cases.perturbations import change
 from tasks.cases.table import with_columns
 from tasks.config.connections import database
@@ -33,7 +34,7 @@ async def perturb_questions(run: Run[Perturbable], cases: pa.Table) -> pa.Table:
         asked = await _paraphrases(run, questions)
         for number, text in enumerate(asked):
             if text is None and statuses[number] == "ok":
-                statuses[number], reasons[number] = "not_applicable", "the generator gave no paraphrase"
+                statuses[number], reasons[number] = "not_applicable", Words("the generator gave no paraphrase")
     else:
         # Pseudonyms come before the change, after which no name has a capital letter and no address its @.
         key = own_key() if settings().mask_calls else None

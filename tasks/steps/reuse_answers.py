@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 
 from db import journal
 from db.errors import InputError
+from db.words import Words
 from tasks.cases.outcomes import Done, with_outcomes
 from tasks.cases.refusals import declined
 from tasks.cases.table import with_columns
@@ -50,7 +51,10 @@ def copy_answers(run: Run, evaluation_id: str) -> Resolved:
     """
     row = journal.find(database(), evaluation_id)
     place = f"--{'anchor' if getattr(run.parameters, 'anchor', None) else 'reuse-answers'} {evaluation_id}"
-    for what, theirs, ours in (("tier", row["tier"], run.tier), ("source", row["source"], run.parameters.source)):
+    for what, theirs, ours in (
+        (Words("tier"), row["tier"], run.tier),
+        (Words("source"), row["source"], run.parameters.source),
+    ):
         if theirs != ours:
             raise InputError(
                 "{place}: its {what} is {theirs!r}, not {ours!r}; name an evaluation of {ours!r}",
@@ -66,7 +70,7 @@ def copy_answers(run: Run, evaluation_id: str) -> Resolved:
             id=row["id"],
             state=row["state"],
         )
-    for option, what in (("perturbation", "questions"), ("context_perturbation", "contexts")):
+    for option, what in (("perturbation", Words("questions")), ("context_perturbation", Words("contexts"))):
         if option in row["resolved"]:
             raise InputError(
                 "{place}: evaluation {id} was run with --{option} {value}: its answers are to changed {what}; name "

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
+from db.words import Words
 from metrics import dialogue
 from metrics.metric import Metric
 from metrics.statistics import mean_interval
@@ -44,7 +45,8 @@ def _measure(run: Run) -> dict[str, Whole]:
     evaluated = pc.is_in(log["case_id"], value_set=cases["case_id"].combine_chunks()).to_numpy()
     states = zip(cases["status"].to_pylist(), cases["reason"].to_pylist(), usable[evaluated], strict=True)
     known = [
-        (status, reason) if use else ("not_applicable", "the question has no vector") for status, reason, use in states
+        (status, reason) if use else ("not_applicable", Words("the question has no vector"))
+        for status, reason, use in states
     ]
     for number, row in enumerate(np.flatnonzero(evaluated).tolist()):
         known[number] = ("judge_error", f"embedder: {wrong[row]}") if row in wrong else known[number]

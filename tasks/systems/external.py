@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import httpx
 
 from db.errors import InputError
+from db.words import Words
 from tasks.config.redaction import redact_urls
 from tasks.config.secrets import echoes, redact
 from tasks.config.services import headers, open_address
@@ -153,7 +154,7 @@ def require_question(template: Any, place: str, names: Sequence[str] = ("$questi
         InputError: the question stands nowhere in it, or within a longer text, where it is not replaced.
     """
     if not any(has_place(template, name) for name in names):
-        within = " alone, not within a longer text" if names[0] in json.dumps(template) else ""
+        within = Words(" alone, not within a longer text") if names[0] in json.dumps(template) else ""
         raise InputError(
             "{place}__REQUEST has no place for the question: put {name!r} into it as a text{within}",
             place=place,

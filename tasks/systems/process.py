@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple, cast
 
 from db.errors import InputError
+from db.words import Words
 from tasks.models.transport import LARGEST_BYTES
 from tasks.systems.external import Lost, Raised, reason
 from tasks.systems.yarus_worker.messages import packed, receive
@@ -104,7 +105,7 @@ class Process:
         program = self._program
         # A coroutine is stopped over there; that only fails where it blocks its loop.
         reply = self._exchanged(line, arguments, program.timeout_s + 2 * self.is_async)
-        late = f"TimeoutError: no answer within {program.timeout_s:.3g} s (YARUS_SUT_TIMEOUT_S)"
+        late = Words("TimeoutError: no answer within {limit:.3g} s (YARUS_SUT_TIMEOUT_S)", limit=program.timeout_s)
         if reply is None:
             raise Lost(self._end_said())
         if "late" in reply:
@@ -171,7 +172,7 @@ class Process:
                 ready_s=READY_S,
             )
         if "error" in reply:
-            expected = "expected module:function, importable from here"
+            expected = Words("expected module:function, importable from here")
             raise InputError(
                 "{what}: module {module!r}: {reason}; {expected}",
                 what=what,
@@ -195,16 +196,18 @@ class Process:
             self._process.wait(1)
         how = _ended_how(self._process.poll())
         last = self._said.last()
-        return f"{GONE}: {how}{f'; its last words: {last}' if last else ''}"
+        if last:
+            return Words("{kind}: {how}; its last words: {last}", kind=GONE, how=how, last=last)
+        return Words("{kind}: {how}", kind=GONE, how=how)
 
 
 def _ended_how(code: int | None) -> str:
     if code is None:
-        return "the process closed its connection to us"
+        return Words("the process closed its connection to us")
     if code >= 0:
-        return f"the process ended with exit code {code}"
+        return Words("the process ended with exit code {code}", code=code)
     known = {one.value: one.name for one in signal.Signals}
-    return f"the process was ended by {known.get(-code, f'signal {-code}')}"
+    return Words("the process was ended by {signal}", signal=known.get(-code) or Words("signal {number}", number=-code))
 
 
 def _received(line: socket.socket) -> Any:

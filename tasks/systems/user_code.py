@@ -8,6 +8,7 @@ from socket import socket
 from typing import Any, Literal
 
 from db.errors import InputError
+from db.words import Words
 from tasks.config.settings import settings
 from tasks.systems.external import Lost, Raised
 from tasks.systems.process import GONE, RUNNING, Process, Program
@@ -70,9 +71,15 @@ class UserCode:
             Raised: the function raised, or its process was lost.
         """
         if self._closed:
-            raise Raised(f"{GONE}: not asked: the evaluation is over")
+            raise Raised(Words("{kind}: not asked: the evaluation is over", kind=GONE))
         if self._lost_in_a_row >= GIVEN_UP:
-            raise Raised(f"{GONE}: not asked: the process was lost {GIVEN_UP} times in a row without an answer")
+            raise Raised(
+                Words(
+                    "{kind}: not asked: the process was lost {n} times in a row without an answer",
+                    kind=GONE,
+                    n=GIVEN_UP,
+                )
+            )
         try:
             found = self._asked(arguments)
         except Lost as lost:
@@ -130,7 +137,7 @@ class UserCode:
             process = Process(self._program, n_lines)
         except InputError as error:  # what could be imported before cannot be now
             self._lost_in_a_row += 1
-            raise Raised(f"{GONE}: it could not be started anew: {error}") from None
+            raise Raised(Words("{kind}: it could not be started anew: {error}", kind=GONE, error=error)) from None
         with self._lock:
             self._processes.append(process)
         return process

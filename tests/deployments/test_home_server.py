@@ -16,7 +16,7 @@ import pytest
 
 from db.embedded import server as postgresql
 from tasks.orchestration import home_server
-from tests.support.command_line import Command, CommandLine, environment, together
+from tests.support.command_line import ENGLISH, Command, CommandLine, environment, together
 from tests.support.processes import delete, until
 
 RUN = ("run", "tier0", "--limit", "20", "--json")
@@ -201,7 +201,7 @@ main()
 def test_a_disk_without_room_is_named_and_with_room_it_goes_on(fresh: CommandLine, room: int) -> None:
     postgresql.running(fresh.home)  # by a process that has room
     try:
-        process = fresh.start(*RUN, str(room), script=FULL)
+        process = fresh.start(*RUN, str(room), env=ENGLISH, script=FULL)
         out, err = process.communicate(timeout=120)
         assert (process.returncode, out) == (3, ""), err
         assert f"no room in {fresh.home / 'prefect'}" in err

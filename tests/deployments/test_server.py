@@ -16,7 +16,7 @@ from db.errors import DatabaseUnavailable, InputError
 from deployments.server import database_of, require_free
 from tasks.orchestration.local_server import require_compatible
 from tasks.orchestration.server_process import ServerUnavailable
-from tests.support.command_line import CommandLine, Ran
+from tests.support.command_line import ENGLISH, CommandLine, Ran
 from tests.support.processes import free_port
 
 
@@ -54,7 +54,7 @@ def answering(version: str, asked: list[dict[str, str]] | None = None) -> Iterat
 @pytest.mark.parametrize("option", ["--port", "--report-port"])
 def test_a_taken_port_is_named_before_anything_starts(yarus: CommandLine, option: str) -> None:
     with listening() as port:
-        refused = yarus("serve", "--port", str(free_port()), option, str(port), ok=False)
+        refused = yarus("serve", "--port", str(free_port()), option, str(port), env=ENGLISH, ok=False)
     assert refused.code == 3
     assert f"port {port} on 127.0.0.1 is taken" in refused.err
     assert f"{option} PORT" in refused.err
@@ -107,13 +107,17 @@ def test_a_server_that_is_not_there_is_named_by_its_variable(yarus: CommandLine)
 )
 def test_nothing_is_run_on_a_server_that_is_not_there(yarus_alone: CommandLine, words: tuple[str, ...]) -> None:
     address = f"http://user:s3cret@127.0.0.1:{free_port()}/api"
-    refused_in_words(yarus_alone(*words, "--json", env={"PREFECT_API_URL": address}, ok=False), "no Prefect server")
+    refused_in_words(
+        yarus_alone(*words, "--json", env=ENGLISH | {"PREFECT_API_URL": address}, ok=False), "no Prefect server"
+    )
 
 
 @pytest.mark.parametrize("version", ["4.0.0", "hello"])
 def test_nothing_is_run_on_a_server_that_does_not_go_with_ours(yarus_alone: CommandLine, version: str) -> None:
     with answering(version) as api:
-        refused = yarus_alone("run", "tier1", "--limit", "2", "--json", env={"PREFECT_API_URL": api}, ok=False)
+        refused = yarus_alone(
+            "run", "tier1", "--limit", "2", "--json", env=ENGLISH | {"PREFECT_API_URL": api}, ok=False
+        )
     refused_in_words(refused, "no Prefect server" if version == "hello" else "is Prefect 4.0.0")
 
 

@@ -14,6 +14,8 @@ import pytest
 
 Document = dict[str, Any]
 SECRET = "s3cret"
+ENGLISH = {"YARUS_LANGUAGE": "en"}
+"""For tests of words that stand in the code."""
 CLOSED = f"postgresql://someone:{SECRET}@127.0.0.1:1/there"
 """Where no database answers."""
 

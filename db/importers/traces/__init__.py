@@ -23,10 +23,11 @@ from db.importers.traces.spans import Span, Spool, when
 from db.loading.fill import Stream
 from db.loading.recorded import chunks
 from db.loading.staging import Rejected, Row
+from db.words import Words
 
 REQUESTS = ("resourceSpans", "resource_spans", "batches")
 LISTS = ("data", "traces", "spans", "observations", "items", "result")
-EXPECTED = (
+EXPECTED = Words(
     "expected OTLP as JSON (resourceSpans), spans as an SDK prints them, or traces or observations as Langfuse exports "
     "them"
 )
@@ -49,7 +50,7 @@ def read(paths: Sequence[Path]) -> Stream:
         for place, document in _documents(path):
             _add(document, place, spool, others)
     if not spool.added:
-        first = f"; {others[0]}" if others else ""
+        first = Words("; {problem}", problem=others[0]) if others else ""
         raise InputError(
             "{paths}: no traces: {expected}{first}; nothing was loaded",
             paths=", ".join(map(str, paths)),
@@ -58,9 +59,13 @@ def read(paths: Sequence[Path]) -> Stream:
         )
     stream = Stream(new_chunks_only=True)
     if others:
-        stream.problems.append(f"{len(others):,} objects are no traces, not loaded: {others[0]}")
+        stream.problems.append(
+            Words("{n_others:,} objects are no traces, not loaded: {problem}", n_others=len(others), problem=others[0])
+        )
     if spool.doubled:
-        stream.problems.append(f"{spool.doubled:,} spans were there twice: the one that tells more counts")
+        stream.problems.append(
+            Words("{doubled:,} spans were there twice: the one that tells more counts", doubled=spool.doubled)
+        )
     sessions: list[Row] = []
     stream.chunks = chunks(_recorded(spool, stream.problems), stream.problems)
     stream.questions = _questions(spool, sessions)
@@ -101,7 +106,7 @@ def _add(document: Any, place: str, spool: Spool, others: list[str]) -> None:
     try:
         for span in _spans(document):
             if isinstance(span, str):
-                others.append(f"{place}: {span}")
+                others.append(Words("{place}: {problem}", place=place, problem=span))
             else:
                 spool.add(span)
     except RecursionError:
@@ -114,10 +119,10 @@ def _spans(given: Any) -> Iterator[Span | str]:
         for one in given:
             yield from _spans(one)
     elif not isinstance(given, dict):
-        yield f"{type(given).__name__} is no trace"
+        yield Words("{kind} is no trace", kind=type(given).__name__)
     elif (of_resources := _under(given, REQUESTS)) is not None:
         for span in spans_in(of_resources):
-            yield span_of(span) or "a span without ids"
+            yield span_of(span) or Words("a span without ids")
     else:
         yield from _one(given)
 
@@ -126,16 +131,17 @@ def _one(given: dict[str, Any]) -> Iterator[Span | str]:
     """The same of an object that is no request to export traces."""
     scored = "value" in given and "name" in given and not {"type", "input"} & given.keys()
     if isinstance(given.get("context"), dict) or not given.keys().isdisjoint(("spanId", "span_id")):
-        yield span_of(given) or "a span without ids"
+        yield span_of(given) or Words("a span without ids")
     elif "id" in given and not given.keys().isdisjoint(("traceId", "trace_id")) and not scored:
-        yield observation_of(given) or "an observation without ids"
+        yield observation_of(given) or Words("an observation without ids")
     elif isinstance(given.get("trace"), dict) or ({"id", "timestamp"} <= given.keys() and not scored):
         for found in trace_of(given):
-            yield found or "an observation or a trace without ids"
+            yield found or Words("an observation or a trace without ids")
     elif isinstance(inner := _under(given, LISTS), list):
         yield from _spans(inner)
     else:
-        yield f"an object with {', '.join(map(repr, sorted(given)[:5])) or 'nothing in it'}"
+        names = ", ".join(map(repr, sorted(given)[:5]))
+        yield Words("an object with {names}", names=names) if names else Words("an object with nothing in it")
 
 
 def _under(given: Mapping[str, Any], names: Sequence[str]) -> Any:
@@ -156,7 +162,10 @@ def _recorded(spool: Spool, problems: list[str]) -> Iterator[tuple[str, dict[str
         for request in read.requests:
             spool.keep({"trace": trace_id, **vars(request)})
             yield _place(trace_id), request.recorded
-    problems += [f"{n:,} traces {note} ({first[note]} first)" for note, n in sorted(met.items())]
+    problems += [
+        Words("{n:,} traces {note} ({first} first)", n=n, note=note, first=first[note])
+        for note, n in sorted(met.items())
+    ]
 
 
 def _questions(spool: Spool, sessions: list[Row]) -> Iterator[Row | Rejected]:
@@ -173,4 +182,4 @@ def _questions(spool: Spool, sessions: list[Row]) -> Iterator[Row | Rejected]:
 
 
 def _place(trace_id: str) -> str:
-    return f"trace {trace_id}"
+    return Words("trace {id}", id=trace_id)

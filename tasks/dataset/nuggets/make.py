@@ -15,6 +15,7 @@ from db.loading.fill import Row as Loaded
 from db.loading.fill import Rows, fill_within, lock
 from db.source_rows import Corpus, read_corpus, read_questions
 from db.sources import Source, snapshot
+from db.words import Words
 from tasks.cases.labels import Row, answerable, ideal_context, pages_of, reference_of
 from tasks.cases.text import fit, parts, starts
 from tasks.config.connections import database, source
@@ -93,9 +94,23 @@ def read_nuggets(text: str) -> Made:
     for number, entry in enumerate(entries):
         said, vital = entry.get("nugget"), entry.get("vital")
         if not isinstance(said, str) or not said.strip():
-            return unreadable(f"nugget {number} of {len(entries)} is {said!r:.60}, not a text")
+            return unreadable(
+                Words(
+                    "nugget {number} of {n_entries} is {said!r:.60}, not a text",
+                    number=number,
+                    n_entries=len(entries),
+                    said=said,
+                )
+            )
         if not isinstance(vital, bool):
-            return unreadable(f"'vital' of nugget {number} of {len(entries)} is {vital!r:.60}, not true or false")
+            return unreadable(
+                Words(
+                    "'vital' of nugget {number} of {n_entries} is {vital!r:.60}, not true or false",
+                    number=number,
+                    n_entries=len(entries),
+                    vital=vital,
+                )
+            )
         found.append({"nugget": " ".join(said.replace("\0", "").split()), "vital": vital})
     return Verdict(most_important(found), "")
 

@@ -15,6 +15,7 @@ import numpy as np
 from pydantic import SecretStr
 
 from db.errors import InputError, ModelUnavailable
+from db.words import Words
 from tasks.config.secrets import fetched
 from tasks.config.settings import EmbedderService
 from tasks.models.embedding.parts import Part
@@ -34,10 +35,10 @@ OF_THESE_TEXTS = (400, 413, 422)
 """Statuses that say something about the texts, once the server has taken others."""
 FOREVER = float("inf")
 HELP = {
-    401: "Set a valid key in {key}; it is sent to the address of its own setting only",
-    402: "The account has no money left: top it up, or name another one in {key}",
-    403: "Allow the model for this key, or change {key} or the model",
-    404: "Check the address (it usually ends with /v1) and the model",
+    401: Words("Set a valid key in {key}; it is sent to the address of its own setting only"),
+    402: Words("The account has no money left: top it up, or name another one in {key}"),
+    403: Words("Allow the model for this key, or change {key} or the model"),
+    404: Words("Check the address (it usually ends with /v1) and the model"),
 }
 
 
@@ -274,10 +275,12 @@ class Client:
 
     def _refused(self, error: CallError) -> ModelUnavailable:
         redirected = (error.status or 0) < 400
-        way_out = "The address redirects: give the final one" if redirected else HELP.get(error.status or 0, HELP[404])
+        way_out = HELP.get(error.status or 0, HELP[404])
+        if redirected:
+            way_out = Words("The address redirects: give the final one")
         return ModelUnavailable(
             "embedder {place}: {reason}. {way_out}",
             place=self.place.name,
             reason=error.reason,
-            way_out=way_out.format(key=self.place.setting),
+            way_out=Words(way_out.template, key=self.place.setting),
         )

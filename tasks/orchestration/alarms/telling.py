@@ -17,6 +17,7 @@ from tasks.orchestration.events import INCIDENT, tell
 from tasks.results.persistence.documents import Persistence
 from tasks.results.persistence.words import persistence_sentences
 from tasks.texts import texts
+from tasks.texts.messages import told
 
 log = logging.getLogger("yarus")
 
@@ -53,7 +54,7 @@ def incident_payload(
     """
     words = texts("incidents", settings().language)
     said = "; ".join(words["change"].format(**change) for change in found.changes)
-    error = pseudonyms.text(row["error"] or "", row["source"])
+    error = told(pseudonyms.text(row["error"] or "", row["source"]), settings().language)
     why = words[found.verdict].format(changes=said, error=error) if what == "opened" else ""
     text = words[what].format(tier=row["tier"], source=row["source"], what=why, id=incident)
     reasons = [*(of[settings().language] for of in persistence_sentences(asked)), *why_fell]

@@ -12,6 +12,7 @@ from sqlalchemy.engine import RowMapping
 
 from db import journal
 from db.errors import InputError, ResultsUnavailable
+from db.words import Words
 from metrics.metric import Metric
 from metrics.table import metric
 from tasks.cases.table import COLUMNS, floats
@@ -64,9 +65,11 @@ def before_of(engine: Engine, row: RowMapping) -> Before:
     if gone:
         raise gone
     why = (
-        "neither the accepted evaluation of its comparability key nor the night before asked most of its questions"
+        Words(
+            "neither the accepted evaluation of its comparability key nor the night before asked most of its questions"
+        )
         if names
-        else "no evaluation of its comparability key was accepted before it"
+        else Words("no evaluation of its comparability key was accepted before it")
     )
     raise InputError("evaluation {id} cannot be confirmed: {why}; confirm a later one", id=row["id"], why=why)
 

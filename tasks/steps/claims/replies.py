@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Callable, Collection, Hashable, Iterable
 from typing import Any, NamedTuple, TypeVar
 
+from db.words import Words
 from tasks.cases.text import same_said
 from tasks.models.verdicts import NoVerdict, Verdict, read_list, unreadable
 
@@ -47,7 +48,14 @@ def read_claims(text: str, sentences: int) -> Claims:
     for number, entry in enumerate(entries):
         said = entry.get("claim")
         if not isinstance(said, str) or not said.strip():
-            return unreadable(f"claim {number} of {len(entries)} is {said!r:.60}, not a text")
+            return unreadable(
+                Words(
+                    "claim {number} of {n_entries} is {said!r:.60}, not a text",
+                    number=number,
+                    n_entries=len(entries),
+                    said=said,
+                )
+            )
         place = entry.get("sentence")
         known = isinstance(place, int) and not isinstance(place, bool) and 1 <= place <= sentences
         claim = " ".join(said.split())
@@ -119,7 +127,7 @@ def _verdicts(
             found.setdefault(name, set()).add(read(entry))
     known = {name: said for name, (said, *others) in found.items() if said is not None and not others}
     if asked and not known:
-        return unreadable(f"no verdict on any of {len(asked)} {what}")
+        return unreadable(Words("no verdict on any of {n_asked} {what}", n_asked=len(asked), what=what))
     return Verdict(known, "")
 
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from db.words import Words
 from metrics import exam
 from metrics.metric import RUBRIC
 from tasks.cases.table import with_columns
@@ -115,7 +116,7 @@ async def _asked(
             prompt: Prompt = known[question.language][question.prompt]
             model: Model = gate if prompt.shape.role == "gate" else judge
             if prompt.name.startswith(RUBRIC) and configuration.judge.base_url is None:
-                return NoVerdict("not_applicable", "a rubric needs a language model")
+                return NoVerdict("not_applicable", Words("a rubric needs a language model"))
             call = Call(prompt, question.texts, repeat)
             return await (ask_for_yes_no if prompt.shape.role == "gate" else ask_for_score)(model, call)
 

@@ -74,12 +74,12 @@ def test_a_reader_that_has_seen_enough_gets_no_complaint(
 
 def test_a_chunk_is_shown_by_its_text(capsys: pytest.CaptureFixture[str]) -> None:
     text = "Читальный зал открыт до 21:00."
-    print_cases(table(case_id=["sample:1"], status=["ok"], reason=[None], question=[None], text=[text]), [1], 1)
+    print_cases(table(case_id=["sample:1"], status=["ok"], reason=[None], question=[None], text=[text]), [1], 1, "en")
     assert text in capsys.readouterr().out
 
 
 def test_a_question_asked_again_is_shown_once(capsys: pytest.CaptureFixture[str]) -> None:
     asked = table(case_id=["s:1"], status=["ok"], reason=[None], question=["Где столовая?"])
-    print_cases(asked, [3], 7)
+    print_cases(asked, [3], 7, "en")
     said = capsys.readouterr().out
     assert "Где столовая? ×3" in said and "3 of 7 cases" in said

@@ -12,7 +12,18 @@ from sqlalchemy import Engine, inspect
 from db.errors import DatabaseUnavailable, InputError
 from db.sources import loaded
 from flows.__main__ import cli
-from tests.support.command_line import CLOSED, SECRET, Command, CommandLine, Ran, environment, here, refused, together
+from tests.support.command_line import (
+    CLOSED,
+    ENGLISH,
+    SECRET,
+    Command,
+    CommandLine,
+    Ran,
+    environment,
+    here,
+    refused,
+    together,
+)
 
 # What is given, the variables, the exit code, and what the message must hold.
 WRONG: dict[str, tuple[tuple[str, ...], dict[str, str], int, tuple[str, ...]]] = {
@@ -39,7 +50,7 @@ WRONG: dict[str, tuple[tuple[str, ...], dict[str, str], int, tuple[str, ...]]] =
     "unknown evaluation": (("show", "nothing"), {}, 2, ("no evaluation 'nothing'", "there are:")),
     "unknown setting": (("runs",), {"YARUS_RETREIVER": "x"}, 2, ("'YARUS_RETREIVER'", "'YARUS_RETRIEVER'")),
     "setting out of range": (("runs",), {"YARUS_MIN_COVERAGE": "95"}, 2, ("YARUS_MIN_COVERAGE", "95")),
-    "setting not among": (("runs",), {"YARUS_LANGUAGE": "fr"}, 2, ("YARUS_LANGUAGE", "'ru' or 'en'")),
+    "setting not among": (("runs",), {"YARUS_LANGUAGE": "fr"}, 2, ("YARUS_LANGUAGE", "'ru' или 'en'")),
     "production without an address": (("run", "tier1", "--source", "production"), {}, 2, ("YARUS_SOURCE_URL=",)),
     "mapping of nothing": (
         ("run", "tier1", "--source", "production"),
@@ -73,7 +84,7 @@ def wrong(yarus: CommandLine, at_home_for_module: Path, xquad_source: str) -> di
     (yarus.home / "truncated.json").write_text('{"data": [{"title": "x", "para', encoding="utf-8")
     (yarus.home / "cp1251.json").write_bytes('{"data": "Привет"}'.encode("cp1251"))
     (yarus.home / "other.json").write_text("{}", encoding="utf-8")
-    given = {name: Command(words, env) for name, (words, env, _, _) in WRONG.items()}
+    given = {name: Command(words, ENGLISH | env) for name, (words, env, _, _) in WRONG.items()}
     others = {name: here(*given[name].words, env=given[name].env) for name in given if name not in IN_PROCESSES}
     return others | together(yarus, {name: given[name] for name in IN_PROCESSES})
 
@@ -135,4 +146,4 @@ def test_every_command_explains_itself() -> None:
     ran = {name: here(name, "--help") for name in names}
     for name in names:
         assert ran[name].code == 0
-        assert "Usage:" in ran[name].out
+        assert "Использование:" in ran[name].out

@@ -13,7 +13,7 @@ from flows.__main__ import cli
 from tasks.comparison.compare import compare
 from tasks.comparison.totals import NOT_COMPARED
 from tasks.config.tiers import TIERS
-from tests.support.command_line import here
+from tests.support.command_line import ENGLISH, here
 from tests.support.evaluations import evaluate
 
 Night = dict[str, dict[str, Any]]
@@ -121,7 +121,7 @@ def test_one_metric_and_one_slice(at_home: Path, retrievers: tuple[str, str]) ->
 
 
 def test_what_is_refused_has_exit_code_2(at_home: Path, retrievers: tuple[str, str], night: Night) -> None:
-    refused = here("compare", retrievers[0], night["real_users"]["evaluation_id"])
+    refused = here("compare", retrievers[0], night["real_users"]["evaluation_id"], env=ENGLISH)
     assert (refused.code, refused.out) == (2, "")
     assert 'tier is "tier1" and "real_users"' in refused.err
     for words, said in (

@@ -12,7 +12,7 @@ from openpyxl import load_workbook
 from db.errors import InputError
 from flows.__main__ import cli
 from tasks.dataset.synthesis.generator import KINDS as MADE
-from tests.support.command_line import CommandLine, here
+from tests.support.command_line import ENGLISH, CommandLine, here
 from tests.support.evaluations import load, question
 
 
@@ -120,5 +120,5 @@ def test_wrong_words(at_home: Path, words: list[str], message: str) -> None:
 
 
 def test_a_set_that_is_not_there_is_named_before_anything_starts(at_home: Path) -> None:
-    ran = here("run", "tier1", "--cases", "no_such_set")
+    ran = here("run", "tier1", "--cases", "no_such_set", env=ENGLISH)
     assert (ran.code, ran.out) == (2, "") and "no case set 'no_such_set'" in ran.err

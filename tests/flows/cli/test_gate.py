@@ -25,7 +25,7 @@ from tasks.loading.retrieval_cases import load
 from tasks.steps.index import index
 from tasks.steps.retrieve import retrieve
 from tasks.steps.score_rankings import score_rankings
-from tests.support.command_line import CommandLine, environment
+from tests.support.command_line import ENGLISH, CommandLine, environment
 from tests.support.evaluation_history import source_name, with_cases
 from tests.support.evaluations import rows_of
 
@@ -221,6 +221,6 @@ def test_wrong_usage_stops_before_anything_is_judged(
 def test_a_typo_in_the_file_is_exit_code_2(yarus: CommandLine, judged: str, tmp_path: Path) -> None:
     path = tmp_path / "typo.toml"
     path.write_text('[[rule]]\nmetric = "hit_rate@1"\nflor = 0.5\n', encoding="utf-8")
-    ran = yarus("gate", judged, "--file", str(path), ok=False)
+    ran = yarus("gate", judged, "--file", str(path), env=ENGLISH, ok=False)
     assert (ran.code, ran.out) == (2, "")
     assert "rule 1: no key 'flor'; did you mean 'floor'" in ran.err

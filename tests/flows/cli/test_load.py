@@ -14,6 +14,7 @@ from sqlalchemy.pool import NullPool
 from db.errors import DatabaseUnavailable, InputError
 from flows.__main__ import cli
 from tasks.config.connections import database
+from tests.support.command_line import ENGLISH
 from tests.support.database.dumps import dump
 
 KEYS = ["source", "questions", "chunks", "labels", "problems"]
@@ -94,7 +95,8 @@ def test_a_table_of_questions_and_one_of_chunks(at_home: Path, tmp_path: Path) -
     assert (document["chunks"], document["questions"]) == (counts(1, 1), counts(0))
 
 
-def test_the_example_of_the_documentation(at_home: Path) -> None:
+def test_the_example_of_the_documentation(at_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("YARUS_LANGUAGE", "en")  # the documentation is English
     page = (Path(__file__).parents[3] / "docs" / "sources.md").read_text(encoding="utf-8")
     file, words, shown = re.findall(r"\$ cat log\.csv\n(.*?)\n\n\$ yarus load (.*?)\n(.*?)\n```", page, re.DOTALL)[0]
     Path("log.csv").write_text(file + "\n", encoding="utf-8")
@@ -141,10 +143,12 @@ def test_where_no_row_can_be_used_nothing_was_done(at_home: Path, tmp_path: Path
 def test_the_process_exits_by_who_can_mend_it(yarus: Any, tmp_path: Path) -> None:
     """0 with the counts for people; 2 with the byte and the way out, and nothing on stdout."""
     (tmp_path / "log.csv").write_bytes(LOG.encode("cp1251"))
-    good = yarus("load", "table", str(tmp_path / "log.csv"), "--into", "people", "--encoding", "cp1251", *MAP)
+    good = yarus(
+        "load", "table", str(tmp_path / "log.csv"), "--into", "people", "--encoding", "cp1251", *MAP, env=ENGLISH
+    )
     assert "questions  2     1      0        1" in good.out
     assert "log.csv:3: skipped" in good.out
-    bad = yarus("load", "table", str(tmp_path / "log.csv"), "--into", "people", "--json", ok=False)
+    bad = yarus("load", "table", str(tmp_path / "log.csv"), "--into", "people", "--json", env=ENGLISH, ok=False)
     assert (bad.code, bad.out) == (2, "")
     assert (
         "not UTF-8 at byte 0 (0xb9), line 1; nothing was loaded. It looks like cp1251: add --encoding cp1251" in bad.err

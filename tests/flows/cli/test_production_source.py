@@ -9,7 +9,7 @@ from sqlalchemy import Engine
 from db.errors import InputError
 from tasks.models.embedders import Lexical
 from tasks.results.summary import as_json
-from tests.support.command_line import CLOSED, SECRET, Command, CommandLine, Ran, here, refused, together
+from tests.support.command_line import CLOSED, ENGLISH, SECRET, Command, CommandLine, Ran, here, refused, together
 from tests.support.evaluations import evaluate
 
 OTHER_MODEL = "UPDATE chunk SET embedding = (SELECT array_agg((id + n)::real)::vector FROM generate_series(1, {0}) n)"
@@ -83,14 +83,14 @@ def in_production(
 ) -> dict[str, Ran]:
     words = ("run", "tier1", "--source", "production", "--json")
     variables = {
-        name: {"YARUS_SOURCE_URL": production(f"different_{number}", *statements)} | env
+        name: ENGLISH | {"YARUS_SOURCE_URL": production(f"different_{number}", *statements)} | env
         for number, (name, (statements, env, _, _)) in enumerate(DIFFERENT.items())
     }
     others = {name: evaluated(variables[name]) for name in variables if name not in BY_COMMAND}
     refusals = {
-        "unreachable": here(*words, env={"YARUS_SOURCE_URL": CLOSED}),
-        "refusing": here(*words, env={"YARUS_SOURCE_URL": locked_out}),
-        "refusing, our own": here("runs", env={"YARUS_DATABASE_URL": locked_out}),
+        "unreachable": here(*words, env=ENGLISH | {"YARUS_SOURCE_URL": CLOSED}),
+        "refusing": here(*words, env=ENGLISH | {"YARUS_SOURCE_URL": locked_out}),
+        "refusing, our own": here("runs", env=ENGLISH | {"YARUS_DATABASE_URL": locked_out}),
     }
     return others | refusals | together(yarus, {name: Command(words, variables[name]) for name in BY_COMMAND})
 
@@ -146,6 +146,6 @@ def test_no_secret_is_kept(in_production: dict[str, Ran], engine: Engine) -> Non
 def test_a_file_that_is_gone_is_named_and_no_fault_of_the_user(at_home: Path, in_production: dict[str, Ran]) -> None:
     document = in_production["mapped"].json
     Path(document["parquet"]).unlink()
-    ran = here("cases", document["evaluation_id"])
+    ran = here("cases", document["evaluation_id"], env=ENGLISH)
     assert ran.code == 3
     assert f"its file {document['parquet']} cannot be read: No such file" in ran.err

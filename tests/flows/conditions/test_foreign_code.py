@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.command_line import CommandLine, environment
+from tests.support.command_line import ENGLISH, CommandLine, environment
 from tests.support.evaluations import load, question, rows_of
 from tests.support.processes import until
 
@@ -82,7 +82,7 @@ def test_a_module_that_ends_the_run_when_it_is_imported_is_refused(
     yarus: CommandLine, source: str, at_home_for_module: Path
 ) -> None:
     (at_home_for_module / "leaving.py").write_text("print('imported')\nraise KeyboardInterrupt\n", encoding="utf-8")
-    done = yarus("run", "tier3", "--source", source, "--json", "--sut", "leaving:answer", ok=False)
+    done = yarus("run", "tier3", "--source", source, "--json", "--sut", "leaving:answer", env=ENGLISH, ok=False)
     assert (done.code, done.out) == (2, "")
     assert "'leaving:answer': module 'leaving': KeyboardInterrupt: (leaving.py:2); expected module:function" in done.err
 

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import Engine, func, select
 
 from db.tables import evaluation
-from tests.support.command_line import here
+from tests.support.command_line import ENGLISH, here
 
 
 @pytest.mark.parametrize("words", [("run", "tier1"), ("run", "nightly"), ("run", "tier1", "--resume", "last")])
@@ -18,7 +18,7 @@ def test_results_that_cannot_be_written_are_found_at_the_start(
     begun = select(func.count()).select_from(evaluation)
     with engine.connect() as connection:
         before = connection.scalar(begun)
-    ran = here(*words, env={"YARUS_RESULTS": place})
+    ran = here(*words, env=ENGLISH | {"YARUS_RESULTS": place})
     with engine.connect() as connection:
         after = connection.scalar(begun)
     assert (ran.code, after) == (3, before), ran.err

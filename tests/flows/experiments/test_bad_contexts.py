@@ -15,7 +15,7 @@ from flows.terminal.experiments import print_robustness
 from metrics.statistics import share_interval
 from tasks.experiments.documents import Robustness
 from tasks.report.experiment_pages import pages
-from tests.support.command_line import CommandLine, here
+from tests.support.command_line import ENGLISH, CommandLine, here
 from tests.support.evaluations import PAGE, chance, metric_of, question, texts
 from tests.support.llm_server import FakeLLMServer, says, scores
 
@@ -178,5 +178,5 @@ def test_what_it_would_ask_is_said_before(probed: Probed, at_home: Path) -> None
     ],
 )
 def test_a_kind_that_no_tier_knows_is_said_at_once(words: tuple[str, ...], said: str, at_home: Path) -> None:
-    ran = here("robustness", *words)
+    ran = here("robustness", *words, env=ENGLISH)
     assert (ran.code, said in ran.err, ran.out) == (2, True, ""), ran

@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import pearsonr
 
 from metrics.preferences import accuracy, pearson
-from tests.support.command_line import CommandLine
+from tests.support.command_line import ENGLISH, CommandLine
 
 FOLDER = Path(__file__).parents[4] / "shared" / "data" / "ragchecker"
 LABELLED, SCORED = FOLDER / "human_labeled_data.json", FOLDER / "baseline_ragchecker.json"
@@ -52,7 +52,7 @@ def row(number: int = 0, **more: Any) -> dict[str, Any]:
 def test_a_file_that_is_none_is_refused(yarus: CommandLine, tmp_path: Path, content: str, says: str) -> None:
     file = tmp_path / "pairs.json"
     file.write_text(content, encoding="utf-8")
-    done = yarus("examine", str(file), ok=False)
+    done = yarus("examine", str(file), env=ENGLISH, ok=False)
     assert done.code == 2
     assert says in done.err and str(file) in done.err
 

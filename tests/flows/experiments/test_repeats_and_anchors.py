@@ -17,7 +17,7 @@ from tasks.comparison.noise_floor import floors, noise
 from tasks.comparison.trend import trend
 from tasks.config.parameters import Tier2, Tier3
 from tasks.evaluation.repeats import parameters_of_repeated
-from tests.support.command_line import CommandLine, here
+from tests.support.command_line import ENGLISH, CommandLine, here
 from tests.support.evaluation_history import source_name, with_cases
 from tests.support.evaluations import evaluate, load, question, roles, rows_of, use, value
 from tests.support.llm_server import FakeLLMServer, says, scores
@@ -130,7 +130,7 @@ def test_a_night_with_an_anchor(at_home: Path, yarus: CommandLine, night: dict[s
     document = yarus("run", "nightly", "--tiers", "ux", "--anchor", anchor, "--json").json
     assert [evaluation["tier"] for evaluation in document["evaluations"]] == ["ux", "tier3"]
     assert document["evaluations"][1]["system"]["anchor"] == anchor
-    refused = here("run", "nightly", "--tiers", "ux", "--anchor", night["tier1"]["evaluation_id"])
+    refused = here("run", "nightly", "--tiers", "ux", "--anchor", night["tier1"]["evaluation_id"], env=ENGLISH)
     assert (refused.code, "name one of tier2 or tier3" in refused.err) == (2, True)
 
 

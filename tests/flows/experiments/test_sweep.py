@@ -15,7 +15,7 @@ from statsmodels.stats.multitest import multipletests
 from tasks.experiments.arms import SWEEP_METRICS
 from tasks.experiments.stored import sweeps
 from tasks.report.experiment_pages import pages
-from tests.support.command_line import CommandLine, Ran, here
+from tests.support.command_line import ENGLISH, CommandLine, Ran, here
 from tests.support.evaluations import chance, metric_of, passages, question, texts
 from tests.support.llm_server import JSON, FakeLLMServer, http, says, scores
 
@@ -231,7 +231,7 @@ def test_resumed_it_makes_what_is_missing_and_no_call_twice(swept: Swept, yarus:
 def test_what_cannot_be_swept_is_said_at_once(at_home: Path) -> None:
     wrong = {("--retrievers", "dense,fultext"): "did you mean 'fulltext'", ("--resume", "none"): "no sweep 'none'"}
     for words, said in wrong.items():
-        ran = here("sweep", *words)
+        ran = here("sweep", *words, env=ENGLISH)
         assert (ran.code, said in ran.err, ran.out) == (2, True, ""), ran
 
 

@@ -12,7 +12,7 @@ from sqlalchemy import Engine
 from flows.terminal.experiments import print_sweep
 from tasks.experiments.documents import Sweep
 from tasks.report.experiment_pages import pages
-from tests.support.command_line import CommandLine, Ran, here
+from tests.support.command_line import ENGLISH, CommandLine, Ran, here
 from tests.support.evaluations import PAGE, chance, load, metric_of, question, texts
 from tests.support.llm_server import JSON, FakeLLMServer, http, says, scores
 
@@ -187,7 +187,7 @@ def test_it_is_told_in_the_report_and_in_the_terminal(
 def test_a_bad_prompt_ends_it_before_any_model_is_asked(swept: Swept, at_home: Path) -> None:
     (at_home / "swept_bad.txt").write_text("Ответь по $contekst: $question", encoding="utf-8")
     asked = len(swept.models.requests), len(swept.retriever.requests)
-    ran = here("sweep", "--prompts", "swept_terse.txt,swept_bad.txt", env=swept.env)
+    ran = here("sweep", "--prompts", "swept_terse.txt,swept_bad.txt", env=swept.env | ENGLISH)
     assert (ran.code, ran.out) == (2, "")
     assert "did you mean 'context'" in ran.err
     assert (len(swept.models.requests), len(swept.retriever.requests)) == asked

@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from tasks.models.transport import LARGEST_BYTES
-from tests.support.command_line import CommandLine
+from tests.support.command_line import ENGLISH, CommandLine
 from tests.support.odd_servers import FLOODS, OK, dripping, says, stranger, whole
 
 RECEIVERS = {
@@ -32,7 +32,7 @@ def test_a_receiver_that_says_too_much_is_given_up(
     feed, reason = RECEIVERS[name]
     with stranger(feed) as receiver:
         yarus("alerts", "apply", "--webhook", receiver.url, env=prefect_server)
-        refused = yarus("alerts", "test", env=prefect_server, ok=False)
+        refused = yarus("alerts", "test", env=prefect_server | ENGLISH, ok=False)
     assert (refused.code, reason in refused.err) == (2, True), refused.err
     assert receiver.sent < 4 * LARGEST_BYTES
 
@@ -42,7 +42,7 @@ def test_a_receiver_that_redirects_has_got_nothing(yarus: CommandLine, prefect_s
         moved = b"HTTP/1.1 307 Moved\r\nlocation: %b\r\ncontent-length: 0\r\n\r\n" % elsewhere.url.encode()
         with stranger(lambda: iter([moved])) as receiver:
             yarus("alerts", "apply", "--webhook", receiver.url, "--header", "X-Key=t0p-s3cret", env=prefect_server)
-            refused = yarus("alerts", "test", env=prefect_server, ok=False)
+            refused = yarus("alerts", "test", env=prefect_server | ENGLISH, ok=False)
     assert (refused.code, "307; redirects are not followed" in refused.err) == (2, True), refused.err
     assert (len(receiver.heads), elsewhere.heads) == (1, [])
 

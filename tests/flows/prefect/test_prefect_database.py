@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tasks.orchestration.server_process import ServerUnavailable, require_sound
-from tests.support.command_line import CommandLine
+from tests.support.command_line import ENGLISH, CommandLine
 from tests.support.processes import free_port
 
 PAGES = 200
@@ -84,7 +84,9 @@ def test_a_file_that_is_not_ours_to_write_is_named(database: Path, monkeypatch: 
 def test_commands_say_it_in_one_line(yarus_alone: CommandLine, database: Path, words: tuple[str, ...]) -> None:
     damage(database, "truncated")
     ports = ("--port", str(free_port()), "--report-port", str(free_port())) if words[0] == "serve" else ()
-    refused = yarus_alone(*words, *ports, env={"PREFECT_API_DATABASE_CONNECTION_URL": url(database)}, ok=False)
+    refused = yarus_alone(
+        *words, *ports, env=ENGLISH | {"PREFECT_API_DATABASE_CONNECTION_URL": url(database)}, ok=False
+    )
     assert (refused.code, refused.out) == (3, ""), refused.err
     assert f"{database} is damaged (it is truncated)" in refused.err
     assert "Traceback" not in refused.err
@@ -94,7 +96,7 @@ def test_damage_that_only_the_server_meets_ends_the_command_with_its_words(
     yarus_alone: CommandLine, tmp_path: Path
 ) -> None:
     path = tmp_path / "prefect.db"
-    env = {"PREFECT_API_DATABASE_CONNECTION_URL": url(path)}
+    env = ENGLISH | {"PREFECT_API_DATABASE_CONNECTION_URL": url(path)}
     yarus_alone("run", "tier0", env=env)  # which makes it
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")

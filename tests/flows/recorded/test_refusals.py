@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.command_line import here, refused
+from tests.support.command_line import ENGLISH, here, refused
 
 
 @pytest.mark.parametrize(
@@ -17,5 +17,5 @@ from tests.support.command_line import here, refused
 )
 def test_what_was_answered_long_ago_is_not_changed(at_home: Path, words: tuple[str, ...]) -> None:
     """Said before anything is begun or paid."""
-    env = {"YARUS_SUT": "recorded"} if words[0] == "robustness" else {}
+    env = ENGLISH | ({"YARUS_SUT": "recorded"} if words[0] == "robustness" else {})
     refused(here(*words, env=env), 2, ("recorded answers are to questions and contexts as they were",))

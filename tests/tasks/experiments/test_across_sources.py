@@ -11,7 +11,7 @@ from db.errors import InputError
 from tasks.comparison.common_cases import common
 from tasks.config.flow_parameters import Sweep
 from tasks.experiments.across_sources import paired_by_question, require_common_questions, same_questions
-from tests.support.command_line import here
+from tests.support.command_line import ENGLISH, here
 from tests.support.evaluations import load, passages, question
 
 
@@ -98,5 +98,5 @@ def test_sources_that_cannot(at_home: Path, sources: None, other: str, more: dic
     found = problem("across_a", other, **more)
     assert found and said in found
     options = [word for name, value in more.items() for word in (f"--{name}", str(value))]
-    ran = here("sweep", "--tier", "tier1", "--sources", f"across_a,{other}", *options)
+    ran = here("sweep", "--tier", "tier1", "--sources", f"across_a,{other}", *options, env=ENGLISH)
     assert (ran.code, said in ran.err, ran.out) == (2, True, ""), ran

@@ -1,0 +1,133 @@
+"""What commands print is of one language: Russian unless YARUS_LANGUAGE is `en`, by every word of it."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flows.__main__ import cli
+from tests.support.command_line import CLOSED, ENGLISH, CommandLine, here
+from tests.support.messages import commands
+
+NAMES = """
+    answer api auto bge bike chunk chunks computed contexts cosine counterfactual csv dask default dense dis document
+    docs embedding euclidean event false filled free fulltext given gold http https hybrid id ids injection insert jsonl
+    judge json label last layout lexical local lower module multi multilingual none openai page pages parquet
+    pageid pgvector pip previous production project questions ragas langfuse otlp recorded retrieve rerank runs sample
+    sentence single stored transformers true typos unanswerable uni unit url yarus yo
+    env browser ru en ux nightly xlsx schedule query response question context before release
+    agreement all answerable baseline confirmed contradicted coverage description distractors first group length place
+    middle removed paraphrase rank status stdout text tier title topic turn type small chunkid
+"""
+"""Names that stand in Russian as they are: of settings, values, parameters, formats and programs."""
+
+
+def foreign(text: str) -> set[str]:
+    """English words in a Russian text, beside names: of files, options, settings, what is quoted or is an example."""
+    invoked = r"(?m)^\s+yarus .*$|\byarus(?: [A-Za-z-]+)*"
+    text = re.sub(rf"{invoked}|'[^'\n]*'|`[^`]*`|\S*[/_=@#]\S*|--?[\w-]+|\b\w+[.:-]\w\S*", " ", text)
+    return set(re.findall(r"\b[a-z]{2,}\b", text)) - set(NAMES.split())
+
+
+def helps() -> list[tuple[str, ...]]:
+    """The words of every command's help, and of every tier's."""
+    from tasks.config.flow_parameters import FLOWS
+
+    tiers = [("run", tier) for tier in FLOWS if tier not in ("sweep", "robustness")]
+    return [*(words for words, _ in commands(cli)), *tiers]
+
+
+@pytest.mark.parametrize("words", helps(), ids=" ".join)
+def test_every_help_is_of_one_language(words: tuple[str, ...]) -> None:
+    russian, english = (here(*words, "--help", env=env) for env in ({"YARUS_LANGUAGE": "ru"}, ENGLISH))
+    assert (russian.code, english.code, russian.err, english.err) == (0, 0, "", "")
+    names = {word for _, command in commands(cli) for word in (command.name or "").split("-")}
+    assert foreign(russian.out) - names == set()
+    assert re.search("[а-яё]", russian.out)
+    assert not re.search("[а-яё]", english.out.replace("question=Вопрос", "").replace("е for ё", ""))
+
+
+def test_no_sentence_of_the_overview_is_cut() -> None:
+    for env in ({"YARUS_LANGUAGE": "ru"}, ENGLISH):
+        shown = " ".join(here("--help", env=env).out.split())
+        assert "..." not in shown.replace("[АРГУМЕНТЫ]...", "").replace("[ARGS]...", "")
+        for name, command in cli.commands.items():
+            assert f" {name} " in shown
+            sentence = " ".join((command.help or "").split("\n\n")[0].split())
+            assert env != ENGLISH or sentence in shown
+
+
+@pytest.mark.parametrize("tier", ["tier0", "tier1", "tier2", "tier3", "real_users", "judge", "ux", "nightly"])
+def test_help_of_a_tier_shows_its_parameters_as_the_form_does(tier: str) -> None:
+    """Each with its default and its meaning."""
+    from tasks.config.flow_parameters import FLOWS
+
+    shown = " ".join(here("run", tier, "--help", env=ENGLISH).out.split())
+    for name, field in FLOWS[tier].model_fields.items():
+        place = shown.index(f" --{name.replace('_', '-')} ")
+        assert " ".join((field.description or "").split()) in shown[place:], name
+        if isinstance(field.default, int | float | str):
+            default = str(field.default).lower() if isinstance(field.default, bool) else field.default
+            assert f"[default: {default}]" in shown[place:], name
+
+
+def test_help_of_run_lists_the_tiers() -> None:
+    shown = here("run", "--help", env={"YARUS_LANGUAGE": "ru"}).out
+    for tier in ("tier0", "tier1", "tier2", "tier3", "real_users", "judge", "judge_pipeline", "ux", "nightly"):
+        assert re.search(rf"(?m)^\s+{tier}\s+[А-Я]|^\s+{tier}\s+Production judge", shown), tier
+
+
+WRONG: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
+    "no such command": (("rnu",), {}),
+    "no such option": (("runs", "--limitt", "3"), {}),
+    "no such tier": (("run", "tier11"), {}),
+    "no tier": (("run",), {}),
+    "no such parameter": (("run", "tier1", "--limitt", "5"), {}),
+    "no number": (("run", "tier1", "--k", "ten"), {}),
+    "too small": (("run", "tier1", "--k", "3"), {}),
+    "none of them": (("run", "tier1", "--unit", "word"), {}),
+    "a value of click's": (("runs", "--limit", "many"), {}),
+    "an option without its value": (("runs", "--limit"), {}),
+    "no such evaluation": (("show", "nothing"), {}),
+    "no such source": (("run", "tier1", "--source", "nowhere"), {}),
+    "no such metric": (("trend", "NDCG"), {}),
+    "no such setting": (("runs",), {"YARUS_RETREIVER": "x"}),
+    "a setting out of range": (("runs",), {"YARUS_MIN_COVERAGE": "95"}),
+    "no such file": (("load", "squad", "absent.json"), {}),
+    "no database": (("runs",), {"YARUS_DATABASE_URL": CLOSED}),
+    "no production": (("run", "tier1", "--source", "production"), {}),
+    "what excludes each other": (("load", "postgres", "x", "--since", "2026-01-01", "--incremental"), {}),
+}
+OF_OTHERS = re.compile(r"connection failed.*|connection to server.*", re.DOTALL)
+"""What PostgreSQL's library says, in its own words."""
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_an_error_is_of_one_language(at_home: Path, name: str) -> None:
+    words, env = WRONG[name]
+    russian, english = (here(*words, env=env | {"YARUS_LANGUAGE": of}) for of in ("ru", "en"))
+    assert russian.code == english.code != 0
+    assert foreign(OF_OTHERS.sub("", russian.err)) == set(), russian.err
+    assert re.search("[а-яё]", russian.err)
+    assert not re.search("[а-яё]", english.err)
+
+
+def test_russian_is_the_default(at_home: Path) -> None:
+    assert here("run", "tier11").err == "yarus: нет уровня 'tier11'; возможно, это 'tier1'?\n"
+    (at_home / ".env").write_text("YARUS_LANGUAGE=en\n", encoding="utf-8")
+    try:
+        assert here("run", "tier11").err == "yarus: no tier 'tier11'; did you mean 'tier1'?\n"
+        assert here("run", "--help").out.startswith("Usage: yarus run [OPTIONS] TIER")
+    finally:
+        (at_home / ".env").unlink()
+
+
+@pytest.mark.parametrize("words", [("doctor",), ("runs",), ("cases", "{id}", "--limit", "3"), ("show", "{id}")])
+def test_lists_are_of_one_language(yarus: CommandLine, by_fulltext: dict[str, Any], words: tuple[str, ...]) -> None:
+    given = [word.format(id=by_fulltext["evaluation_id"]) for word in words]
+    russian = yarus(*given, ok=words != ("doctor",)).out
+    english = yarus(*given, env=ENGLISH, ok=words != ("doctor",)).out
+    questions = {word for line in english.splitlines() if line.startswith("  ") for word in line.split()}
+    assert foreign("\n".join(line for line in russian.splitlines() if not line.startswith("  "))) == set()
+    assert not re.search("[а-яё]", " ".join(set(english.split()) - questions))
