@@ -247,6 +247,8 @@ def _rounded(values: NDArray[np.float64]) -> list[float]:
 def framed(data: list[dict[str, Any]], *, height: int, shapes: Sequence[dict[str, Any]] = (), **layout: Any) -> Figure:
     """A figure of Plotly in the report's frame, colours as names that the page resolves."""
     axis = {"gridcolor": "@c:line", "zerolinecolor": "@c:line", "linecolor": "@c:line", "fixedrange": True}
+    axis |= {"automargin": True}  # fonts differ in their widths
+    ticks = {"ticks": "outside", "ticklen": 6, "tickcolor": "rgba(0,0,0,0)"}  # or the zeros of both axes meet
     return {
         "data": data,
         "layout": {
@@ -259,7 +261,7 @@ def framed(data: list[dict[str, Any]], *, height: int, shapes: Sequence[dict[str
             "showlegend": False,
             "bargap": 0.1,
             "shapes": list(shapes),
-            "xaxis": {**axis, "showgrid": False, **layout.pop("xaxis", {})},
+            "xaxis": {**axis, **ticks, "showgrid": False, **layout.pop("xaxis", {})},
             "yaxis": {**axis, **layout.pop("yaxis", {})},
             **layout,
         },

@@ -86,7 +86,7 @@ def index_page(engine: Engine, listed: Listing, number: int, language: str, live
         live=live,
         title=f"{texts('report.page', language)['index title']} · Yarus",
         newest=NEWEST if live and listed.rows else next(linked, None),
-        script=script(("page.js", "live.js", "index.js")),
+        script=script(("page.js", "live.js", "tables.js", "index.js")),
         data=as_script({"words": {name: texts("report.live", name) for name in LANGUAGES}}),
         n=len(listed.rows),
         most=MOST,

@@ -26,7 +26,10 @@ from tasks.results.numbers import shown
 from tasks.texts import LANGUAGES, Text, texts, translations
 
 TEMPLATES = Path(__file__).parent / "templates"
-SCRIPTS = ("page.js", "live.js", "charts.js", "cases.js", "support.js", "trace.js", "case.js", "answers.js", "route.js")
+SCRIPTS = (
+    *("page.js", "live.js", "tables.js", "charts.js", "cases.js", "support.js"),
+    *("trace.js", "case.js", "answers.js", "route.js"),
+)
 SPOKEN = ("script", "live", "answers", "trace")
 """Sections of texts that the page's script speaks."""
 LIST_COLUMNS = 3
@@ -54,8 +57,8 @@ def environment() -> Environment:
         "n_headlines": {name: len(tier.headlines) for name, tier in TIERS.items()},
         "shown": shown,
         "logo": source("logo.svg"),
-        "icons": {name: source(f"{name}.svg") for name in ("auto", "light", "dark", "print")},
-        "css": source("page.css"),
+        "icons": {name: source(f"{name}.svg") for name in ("auto", "light", "dark", "print", "menu")},
+        "css": source("tables.css") + source("page.css"),
         "more_css": Markup("").join(source(f"{name}.css") for name in ("live", "answers", "trace")),
         "theme": source("theme.js"),
         "version": version("yarus"),

@@ -140,6 +140,7 @@ function show(list) {
   list.status.textContent = cases.length ? word("found", { n: cases.length, of: list.n }) : word("none found");
   const head = make("tr", {}, heading(list, "question", word("question")), ...list.about.shown.map((name) => heading(list, name, name)), heading(list, "status", word("status")));
   list.body.replaceChildren(make("table", {}, make("thead", {}, head), make("tbody", {}, ...shown.map((i) => row(list, i)))));
+  fitTables(list.body.parentElement);
   const go = (by) => () => { list.page += by; show(list); list.body.scrollIntoView({ block: "nearest" }); };
   list.pager.replaceChildren(
     make("button", { type: "button", disabled: list.page === 0, onclick: go(-1) }, word("earlier")),

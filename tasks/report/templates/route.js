@@ -15,9 +15,10 @@ async function follow() {
   for (const one of document.querySelectorAll(".page")) one.classList.toggle("open", one === section);
   for (const link of document.querySelectorAll("nav.tabs a")) {
     const here = link.hash === "#" + section.dataset.page;
-    if (here) { link.setAttribute("aria-current", "page"); if (moved) link.scrollIntoView({ block: "nearest", inline: "center" }); }
+    if (here) { link.setAttribute("aria-current", "page"); document.querySelector(".menu .here").replaceChildren(...link.cloneNode(true).childNodes); }
     else link.removeAttribute("aria-current");
   }
+  if (moved) showMenu(false);
   const isCase = part === "case" || part === "changed";
   if (moved && !part) scrollTo(0, 0);
   const isMatrix = Boolean(data.answers?.[page]);
@@ -32,6 +33,11 @@ async function follow() {
     if (part && !back) section.querySelector(`[data-part="${CSS.escape(part)}"]`)?.scrollIntoView();
   }
 }
+
+/** On a narrow screen the pages are listed on demand. */
+const menu = document.querySelector(".menu");
+function showMenu(open) { menu.setAttribute("aria-expanded", String(open)); }
+menu.addEventListener("click", () => showMenu(menu.getAttribute("aria-expanded") !== "true"));
 
 /** Puts the cases and the changed cases of a tier into its page. */
 async function fill(section, filters) {
