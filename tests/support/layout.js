@@ -1,6 +1,7 @@
 // What a reader cannot read: texts that lie over each other, and texts that something cuts off.
 () => {
   const SLACK = 1.5; // pixels that glyphs' boxes may share, or be cut by, and nobody sees it
+  const SPACE = 6; // of a space that hangs over the end of its line
   const said = (one) => `${one.text.replace(/\s+/g, " ").slice(0, 40)} <${one.element.tagName.toLowerCase()} ${one.element.getAttribute("class") ?? ""}>`;
   const style = new Map();
   const styled = (element) => { if (!style.has(element)) style.set(element, getComputedStyle(element)); return style.get(element); };
@@ -29,7 +30,7 @@
       if (overflowX !== "visible" || overflowY !== "visible") {
         if (ellipsis(at)) { one.cut = at.getBoundingClientRect(); break; }
         const edge = at.getBoundingClientRect();
-        if (one.box.right > edge.right + SLACK || one.box.left < edge.left - SLACK) { faults.add(`cut at the side: ${said(one)}`); break; }
+        if (one.box.right > edge.right + SPACE || one.box.left < edge.left - SLACK) { faults.add(`cut at the side: ${said(one)}`); break; }
         const scrolls = ["auto", "scroll"].includes(overflowY);
         if (!scrolls && (one.box.bottom > edge.bottom + SLACK || one.box.top < edge.top - SLACK)) { faults.add(`cut above or below: ${said(one)}`); break; }
         if (scrolls) one.inside.push(edge);
