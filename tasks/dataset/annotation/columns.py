@@ -3,8 +3,11 @@
 What stands after a colon in a heading explains it and may be left out.
 """
 
+from collections.abc import Sequence
+
 from tasks.dataset.annotation.messages import said
 from tasks.dataset.annotation.spreadsheets import Cell
+from tasks.dataset.annotation.workbook import Look, Passage
 from tasks.texts import LANGUAGES, texts
 
 COLUMNS: tuple[str, ...] = ("question_id", "source", "why", "question", "answer", "answer_of", "other_answers")
@@ -27,6 +30,20 @@ def headings(language: str) -> list[str]:
 def heading(name: str, language: str) -> str:
     """What a column is called, without what explains it."""
     return texts("annotation.columns", language)[name].partition(":")[0]
+
+
+def look(passages: Sequence[Passage], language: str) -> Look:
+    """What the workbook has beside the table."""
+    said = texts("annotation.workbook", language)
+    asked = [COLUMNS.index(name) for name in VERDICTS]
+    return Look(
+        title=said["questions"],
+        choices={COLUMNS.index(name): (said["yes"], said["no"]) for name in YES_NO},
+        asked=frozenset(asked),
+        guide=(said["guide"], said["how"].strip().split("\n")),
+        passages=(said["passages"], said["passage columns"].split("|"), passages),
+        named_in=COLUMNS.index("relevant"),
+    )
 
 
 def reason(name: str, language: str) -> str:

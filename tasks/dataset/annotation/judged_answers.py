@@ -14,6 +14,7 @@ from tasks.dataset.annotation import spreadsheets
 from tasks.dataset.annotation.columns import NO, YES
 from tasks.dataset.annotation.messages import said, wrong
 from tasks.dataset.annotation.spreadsheets import Cell, Line
+from tasks.dataset.annotation.workbook import Look
 from tasks.dataset.documents import Drawn, LabelsImported
 from tasks.labelling.annotators import annotator as named
 from tasks.labelling.answers import SHOWN, Answers, answers
@@ -48,7 +49,7 @@ def export_drawn(path: Path, evaluation: str, metric: str | None, n: int, *, see
     chosen = _drawn(of, seed)[:n]
     share = _chances(chosen)
     header = [texts("annotation.judged_columns", settings().language)[name] for name in COLUMNS]
-    spreadsheets.write(path, header, (_line(of, one, share[one.stratum]) for one in chosen))
+    spreadsheets.write(path, header, (_line(of, one, share[one.stratum]) for one in chosen), _look())
     return {
         "file": str(path),
         "source": of.source,
@@ -108,6 +109,17 @@ def import_drawn(path: Path, header: Sequence[str], lines: Sequence[Line], annot
 def of_judged(header: Sequence[str]) -> bool:
     """Whether a table's header is one of judged answers."""
     return {"case_id", "metric", "label"} <= _positions(header).keys()
+
+
+def _look() -> Look:
+    said = texts("annotation.workbook", settings().language)
+    label = COLUMNS.index("label")
+    return Look(
+        title=said["answers"],
+        choices={label: (said["yes"], said["no"], said["partly"])},
+        asked=frozenset((label, COLUMNS.index("note"))),
+        guide=(said["guide"], said["how judged"].strip().split("\n")),
+    )
 
 
 def _drawn(of: Answers, seed: int) -> list[One]:

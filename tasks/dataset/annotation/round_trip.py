@@ -1,7 +1,7 @@
 """The way to people's labels and back: questions go out as a table with empty columns, and come back filled in."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +9,12 @@ from db import journal
 from db.errors import InputError
 from db.source_rows import read_corpus, read_questions
 from db.sources import Source, snapshot
-from tasks.cases.labels import Row, graded, reference_of
+from tasks.cases.labels import Row, reference_of
 from tasks.cases.pseudonyms import has_pseudonyms
 from tasks.config.connections import database, source
 from tasks.config.settings import settings
 from tasks.dataset.annotation import spreadsheets
+from tasks.dataset.annotation.candidates import MOST_PASSAGES, candidates, in_short, passages, texts_of
 from tasks.dataset.annotation.chunk_references import Known, named
 from tasks.dataset.annotation.chunk_references import known as can_be_named
 from tasks.dataset.annotation.columns import (
@@ -24,6 +25,7 @@ from tasks.dataset.annotation.columns import (
     YES_NO,
     heading,
     headings,
+    look,
     positions,
     reason,
     yes_no,
@@ -40,8 +42,6 @@ from tasks.results import parquet_files
 
 LOG = "log"
 """Whose the answer is, where it is the one that the bot has given."""
-CUT = 400
-"""Characters of a retrieved chunk that an annotator is shown."""
 MOST_PROBLEMS = 20
 
 
@@ -69,12 +69,14 @@ def export(path: Path, source_name: str, evaluations: Sequence[str] = (), *, lim
         for row in questions
     }
     questions.sort(key=lambda row: -sum(worth[row["question_id"]].values()))
-    chosen, texts, language = questions[:limit], dict(zip(corpus.ids, corpus.texts, strict=True)), settings().language
-    rows = [
-        _line(where, row, cases.get(row["question_id"], ()), worth[row["question_id"]], texts, language)
-        for row in chosen
-    ]
-    spreadsheets.write(path, headings(language), rows)
+    chosen, texts, language = questions[:limit], texts_of(corpus), settings().language
+    rows, beside = [], []
+    for row in chosen:
+        of = cases.get(row["question_id"], ())
+        named = candidates(row, next((case["retrieved"] for _, case in of if case.get("retrieved")), None))
+        rows.append(_line(where, row, of, worth[row["question_id"]], in_short(named, texts), language))
+        beside += passages(row["question_id"], rows[-1][COLUMNS.index("question")], named, texts)
+    spreadsheets.write(path, headings(language), rows, look(beside[:MOST_PASSAGES], language))
     return {
         "file": str(path),
         "source": where.name,
@@ -153,12 +155,11 @@ def _line(
     row: Row,
     cases: Sequence[tuple[str, Case]],
     worth: Mapping[str, float],
-    texts: Mapping[str, str],
+    retrieved: str,
     language: str,
 ) -> list[str]:
     answers = [(name, case["answer"]) for name, case in cases if case.get("answer")]
     answers = answers or ([(LOG, row["answer"])] if row["answer"] else [])
-    retrieved = next((case["retrieved"] for _, case in cases if case.get("retrieved")), None)
     shown = {
         "question_id": row["question_id"],
         "source": where.name,
@@ -168,7 +169,7 @@ def _line(
         "answer_of": answers[0][0] if answers else "",
         "other_answers": "\n\n".join(f"{name}: {answer}" for name, answer in answers[1:]),
         "reference": reference_of(row) or "",
-        "retrieved": "\n\n".join(_chunks(retrieved or graded(row, "relevant_chunk_ids"), texts)),
+        "retrieved": retrieved,
         "nuggets": as_text(nuggets_of(row)),
     }
     if has_pseudonyms(where.name, unset=True):
@@ -176,12 +177,6 @@ def _line(
         texts_of_people = ("question", "answer", "other_answers", "reference", "nuggets")
         shown |= {name: mask(shown[name], key, language) for name in texts_of_people}
     return [shown.get(name, "") for name in COLUMNS]
-
-
-def _chunks(ids: Iterable[str], texts: Mapping[str, str]) -> list[str]:
-    """Each with its id, so that a label can name it; a page is its address alone."""
-    cut = {name: f"{texts[name][:CUT]}…" if len(texts[name]) > CUT else texts[name] for name in ids if name in texts}
-    return [f"[{name}] {cut[name]}" if name in cut else f"[{name}]" for name in ids]
 
 
 def _named(path: Path, lines: Sequence[Line], at: Mapping[str, int]) -> str:

@@ -7,12 +7,14 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from db.errors import InputError
 from tasks.config.utf8 import encodable, quoted, unquoted
 from tasks.dataset.annotation.messages import unusable, wrong
+from tasks.dataset.annotation.workbook import Look, Passage, write_workbook
 
 LONGEST = 32_000
 """Characters of a cell; Excel's limit is 32,767."""
@@ -22,6 +24,8 @@ MOST_CELLS = 500_000
 """Of a table, empty ones between filled ones too; a row without any counts as one."""
 TAGS = 8
 """Of XML that a cell of a workbook needs; a workbook whose cells are smaller holds more in memory than in the file."""
+HEADER_WITHIN = 50
+"""Rows of a sheet in which its header is looked for."""
 DELIMITERS = (";", ",", "\t")
 
 
@@ -36,8 +40,13 @@ Line = tuple[int, list[Cell]]
 """The number of a row as a spreadsheet shows it, and its cells."""
 
 
-def write(path: Path, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+def write(path: Path, header: Sequence[str], rows: Iterable[Sequence[str]], look: Look | None = None) -> None:
     """Writes a table; nothing in it is taken for a formula.
+
+    Args:
+        path: a .csv or .xlsx.
+        header, rows: of the table.
+        look: what a workbook has beside it.
 
     Raises:
         InputError: the file is neither .csv nor .xlsx, or cannot be written.
@@ -48,7 +57,7 @@ def write(path: Path, header: Sequence[str], rows: Iterable[Sequence[str]]) -> N
             with path.open("w", encoding="utf-8-sig", newline="") as file:
                 csv.writer(file, delimiter=";").writerows([header, *lines])
         elif path.suffix.lower() == ".xlsx":
-            _write_xlsx(path, header, lines)
+            write_workbook(path, header, lines, look and _harmless(look))
         else:
             raise wrong("suffix", path=path)
     except OSError as error:
@@ -90,25 +99,9 @@ def _safe(text: str) -> str:
     return quoted(encodable(plain))
 
 
-def _write_xlsx(path: Path, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    from openpyxl import Workbook
-    from openpyxl.styles import Alignment, Font
-    from openpyxl.utils import get_column_letter
-
-    book = Workbook()
-    sheet = book.active
-    for number, line in enumerate([header, *rows], start=1):
-        for column, text in enumerate(line, start=1):
-            cell = sheet.cell(number, column)
-            cell.value, cell.data_type = text, "s"
-            cell.number_format = "@"  # a text: an id like 1-2 does not become a date when it is edited
-            cell.alignment = Alignment(wrap_text=True, vertical="top")
-            cell.font = Font(bold=number == 1)
-    sheet.freeze_panes = "B2"
-    for column in range(1, len(header) + 1):
-        longest = max((len(row[column - 1]) for row in rows), default=0)
-        sheet.column_dimensions[get_column_letter(column)].width = min(60, max(14, longest // 2))
-    book.save(path)
+def _harmless(look: Look) -> Look:
+    name, header, passages = look.passages
+    return look._replace(passages=(name, header, [Passage(*map(_safe, passage)) for passage in passages]))
 
 
 def _read_xlsx(path: Path) -> Iterator[Line]:
@@ -117,7 +110,7 @@ def _read_xlsx(path: Path) -> Iterator[Line]:
     damaged = (InvalidFileException, zipfile.BadZipFile, zlib.error, EOFError, LookupError, ValueError, TypeError)
     try:
         _require_modest(path)
-        yield from _rows_of_first_sheet(path)
+        yield from _rows_of_widest_sheet(path)
     except InputError:
         raise
     except (*damaged, SyntaxError, RuntimeError):  # parsers of XML: cut off, nested too deeply; zipfile: a password
@@ -142,19 +135,26 @@ def _too_large(path: Path, size: int) -> InputError:
     return wrong("large", path=path, size=f"{size:,}", most=f"{LARGEST_BYTES:,}")
 
 
-def _rows_of_first_sheet(path: Path) -> Iterator[Line]:
+def _rows_of_widest_sheet(path: Path) -> Iterator[Line]:
     from openpyxl import load_workbook
 
     book = load_workbook(path, read_only=True, data_only=True, keep_links=False)
     try:
         if not book.worksheets:
             return
-        sheet = book.worksheets[0]
-        sheet.reset_dimensions()  # what a file says of its size may be out of date, and would cut off rows
+        for sheet in book.worksheets:
+            sheet.reset_dimensions()  # what a file says of its size may be out of date, and would cut off rows
+        sheet = max(book.worksheets, key=_columns)  # the table, wherever people have put it among the other sheets
         for number, row in enumerate(sheet.iter_rows(values_only=True), start=1):
             yield number, [_cell(value) for value in row]
     finally:
         book.close()
+
+
+def _columns(sheet: Any) -> int:
+    """How many cells of the first row with any are filled."""
+    rows = islice(sheet.iter_rows(values_only=True), HEADER_WITHIN)
+    return next((n for row in rows if (n := sum(value is not None for value in row))), 0)
 
 
 def _cell(value: Any) -> Cell:

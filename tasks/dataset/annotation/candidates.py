@@ -1,0 +1,82 @@
+"""What may answer a question, as an annotator is shown it: chunks, or pages with the texts of their chunks."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from db.source_rows import Corpus
+from db.urls import canonical_url
+from tasks.cases.labels import Row, graded, pages_of
+from tasks.dataset.annotation.workbook import Passage
+
+CUT, WHOLE = 400, 1_500
+"""Characters of a text that are shown in the table, and in the sheet of passages."""
+MOST, MOST_PASSAGES = 10, 10_000
+"""Passages of a question, and of a workbook: more would not be read back."""
+
+
+class Texts(NamedTuple):
+    """The texts of a corpus by what they are named by."""
+
+    by_name: Mapping[str, str]
+    """Chunk, or page (canonical) -> text; of a page all its chunks, in their order."""
+    urls: Mapping[str, str]
+    """Chunk, or page -> address, as stored."""
+
+    def of(self, name: str) -> str | None:
+        """The text of a chunk or a page; None where the corpus has neither."""
+        return self.by_name.get(name) or self.by_name.get(canonical_url(name) or "")
+
+    def url_of(self, name: str) -> str:
+        """The address of a chunk's page, or of a page; empty where there is none."""
+        return self.urls.get(name) or self.urls.get(canonical_url(name) or "") or ""
+
+
+def texts_of(corpus: Corpus) -> Texts:
+    """The texts of chunks and of pages; a chunk goes before a page of its name."""
+    pages = pages_of(corpus)
+    parts: dict[str, list[str]] = defaultdict(list)
+    urls: dict[str, str] = {}
+    for chunk, text, url in zip(corpus.ids, corpus.texts, corpus.urls, strict=True):
+        if (page := pages[chunk]) is not None:
+            parts[page].append(text)
+            urls.setdefault(page, url or page)
+            urls[chunk] = url or page
+    by_page = {page: "\n\n".join(of) for page, of in parts.items()}
+    return Texts(by_page | dict(zip(corpus.ids, corpus.texts, strict=True)), urls)
+
+
+def candidates(row: Row, retrieved: Iterable[str] | None) -> list[str]:
+    """What is shown beside a question: what was retrieved, else what is labelled, else the page that the bot named."""
+    labelled = [*graded(row, "relevant_chunk_ids")] or [*graded(row, "relevant_urls")]
+    named = [row["confluence_url"]] if row.get("confluence_url") else []
+    return list(dict.fromkeys([*(retrieved or labelled or named)]))[:MOST]
+
+
+def in_short(names: Iterable[str], texts: Texts) -> str:
+    """Each with its name, so that a label can name it, and the beginning of its text."""
+    return "\n\n".join(
+        f"[{name}] {shortened(text, CUT)}" if (text := texts.of(name)) else f"[{name}]" for name in names
+    )
+
+
+def passages(question_id: str, question: str, names: Iterable[str], texts: Texts) -> list[Passage]:
+    """The same as rows of their own."""
+    return [
+        Passage(question_id, question, name, texts.url_of(name), shortened(texts.of(name) or "", WHOLE))
+        for name in names
+    ]
+
+
+def shortened(text: str, most: int) -> str:
+    """The beginning of a text, cut between two words.
+
+    Example:
+        >>> from tasks.dataset.annotation.candidates import shortened
+        >>> shortened("Справку выдают в деканате.", 12)
+        'Справку…'
+    """
+    if len(text) <= most:
+        return text
+    cut = text[: most + 1].rsplit(None, 1)[0]
+    return f"{cut[:most].rstrip()}…"
