@@ -20,10 +20,11 @@ def texts(n: int, words: int, seed: int) -> list[str]:
 
 
 def run() -> Iterator[Row]:
-    """One round: vectors by the lexical embedder, components, coordinates, topics, their words."""
+    """One round: vectors by the lexical embedder, components, coordinates, topics that hold together, their words."""
     import numpy as np
     from sqlalchemy import create_engine
 
+    from tasks.corpus.cohesion import held_together
     from tasks.corpus.projection import reduced, unit
     from tasks.corpus.topics import cluster, label_words
     from tasks.models.embedders import embedder
@@ -33,10 +34,12 @@ def run() -> Iterator[Row]:
     start = time.perf_counter()
     points, others, _ = reduced(questions, chunks, embedder("lexical"), nowhere, seed=0)
     topics = cluster(unit(points), seed=0)
+    held = held_together(points, topics, seed=0)
     words = label_words(questions, topics)
     seconds = time.perf_counter() - start
     assert points.shape == (QUESTIONS, 50)
     assert others.shape == (CHUNKS, 50)
+    assert len(held.codes) == QUESTIONS
     assert len(words) == len(np.unique(topics)) > 10
     what = f"map and topics of {QUESTIONS:,} questions and {CHUNKS:,} chunks"
     yield Row(what, "limit of two minutes", seconds, LIMIT_S, 1, "at most")

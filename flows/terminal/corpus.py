@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from rich.table import Table
 
 from flows.terminal.summary import new_console, plain
+from tasks.corpus.advice import counted_apart, outside, rests_on
 from tasks.corpus.documents import CorpusAnalytics, Profile, Topic, TopicInShort, Utilisation
 from tasks.texts import texts
 from tasks.texts.messages import told
@@ -17,9 +18,12 @@ def print_corpus(document: CorpusAnalytics, language: str) -> None:
     words, console = texts("corpus", language), new_console()
     for line in _utilisation(document["utilisation"], words, language):
         console.print(plain(line), soft_wrap=True)
-    console.print("", _topics(document["topics"], words))
+    if document["topics"]:
+        console.print("", _topics(document["topics"], words))
+    for line in filter(None, (*outside(document, language), counted_apart(document["chatter"], language))):
+        console.print(plain(line), soft_wrap=True)
     console.print(f"\n{words['next']}", style="bold")
-    for line in _next(document["next"], words) if document["next"] else (words["nothing"],):
+    for line in _next(document["next"], words, language) if document["next"] else (words["nothing"],):
         console.print(plain(line), soft_wrap=True)
     console.print()
     for line in _profile(document["profile"], words):
@@ -45,22 +49,25 @@ def _utilisation(used: Utilisation, words: dict[str, str], language: str) -> lis
 
 def _topics(topics: Sequence[Topic], words: dict[str, str]) -> Table:
     table = Table(title=words["topics"], box=None, title_justify="left", title_style="bold")
-    for name in ("topic", "questions", "hit rate", "failure rate", "missing"):
+    for name in ("topic", "questions", "cohesion", "hit rate", "failure rate", "missing"):
         table.add_column(words[name], justify="left" if name == "topic" else "right")
     for topic in topics[:TOPICS]:
         rates = (topic["hit_rate"], topic["failure_rate"], topic["missing_rate"])
         table.add_row(
-            plain(topic["label"]), str(topic["n"]), *("—" if rate is None else f"{rate:.0%}" for rate in rates)
+            plain(topic["label"]),
+            str(topic["n"]),
+            f"{topic['cohesion']:.2f}",
+            *("—" if rate is None else f"{rate:.0%}" for rate in rates),
         )
     if len(topics) > TOPICS:
         table.add_row(words["more"].format(n=len(topics) - TOPICS))
     return table
 
 
-def _next(wanted: Sequence[TopicInShort], words: dict[str, str]) -> list[str]:
+def _next(wanted: Sequence[TopicInShort], words: dict[str, str], language: str) -> list[str]:
     lines = []
     for place, topic in enumerate(wanted[:NEXT], start=1):
-        lines.append(words["gain"].format(place=place, **topic))
+        lines.append(f"{place}. {topic['label']}: {'; '.join(rests_on(topic, language))}")
         if topic["examples_unserved"]:
             lines.append(words["asked"].format(examples=" | ".join(topic["examples_unserved"])))
         if topic["missing_pages"]:

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Ways = Mapping[str, Callable[[str], str]]
-TEXTS = (*FREE_TEXTS, "passage", "error", "label", "words", "examples", "examples_unserved", "ground_truth_answer")
+TEXTS = (*FREE_TEXTS, "passage", "error", "label", "words", "examples", "examples_unserved", "representative")
+TEXTS += ("ground_truth_answer",)
 """Columns of cases and parts of documents that hold texts of people and models, at any depth."""
 KEPT = 50_000
 """Texts whose masked form is remembered: the tiers of a report have the same questions, contexts the same chunks."""

@@ -1,14 +1,20 @@
 """Corpus analytics: what of the corpus is used, what people ask about, what to write next, and a map of both."""
 
+from collections.abc import Sequence
+
+import numpy as np
 from sqlalchemy import Engine
 
+from tasks.corpus.apart import counted_apart, kinds_of
+from tasks.corpus.cohesion import held_together
 from tasks.corpus.documents import CorpusAnalytics
 from tasks.corpus.profile import profile
 from tasks.corpus.projection import map_of, reduced, unit
 from tasks.corpus.question_log import evaluations_of, read_log
+from tasks.corpus.stop_words import content
 from tasks.corpus.topics import cluster, served
 from tasks.corpus.usage import utilisation
-from tasks.models.embedders import embedder, measuring_embedder
+from tasks.models.embedders import Embedder, Lexical, embedder, measuring_embedder
 
 POINTS = 50_000
 SEED = 0
@@ -32,17 +38,29 @@ def corpus(
     evaluations = evaluations_of(engine, source, evaluation)
     log = read_log(engine, source, evaluations, limit=limit)
     used, uses = utilisation(log, evaluations)
+    kinds = kinds_of(log)
+    asked = log.of(np.flatnonzero([kind is None for kind in kinds]))
     model = embedder(measuring_embedder())
-    texts = [question["question"] for question in log.questions]
-    questions, chunks, variance = reduced(texts, log.corpus.texts, model, engine, seed=SEED)
+    texts = [question["question"] for question in asked.questions]
+    questions, chunks, variance = reduced(
+        _meant(texts, model), _meant(log.corpus.texts, model), model, engine, seed=SEED
+    )
     directions = unit(questions)
-    topics = cluster(directions, seed=SEED)
-    drawn = map_of(log, questions, chunks, topics, uses, variance=variance, points=points, seed=SEED)
+    held = held_together(questions, cluster(directions, seed=SEED), seed=SEED)
+    drawn = map_of(asked, questions, chunks, held.codes, uses, variance=variance, points=points, seed=SEED)
     return {
         "source": source,
         "embedder": model.identity,
         "utilisation": used,
-        **served(log, directions, topics),
+        "chatter": counted_apart(log, kinds),
+        **served(asked, directions, held),
         "profile": profile(log),
         "map": drawn,
     }
+
+
+def _meant(texts: Sequence[str], model: Embedder) -> Sequence[str]:
+    """What an embedder is given: one that knows no meaning only the words that say what a text is about."""
+    if not isinstance(model, Lexical):
+        return texts
+    return [" ".join(content(text)) or text for text in texts]

@@ -59,31 +59,44 @@ class CountedPage(TypedDict):
 
 
 class TopicInShort(TypedDict):
-    """A topic that something should be written for."""
+    """A topic that something should be written for, and what says so."""
 
     topic: int
     label: str
+    """The words that set it apart; its most typical question where its questions share no words."""
+    representative: str
+    """Its most typical question."""
     n: int
     """Questions."""
+    n_distinct: int
+    """Of them that are worded differently."""
     n_missing: int
     """Questions whose page is not in the corpus."""
+    n_unanswered: int
+    """Questions that were answered badly, and of which no page is known."""
+    n_downvoted: int
+    """Questions whose user found the answer bad."""
     gain: float
-    """What a new or better page is expected to gain, in questions."""
+    """What a new page is expected to gain, in questions: `n_missing` + `n_unanswered` / 2."""
     missing_pages: list[CountedPage]
     examples_unserved: list[str]
 
 
 class Topic(TopicInShort):
-    """A cluster of questions and how well it is served."""
+    """A cluster of questions that hold together better than chance, and how well it is served."""
 
     words: list[str]
     """That set it apart, best first."""
+    cohesion: float
+    """The mean cosine of two of its questions, as it was found; above `cohesion_by_chance`."""
     share: float
-    """Of all questions."""
+    """Of all questions that a page could answer."""
     hit_rate: float | None
     n_hit_known: int
     failure_rate: float | None
     n_failure_known: int
+    n_not_found: int
+    """Questions whose page is in the corpus and was not found: to be made findable, not written."""
     missing_rate: float
     pages: list[CountedPage]
     """That its questions are labelled with, the commonest."""
@@ -95,10 +108,23 @@ class Served(TypedDict):
 
     topics: list[Topic]
     """The largest first."""
+    cohesion_by_chance: float | None
+    """What 95 % of the topics stay below that clustering finds where nothing belongs together; null for one topic."""
     without_topic: int
-    """Questions in which the embedder sees nothing."""
+    """Questions that have nothing in common with others, or in which the embedder sees nothing."""
+    without_topic_or_page: int
+    """Of them those that a new page could gain something for."""
     next: list[TopicInShort]
     """What to write next, the largest gain first."""
+
+
+class Chatter(TypedDict):
+    """What is written to the bot and is no question that a page could answer."""
+
+    kind: Literal["empty", "link", "command", "small_talk", "noise", "fragment", "spam", "other_language"]
+    n: int
+    examples: list[str]
+    """The commonest."""
 
 
 class Lengths(TypedDict):
@@ -187,5 +213,7 @@ class _Used(TypedDict):
 class CorpusAnalytics(_Used, Served):
     """What of a corpus is used, what people ask about, what to write next."""
 
+    chatter: list[Chatter]
+    """Counted apart, and in no topic; the commonest kind first."""
     profile: Profile
     map: CorpusMap

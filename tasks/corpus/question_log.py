@@ -1,7 +1,7 @@
 """The log of a source with what is known of every question: its labels, what the bot said, how evaluations went."""
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -49,6 +49,19 @@ class Log:
     """1 where something relevant was retrieved, 0 where not, NaN where that is not known."""
     failures: Floats
     """1 where the question was answered badly, by the newest evaluation or else by its user; NaN where unknown."""
+
+    def of(self, rows: NDArray[np.intp]) -> "Log":
+        """The log with these questions only."""
+        kept = rows.tolist()
+        return replace(
+            self,
+            questions=[self.questions[row] for row in kept],
+            missing=self.missing[rows],
+            gone=[self.gone[row] for row in kept],
+            relevant=[self.relevant[row] for row in kept],
+            hits=self.hits[rows],
+            failures=self.failures[rows],
+        )
 
 
 def read_log(engine: Engine, name: str, evaluations: list[RowMapping], *, limit: int | None = None) -> Log:

@@ -1,8 +1,6 @@
 """Topics: clusters of the real questions, how well each is served, and what to write next."""
 
 import math
-import re
-import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 
@@ -11,10 +9,13 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from metrics.embedding import silhouette
+from tasks.cases.labels import BAD
 from tasks.cases.pseudonyms import cut, without_personal_data
-from tasks.cases.text import COMMON_WORDS, STEM
+from tasks.cases.text import STEM, normalised
+from tasks.corpus.cohesion import Held
 from tasks.corpus.documents import Served, Topic, TopicInShort
 from tasks.corpus.question_log import Log, counted
+from tasks.corpus.stop_words import content
 
 NUMBERS = (2, 3, 5, 8, 12, 18, 25, 35, 50, 70, 100)
 """Of topics, which are tried."""
@@ -22,18 +23,13 @@ SMALLEST = 10
 """Questions a topic on average, at least."""
 SAMPLE = 4_000
 LABEL_WORDS, EXAMPLES, NEXT, PAGES = 4, 3, 10, 5
-MISSING, FAILED, NOT_FOUND = 1.0, 0.5, 0.25
-"""What a new or better page is expected to gain for a question: whose page is missing; that was answered badly though
-nothing relevant was found for it; whose page is there and was not found."""
-WORD = re.compile(r"[^\W\d_]{3,}")
-ASKING = """
-сколько почему зачем какого каком какую каких каким куда откуда кому чего чему кого чем свою свой свои своего сразу
-очень надо нужно нужна нужен нужны нельзя будет будут буду хочу хотел могу можем может чтоб если раз тоже только
-всех всем через после перед пока вообще просто вроде пожалуйста подскажите подскажи скажите скажи привет
-здравствуйте спасибо вот тут там этого этой этом того тем мной меня тебя тебе него нее них нам нами вами ваш ваша
-ваши наш делать сделать why whose whom much many need want could would should please hello thanks tell about
-"""
-COMMON = frozenset(f"{COMMON_WORDS} {ASKING}".replace("ё", "е").split())
+SHARED, COVERED = 0.2, 0.5
+"""A word names a topic that this share of its questions has; words do of which this share has at least one."""
+MISSING, FAILED = 1.0, 0.5
+"""What a new page is expected to gain for a question: whose page is not in the corpus; that was answered badly, and of
+which no page is known."""
+LABEL = 60
+"""Characters of a question that names a topic."""
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
@@ -78,93 +74,119 @@ def cluster(vectors: Floats, *, seed: int) -> Codes:
 
 
 def label_words(questions: Sequence[str], topics: Codes) -> dict[int, list[str]]:
-    """The words that set each topic apart, best first, by class-based TF-IDF; in the form that most people wrote.
+    """The words that set each topic apart and that its questions share, best first, in the form that most people wrote.
 
-    Words of three letters or more, «ё» as «е», without the commonest; words with the same first five letters are one.
+    By class-based TF-IDF, of words that a fifth of the topic's questions have, and two of them at least. Words of three
+    letters or more, «ё» as «е», without addresses and without those that only ask; words with the same first five
+    letters are one. Empty where the questions share no word.
 
     Reference: Grootendorst 2022, BERTopic: neural topic modeling with a class-based TF-IDF procedure.
     """
     forms: dict[str, Counter[str]] = {}
-    counts: dict[int, Counter[str]] = {}
+    counts: dict[int, Counter[str]] = {topic: Counter() for topic in topics.tolist()}
     for question, topic in zip(questions, topics.tolist(), strict=True):
-        plain = unicodedata.normalize("NFC", question).casefold().replace("ё", "е")
-        for word in dict.fromkeys(word for word in WORD.findall(plain) if word not in COMMON):
-            forms.setdefault(word[:STEM], Counter())[word] += 1
-            counts.setdefault(topic, Counter())[word[:STEM]] += 1
+        stems: dict[str, str] = {}
+        for word in content(question):
+            stems.setdefault(word[:STEM], word)
+        counts[topic].update(stems.keys())
+        for stem, word in stems.items():
+            forms.setdefault(stem, Counter())[word] += 1
     overall: Counter[str] = Counter()
     for of_topic in counts.values():
         overall.update(of_topic)
     mean = sum(overall.values()) / max(1, len(counts))
+    sizes = Counter(topics.tolist())
     found = {}
     for topic, of_topic in counts.items():
-        weights = {stem: n * math.log(1 + mean / overall[stem]) for stem, n in of_topic.items()}
+        least = max(min(2, sizes[topic]), SHARED * sizes[topic])
+        weights = {stem: n * math.log(1 + mean / overall[stem]) for stem, n in of_topic.items() if n >= least}
         best = sorted(weights, key=lambda stem: (-weights[stem], stem))[:LABEL_WORDS]
         found[topic] = [forms[stem].most_common(1)[0][0] for stem in best]
     return found
 
 
-def served(log: Log, vectors: Floats, topics: Codes) -> Served:
+def served(log: Log, vectors: Floats, held: Held) -> Served:
     """Every topic with its size and how well it is served, largest first; and what to write next.
 
-    `gain` adds up, over the topic's questions, what a new page is expected to gain for each: 1 where the page is
-    missing, 0.5 where the answer was bad and nothing relevant was found, 0.25 where the page is there and was not
-    found; 0 else. Weights of judgement: they put many questions without a page before few, and both before questions
-    whose page has only to be found.
+    `gain` adds up, over the topic's questions, what a new page is expected to gain for each: 1 where the page is not in
+    the corpus, 0.5 where the answer was bad and no page is known; nothing where a page is there. So it is never above
+    the number of questions without a page.
     """
-    texts = [question["question"] for question in log.questions]
-    labels = label_words([without_personal_data(text) for text in texts], topics)  # a person is no topic
+    topics = held.codes
+    plain = [without_personal_data(question["question"]) for question in log.questions]  # a person is no topic
+    words = label_words(plain, topics)
     gains = _gains(log)
     rows = [
-        _topic(log, topic, labels.get(topic, []), np.flatnonzero(topics == topic), gains, vectors)
-        for topic in range(int(topics.max(initial=-1)) + 1)
+        _topic(log, topic, words.get(topic, []), float(cohesion), np.flatnonzero(topics == topic), gains, vectors)
+        for topic, cohesion in enumerate(held.cohesion)
     ]
     wanted = sorted((row for row in rows if row["gain"] > 0), key=lambda row: (-row["gain"], row["topic"]))
+    alone = topics < 0
     return {
         "topics": rows,
-        "without_topic": int((topics < 0).sum()),
+        "cohesion_by_chance": None if math.isnan(held.by_chance) else held.by_chance,
+        "without_topic": int(alone.sum()),
+        "without_topic_or_page": int((alone & (gains > 0)).sum()),
         "next": [_in_short(row) for row in wanted[:NEXT]],
     }
 
 
 def _in_short(row: Topic) -> TopicInShort:
-    return {
-        "topic": row["topic"],
-        "label": row["label"],
-        "n": row["n"],
-        "n_missing": row["n_missing"],
-        "gain": row["gain"],
-        "missing_pages": row["missing_pages"],
-        "examples_unserved": row["examples_unserved"],
-    }
+    return {name: row[name] for name in TopicInShort.__annotations__}  # type: ignore[literal-required, return-value]
 
 
 def _gains(log: Log) -> Floats:
-    lost = log.hits == 0
-    bad = (log.failures == 1) & ~(log.hits == 1)
-    return np.where(log.missing, MISSING, np.where(bad, FAILED, np.where(lost, NOT_FOUND, 0.0)))
+    """What a new page is expected to gain for each question."""
+    unanswered = (log.failures == 1) & np.isnan(log.hits)
+    return np.where(log.missing, MISSING, np.where(unanswered, FAILED, 0.0))
 
 
-def _topic(log: Log, topic: int, words: list[str], rows: NDArray[np.intp], gains: Floats, vectors: Floats) -> Topic:
+def _topic(
+    log: Log,
+    topic: int,
+    words: list[str],
+    cohesion: float,
+    rows: NDArray[np.intp],
+    gains: Floats,
+    vectors: Floats,
+) -> Topic:
     near = rows[np.argsort(-(vectors[rows] @ vectors[rows].mean(axis=0)), kind="stable")]
-    unserved = near[gains[near] > 0]
+    texts = [log.questions[row]["question"] for row in near]
+    unserved = [log.questions[row]["question"] for row in near if gains[row] > 0]
+    stems = {word[:STEM] for word in words}
+    covered = np.mean([any(word[:STEM] in stems for word in content(text)) for text in texts])
     return {
         "topic": topic,
-        "label": ", ".join(words) or cut(log.questions[near[0]]["question"], 40),
+        "label": ", ".join(words) if covered >= COVERED else cut(" ".join(texts[0].split()), LABEL),
         "words": words,
+        "representative": texts[0],
         "n": len(rows),
+        "n_distinct": len(_different(texts)),
+        "cohesion": cohesion,
         "share": len(rows) / len(log.questions),
         "hit_rate": _mean(log.hits[rows]),
         "n_hit_known": int((~np.isnan(log.hits[rows])).sum()),
         "failure_rate": _mean(log.failures[rows]),
         "n_failure_known": int((~np.isnan(log.failures[rows])).sum()),
         "n_missing": int(log.missing[rows].sum()),
+        "n_unanswered": int((gains[rows] == FAILED).sum()),
+        "n_not_found": int((log.hits[rows] == 0).sum()),
+        "n_downvoted": sum(log.questions[row]["score"] == BAD for row in rows.tolist()),
         "missing_rate": float(log.missing[rows].mean()),
         "gain": float(gains[rows].sum()),
         "pages": counted([log.relevant[row] for row in rows], PAGES),
         "missing_pages": counted([log.gone[row] for row in rows], PAGES),
-        "examples": [log.questions[row]["question"] for row in near[:EXAMPLES]],
-        "examples_unserved": [log.questions[row]["question"] for row in unserved[:EXAMPLES]],
+        "examples": _different(texts)[:EXAMPLES],
+        "examples_unserved": _different(unserved)[:EXAMPLES],
     }
+
+
+def _different(texts: Sequence[str]) -> list[str]:
+    """The first of those that ask the same in the same words of content."""
+    first: dict[str, str] = {}
+    for text in texts:
+        first.setdefault(" ".join(content(text)) or normalised(text), text)
+    return list(first.values())
 
 
 def _mean(values: Floats) -> float | None:

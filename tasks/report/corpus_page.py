@@ -1,15 +1,19 @@
 """The page of the corpus, where its analytics are stored: what is used, what people ask about, what to write next."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from sqlalchemy import Engine
 
 from tasks.cases import pseudonyms
 from tasks.corpus import stored as kept
+from tasks.corpus.advice import outside, rests_on
 from tasks.report import figures
 from tasks.report.embedded_data import Document
 from tasks.results.numbers import percent
+from tasks.texts import LANGUAGES, Text, translations
+from tasks.texts.messages import told as told_in
 
 MAP = 460
 """Pixels."""
@@ -34,26 +38,54 @@ def stored(engine: Engine, source: str) -> Document | None:
         return None
     used = found["utilisation"]
     drawn = found.get("map")
+    told = found if "chatter" in found else {"next": [], "topics": [], "chatter": []}  # of a release that named bags
     return {
         "described_at": found["described_at"][:16].replace("T", " ") + " UTC",
-        "reason": used["reason"],
-        "parts": [{"name": name, **used[name]} for name in ("chunks", "pages") if used.get(name)],
+        "unused": _in_every_language(partial(told_in, used["reason"])) if used["reason"] else None,
+        "parts": [
+            {"name": name, **used[name]}
+            for name in ("chunks", "pages")
+            if (used.get(name) or {}).get("total") is not None
+        ],
         "dead": [_cut(chunk) for chunk in ((used.get("chunks") or {}).get("dead") or [])[:DEAD]],
-        "next": [_topic(topic, "examples_unserved") for topic in found["next"][:NEXT]],
-        "topics": [_topic(topic, "examples") for topic in found["topics"][:TOPICS]],
+        "next": [_advised(topic) for topic in told["next"][:NEXT]],
+        "topics": [_topic(topic) for topic in told["topics"][:TOPICS]],
+        "outside": _in_every_language(lambda language: " ".join(outside(told, language))) if told is found else None,
+        "apart": [_apart(row) for row in told["chatter"]],
         "figure": corpus_map(drawn) if drawn and drawn["x"] else None,
     }
 
 
-def _topic(topic: Document, examples: str) -> Document:
+def _advised(topic: Document) -> Document:
+    return {
+        "label": topic["label"],
+        "rests": _in_every_language(lambda language: "; ".join(rests_on(topic, language))),
+        "examples": [text[:LENGTH] for text in topic["examples_unserved"][:EXAMPLES]],
+    }
+
+
+def _topic(topic: Document) -> Document:
     return {
         "label": topic["label"],
         "n": topic["n"],
-        "n_missing": topic["n_missing"],
+        "n_missing": topic["n_missing"] or "—",
+        "cohesion": f"{topic['cohesion']:.2f}",
         "hit_rate": _percent(topic.get("hit_rate")),
         "failure_rate": _percent(topic.get("failure_rate")),
-        "examples": [text[:LENGTH] for text in topic[examples][:EXAMPLES]],
+        "examples": [text[:LENGTH] for text in topic["examples"][:EXAMPLES]],
     }
+
+
+def _apart(row: Document) -> Document:
+    return {
+        "kind": translations("corpus", f"kind {row['kind']}"),
+        "n": row["n"],
+        "examples": [text[:LENGTH] for text in row["examples"]],
+    }
+
+
+def _in_every_language(says: Callable[[str], str]) -> Text:
+    return {language: says(language) for language in LANGUAGES}
 
 
 def _cut(chunk: Document) -> Document:

@@ -24,6 +24,7 @@ EFFORT = {
     "showing": 0.1,
     "facts": 0.2,
     "probes": 0.03,
+    "topics": 0.1,
 }
 
 

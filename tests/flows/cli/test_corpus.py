@@ -15,7 +15,9 @@ Document = dict[str, Any]
 
 def test_topics_hold_every_question_once(night: dict[str, Document], engine: Engine, at_home: Path) -> None:
     found = corpus(engine, "sample")
-    assert sum(topic["n"] for topic in found["topics"]) + found["without_topic"] == found["profile"]["n_questions"]
+    apart = sum(row["n"] for row in found["chatter"])
+    inside = sum(topic["n"] for topic in found["topics"])
+    assert inside + found["without_topic"] + apart == found["profile"]["n_questions"]
     sizes = [topic["n"] for topic in found["topics"]]
     assert sizes == sorted(sizes, reverse=True)
     assert found == corpus(engine, "sample"), "the same twice"

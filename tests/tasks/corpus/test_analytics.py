@@ -86,7 +86,7 @@ def test_what_is_used_is_counted_by_question(engine: Engine, at_home: Path, tmp_
     assert corpus(engine, name)["utilisation"]["chunks"] == used["chunks"], "the same question again is no other one"
 
 
-@pytest.mark.parametrize("n", [1, 2, 25])
+@pytest.mark.parametrize("n", [5, 25])
 def test_few_questions_and_equal_ones_are_one_topic(engine: Engine, at_home: Path, tmp_path: Path, n: int) -> None:
     equal = [question(i, question="Где взять справку?") for i in range(n)]
     found = corpus(engine, load(tmp_path, f"equal_{n}", equal, passages(10)[:1]))
@@ -96,9 +96,13 @@ def test_few_questions_and_equal_ones_are_one_topic(engine: Engine, at_home: Pat
 
 
 def test_no_topic(engine: Engine, at_home: Path, tmp_path: Path) -> None:
-    name = load(tmp_path, "no_words", [question(0, question="?"), question(1, question="!!")], passages(1))
+    alone = corpus(engine, load(tmp_path, "alone", [question(0, question="Где взять справку?")], passages(1)))
+    assert (alone["topics"], alone["without_topic"], alone["cohesion_by_chance"]) == ([], 1, None)
+    bare = {"relevant_chunk_ids": None, "relevant_urls": None}
+    name = load(tmp_path, "no_words", [question(i, question="?!"[i:], **bare) for i in range(2)], passages(1))
     found = corpus(engine, name)
-    assert found["without_topic"] + sum(topic["n"] for topic in found["topics"]) == 2
+    assert (found["topics"], found["without_topic"]) == ([], 0)
+    assert found["chatter"] == [{"kind": "empty", "n": 2, "examples": ["?!", "!"]}]
     only = load(tmp_path, "only_synthetic", [question(0, origin="synthetic")], passages(1))
     with pytest.raises(InputError, match="no questions of users"):
         corpus(engine, only)

@@ -20,6 +20,8 @@ from tasks.comparison import corrected_means, gate
 from tasks.comparison.documents import BaselineKind
 from tasks.comparison.slices import SLICES
 from tasks.config.tiers import TIERS
+from tasks.corpus.advice import COUNTS as ADVISED
+from tasks.corpus.chatter import KINDS as CHATTER
 from tasks.corpus.versions import FATES
 from tasks.dataset.annotation import judged_answers
 from tasks.dataset.annotation.columns import COLUMNS, YES_NO
@@ -97,6 +99,7 @@ BY_TABLE: dict[str, set[str]] = {
     | {"code email", "code phone", "code id", "code name"}
     | {f"code {name} yes and no" for name in ("ground_truth_show", "answerable")},
     "comparison": VERDICTS,
+    "corpus": {*(f"kind {kind}" for kind in CHATTER), *(f"of which {name}" for name in ADVISED)},
     "slices": {*SLICES},
     "setting_names": SETTINGS,
     "sweep": BAD_CONTEXTS,
