@@ -110,6 +110,12 @@ def at_home(home: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> Path
     return home
 
 
+@pytest.fixture
+def english(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is logged is English, for tests of words that stand in the code."""
+    monkeypatch.setenv("YARUS_LANGUAGE", "en")
+
+
 @pytest.fixture(scope="module")
 def at_home_for_module(home: Path, engine: Engine) -> Iterator[Path]:
     """The same for fixtures of a module."""

@@ -46,6 +46,7 @@ def test_it_is_told_before_anything_is_started(
     monkeypatch.delenv("YARUS_DATABASE_URL", raising=False)
     for variable, value in variables.items():
         monkeypatch.setenv(variable, value)
+    monkeypatch.setenv("YARUS_LANGUAGE", "en")
     assert exit_code(["run", tier]) == code
     said = capsys.readouterr().err
     assert words in said
@@ -61,6 +62,7 @@ def test_a_night_goes_on_where_one_model_is_not_there(
 
     for variable, value in JUDGE.items():
         monkeypatch.setenv(variable, value)
+    monkeypatch.setenv("YARUS_LANGUAGE", "en")
     check(parameters("nightly", {}, (), ()))
     assert [text for text in caplog.messages if "nothing answers" in text] == [
         "judge 'm' at http://127.0.0.1:9/v1: nothing answers there (Connection refused). Start it, or correct "
@@ -87,7 +89,7 @@ def test_a_source_without_chunks_begins_nothing(
     for tier in ("tier1", "tier3", "real_users"):
         assert exit_code(["run", tier, "--source", "without_chunks"]) == 2
         said = capsys.readouterr().err
-        assert "has no chunks; load some" in said
+        assert "нет нужного: фрагменты; загрузите" in said
         assert "Prefect" not in said
     with engine.connect() as connection:
         assert connection.scalar(select(func.count()).select_from(evaluation)) == before

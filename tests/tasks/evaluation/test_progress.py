@@ -29,6 +29,7 @@ async def test_a_process_that_was_suspended_finds_its_answer(caplog: pytest.LogC
     assert caplog.text == ""
 
 
+@pytest.mark.usefixtures("english")
 async def test_an_answer_that_does_not_come_is_given_up(caplog: pytest.LogCaptureFixture) -> None:
     asked = asyncio.ensure_future(asyncio.Event().wait())
     start = time.monotonic()

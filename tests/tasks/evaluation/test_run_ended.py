@@ -41,12 +41,14 @@ def removed(engine: Engine) -> Iterator[None]:
         connection.execute(delete(table).where(table.c.sut_label == LABEL))
 
 
+@pytest.mark.usefixtures("english")
 async def test_stopped_it_says_how_to_go_on(engine: Engine, caplog: pytest.LogCaptureFixture) -> None:
     name = await stopped(engine, finished=False)
     assert journal.find(engine, name)["state"] == "cancelled"
     assert caplog.messages[-1] == f"cancelled; continue with: yarus run tier1 --resume {name}"
 
 
+@pytest.mark.usefixtures("english")
 async def test_stopped_too_late_there_is_nothing_to_resume(engine: Engine, caplog: pytest.LogCaptureFixture) -> None:
     name = await stopped(engine, finished=True)
     assert journal.find(engine, name)["state"] == "completed"

@@ -73,6 +73,7 @@ async def test_without_any_count_the_most_is_booked(llm_server: FakeLLMServer, e
 
 
 @pytest.mark.parametrize("claim", [MAX_TOKENS + 1, 10**12, 10**400])
+@pytest.mark.usefixtures("english")
 async def test_more_than_was_allowed_is_not_believed_and_yet_booked(
     llm_server: FakeLLMServer, engine, tag, claim, caplog
 ):

@@ -56,6 +56,7 @@ async def test_half_an_emoji_in_a_reply_is_a_question_mark(llm_server: FakeLLMSe
     assert (found.value, found.reason, len(llm_server.requests)) == (0.5, "?", 1)
 
 
+@pytest.mark.usefixtures("english")
 async def test_a_models_name_is_short_and_on_one_line(llm_server: FakeLLMServer, caplog):
     llm_server.script = lambda number, request: scores(0.5, model="\x1b[31m\n" + "x" * 1_000_000)
     name = (await verdict(llm_server.url)).replies[0].served_model

@@ -86,6 +86,7 @@ async def test_repeating_sends_nothing_and_another_model_only_its_own(llm_server
     assert len(llm_server.requests) == 103
 
 
+@pytest.mark.usefixtures("english")
 async def test_a_change_of_model_is_recorded_and_said_once(llm_server: FakeLLMServer, engine, tag, caplog):
     llm_server.script = lambda number, request: scores(0.5, model="asked" if number < 3 else "cheaper")
     async with chat("judge", settings(llm_server.url, concurrency=1), engine) as judge:

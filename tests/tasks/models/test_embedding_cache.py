@@ -70,6 +70,7 @@ def test_vectors_of_another_model_are_not_read(engine: Engine, model: Counting) 
     assert other.asked == ["one"]
 
 
+@pytest.mark.usefixtures("english")
 def test_an_interruption_costs_one_portion(
     engine: Engine, model: Counting, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -100,6 +101,7 @@ def test_a_lone_surrogate_and_no_text_at_all(engine: Engine, model: Counting) ->
     assert embed([], model, engine).shape == (0, 2)
 
 
+@pytest.mark.usefixtures("english")
 def test_empty_texts_are_told_of(engine: Engine, model: Counting, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, logger="yarus"):
         embed(["a", "", " "], model, engine)

@@ -206,6 +206,7 @@ def test_the_measuring_embedder_has_neither_prefix_nor_fields(
     assert server.requests[-1] == {"model": "m", "input": ["a"], "encoding_format": "base64"}
 
 
+@pytest.mark.usefixtures("english")
 def test_whoever_answers_instead_is_told_of_once(server: FakeLLMServer, caplog: pytest.LogCaptureFixture) -> None:
     server.script = lambda number, request: embeddings(request, model="e5\n-large")
     for text in "ab":

@@ -22,6 +22,7 @@ def new_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
 
 
+@pytest.mark.usefixtures("english")
 def test_texts_are_bought_once_and_come_back_in_order(
     server: FakeLLMServer, engine: Engine, caplog: pytest.LogCaptureFixture
 ) -> None:
