@@ -29,7 +29,7 @@ from tasks.results.summary import (
 )
 from tasks.results.system import System, called
 from tasks.texts import texts
-from tasks.texts.messages import told
+from tasks.texts.messages import named, told
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -56,8 +56,8 @@ def print_summary(summary: EvaluationSummary, language: str) -> None:
     console.print(f"\n[bold]{tier}[/] · {plain(summary['source'])} · {state} {plain(called(summary))}".rstrip())
     if summary["cases"]:
         console.print(f"{words['case set']}: {plain(summary['cases']['name'])} · {summary['cases']['sha256'][:12]}")
-    if _system(summary["system"]):
-        console.print(f"{words['system']}: {plain(_system(summary['system']))}", style="dim")
+    if _system(summary["system"], language):
+        console.print(f"{words['system']}: {plain(_system(summary['system'], language))}", style="dim")
     if summary["metrics"]:
         for part in _strata(summary["tier"], summary.get("strata", {}), language):
             console.print(part)
@@ -306,14 +306,14 @@ def _interval(name: str, metric: MetricSummary) -> str:
     return f"{number(name, metric['ci_low'])} – {number(name, metric['ci_high'])}"
 
 
-def _system(system: System) -> str:
+def _system(system: System, language: str) -> str:
     said: Mapping[str, Any] = system
     shown = {name.removesuffix("_identity"): str(said[name]).split("|")[0] for name in SYSTEM if name in said}
     if "judge" in system:
         shown["judge"] = str(system["judge"]["model"])
     if "pool" in system:
         shown["labels"] = f"filled ({' + '.join(system['pool'])})"
-    return ", ".join(f"{name} {value}" for name, value in shown.items())
+    return ", ".join(f"{name} {named(value, language)}" for name, value in shown.items())
 
 
 def _ids(ids: list[str]) -> str:

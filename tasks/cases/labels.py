@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from db.errors import InputError
 from db.source_rows import Corpus
 from db.urls import canonical_url
+from db.words import Words
 from tasks.cases.table import table, with_columns
 from tasks.cases.text import folded
 from tasks.cases.vocabulary import Note, Twins, Unit
@@ -252,11 +253,18 @@ def _state(labels: Labels, relevant: Labels, question: Row, unit: Unit) -> tuple
     if relevant:
         return "ok", None
     if gone := [name for name, grade in labels.items() if grade > 0]:
-        return "stale_label", f"the {unit} that is labelled relevant is not in the corpus: {', '.join(gone)}"
-    said = ": it is annotated that the corpus has no answer" if question.get("answerable") is False else ""
-    if labels and not said:
-        said = f": what was judged ({len(labels)}) is not relevant"
-    return "unlabelled", f"no {unit} is labelled relevant{said}"
+        return "stale_label", Words(
+            "the {unit} that is labelled relevant is not in the corpus: {ids}", unit=unit, ids=", ".join(gone)
+        )
+    if question.get("answerable") is False:
+        return "unlabelled", Words(
+            "no {unit} is labelled relevant: it is annotated that the corpus has no answer", unit=unit
+        )
+    if labels:
+        return "unlabelled", Words(
+            "no {unit} is labelled relevant: what was judged ({n}) is not relevant", unit=unit, n=len(labels)
+        )
+    return "unlabelled", Words("no {unit} is labelled relevant", unit=unit)
 
 
 def _group(question: Row, known: Labels, unit: Unit, pages: dict[str, str | None]) -> str | None:

@@ -133,5 +133,9 @@ def _why_none(run: Run, row: dict[str, Any]) -> tuple[str, str | None]:
     if row.get("status") == "skipped_budget" or "answers_of" not in run.resolved:
         return row["status"], row["reason"]
     if row.get("changed"):
-        return "not_applicable", f"the question has changed since evaluation {run.resolved['answers_of']} asked it"
-    return "not_applicable", f"evaluation {run.resolved['answers_of']} did not ask this question"
+        return "not_applicable", Words(
+            "the question has changed since evaluation {evaluation} asked it", evaluation=run.resolved["answers_of"]
+        )
+    return "not_applicable", Words(
+        "evaluation {evaluation} did not ask this question", evaluation=run.resolved["answers_of"]
+    )

@@ -63,7 +63,12 @@ def _value(name: str, value: object, language: str) -> object:
         return _told(value, language)
     if name == "state":
         return texts("states", language).get(str(value), value)
-    return _sections(language)["values"].get(value, value) if isinstance(value, str) else value
+    return named(value, language) if isinstance(value, str) else value
+
+
+def named(value: str, language: str) -> str:
+    """A value that comes in English words, such as "Permission denied" or the name of a stand-in; others stay."""
+    return value if language == "en" else _sections(language)["values"].get(value, value)
 
 
 def _recognised(text: str, language: str, depth: int) -> str:
@@ -71,12 +76,12 @@ def _recognised(text: str, language: str, depth: int) -> str:
     known = catalogue(language)
     if text in known or not depth or len(text) > LONGEST:
         return known.get(text, text)
-    if kind := re.match(r"[A-Z]\w+(Error|Unavailable|Changed|Ended): ", text):
-        return kind[0] + _recognised(text[kind.end() :], language, depth - 1)
     for template, pattern in _patterns(language):
         if found := pattern.fullmatch(text):
             given = {name: _again(name, value, language, depth) for name, value in found.groupdict().items()}
             return "".join(before + (given[name] if name else "") for before, name, _, _ in _parts(known[template]))
+    if kind := re.match(r"\w+: ", text):  # of an error, or a metric
+        return kind[0] + _recognised(text[kind.end() :], language, depth - 1)
     parts = text.split("; ")
     return "; ".join(_recognised(part, language, depth - 1) for part in parts) if len(parts) > 1 else text
 

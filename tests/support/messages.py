@@ -111,6 +111,8 @@ def of_metrics() -> Iterator[Said]:
     for name, metric in METRICS.items():
         for clause in metric.undefined.split("; "):
             yield Said(clause, f"metric {name}")
+    for text in ("no metric {name}; did you mean {near}?", "no metric {name}; there are: {names}"):
+        yield Said(text, "metrics.table.metric")
 
 
 def of_click() -> Iterator[Said]:

@@ -6,6 +6,7 @@ import pytest
 
 from db.errors import InputError, unknown
 from db.words import Words, joined
+from metrics.table import metric
 from tasks.texts.messages import catalogue, told
 from tests.support import messages
 from tests.support.messages import Said, placeholders, wordless
@@ -57,6 +58,12 @@ def test_an_error_within_an_error_is_told_too() -> None:
     inner = unknown("tier", "tier11", ["tier1"])
     error = InputError("gate file {path}: [baseline]: {error}", path="g.toml", error=inner)
     assert told(error, "ru") == "файл проверки g.toml: [baseline]: нет уровня 'tier11'; возможно, это 'tier1'?"
+
+
+def test_a_library_that_knows_no_languages_is_recognised() -> None:
+    with pytest.raises(ValueError, match="no metric") as error:
+        metric("NDCG")
+    assert told(error.value, "ru") == "нет метрики 'NDCG'; возможно, это 'ndcg@10'?"
 
 
 def test_what_was_stored_as_a_text_is_recognised() -> None:
