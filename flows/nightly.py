@@ -18,6 +18,7 @@ from tasks.orchestration.artifacts import report_of, show_night
 from tasks.orchestration.flow_states import Ended, flow_state, with_gate
 from tasks.orchestration.incidents import follow
 from tasks.orchestration.nightly_retry import begun_by, completed, going_on
+from tasks.progress.counts import numbered
 from tasks.results.summary import EvaluationSummary, FailedEvaluation, has_metrics, summary, together
 
 
@@ -56,7 +57,7 @@ async def _every_tier(parameters: Nightly, message: NightMessage) -> list[Evalua
     parts = [*live, *anchored(database(), parameters)]
     begun = await begun_by(database(), flow_run.get_id())
     with sources_shared():
-        for tier, chosen in parts:
+        for tier, chosen in numbered(parts):
             evaluate = flow_of(tier)
             if done := completed(begun, tier, chosen):
                 # The try may have ended before it was judged.

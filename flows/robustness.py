@@ -14,6 +14,7 @@ from tasks.experiments import documents
 from tasks.experiments.arms import outcome
 from tasks.experiments.robustness import arms, combined
 from tasks.loading.source import sources_shared
+from tasks.progress.counts import numbered
 
 
 @flow(name="robustness", flow_run_name="robustness {parameters.source}")
@@ -29,7 +30,7 @@ async def robustness(parameters: Robustness) -> Any:
     given = parameters.model_dump(mode="json")
     with analyses.analysing(database(), "robustness", parameters.source, given) as robustness_id:
         with sources_shared(robustness_id):
-            outcomes = [outcome(arm, await evaluated(arm)) for arm in arms(parameters)]
+            outcomes = [outcome(arm, await evaluated(arm)) for arm in numbered(arms(parameters))]
         return incomplete(await compare_kinds(robustness_id, parameters, outcomes))
 
 

@@ -15,6 +15,7 @@ from tasks.experiments.arms import Arm, outcome
 from tasks.experiments.sweep_run import Sweeping, sweeping
 from tasks.experiments.sweep_table import rows
 from tasks.loading.source import sources_shared
+from tasks.progress.counts import numbered
 from tasks.retrievers.shared_rankings import rankings_shared
 
 
@@ -29,7 +30,7 @@ async def sweep(parameters: Sweep) -> Any:
         The sweep, as `yarus sweep --json` prints it.
     """
     with sweeping(parameters) as running, sources_shared(running.id), rankings_shared():
-        for arm in running.waiting():
+        for arm in numbered(running.waiting()):
             running.keep(outcome(arm, await evaluated(arm)))
         document = await compare_arms(running)
         await show_arms(document)

@@ -125,7 +125,7 @@ class Mock:
     async def opened(self, *_: Any, **__: Any) -> AsyncIterator["Mock"]:
         yield self
 
-    async def complete(self, calls: Iterable[Call]) -> list[Reply]:
+    async def complete(self, calls: Iterable[Call], each: Callable[[Reply], None]) -> list[Reply]:
         return [self._reply(str(call.texts["question"]), str(call.texts["context"])) for call in calls]
 
     def _reply(self, question: str, context: str) -> Reply:

@@ -1,8 +1,11 @@
 """The command line: a file a command. Here what several share: `--json`, and the database that they read."""
 
+import logging
 import sys
+from collections.abc import Callable
+from functools import wraps
 from importlib.abc import MetaPathFinder
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,6 +15,21 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
 as_json = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+
+
+def talkative(command: Callable[..., None]) -> Callable[..., None]:
+    """Adds the options that say how much is said on stderr while a command works: it takes it as `level`."""
+
+    @click.option("-q", "--quiet", is_flag=True, help="Say nothing meanwhile but warnings.")
+    @click.option("-v", "--verbose", is_flag=True, help="Say every step, retry and failure.")
+    @wraps(command)
+    def talking(*args: Any, quiet: bool, verbose: bool, **given: Any) -> None:
+        if quiet and verbose:
+            raise click.UsageError("--quiet and --verbose exclude each other: leave one out")
+        silent = quiet or given["as_json"]
+        command(*args, level=logging.DEBUG if verbose else logging.WARNING if silent else logging.INFO, **given)
+
+    return talking
 
 
 def given_tags(tags: "Sequence[str]") -> list[str]:

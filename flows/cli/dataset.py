@@ -1,5 +1,6 @@
 """`yarus dataset`: freezes and imports case sets, has questions labelled, finds defects in labels."""
 
+import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -129,7 +130,7 @@ def synthesize(as_json: bool, **given: Any) -> None:
 
         return dict(await synthesize(chosen))
 
-    found = run_other(work, quiet=as_json)
+    found = run_other(work, level=logging.WARNING if as_json else logging.INFO)
     _tell(found, print_synthesis, as_json=as_json)
     raise SystemExit(0 if found["state"] == "completed" else 1)
 

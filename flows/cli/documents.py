@@ -59,6 +59,15 @@ class ExportedRun(LoggedRun):
     evaluation_id: str
 
 
+class NothingFailed(TypedDict):
+    """No case of the evaluation failed, so that nothing was begun."""
+
+    failed_in: str
+    """The evaluation."""
+    failed: int
+    """0."""
+
+
 class WrittenReport(TypedDict):
     """A report that was written."""
 
@@ -69,6 +78,7 @@ class WrittenReport(TypedDict):
 DOCUMENTS: dict[str, Any] = {
     "run": EvaluationSummary,
     "run nightly": Night,
+    "run TIER --failed, where nothing failed": NothingFailed,
     "run TIER --dry-run": Plans,
     "demo": Night,
     "runs": list[ListedEvaluation],

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from db.words import Words
-from flows.cli import as_json, own_database
+from flows.cli import as_json, own_database, talkative
 from flows.cli.language import language, told
 
 if TYPE_CHECKING:
@@ -22,36 +22,52 @@ if TYPE_CHECKING:
 @click.option("--name", help="What to call it: commands find it by that, reports and trends show it.")
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="A word that several evaluations share; repeatable.")
 @click.option("--resume", metavar="EVALUATION", help="Finish an evaluation that was stopped or killed.")
+@click.option(
+    "--failed",
+    is_flag=False,
+    flag_value="last",
+    metavar="[EVALUATION]",
+    help="Evaluate again only the cases that failed (errors of system, judge or budget, not bad scores) in the last "
+    "evaluation of the tier and source, or in this one.",
+)
 @click.option("--dry-run", is_flag=True, help="Only estimate calls, tokens, cost and time.")
 @as_json
 @click.pass_context
+@talkative
 def run(
-    context: click.Context, /, tier: str, pairs: tuple[str, ...], dry_run: bool, as_json: bool, **given: Any
+    context: click.Context, /, tier: str, pairs: tuple[str, ...], dry_run: bool, as_json: bool, level: int, **given: Any
 ) -> None:
     """Evaluate one tier; its other parameters follow as --parameter VALUE.
 
     \b
     yarus run tier1 --source xquad_ru --retriever fulltext
     yarus run tier1 --set embedder=intfloat/multilingual-e5-small
+    yarus run tier3 --source xquad_ru --failed
     """
     from flows.cli.runner import estimate, parameters, run_flow
+    from tasks.results.persistence.failed import NothingFailedError
+    from tasks.results.summary import as_json as document
 
     chosen = {name: value for name, value in given.items() if value not in (None, ())}
     checked = parameters(tier, chosen, pairs, context.args)
-    if dry_run:
-        _plan(estimate(tier, checked), as_json=as_json)
-    else:
-        _finish(run_flow(tier, checked, quiet=as_json), as_json=as_json)
+    try:
+        if dry_run:
+            _plan(estimate(tier, checked), as_json=as_json)
+        else:
+            _finish(run_flow(tier, checked, level=level), as_json=as_json)
+    except NothingFailedError as nothing:
+        click.echo(document({"failed_in": nothing.of, "failed": 0}) if as_json else f"yarus: {nothing}")
 
 
 @click.command()
 @as_json
-def demo(as_json: bool) -> None:
+@talkative
+def demo(as_json: bool, level: int) -> None:
     """Evaluate the bundled sample with the embedded database: no key, no network, nothing to set up."""
     click.echo(told(Words("Yarus demo: every tier on the bundled sample of a university help desk, offline")), err=True)
     from flows.cli.runner import parameters, run_flow
 
-    _finish(run_flow("nightly", parameters("nightly", {}, (), ()), quiet=as_json), as_json=as_json)
+    _finish(run_flow("nightly", parameters("nightly", {}, (), ()), level=level), as_json=as_json)
 
 
 @click.command()

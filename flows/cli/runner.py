@@ -12,8 +12,6 @@ from uuid import UUID
 
 import httpx
 from pydantic import ValidationError
-from rich.console import Console
-from rich.status import Status
 
 from db import analyses, journal
 from db.errors import InputError, unknown
@@ -21,12 +19,11 @@ from db.source_rows import verify
 from db.words import Words
 from flows import flow_of, stopping
 from flows.cli import arrow_alone, begin
+from flows.terminal.live import saying
 from tasks.cases.frozen_sets import frozen
 from tasks.config.connections import database, source
 from tasks.config.flow_parameters import FLOWS, Nightly, Robustness, Sweep
 from tasks.config.parameters import Parameters
-from tasks.config.redaction import redact_urls
-from tasks.config.secrets import keep_logs_clean
 from tasks.config.settings import settings
 from tasks.config.tiers import TIERS
 from tasks.config.validation import bad_value
@@ -72,9 +69,9 @@ def parameters(tier: str, chosen: Mapping[str, Any], pairs: Sequence[str], rest:
         raise bad_value(error, tier) from None
 
 
-def run_flow(name: str, chosen: Parameters, *, quiet: bool) -> Summary:
+def run_flow(name: str, chosen: Parameters, *, level: int) -> Summary:
     """Runs a flow here and now, on PREFECT_API_URL's server or one that lives as long as the run."""
-    with _saying(quiet):
+    with saying(level):
         check(chosen, _start)
         if not _runs_code_of_users(chosen):
             arrow_alone()
@@ -92,14 +89,14 @@ def _runs_code_of_users(chosen: Parameters) -> bool:
     return chosen.runner == "dask" or any(":" in str(value) for value in named)
 
 
-def run_other(work: Callable[[], Coroutine[Any, Any, Summary]], *, quiet: bool) -> Summary:
+def run_other(work: Callable[[], Coroutine[Any, Any, Summary]], *, level: int) -> Summary:
     """Runs a flow that is no evaluation here and now, as `run_flow` does.
 
     Args:
         work: calls the flow with its parameters, when Prefect may be imported.
-        quiet: only warnings on stderr.
+        level: of what is said on stderr meanwhile, as `logging` has it.
     """
-    with _saying(quiet):
+    with saying(level):
         begin()
         return _in_prefect(work)
 
@@ -253,35 +250,3 @@ def _stdout_kept() -> Iterator[None]:
         sys.stdout.flush()
         os.dup2(ours, 1)
         os.close(ours)
-
-
-@contextmanager
-def _saying(quiet: bool) -> Iterator[None]:
-    """Shows what the evaluation is doing on stderr: a line that changes, or lines where it is no terminal."""
-    keep_logs_clean()
-    log = logging.getLogger("yarus")
-    console = Console(stderr=True, highlight=False)
-    with Status("", console=console) as status:
-        handler = _Say(console, status if sys.stderr.isatty() else None)
-        log.addHandler(handler)
-        log.setLevel(logging.INFO)  # Prefect's log of the run has all words, whatever the screen shows
-        handler.setLevel(logging.WARNING if quiet else logging.INFO)
-        try:
-            yield
-        finally:
-            log.removeHandler(handler)
-
-
-class _Say(logging.Handler):
-    """Hands what is logged to the status line; warnings stay on the screen."""
-
-    def __init__(self, console: Console, status: Status | None) -> None:
-        super().__init__()
-        self._console, self._status = console, status
-
-    def emit(self, record: logging.LogRecord) -> None:
-        message = redact_urls(record.getMessage())
-        if self._status is None or record.levelno > logging.INFO:
-            self._console.print(message, markup=False)
-        else:
-            self._status.update(message)

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import click
 
-from flows.cli import as_json, begin
+from flows.cli import as_json, begin, talkative
 
 source = click.option("--source", help="Where the questions come from; default: the bundled sample.")
 limit = click.option("--limit", type=int, help="A seeded random sample of this many questions.")
@@ -33,7 +33,8 @@ TIERS_HELP = (
 @limit
 @click.option("--resume", metavar="SWEEP", help="Run the missing arms of a stopped sweep.")
 @as_json
-def sweep(as_json: bool, **given: Any) -> None:
+@talkative
+def sweep(as_json: bool, level: int, **given: Any) -> None:
     """Compare models, prompts, retrievers, re-rankers, depths, chunkings: every combination, then one table.
 
     \b
@@ -49,7 +50,7 @@ def sweep(as_json: bool, **given: Any) -> None:
     chosen = parameters("sweep", {name: value for name, value in given.items() if value is not None}, (), ())
     if isinstance(chosen, Sweep) and not chosen.resume:
         arms(chosen)  # what cannot be swept is said before anything is started
-    _run("sweep", chosen, print_sweep, as_json=as_json)
+    _run("sweep", chosen, print_sweep, as_json=as_json, level=level)
 
 
 @click.command()
@@ -58,7 +59,8 @@ def sweep(as_json: bool, **given: Any) -> None:
 @click.option("--tiers", metavar="A,B", help=TIERS_HELP)
 @limit
 @as_json
-def robustness(as_json: bool, **given: Any) -> None:
+@talkative
+def robustness(as_json: bool, level: int, **given: Any) -> None:
     """Ask the same questions in other forms, for example with typos: are they still found and answered?
 
     Tier 2 answers them from bad contexts: with passages of other pages (the right ones anywhere, first, in the middle,
@@ -73,7 +75,7 @@ def robustness(as_json: bool, **given: Any) -> None:
     from flows.terminal.experiments import print_robustness
 
     chosen = parameters("robustness", {name: value for name, value in given.items() if value is not None}, (), ())
-    _run("robustness", chosen, print_robustness, as_json=as_json)
+    _run("robustness", chosen, print_robustness, as_json=as_json, level=level)
 
 
 @click.command()
@@ -108,12 +110,12 @@ def examine(file: Path, scored: Path | None, language: Literal["ru", "en"], seed
         print_people(found, settings().language)
 
 
-def _run(name: str, chosen: Any, show: Any, *, as_json: bool) -> None:
+def _run(name: str, chosen: Any, show: Any, *, as_json: bool, level: int) -> None:
     from flows.cli.runner import run_flow
     from tasks.config.settings import settings
     from tasks.results.summary import as_json as document
 
-    found = run_flow(name, chosen, quiet=as_json)
+    found = run_flow(name, chosen, level=level)
     if as_json:
         click.echo(document(found))
     else:

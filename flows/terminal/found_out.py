@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from tasks.results.incomplete.words import label_sentences
+from tasks.results.persistence.failed import failed_sentences
 from tasks.results.persistence.words import persistence_sentences
 from tasks.results.production.words import production_sentences
 from tasks.results.showing.words import showing_sentences
@@ -14,4 +15,5 @@ def found_out(summary: EvaluationSummary, language: str) -> Iterator[str]:
     yield from (said[language] for said in label_sentences(summary))
     yield from (said[language] for said in production_sentences(summary.get("production")))
     yield from (said[language] for said in persistence_sentences(summary.get("persistence")))
+    yield from (said[language] for said in failed_sentences(summary.get("failed_again")))
     yield from (said[language] for said in showing_sentences(summary.get("showing")))

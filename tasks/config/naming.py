@@ -53,6 +53,14 @@ def _once_each(tags: list[str]) -> list[str]:
 
 EvaluationId = Annotated[str, Field(min_length=1)]
 """Of an evaluation, or the beginning or end of one, or its name."""
+FailedOf = Annotated[
+    EvaluationId | None,
+    Field(
+        title="Failed cases of",
+        description="Id of an evaluation whose failed cases alone are evaluated again; 'last': of this tier and source",
+        examples=["last"],
+    ),
+]
 EvaluationName = Annotated[
     Annotated[str, AfterValidator(evaluation_name)] | None,
     Field(title="Name", description="What people call it; commands find it by that", examples=["before release 2.1"]),

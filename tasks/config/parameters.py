@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from tasks.config.factors import Prompted, Reranked
 from tasks.config.forms import show_examples
-from tasks.config.naming import EvaluationId, EvaluationName, EvaluationTags
+from tasks.config.naming import EvaluationId, EvaluationName, EvaluationTags, FailedOf
 from tasks.config.probes import ContextPerturbation, Perturbation
 
 
@@ -100,6 +100,7 @@ class Confirmable(Parameters):
         description="Id of an evaluation whose changed questions are asked again: does what changed persist?",
         examples=["tier2-20261120-030000-4f2a"],
     )
+    failed: FailedOf = None
 
 
 class Fillable(Retrieval, Confirmable):

@@ -1,12 +1,15 @@
 """One batch of cases through the steps."""
 
 import asyncio
+import logging
+import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
@@ -18,9 +21,12 @@ from tasks.config.parameters import Parameters
 from tasks.evaluation.run import Run
 from tasks.evaluation.work_folder import read_cases
 from tasks.evaluation.work_store import upload
+from tasks.progress.counts import tick
 from tasks.results.parquet_files import parquet, write_whole
+from tasks.results.persistence.failed import FAILED
 
 P = TypeVar("P", bound=Parameters)
+log = logging.getLogger("yarus")
 Step = Callable[[Run[P], pa.Table], pa.Table | Awaitable[pa.Table]]
 
 
@@ -32,8 +38,8 @@ def batch_name(parameters: dict[str, Any]) -> str:
 
 # Prefect's type of such a function is one that no function has.
 @task(task_run_name=batch_name, cache_policy=NO_CACHE, retries=0)  # type: ignore[arg-type]
-async def evaluate_batch(run: Run[P], batch: int, steps: Sequence[Step[P]]) -> None:
-    """Sends one batch of cases through the steps and keeps the result.
+async def evaluate_batch(run: Run[P], batch: int, steps: Sequence[Step[P]]) -> int:
+    """Sends one batch of cases through the steps and keeps the result; returns how many of them failed.
 
     One task run for all of its steps, since each costs Prefect's server 20 ms. No retries, whatever Prefect's settings
     say: every call is tried by itself (`RetryPolicy`), and a system under test would be asked all of it again.
@@ -41,8 +47,18 @@ async def evaluate_batch(run: Run[P], batch: int, steps: Sequence[Step[P]]) -> N
     cases = read_cases(run, batch)
     with pseudonyms.errors(run.parameters.source):
         for step in steps:
+            began = time.monotonic()
             cases = await (step(run, cases) if iscoroutinefunction(step) else asyncio.to_thread(step, run, cases))
+            tick(step.__name__, n=len(cases))
+            log.debug("batch %d: %s took %.1f s", batch + 1, step.__name__, time.monotonic() - began)
     await asyncio.to_thread(keep_batch, run, batch, cases)
+    return n_failed(cases["status"])
+
+
+def n_failed(statuses: pa.ChunkedArray) -> int:
+    """How many cases have a status that says that something stood in the way."""
+    failed: int = pc.sum(pc.is_in(statuses, value_set=pa.array(FAILED, pa.string())), min_count=0).as_py()
+    return failed
 
 
 def keep_batch(run: Run, batch: int, cases: pa.Table) -> None:

@@ -12,7 +12,9 @@ from tasks.evaluation.batch import P, Step, batch_file, evaluate_batch
 from tasks.evaluation.dask import on_dask
 from tasks.evaluation.progress import progress
 from tasks.evaluation.run import Run
+from tasks.evaluation.work_folder import batch_sizes
 from tasks.evaluation.work_store import download, upload
+from tasks.progress.counts import Part, counting
 
 log = logging.getLogger("yarus")
 
@@ -30,14 +32,18 @@ async def in_batches(run: Run[P], steps: Sequence[Step[P]]) -> None:
 
     async def one(batch: int) -> None:
         async with gate:
-            await evaluate_batch(run, batch, steps)
-            log.info("batch %d of %d is done", batch + 1, run.n_batches)
-            await advance()
+            counting(parts[batch])
+            advance(batch, await evaluate_batch(run, batch, steps))
+
+    def advance(batch: int, failed: int | None) -> None:
+        parts[batch].end(failed)
+        log.debug("batch %d of %d is done", batch + 1, run.n_batches)
 
     try:
-        async with progress(run, run.n_batches - len(waiting)) as advance:
+        async with progress(run, {*range(run.n_batches)} - {*waiting}, [step.__name__ for step in steps]) as found:
+            parts = [Part(found, size) for size in await asyncio.to_thread(batch_sizes, run)]
             if run.parameters.runner == "dask":
-                return await on_dask(run, waiting, steps, advance)
+                return await on_dask(run, waiting, steps, lambda batch: advance(batch, None))
             # The batches are the threads: within a product others would spin, waiting for its end.
             with threadpool_limits(1, user_api="blas"):
                 async with asyncio.TaskGroup() as group:

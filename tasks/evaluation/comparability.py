@@ -76,6 +76,8 @@ def comparability(run: Run, case_set_hash: str) -> dict[str, Any]:
     rolling = run.parameters.source == "production"
     rule = {"limit": run.parameters.limit, "seed": run.parameters.seed, "drawn": DRAWN} if run.parameters.limit else {}
     by_content = {"source": run.parameters.source, **rule} if rolling else {"sha256": case_set_hash}
+    if failed := getattr(run.parameters, "failed", None):  # a key of its own: what failed is no fair sample
+        by_content["failed_in"] = rule["failed_in"] = failed
     labels = "annotation, else the log" if run.tier != "real_users" else "the log"
     return {
         "tier": run.tier,

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -60,7 +60,7 @@ def require_dask() -> None:
 
 
 async def on_dask(
-    run: Run[P], batches: Sequence[int], steps: Sequence[Step[P]], advance: Callable[[], Awaitable[None]]
+    run: Run[P], batches: Sequence[int], steps: Sequence[Step[P]], advance: Callable[[int], None]
 ) -> None:
     """Has the batches computed by Dask's workers; one that dies loses nothing, for its batches go to the others.
 
@@ -68,7 +68,7 @@ async def on_dask(
         run: with its cases loaded.
         batches: the numbers of those that are not done.
         steps: of the tier.
-        advance: called after every batch.
+        advance: called after every batch, with its number.
     """
     async with _runner() as runner, asyncio.TaskGroup() as group:
         for batch in batches:
@@ -127,7 +127,7 @@ async def _runner() -> AsyncIterator["DaskTaskRunner"]:
             await asyncio.to_thread(runner.__exit__, None, None, None)
 
 
-async def _one(runner: "DaskTaskRunner", parameters: dict[str, Any], advance: Callable[[], Awaitable[None]]) -> None:
+async def _one(runner: "DaskTaskRunner", parameters: dict[str, Any], advance: Callable[[int], None]) -> None:
     loop = asyncio.get_running_loop()
     done = asyncio.Event()
     future = await asyncio.to_thread(runner.submit, batch_on_worker, parameters)
@@ -138,4 +138,4 @@ async def _one(runner: "DaskTaskRunner", parameters: dict[str, Any], advance: Ca
     future.add_done_callback(wake)
     await done.wait()
     await asyncio.to_thread(future.result)
-    await advance()
+    advance(parameters["batch"])

@@ -36,6 +36,7 @@ from tasks.results.failures import failures
 from tasks.results.incomplete.questions import incomplete
 from tasks.results.parquet_files import parquet, publish, remove, write_batches
 from tasks.results.persistence.asked_again import persistence
+from tasks.results.persistence.failed import failed_again
 from tasks.results.places import result_path
 from tasks.results.production.agreement import agreement_with_production
 from tasks.results.set_metrics import Whole
@@ -131,6 +132,8 @@ def _found_out(run: Run, cases: pa.Table, notes: list[Note], values: list[tuple[
         found["production"] = production
     if confirms := getattr(run.parameters, "confirms", None):
         found["persistence"] = persistence(database(), confirms, run.id, cases)
+    if failed := getattr(run.parameters, "failed", None):
+        found["failed_again"] = failed_again(database(), failed, cases)
     if "exam_scores" in cases.column_names:
         bounds = {value.metric.name: (value.value, value.ci_low, value.ci_high) for _, value in values}
         found["exam"] = exam_of(cases, bounds, least_scored=settings().min_coverage)

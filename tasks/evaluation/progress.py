@@ -4,7 +4,7 @@ import asyncio
 import logging
 import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence, Set
 from contextlib import asynccontextmanager
 from typing import Any
 from uuid import UUID
@@ -15,42 +15,91 @@ from prefect.client.orchestration import PrefectClient
 from prefect.context import FlowRunContext
 from prefect.exceptions import PrefectException
 
+from db.stores.calls import bought
+from tasks.config.connections import database
+from tasks.config.settings import settings
+from tasks.evaluation.batch import batch_file, n_failed
+from tasks.evaluation.resolved import Resolved
 from tasks.evaluation.run import Run
+from tasks.progress.counts import Progress, showing
+from tasks.progress.words import line
+from tasks.results.parquet_files import parquet
 
 log = logging.getLogger("yarus")
 
 LONG = 4
-"""Batches; a shorter evaluation is over before anybody has looked at its progress."""
-EVERY_S = 1.0
+"""Batches of an evaluation whose run bears its size."""
+EVERY_S = 5.0
+"""An update costs Prefect's server 20 ms of CPU; what ends sooner is never shown there."""
+LINES_S = 30.0
+"""Between two lines of the log."""
 PATIENCE_S = 10
+IS_PROGRESS = {"progress": True}
+"""What a line of the log bears that a terminal need not repeat."""
+WAITS: Mapping[str, Callable[[Resolved], bool]] = {
+    **dict.fromkeys(("retrieve", "answer", "answer_ideal", "judge", "judge_again", "decide"), lambda _: True),
+    "fill": lambda resolved: "pool" in resolved,
+    "judge_dialogs": lambda resolved: "dialogs" in resolved,
+    "check_claims": lambda resolved: bool(resolved.keys() & {"claims", "citations"}),
+    "find_nuggets": lambda resolved: "nuggets" in resolved,
+    "examine": lambda resolved: "exam_of" in resolved,
+}
+"""The steps that a case may wait for, and of which evaluations."""
 
 
 @asynccontextmanager
-async def progress(run: Run, done: int) -> AsyncIterator[Callable[[], Awaitable[None]]]:
-    """Puts the size into the flow run's name, and shows how far a long evaluation is.
+async def progress(run: Run, done: Set[int], steps: Sequence[str]) -> AsyncIterator[Progress]:
+    """Shows how far an evaluation is: in the terminal, in the log, and in Prefect where it lasts.
 
     Args:
         run: with its cases loaded.
         done: batches that an earlier try has finished.
-
-    Yields:
-        What to call after every batch.
+        steps: the names of the tier's steps.
     """
-    shown: UUID | None = None
+    waited = tuple(step for step in steps if step in WAITS and WAITS[step](run.resolved))
+    found = Progress(run.tier, run.parameters.source, run.n_cases, waited or tuple(steps[-1:]))
+    if done:
+        await asyncio.to_thread(_skip, run, done, found)
     if run.n_batches > LONG:
         await show_size(run.tier, run.parameters.source, run.n_cases)
-        key = artifact_key(run.tier, run.parameters.source, "progress")
-        shown = await best_effort(acreate_progress_artifact(progress=_percent(done, run), key=key))
+    shown: list[UUID] = []
+    telling = asyncio.create_task(_tell(found, artifact_key(run.tier, run.parameters.source, "progress"), shown))
+    try:
+        with showing(found):
+            yield found
+    finally:
+        telling.cancel()
+    for artifact in shown:
+        await best_effort(aupdate_progress_artifact(artifact, **_told(found)))
+
+
+def _skip(run: Run, done: Set[int], found: Progress) -> None:
+    """Counts what an earlier try has done, and what that has cost."""
+    for batch in done:
+        statuses = parquet(batch_file(run, batch), columns=["status"])["status"]
+        found.skip(len(statuses))
+        found.failed = (found.failed or 0) + n_failed(statuses)
+    spent = bought(database(), run.id)
+    found.bought((spent["tokens_in"], spent["tokens_out"]), spent["cost_usd"])
+
+
+async def _tell(found: Progress, key: str, shown: list[UUID]) -> None:
+    """Updates Prefect's artifact and writes lines into the log, until it is cancelled; adds the artifact's id."""
     said = time.monotonic()
-
-    async def advance() -> None:
-        nonlocal done, said
-        done += 1
-        if shown is not None and (time.monotonic() - said >= EVERY_S or done == run.n_batches):
+    while True:
+        await asyncio.sleep(EVERY_S)
+        told = _told(found)
+        if shown:
+            await best_effort(aupdate_progress_artifact(shown[0], **told))
+        elif (made := await best_effort(acreate_progress_artifact(key=key, **told))) is not None:
+            shown.append(made)
+        if time.monotonic() - said >= LINES_S:
             said = time.monotonic()
-            await best_effort(aupdate_progress_artifact(shown, progress=_percent(done, run)))
+            log.info("%s", told["description"], extra=IS_PROGRESS)
 
-    yield advance
+
+def _told(found: Progress) -> dict[str, Any]:
+    return {"progress": round(100 * found.share, 1), "description": line(found, settings().language)}
 
 
 async def show_size(tier: str, source: str, n_cases: int) -> None:
@@ -79,10 +128,6 @@ async def best_effort(request: Awaitable[Any]) -> Any:
         return None
     finally:
         asked.cancel()
-
-
-def _percent(done: int, run: Run) -> float:
-    return 100.0 * done / run.n_batches
 
 
 def artifact_key(*parts: str) -> str:

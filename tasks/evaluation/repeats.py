@@ -14,6 +14,7 @@ from tasks.config.flow_parameters import Nightly
 from tasks.config.parameters import Answering, Parameters
 from tasks.config.tiers import TIERS
 from tasks.evaluation.resolved import Resolved
+from tasks.results.persistence.failed import evaluation_with_failures
 
 P = TypeVar("P", bound=Parameters)
 MARKS = ("again", "anchor", "confirms")
@@ -39,8 +40,11 @@ def parameters_of_repeated(engine: Engine, parameters: P) -> tuple[P, RowMapping
             contradicts it.
     """
     asked = list(_asked(parameters))
+    failed = getattr(parameters, "failed", None)
     if not asked:
-        return parameters, None
+        return (_of_failed(engine, parameters, failed) if failed else parameters), None
+    if failed:
+        asked.append(("failed", failed))
     if len(asked) > 1:
         raise InputError(
             "{marks} exclude each other: leave one out", marks=" and ".join((f"--{mark}" for mark, _ in asked))
@@ -60,6 +64,39 @@ def parameters_of_repeated(engine: Engine, parameters: P) -> tuple[P, RowMapping
         now |= {"again": None, "anchor": None, "exam": 0}
     now = {name: value for name, value in now.items() if name in type(then).model_fields}
     return then.model_copy(update=now), None if mark == "anchor" else row
+
+
+def _of_failed(engine: Engine, parameters: P, failed: str) -> P:
+    """The parameters of an evaluation whose failed cases are evaluated again; what is given here goes before those.
+
+    The settings may differ, for one of them may have been what was wrong.
+
+    Raises:
+        InputError: no such evaluation, without cases, of another tier or source, or without failures.
+    """
+    tier = next(name for name, of in TIERS.items() if of.parameters is type(parameters))
+    row = evaluation_with_failures(engine, failed, tier, parameters.source)
+    fields = type(parameters).model_fields
+    given = {name: value for name, of in fields.items() if (value := getattr(parameters, name)) != of.default}
+    if row["tier"] != tier or given.get("source", row["source"]) != row["source"]:
+        raise InputError(
+            "--failed {id}: it is of {tier} and {source!r}: yarus run {tier} --failed {id}",
+            id=row["id"],
+            tier=row["tier"],
+            source=row["source"],
+        )
+    then = type(parameters).model_validate(row["parameters"])
+    alone: dict[str, Any] = {
+        "resume": None,
+        "again": None,
+        "anchor": None,
+        "confirms": None,
+        "exam": 0,
+        "name": None,
+        "tags": [],
+    }
+    now = {name: value for name, value in (alone | given | {"failed": row["id"]}).items() if name in fields}
+    return then.model_copy(update=now)
 
 
 def anchored(engine: Engine, parameters: Nightly) -> Iterator[tuple[str, Parameters]]:
@@ -87,8 +124,8 @@ def repeating(parameters: Parameters) -> Resolved:
         found["again"] = again
     if anchor := getattr(parameters, "anchor", None):
         found["anchor"] = anchor
-    if confirms := getattr(parameters, "confirms", None):
-        found["part_of"] = confirms
+    if whole := getattr(parameters, "confirms", None) or getattr(parameters, "failed", None):
+        found["part_of"] = whole
     return found
 
 
@@ -119,6 +156,14 @@ def _finished(engine: Engine, mark: str, name: str) -> RowMapping:
             name=name,
             id=row["id"],
             state=row["state"],
+        )
+    if failed := row["parameters"].get("failed"):
+        raise InputError(
+            "--{mark} {name}: {id} is of the cases that failed in {failed}; name that one",
+            mark=mark,
+            name=name,
+            id=row["id"],
+            failed=failed,
         )
     if confirms := row["parameters"].get("confirms"):
         raise InputError(

@@ -78,6 +78,12 @@ def read_cases(run: Run, batch: int | None = None) -> pa.Table:
     return cases.cast(pa.schema([(name, declared(name).type) for name in cases.column_names]))
 
 
+def batch_sizes(run: Run) -> list[int]:
+    """How many cases each batch has."""
+    stored = pq.read_metadata(run.work / "cases.parquet")
+    return [stored.row_group(batch).num_rows for batch in range(run.n_batches)]
+
+
 def read_stored_corpus(run: Run) -> Corpus:
     """The corpus as it was loaded."""
     stored = parquet(run.work / "corpus.parquet")

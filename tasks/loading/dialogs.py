@@ -14,12 +14,13 @@ from tasks.loading.source import sample_of_questions
 def sample_of_dialogs(run: Run, questions: Sequence[Row], found: Sequence[Place]) -> list[int]:
     """The numbers of the questions of a seeded sample of whole dialogs, or of all, each dialog's one after another.
 
-    Where another evaluation is confirmed, they are those that changed in it, and what was said before them.
+    Where another evaluation is confirmed, or what failed in one asked again, they are those questions, and what was
+    said before them.
 
     Raises:
         InputError: as `sample_of_questions`.
     """
-    if getattr(run.parameters, "confirms", None) is None:
+    if not any(getattr(run.parameters, mark, None) for mark in ("confirms", "failed")):
         return together(sampled_whole(questions, found, run.parameters.limit, run.parameters.seed), found)
     return together(with_what_was_said(sample_of_questions(run, questions), found), found)
 

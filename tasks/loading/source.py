@@ -6,6 +6,7 @@ from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any, TypeVar, Unpack
 
+from db import journal
 from db.errors import InputError
 from db.source_rows import Corpus, read_corpus, read_questions
 from db.sources import Source, registered, snapshot
@@ -23,6 +24,7 @@ from tasks.evaluation.resolved import Resolved
 from tasks.evaluation.run import Run
 from tasks.evaluation.work_folder import PART_OF
 from tasks.results.persistence.asked_again import changed_questions
+from tasks.results.persistence.failed import failed_cases
 from tasks.retrievers.registry import retriever_kind
 from tasks.retrievers.rerankers import reranker_kind
 
@@ -125,14 +127,20 @@ def twins_for(run: Run[Retrieval], corpus: Corpus, unit: Unit) -> tuple[Twins, l
 def sample(run: Run, ids: Iterable[str], strata: Iterable[str]) -> list[int]:
     """The numbers of the cases that are evaluated: all, or a seeded sample in which every stratum keeps its share.
 
-    Where another evaluation is confirmed, they are those that changed in it.
+    Where another evaluation is confirmed, they are those that changed in it; or those that failed in one.
 
     Raises:
-        InputError: nothing changed in it.
+        InputError: nothing changed in it, or the source has nothing of what failed any more.
     """
     if confirms := getattr(run.parameters, "confirms", None):
         changed = changed_questions(database(), confirms)
         return [number for number, one in enumerate(ids) if f"{run.parameters.source}:{one}" in changed]
+    if failed := getattr(run.parameters, "failed", None):
+        wanted = failed_cases(journal.find(database(), failed))
+        kept = [number for number, one in enumerate(ids) if f"{run.parameters.source}:{one}" in wanted]
+        if not kept:
+            raise InputError("--failed {id}: the source has none of the cases that failed in it any more", id=failed)
+        return kept
     return sampled(list(ids), list(strata), run.parameters.limit, run.parameters.seed)
 
 

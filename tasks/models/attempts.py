@@ -22,6 +22,7 @@ from tasks.models.protocol import Answer, CallError, exchanged, in_format, last_
 from tasks.models.rate_limits import AdaptiveConcurrency, CircuitBreaker, RateLimiter, RetryPolicy
 from tasks.models.transport import ACCEPTED, JSON, Transport
 from tasks.models.waiting import Waiting
+from tasks.progress.counts import note
 from tasks.prompts import Form
 
 log = logging.getLogger("yarus")
@@ -121,6 +122,7 @@ class Attempts:
                 self._format = max(self._format, level + 1)  # perhaps only this format is not known there
                 continue
             faults += 1
+            note(f"{self.name}: try {tries} failed", outcome.reason)
             wait_s = self._retries.wait_s(outcome.kind, faults, self._breaker)
             waited_s += max(wait_s, outcome.pause_s or 0.0)
             if self._retries.gives_up(outcome.kind, faults, waited_s, self._breaker):

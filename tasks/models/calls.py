@@ -84,6 +84,10 @@ def without_thinking(text: str) -> str:
     return text
 
 
+def ignored(reply: Reply) -> None:
+    """Nobody waits for it."""
+
+
 class Model(Protocol):
     """A language model in a role, or its offline stand-in."""
 
@@ -93,8 +97,8 @@ class Model(Protocol):
     async def ask(self, call: Call) -> Reply:
         """One reply; see `Reply` for failures."""
 
-    async def complete(self, calls: Iterable[Call]) -> list[Reply]:
-        """One reply a call, in their order, as many at once as the role allows."""
+    async def complete(self, calls: Iterable[Call], each: Callable[[Reply], None] = ignored) -> list[Reply]:
+        """One reply a call, in their order, as many at once as the role allows; `each` is told when it is there."""
 
 
 class Bill(TypedDict):

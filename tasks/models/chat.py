@@ -11,7 +11,7 @@ to the server (attempts.py), whose answer is stored.
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -23,11 +23,12 @@ from tasks.config.secrets import with_key
 from tasks.config.settings import Role, Settings
 from tasks.models.attempts import Attempts, Limits
 from tasks.models.call_store import CallStore, from_row, row
-from tasks.models.calls import Call, Model, Reply, RoleName, body, key, masked
+from tasks.models.calls import Call, Model, Reply, RoleName, body, ignored, key, masked
 from tasks.models.prices import Budget
 from tasks.models.rate_limits import RetryPolicy
 from tasks.models.stand_ins import Offline
 from tasks.personal_data.masking import mask, own_key
+from tasks.progress.counts import bought
 
 RETRIES = RetryPolicy()
 
@@ -105,7 +106,7 @@ class Chat:
         """See `Model`."""
         return self._attempts.model
 
-    async def complete(self, calls: Iterable[Call]) -> list[Reply]:
+    async def complete(self, calls: Iterable[Call], each: Callable[[Reply], None] = ignored) -> list[Reply]:
         """See `Model`. When one call shows that all would fail, the others are given up."""
         numbered = enumerate(calls)
         replies: dict[int, Reply] = {}
@@ -113,6 +114,7 @@ class Chat:
         async def work() -> None:
             for number, call in numbered:
                 replies[number] = await self.ask(call)
+                each(replies[number])
 
         workers = [asyncio.create_task(work()) for _ in range(self._workers)]
         try:
@@ -158,6 +160,7 @@ class Chat:
         if self._store and (stored := await self._store.get(place)):
             return from_row(stored, self._evaluation)
         reply = await self._attempts.reply(call, request)
+        bought((reply.tokens_in, reply.tokens_out), reply.cost_usd)
         if self._store and reply.status == "ok":
             try:
                 await self._store.put(row(place, self.name, call, reply, self._evaluation))

@@ -32,7 +32,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
 from tasks.cases.text import WORD, sentences, words
-from tasks.models.calls import LISTING, Call, Reply, RoleName
+from tasks.models.calls import LISTING, Call, Reply, RoleName, ignored
 from tasks.texts import texts
 
 JUDGE = "lexical (no language model)"
@@ -68,9 +68,13 @@ class Offline:
             tokens_in=0, tokens_out=0, cost_usd=0.0, latency_ms=0.0, logprobs=_logprobs(call, text),
         )  # fmt: skip
 
-    async def complete(self, calls: Iterable[Call]) -> list[Reply]:
+    async def complete(self, calls: Iterable[Call], each: Callable[[Reply], None] = ignored) -> list[Reply]:
         """See `Model`."""
-        return [await self.ask(call) for call in calls]
+        replies = []
+        for call in calls:
+            replies.append(await self.ask(call))
+            each(replies[-1])
+        return replies
 
 
 def _logprobs(call: Call, reply: str) -> tuple[float, ...] | None:

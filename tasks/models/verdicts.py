@@ -44,6 +44,12 @@ YesNo = Verdict[bool] | NoVerdict
 """A gate's."""
 
 
+def failure(*verdicts: Verdict[Any] | NoVerdict | None) -> str | None:
+    """Why the first of the verdicts failed; None where none did."""
+    failed = (of for of in verdicts if isinstance(of, NoVerdict) and of.status != "not_applicable")
+    return next((f"{of.status}: {of.reason}" for of in failed), None)
+
+
 def value_of(verdict: Verdict[T] | NoVerdict | None) -> T | None:
     """The value as tables keep it: None where there is no verdict, or none was asked for."""
     return verdict.value if isinstance(verdict, Verdict) else None

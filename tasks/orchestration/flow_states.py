@@ -30,7 +30,7 @@ async def flow_state(document: EvaluationSummary | Night) -> Ended:
 
     An invalid evaluation has done its work, so whoever called the flow gets its summary; a gate that was not passed
     and a night with a failure are failures, whose summary is in the data of the state. One that asks again what
-    changed in another one says nothing of the level: it is neither shown as an evaluation of the tier nor gated.
+    changed in another one, or what failed, says nothing of the level: it is neither shown as one of the tier nor gated.
 
     Args:
         document: the summary of an evaluation or of a night.

@@ -28,6 +28,7 @@ from tasks.results.exam.words import exam_tables
 from tasks.results.grade_names import grade_text
 from tasks.results.incomplete.words import label_sentences
 from tasks.results.numbers import THIN, between, interval, rounded, shown
+from tasks.results.persistence.failed import failed_sentences
 from tasks.results.persistence.words import persistence_sentences
 from tasks.results.production.words import production_sentences
 from tasks.results.showing.words import showing_sentences
@@ -59,8 +60,10 @@ class Entry:
 
     @property
     def aside(self) -> bool:
-        """Whether it repeats another one or judges an anchor's answers anew, and says nothing new of the system."""
-        return any((self.row["resolved"] or {}).get(mark) for mark in MARKS)
+        """Whether it repeats another one or what failed in it, or judges an anchor's answers anew: nothing new of the
+        system.
+        """
+        return any((self.row["resolved"] or {}).get(mark) for mark in (*MARKS, "failed_again"))
 
     @property
     def tier(self) -> str:
@@ -131,7 +134,10 @@ def described(entry: Entry) -> Document:
         "exam": exam_tables(told) if "exam" in told else None,
         "mistakes": list(_mistakes(entry)),
         "about_labels": list(label_sentences(told)),
-        "asked_again": list(persistence_sentences(told.get("persistence"))),
+        "asked_again": [
+            *persistence_sentences(told.get("persistence")),
+            *failed_sentences(told.get("failed_again")),
+        ],
         "production": list(production_sentences(told.get("production"))),
         "price": list(showing_sentences(told.get("showing"))),
         "problem": entry.problem,

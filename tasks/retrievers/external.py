@@ -16,6 +16,7 @@ from db.errors import InputError
 from tasks.config.secrets import redact_within
 from tasks.config.settings import RetrieverService
 from tasks.models.embedders import Vectors
+from tasks.progress.counts import tick
 from tasks.retrievers.protocol import Ranking
 from tasks.systems.external import Ask, Found, Service, attempt, require_question, require_storable, short
 
@@ -30,7 +31,11 @@ class Outside:
 
     def retrieve(self, questions: Sequence[str], vectors: Vectors | None, k: int, *, timed: int) -> list[Ranking]:
         """See `Retriever`."""
-        return list(self._threads.map(lambda question: self._one(question, k), questions))
+        found = []
+        for ranking in self._threads.map(lambda question: self._one(question, k), questions):
+            found.append(ranking)
+            tick("retrieve", ranking.error)
+        return found
 
     def _one(self, question: str, k: int) -> Ranking:
         start = time.perf_counter()

@@ -1,5 +1,7 @@
 """Generation: an answer for every case from its context."""
 
+from collections.abc import Callable
+from itertools import count
 from typing import Any
 
 import pyarrow as pa
@@ -15,6 +17,7 @@ from tasks.evaluation.repeats import first_repeat
 from tasks.evaluation.run import Run
 from tasks.models.calls import Call, Reply, RoleName
 from tasks.models.chat import chat
+from tasks.progress.counts import tick
 from tasks.prompts import Prompt, prompts
 
 
@@ -30,9 +33,20 @@ async def generate(run: Run, cases: pa.Table) -> pa.Table:
     asked = [(case, first + repeat) for case in rows for repeat in range(repeats)]
     calls = [_call(prompt, case, repeat, logprobs) for case, repeat in asked]
     async with chat("generator", configuration, database(), evaluation=run.id) as model:
-        replies = await model.complete(calls)
+        replies = await model.complete(calls, _told("answer_ideal" if run.tier == "tier2" else "answer", repeats))
     by_case = {number: replies[place * repeats : (place + 1) * repeats] for place, number in enumerate(wanted)}
     return _with_answers(cases, by_case, configuration.refusals)
+
+
+def _told(step: str, repeats: int) -> Callable[[Reply], None]:
+    """Counts a case when as many replies came as are asked of it."""
+    come = count(1)
+
+    def told(reply: Reply) -> None:
+        if next(come) % repeats == 0:
+            tick(step, None if reply.status == "ok" else reply.reason)
+
+    return told
 
 
 def totals(replies: list[Reply], before: int | float | None, name: str) -> int | float | None:

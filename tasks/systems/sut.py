@@ -14,6 +14,7 @@ from tasks.cases.refusals import HIDDEN
 from tasks.config.services import OPENAI, is_address, is_function
 from tasks.config.settings import Settings
 from tasks.models.protocol import count
+from tasks.progress.counts import tick
 from tasks.systems.external import attempt, require_storable, short
 from tasks.systems.service import HttpSystem, over_http, over_openai
 from tasks.systems.user_code import user_code
@@ -75,6 +76,7 @@ class System:
             for row in rows:
                 said = await self._soon(questions[row], history)
                 told[row] = replace(said, history=history)
+                tick("answer", said.error)
                 history += spoken(questions[row], said.text, said.path)
 
         await asyncio.gather(*map(in_turn, places.values()))

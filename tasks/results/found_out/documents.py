@@ -5,7 +5,7 @@ from typing_extensions import TypedDict
 from tasks.results.exam.documents import Exam
 from tasks.results.failures import Failures
 from tasks.results.incomplete.documents import Incomplete
-from tasks.results.persistence.documents import Persistence
+from tasks.results.persistence.documents import FailedAgain, Persistence
 from tasks.results.production.documents import Production
 from tasks.results.showing.documents import Showing
 
@@ -22,3 +22,5 @@ class FoundOut(TypedDict, total=False):
     production: Production
     persistence: Persistence
     """Of an evaluation that asks again what changed in another one, and of that other one."""
+    failed_again: FailedAgain
+    """Of an evaluation of the cases that failed in another one."""

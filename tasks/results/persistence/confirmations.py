@@ -41,5 +41,7 @@ def persistence_of(engine: Engine, row: RowMapping) -> Persistence | None:
 
 
 def asks_again(summary: Mapping[str, Any]) -> bool:
-    """Whether an evaluation, by its summary, asks again what changed in another one."""
-    return bool(summary.get("persistence", {}).get("asked_again") == summary["evaluation_id"])
+    """Whether an evaluation, by its summary, asks again what changed in another one, or what failed."""
+    return "failed_again" in summary or bool(
+        summary.get("persistence", {}).get("asked_again") == summary["evaluation_id"]
+    )

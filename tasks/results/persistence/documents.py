@@ -25,3 +25,16 @@ class Persistence(TypedDict):
     since: str
     """The evaluation before, beside which they had changed."""
     metrics: dict[str, PersistedMetric]
+
+
+class FailedAgain(TypedDict):
+    """Of an evaluation of the cases that failed in another one."""
+
+    of: str
+    """That evaluation."""
+    n: int
+    """Cases that failed in it: the system, the judge or the budget stood in the way."""
+    asked: int
+    """Of these, those that the source still has."""
+    succeeded: int
+    """Of these, those that nothing stood in the way of now."""

@@ -19,8 +19,9 @@ from tasks.evaluation.run import Run
 from tasks.evaluation.work_folder import read_texts
 from tasks.models.calls import Call, Model
 from tasks.models.chat import chat
-from tasks.models.verdicts import NoVerdict, Verdict, ask_for, value_of
+from tasks.models.verdicts import NoVerdict, Verdict, ask_for, failure, value_of
 from tasks.personal_data.masking import mask, own_key, restored
+from tasks.progress.counts import gathered
 from tasks.prompts import Prompt, prompts
 from tasks.steps.claims.pages import hosts_of, label, links, named_pages
 from tasks.steps.claims.replies import Claim, Claims, Support, names, read_claims, read_support
@@ -63,7 +64,7 @@ async def check_claims(run: Run, cases: pa.Table) -> pa.Table:
     async with chat("judge", configuration, database(), evaluation=run.id) as model:
         judge = _Judge(model, known, first_repeat(run.id, run.parameters), hide)
         ask = judge.claims if "claims" in run.resolved else judge.citations
-        both = await asyncio.gather(*map(ask, rows, pages))
+        both = await gathered("check_claims", map(ask, rows, pages), lambda one: failure(*one[1].values()))
     checked = [one for one, _ in both]
     cases = with_columns(
         with_verdicts(cases, [given for _, given in both]),

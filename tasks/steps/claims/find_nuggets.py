@@ -1,6 +1,5 @@
 """Looking for nuggets: how much of what a good answer must contain does the answer have?"""
 
-import asyncio
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
@@ -17,7 +16,8 @@ from tasks.evaluation.repeats import first_repeat
 from tasks.evaluation.run import Run
 from tasks.models.calls import Call, Model
 from tasks.models.chat import chat
-from tasks.models.verdicts import NoVerdict, Verdict, ask_for, value_of
+from tasks.models.verdicts import NoVerdict, Verdict, ask_for, failure, value_of
+from tasks.progress.counts import gathered
 from tasks.prompts import Prompt, prompts
 from tasks.steps.claims.replies import Had, names, read_had
 from tasks.steps.judging.judge import with_verdicts
@@ -37,7 +37,7 @@ async def find_nuggets(run: Run, cases: pa.Table) -> pa.Table:
     configuration, rows = configured(run), cases.to_pylist()
     prompt, repeat = prompts(configuration)["nugget_support"], first_repeat(run.id, run.parameters)
     async with chat("judge", configuration, database(), evaluation=run.id) as model:
-        given = await asyncio.gather(*(_had(model, prompt, case, repeat) for case in rows))
+        given = await gathered("find_nuggets", (_had(model, prompt, case, repeat) for case in rows), failure)
     found = [_supported(case, had) for case, had in zip(rows, given, strict=True)]
     measured = [None if of is None else _measured(of) for of in found]
     verdicts: list[Mapping[str, Verdict[Any] | NoVerdict]] = [{} if had is None else {"nuggets": had} for had in given]

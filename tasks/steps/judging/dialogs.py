@@ -1,6 +1,5 @@
 """Judging dialogs: does the answer to a follow-up question take up what was said before?"""
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,7 +14,8 @@ from tasks.evaluation.repeats import first_repeat
 from tasks.evaluation.run import Run
 from tasks.models.calls import Call, Model
 from tasks.models.chat import chat
-from tasks.models.verdicts import Score, ask_for_score, value_of
+from tasks.models.verdicts import Score, ask_for_score, failure, value_of
+from tasks.progress.counts import gathered
 from tasks.prompts import Prompt, prompts
 from tasks.steps.judging.judge import with_verdicts
 
@@ -37,8 +37,10 @@ async def judge_dialogs(run: Run, cases: pa.Table) -> pa.Table:
     prompt, repeat = prompts(configuration)["follow_up"], first_repeat(run.id, run.parameters)
     before = heard(rows)
     async with chat("judge", configuration, database(), evaluation=run.id) as model:
-        given = await asyncio.gather(
-            *(_verdict(model, prompt, case, of, repeat) for case, of in zip(rows, before, strict=True))
+        given = await gathered(
+            "judge_dialogs",
+            (_verdict(model, prompt, case, of, repeat) for case, of in zip(rows, before, strict=True)),
+            failure,
         )
     verdicts = [{} if verdict is None else {METRIC: verdict} for verdict in given]
     refused = [bool(of) and case["status"] == "sut_refusal" for case, of in zip(rows, before, strict=True)]

@@ -16,7 +16,8 @@ from tasks.evaluation.run import Run
 from tasks.evaluation.work_folder import read_texts, read_twins
 from tasks.models.calls import Call
 from tasks.models.chat import chat
-from tasks.models.verdicts import Score, ask_for_score, value_of
+from tasks.models.verdicts import Score, ask_for_score, failure, value_of
+from tasks.progress.counts import gathered
 from tasks.prompts import prompts
 from tasks.steps.judging.judge import with_verdicts
 from tasks.steps.retrieve import rank
@@ -46,7 +47,9 @@ async def fill(run: Run, cases: pa.Table) -> pa.Table:
             return {f"relevance#{number}": score for number, score in enumerate(scores)}
 
         rows = zip(cases["question"].to_pylist(), pools, strict=True)
-        verdicts = await asyncio.gather(*(graded(question, pool or []) for question, pool in rows))
+        verdicts = await gathered(
+            "fill", (graded(question, pool or []) for question, pool in rows), lambda of: failure(*of.values())
+        )
     shown = [
         None if pool is None else [texts[one["result"]] if to_judge(one) else None for one in pool] for pool in pools
     ]

@@ -15,7 +15,8 @@ from tasks.evaluation.repeats import first_repeat
 from tasks.evaluation.run import Run
 from tasks.models.calls import Call, Model, Reply, RoleName
 from tasks.models.chat import chat
-from tasks.models.verdicts import NoVerdict, Score, Verdict, ask_for_score, value_of
+from tasks.models.verdicts import NoVerdict, Score, Verdict, ask_for_score, failure, value_of
+from tasks.progress.counts import gathered
 from tasks.prompts import SHAPES, Prompt, prompts
 from tasks.steps.generate import recorded, totals
 
@@ -35,7 +36,8 @@ async def judge(run: Run, cases: pa.Table) -> pa.Table:
         known = {name: prompt for name, prompt in known.items() if not name.startswith(RUBRIC)}
     async with chat("judge", configuration, database(), evaluation=run.id) as model:
         repeat = first_repeat(run.id, run.parameters)
-        rows = await asyncio.gather(*(_case(model, known, case, metrics, repeat) for case in cases.to_pylist()))
+        asked = (_case(model, known, case, metrics, repeat) for case in cases.to_pylist())
+        rows = await gathered("judge", asked, lambda of: failure(*of[1].values()))
     columns: dict[str, list[Any]] = {metric: [scores[metric] for scores, _ in rows] for metric in metrics}
     verdicts = [given for _, given in rows]
     return with_columns(with_verdicts(cases, verdicts), **columns)

@@ -23,6 +23,7 @@ from tasks.models.calls import Call, Model, Reply
 from tasks.models.chat import chat
 from tasks.models.verdicts import Score, ask_for_score, value_of
 from tasks.personal_data.masking import mask, own_key
+from tasks.progress.counts import gathered
 from tasks.prompts import Prompt, prompts
 from tasks.results.set_metrics import Whole, over_pairs
 from tasks.steps.generate import totals
@@ -40,7 +41,9 @@ async def judge_again(run: Run[JudgeQuality], cases: pa.Table) -> pa.Table:
     parameters = run.parameters
     known = prompts(configuration)
     async with chat("judge", configuration, database(), evaluation=run.id) as model:
-        both = await asyncio.gather(*(_case(model, known, case, run, configuration) for case in cases.to_pylist()))
+        both = await gathered(
+            "judge_again", (_case(model, known, case, run, configuration) for case in cases.to_pylist())
+        )
     given = [verdicts for verdicts, _ in both]
     wrote = {name: [totals(more, None, name) for _, more in both] for name in ("tokens_in", "tokens_out", "cost_usd")}
     scores = [_scores(given, f"{METRIC}#{number}") for number in range(parameters.repeats)]

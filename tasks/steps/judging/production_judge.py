@@ -15,7 +15,8 @@ from tasks.evaluation.repeats import first_repeat
 from tasks.evaluation.run import Run
 from tasks.models.calls import Call, Model
 from tasks.models.chat import chat
-from tasks.models.verdicts import Verdict, YesNo, ask_for_yes_no, value_of
+from tasks.models.verdicts import Verdict, YesNo, ask_for_yes_no, failure, value_of
+from tasks.progress.counts import gathered
 from tasks.prompts import Prompt, prompts
 from tasks.steps.judging.judge import with_verdicts
 
@@ -30,7 +31,9 @@ async def decide(run: Run[JudgePipeline], cases: pa.Table) -> pa.Table:
     async with chat("gate", configuration, database(), evaluation=run.id) as model:
         repeat = first_repeat(run.id, run.parameters)
         rows = cases.to_pylist()
-        given = await asyncio.gather(*(_case(model, prompt, case, repeat, run.parameters) for case in rows))
+        given = await gathered(
+            "decide", (_case(model, prompt, case, repeat, run.parameters) for case in rows), lambda of: failure(*of)
+        )
     first = [verdicts[0] if verdicts else None for verdicts in given]
     decisions = [value_of(verdict) for verdict in first]
     right = [

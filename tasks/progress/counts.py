@@ -1,0 +1,184 @@
+"""What is counted while an evaluation runs; of a case it costs a microsecond.
+
+The batches of an evaluation work in one process, within a context that knows its progress; elsewhere, as on a Dask
+worker or in a notebook, nothing is counted.
+"""
+
+import asyncio
+import logging
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from tasks.cases import pseudonyms
+
+T = TypeVar("T")
+log = logging.getLogger("yarus")
+
+
+@dataclass(slots=True, eq=False)
+class Progress:
+    """How far an evaluation is."""
+
+    tier: str
+    source: str
+    n_cases: int
+    steps: tuple[str, ...]
+    """Those that a case waits for, in their order."""
+    place: tuple[int, int] | None = None
+    """Which evaluation it is, of how many: of a night, a sweep or probes."""
+    counts: Counter[str] = field(default_factory=Counter)
+    """Step -> cases that have it behind them."""
+    failed: int | None = 0
+    """Cases that something stood in the way of; None where nobody counts them."""
+    tokens: int = 0
+    cost_usd: float | None = None
+    """None: nothing that has a price was bought."""
+    before: int = 0
+    """Of the counts, those of an earlier try."""
+    began: float = field(default_factory=time.monotonic)
+
+    @property
+    def done(self) -> int:
+        """Cases that have all steps behind them."""
+        return min(self.counts[step] for step in self.steps)
+
+    @property
+    def share(self) -> float:
+        """Of the work, 0..1: every step of every case counts the same."""
+        return sum(self.counts.values()) / (len(self.steps) * self.n_cases)
+
+    @property
+    def per_second(self) -> float | None:
+        """Cases a second since this try began; None before anything was done."""
+        passed = time.monotonic() - self.began
+        made = (sum(self.counts.values()) - self.before) / len(self.steps)
+        return made / passed if made > 0 and passed > 0 else None
+
+    @property
+    def left_s(self) -> float | None:
+        """Seconds that the rest takes at that speed."""
+        speed = self.per_second
+        return None if speed is None else (1 - self.share) * self.n_cases / speed
+
+    def bought(self, tokens: Sequence[float | None], cost_usd: float | None) -> None:
+        """Counts what a reply has cost."""
+        self.tokens += int(sum(count or 0 for count in tokens))
+        if cost_usd is not None:
+            self.cost_usd = (self.cost_usd or 0.0) + cost_usd
+
+    def skip(self, n: int) -> None:
+        """Counts cases that an earlier try has finished."""
+        self.before += n * len(self.steps)
+        self.counts.update(dict.fromkeys(self.steps, n))
+
+
+@dataclass(slots=True)
+class Part:
+    """The cases of one batch, which are on their way."""
+
+    of: Progress
+    size: int
+    counts: Counter[str] = field(default_factory=Counter)
+    failed: int = 0
+
+    def tick(self, step: str, n: int, failed: int) -> None:
+        """Counts cases that have a step behind them."""
+        if step in self.of.steps:
+            n = min(n, self.size - self.counts[step])
+            self.counts[step] += n
+            self.of.counts[step] += n
+        if failed and self.of.failed is not None:
+            self.failed += failed
+            self.of.failed += failed
+
+    def end(self, failed: int | None) -> None:
+        """Counts the whole batch as done, with as many failed cases as it has; None where nobody has counted them."""
+        for step in self.of.steps:
+            self.tick(step, self.size, 0)
+        self.of.failed = None if failed is None or self.of.failed is None else self.of.failed - self.failed + failed
+
+
+_PART: ContextVar[Part | None] = ContextVar("the batch that is worked on", default=None)
+_PLACE: ContextVar[tuple[int, int] | None] = ContextVar("which evaluation of how many", default=None)
+_SHOWN: list[Progress] = []
+
+
+def shown() -> Progress | None:
+    """How far the evaluation is that runs in this process; None where none does."""
+    return _SHOWN[-1] if _SHOWN else None
+
+
+@contextmanager
+def showing(progress: Progress) -> Iterator[None]:
+    """While it lasts, `shown` gives it."""
+    progress.place = _PLACE.get()
+    _SHOWN.append(progress)
+    try:
+        yield
+    finally:
+        _SHOWN.remove(progress)
+
+
+def numbered(evaluations: Iterable[T]) -> Iterator[T]:
+    """The evaluations of a night or a sweep, one after another, each knowing which of how many it is."""
+    every = list(evaluations)
+    for number, one in enumerate(every, 1):
+        _PLACE.set((number, len(every)))
+        yield one
+    _PLACE.set(None)
+
+
+def counting(part: Part) -> None:
+    """Makes a batch the one that is worked on, for this task and what it starts."""
+    _PART.set(part)
+
+
+def tick(step: str, failed: str | None = None, n: int = 1) -> None:
+    """A case has a step behind it, or n have.
+
+    Args:
+        step: the name of its function.
+        failed: why it failed there; None where it did not.
+        n: how many.
+    """
+    if (part := _PART.get()) is not None:
+        part.tick(step, n, failed is not None)
+    if failed is not None:
+        note(f"{step} failed", failed)
+
+
+def note(what: str, why: str) -> None:
+    """Says in the log, to who wants to know everything, what went wrong with a case that is worked on."""
+    part = _PART.get()
+    if part is not None and log.isEnabledFor(logging.DEBUG):
+        log.debug("%s: %s", what, pseudonyms.text(why, part.of.source))
+
+
+def bought(tokens: Sequence[int | None], cost_usd: float | None) -> None:
+    """A reply was bought."""
+    if (part := _PART.get()) is not None:
+        part.of.bought(tokens, cost_usd)
+
+
+async def gathered(
+    step: str, cases: Iterable[Awaitable[T]], failed: Callable[[T], str | None] = lambda _: None
+) -> list[T]:
+    """What becomes of every case, in their order, each counted when it is there.
+
+    Args:
+        step: the name of its function.
+        cases: what is done for each.
+        failed: why a case failed in this step; None where it did not.
+    """
+
+    async def counted(case: Awaitable[T]) -> T:
+        found = await case
+        tick(step, failed(found))
+        return found
+
+    return await asyncio.gather(*map(counted, cases))
