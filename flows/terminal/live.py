@@ -77,6 +77,6 @@ class _Say(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         message = redact_urls(record.getMessage())
         if self._now is None or record.levelno != logging.INFO:
-            self._console.print(message, markup=False)
+            self._console.print(message, markup=False, soft_wrap=True)
         elif not hasattr(record, "progress"):  # which the line shows anyway
             self._now.say(message)
