@@ -23,11 +23,12 @@ from sqlalchemy.dialects.postgresql import JSONB, array, insert
 from sqlalchemy.engine import RowMapping
 from sqlalchemy.exc import DBAPIError
 
+from db import tables
 from db.errors import InputError
-from db.names import the_one_called, the_one_like
+from db.stores.names import the_one_called, the_one_like
 from db.tables import evaluation, evaluation_batch, evaluation_metric
 
-FINISHED = ("completed", "invalid")
+FINISHED = tables.FINISHED
 LISTED: tuple[str, ...] = ("id", "tier", "state", "error", "started_at", "finished_at", "source", "sut_label")
 LISTED += ("n_cases", "coverage", "comparability_key", "parquet", "name", "tags")
 ASIDE = ("again", "anchor", "answers_of", "part_of")

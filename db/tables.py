@@ -30,6 +30,8 @@ from db.words import Words
 
 SCHEMA = "yarus"
 OURS = MetaData(schema=SCHEMA)
+FINISHED = ("completed", "invalid")
+"""States in which an evaluation has its metrics."""
 REPEATED = "resolved ->> 'again' IS NOT NULL"
 
 

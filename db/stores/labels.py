@@ -24,8 +24,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.engine import RowMapping
 
 from db.engine import reaching
-from db.journal import FINISHED
-from db.tables import OURS, evaluation, evaluation_metric
+from db.tables import FINISHED, OURS, evaluation, evaluation_metric
 
 label = Table(
     "label",
