@@ -89,13 +89,13 @@ async def _tell(found: Progress, key: str, shown: list[UUID]) -> None:
     while True:
         await asyncio.sleep(EVERY_S)
         told = _told(found)
+        if time.monotonic() - said >= LINES_S:
+            said = time.monotonic()
+            log.info("%s", told["description"], extra=IS_PROGRESS)
         if shown:
             await best_effort(aupdate_progress_artifact(shown[0], **told))
         elif (made := await best_effort(acreate_progress_artifact(key=key, **told))) is not None:
             shown.append(made)
-        if time.monotonic() - said >= LINES_S:
-            said = time.monotonic()
-            log.info("%s", told["description"], extra=IS_PROGRESS)
 
 
 def _told(found: Progress) -> dict[str, Any]:

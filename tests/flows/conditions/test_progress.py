@@ -61,7 +61,7 @@ def test_the_log_says_it_now_and_then(
     service: FakeLLMServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(progress, "EVERY_S", 0.2)
-    monkeypatch.setattr(progress, "LINES_S", 0.4)
+    monkeypatch.setattr(progress, "LINES_S", 0.1)
     use(monkeypatch, {"YARUS_SUT_CONCURRENCY": "1"})
     service.script = lambda number, request: slowly(request, 0.2)
     source = load(tmp_path, source_name(), [question(i) for i in range(15)])
