@@ -56,7 +56,7 @@ def run(
         else:
             _finish(run_flow(tier, checked, level=level), as_json=as_json)
     except NothingFailedError as nothing:
-        click.echo(document({"failed_in": nothing.of, "failed": 0}) if as_json else f"yarus: {nothing}")
+        click.echo(document({"failed_in": nothing.of, "failed": 0}) if as_json else f"yarus: {told(nothing)}")
 
 
 @click.command()
