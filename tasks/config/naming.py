@@ -5,6 +5,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from db.words import Words
+
 NAME_LENGTH, TAG_LENGTH, MOST_TAGS = 80, 40, 20
 TAKEN = ("last", "previous", "baseline")
 """What commands call evaluations themselves."""
@@ -16,9 +18,11 @@ def evaluation_name(text: str) -> str:
     Raises:
         ValueError: it is empty, too long, cannot be printed on a line, or means something else already.
     """
-    name = _printable("a name", text, NAME_LENGTH)
+    name = _printable(text, NAME_LENGTH)
     if name in TAKEN:
-        raise ValueError(f"{name!r} is what commands call an evaluation themselves; choose another name")
+        raise ValueError(
+            Words("{name!r} is what commands call an evaluation themselves; choose another name", name=name)
+        )
     return name
 
 
@@ -28,18 +32,18 @@ def evaluation_tag(text: str) -> str:
     Raises:
         ValueError: it is empty, too long, cannot be printed on a line, or has a comma, which parts tags.
     """
-    tag = _printable("a tag", text, TAG_LENGTH)
+    tag = _printable(text, TAG_LENGTH)
     if "," in tag:
-        raise ValueError(f"{tag!r}: a comma parts tags; give each with a --tag of its own")
+        raise ValueError(Words("{tag!r}: a comma parts tags; give each with a --tag of its own", tag=tag))
     return tag
 
 
-def _printable(what: str, text: str, most: int) -> str:
+def _printable(text: str, most: int) -> str:
     found = unicodedata.normalize("NFC", text).strip()
     if not found or len(found) > most:
-        raise ValueError(f"{what} has 1 to {most} characters, this one has {len(found)}")
+        raise ValueError(Words("1 to {most} characters are allowed, this has {n}", most=most, n=len(found)))
     if not found.isprintable():
-        raise ValueError(f"{text!r}: {what} is one line of characters that can be printed")
+        raise ValueError(Words("it is to be one line of characters that can be printed"))
     return found
 
 

@@ -13,7 +13,7 @@ from tasks.config.flow_parameters import Nightly
 from tasks.config.tiers import TIERS
 from tasks.evaluation.repeats import parameters_of_repeated
 from tasks.report.write import index, report
-from tests.support.command_line import CommandLine, here, refused
+from tests.support.command_line import ENGLISH, CommandLine, here, refused
 from tests.support.evaluation_history import source_name, with_cases, write
 
 EVIL = "[red]<img src=x onerror='window.planted=1'>"
@@ -87,16 +87,16 @@ def test_they_are_changed_later_and_no_result_is(engine: Engine, at_home: Path, 
     assert {name for name in before if before[name] != after[name]} == {"name", "tags"}
     assert here("tag", one).out.strip() == f"{one} · После #new"
     assert here("tag", one, "--name", "", "--json").json["name"] is None
-    refused(here("tag", one, "--remove", "old"), 2, ("--remove 'old'", "new"))
-    refused(here("tag", one, *[word for n in range(20) for word in ("--tag", f"t{n}")]), 2, ("21 tags",))
+    refused(here("tag", one, "--remove", "old", env=ENGLISH), 2, ("--remove 'old'", "new"))
+    refused(here("tag", one, *[word for n in range(20) for word in ("--tag", f"t{n}")], env=ENGLISH), 2, ("21 tags",))
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--name", "x" * 81), ("name", "1 to 80 characters", "81")),
-        (("--name", "a\nb"), ("name", "one line")),
-        (("--name", "\u202eabc"), ("name", "one line")),
+        (("--name", "x" * 81), ("name", "1 to 80 characters", "this has 81")),
+        (("--name", "a\nb"), ("name", "one line of characters")),
+        (("--name", "\u202eabc"), ("name", "one line of characters")),
         (("--name", "last"), ("name", "'last'")),
         (("--tag", " "), ("tags", "1 to 40 characters")),
         (("--tag", "a,b"), ("tags", "a comma parts tags")),
@@ -105,7 +105,7 @@ def test_they_are_changed_later_and_no_result_is(engine: Engine, at_home: Path, 
     ],
 )
 def test_what_cannot_be_one_is_refused(at_home: Path, words: tuple[str, ...], said: tuple[str, ...]) -> None:
-    refused(here("run", "tier1", *words), 2, said)
+    refused(here("run", "tier1", *words, env=ENGLISH), 2, said)
 
 
 def test_they_are_shown_as_text(engine: Engine, at_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

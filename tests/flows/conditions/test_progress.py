@@ -12,7 +12,7 @@ import pytest
 
 from tasks.evaluation import progress
 from tasks.progress.counts import shown
-from tests.support.command_line import CommandLine, Document, environment, here, refused
+from tests.support.command_line import ENGLISH, CommandLine, Document, environment, here, refused
 from tests.support.evaluation_history import source_name
 from tests.support.evaluations import evaluate, load, question, roles, steady, use
 from tests.support.llm_server import JSON, Do, FakeLLMServer, http
@@ -123,16 +123,16 @@ def test_quiet_says_nothing_and_verbose_says_why(
     service.script = lambda number, request: http(500, "broken") if number == 0 else slowly(request, 0.0)
     source = load(tmp_path, source_name(), [question(i) for i in range(4)])
     asked = ("run", "tier3", "--source", source, "--sut", service.url)
-    verbose = yarus(*asked, "-v", ok=False)
+    verbose = yarus(*asked, "-v", env=ENGLISH, ok=False)
     assert "batch 1: judge took" in verbose.err
     assert "answer failed: " in verbose.err
     assert "answered 500" in verbose.err
-    quiet = yarus(*asked, "-q")
+    quiet = yarus(*asked, "-q", env=ENGLISH)
     assert quiet.err == ""
     assert source in quiet.out
-    usual = yarus(*asked)
+    usual = yarus(*asked, env=ENGLISH)
     assert f"{source}: 4 cases" in usual.err
     assert "took" not in usual.err
     assert yarus(*asked, "--json").err == ""
     for command in (asked, ("demo",), ("sweep",), ("robustness",)):
-        refused(here(*command, "-q", "-v"), 2, ("--quiet and --verbose exclude each other",))
+        refused(here(*command, "-q", "-v", env=ENGLISH), 2, ("--quiet and --verbose exclude each other",))
