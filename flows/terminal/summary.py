@@ -16,8 +16,9 @@ from tasks.cases.vocabulary import MEASURED
 from tasks.config.tiers import TIERS
 from tasks.config.utf8 import harmless
 from tasks.results.grade_names import grade_text
-from tasks.results.guidance import lead, next_step, says, unsupported_facts, weakest
+from tasks.results.guidance import cases_are, lead, next_step, says, unsupported_facts, weakest
 from tasks.results.numbers import rounded, unit_of
+from tasks.results.queries import where
 from tasks.results.summary import (
     HEADLINE_STRATUM,
     EvaluationSummary,
@@ -75,9 +76,16 @@ def print_summary(summary: EvaluationSummary, language: str) -> None:
     if summary["parquet"]:
         console.print(f"{words['key']}: {summary['comparability_key']}")
         console.print(f"{words['file']}: {plain(summary['parquet'])}", soft_wrap=True)
-        console.print(
-            texts(f"tiers.{summary['tier']}", language)["next"].format(id=summary["evaluation_id"]), soft_wrap=True
-        )
+        console.print(_advice(summary, language), soft_wrap=True)
+
+
+def _advice(summary: EvaluationSummary, language: str) -> str:
+    """What to do next, and the command that shows the cases in question, where there are any."""
+    advice, condition = next_step(summary)
+    if not condition:
+        return plain(advice[language])
+    said = {"advice": advice[language], "id": summary["evaluation_id"], "where": where(condition)}
+    return plain(texts("terminal", language)["read"].format(**said))
 
 
 def print_overview(night: Night, language: str) -> None:
@@ -251,12 +259,12 @@ def _strata(tier: str, strata: Mapping[str, Mapping[str, MetricSummary]], langua
 def _print_statuses(console: Console, summary: EvaluationSummary, language: str) -> None:
     words, names = texts("terminal", language), texts("statuses", language)
     unmeasured = {status: count for status, count in summary["statuses"].items() if status not in MEASURED}
-    total = summary["n_cases"]
+    total, cases = summary["n_cases"], cases_are(summary)[language]
     if unmeasured:
         why = ", ".join(f"{names[status]} {count}" for status, count in unmeasured.items())
-        console.print(f"{words['unmeasured'].format(n=sum(unmeasured.values()), total=total)}: {why}.")
+        console.print(f"{words['unmeasured'].format(n=sum(unmeasured.values()), total=total, cases=cases)}: {why}.")
     elif summary["statuses"]:
-        console.print(words["all measured"].format(total=total))
+        console.print(words["all measured"].format(total=total, cases=cases))
     if refused := summary["statuses"].get("sut_refusal"):
         console.print(words["refused"].format(n=refused))
     if summary["coverage"] is not None:

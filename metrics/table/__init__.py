@@ -165,8 +165,9 @@ def grades(name: str, value: float | None, ci_low: float | None, ci_high: float 
         n_scored: how many cases it is made of.
 
     Returns:
-        The grades; None without a value or for a metric without thresholds. Of a metric that has no interval by nature
-        the grade of the value, of one that has too few cases for an interval all grades.
+        The grades; None without a value, for a metric without thresholds, and where every grade is possible, from the
+        lowest to the highest: then nothing is decided. Of a metric that has no interval by nature the grade of the
+        value.
 
     Raises:
         ValueError: no such metric.
@@ -177,6 +178,8 @@ def grades(name: str, value: float | None, ci_low: float | None, ci_high: float 
         Grades(low='excellent', high='excellent')
         >>> grades("mrr", 0.82, 0.7, 0.9, 40)
         Grades(low='good', high='excellent')
+        >>> grades("hit_rate@1", 0.0, 0.0, 0.793, 1) is None
+        True
     """
     of_value = grade(name, value)
     if of_value is None or value is None:
@@ -191,5 +194,6 @@ def grades(name: str, value: float | None, ci_low: float | None, ci_high: float 
 
         share = wilson_interval(value * n_scored, n_scored)
         low, high = min(low, share.low), max(high, share.high)
-    lowest, highest = grade(name, low), grade(name, high)
-    return Grades(lowest or of_value, highest or of_value)
+    found = Grades(grade(name, low) or of_value, grade(name, high) or of_value)
+    ladder = LADDERS[len(row.thresholds or ())]
+    return None if found == (ladder[0], ladder[-1]) else found

@@ -39,6 +39,7 @@ from tasks.results.persistence.asked_again import persistence
 from tasks.results.persistence.failed import failed_again
 from tasks.results.places import result_path
 from tasks.results.production.agreement import agreement_with_production
+from tasks.results.queries import matching, where
 from tasks.results.set_metrics import Whole
 from tasks.results.showing.price import price_of_showing
 from tasks.results.summary import HEADLINE_STRATUM, EvaluationSummary, summary
@@ -121,6 +122,8 @@ def _found_out(run: Run, cases: pa.Table, notes: list[Note], values: list[tuple[
     found: dict[str, Any] = {"notes": [*notes, *unknown_ids(run, cases), *filled_up(cases)]}
     if "failure" in cases.column_names:
         found["failures"] = failures(cases)
+    if (doubtful := TIERS[run.tier].doubtful) and doubtful["metric"] in cases.column_names:
+        found["doubtful"] = pc.sum(matching(cases, where(doubtful)), min_count=0).as_py()
     if "if_right" in cases.column_names and "pooled" not in cases.column_names:
         headlines = [name for name in TIERS[run.tier].headlines if name in cases.column_names]
         found["incomplete"] = incomplete(cases, headlines, HEADLINE_STRATUM)

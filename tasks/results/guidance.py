@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from metrics.metric import LADDERS
 from metrics.table import GOALS, METRICS, Grades
+from tasks.cases.vocabulary import CANNOT_BE_MEASURED, MEASURED
 from tasks.config.tiers import TIERS
 from tasks.results.exam.words import exam_text
 from tasks.results.numbers import percent
@@ -92,23 +93,30 @@ def unsupported_facts(summary: EvaluationSummary) -> Text | None:
     return _text(key, n=str(n), of=str(rate["n_scored"]))
 
 
+def cases_are(summary: EvaluationSummary) -> Text:
+    """What the cases of an evaluation are called, in the plural."""
+    if summary["tier"] == "tier0":
+        return translations("case_names", "questions" if summary["system"].get("texts") == "questions" else "texts")
+    return translations("case_names", "answers" if summary["tier"] in ("judge", "judge_pipeline") else "questions")
+
+
 def next_step(summary: EvaluationSummary) -> tuple[Text, Condition]:
     """What to do next about an evaluation, and the filter that shows the cases in question.
 
     Returns:
-        The advice, and {"metric", "min", "max"} or {"failure"} or {"status"}; empty where no case is in question.
+        The advice, and {"metric", "min" or "max"} or {"failure"} or {"status"}, which at least one case is of; empty
+        where no case is in question.
     """
     values = _values(summary["metrics"])
     if summary["state"] in ("failed", "cancelled"):
         return _text("resume", id=summary["evaluation_id"], tier=summary["tier"]), {}
-    if summary["state"] == "invalid":
-        return _text("restore coverage"), {}
+    if summary["state"] == "invalid" or summary["coverage"] is None:
+        return _about_coverage(summary)
     if summary["tier"] in ("tier1", "real_users") and {"hit_rate@1", "hit_rate@10"} <= values.keys():
         return _about_ranking(values["hit_rate@1"], values["hit_rate@10"])
     if "failures" in summary and summary["failures"]["counts"]:
         return _about_failures(summary["failures"]["counts"])
-    tier = summary["tier"]
-    return translations(f"tiers.{tier}", "advice"), TIERS[tier].doubtful
+    return _about_doubtful(summary, values)
 
 
 def goals(summaries: Sequence[EvaluationSummary]) -> list[dict[str, Any]]:
@@ -153,7 +161,30 @@ def _rank(found: Weakest) -> tuple[int, float]:
     return level, found.value / found.bound
 
 
+def _about_coverage(summary: EvaluationSummary) -> tuple[Text, Condition]:
+    """The cases that were not measured: those that failed, or where none could be measured, those without a label."""
+    none = summary["coverage"] is None
+    wanted = {
+        status: n
+        for status, n in summary["statuses"].items()
+        if status not in MEASURED and (status in CANNOT_BE_MEASURED) == none
+    }
+    most = max(wanted, key=lambda status: wanted[status], default=None)
+    advice = _text("nothing measurable" if none else "restore coverage", {"cases": cases_are(summary)})
+    return advice, {"status": most} if most else {}
+
+
+def _about_doubtful(summary: EvaluationSummary, values: Mapping[str, float]) -> tuple[Text, Condition]:
+    """The cases that a tier would have read, as far as there are any; evaluations of earlier versions do not say."""
+    tier, n = summary["tier"], summary.get("doubtful")
+    if n == 0 and TIERS[tier].headlines[0] in values:
+        return _text("none doubtful"), {}
+    return translations(f"tiers.{tier}", "advice"), TIERS[tier].doubtful if n else {}
+
+
 def _about_ranking(first: float, ten: float) -> tuple[Text, Condition]:
+    if first == 1:
+        return _text("nothing to do"), {}
     if ten - first > 1 - ten:
         return _text("re-rank", gap=percent(ten - first)), {"metric": "hit_rate@1", "max": 0}
     return _text("missed", missed=percent(1 - ten)), {"metric": "hit_rate@10", "max": 0}

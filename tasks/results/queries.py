@@ -2,7 +2,8 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -39,6 +40,19 @@ def cases_where(engine: Engine, evaluation_id: str, conditions: Sequence[str]) -
     for condition in conditions:
         cases = cases.filter(matching(cases, condition))
     return cases
+
+
+def where(condition: Mapping[str, Any]) -> str:
+    """A condition of guidance as `yarus cases --where` takes it.
+
+    Args:
+        condition: `metric` with `min` or `max`, else one column with its value.
+    """
+    if "metric" not in condition:
+        ((name, value),) = condition.items()
+        return f"{name}={value}"
+    sign, bound = ("<=", condition["max"]) if "max" in condition else (">=", condition["min"])
+    return f"{condition['metric']}{sign}{bound:g}"
 
 
 def matching(cases: pa.Table, condition: str) -> pa.ChunkedArray:

@@ -58,6 +58,9 @@ class MetricSummary(TypedDict):
     """The lowest grade that the interval leaves possible, by the metric's thresholds; null where it has none."""
     grade_high: Grade | None
     """The highest; the same where the value is surely of that grade."""
+    ungraded: Literal["too few"] | None
+    """`too few`: a metric with thresholds whose interval reaches from the lowest to the highest grade, so that it has
+    none. Otherwise null."""
     n_labels: NotRequired[int]
     """Of a mean that people's labels have corrected: how many answers they are of, and so is `n_scored`."""
     labels: NotRequired[dict[str, Any]]
@@ -190,10 +193,16 @@ def metric_summary(metric: RowMapping, missing: int, by_prompt: Mapping[str, Sta
         "judge": standing,
         "grade": graded and graded.low,
         "grade_high": graded and graded.high,
+        "ungraded": "too few" if trusted and graded is None and _could_be_graded(metric) else None,
     }
     if metric["labels"]:
         found["n_labels"], found["labels"] = metric["n_scored"], metric["labels"]
     return found
+
+
+def _could_be_graded(metric: RowMapping) -> bool:
+    declared = METRICS.get(metric["metric"].removesuffix(SUFFIX))
+    return declared is not None and declared.thresholds is not None and metric["value"] is not None
 
 
 def _grades(metric: RowMapping) -> Grades | None:

@@ -1,6 +1,7 @@
 """Retrieval: a ranking of chunks or pages for every question, by a retriever that is opened once a process."""
 
 import threading
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from tasks.retrievers.reranking import Reranker
 
 TIMED = 100
-"""Questions of an evaluation that are timed alone, where a batch is faster than its questions."""
+"""Questions of an evaluation, or of each of its strata, that are timed alone, where a batch is faster than these."""
 WARM_UP = "?"
 """Embedded before anything is timed: loading the model is no part of what a user waits for."""
 
@@ -41,7 +42,10 @@ def retrieve(run: Run, cases: pa.Table) -> pa.Table:
     questions = cases["question"].to_pylist()
     timed = -(-TIMED // run.n_batches)
     k, unit = run.resolved["k"], run.resolved["unit"]
-    rankings = rank(run, questions, k, unit=unit, timed=timed, twins=read_twins(run))
+    order, timed = _timed_first(cases, timed)
+    ranked = rank(run, [questions[number] for number in order], k, unit=unit, timed=timed, twins=read_twins(run))
+    by_number = dict(zip(order, ranked, strict=True))
+    rankings = [by_number[number] for number in range(len(questions))]
     failed = [ranking.error is not None for ranking in rankings]
     done = [Done("answered") if ranking.error is None else Done("failed", ranking.error) for ranking in rankings]
     latencies = [ranking.latency_ms for ranking in rankings]
@@ -52,6 +56,22 @@ def retrieve(run: Run, cases: pa.Table) -> pa.Table:
         latency_ms=latencies,
         retrieval_latency_ms=latencies,
     )
+
+
+def _timed_first(cases: pa.Table, timed: int) -> tuple[list[int], int]:
+    """The numbers of the cases, first those that are timed alone, and how many these are: so many of each stratum.
+
+    Of a long log few are of the stratum that users confirmed, and by that the tier is judged.
+    """
+    names = cases["stratum"].to_pylist() if "stratum" in cases.column_names else [None] * len(cases)
+    of_stratum: Counter[str | None] = Counter()
+    chosen = []
+    for number, name in enumerate(names):
+        of_stratum[name] += 1
+        if of_stratum[name] <= timed:
+            chosen.append(number)
+    others = sorted(set(range(len(cases))).difference(chosen))
+    return chosen + others, len(chosen)
 
 
 def rank(

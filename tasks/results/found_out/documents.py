@@ -17,6 +17,8 @@ class FoundOut(TypedDict, total=False):
     """Prompt -> what its exam says, of tier `judge`."""
     failures: Failures
     """Of tiers that tell where a case failed."""
+    doubtful: int
+    """How many cases the tier would have read next: the least useful answers, wrong decisions and so on."""
     incomplete: Incomplete
     showing: Showing
     production: Production

@@ -6,21 +6,23 @@ import pytest
 
 from metrics.table import GOALS, METRICS, grades
 from tasks.config.tiers import TIERS
-from tasks.results.guidance import goals, lead, next_step, says, weakest
+from tasks.results.guidance import cases_are, goals, lead, next_step, says, weakest
 from tasks.texts import texts
 
 Document = dict[str, Any]
+OF_ALL = {"statuses": {"ok": 90}, "coverage": 1.0}
 
 
 def summary(tier: str, state: str = "completed", **values: float | None) -> Document:
     metrics = {name: metric(name, value, value, value) for name, value in values.items()}
-    return {"tier": tier, "evaluation_id": f"{tier}-1", "state": state, "metrics": metrics, "system": {}}
+    return {"tier": tier, "evaluation_id": f"{tier}-1", "state": state, "metrics": metrics, "system": {}} | OF_ALL
 
 
 def metric(name: str, value: float | None, low: float | None, high: float | None) -> Document:
     found = grades(name, value, low, high, 90)
     figures = {"value": value, "ci_low": low, "ci_high": high, "n_scored": 90, "n_total": 90}
-    return {**figures, "judge": None, "grade": found and found.low, "grade_high": found and found.high}
+    grade = {"grade": found and found.low, "grade_high": found and found.high, "ungraded": None}
+    return {**figures, "judge": None, **grade}
 
 
 SOUND = [summary("tier1", **{"hit_rate@1": 0.7, "mrr": 0.9, "ndcg@10": 0.9}), summary("tier2", avg_faithfulness=0.95)]
@@ -177,3 +179,30 @@ def test_made_up_facts_are_said_where_there_are_any() -> None:
     assert "Of 90 answers with facts" in says(summary("tier3", unsupported_fact_rate=0.1, **answers))["en"]
     for nothing in ({}, {"unsupported_fact_rate": 0.0}, {"unsupported_fact_rate": None}):
         assert "facts" not in says(summary("tier3", **answers, **nothing))["en"]
+
+
+@pytest.mark.parametrize("tier", TIERS)
+@pytest.mark.parametrize("value", [0.0, 0.3, 0.7, 1.0, None])
+@pytest.mark.parametrize("doubtful", [None, 0, 3])
+@pytest.mark.parametrize("statuses", [{"ok": 90}, {"ok": 1, "sut_error": 9}, {"unlabelled": 9}, {"sut_error": 9}])
+def test_no_advice_opens_an_empty_list(
+    tier: str, value: float | None, doubtful: int | None, statuses: dict[str, int]
+) -> None:
+    n = sum(statuses.values()) - statuses.get("unlabelled", 0)
+    share = statuses.get("ok", 0) / n if n else None
+    names = dict.fromkeys((*TIERS[tier].headlines, "hit_rate@1", "hit_rate@10"), value if share else None)
+    found = summary(tier, "completed" if share == 1 else "invalid", **names)
+    found |= {"statuses": statuses, "coverage": share} | ({"doubtful": doubtful} if doubtful is not None else {})
+    text, kept = next_step(found)
+    assert all(text.values())
+    if "status" in kept:
+        assert statuses[kept["status"]] and kept["status"] != "ok"
+    elif tier in ("tier1", "real_users") and kept:
+        assert value is not None and value < 1
+    elif kept:
+        assert kept == TIERS[tier].doubtful and doubtful
+
+
+def test_cases_are_called_what_they_are() -> None:
+    named = {tier: cases_are(summary(tier))["en"] for tier in TIERS}
+    assert (named["tier0"], named["tier1"], named["judge_pipeline"]) == ("texts", "questions", "answers")

@@ -32,18 +32,24 @@ def shown(engine: Engine, statuses: dict[str, int] | None = None, **more: Any) -
     ("ci_low", "ci_high", "grades", "said"),
     [
         (0.74, 0.85, ("good", "excellent"), "Good – Excellent"),
-        (0.4, 0.95, ("attention", "excellent"), "Needs attention – Excellent"),
+        (0.4, 0.95, (None, None), "Too few cases"),  # every grade is possible
+        (0.4, 0.75, ("attention", "good"), "Needs attention – Good"),
         (0.79, 0.8, ("good", "good"), "Good"),
         (0.6, None, ("good", "excellent"), "Good – Excellent"),  # open above
-        (None, None, ("attention", "excellent"), "Needs attention – Excellent"),  # too few for an interval
+        (None, None, (None, None), "Too few cases"),  # too few for an interval
     ],
 )
 def test_a_grade_follows_the_interval_also_of_what_was_stored_with_another(
-    engine: Engine, ci_low: float | None, ci_high: float | None, grades: tuple[str, str], said: str
+    engine: Engine, ci_low: float | None, ci_high: float | None, grades: tuple[str | None, str | None], said: str
 ) -> None:
     found = shown(engine, ci_low=ci_low, ci_high=ci_high)
     assert (found["grade"], found["grade_high"]) == grades
     assert (grade_text(found) or {})["en"] == said
+
+
+def test_one_question_has_no_grade(engine: Engine) -> None:
+    found = shown(engine, metric="hit_rate@1", value=0.0, ci_low=0.0, ci_high=0.793, n_scored=1, n_total=20)
+    assert (found["grade"], found["grade_high"], found["ungraded"]) == (None, None, "too few")
 
 
 def test_what_has_no_thresholds_or_no_value_has_no_grade(engine: Engine) -> None:

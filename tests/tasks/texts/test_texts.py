@@ -50,7 +50,7 @@ RUSSIAN_ONLY = ("shared_hints", "metric_hints")
 GRADES = {grade for ladder in LADDERS.values() for grade in ladder}
 STATES = {"completed", "invalid", "failed", "cancelled", "running"}
 VERDICTS = {"improved", "regressed", "changed", "no difference shown", "inconclusive"}
-TIER_TEXTS = {"title", "short", "question", "terminal", "sentence", "next", "advice", "says"}
+TIER_TEXTS = {"title", "short", "question", "terminal", "sentence", "advice", "says"}
 FACTS = ("number", "date", "time", "weekday", "money", "percent", "phone", "email", "url", "room", "code")
 PARTICULAR = {
     "tier0": {"says apart"},
