@@ -169,8 +169,26 @@ def fill_source(
         click.echo(document(asdict(report)))
     else:
         print_load(report, [] if nothing else readiness(source(name)), configuration.language, how)
+        if report.labels.added or report.labels.updated:
+            _say_unit(name)
     if nothing and read:
         raise SystemExit(2)
+
+
+def _say_unit(name: str) -> None:
+    """What evaluations of the source will count, where its labels are of both kinds."""
+    from db.source_rows import read_questions
+    from db.sources import snapshot
+    from flows.terminal.dataset import unit_text
+    from tasks.cases.labels import labels_of
+    from tasks.config.connections import source
+    from tasks.config.settings import settings
+
+    where = source(name)
+    with snapshot(where) as connection:
+        found = labels_of(read_questions(connection, where))
+    if said := unit_text(found.unit, found.labelled, found.chunks, settings().language):
+        click.secho(said, fg="yellow")
 
 
 def checked_name(name: str | None, origin: str) -> str:

@@ -13,7 +13,7 @@ from tasks.comparison.statements import line, statements
 from tasks.texts import texts
 
 STYLES = {"regressed": "bold red", "improved": "bold green", "alone": "", "reach": "dim"}
-ABOVE: tuple[StatementKind, ...] = ("settings", "measured otherwise")
+ABOVE: tuple[StatementKind, ...] = ("settings", "measured otherwise", "labels changed")
 BELOW: tuple[StatementKind, ...] = ("regressed", "improved", "nothing", "alone", "not compared", "reach")
 
 

@@ -144,6 +144,18 @@ def print_imported(document: Imported, language: str) -> None:
     words = texts("dataset", language)
     new_console().print(words["imported"].format(**document), soft_wrap=True)
     new_console().print(words["verdicts"].format(**document), soft_wrap=True)
+    said = unit_text(document["unit"], document["n_labelled"], document["n_chunks"], language)
+    if document["unit"] != document["unit_before"]:
+        said = f"{words['unit changed'].format(**document)} {said}"
+    if said:
+        new_console().print(said, style="yellow", soft_wrap=True)
+
+
+def unit_text(unit: str, labelled: int, chunks: int, language: str) -> str:
+    """What evaluations count by default where some questions have labels of chunks and others of pages only."""
+    if not 0 < chunks < labelled:
+        return ""
+    return texts("dataset", language)[f"by {unit}"].format(chunks=chunks, labelled=labelled, pages=labelled - chunks)
 
 
 def print_agreement(document: SourceAgreement, language: str) -> None:

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,6 +21,7 @@ GOOD, BAD = 5, 1
 AT_ONCE = 5_000
 """Cases made from rows at a time: as Python objects they take several times the memory of a table."""
 NO_TWINS: Twins = {}
+UNITS: tuple[Unit, Unit] = ("page", "chunk")
 
 
 def annotated_cases(
@@ -104,9 +105,33 @@ def pages_of(corpus: Corpus) -> dict[str, str | None]:
     return dict(zip(corpus.ids, map(canonical_url, corpus.urls), strict=True))
 
 
+class LabelsOf(NamedTuple):
+    """What the questions of a source are labelled with: how many have any label, and how many one of chunks."""
+
+    labelled: int
+    chunks: int
+
+    @property
+    def unit(self) -> Unit:
+        """What is counted by default: chunks where at least half of the labelled questions have them, else pages."""
+        return "chunk" if self.chunks and 2 * self.chunks >= self.labelled else "page"
+
+    def note(self, unit: Unit) -> list[Note]:
+        """What an evaluation by this unit leaves out, or takes otherwise than it was labelled."""
+        if unit == "chunk" and self.labelled > self.chunks:
+            return [{"note": "pages only", "n": self.labelled - self.chunks, "of": self.labelled}]
+        as_pages = unit == "page" and self.chunks
+        return [{"note": "chunks as pages", "n": self.chunks, "of": self.labelled}] if as_pages else []
+
+
+def labels_of(questions: Sequence[Row]) -> LabelsOf:
+    """Of all questions of a source, not of a sample: a chunk's label is one of its page, too."""
+    return LabelsOf(*(sum(bool(_labels(question, unit, {})) for question in questions) for unit in UNITS))
+
+
 def default_unit(questions: Sequence[Row]) -> Unit:
-    """`chunk` where chunks are labelled, else `page`."""
-    return "chunk" if any(question.get("relevant_chunk_ids") for question in questions) else "page"
+    """The unit that most labelled questions have: a few labels of chunks do not leave the others out."""
+    return labels_of(questions).unit
 
 
 def _cases(

@@ -19,6 +19,7 @@ from metrics.statistics.differences.unpaired import compare_independent
 from metrics.table import metric
 from metrics.table.corrected import SUFFIX
 from tasks.cases import pseudonyms
+from tasks.comparison.changed_labels import kept, labelled_alike, only_cases_differ
 from tasks.comparison.changed_settings import changed_settings
 from tasks.comparison.common_cases import (
     Pairs,
@@ -75,11 +76,14 @@ def compare(engine: Engine, a: str, b: str, *, force: bool = False, only: Sequen
     corrected = [name for name in only if is_corrected(name)]
     only = list(declared) if only else ()
     differs = differences(before, after)
+    changed, alike = labelled_alike(before, after) if only_cases_differ(differs) and not force else (None, None)
+    if changed is not None:
+        differs = []
     if differs and not force:
         raise _refusal(before, after, differs)
     needed = {row.name: row for row in (*declared.values(), *_headlines(before, after))}.values()
     sides = Pairs(*(headline(read_cases(row, needed)) for row in (before, after)))
-    pairs = common(*sides)
+    pairs = common(*(sides if alike is None else (kept(cases, alike) for cases in sides)))
     paired = bool(len(pairs.a)) and all(same_cases(part["part"]) for part in differs)
     if not paired and not force:
         raise InputError(
@@ -95,6 +99,7 @@ def compare(engine: Engine, a: str, b: str, *, force: bool = False, only: Sequen
         "comparable": not differs,
         "paired": paired,
         "n_common": len(pairs.a),
+        "labels_changed": changed,
         "noise": {} if differs else noise(engine, after["comparability_key"]),
     }
     with threadpool_limits(1):  # threads add up in another order: the same comparison would differ in the last digits
@@ -283,6 +288,17 @@ def _parts(value: Any, name: str = "") -> list[tuple[str, Any]]:
 
 
 def _refusal(a: RowMapping, b: RowMapping, differs: list[KeyDifference]) -> InputError:
+    named = {part["part"]: part for part in differs}
+    if unit := named.get("unit"):
+        return InputError(
+            "evaluations {before} and {after} cannot be compared: one counts a {of_before} as found, the other a "
+            "{of_after}. Run one of them as the other was run: --unit {of_before}, or --unit {of_after}. --force sets the "
+            "numbers side by side",
+            before=a["id"],
+            after=b["id"],
+            of_before=unit["a"],
+            of_after=unit["b"],
+        )
     return InputError(
         "evaluations {before} and {after} cannot be compared: {differs}. --force compares them anyway",
         before=a["id"],

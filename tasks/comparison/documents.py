@@ -113,7 +113,15 @@ class SettingDifference(TypedDict):
 
 
 StatementKind = Literal[
-    "settings", "measured otherwise", "regressed", "improved", "nothing", "alone", "not compared", "reach"
+    "settings",
+    "measured otherwise",
+    "labels changed",
+    "regressed",
+    "improved",
+    "nothing",
+    "alone",
+    "not compared",
+    "reach",
 ]
 
 
@@ -121,7 +129,8 @@ class Statement(TypedDict):
     """One thing that a comparison says."""
 
     kind: StatementKind
-    """`settings`: what was changed; `measured otherwise`: parts of the key that differ; `regressed`, `improved`: proven
+    """`settings`: what was changed; `measured otherwise`: parts of the key that differ; `labels changed`:
+    how many questions are left out for that; `regressed`, `improved`: proven
     by headline metrics, under Holm's adjustment; `nothing`: none is; `alone`: by a p of its own, not adjusted; `reach`:
     what this many cases could have shown."""
     label: Text
@@ -195,6 +204,17 @@ class NotCompared(Beside):
     """Null where what differs says it."""
 
 
+class LabelsChanged(TypedDict):
+    """What two evaluations have in common whose case sets differ; only what is labelled alike is compared."""
+
+    n: int
+    """Common cases whose labels or question changed."""
+    n_common: int
+    only_a: int
+    """Cases that only the evaluation before has."""
+    only_b: int
+
+
 class Sides(Beside):
     """Which evaluations are compared, and on what."""
 
@@ -202,7 +222,9 @@ class Sides(Beside):
     paired: bool
     """Case by case; else all cases of each side."""
     n_common: int
-    """Cases that both have."""
+    """Cases that both have, labelled alike."""
+    labels_changed: LabelsChanged | None
+    """Null where both evaluated the same cases with the same labels, and where `force` set them side by side."""
     noise: dict[str, float]
     """Metric -> how far it moves by repeating alone; where an evaluation was repeated."""
 

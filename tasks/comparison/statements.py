@@ -25,6 +25,7 @@ def statements(found: Sequence[Compared], *, named: bool = False) -> list[Statem
     said: list[tuple[StatementKind, Text | None]] = [
         ("settings", settings_text(*found)),
         ("measured otherwise", _joined(compared, _key, named=named)),
+        ("labels changed", _joined(compared, _labels_changed, named=named)),
         ("regressed", _joined(compared, lambda one: _proven(one, "regressed"), named=named)),
         ("improved", _joined(compared, lambda one: _proven(one, "improved"), named=named)),
     ]
@@ -88,6 +89,12 @@ def _named_change(name: str, a: Any, b: Any) -> Text:
 
 def _key(document: Mapping[str, Any]) -> Text | None:
     return _listed(_named_change(one["part"], one["a"], one["b"]) for one in document["differs"])
+
+
+def _labels_changed(document: Mapping[str, Any]) -> Text | None:
+    """How many of the common questions are left out, and what only one side has."""
+    changed = document.get("labels_changed")
+    return changed and translations("statements", "left out", **changed)
 
 
 def _not_compared(document: Mapping[str, Any]) -> Text | None:

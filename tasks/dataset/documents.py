@@ -4,6 +4,7 @@ from typing import Literal, NotRequired
 
 from typing_extensions import TypedDict
 
+from tasks.cases.vocabulary import Unit
 from tasks.labelling.alpha import Alpha
 from tasks.personal_data.patterns import Kind
 
@@ -182,6 +183,14 @@ class Imported(TypedDict):
     nuggets: int
     """Rows in which these were edited."""
     notes: int
+    unit: Unit
+    """What evaluations count by default now: what at least half of the labelled questions have a label of."""
+    unit_before: Unit
+    """What they counted before this."""
+    n_labelled: int
+    """Questions of the source that have any label, a page's or a chunk's."""
+    n_chunks: int
+    """Those that have a label of a chunk."""
 
 
 class Agreement(TypedDict):

@@ -13,7 +13,16 @@ from db.source_rows import Corpus
 from db.words import Words
 from tasks.cases.contexts.change import change_contexts, perturbed_context
 from tasks.cases.dialogs import followed
-from tasks.cases.labels import Row, annotated_cases, answerable, default_unit, ideal_context, pages_of, reference_of
+from tasks.cases.labels import (
+    Row,
+    annotated_cases,
+    answerable,
+    default_unit,
+    ideal_context,
+    labels_of,
+    pages_of,
+    reference_of,
+)
 from tasks.cases.perturbations import perturbed
 from tasks.cases.table import with_columns
 from tasks.cases.text import fit, starts
@@ -157,6 +166,8 @@ def _load_end_to_end(run: Run[Tier3]) -> Run[Tier3]:
     cases = with_dialogs(cases, [found[number] for number in numbers]) if found else cases
     resolved["gain"] = "linear" if cases["grades"].null_count < len(cases) else "binary"
     notes += [*about, *_reference_notes(chosen), *_nugget_notes(cases), *_reuse_notes(made_with)]
+    if sut in ("local", RECORDED):
+        notes += labels_of(questions).note(resolved["unit"])
     return keep_loaded(run, where, cases, corpus, notes, resolved, twins=twins)
 
 

@@ -11,7 +11,7 @@ from prefect.cache_policies import NO_CACHE
 from db.errors import InputError
 from db.source_rows import Corpus
 from db.words import Words
-from tasks.cases.labels import annotated_cases, default_unit, logged_cases, merged, pages_of, topics
+from tasks.cases.labels import annotated_cases, labels_of, logged_cases, merged, pages_of, topics
 from tasks.cases.perturbations import perturbed
 from tasks.cases.pools import fillable
 from tasks.cases.sampling import page_and_stratum
@@ -85,7 +85,8 @@ def _load(run: Run[Tier1]) -> Run[Tier1]:
         return _unchanged(run)
     where, questions, corpus = read_source(run, vectors=wants_vectors(run))
     asked = run.parameters.unit
-    unit = default_unit(questions) if asked == "auto" else asked
+    labelled = labels_of(questions)
+    unit = labelled.unit if asked == "auto" else asked
     kept = sample_of_questions(run, questions)
     twins, about = twins_for(run, corpus, unit)
     cases, notes = annotated_cases(where.name, [questions[number] for number in kept], corpus, unit, twins)
@@ -93,7 +94,7 @@ def _load(run: Run[Tier1]) -> Run[Tier1]:
     if run.parameters.labels == "filled":
         resolved |= _filled(run, where.language, resolved["retriever"])
         cases = fillable(cases, [questions[number].get("answerable") for number in kept])
-    return keep_loaded(run, where, cases, corpus, notes + about, resolved, twins=twins)
+    return keep_loaded(run, where, cases, corpus, labelled.note(unit) + notes + about, resolved, twins=twins)
 
 
 def _load_log(run: Run[RealUsers]) -> Run[RealUsers]:

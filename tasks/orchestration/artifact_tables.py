@@ -114,7 +114,8 @@ def tier_rows(night: Night, changes: Sequence[Changes], language: str) -> list[S
             metric = summary["metrics"][name]
             label = (grade_text(metric) or {}).get(language, "")
             change = _change(name, found, words)
-            rows.append((tier, name, shown(name, metric["value"]), _interval(name, metric), label, change))
+            counted = f"{metric['n_scored']} / {metric['n_total']}"
+            rows.append((tier, name, shown(name, metric["value"]), _interval(name, metric), counted, label, change))
             tier = ""
         if found["problem"]:
             rows.append(("", f"**{words['inconclusive']}**", _plain(found["problem"][language], LONGEST_REASON)))
@@ -125,7 +126,7 @@ def night_text(night: Night, changes: Sequence[Changes], language: str, address:
     """The weakest tier in a sentence, what changed, every tier's headline metrics, its gate, where the report is."""
     words = texts("artifacts", language)
     whole = measured(night)
-    names = [words[name] for name in ("tier", "metric", "value", "interval", "grade", "change")]
+    names = [words[name] for name in ("tier", "metric", "value", "interval", "measured", "grade", "change")]
     gates = [gate_markdown(summary, language) for summary in whole if "gate" in summary]
     table = _table(names, tier_rows(night, changes, language))
     parts = [_sentence(lead(whole)[language]), *_changed(changes, language), table, *gates]

@@ -80,7 +80,15 @@ def says(summary: EvaluationSummary) -> Text:
         told = translations(f"tiers.{summary['tier']}", key, **_shares(values))
     except LookupError:  # a value that the sentence speaks of was not measured
         return _text("value only", {"label": translations("metric_labels", main)}, value=f"{values[main]:.3f}")
-    return _joined(told, unsupported_facts(summary))
+    return _joined(_joined(told, _resting_on(summary)), unsupported_facts(summary))
+
+
+def _resting_on(summary: EvaluationSummary) -> Text | None:
+    """Of how many cases the main metric was measured, where that is not all."""
+    main = summary["metrics"][TIERS[summary["tier"]].headlines[0]]
+    if main["n_scored"] == main["n_total"]:
+        return None
+    return _text("resting on", {"cases": cases_are(summary)}, n=str(main["n_scored"]), of=str(main["n_total"]))
 
 
 def unsupported_facts(summary: EvaluationSummary) -> Text | None:

@@ -9,7 +9,7 @@ from db import journal
 from db.errors import InputError
 from db.source_rows import read_corpus, read_questions
 from db.sources import Source, snapshot
-from tasks.cases.labels import Row, reference_of
+from tasks.cases.labels import Row, labels_of, reference_of
 from tasks.cases.pseudonyms import has_pseudonyms
 from tasks.config.connections import database, source
 from tasks.config.settings import settings
@@ -116,6 +116,9 @@ def import_(path: Path, annotator: str, into: str | None = None) -> Imported:
         more = [said("more", n=len(problems) - MOST_PROBLEMS)] if len(problems) > MOST_PROBLEMS else []
         raise InputError("\n  ".join((said("nothing", path=path), *problems[:MOST_PROBLEMS], *more)))
     rejected = apply(where, verdicts, annotator.strip())
+    with snapshot(where) as connection:
+        questions = read_questions(connection, where)
+    now, before = labels_of(questions), labels_of([known[row["question_id"]] for row in questions])
     filled = [set(verdict) & set(VERDICTS) for verdict in verdicts.values()]
     counts = Counter(name for of in filled for name in of)
     return {
@@ -132,6 +135,10 @@ def import_(path: Path, annotator: str, into: str | None = None) -> Imported:
         "relevant": counts["relevant"],
         "nuggets": counts["nuggets"],
         "notes": counts["notes"],
+        "unit": now.unit,
+        "unit_before": before.unit,
+        "n_labelled": now.labelled,
+        "n_chunks": now.chunks,
     }
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from db.errors import InputError
 from db.source_rows import Corpus
-from tasks.cases.labels import annotated_cases, default_unit, logged_cases, merged, stratum, topics
+from tasks.cases.labels import annotated_cases, default_unit, labels_of, logged_cases, merged, stratum, topics
 from tasks.cases.sampling import page_and_stratum, topic_and_score
 
 PAGE = "https://wiki.example/pages/viewpage.action?pageId="
@@ -131,9 +131,26 @@ def test_a_log_of_one_row_and_of_none() -> None:
     assert (merged([]), logged_cases("s", [], CORPUS)[0].num_rows) == ([], 0)
 
 
-def test_the_unit_is_chunk_where_chunks_are_labelled() -> None:
+def test_the_unit_is_what_most_labelled_questions_have() -> None:
     assert default_unit([question(), annotated(relevant_chunk_ids=["11"])]) == "chunk"
     assert default_unit([question(), annotated(relevant_urls=["x"], relevant_chunk_ids=[])]) == "page"
+    assert default_unit([question()]) == "page"
+    shown = [question(number, confluence_url=f"{PAGE}1") for number in range(335)]
+    few = [annotated(number, relevant_chunk_ids=["11"]) for number in range(20)]
+    assert default_unit([*shown, *few]) == "page"  # of 355 with a label 20 have a chunk's
+    cases, _ = annotated_cases("s", [*shown, *few], CORPUS, "page")
+    assert set(cases["status"].to_pylist()) == {"ok"}  # and a chunk's label is one of its page
+    assert default_unit([*shown[:20], *few]) == "chunk"
+    assert default_unit([*shown[:21], *few]) == "page"
+
+
+def test_what_a_unit_leaves_out_is_noted() -> None:
+    rows = [question(1, confluence_url=f"{PAGE}1"), annotated(2, relevant_chunk_ids=["11"]), question(3)]
+    found = labels_of(rows)
+    assert (found.labelled, found.chunks, found.unit) == (2, 1, "chunk")
+    assert found.note("chunk") == [{"note": "pages only", "n": 1, "of": 2}]
+    assert found.note("page") == [{"note": "chunks as pages", "n": 1, "of": 2}]
+    assert labels_of(rows[1:]).note("chunk") == labels_of(rows[:1]).note("page") == []
 
 
 def test_the_topic_is_the_annotated_one_else_the_page_that_was_shown() -> None:
