@@ -11,6 +11,7 @@ from sqlalchemy import Engine
 from db.loading.fill import Row, Rows, fill
 from db.urls import canonical_url
 from tests.support.command_line import CommandLine, Ran
+from tests.support.evaluations import evaluate, load, question
 from tests.support.steps import real_users
 
 Document = dict[str, Any]
@@ -122,3 +123,12 @@ def test_a_dead_service_is_an_error_of_the_system_and_no_score(at_home: Path, en
     assert {document["metrics"][metric]["value"] for metric in RANKING} == {None}
     reasons = pq.ParquetFile(document["parquet"]).read(["reason"])["reason"].to_pylist()
     assert "ConnectError" in reasons[0]
+
+
+def test_retrieval_is_timed_in_the_stratum_that_is_judged(at_home: Path, tmp_path: Path) -> None:
+    """The first hundred of the log were asked by people who said nothing; the twenty that users confirmed come last."""
+    rows = [question(i, origin=None, score=None if i < 150 else 5) for i in range(170)]
+    summary = evaluate("real_users", source=load(tmp_path, "confirmed_last", rows))
+    found = {name: of["retrieval_latency_ms_p50"] for name, of in summary["strata"].items()}
+    assert (found["confirmed"]["n_scored"], found["confirmed"]["n_total"]) == (20, 20)
+    assert 100 <= found["agreement"]["n_scored"] < 150
