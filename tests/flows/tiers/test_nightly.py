@@ -5,6 +5,7 @@ import math
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from sqlalchemy import Engine, select
 
@@ -12,6 +13,8 @@ from db.tables import evaluation
 from metrics.table import METRICS, metrics_of
 from tasks.config.flow_parameters import Nightly
 from tasks.config.tiers import TIERS
+from tasks.results.guidance import next_step
+from tasks.results.queries import matching, where
 from tests.support.command_line import CommandLine
 from tests.support.evaluations import load, question
 
@@ -133,3 +136,23 @@ def test_a_retried_night_judges_what_was_completed_and_an_anchor_is_looked_for_f
     with engine.connect() as connection:
         newest = select(evaluation.c.id).where(evaluation.c.tier == "tier0").order_by(evaluation.c.started_at.desc())
         assert connection.scalar(newest) == name  # with that anchor no tier was begun
+
+
+def test_no_advice_opens_an_empty_list(night: Night) -> None:
+    """What each tier would have read next is there, and is found by the condition that the terminal prints."""
+    advised = {}
+    for tier, found in night.items():
+        advice, condition = next_step(found)  # type: ignore[arg-type]
+        assert all(advice.values())
+        if condition:
+            advised[tier] = len(matching_rows(found["parquet"], where(condition)))
+    assert "tier1" in advised and all(advised.values())
+    kept = {tier: found["doubtful"] for tier, found in night.items() if "doubtful" in found}
+    assert set(kept) == {tier for tier, declared in TIERS.items() if declared.doubtful}
+    for tier, n in kept.items():
+        assert len(matching_rows(night[tier]["parquet"], where(TIERS[tier].doubtful))) == n
+
+
+def matching_rows(parquet: str, condition: str) -> Any:
+    cases = pq.ParquetFile(parquet).read()
+    return cases.filter(matching(cases, condition))
