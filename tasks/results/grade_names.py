@@ -19,6 +19,6 @@ def grade_text(metric: Mapping[str, Any]) -> Text | None:
         return translations("standings", metric["judge"])
     low, high = metric["grade"], metric["grade_high"]
     if low is None:
-        return translations("grades", metric["ungraded"]) if metric["ungraded"] else None
+        return translations("guidance", "too few to grade") if metric["ungraded"] else None
     names = [translations("grades", name) for name in dict.fromkeys((low, high))]
     return {language: " \N{EN DASH} ".join(name[language] for name in names) for language in LANGUAGES}

@@ -118,8 +118,9 @@ def test_a_dead_service_is_an_error_of_the_system_and_no_score(at_home: Path, en
     name = log(engine, "dead_service", f"{PAGE}0", f"{PAGE}1", f"{PAGE}9")
     document = real_users(source=name, retriever="http://127.0.0.1:1/search")
     assert (document["state"], document["coverage"]) == ("invalid", 0)
-    assert document["statuses"] == {"sut_error": 2, "stale_label": 1}
-    assert document["metrics"]["sut_error_rate"]["value"] == pytest.approx(2 / 3)
+    assert document["statuses"] == {"sut_error": 3}  # labelled or not
+    assert document["metrics"]["sut_error_rate"]["value"] == 1
+    assert document["metrics"]["stale_label_rate"]["value"] == pytest.approx(1 / 3)
     assert {document["metrics"][metric]["value"] for metric in RANKING} == {None}
     reasons = pq.ParquetFile(document["parquet"]).read(["reason"])["reason"].to_pylist()
     assert "ConnectError" in reasons[0]

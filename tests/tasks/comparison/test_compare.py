@@ -294,8 +294,8 @@ def test_labels_that_changed_leave_the_others_compared(engine: Engine, plant: Pl
 
 
 def test_another_unit_is_refused_in_words(engine: Engine, plant: Plant) -> None:
-    a = plant(mrr=RANKS, comparability={"unit": "page"})
-    b = plant(mrr=RANKS, comparability={"unit": "chunk", "cases": {"sha256": "d"}})
+    a = plant(mrr=RANKS, comparability={"unit": "page", "k": 7})
+    b = plant(mrr=RANKS, comparability={"unit": "chunk", "k": 7, "cases": {"sha256": "d"}})
     with pytest.raises(InputError, match=r"one counts a page as found, the other a chunk.*--unit page") as error:
         compare(engine, a, b)
     assert "sha256" not in str(error.value)

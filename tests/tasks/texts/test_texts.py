@@ -96,6 +96,7 @@ BY_TABLE: dict[str, set[str]] = {
     | {"of others", "of its own", "few", "of results", "few results"},
     "annotation.judged_columns": {*judged_answers.COLUMNS},
     "dataset": {*KINDS, *(f"kind {kind}" for kind in MADE), *(f"field {field}" for field in (*YES_NO, "relevant"))}
+    | {f"by {unit}" for unit in get_args(Unit)}
     | {"code email", "code phone", "code id", "code name"}
     | {f"code {name} yes and no" for name in ("ground_truth_show", "answerable")},
     "comparison": VERDICTS,
