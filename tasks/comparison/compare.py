@@ -292,8 +292,8 @@ def _refusal(a: RowMapping, b: RowMapping, differs: list[KeyDifference]) -> Inpu
     if unit := named.get("unit"):
         return InputError(
             "evaluations {before} and {after} cannot be compared: one counts a {of_before} as found, the other a "
-            "{of_after}. Run one of them as the other was run: --unit {of_before}, or --unit {of_after}. --force sets the "
-            "numbers side by side",
+            "{of_after}. Run one of them as the other was run: --unit {of_before}, or --unit {of_after}. --force sets "
+            "the numbers side by side",
             before=a["id"],
             after=b["id"],
             of_before=unit["a"],
