@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from flows.cli import as_json
-from flows.cli.load import checked_name, into, language, pair
+from flows.cli.load import checked_name, into, pair
 
 if TYPE_CHECKING:
     from tasks.operations.setup.plan import Begun
@@ -24,7 +24,9 @@ OWN = "helpdesk"
     "--map", "pairs", multiple=True, metavar="OURS=THEIRS", help="What a column is, where that is not told; repeatable."
 )
 @into
-@language
+@click.option(
+    "--language", type=click.Choice(["ru", "en"]), help="Language of the texts; default: that of their letters."
+)
 @click.option("--dry-run", is_flag=True, help="Only say what would be loaded and written.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @as_json

@@ -158,8 +158,9 @@ class CircuitBreaker:
         """What calls wait for, and how long they will at most; None where the server works."""
         if not self.is_open:
             return None
-        left = self._longest_s() - (time.monotonic() - self._failing_since)
-        return f"{self._reason}; given up in {left:.0f} s" if left > 0 else f"{self._reason}; given up"
+        left_s = self._longest_s() - (time.monotonic() - self._failing_since)
+        tries = max(1, self.GIVEN_UP - self._faults)
+        return f"{self._reason}; given up in {left_s:.0f} s" if left_s > 0 else f"{self._reason}; {tries} more tries"
 
     @property
     def _failing_s(self) -> float:

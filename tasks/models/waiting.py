@@ -1,4 +1,4 @@
-"""Says what calls wait for: one line, and again every ten seconds in which a server answers nothing."""
+"""Says what calls wait for, where a server answers nothing for ten seconds; then more and more rarely."""
 
 import asyncio
 import logging
@@ -18,7 +18,7 @@ class Waiting:
         """Takes what the server is called, what guards it, and how long one reply may take."""
         self._who, self._breaker, self._timeout_s = who, breaker, timeout_s
         self._calls = 0
-        self._since = 0.0
+        self._since = self._said_at = 0.0
         self._timer: asyncio.TimerHandle | None = None
 
     def __enter__(self) -> None:
@@ -41,13 +41,10 @@ class Waiting:
         self._timer = asyncio.get_running_loop().call_later(EVERY_S, self._say)
 
     def _say(self) -> None:
-        waited_s = time.monotonic() - self._since
-        if waited_s >= EVERY_S:
+        now = time.monotonic()
+        waited_s = now - self._since
+        if waited_s >= EVERY_S and now - self._said_at >= waited_s / 3:  # the longer, the rarer
+            self._said_at = now
             why = self._breaker.waits or f"no reply yet, which may take {self._timeout_s:.0f} s"
-            log.info(
-                "waiting for %s for %.0f s: %s. Ctrl-C stops it, and what was answered is kept",
-                self._who,
-                waited_s,
-                why,
-            )
+            log.info("%.0f s without a reply of %s: %s. Ctrl-C stops, nothing is lost", waited_s, self._who, why)
         self._wait()

@@ -1,13 +1,14 @@
 """What can be measured with what a source has: tier by tier, for how many questions, and what is missing."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from sqlalchemy import Connection, Text, cast, func, select
+from sqlalchemy import ColumnElement, Connection, Text, cast, func, inspect, select
 
 from db import tables
-from db.source_rows import has_annotations
+from db.source_rows import RECORDED, has_annotations
 from db.sources import Source, snapshot
 from db.urls import canonical_url
 from tasks.cases.labels import BAD, GOOD, graded
@@ -47,7 +48,7 @@ class Holdings:
     named: int = 0
     """Those that name a page at all."""
     answered: int = 0
-    """Answers whose page is in the corpus."""
+    """Answers whose page is in the corpus, or what they were made from is recorded."""
     rated: int = 0
     """Of these, rated 5 or 1."""
     references: int = 0
@@ -79,6 +80,7 @@ def holdings(source: Source) -> Holdings:
         chunks = connection.scalar(select(func.count(chunk.text))) or 0
         pages = {canonical_url(one) for one in connection.scalars(select(cast(chunk.confluence_url, Text)).distinct())}
         annotated = _annotated(connection, source, pages)
+        traced, traced_rated = _traced(connection, source, said, said & (good | bad))
     named = [(canonical_url(row[0]), row) for row in rows]
     there = [row for page, row in named if page is not None and page in pages]
     stray = next((row[0] for page, row in named if page is not None and page not in pages), None)
@@ -91,11 +93,21 @@ def holdings(source: Source) -> Holdings:
         found=max(shown, annotated["found"]),
         shown=shown,
         named=sum(row[1] for page, row in named if page is not None),
-        answered=sum(row[2] for row in there),
-        rated=sum(row[3] for row in there),
+        answered=max(traced, sum(row[2] for row in there)),
+        rated=max(traced_rated, sum(row[3] for row in there)),
         references=max(sum(row[4] for row in rows), annotated["references"]),
         stray=stray,
     )
+
+
+def _traced(connection: Connection, source: Source, *wanted: ColumnElement[bool]) -> Sequence[int]:
+    """How many rows of each kind have the passages recorded that they were answered from."""
+    question = source.tables["question_answer"]
+    columns = {one["name"] for one in inspect(connection).get_columns(question.name, schema=question.schema)}
+    if source.kind != "loaded" or RECORDED not in columns:
+        return [0 for _ in wanted]
+    passages = question.c.recorded["contexts"].is_not(None)
+    return connection.execute(select(*(func.count().filter(one & passages) for one in wanted))).one()
 
 
 def _annotated(connection: Connection, source: Source, pages: set[str | None]) -> Counter[str]:

@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from pydantic import TypeAdapter
 from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.pool import NullPool
 
 from db.errors import InputError, ModelUnavailable
 from flows.__main__ import cli, exit_code
+from flows.cli.documents import DOCUMENTS
 from tests.support.llm_server import JSON, FakeLLMServer, http
 
 URL = "https://wiki.example/pages/viewpage.action?pageId={}"
@@ -44,6 +46,7 @@ def begun(*words: str) -> Any:
     result = init(*words, "--json")
     if result.exception is not None:
         raise result.exception
+    TypeAdapter(DOCUMENTS["init"]).validate_json(result.stdout)
     return json.loads(result.stdout)
 
 

@@ -131,6 +131,20 @@ def test_what_can_be_measured_with_what_is_there_is_suggested(
     assert suggested.format(name=name) in result.stdout
 
 
+def test_answers_whose_passages_are_recorded_can_be_judged_without_a_page(at_home: Path, tmp_path: Path) -> None:
+    from tasks.config.connections import source
+    from tasks.operations.readiness import readiness
+
+    rows = [
+        {"question": "где?", "answer": "там", "contexts": ["Там."], "score": 5},
+        {"question": "как?", "answer": "так"},
+    ]
+    (tmp_path / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    loaded("table", str(tmp_path / "t.jsonl"), "--into", "ready_traced")
+    ready = {one.tier: (one.questions, one.missing) for one in readiness(source("ready_traced"))}
+    assert (ready["judge"], ready["judge_pipeline"], ready["tier1"]) == ((1, None), (1, None), (0, "pages"))
+
+
 def test_where_no_row_can_be_used_nothing_was_done(at_home: Path, tmp_path: Path) -> None:
     (tmp_path / "log.csv").write_text("question,score\nгде?,пять\n")
     result = command("table", str(tmp_path / "log.csv"), "--into", "no_row_used")

@@ -18,14 +18,16 @@ async def test_a_server_that_takes_its_time_is_named_with_how_long_yet(
     monkeypatch.setattr(waiting, "EVERY_S", 0.1)
     caplog.set_level("INFO", "yarus")
     said, handler = asyncio.Event(), logging.Handler()
-    monkeypatch.setattr(handler, "emit", lambda record: said.set() if "waiting" in record.getMessage() else None)
+    monkeypatch.setattr(
+        handler, "emit", lambda record: said.set() if "without a reply" in record.getMessage() else None
+    )
     monkeypatch.setattr(waiting.log, "handlers", [*waiting.log.handlers, handler])
     llm_server.script = lambda number, request: Do(after_s=3_600)
     async with asyncio.timeout(60), chat("judge", settings(llm_server.url, timeout_s=50), retries=QUICK) as judge:
         asking = asyncio.create_task(judge.ask(call()))
         await said.wait()
         asking.cancel()
-    (message, *_) = [message for message in caplog.messages if "waiting for judge" in message]
+    (message, *_) = [message for message in caplog.messages if "without a reply of judge" in message]
     assert f"at {llm_server.url}" in message
     assert "no reply yet, which may take 50 s" in message
     assert "Ctrl-C stops" in message
@@ -36,7 +38,7 @@ async def test_nothing_is_said_of_one_that_answers(llm_server: FakeLLMServer, ca
     llm_server.script = lambda number, request: scores(0.5)
     async with chat("judge", settings(llm_server.url)) as judge:
         await judge.complete([call(number) for number in range(20)])
-    assert not [message for message in caplog.messages if "waiting" in message]
+    assert not [message for message in caplog.messages if "without a reply" in message]
 
 
 def test_the_last_call_of_a_server_that_is_gone_goes_with_the_probes():
