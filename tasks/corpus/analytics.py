@@ -11,9 +11,9 @@ from tasks.corpus.documents import CorpusAnalytics
 from tasks.corpus.profile import profile
 from tasks.corpus.projection import map_of, reduced, unit
 from tasks.corpus.question_log import evaluations_of, read_log
-from tasks.corpus.stop_words import content
 from tasks.corpus.topics import cluster, served
 from tasks.corpus.usage import utilisation
+from tasks.corpus.wording.stop_words import content
 from tasks.models.embedders import Embedder, Lexical, embedder, measuring_embedder
 
 POINTS = 50_000

@@ -15,7 +15,7 @@ from tasks.cases.text import STEM, normalised
 from tasks.corpus.cohesion import Held
 from tasks.corpus.documents import Served, Topic, TopicInShort
 from tasks.corpus.question_log import Log, counted
-from tasks.corpus.stop_words import content
+from tasks.corpus.wording.stop_words import content
 
 NUMBERS = (2, 3, 5, 8, 12, 18, 25, 35, 50, 70, 100)
 """Of topics, which are tried."""

@@ -21,8 +21,8 @@ from tasks.comparison.documents import BaselineKind
 from tasks.comparison.slices import SLICES
 from tasks.config.tiers import TIERS
 from tasks.corpus.advice import COUNTS as ADVISED
-from tasks.corpus.chatter import KINDS as CHATTER
 from tasks.corpus.versions import FATES
+from tasks.corpus.wording.chatter import KINDS as CHATTER
 from tasks.dataset.annotation import judged_answers
 from tasks.dataset.annotation.columns import COLUMNS, YES_NO
 from tasks.dataset.audit.audit import KINDS

@@ -22,7 +22,7 @@ def content(text: str) -> list[str]:
     """The words of a text that say what it is about, in lower case, «ё» as «е»; without addresses.
 
     Example:
-        >>> from tasks.corpus.stop_words import content
+        >>> from tasks.corpus.wording.stop_words import content
         >>> content("Подскажите, где взять пропуск? https://wiki.example/x")
         ['взять', 'пропуск']
     """

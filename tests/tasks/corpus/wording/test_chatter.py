@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tasks.corpus.chatter import KINDS, chatter
-from tasks.corpus.languages import Spoken, is_foreign, spoken
-from tasks.corpus.stop_words import content
+from tasks.corpus.wording.chatter import KINDS, chatter
+from tasks.corpus.wording.languages import Spoken, is_foreign, spoken
+from tasks.corpus.wording.stop_words import content
 from tests.support.bot_logs import JUNK, SAMPLE
 
 FALSE_ALARMS = 0.01
