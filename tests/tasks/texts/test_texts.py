@@ -159,6 +159,7 @@ ELSEWHERE = {
     "report.live": "tasks/report/templates/*.js",
     "report.answers": "tasks/report/templates/*",
     "report.trace": "tasks/report/templates/trace.js",
+    "progress": "tasks/evaluation/progress.py",
 }
 """Section -> files beside the module that asks for it, in which its keys stand as they are."""
 PREFIXES = (
