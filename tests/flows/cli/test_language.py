@@ -11,14 +11,16 @@ from tests.support.command_line import CLOSED, ENGLISH, CommandLine, here
 from tests.support.messages import commands
 
 NAMES = """
-    answer api auto bge bike chunk chunks computed contexts cosine counterfactual csv dask default dense dis document
-    docs embedding euclidean event false filled free fulltext given gold http https hybrid id ids injection insert jsonl
-    judge json label last layout lexical local lower module multi multilingual none openai page pages parquet
-    pageid pgvector pip previous production project questions ragas langfuse otlp recorded retrieve rerank runs sample
-    sentence single stored transformers true typos unanswerable uni unit url yarus yo
-    env browser ru en ux nightly xlsx schedule query response question context before release
-    agreement all answerable baseline confirmed contradicted coverage description distractors first group length place
-    middle removed paraphrase rank status stdout text tier title topic turn type small chunkid
+    agreement all answer answerable api auto baseline before bge bike bpref browser chunk chunkid chunks
+    computed confirmed context contexts contradicted cosine counterfactual coverage csv dask default dense
+    description dis display distractors docs document embedder embedding en env euclidean event extractive
+    false filled first free fulltext generator given gold group http https hybrid id ids injection insert json
+    jsonl judge label langfuse last layout length lexical local lower middle module mrr multi multilingual
+    nightly none ok openai otlp page pageid pages paraphrase parquet pgvector pip place previous production
+    project query question questions ragas rank recorded refusal release removed rerank response retrieve
+    retriever ru runs russian sample schedule score sentence similarity single small status stdout stored sut
+    text tier title topic transformers true turn type typos unanswerable uni unit unlabelled url ux vectors
+    xlsx yarus yo
 """
 """Names that stand in Russian as they are: of settings, values, parameters, formats and programs."""
 
