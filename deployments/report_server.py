@@ -126,7 +126,8 @@ class Pages(SimpleHTTPRequestHandler):
 
     def _text(self, text: bytes, status: HTTPStatus = HTTPStatus.OK) -> BytesIO:
         self.send_response(status)
-        self.send_header("Content-Type", "text/html; charset=utf-8")
+        kind = "plain" if self.path == NOW else "html"
+        self.send_header("Content-Type", f"text/{kind}; charset=utf-8")
         self.send_header("Content-Length", str(len(text)))
         self.end_headers()
         return BytesIO(text)

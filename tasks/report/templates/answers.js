@@ -68,6 +68,7 @@ function changed(m, name, value) {
 
 function mountMatrix(m) {
   const place = document.querySelector(`.matrix[data-key="${CSS.escape(m.key)}"]`);
+  if (!m.rows.length) { place.replaceChildren(make("p", { class: "problem" }, word("no common"))); return; }
   const statuses = [...new Set(m.rows.flatMap((row) => m.each(row, "status")))].sort();
   const search = make("input", { type: "search", value: m.filter.q ?? "", autocomplete: "off", oninput: () => changed(m, "q", search.value) });
   const sort = make("input", { type: "checkbox", onchange: () => changed(m, "sort", sort.checked ? "1" : "") });
@@ -113,12 +114,13 @@ function cell(m, row, c, marks) {
   const { get, key, label, about, started } = m.columns[c], i = row.at[c];
   const status = get.status(i), answer = get.answer?.(i);
   return make("td", { class: marks[c] ?? "" }, make("small", { class: "of text", dir: "auto" }, visible(label || about || started)),
-    status === "ok" ? "" : make("p", { class: status === "sut_refusal" ? "st off" : "st bad" }, word(`status ${status}`)),
+    status === "ok" ? "" : make("p", { class: status.endsWith("_error") ? "st bad" : "st off" }, word(`status ${status}`)),
     answer ? make("p", { class: "said text", dir: "auto" }, visible(answer).slice(0, 1200)) : make("p", { class: "soft" }, word("no answer")),
     make("p", { class: "scores" }, ...scores(m, row, c, marks), make("a", { href: `#${key}/case/${encodeURIComponent(row.id)}`, class: "more" }, word("trace link"))));
 }
 
 function showMatrix(m) {
+  if (!m.rows.length) return;
   const metric = metricOf(m);
   const marksOf = (row) => standings(m.each(row, metric.name), metric.better);
   m.found = rowsFound(m);

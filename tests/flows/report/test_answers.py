@@ -181,3 +181,16 @@ def test_from_the_disk_the_list_gives_the_command_that_compares(
             boxes.nth(n).check()
         expect(page.locator(".chosen code")).to_have_text(f"yarus report {chosen[0]} {chosen[1]}")
         expect(page.get_by_role("button", name="Сравнить")).to_have_count(0)
+
+
+def test_evaluations_without_a_common_question_are_said_to_be_so(
+    engine: Engine, shown: Shown, home: Path, tmp_path: Path, browser: Browser
+) -> None:
+    other = written(engine, tmp_path, home)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("YARUS_HOME", str(home))
+        path = report(engine, [shown.ids[0], other.ids[0]], tmp_path / "apart.html", "ru")
+    with page_of(browser, f"{path.as_uri()}#answers-tier3") as page:
+        expect(page.locator(".matrix .problem")).to_contain_text("Общих вопросов у этих прогонов нет")
+        page.evaluate("location.hash = '#tier3/compare'")
+        expect(page.locator("#tier3 [data-part=compare] .problem").first).to_contain_text("Общих вопросов")
