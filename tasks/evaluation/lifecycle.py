@@ -32,7 +32,7 @@ from tasks.config.secrets import keep_logs_clean
 from tasks.config.settings import settings
 from tasks.config.utf8 import harmless
 from tasks.evaluation.comparability import same_settings
-from tasks.evaluation.process_exit import STOPPED, exit_within
+from tasks.evaluation.process_exit import STOPPED, exit_within, stops_are_cancelled
 from tasks.evaluation.repeats import parameters_of_repeated
 from tasks.evaluation.resolved import Resolved
 from tasks.evaluation.run import Run
@@ -59,6 +59,7 @@ async def evaluation(tier: str, parameters: P, *, flow_run_id: str | None) -> As
         RuntimeError: the metrics do not compute what they should.
     """
     keep_logs_clean()
+    stops_are_cancelled()
     if problems := self_test():
         raise RuntimeError(
             f"the self-test of the metrics failed, no number can be trusted: {problems[0]}; reinstall Yarus"

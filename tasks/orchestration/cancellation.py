@@ -9,6 +9,8 @@ from uuid import UUID
 
 import httpx
 
+from tasks.evaluation.process_exit import CANCELLED, stops_are_cancelled
+
 if TYPE_CHECKING:
     from prefect import Flow
     from prefect.client.schemas.objects import FlowRun
@@ -25,6 +27,7 @@ async def cancellable(flow: "Flow[..., Any]") -> AsyncIterator[Any]:
 
     However it is stopped, Prefect then has it as cancelled, not as crashed.
     """
+    stops_are_cancelled()
     main = asyncio.current_task()
     _begun.clear()
 
@@ -86,13 +89,12 @@ async def runs_of(flow_run_id: UUID) -> list["FlowRun"]:
 
 
 async def _tell(flow_run_id: UUID) -> None:
-    """Puts the run and the parts of it that did not finish into state Cancelled; Prefect takes them for crashed."""
+    """Puts the run and the parts of it that did not finish into state Cancelled, where Prefect does not know yet."""
     from prefect.client.orchestration import get_client
     from prefect.states import Cancelled
 
     with suppress(httpx.HTTPError, TimeoutError):
         async with asyncio.timeout(TELL_S), get_client() as client:
             for run in await runs_of(flow_run_id):
-                if run.state is None or not run.state.is_completed():
-                    message = "Stopped; the evaluation's row in the journal says how to resume it."
-                    await client.set_flow_run_state(run.id, Cancelled(message=message), force=True)
+                if run.state is None or not (run.state.is_completed() or run.state.is_cancelled()):
+                    await client.set_flow_run_state(run.id, Cancelled(message=CANCELLED), force=True)

@@ -23,6 +23,28 @@ def state_of(server: Mapping[str, str], flow_run_id: str) -> str:
     return str(run["state"]["type"])
 
 
+def history_of(server: Mapping[str, str], flow_run_id: str) -> list[str]:
+    """The names of all states that a flow run has had."""
+    url = f"{server['PREFECT_API_URL']}/flow_run_states/"
+    states = httpx.get(url, params={"flow_run_id": flow_run_id}, timeout=30).raise_for_status().json()
+    return [state["name"] for state in sorted(states, key=lambda state: state["timestamp"])]
+
+
+def errors_of(server: Mapping[str, str], flow_run_id: str) -> list[str]:
+    """What a flow run and its tasks have logged as errors."""
+    wanted = {"logs": {"flow_run_id": {"any_": [flow_run_id]}, "level": {"ge_": 40}}, "limit": 200}
+    found = httpx.post(f"{server['PREFECT_API_URL']}/logs/filter", json=wanted, timeout=30).raise_for_status().json()
+    return [line["message"] for line in found]
+
+
+def task_states_of(server: Mapping[str, str], flow_run_id: str) -> set[str]:
+    """The names of the states of a flow run's tasks."""
+    wanted = {"flow_runs": {"id": {"any_": [flow_run_id]}}}
+    url = f"{server['PREFECT_API_URL']}/task_runs/filter"
+    found = httpx.post(url, json=wanted, timeout=30).raise_for_status().json()
+    return {run["state"]["name"] for run in found}
+
+
 def set_state(server: Mapping[str, str], flow_run_id: str, state: str, name: str) -> None:
     """Sets the state of a flow run, as its page in the UI does."""
     body = {"state": {"type": state, "name": name}, "force": True}

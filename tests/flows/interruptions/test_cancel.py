@@ -17,7 +17,7 @@ from sqlalchemy import Engine
 from db import journal
 from tests.support.command_line import CommandLine, Document, environment
 from tests.support.interrupted import QUALITY, Server, known, no_half_result, running, stopped_in_time, variables
-from tests.support.prefect_servers import set_state, state_of
+from tests.support.prefect_servers import errors_of, history_of, set_state, state_of, task_states_of
 from tests.support.processes import answers, free_port, until
 
 
@@ -27,7 +27,7 @@ def same(resumed: Document, whole: Document) -> None:
         assert resumed["metrics"][name] == whole["metrics"][name], name
 
 
-@pytest.mark.parametrize("how", ["cancelled in the UI", "Ctrl-C"])
+@pytest.mark.parametrize("how", ["cancelled in the UI", "Ctrl-C", "SIGTERM"])
 def test_a_step_that_nothing_interrupts_does_not_hold_up_the_stop(
     how: str,
     yarus: CommandLine,
@@ -42,8 +42,8 @@ def test_a_step_that_nothing_interrupts_does_not_hold_up_the_stop(
     row = until("evaluation", lambda: process.poll() is not None or running(engine, before))
     assert process.poll() is None, process.communicate()
     begun = time.monotonic()
-    if how == "Ctrl-C":
-        process.send_signal(signal.SIGINT)
+    if how != "cancelled in the UI":
+        process.send_signal(signal.SIGINT if how == "Ctrl-C" else signal.SIGTERM)
     else:
         set_state(prefect_server, row["flow_run_id"], "CANCELLING", "Cancelling")
     out, err = process.communicate(timeout=60)
@@ -53,6 +53,9 @@ def test_a_step_that_nothing_interrupts_does_not_hold_up_the_stop(
     assert "Traceback" not in err
     stopped_in_time(engine, home, row["id"], took)
     assert state_of(prefect_server, row["flow_run_id"]) == "CANCELLED"
+    assert "Crashed" not in history_of(prefect_server, row["flow_run_id"])
+    assert "Crashed" not in task_states_of(prefect_server, row["flow_run_id"])
+    assert errors_of(prefect_server, row["flow_run_id"]) == []
     same(yarus("run", "tier1", "--resume", row["id"], "--json", env=variables(prefect_server)).json, undisturbed)
 
 

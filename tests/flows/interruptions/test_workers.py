@@ -14,7 +14,7 @@ from sqlalchemy import Engine
 from db import journal
 from tests.support.command_line import Document, environment
 from tests.support.interrupted import QUALITY, Server, known, no_half_result, running, stopped_in_time, variables
-from tests.support.prefect_servers import set_state, state_of
+from tests.support.prefect_servers import errors_of, history_of, set_state, state_of
 from tests.support.processes import until
 
 
@@ -121,6 +121,8 @@ def test_a_run_of_a_worker_is_cancelled_in_the_ui(
         assert runs
         assert alive == []
         until("end", lambda: state_of(prefect_server, flow_run_id) == "CANCELLED")
+    assert "Crashed" not in history_of(prefect_server, flow_run_id)
+    assert errors_of(prefect_server, flow_run_id) == []
     stopped_in_time(engine, home, row["id"], took)
 
 
