@@ -7,7 +7,7 @@ from typing import Any
 import yaml  # type: ignore[import-untyped]
 from prefect import Flow
 from prefect.client.orchestration import PrefectClient
-from prefect.client.schemas.actions import DeploymentScheduleCreate, WorkPoolCreate, WorkPoolUpdate
+from prefect.client.schemas.actions import DeploymentScheduleCreate, DeploymentUpdate, WorkPoolCreate, WorkPoolUpdate
 from prefect.client.schemas.objects import ConcurrencyOptions
 from prefect.client.schemas.schedules import CronSchedule
 from prefect.exceptions import ObjectAlreadyExists
@@ -15,8 +15,11 @@ from prefect.flows import load_flow_from_entrypoint
 from prefect.utilities.callables import parameter_schema
 from prefect.utilities.templating import apply_values
 
+from deployments.choices import Offered, with_choices
 from tasks.config.forms import in_language
 from tasks.config.settings import settings
+from tasks.config.tiers import TIERS
+from tasks.texts import texts
 
 FILE = Path(__file__).with_name("prefect.yaml")
 Declared = dict[str, Any]
@@ -38,12 +41,13 @@ def flow_of(deployment: Declared) -> Flow[..., Any]:
     return load_flow_from_entrypoint(deployment["entrypoint"], use_placeholder_flow=False)
 
 
-async def register(client: PrefectClient, deployments: list[Declared], *, scheduled: bool) -> None:
+async def register(client: PrefectClient, deployments: list[Declared], found: Offered, *, scheduled: bool) -> None:
     """Creates the work pools and the deployments, or brings those that are there up to date.
 
     Args:
         client: of the server.
         deployments: as the file declares them.
+        found: what their forms offer.
         scheduled: whether their schedules are active.
     """
     pools = {deployment["work_pool"]["name"]: deployment["work_pool"]["job_variables"] for deployment in deployments}
@@ -54,7 +58,15 @@ async def register(client: PrefectClient, deployments: list[Declared], *, schedu
         except ObjectAlreadyExists:  # its other settings are its owner's
             await client.update_work_pool(pool, WorkPoolUpdate(base_job_template=template))
     for deployment in deployments:
-        await _register(client, deployment, scheduled=scheduled)
+        await _register(client, deployment, found, scheduled=scheduled)
+
+
+async def offer(client: PrefectClient, deployments: list[Declared], found: Offered) -> None:
+    """Has the forms of registered deployments offer what exists now."""
+    for deployment in deployments:
+        schema, flow = _schema(deployment, found), flow_of(deployment)
+        known = await client.read_deployment_by_name(f"{flow.name}/{deployment['name']}")
+        await client.update_deployment(known.id, DeploymentUpdate(parameter_openapi_schema=schema))
 
 
 def job_template(working_dir: str) -> Declared:
@@ -67,22 +79,20 @@ def job_template(working_dir: str) -> Declared:
     return {"variables": nothing, "job_configuration": {"working_dir": working_dir, "stream_output": True}}
 
 
-async def _register(client: PrefectClient, deployment: Declared, *, scheduled: bool) -> None:
+async def _register(client: PrefectClient, deployment: Declared, found: Offered, *, scheduled: bool) -> None:
     flow = flow_of(deployment)
     limit = deployment.get("concurrency_limit", {})
     strategy = limit.get("collision_strategy")
-    # Without this Prefect takes a parameter that there is none of, and the run crashes.
-    form = in_language(parameter_schema(flow).model_dump_for_openapi(), settings().language)
-    schema = form | {"additionalProperties": False}
+    description, tag = _told(deployment)
     await client.create_deployment(
         flow_id=await client.create_flow_from_name(flow.name),
         name=deployment["name"],
         version=deployment["version"],
-        description=deployment["description"],
-        tags=deployment["tags"],
+        description=description,
+        tags=[tag, *deployment["tags"]],  # the list of deployments shows tags and no descriptions
         entrypoint=deployment["entrypoint"],
         parameters=deployment["parameters"],
-        parameter_openapi_schema=schema,
+        parameter_openapi_schema=_schema(deployment, found),
         enforce_parameter_schema=True,
         schedules=[_schedule(given, scheduled=scheduled) for given in deployment.get("schedules", [])],
         concurrency_limit=limit.get("limit"),
@@ -91,6 +101,22 @@ async def _register(client: PrefectClient, deployment: Declared, *, scheduled: b
         job_variables={},
         pull_steps=[],
     )
+
+
+def _schema(deployment: Declared, found: Offered) -> Declared:
+    # Without this Prefect takes a parameter that there is none of, and the run crashes.
+    form = in_language(parameter_schema(flow_of(deployment)).model_dump_for_openapi(), settings().language)
+    return with_choices(form | {"additionalProperties": False}, found)
+
+
+def _told(deployment: Declared) -> tuple[str, str]:
+    """What a deployment is for, in a sentence and in a word, in the language of the settings."""
+    name, language = deployment["entrypoint"].rpartition(":")[2], settings().language
+    words = texts("deployments", language)
+    if name in TIERS:
+        tier = texts(f"tiers.{name}", language)
+        return f"{tier['title']}. {tier['question']}", words.get(f"{name} tag", tier["short"])
+    return words[name], words[f"{name} tag"]
 
 
 def _schedule(given: Declared, *, scheduled: bool) -> DeploymentScheduleCreate:

@@ -7,27 +7,33 @@ import signal
 import socket
 import subprocess
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager, nullcontext
+from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+import httpx
 from dotenv import dotenv_values
 
+from db.errors import DatabaseUnavailable, InputError
 from db.home import make
 from deployments import report_server, server
 from tasks.config.settings import PREFIX, settings
 from tasks.orchestration import home_server, server_access, server_process
 from tasks.orchestration.local_server import READY_S, let_in, require_compatible
 from tasks.orchestration.server_process import ServerUnavailable
+from tasks.texts import texts
 
 if TYPE_CHECKING:
+    from deployments.choices import Offered
     from deployments.registration import Declared
     from deployments.worker import Worker
 
 log = logging.getLogger("yarus")
 CANCEL_S = 30.0
 """Longest wait for running evaluations to stop."""
+OFFER_S = 5.0
+"""How often it is looked whether there are other sources, for the forms to offer."""
 
 
 class Serving(NamedTuple):
@@ -38,9 +44,19 @@ class Serving(NamedTuple):
     labels: str
     deployments: int
     api: str
+    night: str
+    """What will be run at night, or why nothing will."""
 
 
-def serve(*, host: str, port: int, report_port: int, scheduled: bool, ready: Callable[[Serving], None]) -> None:
+def serve(
+    *,
+    host: str,
+    port: int,
+    report_port: int,
+    scheduled: bool,
+    source: str | None,
+    ready: Callable[[Serving], None],
+) -> None:
     """Serves until it is stopped by Ctrl-C or SIGTERM; what runs then is cancelled and can be resumed.
 
     Args:
@@ -48,6 +64,7 @@ def serve(*, host: str, port: int, report_port: int, scheduled: bool, ready: Cal
         port: of the Prefect server, where PREFECT_API_URL names no other.
         report_port: of the report pages.
         scheduled: whether the deployments' schedules are active.
+        source: of the night; None for the one that prefect.yaml names.
         ready: called when all of it works.
 
     Raises:
@@ -72,14 +89,15 @@ def serve(*, host: str, port: int, report_port: int, scheduled: bool, ready: Cal
         server_access.past_proxies(api)
     words = home / "prefect" / "server.log"
     seen = given.removesuffix("/api") if given else f"http://{_seen(host)}:{port}"
-    os.environ.setdefault("PREFECT_UI_URL", seen)  # what links in alerts begin with
+    os.environ.setdefault("PREFECT_UI_URL", seen if given else f"{seen}/v2")  # what links in alerts begin with
     ui = seen if given else server_access.link(seen, password)
     with _stoppable(), nullcontext() if given else _running(home, host, port, words) as process:
-        deployments = _everything_imported()  # while the server starts
+        deployments, night = _everything_imported(source, scheduled=scheduled)  # while the server starts
         if process:
             _wait_until_ready(api, words)
         with report_server.served(home / "reports", host, report_port, password) as labels:
-            addresses = Serving(ui, server_access.link(reports, password), f"{reports}{labels}", len(deployments), api)
+            pages = server_access.link(reports, password)
+            addresses = Serving(ui, pages, f"{reports}{labels}", len(deployments), api, night)
             asyncio.run(_work(deployments, process, words, scheduled=scheduled, ready=lambda: ready(addresses)))
 
 
@@ -118,6 +136,7 @@ def _prepare(home: Path, host: str, port: int, reports: str) -> None:
     for name, value in {
         "PREFECT_API_DATABASE_CONNECTION_URL": database,
         "PREFECT_UI_API_URL": "/api",  # by whatever name the browser knows this machine
+        "PREFECT_SERVER_UI_SHOW_PROMOTIONAL_CONTENT": "false",
         "PREFECT_LOGGING_SERVER_LEVEL": "WARNING",
         "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "ERROR",
         "PREFECT_WORKER_QUERY_SECONDS": "2",
@@ -138,8 +157,12 @@ def built_from() -> str:
     return f"{version('yarus')}+{commit}"
 
 
-def _everything_imported() -> list["Declared"]:
-    """The deployments, their flows imported: what cannot run is found here. Our database is started, too."""
+def _everything_imported(source: str | None, *, scheduled: bool) -> tuple[list["Declared"], str]:
+    """The deployments, their flows imported: what cannot run is found here; and what is said of the night.
+
+    Our database is started, too.
+    """
+    from deployments.night import plan_night
     from deployments.registration import declared, flow_of
     from tasks.config.connections import database
 
@@ -147,7 +170,9 @@ def _everything_imported() -> list["Declared"]:
     deployments = declared()
     for deployment in deployments:
         flow_of(deployment)
-    return deployments
+    if not scheduled:
+        return deployments, texts("night", settings().language)["unscheduled"]
+    return deployments, plan_night(deployments, source).sentence
 
 
 async def _work(
@@ -160,15 +185,17 @@ async def _work(
 ) -> None:
     from prefect.client.orchestration import get_client
 
+    from deployments.choices import offered
     from deployments.registration import register
 
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     async with get_client() as client:
-        await register(client, deployments, scheduled=scheduled)
+        found = await asyncio.to_thread(offered)
+        await register(client, deployments, found, scheduled=scheduled)
     pool = deployments[0]["work_pool"]["name"]
-    async with _working(pool) as (worker, working):
+    async with _working(pool) as (worker, working), _offering(deployments, found):
         if not stop.is_set():
             ready()
         while not (stop.is_set() or working.done() or (process and process.poll() is not None)):  # noqa: ASYNC110 - a process sets no event
@@ -193,6 +220,31 @@ async def _working(pool: str) -> AsyncIterator[tuple["Worker", "asyncio.Task[Non
     finally:
         working.cancel()
         await asyncio.wait([working])
+
+
+@asynccontextmanager
+async def _offering(deployments: list["Declared"], found: "Offered") -> AsyncIterator[None]:
+    """While the block lasts, the forms offer what was loaded, frozen or removed meanwhile."""
+    from prefect.client.orchestration import get_client
+
+    from deployments.choices import offered
+    from deployments.registration import offer
+
+    async def look() -> None:
+        known = found
+        while True:
+            await asyncio.sleep(OFFER_S)
+            with suppress(DatabaseUnavailable, InputError, httpx.HTTPError):  # it is looked at again
+                if (now := await asyncio.to_thread(offered)) != known:
+                    async with get_client() as client:
+                        await offer(client, deployments, now)
+                    known = now
+
+    looking = asyncio.create_task(look())
+    try:
+        yield
+    finally:
+        looking.cancel()
 
 
 @contextmanager

@@ -18,7 +18,8 @@ PORT = click.IntRange(1, 65_535)
 @click.option("--port", default=4200, show_default=True, type=PORT, help="Port of Prefect's UI and API.")
 @click.option("--report-port", default=4280, show_default=True, type=PORT, help="Port of the report pages.")
 @click.option("--schedule/--no-schedule", default=True, show_default=True, help="Whether schedules are active.")
-def serve(host: str, port: int, report_port: int, schedule: bool) -> None:
+@click.option("--source", metavar="NAME", help="Source of the nightly run; default: production.")
+def serve(host: str, port: int, report_port: int, schedule: bool, source: str | None) -> None:
     """Serve the Prefect UI, every deployment with its schedule, and the report pages, until Ctrl-C.
 
     The printed addresses log a browser in: whoever has them has full access.
@@ -33,11 +34,11 @@ def serve(host: str, port: int, report_port: int, schedule: bool) -> None:
     words = texts("serve", settings().language)
 
     def ready(serving: Serving) -> None:
-        for key in ("ui", "reports", "labels", "deployments", "stop"):
+        for key in ("ui", "reports", "labels", "deployments", "night", "stop"):
             click.echo(words[key].format(**serving._asdict()))
 
     click.echo(words["starts"], err=True)
-    serve_until_stopped(host=host, port=port, report_port=report_port, scheduled=schedule, ready=ready)
+    serve_until_stopped(host=host, port=port, report_port=report_port, scheduled=schedule, source=source, ready=ready)
     click.echo(words["stopped"], err=True)
 
 

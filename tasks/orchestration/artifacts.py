@@ -8,7 +8,7 @@ import asyncio
 import logging
 from pathlib import Path
 
-from prefect.artifacts import acreate_markdown_artifact, acreate_table_artifact
+from prefect.artifacts import acreate_link_artifact, acreate_markdown_artifact, acreate_table_artifact
 from prefect.context import FlowRunContext
 
 from db.errors import InputError
@@ -23,8 +23,9 @@ from tasks.orchestration.artifact_tables import (
     night_text,
     verdict_text,
 )
-from tasks.orchestration.events import tell_finished
+from tasks.orchestration.events import report_page, tell_finished
 from tasks.results.summary import EvaluationSummary, Night, measured
+from tasks.texts import texts
 
 log = logging.getLogger("yarus")
 
@@ -42,6 +43,7 @@ async def show_results(summary: EvaluationSummary) -> None:
     name = summary["evaluation_id"]
     await best_effort(acreate_table_artifact(table, key=artifact_key(tier, source, "metrics"), description=name))
     await best_effort(acreate_markdown_artifact(text, key=artifact_key(tier, source, "verdict"), description=name))
+    await _link(report_page(f"{name}.html"), tier, source, name)
 
 
 async def show_gate(summary: EvaluationSummary) -> None:
@@ -79,11 +81,17 @@ async def show_night(night: Night, source: str, page: Path | None) -> None:
         await best_effort(
             acreate_markdown_artifact(text, key=artifact_key("nightly", source, "summary"), description=source)
         )
+        await _link(report_page(page.name) if page else None, "nightly", source, source)
+
+
+async def _link(address: str | None, flow: str, source: str, of: str) -> None:
+    """Shows where the report of a run is read, where it is served."""
+    if address:
+        text = texts("artifacts", settings().language)["report"]
+        key = artifact_key(flow, source, "report")
+        await best_effort(acreate_link_artifact(address, link_text=text, key=key, description=of))
 
 
 def _address(page: Path | None) -> str:
     """Where the report is: served, or a file."""
-    served = settings().report_url
-    if page is None:
-        return "—"
-    return f"{served.rstrip('/')}/{page.name}" if served else str(page)
+    return "—" if page is None else report_page(page.name) or str(page)

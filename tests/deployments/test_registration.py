@@ -34,7 +34,7 @@ def refused(prefect_server: dict[str, str]) -> dict[str, str]:
             earlier = WorkPoolCreate(name="of_test_declared", type="process", base_job_template=template)
             await client.create_work_pool(earlier.model_copy(update={"concurrency_limit": 7}))
             for _ in range(2):  # as often as one likes
-                await register(client, deployments, scheduled=False)
+                await register(client, deployments, {}, scheduled=False)
             pool = await client.read_work_pool("of_test_declared")
             assert (pool.concurrency_limit, pool.base_job_template["variables"]["properties"]) == (7, {})
             deployment = await client.read_deployment_by_name("tier0/of_test_declared")

@@ -17,6 +17,7 @@ from tasks.config.flow_parameters import FLOWS
 from tasks.config.tiers import TIERS
 from tasks.orchestration.server_access import link
 from tasks.orchestration.server_process import STOP_S
+from tasks.texts import texts
 from tests.support.command_line import CommandLine
 from tests.support.prefect_servers import PATIENCE_S, Serve, table_of
 
@@ -60,15 +61,23 @@ def test_every_flow_is_deployed_with_all_that_the_ui_shows(served: Serve) -> Non
     assert set(deployed) == set(FLOWS)
     for name, found in deployed.items():
         assert found["description"], name
-        assert found["tags"] == ["yarus", name]
+        word, *rest = found["tags"]  # the list of deployments shows no descriptions
+        assert word in (
+            texts(f"tiers.{name}", "ru")["short"] if name in TIERS else "",
+            *texts("deployments", "ru").values(),
+        )
+        assert rest == ["yarus", name]
         assert re.match(r"\d+\.\d+\.\d+", found["version"]), name
         assert found["work_pool_name"] == "yarus"
         assert found["enforce_parameter_schema"] is True
     nightly = deployed["nightly"]
     assert nightly["concurrency_options"]["collision_strategy"] == "CANCEL_NEW"
     [schedule] = nightly["schedules"]
-    assert schedule["active"] is True
     assert schedule["schedule"]["timezone"] == "Europe/Moscow"
+    # There is no production database here: at 03:00 it would be too late to say so.
+    assert schedule["active"] is False
+    assert "Ночного прогона не будет (источник production)" in served.first_words
+    assert "YARUS_SOURCE_URL" in served.first_words
 
 
 def test_a_run_through_the_api_leaves_its_results(served: Serve, tier1_run: dict[str, Any], journal_of: Engine) -> None:
@@ -82,7 +91,7 @@ def test_a_run_through_the_api_leaves_its_results(served: Serve, tier1_run: dict
 
 def test_the_artifacts_say_what_it_came_to(served: Serve, tier1_run: dict[str, Any], journal_of: Engine) -> None:
     shown = served.artifacts(tier1_run["id"])
-    assert set(shown) == {"tier1-sample-metrics", "tier1-sample-verdict"}
+    assert set(shown) == {"tier1-sample-metrics", "tier1-sample-verdict", "tier1-sample-report"}
     rows = {row["Метрика"]: row for row in table_of(shown["tier1-sample-metrics"])}
     assert re.fullmatch(r"0\.\d{3}", rows["hit_rate@1"]["Значение"])
     assert re.fullmatch(r"0\.\d{3} – [01]\.\d{3}", rows["hit_rate@1"]["95 % интервал"])
@@ -95,6 +104,7 @@ def test_the_artifacts_say_what_it_came_to(served: Serve, tier1_run: dict[str, A
     assert link is not None
     page = served.page(link[1])
     assert (page.status_code, row["id"] in page.text) == (200, True)
+    assert shown["tier1-sample-report"]["data"] == f"[Отчёт]({link[1]})"
 
 
 @pytest.mark.parametrize(
@@ -135,6 +145,7 @@ def test_a_night_evaluates_every_tier(served: Serve, night: tuple[dict[str, Any]
     report = re.search(r"http://\S+\.html", text)
     assert report is not None
     assert served.page(report[0]).status_code == 200
+    assert report[0] in served.artifacts(run["id"])["nightly-sample-report"]["data"]
 
 
 def test_a_second_night_is_refused_while_one_runs(night: tuple[dict[str, Any], ...]) -> None:
@@ -157,10 +168,10 @@ def test_a_run_from_the_browser(served: Serve, tier1_run: dict[str, Any], tmp_pa
         page.on("request", lambda request: asked.append(request))
         page.goto(link(served.url, served.password))
         expect(page).to_have_url(re.compile("/dashboard"))
-        page.goto(f"{served.url}/deployments/deployment/{served.deployment('tier1')['id']}/run")
+        page.goto(f"{served.url}/v2/deployments/deployment/{served.deployment('tier1')['id']}/run")
         expect(page.get_by_text("Where the questions come from").first).to_be_visible()
         expect(page.get_by_text("For example: 200").first).to_be_visible()
-        page.get_by_role("button", name="int").first.click()
+        page.get_by_role("tab", name="int").first.click()
         page.locator("input[type=number]").first.fill("60")
         page.screenshot(path=tmp_path / "prefect-form.png")
         page.get_by_role("button", name="Submit").click()
@@ -169,13 +180,13 @@ def test_a_run_from_the_browser(served: Serve, tier1_run: dict[str, Any], tmp_pa
         [run] = served.post("/flow_runs/filter", newest)
         assert run["parameters"]["parameters"]["limit"] == 60
         assert served.ended(run["id"])["state_name"] == "Completed"
-        page.goto(f"{served.url}/runs/flow-run/{run['id']}")
+        page.goto(f"{served.url}/v2/runs/flow-run/{run['id']}")
         expect(page.get_by_text("tier1 sample · 60").first).to_be_visible()
         page.get_by_text("Artifacts", exact=True).first.click()
         expect(page.get_by_text("tier1-sample-verdict").first).to_be_visible()
         page.screenshot(path=tmp_path / "prefect-artifacts.png")
         table = served.artifacts(run["id"])["tier1-sample-metrics"]
-        page.goto(f"{served.url}/artifacts/artifact/{table['id']}")
+        page.goto(f"{served.url}/v2/artifacts/artifact/{table['id']}")
         expect(page.get_by_text("hit_rate@1", exact=True).first).to_be_visible()
         expect(page.get_by_text("+0.000 (", exact=False).first).to_be_visible()  # since the run through the API
         expect(page.get_by_text("tier1 sample · 60").first).to_be_visible()

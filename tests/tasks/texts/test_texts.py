@@ -85,6 +85,9 @@ BY_TABLE: dict[str, set[str]] = {
     "terminal": {f"failed in {name}" for name in FAILURES},
     "prune": {f"{whose} {what}" for whose in ("age", "user") for what in ("planned", "done", "nothing")},
     "readiness": {*get_args(Missing)},
+    "deployments": {word for name in ("nightly", "sweep", "robustness") for word in (name, f"{name} tag")}
+    | {"judge_pipeline tag"},
+    "night": {"planned", "doubtful", "off"},
     "night_message": {"failed", "invalid", "regressed", "closed"},
     "gate": {gate.NO_BASELINE, gate.NOT_COMPARED, gate.NOTHING_IN_COMMON, gate.NOTHING_MEASURED, gate.FILLED}
     | {corrected_means.FEW_LABELS, corrected_means.OTHER_JUDGE}
