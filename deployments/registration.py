@@ -1,6 +1,7 @@
 """The deployments that `prefect.yaml` declares, made known to a Prefect server."""
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from prefect.client.orchestration import PrefectClient
 from prefect.client.schemas.actions import DeploymentScheduleCreate, DeploymentUpdate, WorkPoolCreate, WorkPoolUpdate
 from prefect.client.schemas.objects import ConcurrencyOptions
 from prefect.client.schemas.schedules import CronSchedule
-from prefect.exceptions import ObjectAlreadyExists
+from prefect.exceptions import ObjectAlreadyExists, ObjectNotFound
 from prefect.flows import load_flow_from_entrypoint
 from prefect.utilities.callables import parameter_schema
 from prefect.utilities.templating import apply_values
@@ -62,11 +63,12 @@ async def register(client: PrefectClient, deployments: list[Declared], found: Of
 
 
 async def offer(client: PrefectClient, deployments: list[Declared], found: Offered) -> None:
-    """Has the forms of registered deployments offer what exists now."""
+    """Has the forms of registered deployments offer what exists now; one that was deleted meanwhile stays so."""
     for deployment in deployments:
-        schema, flow = _schema(deployment, found), flow_of(deployment)
-        known = await client.read_deployment_by_name(f"{flow.name}/{deployment['name']}")
-        await client.update_deployment(known.id, DeploymentUpdate(parameter_openapi_schema=schema))
+        update = DeploymentUpdate(parameter_openapi_schema=_schema(deployment, found))
+        with suppress(ObjectNotFound):
+            known = await client.read_deployment_by_name(f"{flow_of(deployment).name}/{deployment['name']}")
+            await client.update_deployment(known.id, update)
 
 
 def job_template(working_dir: str) -> Declared:
