@@ -48,12 +48,12 @@ def foreign(asked: list[Request]) -> list[Request]:
 
 
 def complains(said: ConsoleMessage) -> bool:
-    """Of an icon that Prefect names and has not, of what its own API refuses, and of what our policy forbids, the browser
-    tells; of nothing else: no script and no style is missing.
+    """The browser tells of icons that Prefect names and has not, of what its own API refuses, and of what our policy
+    forbids; of nothing else: no script and no style is missing.
     """
     forbidden = "Content Security Policy" in said.text and "amplitude.com" in said.text
     place = urlsplit(said.location["url"]).path
-    return said.type == "error" and not (forbidden or place.endswith(".ico") or place.startswith("/api/"))
+    return said.type == "error" and not (forbidden or place.endswith((".ico", ".svg")) or place.startswith("/api/"))
 
 
 def test_no_page_asks_another_server(browser: Browser, served: Serve, run: dict[str, Any]) -> None:
