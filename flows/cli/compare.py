@@ -64,9 +64,16 @@ def trend(
     help="Show all slices by one of: topic page group length type answerable place turn.",
 )
 @click.option("--force", is_flag=True, help="Compare even what is not comparable; the output is marked.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(("text", "markdown", "json")),
+    default="text",
+    help="markdown: a comment for a merge request.",
+)
 @as_json
 def compare(
-    a: str, b: str | None, metrics: tuple[str, ...], slice_name: str | None, force: bool, as_json: bool
+    a: str, b: str | None, metrics: tuple[str, ...], slice_name: str | None, force: bool, form: str, as_json: bool
 ) -> None:
     """Compare evaluation A (before) with B (after), case by case.
 
@@ -77,7 +84,10 @@ def compare(
     yarus compare last
     yarus compare previous last
     yarus compare previous last --metric mrr --slice type
+    yarus compare last --format markdown > comment.md
     """
+    if as_json and form == "markdown":
+        raise click.UsageError("--json and --format markdown: choose one")
     from db.errors import unknown
     from tasks.comparison.compare import compare as compared
     from tasks.comparison.slices import SLICES
@@ -94,8 +104,12 @@ def compare(
     from flows.terminal.summary import say_pseudonyms
     from tasks.config.settings import settings
 
-    if as_json:
+    if as_json or form == "json":
         click.echo(document(found))
+    elif form == "markdown":
+        from flows.terminal.markdown import comparison_markdown
+
+        click.echo(comparison_markdown(found, settings().language))
     else:
         print_comparison(found, settings().language, slice_name=slice_name)
     say_pseudonyms(found["b"]["source"])

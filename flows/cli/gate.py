@@ -42,7 +42,7 @@ def gate(
     """
     from db.errors import InputError
     from flows.terminal.gate import junit as as_junit
-    from flows.terminal.gate import print_gate
+    from flows.terminal.gate import print_gate, stops
     from tasks.comparison.gate import gate as judge
     from tasks.comparison.gate_rules import read_policy
     from tasks.config.settings import settings
@@ -64,8 +64,7 @@ def gate(
         click.echo(document(found))
     else:
         print_gate(found, language, strict=strict)
-    stops = ("fail", "invalid", "inconclusive") if strict else ("fail", "invalid")
-    raise SystemExit(1 if found["verdict"] in stops else 0)
+    raise SystemExit(1 if stops(found, strict=strict) else 0)
 
 
 def _accept(evaluation: str, *, as_json: bool) -> None:

@@ -42,6 +42,20 @@ def print_gate(document: GateResult, language: str, *, strict: bool = False) -> 
         console.print(words["strict"], soft_wrap=True)
 
 
+def stops(document: GateResult, *, strict: bool) -> bool:
+    """Whether what waits for the gate stops; with `strict` also where too few cases were measured to tell."""
+    return document["verdict"] in (("fail", "invalid", "inconclusive") if strict else ("fail", "invalid"))
+
+
+def gate_lines(document: GateResult, language: str) -> Iterator[str]:
+    """The verdict of the evaluation and of each rule, with what it rests on, as plain text."""
+    words = texts("gate", language)
+    yield f"{document['evaluation_id']}: {words[document['verdict']]} {document['error'] or ''}".rstrip()
+    for rule in document["rules"]:
+        said = _said(rule, words)
+        yield f"{words[rule['verdict']]}: {_named(rule, words)}" + (f" ({said})" if said else "")
+
+
 def junit(document: GateResult, language: str, *, strict: bool) -> bytes:
     """The verdict as JUnit XML, one test case a rule: `fail` is a failure, `invalid` an error, inconclusive is skipped.
 

@@ -41,6 +41,7 @@ MADE = ("sut", "retriever", "reranker", "generator_prompt", "answers_of")
 """What a case's trace says of how answers are made."""
 REASON_LENGTH = 300
 STAND_IN = "no language model"
+REJECTED = "contradicted"
 FOOT = ("settings", "parameters", "resolved", "versions")
 
 
@@ -203,7 +204,8 @@ def _strata(strata: Mapping[str, Mapping[str, MetricSummary]], headline: tuple[s
         {
             "stratum": stratum,
             "values": [
-                {"text": shown(name, metrics[name]["value"]), "bar": bar(name, metrics[name])} for name in names
+                {"text": shown(name, metrics[name]["value"]), "bar": _bar_of(stratum, name, metrics[name])}
+                for name in names
             ],
             "n_scored": metrics[names[0]]["n_scored"],
             "n_total": metrics[names[0]]["n_total"],
@@ -211,6 +213,14 @@ def _strata(strata: Mapping[str, Mapping[str, MetricSummary]], headline: tuple[s
         for stratum, metrics in strata.items()
         if names
     ]
+
+
+def _bar_of(stratum: str, name: str, metric: MetricSummary) -> Document | None:
+    """Of answers that users have rejected more is not better: their bar has no grades."""
+    found = bar(name, metric)
+    if found and stratum == REJECTED:
+        found["zones"] = [zone | {"grade": ""} for zone in found["zones"]]
+    return found
 
 
 def _statuses(counts: dict[str, int], cases: pa.Table | None) -> list[Document]:

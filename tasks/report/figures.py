@@ -4,8 +4,10 @@ A text that begins with `@c:` names a colour of the page's theme, one with `@w:`
 them in when it draws, and again when the reader changes either.
 """
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from itertools import pairwise
 from typing import Any
 
@@ -25,6 +27,7 @@ NOT_FOUND = "@w:not found"
 TAIL = 98
 """Percent of the times that are shown one by one; the rest is the last bar."""
 SHORT, TALL = 200, 260
+DAY_S, TICKS = 86_400, 5
 LABEL = 90
 """Characters of a label."""
 
@@ -162,7 +165,18 @@ def trend(document: Mapping[str, Any]) -> Figure:
     if document["accepted"]:
         traces.insert(0, _level([nights[0]["started_at"], nights[-1]["started_at"]], document["accepted"]["value"]))
     shapes = [_line(segment[0]["started_at"], "@c:muted", "dot") for segment in segments[1:]]
-    return framed(traces, shapes=shapes, height=TALL, xaxis={"type": "date", "tickformat": "%Y-%m-%d", "nticks": 6})
+    return framed(traces, shapes=shapes, height=TALL, xaxis=_days([night["started_at"] for night in nights]))
+
+
+def _days(starts: Sequence[str]) -> dict[str, Any]:
+    """An axis of time on which no two ticks say the same: days at least one day apart, or times of a few hours."""
+    ends = [datetime.fromisoformat(at) for at in (starts[0], starts[-1])]
+    span = (ends[1] - ends[0]).total_seconds()
+    if span < 2 * DAY_S:
+        moment = "%H:%M" if span > 60 * TICKS else "%H:%M:%S"
+        return {"type": "date", "tickformat": f"{moment}\n%Y-%m-%d", "nticks": TICKS}
+    step = math.ceil(span / DAY_S / TICKS)
+    return {"type": "date", "tickformat": "%Y-%m-%d", "tick0": starts[0][:10], "dtick": step * DAY_S * 1000}
 
 
 def escaped(text: str | None) -> str:

@@ -25,14 +25,14 @@ class Phrase(str):
 
 
 def plural(number: object, forms: Sequence[str]) -> str:
-    """The word that goes with a whole number: of two forms as in English, of three as in Russian.
+    """The word that goes with a whole number, whose thousands may be parted: of two forms in English, three in Russian.
 
     Example:
         >>> from tasks.texts import plural
         >>> [plural(n, ("вопрос", "вопроса", "вопросов")) for n in (1, 22, 374, 11)]
         ['вопрос', 'вопроса', 'вопроса', 'вопросов']
     """
-    n = int(str(number))
+    n = int("".join(filter(str.isdigit, str(number))))
     if len(forms) == 2:
         return forms[n != 1]
     one, few, many = forms

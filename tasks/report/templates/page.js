@@ -17,7 +17,15 @@ function make(tag, attributes = {}, ...children) {
 
 function word(key, values = {}) {
   const text = data.words[root.lang]?.[key] ?? key.replace(/^\w+ /, "");
-  return text.replace(/\{(\w+)\}/g, (whole, name) => values[name] ?? whole);
+  const chosen = text.replace(/\{(\w+):([^{}]+)\}/g, (whole, name, forms) => plural(values[name], forms.split("|")));
+  return chosen.replace(/\{(\w+)\}/g, (whole, name) => values[name] ?? whole);
+}
+
+/** The word that goes with a whole number: of two forms as in English, of three as in Russian. */
+function plural(n, forms) {
+  if (forms.length === 2) return forms[n === 1 ? 0 : 1];
+  if (n % 100 >= 11 && n % 100 <= 14) return forms[2];
+  return forms[n % 10 === 1 ? 0 : n % 10 >= 2 && n % 10 <= 4 ? 1 : 2];
 }
 
 function number(value) {

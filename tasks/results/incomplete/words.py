@@ -47,7 +47,7 @@ def _questions(found: LabelledQuestions, headlines: Sequence[str]) -> Iterator[T
     elif not found["differ_in"]:
         yield translations("incomplete", "alike", **counts)
     else:
-        yield {language: _differ(found, headlines, language).format(**counts) for language in LANGUAGES}
+        yield {language: _differ(found, headlines, language) for language in LANGUAGES}
 
 
 def _differ(found: LabelledQuestions, headlines: Sequence[str], language: str) -> str:
@@ -68,4 +68,4 @@ def _differ(found: LabelledQuestions, headlines: Sequence[str], language: str) -
         for name in headlines
         if (one := found["reweighted"].get(name))
     ]
-    return words["differ"].format(how=", ".join(how), moved="; ".join(moved), n="{n}", others="{others}")
+    return words["differ"].format(how=", ".join(how), moved="; ".join(moved), n=found["n"], others=found["n_others"])

@@ -23,6 +23,7 @@ from tasks.report import figures
 from tasks.report.bars import bar, difference_bar
 from tasks.report.case_list import column, pack
 from tasks.report.embedded_data import as_script, packed
+from tasks.report.entries import described, entries
 from tasks.report.metric_hints import PARTS, russian
 from tasks.report.render import SCRIPTS, TEMPLATES, source, spoken
 from tasks.report.write import index, report
@@ -283,3 +284,16 @@ def test_a_report_asks_nothing_of_the_network(engine: Engine, evaluated: str, tm
     page = report(engine, [evaluated], tmp_path / "page.html", "en").read_text(encoding="utf-8")
     assert "default-src 'none'" in page
     assert re.findall(r"(?:src|href)=\"?(?:https?:)?//", page) == []
+
+
+def test_of_rejected_answers_more_is_not_coloured_as_better(engine: Engine, at_home: Path, tmp_path: Path) -> None:
+    """Whoever found what users rejected has found nothing good."""
+    [name] = write(engine, source_name(), [0.9], tier="real_users", stratum="confirmed")
+    [other] = write(engine, source_name(), [0.9], tier="real_users", stratum="contradicted")
+    with engine.begin() as connection:
+        of = tables.evaluation_metric
+        connection.execute(update(of).where(of.c.evaluation_id == other).values(evaluation_id=name))
+    [entry] = entries(engine, [name])
+    bars = {one["stratum"]: one["values"][0]["bar"] for one in described(entry)["strata"]}
+    assert [zone["grade"] for zone in bars["confirmed"]["zones"]] == ["attention", "good", "excellent"]
+    assert {zone["grade"] for zone in bars["contradicted"]["zones"]} == {""}

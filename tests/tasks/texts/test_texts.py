@@ -296,6 +296,21 @@ def test_words_go_by_their_number(n: int, said: str) -> None:
     assert english == f"Compared with a of b: {n} question{'' if n == 1 else 's'} in common."
 
 
+COUNTS = (
+    "n|n_cases|cases|results|unjudged|needs|needed|made|labels|labelled|persisted|drawn|rows|questions|values|total"
+)
+FIT_ANY = {"из", "и", "с", "не", "до", "есть", "на", "в"}
+"""Words that go with any number."""
+
+
+@pytest.mark.parametrize("section", SECTIONS["ru"])
+def test_no_word_after_a_count_is_of_one_form(section: str) -> None:
+    """«374 общих вопросов»: what follows a number goes by it, or the number comes last."""
+    for key, text in SECTIONS["ru"][section].items():
+        words = set(re.findall(rf"\{{(?:{COUNTS})\}} ([а-яё]+)", text)) - FIT_ANY
+        assert not words, (key, text)
+
+
 def test_what_is_missing_is_named() -> None:
     with pytest.raises(LookupError, match=r"^no text 'tear' in \[tiers.tier1\] of tasks/texts/en.toml$"):
         texts("tiers.tier1", "en")["tear"]

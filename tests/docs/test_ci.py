@@ -1,0 +1,130 @@
+"""docs/ci.md: YAML that is YAML, a script and comments that work as they stand, and `assert_gate`."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs
+
+import pytest
+import yaml
+
+from tests.support.command_line import environment
+from tests.support.docs_pages import ROOT, blocks
+
+PAGE = ROOT / "docs" / "ci.md"
+TEXTS = {kind: [block.text for block in blocks(PAGE) if block.kind == kind] for kind in ("bash", "yaml", "python")}
+GITHUB, GITLAB = (yaml.safe_load(text) for text in TEXTS["yaml"])
+[SCRIPT], [TEST] = TEXTS["bash"], TEXTS["python"]
+NOTHING = "def retrieve(question, k):\n    return []\n"
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """A repository with the questions and pages of the sample, and the script of the page."""
+    (tmp_path / "eval").mkdir()
+    for ours, theirs in (("questions", "question_answer"), ("pages", "chunk")):
+        lines = (ROOT / "db" / "sample" / f"{theirs}.jsonl").read_text(encoding="utf-8").splitlines()
+        (tmp_path / "eval" / f"{ours}.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    (tmp_path / "eval" / "ci.sh").write_text(SCRIPT, encoding="utf-8")
+    (tmp_path / "finds_nothing.py").write_text(NOTHING, encoding="utf-8")
+    (tmp_path / "test_gate.py").write_text(TEST, encoding="utf-8")
+    return tmp_path
+
+
+def test_the_workflow_and_the_job_run_the_script_and_keep_the_home() -> None:
+    steps = GITHUB["jobs"]["evaluate"]["steps"]
+    commands = [step["run"] for step in steps if "run" in step]
+    assert "bash eval/ci.sh" in commands and "yarus stop" in commands
+    caches = [step["with"] for step in steps if step.get("uses", "").startswith("actions/cache")]
+    assert [cache["path"] for cache in caches] == [GITHUB["jobs"]["evaluate"]["env"]["YARUS_HOME"]] * 2
+    assert [cache["key"].startswith(caches[0]["restore-keys"]) for cache in caches] == [True, True]
+    assert GITHUB["permissions"] == {"contents": "read", "pull-requests": "write"}
+    assert GITLAB["evaluate"]["script"] == ["bash eval/ci.sh"]
+    assert GITLAB["evaluate"]["cache"]["paths"] == [
+        GITLAB["evaluate"]["variables"]["YARUS_HOME"].removeprefix("$CI_PROJECT_DIR/") + "/"
+    ]
+    assert [rule["variables"]["YARUS_CACHE"] for rule in GITLAB["evaluate"]["rules"]] == ["pull", "pull-push"]
+
+
+def test_the_script_accepts_a_first_run_and_stops_a_loss(
+    repository: Path, home: Path, prefect_server: dict[str, str]
+) -> None:
+    """As it stands: first, then with a retriever that finds nothing; then the page's test, in pytest."""
+    variables = environment(home) | prefect_server | {"YARUS_LANGUAGE": "en", "PYTHONPATH": str(repository)}
+    variables["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{variables['PATH']}"
+
+    def run(*command: str, **more: str) -> subprocess.CompletedProcess[str]:
+        given: dict[str, Any] = {"cwd": repository, "text": True, "capture_output": True, "timeout": 500}
+        return subprocess.run(command, env=variables | more, check=False, **given)
+
+    first = run("bash", "eval/ci.sh")
+    assert first.returncode == 0, first.stdout + first.stderr
+    comment = repository / "comparison.md"
+    assert comment.read_text(encoding="utf-8") == "Nothing to compare with yet.\n"
+    second = run("bash", "eval/ci.sh", YARUS_RETRIEVER="finds_nothing:retrieve")
+    assert second.returncode == 1, second.stdout + second.stderr
+    said = comment.read_text(encoding="utf-8")
+    assert "**Worse: hit\\_rate@1 0." in said
+    assert "Changed: search (retriever): dense → finds\\_nothing:retrieve" in said
+    assert "<summary>Questions that broke: " in said
+    assert "<failure" in (repository / "gate.xml").read_text(encoding="utf-8")
+    tested = run(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_gate.py")
+    assert tested.returncode == 1, tested.stdout + tested.stderr
+    assert "AssertionError" in tested.stdout and "hit_rate@1" in tested.stdout
+    accepted = run("yarus", "gate", "--accept", "last")
+    assert accepted.returncode == 0, accepted.stderr
+    third = run("bash", "eval/ci.sh", YARUS_RETRIEVER="finds_nothing:retrieve")
+    assert third.returncode == 0, third.stdout + third.stderr
+    assert run(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_gate.py").returncode == 0
+
+
+def test_the_comment_is_posted_whole(tmp_path: Path) -> None:
+    """GitLab's by curl to a server that takes it; GitHub's `gh` is one that says what it was asked."""
+    took: list[tuple[str, str, str]] = []
+
+    class Notes(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+            took.append((self.path, self.headers["PRIVATE-TOKEN"], parse_qs(body)["body"][0]))
+            self.send_response(201)
+            self.end_headers()
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    text = "## Поиск\n\n| `a & b` | +1 % |\n"
+    (tmp_path / "comparison.md").write_text(text, encoding="utf-8")
+    server = HTTPServer(("127.0.0.1", 0), Notes)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    given = {"CI_API_V4_URL": f"http://127.0.0.1:{server.server_port}", "CI_PROJECT_ID": "7", "GITLAB_TOKEN": "t"}
+    commands = [command for command in GITLAB["evaluate"]["after_script"] if "curl" in command]
+    try:
+        for command in commands:
+            for more in ({}, {"CI_MERGE_REQUEST_IID": "3"}):  # of the main branch there is no merge request
+                subprocess.run(["bash", "-euc", command], env=dict(os.environ) | given | more, cwd=tmp_path, check=True)
+    finally:
+        server.shutdown()
+        server.server_close()
+    assert took == [("/projects/7/merge_requests/3/notes", "t", text)]
+    (tmp_path / "gh").write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n', encoding="utf-8")
+    (tmp_path / "gh").chmod(0o755)
+    [command] = [step["run"] for step in GITHUB["jobs"]["evaluate"]["steps"] if "gh " in step.get("run", "")]
+    path = {"PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}", "NUMBER": "5"}
+    asked = subprocess.run(
+        ["bash", "-euc", command], env=path, cwd=tmp_path, text=True, capture_output=True, check=True
+    )
+    assert asked.stdout.split() == [
+        "pr",
+        "comment",
+        "5",
+        "--body-file",
+        "comparison.md",
+        "--edit-last",
+        "--create-if-none",
+    ]
+    assert json.dumps(GITHUB["jobs"]["evaluate"]["steps"]).count("GH_TOKEN") == 1
