@@ -8,6 +8,7 @@ from tasks.comparison.documents import Changes, Compared, EvaluationComparison, 
 from tasks.config.tiers import TIERS
 from tasks.results.numbers import shown
 from tasks.texts import LANGUAGES, Text, texts, translations
+from tasks.texts.messages import told
 
 CHANCE = 0.05
 """Share of the metrics that a p of their own calls changed where nothing is."""
@@ -99,7 +100,9 @@ def _labels_changed(document: Mapping[str, Any]) -> Text | None:
 
 def _not_compared(document: Mapping[str, Any]) -> Text | None:
     """Why, where that is not merely that nothing was measured on both sides."""
-    return _key(document) or (dict.fromkeys(LANGUAGES, document["reason"]) if document.get("reason") else None)
+    return _key(document) or (
+        {of: told(document["reason"], of) for of in LANGUAGES} if document.get("reason") else None
+    )
 
 
 def _proven(document: Mapping[str, Any], verdict: str) -> Text | None:
