@@ -48,7 +48,7 @@ def test_the_workflow_and_the_job_run_the_script_and_keep_the_home() -> None:
     assert GITLAB["evaluate"]["cache"]["paths"] == [
         GITLAB["evaluate"]["variables"]["YARUS_HOME"].removeprefix("$CI_PROJECT_DIR/") + "/"
     ]
-    assert [rule["variables"]["YARUS_CACHE"] for rule in GITLAB["evaluate"]["rules"]] == ["pull", "pull-push"]
+    assert [rule["variables"]["CACHE_POLICY"] for rule in GITLAB["evaluate"]["rules"]] == ["pull", "pull-push"]
 
 
 def test_the_script_accepts_a_first_run_and_stops_a_loss(

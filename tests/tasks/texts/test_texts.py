@@ -299,7 +299,7 @@ def test_words_go_by_their_number(n: int, said: str) -> None:
 COUNTS = (
     "n|n_cases|cases|results|unjudged|needs|needed|made|labels|labelled|persisted|drawn|rows|questions|values|total"
 )
-FIT_ANY = {"из", "и", "с", "не", "до", "есть", "на", "в", "мс"}
+FIT_ANY = {"из", "и", "с", "не", "до", "есть", "на", "в", "мс", "без"}
 """Words that go with any number."""
 
 
