@@ -120,13 +120,14 @@ def test_a_terminal_and_prefect_show_it(
 def test_quiet_says_nothing_and_verbose_says_why(
     yarus: CommandLine, service: FakeLLMServer, tmp_path: Path, at_home: Path
 ) -> None:
-    service.script = lambda number, request: http(500, "broken") if number == 0 else slowly(request, 0.0)
+    service.script = lambda _, asked: http(500, "broken") if "правило 0" in asked["question"] else slowly(asked, 0.0)
     source = load(tmp_path, source_name(), [question(i) for i in range(4)])
     asked = ("run", "tier3", "--source", source, "--sut", service.url)
     verbose = yarus(*asked, "-v", env=ENGLISH, ok=False)
     assert "batch 1: judge took" in verbose.err
     assert "answer failed: " in verbose.err
     assert "answered 500" in verbose.err
+    service.script = lambda _, request: slowly(request, 0.0)
     quiet = yarus(*asked, "-q", env=ENGLISH)
     assert quiet.err == ""
     assert source in quiet.out
