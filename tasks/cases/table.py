@@ -19,6 +19,15 @@ LONG += ("context_probe", "calls")
 """Columns of long texts that no metric is computed from."""
 
 
+CALL: dict[str, pa.DataType] = {
+    **dict.fromkeys(("role", "prompt", "model", "finish_reason", "reply"), pa.string()),
+    **dict.fromkeys(("repeat", "tokens_in", "tokens_out"), pa.int64()),
+    **dict.fromkeys(("cost_usd", "latency_ms"), pa.float64()),
+    "stored": pa.bool_(),
+}
+"""What is kept of a call."""
+
+
 class Column(NamedTuple):
     """A column of the table of cases."""
 
@@ -127,23 +136,7 @@ COLUMNS: dict[str, Column] = {
         "every reply of a judge, as received",
     ),
     "calls": Column(
-        pa.list_(
-            pa.struct(
-                [
-                    ("role", pa.string()),
-                    ("prompt", pa.string()),
-                    ("repeat", pa.int64()),
-                    ("model", pa.string()),
-                    ("tokens_in", pa.int64()),
-                    ("tokens_out", pa.int64()),
-                    ("cost_usd", pa.float64()),
-                    ("latency_ms", pa.float64()),
-                    ("stored", pa.bool_()),
-                    ("finish_reason", pa.string()),
-                    ("reply", pa.string()),
-                ]
-            )
-        ),
+        pa.list_(pa.struct(CALL)),
         "every call of a model for this case, the generator's first, then one a reply in `judge_raw`, in its order; "
         "`stored`: bought earlier, with the time and tokens of then and no cost; `reply`: the generator's as received, "
         "where the answer is not all of it",
