@@ -76,7 +76,7 @@ def test_a_run_ends_in_a_state_that_says_what_it_came_to(
     assert "tier1: hit_rate@1: floor" in gated[2]
     assert gated[3:] == [night["tier1"] | {"gate": broken}, False]
     assert not_valid == ["COMPLETED", "Invalid", "only 3 %", invalid, False]
-    assert bad_night == ["FAILED", "Failed", "ux: failed, no dialogs", documents[3], False]
+    assert bad_night == ["FAILED", "Failed", "ux: сбой, no dialogs", documents[3], False]
     assert [gated_night[0], gated_night[1], gated_night[4]] == ["FAILED", "GateFailed", False]
 
 

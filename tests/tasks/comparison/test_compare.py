@@ -34,7 +34,17 @@ def test_the_document_is_as_agreed(engine: Engine, plant: Plant) -> None:
     found = compare(engine, a, b)
     assert json.loads(as_json(found))["n_common"] == N
     assert (found["comparable"], found["differs"], found["paired"]) == (True, [], True)
-    side = ("evaluation_id", "started_at", "tier", "source", "sut_label", "state", "comparability_key", "system")
+    side = (
+        "evaluation_id",
+        "name",
+        "started_at",
+        "tier",
+        "source",
+        "sut_label",
+        "state",
+        "comparability_key",
+        "system",
+    )
     assert tuple(found["a"]) == side
     assert (found["a"]["evaluation_id"], found["a"]["sut_label"], found["b"]["sut_label"]) == (a, "1.0", None)
     compared = metrics(found)
