@@ -17,7 +17,8 @@ from dotenv import dotenv_values
 
 from db.errors import DatabaseUnavailable, InputError
 from db.home import make
-from deployments import report_server, server
+from deployments import server
+from deployments.pages import report_server
 from tasks.config.settings import PREFIX, settings
 from tasks.orchestration import home_server, server_access, server_process
 from tasks.orchestration.local_server import READY_S, let_in, require_compatible

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, NotRequired, Union, get_args, get_origin, get_type_hints, is_typeddict
 
-from flows.cli.documents import DOCUMENTS
+from flows.cli.shell.documents import DOCUMENTS
 from tasks.cases.table import COLUMNS
 
 TARGET = Path(__file__).with_name("json.md")

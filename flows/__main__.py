@@ -8,7 +8,6 @@ from collections.abc import Sequence
 import click
 
 from db.errors import DatabaseUnavailable, InputError, ModelUnavailable
-from flows import stopping
 from flows.cli import Process
 from flows.cli.alerts import alerts
 from flows.cli.compare import compare, explain, trend
@@ -18,11 +17,12 @@ from flows.cli.evaluations import cases, report, runs, show, tag
 from flows.cli.export import export
 from flows.cli.gate import gate
 from flows.cli.init import init
-from flows.cli.language import shown, spoken, told
 from flows.cli.load import load
 from flows.cli.prune import prune
 from flows.cli.run import demo, doctor, run
 from flows.cli.serve import label, serve, stop, view
+from flows.cli.shell import stopping
+from flows.cli.shell.language import shown, spoken, told
 from flows.cli.sweep import examine, robustness, sweep
 from tasks.evaluation.process_exit import ENDING_S, GRACE_S, STOPPED, exit_within
 

@@ -7,7 +7,7 @@ from prefect import flow
 from prefect.runtime import flow_run
 
 from flows import flow_of
-from tasks.comparison.gate_rules import policy_set
+from tasks.comparison.gates.gate_rules import policy_set
 from tasks.config.connections import database
 from tasks.config.flow_parameters import Nightly
 from tasks.corpus.describe import describe_corpus

@@ -20,9 +20,9 @@ def assert_gate(
     """
     __tracebackhide__ = True
     from flows.cli import own_database
-    from flows.terminal.gate import gate_lines, stops
-    from tasks.comparison.gate import gate
-    from tasks.comparison.gate_rules import read_policy
+    from flows.terminal.differences.gate import gate_lines, stops
+    from tasks.comparison.gates.gate import gate
+    from tasks.comparison.gates.gate_rules import read_policy
     from tasks.config.settings import settings
 
     found = gate(own_database(), evaluation, read_policy(Path(file) if file else None), baseline=baseline)

@@ -12,8 +12,8 @@ from metrics.statistics.differences.paired import compare_numbers
 from tasks.cases.table import table
 from tasks.comparison.common_cases import Pairs
 from tasks.comparison.compare import SEED, headlines_of, under_holm
-from tasks.comparison.gate_rules import Rule
-from tasks.comparison.gate_verdicts import regressions
+from tasks.comparison.gates.gate_rules import Rule
+from tasks.comparison.gates.gate_verdicts import regressions
 from tasks.comparison.totals import numbers
 
 TIER = "tier1"

@@ -12,9 +12,9 @@ from benchmarks.simulations.pairs import Floats, Sides, compared, reciprocal, sc
 from metrics.statistics import wilson_interval
 from metrics.statistics.differences.comparison import adjusted
 from metrics.statistics.differences.numbers import Compared
-from tasks.comparison.documents import RuleResult
-from tasks.comparison.gate_rules import Rule
-from tasks.comparison.gate_verdicts import bounded, regressions
+from tasks.comparison.gates.documents import RuleResult
+from tasks.comparison.gates.gate_rules import Rule
+from tasks.comparison.gates.gate_verdicts import bounded, regressions
 
 MARGIN = 0.03
 HEADLINES = ("mrr", "ndcg@10", "hit_rate@1")

@@ -38,7 +38,7 @@ def trend(
     yarus trend hit_rate@1
     yarus trend avg_e2e_score --tier tier3 --source production --last 30
     """
-    from flows.terminal.trend import print_trend
+    from flows.terminal.differences.trend import print_trend
     from tasks.comparison.trend import trend as history
     from tasks.config.settings import settings
     from tasks.results.summary import as_json as document
@@ -100,14 +100,14 @@ def compare(
     if slice_name is not None:
         found["slices"] = {name: values for name, values in found["slices"].items() if name == slice_name}
         found["small_slices"] = {name: n for name, n in found["small_slices"].items() if name == slice_name}
-    from flows.terminal.comparison import print_comparison
+    from flows.terminal.differences.comparison import print_comparison
     from flows.terminal.summary import say_pseudonyms
     from tasks.config.settings import settings
 
     if as_json or form == "json":
         click.echo(document(found))
     elif form == "markdown":
-        from flows.terminal.markdown import comparison_markdown
+        from flows.terminal.differences.markdown import comparison_markdown
 
         click.echo(comparison_markdown(found, settings().language))
     else:
@@ -130,7 +130,7 @@ def explain(a: str, b: str | None, metrics: tuple[str, ...], force: bool, as_jso
     yarus explain last
     yarus explain previous last --metric hit_rate@1
     """
-    from flows.terminal.explanation import print_explanation
+    from flows.terminal.differences.explanation import print_explanation
     from flows.terminal.summary import say_pseudonyms
     from tasks.config.settings import settings
     from tasks.explanation.explain import explain as explained

@@ -36,7 +36,7 @@ def runs(limit: int, name: str | None, tags: tuple[str, ...], as_json: bool) -> 
 @as_json
 def show(evaluation: str, as_json: bool) -> None:
     """Show one evaluation: its id, the beginning or end of it, its name, or 'last'."""
-    from flows.terminal.changes import print_changes
+    from flows.terminal.differences.changes import print_changes
     from flows.terminal.summary import print_summary
     from tasks.config.settings import settings
     from tasks.results.summary import as_json as document

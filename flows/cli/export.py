@@ -8,7 +8,7 @@ import click
 from db.words import Words
 
 if TYPE_CHECKING:
-    from flows.cli.documents import ExportedFile, ExportedRun
+    from flows.cli.shell.documents import ExportedFile, ExportedRun
     from tasks.results.scores import ExportedScores, Form
 
 STORES: tuple["Form", ...] = ("otlp", "langfuse")

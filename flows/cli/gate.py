@@ -41,10 +41,10 @@ def gate(
     yarus gate last --baseline tier1-20260601-030000-4f2a --junit gate.xml
     """
     from db.errors import InputError
-    from flows.terminal.gate import junit as as_junit
-    from flows.terminal.gate import print_gate, stops
-    from tasks.comparison.gate import gate as judge
-    from tasks.comparison.gate_rules import read_policy
+    from flows.terminal.differences.gate import junit as as_junit
+    from flows.terminal.differences.gate import print_gate, stops
+    from tasks.comparison.gates.gate import gate as judge
+    from tasks.comparison.gates.gate_rules import read_policy
     from tasks.config.settings import settings
     from tasks.results.summary import as_json as document
 

@@ -9,9 +9,9 @@ import click
 from db.words import Words
 
 if TYPE_CHECKING:
-    from flows.cli.documents import ErasureEverywhere
-    from tasks.operations.erase import Found
-    from tasks.operations.erase_prefect import InPrefect
+    from flows.cli.shell.documents import ErasureEverywhere
+    from tasks.operations.erasure.erase import Found
+    from tasks.operations.erasure.erase_prefect import InPrefect
 
 AGE = ("older_than", "keep_last", "gates", "with_calls", "everything")
 
@@ -90,7 +90,7 @@ def _by_age(*, older_than: str | None, keep_last: int | None, everything: bool, 
 
 def _of_user(user: str, source: str) -> Any:
     from tasks.config.connections import database
-    from tasks.operations.erase import erase, find
+    from tasks.operations.erasure.erase import erase, find
 
     found = find(database(), user, source)
 
@@ -106,8 +106,8 @@ def _of_user(user: str, source: str) -> Any:
 def _in_prefect(found: "Found", *, remove: bool) -> "InPrefect":
     import asyncio
 
-    from tasks.operations.erase_artifacts import on_another_server
-    from tasks.operations.erase_prefect import in_prefect
+    from tasks.operations.erasure.erase_artifacts import on_another_server
+    from tasks.operations.erasure.erase_prefect import in_prefect
 
     artifacts, beyond = (0, []) if found.nothing else asyncio.run(on_another_server(found.case_ids, remove=remove))
     there = in_prefect(found.looked_for, remove=remove)

@@ -6,7 +6,7 @@ import click
 
 from db.words import Words
 from flows.cli import as_json, own_database, talkative
-from flows.cli.language import language, told
+from flows.cli.shell.language import language, told
 
 if TYPE_CHECKING:
     from tasks.operations.dry_run import Plans
@@ -100,7 +100,7 @@ def _plan(plans: "Plans", *, as_json: bool) -> None:
 
 
 def _finish(summary: Any, *, as_json: bool) -> None:
-    from flows.terminal.changes import print_changes
+    from flows.terminal.differences.changes import print_changes
     from flows.terminal.summary import print_overview, print_summary
     from tasks.config.settings import settings
     from tasks.config.utf8 import harmless

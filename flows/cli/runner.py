@@ -17,8 +17,9 @@ from db import analyses, journal
 from db.errors import InputError, unknown
 from db.source_rows import verify
 from db.words import Words
-from flows import flow_of, stopping
+from flows import flow_of
 from flows.cli import arrow_alone, begin
+from flows.cli.shell import stopping
 from flows.terminal.live import saying
 from tasks.cases.frozen_sets import frozen
 from tasks.config.connections import database, source

@@ -77,7 +77,7 @@ def view(evaluations: tuple[str, ...], port: int, browser: bool) -> None:
     yarus view last
     yarus view tier3-20261119-030000-4d2f last
     """
-    from deployments.view import view as serve_until_stopped
+    from deployments.pages.view import view as serve_until_stopped
     from tasks.config.settings import settings
     from tasks.texts import texts
 
@@ -153,7 +153,7 @@ def label(
         found = planned(database(), evaluation or "last", plan or metric, width)
         click.echo(document(found) if as_json else "\n".join(plan_lines(found, language)))
         return
-    from deployments.label_server import serve_until_stopped
+    from deployments.pages.label_server import serve_until_stopped
     from tasks.texts import texts
 
     words = texts("labels", language)
@@ -167,7 +167,7 @@ def label(
 
 
 def _print_between(a: str, b: str, metric: str | None, language: "Language", as_json: bool) -> None:
-    from flows.terminal.comparison import print_between
+    from flows.terminal.differences.comparison import print_between
     from tasks.config.connections import database
     from tasks.labelling.relevance.between import between
     from tasks.results.summary import as_json as document

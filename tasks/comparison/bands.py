@@ -10,8 +10,8 @@ from sqlalchemy.engine import RowMapping
 from metrics.statistics.ewma import Chart, chart
 from metrics.statistics.paired_chart import NightChange, paired_chart
 from metrics.table import metric
-from tasks.comparison.documents import Band, BandSide
 from tasks.comparison.paired_changes import SHARED
+from tasks.comparison.trend_documents import Band, BandSide
 
 SIDES: dict[int, BandSide | None] = {-1: "below", 0: None, 1: "above"}
 NO_BAND: Band = {"smoothed": None, "band_low": None, "band_high": None, "out": False, "side": None, "paired": False}

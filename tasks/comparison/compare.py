@@ -19,8 +19,9 @@ from metrics.statistics.differences.unpaired import compare_independent
 from metrics.table import metric
 from metrics.table.corrected import SUFFIX
 from tasks.cases import pseudonyms
-from tasks.comparison.changed_labels import kept, labelled_alike, only_cases_differ
-from tasks.comparison.changed_settings import changed_settings
+from tasks.comparison.changes.changed_labels import kept, labelled_alike, only_cases_differ
+from tasks.comparison.changes.changed_settings import changed_settings
+from tasks.comparison.changes.statements import with_statements
 from tasks.comparison.common_cases import (
     Pairs,
     changed_cases,
@@ -43,7 +44,6 @@ from tasks.comparison.documents import (
 )
 from tasks.comparison.noise_floor import noise
 from tasks.comparison.slices import compare_slices
-from tasks.comparison.statements import with_statements
 from tasks.comparison.totals import numbers
 from tasks.comparison.unjudged import unequally_judged
 from tasks.config.tiers import TIERS

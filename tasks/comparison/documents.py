@@ -4,16 +4,11 @@ from typing import Any, Literal, final
 
 from typing_extensions import TypedDict
 
-from metrics.metric import Direction
 from metrics.statistics.differences.comparison import ComparisonVerdict
-from tasks.comparison.gate_rules import Kind
 from tasks.results.incomplete.documents import UnequallyJudged
-from tasks.results.summary import GateVerdict, State
+from tasks.results.summary import State
 from tasks.results.system import System
 from tasks.texts import Text
-
-BandSide = Literal["below", "above"]
-BaselineKind = Literal["accepted", "first", "pinned", "given", "previous"]
 
 
 class MovedMetric(TypedDict):
@@ -238,135 +233,3 @@ class EvaluationComparison(Sides, Changes):
 
 
 Compared = EvaluationComparison | NotCompared
-
-
-class RuleResult(TypedDict):
-    """A rule of the gate, judged."""
-
-    metric: str
-    stratum: str | None
-    rule: Kind
-    bound: float | None
-    """The floor, the ceiling, or the largest tolerated loss."""
-    verdict: GateVerdict
-    value: float | None
-    ci_low: float | None
-    """Of the 95 % confidence interval: of the value, or of the difference where the rule is about one."""
-    ci_high: float | None
-    n: int | None
-    """Cases that it is made of."""
-    baseline: float | None
-    """The value of the baseline."""
-    difference: float | None
-    p: float | None
-    """Two-sided, for no difference at all; with a margin one-sided, for a loss of at most the margin."""
-    p_holm: float | None
-    """Holm's p: of a headline metric without a margin over the tier's headline metrics, as `compare` has it; of the
-    other rules that compare over all of these."""
-    smallest_detectable: float | None
-    """The true difference that a comparison of this size, under that p, finds four times in five; with a margin what
-    a loss has to exceed it by."""
-    reason: str | None
-    """Why it could not be judged."""
-    needs: int | None
-    """About how many more cases would decide it."""
-
-
-class GateResult(TypedDict):
-    """An evaluation judged by every rule that is about its tier."""
-
-    evaluation_id: str
-    tier: str
-    source: str
-    state: State
-    sut_label: str | None
-    error: str | None
-    verdict: GateVerdict
-    """The worst of its rules'."""
-    file: str | None
-    """Null: the rules that hold without one."""
-    baseline: str | None
-    """The evaluation compared with; null where there is none, or none is needed."""
-    baseline_kind: BaselineKind | None
-    """Why that one: named on the command line or pinned in the gate file; accepted by a person, or the first of its
-    comparability key; or merely the one before, which was asked for and may be a bad one."""
-    rules: list[RuleResult]
-
-
-class Band(TypedDict):
-    """Where a night stands to the band of the nights before."""
-
-    smoothed: float | None
-    """The moving average that the band is about."""
-    band_low: float | None
-    """Null until enough nights of one key have been measured."""
-    band_high: float | None
-    out: bool
-    """Whether it is out of the band."""
-    side: BandSide | None
-    paired: bool
-    """Whether the night is compared with the one before it on the cases that both have: its band is then about what
-    changed on these, drawn around its value. Else about the values of the nights before."""
-
-
-_Break = TypedDict("_Break", {"break": bool})
-
-
-class _Night(TypedDict):
-    evaluation_id: str
-    started_at: str
-    value: float | None
-    ci_low: float | None
-    ci_high: float | None
-    n_scored: int
-    n_total: int
-    name: str | None
-    tags: list[str]
-    sut_label: str | None
-    comparability_key: str | None
-    state: State
-
-
-class TrendNight(_Night, _Break, Band):
-    """One evaluation of the history; `break`: its comparability key is not that of the night before."""
-
-
-class NoiseFloor(TypedDict):
-    """How far the metric moves when nothing has changed, from evaluations that were repeated."""
-
-    band: float
-    """The difference of two evaluations of the same system stays below this 19 times in 20."""
-    pairs: int
-    n: int
-    """Cases measured twice, of all pairs."""
-
-
-class AcceptedLevel(TypedDict):
-    """What the accepted evaluation of the newest night's key has of the metric."""
-
-    evaluation_id: str
-    value: float
-
-
-class Trend(TypedDict):
-    """The history of a metric."""
-
-    metric: str
-    tier: str
-    source: str | None
-    stratum: str | None
-    anchor: str | None
-    """The evaluation whose stored answers are judged every night; null for the system's own history."""
-    better: Direction
-    nights: list[TrendNight]
-    """Oldest first."""
-    more: bool
-    """Whether there are nights before those."""
-    first_out: str | None
-    """The first shown night out of the band that is comparable with the newest."""
-    side: BandSide | None
-    """Of `first_out`."""
-    accepted: AcceptedLevel | None
-    """Null where nothing comparable with the newest night is accepted."""
-    noise: NoiseFloor | None
-    """Null without a repeated evaluation."""

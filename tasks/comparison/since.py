@@ -6,7 +6,7 @@ from sqlalchemy.engine import RowMapping
 from db import journal
 from db.errors import InputError, ResultsUnavailable
 from db.tables import evaluation
-from tasks.comparison.changed_settings import changed_settings
+from tasks.comparison.changes.changed_settings import changed_settings
 from tasks.comparison.compare import compare, differences, side
 from tasks.comparison.documents import EvaluationComparison, NotCompared
 from tasks.config.redaction import redact_urls

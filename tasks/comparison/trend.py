@@ -16,8 +16,8 @@ from metrics.table import metric as declared
 from tasks.cases.vocabulary import tier_of_stratum
 from tasks.comparison.bands import NO_BAND, bands
 from tasks.comparison.corrected_means import is_corrected
-from tasks.comparison.documents import AcceptedLevel, NoiseFloor, Trend, TrendNight
 from tasks.comparison.noise_floor import floors
+from tasks.comparison.trend_documents import AcceptedLevel, NoiseFloor, Trend, TrendNight
 from tasks.config.tiers import TIERS
 from tasks.labelling.corrected import correct_all
 from tasks.results.summary import HEADLINE_STRATUM

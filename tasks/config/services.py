@@ -1,10 +1,11 @@
-"""Services that are asked over HTTP: their addresses, which are stored, and their headers, which are not."""
+"""Services that are asked over HTTP: their addresses, which are stored, their headers, which are not, and prices."""
 
 import re
 from collections.abc import Mapping
+from datetime import date
 from urllib.parse import parse_qsl, urlsplit
 
-from pydantic import SecretStr
+from pydantic import BaseModel, Field, SecretStr
 
 from db.engine import CONFIDENTIAL
 from db.errors import InputError
@@ -81,3 +82,11 @@ def headers(given: Mapping[str, SecretStr], place: str) -> dict[str, str]:
                 name=name,
             )
     return sent
+
+
+class Price(BaseModel, extra="forbid", allow_inf_nan=False):
+    """What a model costs, and since when that is known."""
+
+    input: float = Field(ge=0, le=1_000_000, description="USD per million input tokens")
+    output: float = Field(ge=0, le=1_000_000, description="USD per million output tokens")
+    as_of: date = Field(description="date of the provider's price list")

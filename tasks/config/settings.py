@@ -18,9 +18,8 @@ from db.engine import shown
 from db.errors import InputError, unknown
 from db.words import Words
 from tasks.config.factors import RerankerService
-from tasks.config.prices import Price
 from tasks.config.redaction import redact_urls_within
-from tasks.config.services import open_address
+from tasks.config.services import Price, open_address
 from tasks.config.validation import allowed, least_changes
 
 Language = Literal["ru", "en"]

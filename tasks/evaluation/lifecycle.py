@@ -24,7 +24,7 @@ from db.stores.calls import share_budget
 from db.words import Words
 from metrics.selftest import self_test
 from tasks.cases import pseudonyms
-from tasks.comparison.gate_rules import policy_set
+from tasks.comparison.gates.gate_rules import policy_set
 from tasks.config.connections import database
 from tasks.config.parameters import Parameters
 from tasks.config.redaction import redact_urls

@@ -36,8 +36,8 @@ from tasks.experiments.arms import (
 )
 from tasks.experiments.documents import ArmDifference, Outcome, SweepArm, SweepPair, SweepResult, Taken
 from tasks.models.calls import Call, body, key
+from tasks.models.cost.prices import cost_usd
 from tasks.models.embedders import full_name
-from tasks.models.prices import cost_usd
 from tasks.prompts import prompts
 from tasks.results.summary import worst
 from tasks.retrievers.registry import retriever_kind

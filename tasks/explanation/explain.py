@@ -15,7 +15,7 @@ from metrics.metric import Metric
 from metrics.statistics.differences.decomposition import Part, cells, decompose
 from tasks.cases import pseudonyms
 from tasks.cases.table import COLUMNS, floats
-from tasks.comparison.changed_settings import changed_settings
+from tasks.comparison.changes.changed_settings import changed_settings
 from tasks.comparison.common_cases import OF_EVERY_CASE, evaluations_of, headline, require_cases
 from tasks.comparison.compare import differences, headlines_of, same_cases, side
 from tasks.comparison.totals import NOT_COMPARED, needs

@@ -16,8 +16,8 @@ from db.errors import ModelUnavailable
 from db.words import Words
 from tasks.config.settings import Role, Settings
 from tasks.models.calls import Call, Reply, RoleName, most_tokens
+from tasks.models.cost.prices import Allowed, Budget, allowed, cost_usd, counted, price_of
 from tasks.models.endpoints import checked, place_of, remedy
-from tasks.models.prices import Allowed, Budget, allowed, cost_usd, counted, price_of
 from tasks.models.protocol import Answer, CallError, exchanged, in_format, last_format, read
 from tasks.models.rate_limits import AdaptiveConcurrency, CircuitBreaker, RateLimiter, RetryPolicy
 from tasks.models.transport import ACCEPTED, JSON, Transport

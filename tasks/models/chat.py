@@ -24,7 +24,7 @@ from tasks.config.settings import Role, Settings
 from tasks.models.attempts import Attempts, Limits
 from tasks.models.call_store import CallStore, from_row, row
 from tasks.models.calls import Call, Model, Reply, RoleName, body, ignored, key, masked
-from tasks.models.prices import Budget
+from tasks.models.cost.prices import Budget
 from tasks.models.rate_limits import RetryPolicy
 from tasks.models.stand_ins import Offline
 from tasks.personal_data.masking import mask, own_key

@@ -21,7 +21,7 @@ from tasks.loading.answer_cases import load_end_to_end, load_ideal
 from tasks.loading.logged_cases import load_logged_answers
 from tasks.loading.retrieval_cases import load, load_log
 from tasks.models.calls import Call, RoleName
-from tasks.models.estimate import Estimate, estimate, missing
+from tasks.models.cost.estimate import Estimate, estimate, missing
 from tasks.prompts import prompts
 from tasks.results.parquet_files import make_folder
 from tasks.steps.judging.examine import exam_questions

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from db.errors import InputError
 from db.source_rows import is_empty
-from tasks.comparison.gate_rules import policy_set
+from tasks.comparison.gates.gate_rules import policy_set
 from tasks.config.connections import source
 from tasks.config.flow_parameters import Nightly, Robustness, Sweep
 from tasks.config.parameters import (
@@ -25,9 +25,9 @@ from tasks.config.services import is_function
 from tasks.config.settings import Settings, settings
 from tasks.evaluation.identity import prompt_identity, reranker_of, with_models
 from tasks.models.calls import RoleName
+from tasks.models.cost.prices import price_of
 from tasks.models.embedders import embedders
 from tasks.models.endpoints import checked, place_of
-from tasks.models.prices import price_of
 from tasks.prompts import prompts
 from tasks.retrievers.registry import retriever_kind
 from tasks.retrievers.rerankers import reranker_kind

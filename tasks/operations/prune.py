@@ -12,10 +12,11 @@ from sqlalchemy import Engine
 from sqlalchemy.engine import RowMapping
 from typing_extensions import TypedDict
 
-from db import journal, retention
+from db import journal
 from db.errors import InputError
+from db.removal import retention
 from db.stores import corpora
-from tasks.comparison.gate_rules import read_policy
+from tasks.comparison.gates.gate_rules import read_policy
 from tasks.config.parameters import Parameters
 from tasks.config.settings import settings
 from tasks.evaluation.run import Run

@@ -14,7 +14,7 @@ from metrics.table import METRICS
 from tasks.cases import pseudonyms as to_people
 from tasks.cases.repeated import once
 from tasks.cases.table import COLUMNS
-from tasks.comparison.statements import line, statements
+from tasks.comparison.changes.statements import line, statements
 from tasks.config.tiers import TIERS
 from tasks.orchestration.baselines import beside_baseline
 from tasks.results import numbers, parquet_files

@@ -10,8 +10,8 @@ from prefect.states import Completed, Failed
 
 from db.engine import reaching
 from db.errors import InputError, ResultsUnavailable
-from tasks.comparison.gate import WORST_FIRST, applies, gate
-from tasks.comparison.gate_rules import Policy, Rule, policy_set
+from tasks.comparison.gates.gate import WORST_FIRST, applies, gate
+from tasks.comparison.gates.gate_rules import Policy, Rule, policy_set
 from tasks.config.connections import database
 from tasks.config.redaction import redact_urls
 from tasks.config.settings import settings

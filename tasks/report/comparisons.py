@@ -11,10 +11,11 @@ from sqlalchemy import Engine
 from db import journal
 from db.errors import InputError
 from tasks.cases import pseudonyms as to_people
-from tasks.comparison.documents import Compared, Statement, Trend
+from tasks.comparison.changes.statements import statements
+from tasks.comparison.documents import Compared, Statement
 from tasks.comparison.since import compared_with, since_accepted
-from tasks.comparison.statements import statements
 from tasks.comparison.trend import trend
+from tasks.comparison.trend_documents import Trend
 from tasks.config.tiers import TIERS
 from tasks.report import figures
 from tasks.report.bars import difference_bar

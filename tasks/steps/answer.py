@@ -15,7 +15,7 @@ from tasks.cases.text import BETWEEN, fit, starts
 from tasks.evaluation.identity import configured
 from tasks.evaluation.run import Run
 from tasks.evaluation.work_folder import read_stored_corpus
-from tasks.models.prices import cost_usd
+from tasks.models.cost.prices import cost_usd
 from tasks.steps.generate import generate
 from tasks.steps.retrieve import TIMED, rank
 from tasks.steps.reuse_answers import reuse_answers, stored

@@ -8,7 +8,7 @@ import pytest
 
 from flows.__main__ import cli
 from flows.cli.runner import parameters
-from tasks.comparison.gate_rules import Rule, read_policy
+from tasks.comparison.gates.gate_rules import Rule, read_policy
 
 PAGE = (Path(__file__).parents[2] / "docs" / "gate.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", PAGE, flags=re.DOTALL | re.MULTILINE)

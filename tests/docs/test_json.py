@@ -12,7 +12,7 @@ import pytest
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from flows.__main__ import cli
-from flows.cli.documents import DOCUMENTS
+from flows.cli.shell.documents import DOCUMENTS
 from tasks.config.tiers import TIERS
 from tasks.results.summary import as_json, together
 from tests.support.command_line import CommandLine, here

@@ -13,7 +13,7 @@ from db.source_rows import read_corpus, read_questions
 from db.sources import snapshot
 from db.views import VIEWS
 from flows.__main__ import cli
-from tasks.comparison.gate_rules import read_policy
+from tasks.comparison.gates.gate_rules import read_policy
 from tasks.config.connections import source
 from tasks.config.flow_parameters import FLOWS
 from tasks.config.settings import Settings

@@ -16,8 +16,8 @@ from db.tables import evaluation, evaluation_metric, nightly_verdict
 from metrics.table import metrics_of
 from tasks.cases.table import table
 from tasks.comparison.common_cases import read_cases
-from tasks.comparison.gate import gate
-from tasks.comparison.gate_rules import Policy, Rule
+from tasks.comparison.gates.gate import gate
+from tasks.comparison.gates.gate_rules import Policy, Rule
 from tasks.comparison.paired_changes import paired_changes
 from tasks.orchestration.incidents import follow_run, incidents
 from tasks.results.aggregate import strata, summarise

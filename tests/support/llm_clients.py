@@ -5,7 +5,7 @@ from datetime import date
 from pydantic import SecretStr
 from sqlalchemy import Engine
 
-from tasks.config.prices import Price
+from tasks.config.services import Price
 from tasks.config.settings import Role, Settings, SystemService
 from tasks.models.calls import Call
 from tasks.models.chat import chat

@@ -16,7 +16,7 @@ from sqlalchemy import Engine
 
 from db.errors import InputError
 from flows.__main__ import cli
-from flows.terminal.gate import junit
+from flows.terminal.differences.gate import junit
 from tasks.config.parameters import Tier1
 from tasks.evaluation.batch import evaluate_batch
 from tasks.evaluation.finish import finish

@@ -14,7 +14,7 @@ from sqlalchemy.pool import NullPool
 
 from db.errors import InputError, ModelUnavailable
 from flows.__main__ import cli, exit_code
-from flows.cli.documents import DOCUMENTS
+from flows.cli.shell.documents import DOCUMENTS
 from tests.support.llm_server import JSON, FakeLLMServer, http
 
 URL = "https://wiki.example/pages/viewpage.action?pageId={}"

@@ -11,7 +11,7 @@ from sqlalchemy import Engine
 from db import journal
 from db.errors import InputError
 from flows.__main__ import cli
-from flows.terminal.trend import ACCEPTED, BREAK, OUT, plot
+from flows.terminal.differences.trend import ACCEPTED, BREAK, OUT, plot
 from tests.support.evaluation_history import source_name, write
 
 

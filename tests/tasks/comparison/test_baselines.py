@@ -7,8 +7,8 @@ from sqlalchemy import Engine
 
 from db import journal
 from db.errors import InputError
-from tasks.comparison.gate import gate
-from tasks.comparison.gate_rules import Policy, Rule
+from tasks.comparison.gates.gate import gate
+from tasks.comparison.gates.gate_rules import Policy, Rule
 from tests.support.evaluation_history import source_name, with_cases, write
 
 

@@ -8,8 +8,8 @@ from sqlalchemy import Engine
 
 from db.errors import InputError, ResultsUnavailable
 from metrics.statistics import wilson_interval
-from tasks.comparison.gate import gate
-from tasks.comparison.gate_rules import Policy, Rule, read_policy
+from tasks.comparison.gates.gate import gate
+from tasks.comparison.gates.gate_rules import Policy, Rule, read_policy
 from tests.support.evaluation_history import N_GATED as N
 from tests.support.evaluation_history import hits, one, source_name, with_cases, write
 

@@ -5,8 +5,8 @@ import numpy as np
 from metrics.statistics.differences.comparison import adjusted
 from metrics.statistics.differences.numbers import Compared, Number
 from metrics.statistics.differences.paired import compare_numbers
-from tasks.comparison.gate_rules import Rule
-from tasks.comparison.gate_verdicts import regressions
+from tasks.comparison.gates.gate_rules import Rule
+from tasks.comparison.gates.gate_verdicts import regressions
 
 N = 200
 

@@ -7,8 +7,8 @@ import pytest
 from sqlalchemy import Engine
 
 from tasks.comparison.compare import compare
-from tasks.comparison.gate import gate
-from tasks.comparison.gate_rules import Policy, Rule
+from tasks.comparison.gates.gate import gate
+from tasks.comparison.gates.gate_rules import Policy, Rule
 from tasks.config.tiers import TIERS
 from tests.support.evaluation_history import N_GATED as N
 from tests.support.evaluation_history import hits, judged, one, source_name, with_cases

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from db.errors import InputError
-from tasks.comparison.gate_rules import Rule, read_policy
+from tasks.comparison.gates.gate_rules import Rule, read_policy
 
 WHOLE = """
 [baseline]

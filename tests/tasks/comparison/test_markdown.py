@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sqlalchemy import Engine
 
-from flows.terminal.markdown import MOST, code, comparison_markdown, text
+from flows.terminal.differences.markdown import MOST, code, comparison_markdown, text
 from tasks.comparison.compare import compare
 from tests.tasks.comparison.conftest import N, Plant
 

@@ -8,9 +8,9 @@ from sqlalchemy import Engine, update
 
 from db import journal
 from db.tables import evaluation
+from tasks.comparison.changes.statements import line, statements
 from tasks.comparison.compare import compare
 from tasks.comparison.since import since_accepted
-from tasks.comparison.statements import line, statements
 from tests.tasks.comparison.conftest import N, Plant
 
 HALF = np.tile([0.0, 1.0], N // 2)

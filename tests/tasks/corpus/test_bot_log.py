@@ -11,8 +11,8 @@ from db import analyses
 from tasks.corpus.advice import rests_on
 from tasks.corpus.analytics import corpus
 from tasks.report import corpus_page
-from tests.support.bot_logs import JUNK, BotLog, bot_log
 from tests.support.evaluations import load
+from tests.support.logs.bot_logs import JUNK, BotLog, bot_log
 
 Document = dict[str, Any]
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from db.errors import InputError
-from flows.terminal.gate import print_gate
+from flows.terminal.differences.gate import print_gate
 from flows.terminal.summary import print_summary
 from tasks.comparison.compare import compare
-from tasks.comparison.gate import gate
-from tasks.comparison.gate_rules import Policy, Rule
+from tasks.comparison.gates.gate import gate
+from tasks.comparison.gates.gate_rules import Policy, Rule
 from tasks.comparison.trend import trend
 from tasks.config.connections import database
 from tasks.labelling.plan import plan

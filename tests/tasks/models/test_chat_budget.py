@@ -13,10 +13,10 @@ from datetime import date
 import pytest
 
 from db.stores.calls import booked_usd, bought
-from tasks.config.prices import Price
+from tasks.config.services import Price
 from tasks.config.settings import Settings
 from tasks.models.calls import body
-from tasks.models.prices import TEMPLATE_TOKENS, Budget
+from tasks.models.cost.prices import TEMPLATE_TOKENS, Budget
 from tests.support.llm_clients import MAX_TOKENS, ask, calls, priced
 from tests.support.llm_server import JSON, Do, FakeLLMServer, http, says, scores
 
@@ -166,7 +166,7 @@ def test_what_is_known_is_booked_to_the_cent_and_without_a_budget_too(llm_server
 
 async def test_money_is_drawn_for_many_calls_at_once(llm_server: FakeLLMServer, engine, tag, monkeypatch):
     drawn = []
-    from tasks.models import prices
+    from tasks.models.cost import prices
 
     real = prices.draw_usd
     monkeypatch.setattr(prices, "draw_usd", lambda *given: drawn.append(given) or real(*given))

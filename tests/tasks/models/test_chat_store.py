@@ -19,12 +19,12 @@ from sqlalchemy import Engine, text
 from db.embedded import server as embedded
 from db.engine import own
 from db.errors import DatabaseUnavailable, InputError
-from tasks.config.prices import Price
+from tasks.config.services import Price
 from tasks.config.settings import Role, Settings
 from tasks.models import call_store
 from tasks.models.calls import Call
 from tasks.models.chat import chat
-from tasks.models.estimate import estimate, missing
+from tasks.models.cost.estimate import estimate, missing
 from tasks.models.rate_limits import RetryPolicy
 from tasks.models.verdicts import ask_for_score
 from tasks.prompts import prompts

@@ -20,8 +20,8 @@ from db.stores.labels import label
 from db.tables import analysis, call, evaluation
 from tasks.cases.frozen_sets import freeze
 from tasks.config.connections import database
-from tasks.operations import erase as erasing
-from tasks.operations.erase import erase, find
+from tasks.operations.erasure import erase as erasing
+from tasks.operations.erasure.erase import erase, find
 from tasks.results.parquet_files import EVALUATION
 from tests.support.command_line import CommandLine
 from tests.support.evaluations import PAGE, evaluate, load, question, rows_of

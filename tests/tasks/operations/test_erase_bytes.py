@@ -164,7 +164,7 @@ def test_no_byte_is_left_anywhere_at_home(home: Path) -> None:
 def test_a_kill_is_finished_by_the_same_command(home: Path) -> None:
     yarus = CommandLine(home)
     # Prefect's rows are gone, their bytes are not; then nobody's row leads to anything any more.
-    for module in ("tasks.operations.erase_prefect", "tasks.operations.erase"):
+    for module in ("tasks.operations.erasure.erase_prefect", "tasks.operations.erasure.erase"):
         process = yarus.start(*ERASE, script=SUICIDE.format(module=module, function="wipe"))
         process.communicate(timeout=240)
         assert process.returncode == -signal.SIGKILL

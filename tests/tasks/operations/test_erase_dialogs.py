@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import Engine, text
 
 from tasks.config.connections import database
-from tasks.operations.erase import erase, find
+from tasks.operations.erasure.erase import erase, find
 from tests.support.evaluations import evaluate, load, question, rows_of
 
 USER, MARK = "9100", "МЕТКА пересдачи"

@@ -11,9 +11,10 @@ import fsspec
 import pytest
 from sqlalchemy import Engine, insert, select, text, update
 
-from db import journal, retention
+from db import journal
 from db.engine import own
 from db.errors import InputError
+from db.removal import retention
 from db.stores import corpora
 from db.tables import call, embedding, evaluation
 from tasks.evaluation.run import Run

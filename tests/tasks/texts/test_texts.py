@@ -10,14 +10,15 @@ from typing import Any, get_args
 
 import pytest
 
-from db.retention import ERASED
+from db.removal.retention import ERASED
 from metrics.exam_kinds import KINDS as EXAM_KINDS
 from metrics.metric import LADDERS
 from metrics.table import GOALS, METRICS
 from metrics.table.corrected import SUFFIX
 from tasks.cases.vocabulary import STRATA, TURNS, Status, Unit
-from tasks.comparison import corrected_means, gate
-from tasks.comparison.documents import BaselineKind
+from tasks.comparison import corrected_means
+from tasks.comparison.gates import gate
+from tasks.comparison.gates.documents import BaselineKind
 from tasks.comparison.slices import SLICES
 from tasks.config.tiers import TIERS
 from tasks.corpus.advice import COUNTS as ADVISED

@@ -8,7 +8,7 @@ import pytest
 from tasks.corpus.wording.chatter import KINDS, chatter
 from tasks.corpus.wording.languages import Spoken, is_foreign, spoken
 from tasks.corpus.wording.stop_words import content
-from tests.support.bot_logs import JUNK, SAMPLE
+from tests.support.logs.bot_logs import JUNK, SAMPLE
 
 FALSE_ALARMS = 0.01
 NO_QUESTIONS = {

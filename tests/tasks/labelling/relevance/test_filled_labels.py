@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from db.errors import InputError
-from flows.terminal.comparison import print_comparison
+from flows.terminal.differences.comparison import print_comparison
 from flows.terminal.summary import print_summary
 from tasks.cases.pools import to_judge
 from tasks.comparison.compare import compare
-from tasks.comparison.gate import FILLED, gate
-from tasks.comparison.gate_rules import read_policy
+from tasks.comparison.gates.gate import FILLED, gate
+from tasks.comparison.gates.gate_rules import read_policy
 from tasks.config.connections import database
 from tasks.config.parameters import Tier1
 from tasks.labelling import answers

@@ -1,0 +1,1 @@
+"""What is removed: by retention, or because a source goes."""

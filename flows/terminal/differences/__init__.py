@@ -1,0 +1,1 @@
+"""What is printed of differences: comparisons, trends, gates, and why something moved."""

@@ -1,0 +1,1 @@
+"""What was changed between two evaluations, and what is said of it."""

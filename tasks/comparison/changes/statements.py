@@ -1,0 +1,165 @@
+"""What comparisons say, in words: the terminal, the report, Prefect and JSON take them from here."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from tasks.comparison.changes.changed_settings import setting
+from tasks.comparison.documents import Changes, Compared, EvaluationComparison, Sides, Statement, StatementKind
+from tasks.config.tiers import TIERS
+from tasks.results.numbers import shown
+from tasks.texts import LANGUAGES, Text, texts, translations
+from tasks.texts.messages import told
+
+CHANCE = 0.05
+"""Share of the metrics that a p of their own calls changed where nothing is."""
+
+
+def statements(found: Sequence[Compared], *, named: bool = False) -> list[Statement]:
+    """What was changed, what is proven to be worse or better, what only a p of its own says, and what did not compare.
+
+    Args:
+        found: comparisons, as `tasks.comparison.compare.compare` gives them, and what could not be compared, as
+            `tasks.comparison.since.since_accepted` does.
+        named: say of which tier each is.
+    """
+    compared = [one for one in found if "metrics" in one]
+    said: list[tuple[StatementKind, Text | None]] = [
+        ("settings", settings_text(*found)),
+        ("measured otherwise", _joined(compared, _key, named=named)),
+        ("labels changed", _joined(compared, _labels_changed, named=named)),
+        ("regressed", _joined(compared, lambda one: _proven(one, "regressed"), named=named)),
+        ("improved", _joined(compared, lambda one: _proven(one, "improved"), named=named)),
+    ]
+    if not any(text for kind, text in said if kind in ("regressed", "improved")):
+        said.append(("nothing", _nothing(compared)))
+    said.append(("alone", _alone(compared, named=named)))
+    said.append(("not compared", _joined([one for one in found if one not in compared], _not_compared, named=named)))
+    labels = {kind: translations("statements", kind) for kind, _ in said}
+    return [{"kind": kind, "label": labels[kind], "text": text} for kind, text in said if text]
+
+
+def with_statements(sides: Sides, changes: Changes) -> EvaluationComparison:
+    """A whole comparison, with what it says."""
+    found: EvaluationComparison = {**sides, **changes, "statements": []}
+    last: Statement = {"kind": "reach", "label": translations("statements", "reach"), "text": reach(found)}
+    return {**found, "statements": [*statements([found]), last]}
+
+
+def line(said: Statement, language: str) -> str:
+    """A statement as one line."""
+    return f"{said['label'][language]}: {said['text'][language]}."
+
+
+def reach(document: Mapping[str, Any]) -> Text:
+    """What this many cases could have shown, by the tier's first metric that was compared."""
+    found = measured(document)
+    if not found:
+        return translations("statements", "unmeasured")
+    name = next((name for name in TIERS[document["b"]["tier"]].headlines if name in found), next(iter(found)))
+    one = found[name]
+    figures = {key: "" if one[key] is None else shown(name, abs(one[key])) for key in ("margin", "smallest_detectable")}
+    far = shown(name, max(abs(one["ci_low"]), abs(one["ci_high"])))
+    if one["smallest_detectable"] is None:
+        key = "nothing moved" if one["ci_low"] == 0 == one["ci_high"] else "too few"
+    else:
+        key = {"no difference shown": "excluded", "inconclusive": "not excluded"}.get(one["verdict"], "found")
+    said = {"metric": name, "n": one["n"], "margin": figures["margin"], "far": far}
+    return translations("statements", key, **said, detectable=figures["smallest_detectable"])
+
+
+def measured(document: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """The metrics that were compared, whose figures are all there."""
+    return {name: one for name, one in document.get("metrics", {}).items() if one["reason"] is None}
+
+
+def setting_name(name: str, language: str) -> str:
+    """What a setting is called, and by what name it is set."""
+    called = texts("setting_names", language).get(name)
+    return f"{called} ({name})" if called else name
+
+
+def settings_text(*found: Mapping[str, Any]) -> Text | None:
+    """What was changed in the system, what several tiers are measured with once; None where nothing was."""
+    changed = [(one["name"], one["a"], one["b"]) for document in found for one in document["changed_settings"]]
+    return _listed(_named_change(*one) for number, one in enumerate(changed) if one not in changed[:number])
+
+
+def _named_change(name: str, a: Any, b: Any) -> Text:
+    return {of: f"{setting_name(name, of)}: {setting(a)} → {setting(b)}" for of in LANGUAGES}
+
+
+def _key(document: Mapping[str, Any]) -> Text | None:
+    return _listed(_named_change(one["part"], one["a"], one["b"]) for one in document["differs"])
+
+
+def _labels_changed(document: Mapping[str, Any]) -> Text | None:
+    """How many of the common questions are left out, and what only one side has."""
+    changed = document.get("labels_changed")
+    return changed and translations("statements", "left out", **changed)
+
+
+def _not_compared(document: Mapping[str, Any]) -> Text | None:
+    """Why, where that is not merely that nothing was measured on both sides."""
+    return _key(document) or (
+        {of: told(document["reason"], of) for of in LANGUAGES} if document.get("reason") else None
+    )
+
+
+def _proven(document: Mapping[str, Any], verdict: str) -> Text | None:
+    """The headline metrics whose change is more than chance, adjusted for how many they are."""
+    return _listed(
+        f"{name} {shown(name, one['a'])} → {shown(name, one['b'])} ({shown(name, one['difference'], sign=True)})"
+        for name, one in measured(document).items()
+        if one["p_holm"] is not None and one["verdict"] == verdict
+    )
+
+
+def _alone(compared: Sequence[Mapping[str, Any]], *, named: bool) -> Text | None:
+    """The other metrics whose change is more than chance by a p of their own, and how many of them are by chance."""
+    text = _joined(compared, _others, named=named)
+    if text is None:
+        return None
+    n = sum(one["p_holm"] is None for document in compared for one in measured(document).values())
+    chance = translations("statements", "by chance", n=n, chance=f"{CHANCE * n:.0f}" if CHANCE * n >= 1 else "<1")
+    return {of: f"{text[of]} ({chance[of]})" for of in LANGUAGES}
+
+
+def _others(document: Mapping[str, Any]) -> Text | None:
+    parts = []
+    for verdict in ("regressed", "improved", "changed"):
+        names = _listed(
+            f"{name} {shown(name, one['difference'], sign=True)}"
+            for name, one in measured(document).items()
+            if one["p_holm"] is None and one["verdict"] == verdict
+        )
+        if names:
+            word = translations("statements", f"alone {verdict}")
+            parts.append({of: f"{word[of]} {names[of]}" for of in LANGUAGES})
+    return _listed(parts, "; ")
+
+
+def _nothing(compared: Sequence[Mapping[str, Any]]) -> Text | None:
+    """Whether a change that matters is excluded, or too few cases were asked for that; of headline metrics."""
+    main = [one for document in compared for one in measured(document).values() if one["p_holm"] is not None]
+    if not main:
+        return None
+    excluded = all(one["verdict"] == "no difference shown" for one in main)
+    return translations("statements", "no change" if excluded else "unsure")
+
+
+def _joined(found: Iterable[Mapping[str, Any]], said: Any, *, named: bool) -> Text | None:
+    """What is said of each, one after the other, with the name of the tier where that is asked for."""
+    parts = []
+    for document in found:
+        text: Text | None = said(document)
+        if text and named:
+            tier = translations(f"tiers.{document['b']['tier']}", "sentence")
+            text = {of: f"{tier[of]} — {text[of]}" for of in LANGUAGES}
+        parts += [text] if text and text not in parts else []
+    return _listed(parts, "; ")
+
+
+def _listed(parts: Iterable[Text | str], between: str = ", ") -> Text | None:
+    """Texts one after the other; None where there are none."""
+    found = [part if isinstance(part, dict) else dict.fromkeys(LANGUAGES, part) for part in parts]
+    return {of: between.join(part[of] for part in found) for of in LANGUAGES} if found else None

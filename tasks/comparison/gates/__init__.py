@@ -1,0 +1,1 @@
+"""Gates: their rules, and whether an evaluation passes."""

@@ -1,0 +1,1 @@
+"""What calls cost: prices, and estimates before they are sent."""

@@ -1,0 +1,1 @@
+"""Erasing what one user wrote: rows, files, artifacts, Prefect's records."""
