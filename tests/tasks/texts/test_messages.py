@@ -69,7 +69,7 @@ def test_a_library_that_knows_no_languages_is_recognised() -> None:
 def test_what_was_stored_as_a_text_is_recognised() -> None:
     stored = str(InputError("evaluation {id} is {state}: it cannot be a baseline", id="t-1", state="failed"))
     assert told(stored, "en") == stored
-    assert told(stored, "ru") == "прогон t-1: сбой, опорным он быть не может"
+    assert told(stored, "ru") == "прогон t-1: сбой, базовым он быть не может"
 
 
 def test_words_of_others_stay_as_they_are() -> None:
