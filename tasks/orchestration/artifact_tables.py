@@ -136,7 +136,7 @@ def night_text(night: Night, changes: Sequence[Changes], language: str, address:
 def gate_text(summary: EvaluationSummary, language: str) -> str:
     """What the gate says of an evaluation: which rules failed, and why something could not be judged."""
     words, gate = texts("artifacts", language), summary["gate"]
-    why = "; ".join([*gate["failed"], *filter(None, [gate.get("reason")])])
+    why = "; ".join([*gate["failed"], *filter(None, [told(gate.get("reason", ""), language)])])
     said = f"{summary['evaluation_id']}: {words['gate']} {gate['file']}: {words[gate['verdict']]}"
     return f"{said}: {why}" if why else said
 

@@ -101,7 +101,7 @@ def _undecided(summary: EvaluationSummary, file: str | None, error: Exception) -
         "verdict": "invalid" if summary["state"] == "invalid" else "inconclusive",
         "file": file,
         "failed": [],
-        "reason": redact_urls(told(error, settings().language)),
+        "reason": redact_urls(str(error)),
     }
 
 

@@ -12,6 +12,7 @@ from tests.support.llm_clients import QUICK, call, settings
 from tests.support.llm_server import Do, FakeLLMServer, scores
 
 
+@pytest.mark.usefixtures("english")
 async def test_a_server_that_takes_its_time_is_named_with_how_long_yet(
     llm_server: FakeLLMServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
