@@ -16,8 +16,8 @@ from metrics.statistics.corrected import Bools
 from metrics.statistics.groups import Floats
 from metrics.table import METRICS
 from tasks.cases.labels import NO_TWINS
-from tasks.cases.pools import Pool, by_judge, seen, to_judge
-from tasks.cases.rankings import distinct, score
+from tasks.cases.ranked.pools import Pool, by_judge, seen, to_judge
+from tasks.cases.ranked.rankings import distinct, score
 from tasks.cases.table import floats, table
 from tasks.config.settings import Settings
 from tasks.dataset.twins import twins_of

@@ -11,7 +11,7 @@ from benchmarks.simulations import Claim
 from db.importers import squad
 from metrics.statistics.corrected import Bools
 from metrics.statistics.groups import Floats
-from tasks.cases.rankings import score
+from tasks.cases.ranked.rankings import score
 from tasks.cases.table import table, with_columns
 from tasks.config.settings import Settings
 from tasks.models.embedders import LEXICAL, embedders

@@ -22,8 +22,9 @@ from benchmarks.simulations import Claim
 from db.importers.sample import FOLDER
 from db.source_rows import Corpus
 from metrics.table import METRICS
+from tasks.cases.answers import answerable, ideal_context, reference_of
 from tasks.cases.contexts.change import change_contexts, perturbed_context
-from tasks.cases.labels import annotated_cases, answerable, ideal_context, pages_of, reference_of
+from tasks.cases.labels import annotated_cases, pages_of
 from tasks.cases.table import with_columns
 from tasks.cases.text import sentences
 from tasks.config.parameters import Tier2

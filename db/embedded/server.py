@@ -22,8 +22,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -31,6 +30,7 @@ from urllib.parse import quote, urlencode
 
 from db import home as house
 from db.embedded import ELSEWHERE, account, cluster
+from db.embedded.locks import close, mutex, open_lock, open_locks, take_if_free
 from db.errors import DatabaseUnavailable, InputError
 
 START_S, STOP_S, KILL_S = 120.0, 30.0, 5.0  # after a crash up to a gigabyte of log is replayed
@@ -45,7 +45,6 @@ class _Use:
 
 
 _uses: dict[Path, _Use] = {}
-_open_locks: set[int] = set()
 _threads = threading.RLock()
 
 
@@ -110,8 +109,8 @@ def stop(home: Path) -> Literal["stopped", "not running", "in use"]:
     folder = _folder(home)
     if not folder.exists():
         return "not running"
-    with _threads, _mutex(folder):
-        lock = _open_lock(folder / "users.lock", folder)
+    with _threads, mutex(folder):
+        lock = open_lock(folder / "users.lock", folder)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -122,7 +121,7 @@ def stop(home: Path) -> Literal["stopped", "not running", "in use"]:
             _stop(folder, _Use(lock))
             return "stopped"
         finally:
-            _close(lock)
+            close(lock)
 
 
 def _folder(home: Path) -> Path:
@@ -134,7 +133,7 @@ def _release(folder: Path) -> None:
         return
     with ExitStack() as stack:
         with suppress(FileNotFoundError):  # the home was deleted under us: nobody can join any more
-            stack.enter_context(_mutex(folder))
+            stack.enter_context(mutex(folder))
         _leave(folder)
 
 
@@ -146,11 +145,11 @@ def _release_all() -> None:
 def _forget_after_fork() -> None:
     """A forked child uses nothing yet: it closes its copies of the locks, which leaves the parent's as they are."""
     global _threads
-    for lock in _open_locks:
+    for lock in open_locks:
         os.close(lock)
     for use in _uses.values():
         _disown(use)
-    _open_locks.clear()
+    open_locks.clear()
     _uses.clear()
     _threads = threading.RLock()
 
@@ -165,18 +164,18 @@ os.register_at_fork(after_in_child=_forget_after_fork)
 def _join(folder: Path, version: str) -> None:
     """Become a user of the server of `folder`, starting it if needed."""
     house.make(folder.parent, folder.parent)
-    with _mutex(folder), ExitStack() as undo:
+    with mutex(folder), ExitStack() as undo:
         account.make_folder(folder)
         cluster.check_version(folder, version)
         if folder not in _uses:
-            users = _open_lock(folder / "users.lock", folder)
+            users = open_lock(folder / "users.lock", folder)
             fcntl.flock(users, fcntl.LOCK_SH)
             _uses[folder] = _Use(users)
             undo.callback(_leave, folder)
         deadline = time.monotonic() + START_S
         while not cluster.ready(folder):
             # Neither ready nor free: still starting, ending, or orphans of a killed server that finish their query.
-            if (lock := _take_if_free(folder)) is not None:
+            if (lock := take_if_free(folder)) is not None:
                 _start(folder, version, lock)
             elif time.monotonic() > deadline:
                 raise _stuck(folder)
@@ -194,7 +193,7 @@ def _leave(folder: Path) -> None:
     else:
         _stop(folder, use)
     finally:
-        _close(use.lock)
+        close(use.lock)
 
 
 def _disown(use: _Use) -> None:
@@ -214,7 +213,7 @@ def _start(folder: Path, version: str, lock: int) -> None:
             crashed.wait()
         process = _uses[folder].process = cluster.spawn_server(folder, version, lock)
     finally:
-        _close(lock)
+        close(lock)
     deadline = time.monotonic() + START_S
     while not cluster.ready(folder):
         if process.poll() is not None or time.monotonic() > deadline:
@@ -240,8 +239,8 @@ def _listens(folder: Path) -> bool:
     """Whether a server takes connections, now or as soon as one that is starting or ending has done so."""
     deadline = time.monotonic() + START_S
     while cluster.listener(folder) is None:
-        if (lock := _take_if_free(folder)) is not None:
-            _close(lock)
+        if (lock := take_if_free(folder)) is not None:
+            close(lock)
             return False
         if time.monotonic() > deadline:
             raise _stuck(folder)
@@ -270,43 +269,7 @@ def _end_stranger(pid: int, folder: Path) -> None:
             os.kill(pid, stop)
         deadline = time.monotonic() + patience_s
         while time.monotonic() < deadline:
-            if (lock := _take_if_free(folder)) is not None:
-                return _close(lock)
+            if (lock := take_if_free(folder)) is not None:
+                return close(lock)
             time.sleep(0.005)
     return None
-
-
-# --- locks: closed on exec, and in forked children ---
-
-
-@contextmanager
-def _mutex(folder: Path) -> Iterator[None]:
-    lock = _open_lock(folder.with_suffix(".lock"), folder.parent)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-    finally:
-        _close(lock)
-
-
-def _take_if_free(folder: Path) -> int | None:
-    """server.lock, taken, if no process of PostgreSQL holds it."""
-    lock = _open_lock(folder / "server.lock", folder)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        _close(lock)
-        return None
-    return lock
-
-
-def _open_lock(path: Path, folder: Path) -> int:
-    lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    _open_locks.add(lock)
-    account.hand_over(lock, folder)
-    return lock
-
-
-def _close(lock: int) -> None:
-    _open_locks.discard(lock)
-    os.close(lock)

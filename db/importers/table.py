@@ -1,19 +1,14 @@
 """A table of questions or chunks: CSV, JSON Lines or Parquet, one row each, columns by our names or a mapping."""
 
-import csv
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from db.errors import InputError, unknown
-from db.importers.lines import UTF8, json_lines, lines
+from db.importers.lines import UTF8, json_lines
 from db.importers.recognise import REQUIRED, SAMPLED, Kind, propose, shell_word
 from db.importers.values import KINDS, BadValue, parse
 from db.loading.fill import Stream
@@ -23,13 +18,11 @@ from db.tables import ANNOTATION, source_tables
 from db.words import Words, joined
 
 if TYPE_CHECKING:
-    from _csv import Reader
+    pass
+from db.importers.formats import Read
+from db.importers.formats.delimited import csv_cells
+from db.importers.formats.parquet import parquet_cells
 
-Read = tuple[str, Mapping[str, Any] | Rejected]
-"""A place and what was read there: values by the file's own column names."""
-
-DELIMITERS = ",;\t"
-LONGEST_FIELD = 10_000_000  # characters; a text of a whole page, or the vector of a large model as JSON
 # What makes a row the same row when it has no id: never its labels, so that relabelling keeps it.
 IDENTITY = {
     "questions": ("question", "user_id", "created_at", "dialog_id", "turn"),
@@ -87,7 +80,7 @@ def opened(path: Path, encoding: str = UTF8) -> tuple[Sequence[str], Iterable[Re
         InputError: unreadable, or of another format or encoding.
     """
     formats: dict[str, Callable[[Path, str], tuple[Sequence[str], Iterable[Read]]]] = {
-        ".csv": _csv, ".tsv": _csv, ".jsonl": _jsonl, ".ndjson": _jsonl, ".parquet": _parquet,
+        ".csv": csv_cells, ".tsv": csv_cells, ".jsonl": _jsonl, ".ndjson": _jsonl, ".parquet": parquet_cells,
     }  # fmt: skip
     if path.suffix.lower() not in formats:
         raise InputError(
@@ -229,93 +222,6 @@ def _short(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:60]}…"
 
 
-def _csv(path: Path, encoding: str) -> tuple[Sequence[str], Iterable[Read]]:
-    text = lines(path, encoding)
-    header = next(text, "")
-    if not header.strip():
-        raise InputError("{path}: the first line is empty; expected the names of the columns", path=path)
-    csv.field_size_limit(LONGEST_FIELD)
-    delimiter = max(DELIMITERS, key=lambda sign: len(next(csv.reader([header], delimiter=sign))))
-    reader = csv.reader(chain((header,), text), delimiter=delimiter, strict=True)
-    try:
-        names = [name.strip() for name in next(reader)]
-    except csv.Error as error:
-        raise InputError("{path}: line 1: {error}; nothing was loaded", path=path, error=error) from None
-    return names, _csv_rows(path, names, reader)
-
-
-def _csv_rows(path: Path, names: Sequence[str], reader: "Reader") -> Iterator[Read]:
-    """Rows with the line that they begin in; a text may go over several."""
-    line = reader.line_num + 1
-    try:
-        for fields in reader:
-            place, line = f"{path.name}:{line}", reader.line_num + 1
-            if len(fields) == len(names):
-                yield place, dict(zip(names, fields, strict=True))
-            elif fields:
-                reason = Words(
-                    "{n_fields} fields where the header has {n_names}; a text with the delimiter needs quotes",
-                    n_fields=len(fields),
-                    n_names=len(names),
-                )
-                yield place, Rejected(place, reason)
-    except csv.Error as error:
-        raise InputError(
-            "{path}: the row at line {line}: {error}; nothing was loaded. A text with quotes in it needs quotes "
-            'around it, and its own doubled: "the ""new"" one"',
-            path=path,
-            line=line,
-            error=error,
-        ) from None
-
-
 def _jsonl(path: Path, encoding: str) -> tuple[Sequence[str], Iterable[Read]]:
     names = dict.fromkeys(key for _, values in json_lines(path, encoding) for key in values)
     return list(names), json_lines(path, encoding)
-
-
-def _parquet(path: Path, encoding: str) -> tuple[Sequence[str], Iterable[Read]]:
-    with _reading_parquet(path):
-        file = pq.ParquetFile(path)
-    return file.schema_arrow.names, _parquet_rows(path, file)
-
-
-def _parquet_rows(path: Path, file: pq.ParquetFile) -> Iterator[Read]:
-    number = 0
-    with _reading_parquet(path), file:
-        for batch in file.iter_batches(batch_size=1_000):
-            for cells in _cells(batch):
-                number += 1
-                yield f"{path.name}: row {number}", cells
-
-
-def _cells(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
-    """The rows; for a value that Python cannot say there are bytes, so that its row is refused and no other."""
-    try:
-        yield from batch.to_pylist()
-    except (OverflowError, ValueError, LookupError):  # beyond the year 9999, or in no time zone that is known
-        for number in range(len(batch)):
-            yield {name: _cell(batch[name][number]) for name in batch.schema.names}
-
-
-def _cell(value: "pa.Scalar[Any]") -> Any:
-    try:
-        return value.as_py()
-    except (OverflowError, ValueError, LookupError):
-        return f"{value.type} out of range".encode()  # which no column takes
-
-
-@contextmanager
-def _reading_parquet(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except FileNotFoundError:
-        raise InputError("{path}: there is no such file", path=path) from None
-    except (pa.ArrowException, OSError) as error:
-        raise InputError(
-            "{path}: not a complete Parquet file ({error}); nothing was loaded", path=path, error=error
-        ) from None
-    except (OverflowError, UnicodeDecodeError, LookupError) as error:  # a year above 9999, a damaged text, no such zone
-        raise InputError(
-            "{path}: a value that cannot be read ({error}); nothing was loaded", path=path, error=error
-        ) from None

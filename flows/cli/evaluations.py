@@ -18,10 +18,10 @@ from flows.cli import arrow_alone, as_json, given_tags, own_database
 def runs(limit: int, name: str | None, tags: tuple[str, ...], as_json: bool) -> None:
     """List evaluations."""
     from db import journal
-    from flows.terminal.summary import print_runs
+    from flows.terminal.lists import print_runs
     from tasks.config.settings import settings
+    from tasks.results.queries import listed
     from tasks.results.summary import as_json as document
-    from tasks.results.summary import listed
 
     rows = journal.listing(own_database(), limit=limit, name=name, tags=given_tags(tags))
     if not as_json:
@@ -88,7 +88,8 @@ def tag(evaluation: str, name: str | None, tags: tuple[str, ...], removed: tuple
 def cases(evaluation: str, where: tuple[str, ...], limit: int, as_json: bool) -> None:
     """Show the cases of an evaluation, for example: yarus cases last --where 'hit_rate@1=0'."""
     from db import journal
-    from flows.terminal.summary import print_cases, say_pseudonyms
+    from flows.terminal.lists import print_cases
+    from flows.terminal.summary import say_pseudonyms
     from tasks.cases import pseudonyms
     from tasks.cases.repeated import once
     from tasks.config.settings import settings

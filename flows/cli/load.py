@@ -154,7 +154,7 @@ def fill_source(
 
     from db.engine import reaching
     from db.loading.fill import fill
-    from flows.terminal.summary import print_load
+    from flows.terminal.lists import print_load
     from tasks.config.connections import database, source
     from tasks.config.settings import settings
     from tasks.operations.readiness import readiness

@@ -74,7 +74,7 @@ def demo(as_json: bool, level: int) -> None:
 @as_json
 def doctor(as_json: bool) -> None:
     """Check settings, database, sources, embedder and metrics, and say what to fix."""
-    from flows.terminal.summary import print_checks
+    from flows.terminal.lists import print_checks
     from tasks.operations.doctor import examine
     from tasks.results.summary import as_json as document
 
@@ -89,7 +89,7 @@ def doctor(as_json: bool) -> None:
 def _plan(plans: "Plans", *, as_json: bool) -> None:
     from dataclasses import asdict
 
-    from flows.terminal.summary import print_plans
+    from flows.terminal.lists import print_plans
     from tasks.config.settings import settings
     from tasks.results.summary import as_json as document
 

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Mapping
 
-from flows.terminal.summary import new_console, plain, ready_lines
+from flows.terminal.lists import ready_lines
+from flows.terminal.summary import new_console, plain
 from tasks.operations.setup.plan import Begun
 from tasks.texts import texts
 

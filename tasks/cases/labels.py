@@ -12,7 +12,6 @@ from db.source_rows import Corpus
 from db.urls import canonical_url
 from db.words import Words
 from tasks.cases.table import table, with_columns
-from tasks.cases.text import folded
 from tasks.cases.vocabulary import Note, Twins, Unit
 
 Row = dict[str, Any]
@@ -40,7 +39,7 @@ def annotated_cases(
         The table of cases, and a note for every fallback used and every label left out.
     """
     pages = pages_of(corpus)
-    labels = [_labels(question, unit, pages) for question in questions]
+    labels = [labels_given(question, unit, pages) for question in questions]
     fallbacks = sum(
         bool(of) and not _annotated(question, unit, pages) for of, question in zip(labels, questions, strict=True)
     )
@@ -49,14 +48,6 @@ def annotated_cases(
     said = [no | yes for no, yes in zip(rejected, labels, strict=True)]
     cases, stale = _cases(source, questions, said, unit, pages, twins)
     return cases, notes + stale
-
-
-def merged(questions: Sequence[Row]) -> list[list[Row]]:
-    """Duplicate questions together: those that differ in case and white space only, in order of first appearance."""
-    groups: dict[str, list[Row]] = {}
-    for question in questions:
-        groups.setdefault(folded(question["question"]), []).append(question)
-    return list(groups.values())
 
 
 def logged_cases(
@@ -78,17 +69,6 @@ def logged_cases(
     if (repeated := sum(map(len, groups)) - len(groups)) > 0:
         notes.append({"note": "duplicates merged", "n": repeated})
     return with_columns(cases, stratum=[stratum(row["score"] for row in rows) for rows in groups]), notes
-
-
-def topics(questions: Sequence[Row]) -> tuple[list[str | None], list[Note]]:
-    """The cluster of every question: its annotated topic; where it has no annotation, the page that the bot showed."""
-    named = [question.get("cluster") for question in questions]
-    shown = [
-        name if name is not None or row.get("origin") else next(iter(shown_page([row])), None)
-        for name, row in zip(named, questions, strict=True)
-    ]
-    fallbacks = named.count(None) - shown.count(None)
-    return shown, [{"note": "topic from the log", "n": fallbacks}] if fallbacks else []
 
 
 def stratum(scores: Iterable[int | None]) -> str:
@@ -126,7 +106,7 @@ class LabelsOf(NamedTuple):
 
 def labels_of(questions: Sequence[Row]) -> LabelsOf:
     """Of all questions of a source, not of a sample: a chunk's label is one of its page, too."""
-    return LabelsOf(*(sum(bool(_labels(question, unit, {})) for question in questions) for unit in UNITS))
+    return LabelsOf(*(sum(bool(labels_given(question, unit, {})) for question in questions) for unit in UNITS))
 
 
 def default_unit(questions: Sequence[Row]) -> Unit:
@@ -220,10 +200,10 @@ def page_named(question: Row, pages: dict[str, str | None]) -> str | None:
         question: with its annotation, if it has one.
         pages: of every chunk.
     """
-    return next(iter(_labels(question, "page", pages)), None)
+    return next(iter(labels_given(question, "page", pages)), None)
 
 
-def _labels(question: Row, unit: Unit, pages: dict[str, str | None]) -> Labels:
+def labels_given(question: Row, unit: Unit, pages: dict[str, str | None]) -> Labels:
     """Id -> grade of what is relevant, of the unit: as annotated, else for pages the one that the bot showed."""
     annotated = _annotated(question, unit, pages)
     return annotated if annotated or unit == "chunk" or question.get("origin") else shown_page([question])
@@ -303,33 +283,3 @@ def _page(known: Labels, unit: Unit, pages: dict[str, str | None]) -> str | None
     """The page of the first that is relevant."""
     name = next(iter(known), None)
     return pages.get(name) if name is not None and unit == "chunk" else name
-
-
-def reference_of(question: Row) -> str | None:
-    """The ground-truth answer: the annotation's, else what the bot said and a user rated good."""
-    if question.get("origin"):
-        return question.get("ground_truth_answer") or None
-    return (question["answer"] or None) if question["score"] == GOOD else None
-
-
-def answerable(question: Row) -> bool | None:
-    """Whether the corpus has the answer: as annotated, else known only where there is a reference."""
-    said: bool | None = question.get("answerable")
-    return said if said is not None else (True if reference_of(question) else None)
-
-
-def shown_rightly(question: Row) -> bool | None:
-    """Whether the answer should have been shown: as annotated, else by the user's score."""
-    if question.get("origin"):
-        said: bool | None = question.get("ground_truth_show")
-        return said
-    return {GOOD: True, BAD: False}.get(question["score"] or 0)
-
-
-def ideal_context(question: Row, corpus: Corpus, pages: dict[str, str | None]) -> list[str]:
-    """Ids of the chunks that answer the question: those labelled, or where only pages are, all of theirs in order."""
-    chunks = [chunk for chunk in _labels(question, "chunk", pages) if chunk in pages]
-    if chunks:
-        return chunks
-    wanted = _labels(question, "page", pages)
-    return [chunk for chunk in corpus.ids if pages[chunk] in wanted]

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from db.urls import canonical_url
 from tasks.cases import labels
 from tasks.cases.labels import Row, shown_page
+from tasks.cases.text import folded
+from tasks.cases.vocabulary import Note
 
 
 def sampled(ids: Sequence[str], strata: Sequence[str], limit: int | None, seed: int, *, off: float = 2) -> list[int]:
@@ -50,3 +52,22 @@ def topic_and_score(question: Row) -> str:
 def page_and_stratum(rows: Sequence[Row]) -> str:
     """The same of duplicate questions."""
     return f"{next(iter(shown_page(rows)), '')}|{labels.stratum(row['score'] for row in rows)}"
+
+
+def merged(questions: Sequence[Row]) -> list[list[Row]]:
+    """Duplicate questions together: those that differ in case and white space only, in order of first appearance."""
+    groups: dict[str, list[Row]] = {}
+    for question in questions:
+        groups.setdefault(folded(question["question"]), []).append(question)
+    return list(groups.values())
+
+
+def topics(questions: Sequence[Row]) -> tuple[list[str | None], list[Note]]:
+    """The cluster of every question: its annotated topic; where it has no annotation, the page that the bot showed."""
+    named = [question.get("cluster") for question in questions]
+    shown = [
+        name if name is not None or row.get("origin") else next(iter(shown_page([row])), None)
+        for name, row in zip(named, questions, strict=True)
+    ]
+    fallbacks = named.count(None) - shown.count(None)
+    return shown, [{"note": "topic from the log", "n": fallbacks}] if fallbacks else []

@@ -1,8 +1,6 @@
 """Two evaluations on their common cases: what changed, whether it is more than chance, and in which cases."""
 
-import json
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from sqlalchemy import Engine
@@ -10,7 +8,7 @@ from sqlalchemy.engine import RowMapping
 from threadpoolctl import threadpool_limits
 
 from db.errors import InputError, unknown
-from db.words import Words, joined
+from db.words import Words
 from metrics.metric import Metric
 from metrics.statistics.differences.comparison import Comparison, adjusted
 from metrics.statistics.differences.numbers import Compared
@@ -32,12 +30,12 @@ from tasks.comparison.common_cases import (
     read_cases,
     require_cases,
 )
+from tasks.comparison.comparable import differences, refusal, same_cases
 from tasks.comparison.corrected_means import Lacking, compare_means, is_corrected
 from tasks.comparison.documents import (
     ChangedCases,
     Changes,
     EvaluationComparison,
-    KeyDifference,
     MetricComparison,
     Side,
     Sides,
@@ -80,7 +78,7 @@ def compare(engine: Engine, a: str, b: str, *, force: bool = False, only: Sequen
     if changed is not None:
         differs = []
     if differs and not force:
-        raise _refusal(before, after, differs)
+        raise refusal(before, after, differs)
     needed = {row.name: row for row in (*declared.values(), *_headlines(before, after))}.values()
     sides = Pairs(*(headline(read_cases(row, needed)) for row in (before, after)))
     pairs = common(*(sides if alike is None else (kept(cases, alike) for cases in sides)))
@@ -250,69 +248,6 @@ def _not_compared(reason: str) -> MetricComparison:
         "method": "none",
         "reason": reason,
     }
-
-
-def differences(a: RowMapping, b: RowMapping) -> list[KeyDifference]:
-    """The parts of the comparability key in which two evaluations differ, with both values; none if they compare.
-
-    Of lists (the metrics' signatures) only the entries that differ are given. Where the tiers differ, only they are.
-    """
-    if a["comparability_key"] is not None and a["comparability_key"] == b["comparability_key"]:
-        return []
-    if a["tier"] != b["tier"]:
-        return [{"part": "tier", "a": a["tier"], "b": b["tier"]}]
-    one, other = (dict(_parts(row["comparability"] or {})) for row in (a, b))
-    names = sorted(name for name in {**one, **other} if one.get(name) != other.get(name))
-    parts = [_apart(name, one.get(name), other.get(name)) for name in names]
-    if a["source"] != b["source"]:
-        parts.insert(0, {"part": "source", "a": a["source"], "b": b["source"]})
-    return parts or [{"part": "comparability_key", "a": a["comparability_key"], "b": b["comparability_key"]}]
-
-
-def same_cases(part: str) -> bool:
-    """Whether the case set may be the same although this part of the key differs."""
-    return part != "source" and part.split(".")[0] != "cases"
-
-
-def _apart(part: str, a: Any, b: Any) -> KeyDifference:
-    if isinstance(a, list) and isinstance(b, list):
-        a, b = [entry for entry in a if entry not in b], [entry for entry in b if entry not in a]
-    return {"part": part, "a": a, "b": b}
-
-
-def _parts(value: Any, name: str = "") -> list[tuple[str, Any]]:
-    """What a nested document says, by dotted names."""
-    if not isinstance(value, dict):
-        return [(name, value)]
-    return [pair for key in value for pair in _parts(value[key], f"{name}.{key}" if name else key)]
-
-
-def _refusal(a: RowMapping, b: RowMapping, differs: list[KeyDifference]) -> InputError:
-    named = {part["part"]: part for part in differs}
-    if unit := named.get("unit"):
-        return InputError(
-            "evaluations {before} and {after} cannot be compared: one counts a {of_before} as found, the other a "
-            "{of_after}. Run one of them as the other was run: --unit {of_before}, or --unit {of_after}. --force sets "
-            "the numbers side by side",
-            before=a["id"],
-            after=b["id"],
-            of_before=unit["a"],
-            of_after=unit["b"],
-        )
-    return InputError(
-        "evaluations {before} and {after} cannot be compared: {differs}. --force compares them anyway",
-        before=a["id"],
-        after=b["id"],
-        differs=joined(
-            Words(
-                "{part} is {before} and {after}",
-                part=part["part"],
-                before=json.dumps(part["a"], ensure_ascii=False),
-                after=json.dumps(part["b"], ensure_ascii=False),
-            )
-            for part in differs
-        ),
-    )
 
 
 def side(row: RowMapping) -> Side:

@@ -7,7 +7,8 @@ from db import journal
 from db.errors import InputError, ResultsUnavailable
 from db.tables import evaluation
 from tasks.comparison.changes.changed_settings import changed_settings
-from tasks.comparison.compare import compare, differences, side
+from tasks.comparison.comparable import differences
+from tasks.comparison.compare import compare, side
 from tasks.comparison.documents import EvaluationComparison, NotCompared
 from tasks.config.redaction import redact_urls
 

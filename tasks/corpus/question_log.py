@@ -15,7 +15,8 @@ from db.source_rows import Corpus, read_corpus, read_questions
 from db.sources import snapshot
 from db.tables import evaluation
 from db.words import Words
-from tasks.cases.labels import BAD, GOOD, Row, annotated_cases, answerable, pages_of
+from tasks.cases.answers import answerable
+from tasks.cases.labels import BAD, GOOD, Row, annotated_cases, pages_of
 from tasks.cases.refusals import declined
 from tasks.cases.vocabulary import MEASURED
 from tasks.config.connections import source

@@ -17,7 +17,8 @@ from tasks.cases import pseudonyms
 from tasks.cases.table import COLUMNS, floats
 from tasks.comparison.changes.changed_settings import changed_settings
 from tasks.comparison.common_cases import OF_EVERY_CASE, evaluations_of, headline, require_cases
-from tasks.comparison.compare import differences, headlines_of, same_cases, side
+from tasks.comparison.comparable import differences, same_cases
+from tasks.comparison.compare import headlines_of, side
 from tasks.comparison.totals import NOT_COMPARED, needs
 from tasks.corpus.versions import FATES, Fate, Version, fates, read_version
 from tasks.explanation.documents import (

@@ -9,7 +9,7 @@ from db import journal
 from db.errors import InputError
 from db.stores import labels as store
 from db.stores.labels import Label
-from tasks.cases.pools import Pooled, to_judge
+from tasks.cases.ranked.pools import Pooled, to_judge
 from tasks.labelling.annotators import annotator as named
 from tasks.labelling.answers import finished_evaluations, judged
 from tasks.labelling.corrected import store_filled

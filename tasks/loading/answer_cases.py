@@ -11,18 +11,10 @@ from prefect.cache_policies import NO_CACHE
 from db.errors import InputError
 from db.source_rows import Corpus
 from db.words import Words
+from tasks.cases.answers import answerable, ideal_context, reference_of
 from tasks.cases.contexts.change import change_contexts, perturbed_context
 from tasks.cases.dialogs import followed
-from tasks.cases.labels import (
-    Row,
-    annotated_cases,
-    answerable,
-    default_unit,
-    ideal_context,
-    labels_of,
-    pages_of,
-    reference_of,
-)
+from tasks.cases.labels import Row, annotated_cases, default_unit, labels_of, pages_of
 from tasks.cases.perturbations import perturbed
 from tasks.cases.table import with_columns
 from tasks.cases.text import fit, starts

@@ -9,8 +9,9 @@ from db.errors import InputError
 from db.source_rows import Corpus, read_corpus, read_questions
 from db.sources import registered, snapshot
 from metrics.exam_kinds import PROMPTS
+from tasks.cases.answers import ideal_context, reference_of
 from tasks.cases.exam.paper import Other, Paper, Subject, papers
-from tasks.cases.labels import Row, ideal_context, page_named, pages_of, reference_of
+from tasks.cases.labels import Row, page_named, pages_of
 from tasks.cases.sampling import sampled, topic_and_score
 from tasks.cases.table import with_columns
 from tasks.cases.text import fit

@@ -11,8 +11,9 @@ from db.errors import InputError
 from db.source_rows import Corpus
 from db.urls import canonical_url
 from db.words import Words
+from tasks.cases.answers import shown_rightly
 from tasks.cases.dialogs import by_time, places, sampled_whole
-from tasks.cases.labels import GOOD, Row, pages_of, shown_rightly
+from tasks.cases.labels import GOOD, Row, pages_of
 from tasks.cases.table import table
 from tasks.cases.text import fit
 from tasks.cases.vocabulary import Note

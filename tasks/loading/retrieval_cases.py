@@ -11,10 +11,10 @@ from prefect.cache_policies import NO_CACHE
 from db.errors import InputError
 from db.source_rows import Corpus
 from db.words import Words
-from tasks.cases.labels import annotated_cases, labels_of, logged_cases, merged, pages_of, topics
+from tasks.cases.labels import annotated_cases, labels_of, logged_cases, pages_of
 from tasks.cases.perturbations import perturbed
-from tasks.cases.pools import fillable
-from tasks.cases.sampling import page_and_stratum
+from tasks.cases.ranked.pools import fillable
+from tasks.cases.sampling import merged, page_and_stratum, topics
 from tasks.cases.table import table
 from tasks.cases.vocabulary import Note
 from tasks.config.connections import connection_lost

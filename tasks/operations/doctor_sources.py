@@ -284,12 +284,8 @@ def _text_search(name: str, language: str) -> Check:
             "load it with a language of these: {configurations}; or use another retriever",
             configurations=", ".join(sorted(CONFIGURATIONS)),
         )
-        return Check(
-            what,
-            Words("no configuration for language {language!r} in our database", language=language),
-            way_out,
-            code=2,
-        )
+        found = Words("no configuration for language {language!r} in our database", language=language)
+        return Check(what, found, way_out, code=2)
     return Check(what, Words("configuration {configuration}", configuration=configuration))
 
 

@@ -284,11 +284,9 @@ def _is_locked(file: IO[str], *, alone: bool = False) -> bool:
 
 def _is_free_within(file: IO[str], seconds: float) -> bool:
     deadline = time.monotonic() + seconds
-    while _is_locked(file):
-        if time.monotonic() > deadline:
-            return False
+    while (locked := _is_locked(file)) and time.monotonic() <= deadline:
         time.sleep(0.02)
-    return True
+    return not locked
 
 
 def _network() -> str:

@@ -138,22 +138,6 @@ class Night(TypedDict):
     """The HTML page, where something was measured."""
 
 
-class ListedEvaluation(Called):
-    """One evaluation in a list."""
-
-    evaluation_id: str
-    tier: str
-    state: State
-    source: str
-    n_cases: int | None
-    coverage: float | None
-    started_at: str
-    finished_at: str | None
-    comparability_key: str | None
-    parquet: str | None
-    error: str | None
-
-
 def n_missing(metric: RowMapping, row: RowMapping) -> int:
     """How many cases of an evaluation failed that could have had a value of a metric.
 
@@ -268,31 +252,6 @@ def summary(engine: Engine, evaluation_id: str) -> EvaluationSummary:
 def system_of(row: RowMapping, *, without: Collection[str] = BESIDE) -> System:
     """What decided the numbers of an evaluation, from its row in the journal."""
     return cast(System, {name: value for name, value in (row["resolved"] or {}).items() if name not in without})
-
-
-def listed(row: RowMapping, root: str) -> ListedEvaluation:
-    """The evaluation as `yarus runs --json` prints it.
-
-    Args:
-        row: of the journal.
-        root: where results are kept.
-    """
-    found: ListedEvaluation = {
-        "evaluation_id": row["id"],
-        "name": row["name"],
-        "tags": row["tags"],
-        "tier": row["tier"],
-        "state": row["state"],
-        "source": row["source"],
-        "n_cases": row["n_cases"],
-        "coverage": row["coverage"],
-        "started_at": str(row["started_at"]),
-        "finished_at": row["finished_at"] and str(row["finished_at"]),
-        "comparability_key": row["comparability_key"],
-        "parquet": row["parquet"] and existing_path(row["parquet"], root),
-        "error": row["error"],
-    }
-    return cast(ListedEvaluation, pseudonyms.document(found, row["source"]))
 
 
 def together(summaries: list[EvaluationSummary | FailedEvaluation]) -> Night:

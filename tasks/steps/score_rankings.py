@@ -3,8 +3,8 @@
 import pyarrow as pa
 
 from tasks.cases.labels import NO_TWINS
-from tasks.cases.pools import by_judge, seen
-from tasks.cases.rankings import score
+from tasks.cases.ranked.pools import by_judge, seen
+from tasks.cases.ranked.rankings import score
 from tasks.evaluation.run import Run
 from tasks.evaluation.work_folder import read_twins
 

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from tests.support.command_line import environment
-from tests.support.docs_pages import ROOT, blocks
+from tests.support.texts.docs_pages import ROOT, blocks
 
 PAGE = ROOT / "docs" / "ci.md"
 TEXTS = {kind: [block.text for block in blocks(PAGE) if block.kind == kind] for kind in ("bash", "yaml", "python")}

@@ -17,7 +17,7 @@ from tasks.comparison.gates.gate_rules import read_policy
 from tasks.config.connections import source
 from tasks.config.flow_parameters import FLOWS
 from tasks.config.settings import Settings
-from tests.support.docs_pages import PAGES, ROOT, blocks, inline, words
+from tests.support.texts.docs_pages import PAGES, ROOT, blocks, inline, words
 
 COMMANDS = [
     (page.name, command)

@@ -13,8 +13,8 @@ import pytest
 import flows
 from db.errors import InputError
 from tests.support.command_line import CommandLine, environment
-from tests.support.docs_pages import ROOT, blocks
 from tests.support.processes import until
+from tests.support.texts.docs_pages import ROOT, blocks
 
 Document = dict[str, Any]
 EXAMPLES = [block.text for block in blocks(ROOT / "docs" / "python.md") if block.kind == "python"]

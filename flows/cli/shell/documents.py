@@ -36,8 +36,9 @@ from tasks.operations.setup.plan import Begun
 from tasks.orchestration.alarms.expected import AlarmBudget
 from tasks.orchestration.documents import Accepted, Incidents
 from tasks.results.mlflow_export import LoggedRun
+from tasks.results.queries import ListedEvaluation
 from tasks.results.scores import ExportedScores
-from tasks.results.summary import EvaluationSummary, ListedEvaluation, Night
+from tasks.results.summary import EvaluationSummary, Night
 
 Case = NewType("Case", dict[str, Any])
 """The columns of the evaluation's file by name, without those that its tier has not."""

@@ -18,7 +18,8 @@ from metrics.statistics.differences.paired import compare_numbers
 from metrics.table import METRICS
 from tasks.cases.table import floats
 from tasks.comparison.common_cases import common, groups_of, headline, read_cases, require_cases
-from tasks.comparison.compare import SEED, differences, headlines_of, under_holm
+from tasks.comparison.comparable import differences
+from tasks.comparison.compare import SEED, headlines_of, under_holm
 from tasks.comparison.corrected_means import compare_means, is_corrected
 from tasks.comparison.gates.documents import BaselineKind, GateResult, RuleResult
 from tasks.comparison.gates.gate_rules import COSTS, Policy, Rule, measure

@@ -25,7 +25,8 @@ from db.source_rows import read_questions
 from db.sources import Source, snapshot
 from metrics.agreement import kappa_of, kappa_parts, weighted_kappa
 from metrics.statistics import mean_interval, posterior_interval
-from tasks.cases.labels import GOOD, Row, shown_rightly
+from tasks.cases.answers import shown_rightly
+from tasks.cases.labels import GOOD, Row
 from tasks.config.connections import database, source
 from tasks.dataset.annotation.chunk_references import Relevant
 from tasks.dataset.annotation.columns import VERDICTS, YES_NO

@@ -9,7 +9,8 @@ from db import journal
 from db.errors import InputError
 from db.source_rows import read_corpus, read_questions
 from db.sources import Source, snapshot
-from tasks.cases.labels import Row, labels_of, reference_of
+from tasks.cases.answers import reference_of
+from tasks.cases.labels import Row, labels_of
 from tasks.cases.pseudonyms import has_pseudonyms
 from tasks.config.connections import database, source
 from tasks.config.settings import settings

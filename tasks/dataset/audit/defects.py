@@ -9,7 +9,8 @@ from typing import Any, cast
 
 from db.source_rows import Corpus
 from db.urls import canonical_url
-from tasks.cases.labels import BAD, GOOD, Row, graded, reference_of
+from tasks.cases.answers import reference_of
+from tasks.cases.labels import BAD, GOOD, Row, graded
 from tasks.cases.text import normalised, words
 from tasks.dataset.documents import Place
 from tasks.dataset.near_duplicates import near_duplicates

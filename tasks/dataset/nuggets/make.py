@@ -16,7 +16,8 @@ from db.loading.fill import Rows, fill_within, lock
 from db.source_rows import Corpus, read_corpus, read_questions
 from db.sources import Source, snapshot
 from db.words import Words
-from tasks.cases.labels import Row, answerable, ideal_context, pages_of, reference_of
+from tasks.cases.answers import answerable, ideal_context, reference_of
+from tasks.cases.labels import Row, pages_of
 from tasks.cases.text import fit, parts, starts
 from tasks.config.connections import database, source
 from tasks.config.settings import settings

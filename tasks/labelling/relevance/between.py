@@ -14,9 +14,9 @@ from db.stores.labels import labels_of_source
 from metrics.statistics.groups import Floats
 from metrics.table import METRICS
 from tasks.cases.labels import NO_TWINS
-from tasks.cases.pools import ANSWERS, Pool, Pooled, passages_of, seen
 from tasks.cases.pseudonyms import text
-from tasks.cases.rankings import judgements, score
+from tasks.cases.ranked.pools import ANSWERS, Pool, Pooled, passages_of, seen
+from tasks.cases.ranked.rankings import judgements, score
 from tasks.cases.table import floats, table
 from tasks.cases.vocabulary import MEASURED
 from tasks.labelling.relevance.pools import digest, is_filled, people_say

@@ -17,8 +17,8 @@ from db import journal
 from db.errors import InputError
 from db.stores.labels import Label, newest_filled
 from metrics.metric import Metric
-from tasks.cases.pools import Pool, Pooled, by_judge, graded, passages_of
 from tasks.cases.pseudonyms import text
+from tasks.cases.ranked.pools import Pool, Pooled, by_judge, graded, passages_of
 from tasks.cases.table import floats
 from tasks.labelling.annotators import annotator as named
 from tasks.labelling.draw import Drawn, OfCases, drawn, strata

@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from metrics.statistics.groups import Floats
 from tasks.cases.labels import NO_TWINS
-from tasks.cases.pools import ANSWERS, Pool, Pooled, Said, graded, seen, to_judge
-from tasks.cases.rankings import score
+from tasks.cases.ranked.pools import ANSWERS, Pool, Pooled, Said, graded, seen, to_judge
+from tasks.cases.ranked.rankings import score
 from tasks.cases.table import floats
 
 WHOLE = 0.25

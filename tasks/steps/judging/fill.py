@@ -7,8 +7,8 @@ from dataclasses import replace
 import pyarrow as pa
 
 from tasks.cases.outcomes import with_failures
-from tasks.cases.pools import Pool, Pooled, to_judge
-from tasks.cases.rankings import distinct, judgements
+from tasks.cases.ranked.pools import Pool, Pooled, to_judge
+from tasks.cases.ranked.rankings import distinct, judgements
 from tasks.cases.table import with_columns
 from tasks.config.connections import database
 from tasks.evaluation.identity import configured

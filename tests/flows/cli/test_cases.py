@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import Engine
 
 from db.errors import InputError
-from flows.terminal.summary import print_cases
+from flows.terminal.lists import print_cases
 from tasks.cases.table import table
 from tests.support.command_line import CommandLine
 

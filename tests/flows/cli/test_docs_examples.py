@@ -13,7 +13,7 @@ from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.exc import DBAPIError
 
 from tests.support.command_line import environment
-from tests.support.docs_pages import PAGES, ROOT, Block, blocks
+from tests.support.texts.docs_pages import PAGES, ROOT, Block, blocks
 
 Document = dict[str, Any]
 RUN = [

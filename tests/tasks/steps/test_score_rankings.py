@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from metrics.table import grade, metrics_of
-from tasks.cases.rankings import score
+from tasks.cases.ranked.rankings import score
 from tasks.cases.table import table
 from tasks.results.aggregate import Value, coverage, summarise
 

@@ -9,7 +9,7 @@ from db.words import Words, joined
 from metrics.table import metric
 from tasks.texts.messages import catalogue, told
 from tests.support import messages
-from tests.support.messages import Said, placeholders, wordless
+from tests.support.texts.messages import Said, placeholders, wordless
 
 SOURCES = {
     "messages": messages.in_code,

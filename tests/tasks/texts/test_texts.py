@@ -285,33 +285,6 @@ def test_a_text_in_every_language() -> None:
     assert translations("report.page", "seconds", n=3) == {"ru": "3 с", "en": "3 s"}
 
 
-@pytest.mark.parametrize(
-    ("n", "said"),
-    [(1, "1 общий вопрос"), (374, "374 общих вопроса"), (11, "11 общих вопросов"), (112, "112 общих вопросов"),
-     (21, "21 общий вопрос"), (0, "0 общих вопросов"), (5, "5 общих вопросов")],
-)  # fmt: skip
-def test_words_go_by_their_number(n: int, said: str) -> None:
-    text = texts("report.page", "ru")["compared"].format(id="a", at="b", n=n)
-    assert text == f"Сравнение с прогоном a от b: {said}."
-    english = texts("report.page", "en")["compared"].format(id="a", at="b", n=n)
-    assert english == f"Compared with a of b: {n} question{'' if n == 1 else 's'} in common."
-
-
-COUNTS = (
-    "n|n_cases|cases|results|unjudged|needs|needed|made|labels|labelled|persisted|drawn|rows|questions|values|total"
-)
-FIT_ANY = {"из", "и", "с", "не", "до", "есть", "на", "в", "мс", "без"}
-"""Words that go with any number."""
-
-
-@pytest.mark.parametrize("section", SECTIONS["ru"])
-def test_no_word_after_a_count_is_of_one_form(section: str) -> None:
-    """«374 общих вопросов»: what follows a number goes by it, or the number comes last."""
-    for key, text in SECTIONS["ru"][section].items():
-        words = set(re.findall(rf"\{{(?:{COUNTS})\}} ([а-яё]+)", text)) - FIT_ANY
-        assert not words, (key, text)
-
-
 def test_what_is_missing_is_named() -> None:
     with pytest.raises(LookupError, match=r"^no text 'tear' in \[tiers.tier1\] of tasks/texts/en.toml$"):
         texts("tiers.tier1", "en")["tear"]

@@ -8,7 +8,7 @@ import pytest
 
 from flows.__main__ import cli
 from tests.support.command_line import CLOSED, ENGLISH, CommandLine, here
-from tests.support.messages import commands
+from tests.support.texts.messages import commands
 
 NAMES = """
     agreement all answer answerable api auto baseline before bge bike bpref browser chunk chunkid chunks

@@ -8,11 +8,12 @@ import pytest
 
 from db.source_rows import Corpus
 from metrics.facts import fact_precision
+from tasks.cases.answers import ideal_context
 from tasks.cases.contexts.change import NO_OTHERS, NO_VALUE, change_contexts
 from tasks.cases.contexts.counterfactual import counterfactual
 from tasks.cases.contexts.injection import injection
 from tasks.cases.contexts.passages import MOST, Distractors, arranged
-from tasks.cases.labels import annotated_cases, ideal_context, pages_of
+from tasks.cases.labels import annotated_cases, pages_of
 from tasks.cases.table import with_columns
 from tasks.cases.text import parts
 from tasks.config.probes import ContextPerturbation

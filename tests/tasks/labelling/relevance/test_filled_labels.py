@@ -9,7 +9,7 @@ import pytest
 from db.errors import InputError
 from flows.terminal.differences.comparison import print_comparison
 from flows.terminal.summary import print_summary
-from tasks.cases.pools import to_judge
+from tasks.cases.ranked.pools import to_judge
 from tasks.comparison.compare import compare
 from tasks.comparison.gates.gate import FILLED, gate
 from tasks.comparison.gates.gate_rules import read_policy

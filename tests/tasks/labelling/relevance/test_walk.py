@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from tasks.cases.labels import NO_TWINS
-from tasks.cases.pools import Pool, seen
-from tasks.cases.rankings import score
+from tasks.cases.ranked.pools import Pool, seen
+from tasks.cases.ranked.rankings import score
 from tasks.cases.table import floats, table
 from tasks.labelling.relevance.walk import is_whole, metrics_by_people, wanted
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import click
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 FOLDERS = ("flows", "tasks", "db", "deployments")
 ERRORS = ("InputError", "DatabaseUnavailable", "ModelUnavailable", "ResultsUnavailable", "SourceChanged")
 ERRORS += ("ServerUnavailable", "BadValue", "NothingFailedError")

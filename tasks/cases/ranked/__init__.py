@@ -1,0 +1,1 @@
+"""Rankings as they are judged: what stands in them, and pools of several."""

@@ -1,0 +1,49 @@
+"""Tables whose columns, dates or rows are not what they seem."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from sqlalchemy import Engine
+
+from db.errors import InputError
+from tests.db.importers.tables.test_table import csv_file, load, rows
+
+
+def test_columns_that_are_not_used_are_told_with_what_they_seem_to_be(engine: Engine, tmp_path: Path) -> None:
+    content = "question,ответ,оценка,дата,канал\nа,б,5,05.03.2026 10:30,vk\n"
+    report = load(engine, "unused", csv_file(tmp_path, content))
+    (told,) = report.problems
+    assert told.startswith("table.csv: 4 of 5 columns are not used: ответ, оценка, дата, канал; ")
+    assert told.endswith("load again with --map answer=ответ --map score=оценка --map created_at=дата")
+
+
+def test_a_day_as_it_is_written_in_russian(engine: Engine, tmp_path: Path) -> None:
+    days = ["05.03.2026 10:30", "5.3.2026", "05.03.2026 9:05:10", "05.03.2026, 10:30"]
+    content = "question,created_at\n" + "".join(f'q{n},"{day}"\n' for n, day in enumerate([*days, "31.02.2026"]))
+    report = load(engine, "dotted", csv_file(tmp_path, content))
+    assert (report.questions.added, report.questions.skipped) == (4, 1)
+    found = rows(engine, "SELECT created_at::text FROM source_dotted.question_answer ORDER BY question")
+    utc = {row[0].replace("+00", "") for row in found}
+    assert utc == {"2026-03-05 10:30:00", "2026-03-05 00:00:00", "2026-03-05 09:05:10"}
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.jsonl", "t.parquet"])
+def test_a_table_without_rows_is_named(engine: Engine, tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    if name == "t.parquet":
+        pq.write_table(pa.table({"question": pa.array([], pa.string())}), path)
+    else:
+        path.write_text("question,answer\n" if name == "t.csv" else "")
+    with pytest.raises(InputError, match=f"{name}: names of columns, and no row below them|no column in"):
+        load(engine, "no_rows", path)
+    assert rows(engine, "SELECT to_regclass('source_no_rows.question_answer')") == [(None,)]
+
+
+def test_a_misspelt_column_is_told(engine: Engine, tmp_path: Path) -> None:
+    report = load(engine, "misspelt", csv_file(tmp_path, "question,anwser,zzz\nа,б,в\n"))
+    assert report.problems == [
+        "table.csv: 2 of 3 columns are not used: anwser, zzz; if they are what they seem to be, load again with "
+        "--map answer=anwser"
+    ]
