@@ -73,7 +73,7 @@ def logged_in(browser: Browser, served: Serve) -> Iterator[BrowserContext]:
     page = context.new_page()
     page.goto(link(served.url, served.password))
     expect(page).to_have_url(re.compile("/dashboard"))
-    expect(page.get_by_text("Flow Runs").first).to_be_visible()
+    expect(page.get_by_role("link", name="Deployments")).to_be_visible()  # not before one is let in
     yield context
     context.close()
 
@@ -141,6 +141,8 @@ def test_others_do_not(browser: Browser, served: Serve) -> None:
         expect(page.get_by_text("This link does not fit")).to_be_visible()
         page.goto(served.url)
         expect(page).to_have_url(re.compile("/login"))
+        expect(page.get_by_role("button", name="Login")).to_be_visible()
+        expect(page.get_by_role("link", name="Deployments")).to_have_count(0)
         reply = context.request.get(served.reports)
         assert (reply.status, "Basic" in reply.headers["www-authenticate"]) == (401, True)
 
