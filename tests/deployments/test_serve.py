@@ -86,7 +86,7 @@ def test_a_run_through_the_api_leaves_its_results(served: Serve, tier1_run: dict
     [row] = rows_of(journal_of, tier1_run["id"])
     assert (row["state"], row["n_cases"]) == ("completed", 60)
     assert len(pq.read_table(row["parquet"])) == 60
-    assert served.log_line(tier1_run["id"], "60 cases")
+    assert served.log_line(tier1_run["id"], "sample: вопросов 60")
 
 
 def test_the_artifacts_say_what_it_came_to(served: Serve, tier1_run: dict[str, Any], journal_of: Engine) -> None:
@@ -169,8 +169,8 @@ def test_a_run_from_the_browser(served: Serve, tier1_run: dict[str, Any], tmp_pa
         page.goto(link(served.url, served.password))
         expect(page).to_have_url(re.compile("/dashboard"))
         page.goto(f"{served.url}/v2/deployments/deployment/{served.deployment('tier1')['id']}/run")
-        expect(page.get_by_text("Where the questions come from").first).to_be_visible()
-        expect(page.get_by_text("For example: 200").first).to_be_visible()
+        expect(page.get_by_text("Откуда вопросы: загруженный источник").first).to_be_visible()
+        expect(page.get_by_text("Например: 200").first).to_be_visible()
         page.get_by_role("tab", name="int").first.click()
         page.locator("input[type=number]").first.fill("60")
         page.screenshot(path=tmp_path / "prefect-form.png")
