@@ -93,7 +93,7 @@ def metrics(evaluation: str) -> "DataFrame":
     Raises:
         InputError: there is no such evaluation, or it has no metrics.
     """
-    from tasks.results.export import metric_rows
+    from tasks.results.exports.export import metric_rows
 
     return _frame(evaluation, metric_rows)
 

@@ -20,7 +20,7 @@ def runs(limit: int, name: str | None, tags: tuple[str, ...], as_json: bool) -> 
     from db import journal
     from flows.terminal.lists import print_runs
     from tasks.config.settings import settings
-    from tasks.results.queries import listed
+    from tasks.results.listing import listed
     from tasks.results.summary import as_json as document
 
     rows = journal.listing(own_database(), limit=limit, name=name, tags=given_tags(tags))
@@ -36,8 +36,6 @@ def runs(limit: int, name: str | None, tags: tuple[str, ...], as_json: bool) -> 
 @as_json
 def show(evaluation: str, as_json: bool) -> None:
     """Show one evaluation: its id, the beginning or end of it, its name, or 'last'."""
-    from flows.terminal.differences.changes import print_changes
-    from flows.terminal.summary import print_summary
     from tasks.config.settings import settings
     from tasks.results.summary import as_json as document
     from tasks.results.summary import has_metrics, summary
@@ -46,6 +44,10 @@ def show(evaluation: str, as_json: bool) -> None:
     if as_json:
         click.echo(document(found))
     else:
+        arrow_alone()
+        from flows.terminal.differences.changes import print_changes
+        from flows.terminal.summary import print_summary
+
         print_summary(found, settings().language)
         if has_metrics(found):
             print_changes(own_database(), [found["evaluation_id"]], settings().language)

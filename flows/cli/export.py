@@ -65,8 +65,8 @@ def export(
     from flows.terminal.summary import say_pseudonyms
     from tasks.config.connections import database
     from tasks.config.settings import settings
-    from tasks.results.export import export as write
-    from tasks.results.mlflow_export import to_mlflow
+    from tasks.results.exports.export import export as write
+    from tasks.results.exports.mlflow_export import to_mlflow
     from tasks.results.summary import as_json as document
     from tasks.texts import texts
 

@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 
 from tasks.results.incomplete.words import label_sentences
-from tasks.results.persistence.failed import failed_sentences
-from tasks.results.persistence.words import persistence_sentences
+from tasks.results.persistence.words import failed_sentences, persistence_sentences
 from tasks.results.production.words import production_sentences
 from tasks.results.showing.words import showing_sentences
 from tasks.results.summary import EvaluationSummary

@@ -17,7 +17,6 @@ from tasks.config.utf8 import harmless
 from tasks.results.grade_names import grade_text
 from tasks.results.guidance import cases_are, lead, next_step, says, unsupported_facts, weakest
 from tasks.results.numbers import rounded, unit_of
-from tasks.results.queries import where
 from tasks.results.summary import (
     HEADLINE_STRATUM,
     EvaluationSummary,
@@ -78,6 +77,8 @@ def _advice(summary: EvaluationSummary, language: str) -> str:
     advice, condition = next_step(summary)
     if not condition:
         return plain(advice[language])
+    from tasks.results.queries import where  # here, because a list of evaluations opens no table
+
     said = {"advice": advice[language], "id": summary["evaluation_id"], "where": where(condition)}
     return plain(texts("terminal", language)["read"].format(**said))
 

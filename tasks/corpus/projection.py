@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import NDArray
 from sqlalchemy import Engine
 
@@ -118,7 +117,9 @@ def _components(centred: Vectors) -> tuple[Floats, Floats]:
     if most < 1 or total <= FLAT:
         return np.zeros((d, 1)), np.zeros(1)
     last = len(products) - 1
-    values, axes = scipy.linalg.eigh(products, subset_by_index=(last - most + 1, last))
+    from scipy.linalg import eigh  # here, because it costs 0.1 s to import
+
+    values, axes = eigh(products, subset_by_index=(last - most + 1, last))
     values, axes = values[::-1], axes[:, ::-1]
     kept = values > total * FLAT
     values, axes = values[kept], axes[:, kept]

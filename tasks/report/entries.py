@@ -28,8 +28,7 @@ from tasks.results.exam.words import exam_tables
 from tasks.results.grade_names import grade_text
 from tasks.results.incomplete.words import label_sentences
 from tasks.results.numbers import THIN, between, interval, rounded, shown
-from tasks.results.persistence.failed import failed_sentences
-from tasks.results.persistence.words import persistence_sentences
+from tasks.results.persistence.words import failed_sentences, persistence_sentences
 from tasks.results.production.words import production_sentences
 from tasks.results.showing.words import showing_sentences
 from tasks.results.summary import EvaluationSummary, MetricSummary, summary

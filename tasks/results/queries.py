@@ -3,22 +3,17 @@
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from sqlalchemy import Engine
-from sqlalchemy.engine import RowMapping
 
 from db import journal
 from db.errors import InputError, unknown
 from db.words import Words
-from tasks.cases import pseudonyms
 from tasks.cases.vocabulary import SEVERITY
 from tasks.results import parquet_files
-from tasks.results.places import existing_path
-from tasks.results.summary import State
-from tasks.results.system import Called
 
 
 def cases_where(engine: Engine, evaluation_id: str, conditions: Sequence[str]) -> pa.Table:
@@ -114,44 +109,3 @@ def _text(column: pa.ChunkedArray) -> pa.ChunkedArray:
         )
         return pa.chunked_array([pa.array(written, pa.string())])
     return pc.cast(column, pa.string())
-
-
-class ListedEvaluation(Called):
-    """One evaluation in a list."""
-
-    evaluation_id: str
-    tier: str
-    state: State
-    source: str
-    n_cases: int | None
-    coverage: float | None
-    started_at: str
-    finished_at: str | None
-    comparability_key: str | None
-    parquet: str | None
-    error: str | None
-
-
-def listed(row: RowMapping, root: str) -> ListedEvaluation:
-    """The evaluation as `yarus runs --json` prints it.
-
-    Args:
-        row: of the journal.
-        root: where results are kept.
-    """
-    found: ListedEvaluation = {
-        "evaluation_id": row["id"],
-        "name": row["name"],
-        "tags": row["tags"],
-        "tier": row["tier"],
-        "state": row["state"],
-        "source": row["source"],
-        "n_cases": row["n_cases"],
-        "coverage": row["coverage"],
-        "started_at": str(row["started_at"]),
-        "finished_at": row["finished_at"] and str(row["finished_at"]),
-        "comparability_key": row["comparability_key"],
-        "parquet": row["parquet"] and existing_path(row["parquet"], root),
-        "error": row["error"],
-    }
-    return cast(ListedEvaluation, pseudonyms.document(found, row["source"]))

@@ -112,7 +112,8 @@ def test_the_metric_and_the_tier_work(there: Callable[..., str], at_home: Path, 
     name = summary["evaluation_id"]
     cases = json.loads(there("cases", name, "--json"))
     assert [row["answer_words"] for row in cases] == expected
-    assert "The longest answers: yarus cases" in there("show", name)
+    read = f"Read the longest answers. Прочитать: yarus cases {name} --where 'answer_words>=4'"
+    assert read in " ".join(there("show", name).split())
     page = tmp_path / "style.html"
     there("report", name, "--out", str(page))
     html = page.read_text(encoding="utf-8")

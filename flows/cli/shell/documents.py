@@ -35,8 +35,8 @@ from tasks.operations.relabel import Labels
 from tasks.operations.setup.plan import Begun
 from tasks.orchestration.alarms.expected import AlarmBudget
 from tasks.orchestration.documents import Accepted, Incidents
-from tasks.results.mlflow_export import LoggedRun
-from tasks.results.queries import ListedEvaluation
+from tasks.results.exports.mlflow_export import LoggedRun
+from tasks.results.listing import ListedEvaluation
 from tasks.results.scores import ExportedScores
 from tasks.results.summary import EvaluationSummary, Night
 
@@ -81,7 +81,7 @@ class WrittenReport(TypedDict):
 DOCUMENTS: dict[str, Any] = {
     "run": EvaluationSummary,
     "run nightly": Night,
-    "run TIER --failed, where nothing failed": NothingFailed,
+    "run TIER --failed": NothingFailed,
     "run TIER --dry-run": Plans,
     "demo": Night,
     "runs": list[ListedEvaluation],

@@ -1,7 +1,5 @@
 """The cases of an evaluation that failed to be measured, which are evaluated again: how many succeed now?"""
 
-from collections.abc import Iterator
-
 import pyarrow as pa
 import pyarrow.compute as pc
 from sqlalchemy import Engine, or_, select
@@ -12,7 +10,6 @@ from db.errors import InputError
 from db.tables import evaluation
 from tasks.results import parquet_files
 from tasks.results.persistence.documents import FailedAgain
-from tasks.texts import Text, translations
 
 FAILED = ("sut_error", "judge_error", "parse_error", "skipped_budget")
 """Statuses of cases that something stood in the way of; a bad score is a result, and no failure."""
@@ -86,14 +83,6 @@ def failed_again(engine: Engine, evaluation_id: str, again: pa.Table) -> FailedA
     asked = again.filter(pc.is_in(again["case_id"], value_set=pa.array(sorted(failed), pa.string())))
     still = pc.sum(_in(asked, FAILED), min_count=0).as_py()  # what has no label cannot be measured, and need not fail
     return {"of": evaluation_id, "n": len(failed), "asked": len(asked), "succeeded": len(asked) - still}
-
-
-def failed_sentences(found: FailedAgain | None) -> Iterator[Text]:
-    """How many of the failed cases succeeded, in words; nothing where none was asked again."""
-    if found:
-        yield translations("persistence", "failed again", **found)
-    if found and (gone := found["n"] - found["asked"]):
-        yield translations("persistence", "failed gone", n=gone)
 
 
 def _in(cases: pa.Table, statuses: tuple[str, ...]) -> pa.ChunkedArray:

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from tasks.results.persistence.documents import PersistedMetric, Persistence
-from tasks.texts import LANGUAGES, Text, texts
+from tasks.results.persistence.documents import FailedAgain, PersistedMetric, Persistence
+from tasks.texts import LANGUAGES, Text, texts, translations
 
 
 def persistence_sentences(found: Persistence | None) -> Iterator[Text]:
@@ -18,3 +18,11 @@ def _said(name: str, found: PersistedMetric, language: str) -> str:
         return words["nothing"].format(metric=name, n=n)
     said = words["persisted"].format(metric=name, n=n - unmeasured, persisted=found["persisted"])
     return said + (" " + words["unmeasured"].format(n=unmeasured) if unmeasured else "")
+
+
+def failed_sentences(found: FailedAgain | None) -> Iterator[Text]:
+    """How many of the failed cases succeeded, in words; nothing where none was asked again."""
+    if found:
+        yield translations("persistence", "failed again", **found)
+    if found and (gone := found["n"] - found["asked"]):
+        yield translations("persistence", "failed gone", n=gone)

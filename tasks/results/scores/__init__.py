@@ -14,7 +14,7 @@ from db import journal
 from db.errors import InputError
 from tasks.cases import pseudonyms
 from tasks.results.aggregate import measured_by
-from tasks.results.export import PORTION, replacing
+from tasks.results.exports.export import PORTION, replacing
 from tasks.results.numbers import finite
 from tasks.results.queries import cases_where
 from tasks.results.scores.forms import Score, langfuse, otlp, otlp_ids

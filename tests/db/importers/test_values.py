@@ -43,7 +43,8 @@ def test_what_cells_mean(column: str, value: object, expected: object) -> None:
         ("score", 10**12),
         ("score", True),
         ("turn", "inf"),
-        ("created_at", "05.03.2026"),
+        ("created_at", "05/03/2026"),  # of May or of March
+        ("created_at", "31.02.2026"),
         ("created_at", 1767225600),
         ("created_at", "1767225600"),
         ("created_at", "1712101300123"),  # milliseconds; Python would read it as a day of 1712

@@ -15,7 +15,7 @@ from tasks.comparison.gates.gate_rules import Policy, Rule
 from tasks.comparison.trend import trend
 from tasks.config.connections import database
 from tasks.labelling.plan import plan
-from tasks.results.export import export
+from tasks.results.exports.export import export
 from tasks.results.summary import summary
 from tests.support.evaluations import Document, evaluate, rows_of, use
 from tests.tasks.labelling.labelled import RATE, SENSITIVITY, SPECIFICITY, evaluated, good, label, models, source_of

@@ -17,9 +17,9 @@ from sqlalchemy import Engine
 
 from db.errors import InputError, ResultsUnavailable
 from tasks.cases.table import table
-from tasks.results import export as exports
-from tasks.results.export import export, write_csv, write_jsonl
-from tasks.results.mlflow_export import mlflow_name, to_mlflow
+from tasks.results.exports import export as exports
+from tasks.results.exports.export import export, write_csv, write_jsonl
+from tasks.results.exports.mlflow_export import mlflow_name, to_mlflow
 from tasks.results.numbers import finite
 from tasks.results.summary import as_json
 from tests.support.command_line import CommandLine, environment, here

@@ -20,7 +20,8 @@ COMMAND = "from flows.__main__ import main\ntry:\n    main()\nexcept SystemExit 
 COMMANDS: tuple[tuple[str, set[str]], ...] = (
     ("runs", set()),
     ("runs --json", set()),
-    ("show {b}", set()),
+    ("show {b} --json", set()),
+    ("show {b}", TABLES | {"rapidfuzz", "scipy"}),  # what changed, too
     ("cases {b}", TABLES),
     ("alerts list", TABLES | {"rapidfuzz"}),
     ("dataset list", TABLES),

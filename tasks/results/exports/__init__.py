@@ -1,0 +1,1 @@
+"""Evaluations as other tools take them: tables, and runs of MLflow."""
