@@ -101,5 +101,5 @@ def test_no_two_ticks_of_a_trend_say_the_same(
 def ticks(page: Page) -> list[str]:
     chart = page.locator("#trends .chart").first
     chart.scroll_into_view_if_needed()
-    expect(chart.locator(".xtick").first).to_be_visible()
-    return chart.locator(".xtick").all_text_contents()
+    expect(chart.locator(".xtick text").first).to_be_visible()
+    return chart.locator(".xtick text").all_text_contents()
