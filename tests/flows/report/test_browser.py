@@ -119,7 +119,8 @@ def go(page: Page, address: str) -> None:
 def test_the_first_screen_says_which_tier_is_the_weakest_and_what_changed(page: Page) -> None:
     expect(page.locator("#overview h1 span[lang=ru]")).to_be_in_viewport()
     expect(page.locator("#overview h1")).to_contain_text("Слабее всего вся система: полезность ответа 0.466")
-    expect(page.locator("#overview .changed")).to_contain_text("лучше стало — вся система (avg_e2e_score +0.2")
+    said = page.locator("#overview .statements")
+    expect(said).to_contain_text(re.compile(r"Стало лучше.*avg_e2e_score.*\+0\.2", re.DOTALL))
     expect(page.locator(".row.weakest")).to_contain_text("Уровень 3")
     expect(page.locator("section.page:visible")).to_have_count(1)
 
