@@ -27,7 +27,7 @@ NOT_FOUND = "@w:not found"
 TAIL = 98
 """Percent of the times that are shown one by one; the rest is the last bar."""
 SHORT, TALL = 200, 260
-DAY_S, TICKS = 86_400, 5
+DAY_S, TICKS = 86_400, 4
 LABEL = 90
 """Characters of a label."""
 
@@ -174,9 +174,15 @@ def _days(starts: Sequence[str]) -> dict[str, Any]:
     span = (ends[1] - ends[0]).total_seconds()
     if span < 2 * DAY_S:
         moment = "%H:%M" if span > 60 * TICKS else "%H:%M:%S"
-        return {"type": "date", "tickformat": f"{moment}\n%Y-%m-%d", "nticks": TICKS}
+        return {"type": "date", "tickformat": f"{moment}\n%Y-%m-%d", "nticks": TICKS, "tickangle": 0}
     step = math.ceil(span / DAY_S / TICKS)
-    return {"type": "date", "tickformat": "%Y-%m-%d", "tick0": starts[0][:10], "dtick": step * DAY_S * 1000}
+    return {
+        "type": "date",
+        "tickformat": "%Y-%m-%d",
+        "tick0": starts[0][:10],
+        "dtick": step * DAY_S * 1000,
+        "tickangle": 0,
+    }
 
 
 def escaped(text: str | None) -> str:
