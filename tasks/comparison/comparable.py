@@ -7,9 +7,8 @@ from sqlalchemy.engine import RowMapping
 
 from db.errors import InputError
 from db.words import Words, joined
-from tasks.comparison.documents import (
-    KeyDifference,
-)
+from tasks.comparison.changes.changed_settings import flat
+from tasks.comparison.documents import KeyDifference
 
 
 def differences(a: RowMapping, b: RowMapping) -> list[KeyDifference]:
@@ -21,7 +20,7 @@ def differences(a: RowMapping, b: RowMapping) -> list[KeyDifference]:
         return []
     if a["tier"] != b["tier"]:
         return [{"part": "tier", "a": a["tier"], "b": b["tier"]}]
-    one, other = (dict(_parts(row["comparability"] or {})) for row in (a, b))
+    one, other = (dict(flat(row["comparability"] or {})) for row in (a, b))
     names = sorted(name for name in {**one, **other} if one.get(name) != other.get(name))
     parts = [_apart(name, one.get(name), other.get(name)) for name in names]
     if a["source"] != b["source"]:
@@ -38,13 +37,6 @@ def _apart(part: str, a: Any, b: Any) -> KeyDifference:
     if isinstance(a, list) and isinstance(b, list):
         a, b = [entry for entry in a if entry not in b], [entry for entry in b if entry not in a]
     return {"part": part, "a": a, "b": b}
-
-
-def _parts(value: Any, name: str = "") -> list[tuple[str, Any]]:
-    """What a nested document says, by dotted names."""
-    if not isinstance(value, dict):
-        return [(name, value)]
-    return [pair for key in value for pair in _parts(value[key], f"{name}.{key}" if name else key)]
 
 
 def refusal(a: RowMapping, b: RowMapping, differs: list[KeyDifference]) -> InputError:

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Column, Connection, MetaData, Table, inspect, select, text
-from sqlalchemy.engine import make_url
 
 from db.engine import read_only
 from db.errors import InputError
@@ -77,11 +76,6 @@ def look_at_database(url: str) -> list[FoundTable]:
         )
     passages = _best("chunks", proposals)
     return [log, *([passages] if passages else [])]
-
-
-def masked(url: str) -> str:
-    """The address without its password."""
-    return make_url(checked_url(url)).set(drivername="postgresql").render_as_string(hide_password=True)
 
 
 def _tables(connection: Connection) -> Iterator[tuple[str, Table]]:

@@ -9,8 +9,7 @@ from pathlib import Path
 from dotenv import dotenv_values
 
 from db.errors import InputError
-
-SECRET = re.compile(r"(?<=://)([^:/@\s]+):[^@\s]+@")
+from tasks.config.redaction import redact_urls
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +26,7 @@ class Written:
 def planned(path: Path, wanted: Mapping[str, str]) -> Written:
     """What would be added to the file."""
     there = {**dotenv_values(path), **os.environ} if path.exists() else dict(os.environ)
-    added = [f"{name}={shown(value)}" for name, value in wanted.items() if name not in there]
+    added = [f"{name}={redact_urls(value)}" for name, value in wanted.items() if name not in there]
     kept = [name for name, value in wanted.items() if name in there and there[name] != value]
     return Written(str(path), added, kept)
 
@@ -57,11 +56,6 @@ def write(path: Path, wanted: Mapping[str, str], remarks: Sequence[str] = ()) ->
     except OSError as error:
         raise InputError("{path}: {reason}", path=path, reason=error.strerror or error) from None
     return found
-
-
-def shown(value: str) -> str:
-    """A value without the password of an address."""
-    return SECRET.sub(r"\1:***@", value)
 
 
 def quoted(value: str) -> str:

@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from db.loading.fill import LoadReport
+from tasks.config.redaction import redact_urls
 from tasks.config.settings import settings
 from tasks.operations.readiness import Ready
-from tasks.operations.setup.database import FoundTable, look_at_database, masked
+from tasks.operations.setup.database import FoundTable, look_at_database
 from tasks.operations.setup.env import Written, planned
 from tasks.operations.setup.files import FoundFile, language_of, look_at
 from tasks.operations.setup.system import FoundSystem, ask
@@ -70,5 +71,5 @@ def plan(
         wanted |= {"YARUS_SUT": system.address}
         wanted |= {f"YARUS_SUT_SERVICE__{name.upper()}": value for name, value in system.settings.items()}
     spoken = language or (language_of(found) if found else settings().language)
-    address = masked(source_url) if source_url else None
+    address = redact_urls(source_url) if source_url else None
     return Begun("", spoken, found, address, tables, system, planned(env, wanted)), wanted

@@ -117,7 +117,7 @@ def _read(address: str, form: str, content: bytes, *, streams: bool) -> FoundSys
         )  # fmt: skip
     named |= {"answer": answer[0]} if answer[0] else {}
     for part, names, addresses in (("urls", PAGES, True), ("contexts", CONTEXTS, False)):
-        found = _named([one for one in lists if _is_address(one[1][0]) == addresses], names)
+        found = _named([one for one in lists if is_address(one[1][0]) == addresses], names)
         if not said[part] and found:
             named[part] = found[0]
     return FoundSystem(address, named, answer[1][:80], urls=bool(said["urls"]) or "urls" in named)
@@ -137,7 +137,7 @@ def _texts(reply: Any, path: str = "") -> Iterator[tuple[str, str]]:
     if isinstance(reply, dict):
         for name, value in reply.items():
             yield from _texts(value, _joined(path, name))
-    elif isinstance(reply, str) and reply.strip() and not _is_address(reply):
+    elif isinstance(reply, str) and reply.strip() and not is_address(reply):
         yield path, reply
 
 
@@ -158,7 +158,3 @@ def _lists(value: Any, reply: Any, path: str = "") -> Iterator[tuple[str, list[s
 def _joined(path: str, name: str) -> str:
     part = name if re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII) else json.dumps(name, ensure_ascii=False)
     return f"{path}.{part}" if path else part
-
-
-def _is_address(text: str) -> bool:
-    return re.match(r"https?://", text) is not None

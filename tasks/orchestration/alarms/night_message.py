@@ -12,18 +12,8 @@ from tasks.texts import Section, texts
 
 TellsOf = Mapping[str, Any]
 """An incident that began or ended, as the payload of its event tells of it."""
-ALSO: tuple[str, ...] = (
-    "incident",
-    "evaluation_id",
-    "tier",
-    "verdict",
-    "baseline",
-    "metric",
-    "change",
-    "changes",
-    "moved",
-)
-ALSO += ("asked_again", "sut_label", "comparability_key")
+ALSO: tuple[str, ...] = ("incident", "evaluation_id", "tier", "verdict", "baseline", "metric", "change", "changes")
+ALSO += ("moved", "asked_again", "sut_label", "comparability_key")
 """What a message says of its first incident outside of the list, for templates that know one alone."""
 
 
