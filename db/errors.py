@@ -64,6 +64,18 @@ def unknown(what: str, given: str, known: Iterable[str], hint: str = "") -> Inpu
     return InputError(joined((said, Words(hint)), " ") if hint else said)
 
 
+def nothing_in(source: str, what: Words) -> InputError:
+    """The error for a source that has none of what is needed.
+
+    Args:
+        source: its name.
+        what: it has none of, such as "chunks".
+    """
+    return InputError(
+        "source {source!r} has no {what}; load some: yarus load … --into {source}", source=source, what=what
+    )
+
+
 def the_one(ids: Sequence[str], name: str, *, none: str, several: str) -> str:
     """The id that is meant: `name` itself, the only one that begins or ends so, or the `last`.
 

@@ -10,7 +10,7 @@ from sqlalchemy import Engine, select
 from sqlalchemy.engine import RowMapping
 
 from db import journal
-from db.errors import InputError, ResultsUnavailable
+from db.errors import InputError, ResultsUnavailable, nothing_in
 from db.source_rows import Corpus, read_corpus, read_questions
 from db.sources import snapshot
 from db.tables import evaluation
@@ -77,7 +77,7 @@ def read_log(engine: Engine, name: str, evaluations: list[RowMapping], *, limit:
         corpus = read_corpus(connection, where, vectors=False)
     if not questions or not corpus.ids:
         what = Words("chunks") if questions else Words("questions of users")
-        raise InputError("source {name!r} has no {what}; load some: yarus load … --into {name}", name=name, what=what)
+        raise nothing_in(name, what)
     if limit is not None and len(questions) > limit:
         questions.sort(key=lambda row: (row["created_at"] is not None, row["created_at"] or 0, row["question_id"]))
         questions = questions[-limit:]

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, TypeVar, Unpack
 
 from db import journal
-from db.errors import InputError
+from db.errors import InputError, nothing_in
 from db.source_rows import Corpus, read_corpus, read_questions
 from db.sources import Source, registered, snapshot
 from db.words import Words
@@ -91,9 +91,7 @@ def read_source(run: Run, *, vectors: bool, chunks: bool = True) -> tuple[Source
             read[name, cases, vectors] = where, questions, corpus
     for what, rows, needed in ((Words("questions"), questions, True), (Words("chunks"), corpus.ids, chunks)):
         if needed and not rows:
-            raise InputError(
-                "source {source!r} has no {what}; load some: yarus load … --into {source}", source=where.name, what=what
-            )
+            raise nothing_in(where.name, what)
     return where, questions, corpus
 
 

@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from db.errors import InputError
+from db.errors import InputError, nothing_in
 from db.source_rows import is_empty
+from db.words import Words
 from tasks.comparison.gates.gate_rules import policy_set
 from tasks.config.connections import source
 from tasks.config.flow_parameters import Nightly, Robustness, Sweep
@@ -102,11 +103,9 @@ def check_rows(chosen: Parameters) -> None:
     needed = {"question_answer": not chosen.cases, "chunk": all(map(_needs_chunks, evaluations(chosen)))}
     for name in (isinstance(chosen, Sweep) and chosen.sources) or [chosen.source]:
         where = source(name)
-        for what, table in (("questions", "question_answer"), ("chunks", "chunk")):
+        for what, table in ((Words("questions"), "question_answer"), (Words("chunks"), "chunk")):
             if needed[table] and is_empty(where, table):
-                raise InputError(
-                    "source {name!r} has no {what}; load some: yarus load … --into {name}", name=name, what=what
-                )
+                raise nothing_in(name, what)
 
 
 def check_code(chosen: Parameters) -> None:

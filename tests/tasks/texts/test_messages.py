@@ -8,7 +8,7 @@ from db.errors import InputError, unknown
 from db.words import Words, joined
 from metrics.table import metric
 from tasks.texts.messages import catalogue, told
-from tests.support import messages
+from tests.support.texts import messages
 from tests.support.texts.messages import Said, placeholders, wordless
 
 SOURCES = {
