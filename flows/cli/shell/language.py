@@ -54,6 +54,7 @@ def in_language(command: click.Command, spoken: str, arguments: Sequence[str] = 
     made.help, made.short_help = "\n\n".join((first, *others)), first
     made.options_metavar = translated("[OPTIONS]", spoken)
     made.params = [_parameter(one, spoken) for one in command.params]
+    made._help_option = None  # click keeps the one that it made first, whatever language that was asked for in
     if isinstance(made, click.Group) and isinstance(command, click.Group):
         made.subcommand_metavar = translated("COMMAND [ARGS]...", spoken)
         made.commands = {name: in_language(one, spoken, arguments) for name, one in command.commands.items()}

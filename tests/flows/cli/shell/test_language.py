@@ -50,6 +50,12 @@ def test_every_help_is_of_one_language(words: tuple[str, ...]) -> None:
     assert not re.search("[а-яё]", english.out.replace("question=Вопрос", "").replace("е for ё", ""))
 
 
+def test_a_refusal_in_one_language_leaves_help_in_the_other() -> None:
+    for env, said in (({"YARUS_LANGUAGE": "ru"}, "Показать эту справку"), (ENGLISH, "Show this message")) * 2:
+        assert here("prune", "--no-such-option", env=env).code == 2
+        assert said in here("prune", "--help", env=env).out
+
+
 def test_no_sentence_of_the_overview_is_cut() -> None:
     for env in ({"YARUS_LANGUAGE": "ru"}, ENGLISH):
         shown = " ".join(here("--help", env=env).out.split())
