@@ -54,7 +54,11 @@ def _told(words: Words, language: str) -> str:
     if words.template not in catalogue(language) and not words.values:
         return _recognised(words, language, DEEPEST)  # what a library of ours says
     template = catalogue(language).get(words.template, words.template)
-    values = {name: _value(name, value, language) for name, value in words.values.items()}
+    quoted = {name for _, name, _, conversion in _parts(words.template) if conversion == "r"}  # names: they stay
+    values = {
+        name: value if name in quoted and not isinstance(value, Words) else _value(name, value, language)
+        for name, value in words.values.items()
+    }
     return template.format(**values) if values else template
 
 

@@ -22,7 +22,7 @@ OTHERS = {"answer", "urls", "contexts", "hidden", "local", "chunk", "page", "aut
 OTHERS |= {"usage", "token", "end", "error", "finish_reason", "message", "recorded"}
 OTHERS |= {"citations", "annotations", "search_results", "sources", "content", "text", "url"}
 OTHERS |= {"ground_truth_show", "probes", "resume", "seed", "limit", "source"}
-OTHERS |= {"dialog_id", "strata", *TURNS}
+OTHERS |= {"dialog_id", "last", "strata", *TURNS}
 OTHERS |= {"ainvoke", "invoke", "page_content", "history", "db", "tasks"}
 
 

@@ -38,6 +38,7 @@ METRIC: tuple[str, ...] = (
     "judge",
     "grade",
     "grade_high",
+    "ungraded",
     "direction",
     "reason",
 )

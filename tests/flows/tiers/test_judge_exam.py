@@ -143,7 +143,7 @@ def test_a_judge_of_known_error_passes_with_its_sensitivity_and_specificity(
     assert found["metrics"]["consistency_score"]["grade"] is not None
     print_summary(found, "en")
     assert "The judge passed the exam in:" in capsys.readouterr().out
-    after = evaluate("tier2", source="sample", limit=20)
+    after = evaluate("tier2", source="sample", limit=80)
     assert after["metrics"]["avg_faithfulness"]["judge"] == "passed"
     assert after["metrics"]["avg_faithfulness"]["grade"] is not None
 
