@@ -77,9 +77,23 @@ def reopen(engine: Engine, evaluation_id: str, flow_run_id: str | None) -> None:
     begun = {"state": "running", "error": None, "finished_at": None, "flow_run_id": flow_run_id}
     with engine.begin() as connection:
         if not connection.execute(statement.values(**begun)).rowcount:
-            raise InputError(
-                "evaluation {evaluation} is finished, there is nothing to resume; run it anew", evaluation=evaluation_id
-            )
+            raise _finished(evaluation_id)
+
+
+def unfinished(row: RowMapping) -> None:
+    """Makes sure that an evaluation can be resumed.
+
+    Raises:
+        InputError: it is finished, and a finished evaluation is never changed.
+    """
+    if row["state"] in FINISHED:
+        raise _finished(row["id"])
+
+
+def _finished(evaluation_id: str) -> InputError:
+    return InputError(
+        "evaluation {evaluation} is finished, there is nothing to resume; run it anew", evaluation=evaluation_id
+    )
 
 
 def describe(engine: Engine, evaluation_id: str, **values: Any) -> None:

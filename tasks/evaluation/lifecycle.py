@@ -72,6 +72,9 @@ async def evaluation(tier: str, parameters: P, *, flow_run_id: str | None) -> As
     # The lock comes before the row: an evaluation in state running without it would be taken for dead.
     with reaching(engine), journal.alive(engine, run.id):
         if begun:
+            row = journal.find(engine, run.id)
+            journal.unfinished(row)  # nor can it be resumed as it was begun: that is said before what differs
+            same_settings(row)
             journal.reopen(engine, run.id, flow_run_id)
         else:
             journal.open_evaluation(engine, _row(run, flow_run_id))
@@ -189,6 +192,5 @@ def _resumed(engine: Engine, tier: str, kind: type[P], name: str) -> Run[P]:
             tier=row["tier"],
             other=tier,
         )
-    same_settings(row)
     resolved: Resolved = row["resolved"] or Resolved()
     return Run(row["id"], tier, kind.model_validate(row["parameters"]), resolved, row["n_cases"] or 0)

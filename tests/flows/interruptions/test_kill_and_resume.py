@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy import Engine, func, select
 
 from db.tables import evaluation, evaluation_batch, evaluation_metric
-from tests.support.command_line import Command, CommandLine, Document, Ran, together
+from tests.support.command_line import ENGLISH, Command, CommandLine, Document, Ran, together
 
 QUALITY = ("hit_rate@1", "mrr", "recall@10", "ndcg@10")
 
@@ -207,12 +207,12 @@ def test_a_living_evaluation_cannot_be_resumed_nor_is_it_marked_orphaned(
     os.kill(process.pid, signal.SIGSTOP)
     row, _, _ = newest(engine, source)
     assert yarus("show", row["id"], "--json").json["state"] == "running"
-    refused = yarus("run", "tier1", "--resume", row["id"], ok=False)
+    refused = yarus("run", "tier1", "--resume", row["id"], env=ENGLISH, ok=False)
     os.kill(process.pid, signal.SIGCONT)
     assert process.communicate(timeout=240)[1] == ""
     assert process.returncode == 0
     assert refused.code == 2
-    assert f"прогон {row['id']} идёт в другом процессе" in refused.err
+    assert f"evaluation {row['id']} is running in another process" in refused.err
     assert "Traceback" not in refused.err
 
 
@@ -220,9 +220,9 @@ def test_a_finished_evaluation_is_never_changed(
     yarus: CommandLine, engine: Engine, source: str, whole: Document
 ) -> None:
     before = Path(whole["parquet"]).read_bytes()
-    refused = yarus("run", "tier1", "--resume", whole["evaluation_id"], ok=False)
+    refused = yarus("run", "tier1", "--resume", whole["evaluation_id"], env=ENGLISH, ok=False)
     assert refused.code == 2
-    assert "окончен" in refused.err
+    assert "is finished" in refused.err
     assert yarus("show", whole["evaluation_id"], "--json").json == whole
     assert Path(whole["parquet"]).read_bytes() == before
 

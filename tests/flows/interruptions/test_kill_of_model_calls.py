@@ -68,3 +68,12 @@ def test_killed_and_resumed(
     assert resumed["comparability_key"] != undisturbed["comparability_key"]  # the judges bear different names
     same = [name for name in cases_of(resumed).column_names if name not in (*MONEY, "latency_ms", "calls")]
     assert cases_of(resumed).select(same).equals(cases_of(undisturbed).select(same))
+    assert said_in(resumed) == said_in(undisturbed)  # of a call only who, when and at what cost may differ
+
+
+def said_in(summary: dict[str, Any]) -> list[list[tuple[Any, ...]]]:
+    """What was asked and replied in the calls of each case."""
+    kept = ("role", "prompt", "repeat", "finish_reason", "reply")
+    return [
+        [tuple(call[name] for name in kept) for call in calls or []] for calls in cases_of(summary)["calls"].to_pylist()
+    ]

@@ -140,10 +140,8 @@ def test_answers_that_failed_refused_or_are_not_there_are_no_scores(at_home: Pat
     assert found[0]["reason"] == "TimeoutError: 30 s"
     assert [case["faithfulness"] is None for case in found] == [True, True, True, True, False]
     assert (found[3]["retrieved"], found[3]["context"]) == ([], None)
-    assert (value(summary, "sut_error_rate"), value(summary, "refusal_rate")) == (
-        1 / 4,
-        pytest.approx(1 / 3),
-    )  # of four: nothing is known of the third
+    assert value(summary, "sut_error_rate") == 1 / 4  # of four: of the third nothing was recorded
+    assert value(summary, "refusal_rate") == pytest.approx(1 / 3)
 
 
 def test_what_cannot_be_done_with_recorded_answers_is_refused_in_words(at_home: Path, tmp_path: Path) -> None:
