@@ -6,6 +6,8 @@ from typing import Any
 from tasks.corpus.topics import FAILED, MISSING
 from tasks.texts import texts
 
+LONGEST = 160
+"""Characters shown of a question."""
 COUNTS = ("n_missing", "n_unanswered", "n_downvoted")
 
 
@@ -42,8 +44,11 @@ def outside(document: Mapping[str, Any], language: str) -> list[str]:
     lines = [] if document["topics"] else [words["no topics"]]
     lines += [words["by chance"].format(chance=chance)] if chance is not None else []
     lines += [words["without topic"].format(n=alone)] if alone else []
-    unserved = document["without_topic_or_page"]
-    return lines + ([words["without page"].format(n=unserved)] if unserved else [])
+    if unserved := document["without_topic_or_page"]:
+        lines.append(words["without page"].format(n=unserved))
+        if examples := document.get("examples_unserved"):  # stored analyses may be older than these
+            lines.append(words["asked"].format(examples=" | ".join(text[:LONGEST] for text in examples)))
+    return lines
 
 
 def counted_apart(chatter: Sequence[Mapping[str, Any]], language: str) -> str:

@@ -114,6 +114,8 @@ class Served(TypedDict):
     """Questions that have nothing in common with others, or in which the embedder sees nothing."""
     without_topic_or_page: int
     """Of them those that a new page could gain something for."""
+    examples_unserved: list[str]
+    """Of those, for people to read."""
     next: list[TopicInShort]
     """What to write next, the largest gain first."""
 

@@ -122,11 +122,13 @@ def served(log: Log, vectors: Floats, held: Held) -> Served:
     ]
     wanted = sorted((row for row in rows if row["gain"] > 0), key=lambda row: (-row["gain"], row["topic"]))
     alone = topics < 0
+    unserved = [log.questions[row]["question"] for row in np.flatnonzero(alone & (gains > 0))]
     return {
         "topics": rows,
         "cohesion_by_chance": None if math.isnan(held.by_chance) else held.by_chance,
         "without_topic": int(alone.sum()),
-        "without_topic_or_page": int((alone & (gains > 0)).sum()),
+        "without_topic_or_page": len(unserved),
+        "examples_unserved": _different(unserved)[:EXAMPLES],
         "next": [_in_short(row) for row in wanted[:NEXT]],
     }
 

@@ -110,6 +110,7 @@ def test_the_report_says_the_same_in_both_languages(found: Document, engine: Eng
         said = [topic["rests"][language] for topic in shown["next"]]
         assert said == ["; ".join(rests_on(topic, language)) for topic in found["next"][: corpus_page.NEXT]]
         assert str(found["without_topic"]) in shown["outside"][language]
+        assert found["examples_unserved"][0] in shown["outside"][language]  # what people are to read is there to read
     assert [row["n"] for row in shown["apart"]] == [row["n"] for row in found["chatter"]]
     old = {name: part for name, part in found.items() if name != "chatter"}
     with analyses.analysing(engine, "corpus", "bot_log", {}) as corpus_id:
