@@ -4,7 +4,8 @@ const widths = new WeakMap();
 function fit(place) {
   const width = place.clientWidth, table = place.firstElementChild;
   const known = widths.get(place);
-  if (!width || !table || (known?.width === width && known.table === table)) return;
+  const fits = place.classList.contains("stacked") || place.scrollWidth <= width + 1;
+  if (!width || !table || (fits && known?.width === width && known.table === table)) return;
   widths.set(place, { width, table });
   place.classList.remove("stacked");
   if (place.scrollWidth > width + 1) {
@@ -32,9 +33,14 @@ function named(table) {
   }
 }
 
-const wide = new ResizeObserver((entries) => { for (const { target } of entries) fit(target); });
+const wide = new ResizeObserver((entries) => {
+  for (const place of new Set(entries.map(({ target }) => target.closest(".scroll")))) if (place) fit(place); // a table that was replaced is in none
+});
 function fitTables(within = document) {
-  for (const place of within.querySelectorAll(".scroll")) { wide.observe(place); fit(place); }
+  for (const place of within.querySelectorAll(".scroll")) {
+    for (const one of [place, place.firstElementChild]) if (one) wide.observe(one); // other words or fonts widen a table, too
+    fit(place);
+  }
 }
 addEventListener("resize", () => fitTables());
 fitTables();

@@ -114,6 +114,18 @@ def test_every_case_can_be_read(browser: Browser, written: Path, width: int) -> 
 
 
 @pytest.mark.parametrize("width", WIDTHS)
+def test_a_table_that_grows_in_a_window_that_does_not_is_read(
+    browser: Browser, written: Path, home: Path, width: int
+) -> None:
+    with page_of(browser, (home / "reports" / "index.html").as_uri(), viewport={"width": width, "height": 900}) as page:
+        page.evaluate(
+            "() => { document.querySelector('tbody tr').cells[3].textContent = 'a_source_of_a_long_name'.repeat(12); }"
+        )
+        page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        assert page.evaluate(FAULTS) == []
+
+
+@pytest.mark.parametrize("width", WIDTHS)
 def test_the_index_can_be_read(browser: Browser, written: Path, home: Path, width: int) -> None:
     with page_of(browser, (home / "reports" / "index.html").as_uri(), viewport={"width": width, "height": 900}) as page:
         for font in FONTS:
