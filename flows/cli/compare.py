@@ -67,7 +67,7 @@ def trend(
 @click.option(
     "--format",
     "form",
-    type=click.Choice(("text", "markdown", "json")),
+    type=click.Choice(("text", "markdown")),
     default="text",
     help="markdown: a comment for a merge request.",
 )
@@ -104,7 +104,7 @@ def compare(
     from flows.terminal.summary import say_pseudonyms
     from tasks.config.settings import settings
 
-    if as_json or form == "json":
+    if as_json:
         click.echo(document(found))
     elif form == "markdown":
         from flows.terminal.differences.markdown import comparison_markdown
