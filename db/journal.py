@@ -5,20 +5,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    Engine,
-    FromClause,
-    Table,
-    and_,
-    exists,
-    func,
-    not_,
-    select,
-    text,
-    update,
-)
+from sqlalchemy import ColumnElement, Connection, Engine, FromClause, Table, and_, func, not_, select, text, update
 from sqlalchemy.dialects.postgresql import JSONB, array, insert
 from sqlalchemy.engine import RowMapping
 from sqlalchemy.exc import DBAPIError
@@ -254,7 +241,7 @@ def accept_first(connection: Connection, evaluation_id: str) -> None:
         evaluation.c.state == "completed",
         evaluation.c.comparability_key.is_not(None),
         evaluation.c.resolved["part_of"].astext.is_(None),
-        not_(exists(before)),
+        not_(before.exists()),
     )
     connection.execute(first.values(accepted_at=evaluation.c.finished_at))
 
