@@ -10,13 +10,14 @@ from tasks.texts import LANGUAGES, Text, texts, translations
 
 
 def label_sentences(summary: Mapping[str, Any]) -> Iterator[Text]:
-    """How far the headlines could be wrong because labels are missing; none of a tier that ranks nothing.
+    """How far the headlines could be wrong because labels are missing; none where headlines need no such labels.
 
     Args:
         summary: of an evaluation, as `tasks.results.summary.summary` gives it.
     """
     found: Incomplete | None = summary.get("incomplete")
-    if found is None:
+    headlines = TIERS[summary["tier"]].headlines
+    if found is None or not set(headlines) & set(found["if_right"]):
         return
     if summary["tier"] == "real_users":
         yield translations("incomplete", "from production")
@@ -24,7 +25,7 @@ def label_sentences(summary: Mapping[str, Any]) -> Iterator[Text]:
         judged = summary["metrics"]["judged@10"]["value"] or 0
         yield translations("incomplete", "unjudged", judged=percent(judged), bounds=bounds)
     if questions := found["questions"]:
-        yield from _questions(questions, TIERS[summary["tier"]].headlines)
+        yield from _questions(questions, headlines)
 
 
 def _bounds(summary: Mapping[str, Any], found: Incomplete) -> str:

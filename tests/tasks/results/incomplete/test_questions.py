@@ -63,7 +63,7 @@ def test_one_frequent_topic_has_no_more_and_no_less() -> None:
     assert told["features"]["topic"]["labelled"] is None
     metric = {"value": 0.5}
     summary = {"tier": "tier1", "metrics": dict.fromkeys(("hit_rate@1", "mrr", "ndcg@10", "judged@10"), metric)}
-    said = list(label_sentences(summary | {"incomplete": {"if_right": {}, "questions": told}}))
+    said = list(label_sentences(summary | {"incomplete": {"if_right": {"mrr": 0.5}, "questions": told}}))
     assert "about other pages" in said[0]["en"]
 
 
@@ -103,3 +103,8 @@ def test_the_sentences_name_counts_differences_and_bounds_in_both_languages() ->
     assert f"of {labelled.sum()} questions; the other {N - labelled.sum()} have no label that counts" in english[2]
     assert "the retriever is surer of them" in english[2] and "поиск в них увереннее" in russian[2]
     assert list(label_sentences({"tier": "tier2", "metrics": {}})) == []
+
+
+def test_a_tier_whose_headlines_are_no_rankings_has_no_sentence() -> None:
+    summary = {"tier": "tier3", "metrics": {}, "incomplete": {"if_right": {"mrr": 0.9}, "questions": found(SURE > 0.3)}}
+    assert list(label_sentences(summary)) == []
