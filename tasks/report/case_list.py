@@ -1,5 +1,6 @@
 """The cases of an evaluation as a page holds them: what the list needs, and what an opened case needs beside it."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from tasks.report.embedded_data import Document, packed
+from tasks.texts import LANGUAGES, Text
+from tasks.texts.messages import told
 
 LISTED: tuple[str, ...] = ("case_id", "question", "status", "reason", "failure", "stratum", "answer", "reference")
 LISTED += ("text", "decision", "turn")
@@ -15,6 +18,10 @@ LISTED += ("text", "decision", "turn")
 LEFT_OUT = ("logprobs", "labelled", "question_id")
 """Columns that nobody reads case by case, or that stand in another."""
 DIGITS = 5
+LONGEST = 300
+"""Characters of a reason beside a count."""
+MOST = 1000
+"""Different reasons of a page that are looked up: what is not among them names a case each."""
 
 
 def pack(cases: pa.Table) -> Document:
@@ -36,6 +43,21 @@ def pack(cases: pa.Table) -> Document:
         "rows": packed({name: column(cases[name]) for name in (*listed, *numbers)}),
         "details": packed({name: column(cases[name]) for name in details}),
     }
+
+
+def in_languages(reason: str) -> Text:
+    """A stored reason in every language."""
+    return {language: told(reason, language)[:LONGEST] for language in LANGUAGES}
+
+
+def in_russian(tables: Iterable[pa.Table | None]) -> dict[str, str]:
+    """The reasons of cases in Russian by what is stored, for the script of a page; those that have a Russian form."""
+    stored: dict[str, None] = {}
+    for cases in tables:
+        if cases is not None and "reason" in cases.column_names:
+            stored |= dict.fromkeys(pc.unique(cases["reason"].drop_null()).to_pylist())
+    said = {reason: told(reason, "ru") for reason in list(stored)[:MOST]}
+    return {reason: text for reason, text in said.items() if text != reason}
 
 
 def column(values: pa.ChunkedArray) -> Any:

@@ -19,7 +19,7 @@ from tasks.comparison.trend_documents import Trend
 from tasks.config.tiers import TIERS
 from tasks.report import figures
 from tasks.report.bars import difference_bar
-from tasks.report.case_list import column
+from tasks.report.case_list import column, in_russian
 from tasks.report.embedded_data import Document, packed
 from tasks.report.entries import Entry
 from tasks.report.explanations import explained
@@ -196,7 +196,8 @@ def _pack(entry: Entry, listed: dict[str, dict[str, Document]]) -> str | None:
     kept = after.take(pa.array([places[case] for case in ids], pa.int64()))
     shared = {name: column(kept[name]) for name in ("question", "reference", "text") if name in kept.column_names}
     lists = {name: list(of) for name, of in listed.items()}
-    return packed({"ids": ids, "lists": lists, "entries": listed, "shared": shared, **sides})
+    reasons = in_russian([before, kept])
+    return packed({"ids": ids, "lists": lists, "entries": listed, "shared": shared, "reasons": reasons, **sides})
 
 
 def _side(cases: pa.Table, ids: list[str], tier: str) -> Document:

@@ -20,7 +20,7 @@ from tasks.config.tiers import TIERS
 from tasks.evaluation.repeats import MARKS
 from tasks.report import figures
 from tasks.report.bars import bar
-from tasks.report.case_list import pack
+from tasks.report.case_list import LONGEST, in_languages, pack
 from tasks.report.embedded_data import Document
 from tasks.report.metric_hints import hint
 from tasks.results import parquet_files
@@ -38,7 +38,6 @@ REASONS = 4
 """Most reasons shown for a status."""
 MADE = ("sut", "retriever", "reranker", "generator_prompt", "answers_of")
 """What a case's trace says of how answers are made."""
-REASON_LENGTH = 300
 STAND_IN = "no language model"
 REJECTED = "contradicted"
 FOOT = ("settings", "parameters", "resolved", "versions")
@@ -162,7 +161,7 @@ def _cases(row: RowMapping) -> tuple[pa.Table | None, str | None]:
     try:
         return to_people.cases(parquet_files.read(row["parquet"]), row["source"]), None
     except (ResultsUnavailable, InputError) as error:
-        return None, str(error)[:REASON_LENGTH]
+        return None, str(error)[:LONGEST]
 
 
 def _metric(name: str, metric: MetricSummary, compared: Document | None) -> Document:
@@ -177,7 +176,7 @@ def _metric(name: str, metric: MetricSummary, compared: Document | None) -> Docu
         "n_scored": metric["n_scored"],
         "n_total": metric["n_total"],
         "bounds_missing": _bounds(name, metric),
-        "reason": metric["reason"],
+        "reason": in_languages(metric["reason"] or "—"),
         "grade": metric["grade"],
         "grade_text": grade_text(metric),
         "bounds": [f"{bound:g}" for bound in bounds] if bounds else [],
@@ -229,14 +228,14 @@ def _statuses(counts: dict[str, int], cases: pa.Table | None) -> list[Document]:
     if cases is not None and "reason" in cases.column_names:
         for status, reason in zip(cases["status"].to_pylist(), cases["reason"].to_pylist(), strict=True):
             if reason:
-                reasons.setdefault(status, Counter())[reason[:REASON_LENGTH]] += 1
+                reasons.setdefault(status, Counter())[reason] += 1
     return [
         {
             "status": status,
             "n": counts[status],
             "share": round(100 * counts[status] / total, 2),
             "measured": status in MEASURED,
-            "reasons": reasons.get(status, Counter()).most_common(REASONS),
+            "reasons": [(in_languages(why), n) for why, n in reasons.get(status, Counter()).most_common(REASONS)],
         }
         for status in reversed(SEVERITY)
         if counts.get(status)

@@ -10,6 +10,7 @@ from tasks.experiments.stored import probes, sweeps
 from tasks.experiments.sweep_table import SHOWN, across_sources, difference, figure_of, front, interval, numbered
 from tasks.report.embedded_data import Document
 from tasks.report.figures import framed
+from tasks.results.numbers import typeset
 from tasks.texts import LANGUAGES, Text, translations
 
 HEIGHT = 380
@@ -68,7 +69,7 @@ def _sweep(found: Document, figures: Figures) -> list[Document]:
     rows = [
         [
             _plain(numbered(number, arm["arm"])),
-            *(interval(arm["metrics"].get(name)) for name in found["metrics"]),
+            *(typeset(interval(arm["metrics"].get(name))) for name in found["metrics"]),
             *(figure_of(arm[name]) for name in ("cost_usd", "latency_ms_p50", "latency_ms_p95")),
             "*" if arm["pareto"] else "",
         ]
@@ -78,15 +79,16 @@ def _sweep(found: Document, figures: Figures) -> list[Document]:
     failed = [
         _line(f"{said['arm']}: {said['error']}", problem=True) for said in (*arms, *found["judges"]) if said["error"]
     ]
-    pseudonyms = [pair for pair in found["pairs"] if pair["verdict"] in SHOWN]
     pairs = [
-        [_plain(f"{pair['b']} − {pair['a']}"), pair["metric"], difference(pair), f"{pair['p_holm']:.3f}"]
-        for pair in pseudonyms
+        [_plain(f"{pair['b']} − {pair['a']}"), pair["metric"], typeset(difference(pair)), f"{pair['p_holm']:.3f}"]
+        for pair in found["pairs"]
+        if pair["verdict"] in SHOWN
     ]
     judges = found["judges"]
     named = list(judges[0]["metrics"]) if judges else []
     measured = [
-        [_plain(said["judge_model"] or ""), *(interval(said["metrics"].get(name)) for name in named)] for said in judges
+        [_plain(said["judge_model"] or ""), *(typeset(interval(said["metrics"].get(name))) for name in named)]
+        for said in judges
     ]
     return [
         _block(lines=[*about, *failed], head=head, rows=rows, charts=charts),
@@ -112,7 +114,7 @@ def _robustness(found: Document, figures: Figures) -> list[Document]:
                 _words(kind),
                 f"{said['n_changed']} / {said['n']}" if said["n"] else "—",
                 interval(said["same"]),
-                *(difference(said["metrics"].get(name)) for name in names),
+                *(typeset(difference(said["metrics"].get(name))) for name in names),
             ]
             for kind, said in kinds.items()
         ]
@@ -148,7 +150,7 @@ def _places(found: Document) -> list[Document]:
     rows = [
         [
             _joined(_words(b), " − ", _words(a)),
-            *(difference(pairs.get((a, b, name))) for name in names),
+            *(typeset(difference(pairs.get((a, b, name)))) for name in names),
         ]
         for a, b in dict.fromkeys(key[:2] for key in pairs)
     ]

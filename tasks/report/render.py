@@ -15,6 +15,7 @@ from tasks.cases import pseudonyms as to_people
 from tasks.cases.vocabulary import STRATA
 from tasks.config.tiers import TIERS
 from tasks.report import corpus_page
+from tasks.report.case_list import in_russian
 from tasks.report.comparisons import LISTS, add_comparisons, changes, comparison, trends
 from tasks.report.embedded_data import Document, as_script, packed_plotly
 from tasks.report.entries import Entry, described
@@ -22,7 +23,7 @@ from tasks.report.experiment_pages import pages
 from tasks.report.label_lessons import lessons
 from tasks.report.sections.answers import answers_pages
 from tasks.results import guidance
-from tasks.results.numbers import shown
+from tasks.results.numbers import shown, typeset
 from tasks.texts import LANGUAGES, Text, texts, translations
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -114,7 +115,7 @@ def render(engine: Engine, shown_entries: list[Entry], language: str, live: Live
         made_at=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
         evaluations=evaluations,
         weakest=guidance.weakest(summaries),
-        lead=guidance.lead(summaries),
+        lead={of: typeset(said) for of, said in guidance.lead(summaries).items()},
         changes=said_changes,
         since=since,
         advised=_in_order(evaluations),
@@ -132,6 +133,7 @@ def render(engine: Engine, shown_entries: list[Entry], language: str, live: Live
                 "words": {name: spoken(name) for name in LANGUAGES},
                 "titles": titles,
                 "figures": figures,
+                "reasons": in_russian(entry.cases for entry in shown_entries),
                 "answers": {one["key"]: one for one in answers},
                 "cases": {one["key"]: _listed(one) for one in evaluations if one["pack"]},
             }

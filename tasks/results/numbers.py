@@ -1,6 +1,7 @@
 """Numbers as people and programs read them: rounded here and nowhere else."""
 
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -41,6 +42,11 @@ def shown(name: str, value: float | None, *, sign: bool = False) -> str:
     digits = "count" if unit == "ms" and abs(value) >= 100 else unit
     text = rounded(value, digits, "+," if sign else ",").replace(",", THIN).replace("-", MINUS)
     return text + (f"{THIN}ms" if unit == "ms" and not sign else "")
+
+
+def typeset(text: str) -> str:
+    """A text of the terminal as pages show it: numbers below 0 with the sign that numbers above it are as wide as."""
+    return re.sub(r"(?<![\w-])-(?=\d)", MINUS, text)
 
 
 def interval(name: str, metric: Mapping[str, Any]) -> str:

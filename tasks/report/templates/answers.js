@@ -161,7 +161,7 @@ async function showAnswers(key, id) {
   const sides = m.columns.map((column, c) => {
     const i = row.at[c], status = column.get.status(i), reason = column.get.reason?.(i);
     return make("section", { class: `side ${marks[c] ?? ""}` }, make("h3", { class: "text", dir: "auto" }, visible([column.label, column.about, column.started].filter(Boolean).join(" · "))),
-      status === "ok" ? "" : make("p", { class: "bad text", dir: "auto" }, word(`status ${status}`), reason ? `: ${visible(reason).slice(0, 500)}` : ""),
+      status === "ok" ? "" : make("p", { class: "bad text", dir: "auto" }, word(`status ${status}`), reason ? `: ${because(reason).slice(0, 500)}` : ""),
       block(column.get.answer?.(i)), make("p", { class: "scores" }, ...scores(m, row, c, marks), make("a", { href: `#${column.key}/case/${encodeURIComponent(id)}`, class: "more" }, word("trace link"))));
   });
   openDialog([make("p", { class: "facts" }, make("code", {}, id)), make("h2", { id: "case-title", class: "text", dir: "auto" }, visible(get.question?.(row.at[0]) || id).slice(0, 2000)),

@@ -68,7 +68,7 @@ async function showCase(key, id, filters) {
     make("p", { class: "facts" }, make("code", {}, id), make("span", { class: status === "ok" ? null : "bad" }, word(`status ${status}`)), failure ? make("span", { class: "bad" }, word(`failure ${failure}`)) : null),
     make("h2", { id: "case-title", class: "text", dir: "auto" }, visible(list.title(i)).slice(0, 2000)),
     visible(list.title(i)).length > 2000 ? block(list.title(i)) : null,
-    get.reason?.(i) ? make("p", { class: "problem text", dir: "auto" }, visible(get.reason(i)).slice(0, LONG)) : null,
+    get.reason?.(i) ? make("p", { class: "problem text", dir: "auto" }, because(get.reason(i)).slice(0, LONG)) : null,
     ...(get.answer ? part(word("answer"), block(get.answer(i), marked(get.answer(i), lost, claims, invented)), ...legend(invented), ...unsupported(lost)) : []),
     ...claimed(claims, "answer", invented),
     ...cited(details.citations?.(i)),
@@ -181,7 +181,7 @@ async function showChanged(key, id) {
   const [a, b, shared] = [reader(pack.a), reader(pack.b), reader(pack.shared)];
   const list = Object.values(pack.lists).find((ids) => ids.includes(id)) ?? [], place = list.indexOf(id);
   const go = (to) => to === undefined ? null : () => { location.hash = `#${key}/changed/${encodeURIComponent(to)}`; };
-  const side = (get, title) => make("div", {}, make("h3", {}, title), make("p", { class: get.status(i) === "ok" ? "soft" : "bad" }, word(`status ${get.status(i)}`), get.reason?.(i) ? `: ${visible(get.reason(i)).slice(0, 500)}` : ""), get.answer ? block(get.answer(i)) : "");
+  const side = (get, title) => make("div", {}, make("h3", {}, title), make("p", { class: get.status(i) === "ok" ? "soft" : "bad" }, word(`status ${get.status(i)}`), get.reason?.(i) ? `: ${because(get.reason(i), pack.reasons).slice(0, 500)}` : ""), get.answer ? block(get.answer(i)) : "");
   const before = a.answer?.(i), after = b.answer?.(i);
   const names = Object.keys(pack.b).filter((name) => !["answer", "status", "reason", "retrieved"].includes(name) && a[name] && (a[name](i) ?? null) !== (b[name](i) ?? null));
   const moved = names.map((name) => make("div", {}, make("dt", {}, name), make("dd", {}, `${number(a[name](i))} → ${number(b[name](i))}`)));

@@ -17,6 +17,11 @@ function visible(text) {
     .replace(/[\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, (c) => `‹${c.charCodeAt(0).toString(16)}›`);
 }
 
+/** Why a case was not measured, in the language of the page. */
+function because(reason, said = data.reasons) {
+  return visible((root.lang === "ru" && said[reason]) || reason);
+}
+
 async function openList(key) {
   if (lists.has(key)) return lists.get(key);
   const promise = (async () => {
@@ -24,9 +29,10 @@ async function openList(key) {
     const get = reader(await unpack(`rows-${key}`));
     const list = { key, about, get, n: about.n, sort: null, down: false, page: 0, filter: {}, found: [] };
     list.title = (i) => get.question?.(i) || get.text?.(i) || get.case_id(i);
-    const searched = ["case_id", "question", "text", "answer", "reference", "reason"].filter((name) => get[name]);
+    const searched = ["case_id", "question", "text", "answer", "reference", "reason"].filter((name) => get[name]).map((name) => get[name]);
+    if (get.reason) searched.push((i) => data.reasons[get.reason(i)]);
     let haystack = null;
-    list.haystack = () => (haystack ??= Array.from({ length: about.n }, (_, i) => searched.map((name) => get[name](i) ?? "").join("\n").toLocaleLowerCase()));
+    list.haystack = () => (haystack ??= Array.from({ length: about.n }, (_, i) => searched.map((of) => of(i) ?? "").join("\n").toLocaleLowerCase()));
     return list;
   })();
   lists.set(key, promise);

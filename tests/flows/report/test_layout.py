@@ -1,5 +1,6 @@
 """Nothing that a reader needs lies under something else, or is cut off: every page, in the fonts that people have."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -134,6 +135,34 @@ def test_the_index_can_be_read(browser: Browser, written: Path, home: Path, widt
                 page.locator(f"[data-choice=lang] [data-value={language}]").click()
                 page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
                 assert page.evaluate(FAULTS) == [], f"{language}, {font}"
+
+
+@pytest.mark.parametrize("language", ["ru", "en"])
+def test_why_something_was_not_measured_is_said_in_the_language_of_the_page(
+    browser: Browser, written: Path, language: str
+) -> None:
+    with page_of(browser, written.as_uri()) as page:
+        page.locator(f"[data-choice=lang] [data-value={language}]").click()
+        page.evaluate("location.hash = 'tier1'")
+        page.locator("section.page.open[data-page=tier1]").wait_for()
+        page.evaluate(OPEN_ALL)
+        said = page.locator("section.page.open .reasons .text").all_inner_texts()
+        page.evaluate("location.hash = 'tier1/cases?status=unlabelled'")
+        page.locator("[data-page=tier1] .list td.q a").first.click()
+        said.append(page.locator("dialog .problem").inner_text())
+    assert len(said) > 2
+    assert {bool(re.search("[а-яё]", text)) for text in said} == {language == "ru"}
+
+
+def test_no_part_of_a_page_is_empty(browser: Browser, written: Path) -> None:
+    with page_of(browser, written.as_uri()) as page:
+        for name in pages_of(page):
+            page.evaluate("name => { location.hash = name }", name)
+            page.locator(f'section.page.open[data-page="{name}"]').wait_for()
+            charts = page.locator("section.page.open .charts").evaluate_all(
+                "all => all.map((one) => one.childElementCount)"
+            )
+            assert 0 not in charts, name
 
 
 def test_a_row_of_links_is_one_row(browser: Browser, written: Path) -> None:
