@@ -28,7 +28,8 @@ def print_corpus(document: CorpusAnalytics, language: str) -> None:
     console.print()
     for line in _profile(document["profile"], words):
         console.print(plain(line), soft_wrap=True)
-    console.print(plain(words["embedder"].format(embedder=document["embedder"].split("|")[0])), style="dim")
+    embedder = told(document["embedder"].split("|")[0], language)
+    console.print(plain(words["embedder"].format(embedder=embedder)), style="dim")
 
 
 def _utilisation(used: Utilisation, words: dict[str, str], language: str) -> list[str]:

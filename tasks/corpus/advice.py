@@ -47,7 +47,7 @@ def outside(document: Mapping[str, Any], language: str) -> list[str]:
     if unserved := document["without_topic_or_page"]:
         lines.append(words["without page"].format(n=unserved))
         if examples := document.get("examples_unserved"):  # stored analyses may be older than these
-            lines.append(words["asked"].format(examples=" | ".join(text[:LONGEST] for text in examples)))
+            lines.append(words["for example"].format(examples=" | ".join(text[:LONGEST] for text in examples)))
     return lines
 
 

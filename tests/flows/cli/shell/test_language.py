@@ -163,3 +163,8 @@ def test_lists_are_of_one_language(
     questions = {word for line in english.splitlines() if line.startswith("  ") for word in line.split()}
     assert foreign("\n".join(line for line in russian.splitlines() if not line.startswith("  "))) == set()
     assert not re.search("[а-яё]", " ".join(set(english.split()) - questions))
+
+
+def test_the_corpus_is_told_in_russian(yarus: CommandLine, apart: dict[str, str], evaluated: str) -> None:
+    """In English its topics are named as in Russian: by words of the questions."""
+    assert foreign(yarus("corpus", env=apart).out) == set()
