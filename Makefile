@@ -5,6 +5,8 @@ BIN := .venv/bin
 UV := $(shell command -v uv)
 install = $(if $(UV),$(UV) pip install --python $(1),$(1)/bin/python -m pip install --no-compile)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Images set it to stay small; without compiled modules every command would compile Prefect anew, for seconds.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: install demo test check serve bench simulate mutate clean
 
