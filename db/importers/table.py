@@ -181,7 +181,7 @@ def _rows(
             continue
         values, faults = _parsed(cells, columns)
         if faults:
-            yield Rejected(place, "; ".join(faults))
+            yield Rejected(place, joined(faults))
             continue
         row_id = values.get("id") or content_id({name: values.get(name) for name in IDENTITY[kind]})
         kept = {"id": row_id, **{ours: values[ours] for ours in columns.main if ours != "id"}}

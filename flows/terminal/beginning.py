@@ -6,6 +6,7 @@ from flows.terminal.lists import ready_lines
 from flows.terminal.summary import new_console, plain
 from tasks.operations.setup.plan import Begun
 from tasks.texts import texts
+from tasks.texts.messages import told
 
 SHOWN = 60
 """Characters of an example."""
@@ -50,7 +51,7 @@ def print_begun(found: Begun, language: str) -> None:
         numbers = {"read": counts.read, "added": counts.added, "updated": counts.updated, "skipped": counts.skipped}
         console.print(words["loaded"].format(file=plain(one.file), **numbers), soft_wrap=True)
         for problem in (problem for problem in report.problems if "columns are not used" not in problem):
-            console.print(plain(problem), style="yellow", soft_wrap=True)
+            console.print(plain(told(problem, language)), style="yellow", soft_wrap=True)
     if found.readiness:
         console.print(f"\n[bold]{words['measurable']}[/]")
     for line in ready_lines(found.readiness, language):

@@ -18,6 +18,11 @@ from db.importers.values import BadValue, parse
         ("score", "5.0", 5),
         ("created_at", "2026-03-05", datetime(2026, 3, 5, tzinfo=UTC)),
         ("created_at", "2026-03-05 10:00:00+0300", datetime(2026, 3, 5, 10, tzinfo=timezone(timedelta(hours=3)))),
+        *[
+            ("created_at", text, datetime(2026, 3, 5, 9, 5, tzinfo=UTC))
+            for text in ("2026-03-05 9:05", "2026-3-5 09:05", "2026/03/05 9:05:00", "2026-03-05T9:05Z", "5.3.2026 9:05")
+        ],
+        ("created_at", "2026/3/5", datetime(2026, 3, 5, tzinfo=UTC)),
         ("relevant_chunk_ids", "a; b;a;", ["a", "b"]),
         ("relevant_chunk_ids", "[1, 2]", ["1", "2"]),
         ("relevant_chunk_ids", '{"1": 0.5, "2": null}', {"1": 0.5}),
@@ -45,6 +50,8 @@ def test_what_cells_mean(column: str, value: object, expected: object) -> None:
         ("turn", "inf"),
         ("created_at", "05/03/2026"),  # of May or of March
         ("created_at", "31.02.2026"),
+        ("created_at", "2026-13-01 9:05"),
+        ("created_at", "2026-03-05 9"),
         ("created_at", 1767225600),
         ("created_at", "1767225600"),
         ("created_at", "1712101300123"),  # milliseconds; Python would read it as a day of 1712

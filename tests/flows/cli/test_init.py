@@ -165,6 +165,12 @@ def test_what_is_doubtful_is_named_and_left_out(capsys: pytest.CaptureFixture[st
     assert found["files"][0]["mapping"] == {"question": "вопрос", "answer": "ответ_бота"}
 
 
+def test_a_row_that_is_left_out_is_told_in_russian(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("dates.csv").write_text("вопрос,дата\n" + "Как?,2026-03-05 9:05\n" * 20 + "Где?,вчера\n")
+    assert exit_code(["init", "dates.csv", "--into", "init_dates"]) == 0
+    assert "dates.csv:22: пропущено, дата = 'вчера': не дата" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("content", "words", "message"),
     [
