@@ -15,7 +15,7 @@ from tasks.cases.vocabulary import MEASURED
 from tasks.config.tiers import TIERS
 from tasks.config.utf8 import harmless
 from tasks.results.grade_names import grade_text
-from tasks.results.guidance import cases_are, lead, next_step, says, unsupported_facts, weakest
+from tasks.results.guidance import cases_are, first, lead, next_step, says, unsupported_facts
 from tasks.results.numbers import rounded, unit_of
 from tasks.results.summary import (
     HEADLINE_STRATUM,
@@ -101,9 +101,8 @@ def print_overview(night: Night, language: str) -> None:
     console.print("", table)
     whole = measured(night)
     console.print(lead(whole)[language], style="bold", soft_wrap=True)
-    first = weakest(whole)
-    for summary in (one for one in whole if first is not None and one["tier"] == first.tier):
-        advice = plain(next_step(summary)[0][language])
+    if foremost := first(whole):
+        advice = plain(next_step(foremost)[0][language])
         console.print(f"{texts('statements', language)['what next']}: {advice}", soft_wrap=True)
 
 

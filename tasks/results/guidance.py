@@ -45,11 +45,30 @@ def weakest(summaries: Iterable[EvaluationSummary]) -> Weakest | None:
     return min(graded, key=_rank, default=None)
 
 
+def first(summaries: Sequence[EvaluationSummary]) -> EvaluationSummary | None:
+    """The evaluation to look at first: one that failed, else one that measured too little, else of the weakest tier."""
+    for state in ("failed", "invalid"):
+        if found := [summary for summary in summaries if summary["state"] == state]:
+            return found[0]
+    graded = weakest(summaries)
+    return next((summary for summary in summaries if graded and summary["tier"] == graded.tier), None)
+
+
 def lead(summaries: Sequence[EvaluationSummary]) -> Text:
-    """The first sentence of a report: which tier is the weakest."""
+    """What a report begins with: which tiers failed, or measured too little to go by, and which is the weakest."""
     failed = [_tier(summary["tier"]) for summary in summaries if summary["state"] == "failed"]
     if failed:
-        return _text("failed", {"tiers": {of: ", ".join(name[of] for name in failed) for of in LANGUAGES}})
+        return _text("failed", {"tiers": _in_a_row(failed)})
+    invalid = [
+        {of: f"{name} ({summary['coverage'] or 0:.1%})" for of, name in _tier(summary["tier"]).items()}
+        for summary in summaries
+        if summary["state"] == "invalid"
+    ]
+    graded = _weakest_text(summaries)
+    return _joined(_text("invalid", {"tiers": _in_a_row(invalid)}), graded) if invalid else graded
+
+
+def _weakest_text(summaries: Sequence[EvaluationSummary]) -> Text:
     found = weakest(summaries)
     if found is None:
         return _text("nothing graded")
@@ -179,7 +198,10 @@ def _about_coverage(summary: EvaluationSummary) -> tuple[Text, Condition]:
     }
     most = max(wanted, key=lambda status: wanted[status], default=None)
     advice = _text("nothing measurable" if none else "restore coverage", {"cases": cases_are(summary)})
-    return advice, {"status": most} if most else {}
+    if most is None:
+        return advice, {}
+    often = _text("most often", {"status": translations("statuses", most)}, n=str(wanted[most]))
+    return _joined(advice, None if none else often), {"status": most}
 
 
 def _about_doubtful(summary: EvaluationSummary, values: Mapping[str, float]) -> tuple[Text, Condition]:
@@ -260,6 +282,10 @@ def _shares(values: Mapping[str, float]) -> dict[str, str]:
 def _tier(tier: str) -> Text:
     """The name of a tier inside a sentence."""
     return translations(f"tiers.{tier}", "sentence")
+
+
+def _in_a_row(names: Sequence[Text]) -> Text:
+    return {of: ", ".join(name[of] for name in names) for of in LANGUAGES}
 
 
 def _inside(text: Text) -> Text:

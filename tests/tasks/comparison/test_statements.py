@@ -52,6 +52,17 @@ def test_what_is_proven_comes_with_both_values_and_before_what_is_not_adjusted(e
     assert of_kind(said, "alone").startswith("Без поправки на число метрик: лучше recall@5 +0.500 (")
 
 
+def test_a_change_that_no_digit_shows_is_not_said(engine: Engine, plant: Plant) -> None:
+    said, times = {}, np.linspace(0.1, 0.12, N)
+    for slower in (0.04, 0.2):
+        a = plant(mrr=HALF, retrieval_latency_ms=times)
+        b = plant(mrr=HALF, retrieval_latency_ms=times + slower)
+        found = compare(engine, a, b)
+        assert found["metrics"]["retrieval_latency_ms_p50"]["verdict"] == "regressed"
+        said[slower] = of_kind(found["statements"], "alone")
+    assert said[0.04] == "" and "retrieval_latency_ms_p50 +0.2" in said[0.2]
+
+
 def test_too_few_to_exclude_a_change_is_not_no_change(engine: Engine, plant: Plant) -> None:
     few = {"n": 8, "case_id": [f"planted:{i}" for i in range(8)]}
     a, b = plant(mrr=HALF[:8], **few), plant(mrr=HALF[:8] * 0.5, **few)

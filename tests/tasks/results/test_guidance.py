@@ -6,7 +6,7 @@ import pytest
 
 from metrics.table import GOALS, METRICS, grades
 from tasks.config.tiers import TIERS
-from tasks.results.guidance import cases_are, goals, lead, next_step, says, weakest
+from tasks.results.guidance import cases_are, first, goals, lead, next_step, says, weakest
 from tasks.texts import texts
 
 Document = dict[str, Any]
@@ -61,6 +61,27 @@ def test_nothing_graded_has_no_weakest() -> None:
 def test_what_failed_comes_before_what_is_weak() -> None:
     said = lead([summary("tier3", avg_e2e_score=0.3), summary("tier1", "failed")])
     assert said["en"] == "Not measured, because the run failed: retrieval."
+
+
+def test_too_little_measured_comes_before_what_is_weak_and_both_are_said() -> None:
+    """Of a bot that answers HTTP 500 to a third of the questions, no other tier's grade is what matters first."""
+    invalid = summary("tier3", "invalid", avg_e2e_score=0.7) | {
+        "coverage": 0.723,
+        "statuses": {"ok": 65, "sut_error": 25},
+    }
+    night = [summary("tier0", silhouette_score=-0.5), invalid]
+    assert lead(night)["en"] == (
+        "Too little was measured to go by: the whole system (72.3%). "
+        "The weakest is embeddings: separation of pages -0.500; good starts at 0.25."
+    )
+    foremost = first(night)
+    assert foremost is invalid
+    advice, kept = next_step(foremost)
+    assert "error of the system (25)" in advice["en"] and "ошибка системы (25)" in advice["ru"]
+    assert kept == {"status": "sut_error"}
+    assert first([*night, summary("tier1", "failed")]) == summary("tier1", "failed")
+    assert first(SOUND) is SOUND[0]
+    assert first([summary("ux", cache_hit_rate=0.1)]) is None
 
 
 def test_the_first_sentence() -> None:
