@@ -88,7 +88,7 @@ def print_overview(night: Night, language: str) -> None:
     words = texts("terminal", language)
     table = Table(title=words["overview"], box=None, title_justify="left", title_style="bold")
     for name in ("tier", "metric", "value", "interval", "measured", "grade"):
-        table.add_column(words[name])
+        table.add_column(words[name], no_wrap=name != "grade")
     for summary in night["evaluations"]:
         tier = tier_name(summary["tier"], language)
         if summary["state"] not in ("completed", "invalid"):
@@ -132,6 +132,8 @@ def _metrics(metrics: Mapping[str, MetricSummary], language: str) -> Table:
     table = Table(words["metric"], *(words[name] for name in ("value", "interval", "measured", "grade")), box=None)
     for column in table.columns[1:4]:
         column.justify = "right"
+    for column in table.columns[:4]:
+        column.no_wrap = True
     for name, metric in metrics.items():
         table.add_row(*_cells(name, metric, language))
     return table
