@@ -21,7 +21,7 @@ MODULE = """
 import json, re
 
 def told(what, question, n):
-    with open({log!r}, "a", encoding="utf-8") as file:
+    with open(__file__ + ".told", "a", encoding="utf-8") as file:
         print(json.dumps([what, question, n]), file=file)
 
 def retrieve(question, k):  # chunks by their number, the highest first
@@ -67,10 +67,10 @@ class Told:
 
 
 @pytest.fixture
-def theirs(at_home: Path, source: str, tmp_path: Path) -> Iterator[Told]:
-    log = tmp_path / "told.jsonl"
-    log.touch()
-    (at_home / "theirs_of_reranked.py").write_text(MODULE.replace("{log!r}", repr(str(log))), encoding="utf-8")
+def theirs(at_home: Path, source: str) -> Iterator[Told]:
+    module, log = at_home / "theirs_of_reranked.py", at_home / "theirs_of_reranked.py.told"
+    module.write_text(MODULE, encoding="utf-8")
+    log.write_text("", encoding="utf-8")
     yield Told(log)
     close_user_code()
 
