@@ -26,6 +26,7 @@ from tasks.report.metric_hints import hint
 from tasks.results import parquet_files
 from tasks.results.exam.words import exam_tables
 from tasks.results.grade_names import grade_text
+from tasks.results.guidance import case_kind, cases_are
 from tasks.results.incomplete.words import label_sentences
 from tasks.results.numbers import THIN, between, interval, rounded, shown
 from tasks.results.persistence.words import failed_sentences, persistence_sentences
@@ -122,6 +123,8 @@ def described(entry: Entry) -> Document:
         "tier": entry.tier,
         "called": {"name": told["name"], "tags": told["tags"]},
         "summary": told,
+        "cases_are": {of: name.capitalize() for of, name in cases_are(told).items()},
+        "case_kind": case_kind(told),
         "started": f"{entry.row['started_at']:%Y-%m-%d %H:%M} UTC",
         "seconds": _seconds(entry.row),
         "metrics": [

@@ -251,4 +251,10 @@ def _listed(one: Document) -> Document:
     first = [name.removeprefix("avg_") for name in TIERS[one["tier"]].headlines]
     first += ["mean_abs_difference", "latency_ms", "nn_distance", *numbers]
     chosen = list(dict.fromkeys(name for name in first if name in numbers))[:LIST_COLUMNS]
-    return {"n": one["pack"]["n"], "numbers": numbers, "shown": chosen, "made": one["made"]}
+    return {
+        "n": one["pack"]["n"],
+        "numbers": numbers,
+        "shown": chosen,
+        "made": one["made"],
+        "texts": one["case_kind"] == "texts",
+    }

@@ -120,11 +120,16 @@ def unsupported_facts(summary: EvaluationSummary) -> Text | None:
     return _text(key, n=str(n), of=str(rate["n_scored"]))
 
 
+def case_kind(summary: EvaluationSummary) -> str:
+    """What the cases of an evaluation are: questions, answers or texts."""
+    if summary["tier"] == "tier0":
+        return "questions" if summary["system"].get("texts") == "questions" else "texts"
+    return "answers" if summary["tier"] in ("judge", "judge_pipeline") else "questions"
+
+
 def cases_are(summary: EvaluationSummary) -> Text:
     """What the cases of an evaluation are called, in the plural."""
-    if summary["tier"] == "tier0":
-        return translations("case_names", "questions" if summary["system"].get("texts") == "questions" else "texts")
-    return translations("case_names", "answers" if summary["tier"] in ("judge", "judge_pipeline") else "questions")
+    return translations("case_names", case_kind(summary))
 
 
 def next_step(summary: EvaluationSummary) -> tuple[Text, Condition]:

@@ -144,7 +144,7 @@ function show(list) {
   const first = list.page * PAGE;
   const shown = list.found.slice(first, first + PAGE);
   list.status.textContent = cases.length ? word("found", { n: cases.length, of: list.n }) : word("none found");
-  const head = make("tr", {}, heading(list, "question", word("question")), ...list.about.shown.map((name) => heading(list, name, name)), heading(list, "status", word("status")));
+  const head = make("tr", {}, heading(list, "question", word(list.about.texts ? "text" : "question")), ...list.about.shown.map((name) => heading(list, name, name)), heading(list, "status", word("status")));
   list.body.replaceChildren(make("table", {}, make("thead", {}, head), make("tbody", {}, ...shown.map((i) => row(list, i)))));
   fitTables(list.body.parentElement);
   const go = (by) => () => { list.page += by; show(list); list.body.scrollIntoView({ block: "nearest" }); };

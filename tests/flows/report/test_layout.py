@@ -165,6 +165,16 @@ def test_no_part_of_a_page_is_empty(browser: Browser, written: Path) -> None:
             assert 0 not in charts, name
 
 
+def test_texts_are_not_called_questions(browser: Browser, written: Path) -> None:
+    with page_of(browser, written.as_uri()) as page:
+        page.locator("[data-choice=lang] [data-value=ru]").click()
+        for name, facts, head in (("tier0", "Тексты: 148", "Текст"), ("tier2", "Вопросы: 374", "Вопрос")):
+            page.evaluate("name => { location.hash = `${name}/cases` }", name)
+            page.locator(f'[data-page="{name}"] .list td.q a').first.wait_for()
+            assert facts in page.locator(f'[data-page="{name}"] header .facts').inner_text()
+            assert page.locator(f'[data-page="{name}"] .list th').first.inner_text() == head
+
+
 def test_a_row_of_links_is_one_row(browser: Browser, written: Path) -> None:
     tops = (
         "[...document.querySelectorAll('nav.tabs .tiers a')].map((one) => Math.round(one.getBoundingClientRect().top))"

@@ -123,6 +123,7 @@ BY_TABLE: dict[str, set[str]] = {
     "report.live": {f"page {told}" for told in ("changed", "gone")},
     "report.trace": {f"step {name}" for name in ("found", "asked", "replied", "judged")},
     "report.page": {
+        *(f"compared {kind}" for kind in ("questions", "answers", "texts")),
         "all",
         *STRATA,
         *TURNS,

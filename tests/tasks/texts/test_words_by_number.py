@@ -14,9 +14,9 @@ from tests.tasks.texts.test_texts import SECTIONS
      (21, "21 общий вопрос"), (0, "0 общих вопросов"), (5, "5 общих вопросов")],
 )  # fmt: skip
 def test_words_go_by_their_number(n: int, said: str) -> None:
-    text = texts("report.page", "ru")["compared"].format(id="a", at="b", n=n)
+    text = texts("report.page", "ru")["compared questions"].format(id="a", at="b", n=n)
     assert text == f"Сравнение с прогоном a от b: {said}."
-    english = texts("report.page", "en")["compared"].format(id="a", at="b", n=n)
+    english = texts("report.page", "en")["compared questions"].format(id="a", at="b", n=n)
     assert english == f"Compared with a of b: {n} question{'' if n == 1 else 's'} in common."
 
 
