@@ -23,6 +23,7 @@ from tasks.report.experiment_pages import pages
 from tasks.report.label_lessons import lessons
 from tasks.report.sections.answers import answers_pages
 from tasks.results import guidance
+from tasks.results.goals import goals
 from tasks.results.numbers import shown, typeset
 from tasks.texts import LANGUAGES, Text, texts, translations
 
@@ -119,7 +120,7 @@ def render(engine: Engine, shown_entries: list[Entry], language: str, live: Live
         changes=said_changes,
         since=since,
         advised=_in_order(evaluations),
-        goals=guidance.goals(summaries),
+        goals=goals(summaries),
         trends=histories,
         over=over,
         answers=answers,

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from metrics.metric import LADDERS
-from metrics.table import GOALS, METRICS, Grades
+from metrics.table import METRICS, Grades
 from tasks.cases.vocabulary import CANNOT_BE_MEASURED, MEASURED
 from tasks.config.tiers import TIERS
 from tasks.results.exam.words import exam_text
@@ -149,25 +149,6 @@ def next_step(summary: EvaluationSummary) -> tuple[Text, Condition]:
     if "failures" in summary and summary["failures"]["counts"]:
         return _about_failures(summary["failures"]["counts"])
     return _about_doubtful(summary, values)
-
-
-def goals(summaries: Sequence[EvaluationSummary]) -> list[dict[str, Any]]:
-    """Which metrics answer which question, with their values.
-
-    Returns:
-        One document a goal: key, label by language, metrics: tier, metric, value, grade.
-    """
-    found = []
-    for goal in GOALS:
-        metrics = [
-            {"tier": summary["tier"], "metric": name, **summary["metrics"][name]}
-            for summary in summaries
-            for name in goal.metrics
-            if name in TIERS[summary["tier"]].headlines and name in summary["metrics"]
-        ]
-        label = translations("goals", goal.key)
-        found.append({"key": goal.key, "label": label, "names": goal.metrics, "metrics": metrics})
-    return found
 
 
 def _graded(summary: EvaluationSummary) -> list[Weakest]:

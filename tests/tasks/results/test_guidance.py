@@ -6,7 +6,8 @@ import pytest
 
 from metrics.table import GOALS, METRICS, grades
 from tasks.config.tiers import TIERS
-from tasks.results.guidance import cases_are, first, goals, lead, next_step, says, weakest
+from tasks.results.goals import goals
+from tasks.results.guidance import cases_are, first, lead, next_step, says, weakest
 from tasks.texts import texts
 
 Document = dict[str, Any]
