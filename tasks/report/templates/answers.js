@@ -139,7 +139,7 @@ function showMatrix(m) {
     make("span", {}, word("page", { from: shown.length ? first + 1 : 0, to: first + shown.length, of: m.found.length })),
     make("button", { type: "button", disabled: m.page >= pages - 1, onclick: go(1) }, word("later page")));
   m.pager.hidden = pages === 1;
-  if (route().page === m.key && route().part !== "case") history.replaceState(null, "", `#${m.key}/rows${matrixQuery(m)}`);
+  if (route().page === m.key && route().part !== "case") keepInAddress(`#${m.key}/rows${matrixQuery(m)}`);
 }
 
 /** Puts the rows into the page of answers; with filters, as its address has them. */

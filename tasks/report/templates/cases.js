@@ -162,5 +162,5 @@ function query(list) {
 }
 function address(list, i) { return `#${list.key}/case/${encodeURIComponent(list.get.case_id(i))}${query(list)}`; }
 function remember(list) {
-  if (route().page === list.key && route().part === "cases") history.replaceState(null, "", `#${list.key}/cases${query(list)}`);
+  if (route().page === list.key && route().part === "cases") keepInAddress(`#${list.key}/cases${query(list)}`);
 }

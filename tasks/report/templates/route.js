@@ -6,8 +6,17 @@ function route() {
   return { page: decoded(page) || "overview", part, id: decoded(id), filters: Object.fromEntries(new URLSearchParams(search)) };
 }
 
+let followed = null;
+/** Puts what is chosen into the address; one that somebody has set meanwhile is followed first, and not lost. */
+function keepInAddress(hash) {
+  if (location.hash !== followed) return;
+  history.replaceState(null, "", hash);
+  followed = location.hash;
+}
+
 let current = null;
 async function follow() {
+  followed = location.hash;
   const { page, part, id, filters } = route();
   const section = document.querySelector(`[data-page="${CSS.escape(page)}"]`) ?? document.getElementById("overview");
   const moved = section !== current;

@@ -141,6 +141,18 @@ def test_the_address_holds_the_choice_and_a_row_opens_with_all_answers(page: Pag
     expect(page.locator(".matrix input[type=search]")).to_have_value("Вопрос 36?")
 
 
+def test_an_address_that_is_set_while_a_page_is_drawn_is_followed(page: Page, shown: Shown) -> None:
+    rows(page, N)
+    drawn_meanwhile = "document.dispatchEvent(new CustomEvent('chosen', { detail: 'lang' }))"
+    page.evaluate(f"location.hash = '#answers-tier3/rows?q=Вопрос+36%3F'; {drawn_meanwhile}")
+    rows(page, 1)
+    page.evaluate("location.hash = '#tier3/cases'")
+    found = page.locator("section.page.open .list td.q")
+    expect(found).to_have_count(50)
+    page.evaluate(f"location.hash = '#tier3/cases?q=Вопрос+36%3F'; {drawn_meanwhile}")
+    expect(found).to_have_count(1)
+
+
 def test_a_trace_says_what_was_found_asked_replied_and_judged(page: Page, shown: Shown) -> None:
     page.locator(".matrix tbody tr").first.locator("td").nth(1).locator(".more").click()
     trace = page.locator("dialog .trace")
