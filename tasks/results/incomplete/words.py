@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from metrics.table import METRICS
 from tasks.config.tiers import TIERS
 from tasks.results.incomplete.documents import Incomplete, LabelledQuestions
 from tasks.results.numbers import percent, shown
@@ -17,7 +18,7 @@ def label_sentences(summary: Mapping[str, Any]) -> Iterator[Text]:
     """
     found: Incomplete | None = summary.get("incomplete")
     headlines = TIERS[summary["tier"]].headlines
-    if found is None or not set(headlines) & set(found["if_right"]):
+    if found is None or not any("tier1" in METRICS[name].tiers for name in headlines):  # those of retrieval need labels
         return
     if summary["tier"] == "real_users":
         yield translations("incomplete", "from production")
