@@ -22,7 +22,7 @@ LARGEST_GRADE = 1e6  # more than anybody grades; squares and sums of it are numb
 DIGITS = re.compile(r"\d{9,}")
 DOTTED = re.compile(r"(\d{1,2})\.(\d{1,2})\.(\d{4})(?:,?\s+(\d{1,2})(:\d{2}(?::\d{2})?))?")
 """A day as it is written in Russian, with its time: 05.03.2026 10:30."""
-YEAR_FIRST = re.compile(r"(\d{4})[-./](\d{1,2})[-./](\d{1,2})(?:[T\s]\s*(\d{1,2})(:\d{2}.*))?")
+YEAR_FIRST = re.compile(r"(\d{4})([-./])(\d{1,2})\2(\d{1,2})(?:[T\s]\s*(\d{1,2})(:\d{2}.*))?")
 """A day that begins with its year, as tables save it: 2026-3-5 9:05, 2026/03/05."""
 MAX_DIMENSIONS = 16_000  # pgvector's limit
 
@@ -89,7 +89,7 @@ def _iso(text: str) -> str:
     if found := DOTTED.fullmatch(text):
         day, month, year, hour, rest = found.groups()
     elif found := YEAR_FIRST.fullmatch(text):
-        year, month, day, hour, rest = found.groups()
+        year, _, month, day, hour, rest = found.groups()
     else:
         return text
     return f"{year}-{month:0>2}-{day:0>2}T{hour or '':0>2}{rest or ':00'}"

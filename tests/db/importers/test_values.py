@@ -51,6 +51,7 @@ def test_what_cells_mean(column: str, value: object, expected: object) -> None:
         ("created_at", "05/03/2026"),  # of May or of March
         ("created_at", "31.02.2026"),
         ("created_at", "2026-13-01 9:05"),
+        ("created_at", "2026-03/05"),
         ("created_at", "2026-03-05 9"),
         ("created_at", 1767225600),
         ("created_at", "1767225600"),
