@@ -88,6 +88,8 @@ def test_its_own_labels_take_the_place_of_others_when_there_are_enough(night: Do
     assert session.progress("anna")["estimate"]["n_labels"] == 29  # the page tells of these answers alone
     label(second, 1)
     assert labels() == (30, 30, True)
+    label(second, 90)
+    assert summary(database(), second)["metrics"][NAME]["grade"] is not None
 
 
 def test_the_last_label_taken_back_takes_the_value_with_it(night: Document) -> None:
