@@ -99,9 +99,8 @@ def print_overview(night: Night, language: str) -> None:
                 tier = ""
     console = new_console()
     console.print("", table)
-    whole = measured(night)
-    console.print(lead(whole)[language], style="bold", soft_wrap=True)
-    if foremost := first(whole):
+    console.print(lead(night["evaluations"])[language], style="bold", soft_wrap=True)
+    if foremost := first(measured(night)):
         advice = plain(next_step(foremost)[0][language])
         console.print(f"{texts('statements', language)['what next']}: {advice}", soft_wrap=True)
 

@@ -129,7 +129,7 @@ def night_text(night: Night, changes: Sequence[Changes], language: str, address:
     names = [words[name] for name in ("tier", "metric", "value", "interval", "measured", "grade", "change")]
     gates = [gate_markdown(summary, language) for summary in whole if "gate" in summary]
     table = _table(names, tier_rows(night, changes, language))
-    parts = [_sentence(lead(whole)[language]), *_changed(changes, language), table, *gates]
+    parts = [_sentence(lead(night["evaluations"])[language]), *_changed(changes, language), table, *gates]
     return "\n\n".join([*parts, f"{words['report']}: {address}"])
 
 

@@ -9,7 +9,7 @@ from tasks.cases.vocabulary import CANNOT_BE_MEASURED, MEASURED
 from tasks.config.tiers import TIERS
 from tasks.results.exam.words import exam_text
 from tasks.results.numbers import percent
-from tasks.results.summary import EvaluationSummary, MetricSummary
+from tasks.results.summary import EvaluationSummary, FailedEvaluation, MetricSummary, has_metrics
 from tasks.texts import LANGUAGES, Text, texts, translations
 
 Condition = dict[str, Any]
@@ -47,25 +47,27 @@ def weakest(summaries: Iterable[EvaluationSummary]) -> Weakest | None:
 
 def first(summaries: Sequence[EvaluationSummary]) -> EvaluationSummary | None:
     """The evaluation to look at first: one that failed, else one that measured too little, else of the weakest tier."""
-    for state in ("failed", "invalid"):
-        if found := [summary for summary in summaries if summary["state"] == state]:
-            return found[0]
     graded = weakest(summaries)
-    return next((summary for summary in summaries if graded and summary["tier"] == graded.tier), None)
+    urgent = [summary for state in ("failed", "invalid") for summary in summaries if summary["state"] == state]
+    urgent += [summary for summary in summaries if graded and summary["tier"] == graded.tier]
+    return next(iter(urgent), None)
 
 
-def lead(summaries: Sequence[EvaluationSummary]) -> Text:
+def lead(found: Sequence[EvaluationSummary | FailedEvaluation]) -> Text:
     """What a report begins with: which tiers failed, or measured too little to go by, and which is the weakest."""
-    failed = [_tier(summary["tier"]) for summary in summaries if summary["state"] == "failed"]
+    failed = [_tier(one["tier"]) for one in found if one["state"] == "failed"]
+    summaries = [one for one in found if has_metrics(one)]
     if failed:
         return _text("failed", {"tiers": _in_a_row(failed)})
-    invalid = [
-        {of: f"{name} ({summary['coverage'] or 0:.1%})" for of, name in _tier(summary["tier"]).items()}
-        for summary in summaries
-        if summary["state"] == "invalid"
-    ]
+    invalid = [_covered(summary) for summary in summaries if summary["state"] == "invalid"]
     graded = _weakest_text(summaries)
     return _joined(_text("invalid", {"tiers": _in_a_row(invalid)}), graded) if invalid else graded
+
+
+def _covered(summary: EvaluationSummary) -> Text:
+    """A tier, and how much of what could be measured was; nothing where nothing could be."""
+    share = summary["coverage"]
+    return {of: name if share is None else f"{name} ({share:.1%})" for of, name in _tier(summary["tier"]).items()}
 
 
 def _weakest_text(summaries: Sequence[EvaluationSummary]) -> Text:

@@ -62,6 +62,13 @@ def test_nothing_graded_has_no_weakest() -> None:
 def test_what_failed_comes_before_what_is_weak() -> None:
     said = lead([summary("tier3", avg_e2e_score=0.3), summary("tier1", "failed")])
     assert said["en"] == "Not measured, because the run failed: retrieval."
+    gone: Document = {"tier": "tier1", "state": "failed", "error": "no database"}  # as a night has it
+    assert lead([summary("tier3", avg_e2e_score=0.3), gone]) == said
+
+
+def test_where_nothing_could_be_measured_no_share_of_it_is_said() -> None:
+    nothing = summary("tier3", "invalid", avg_e2e_score=0.7) | {"coverage": None, "statuses": {"unlabelled": 9}}
+    assert lead([nothing])["en"].startswith("Too little was measured to go by: the whole system. ")
 
 
 def test_too_little_measured_comes_before_what_is_weak_and_both_are_said() -> None:
