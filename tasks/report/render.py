@@ -25,6 +25,7 @@ from tasks.report.sections.answers import answers_pages
 from tasks.results import guidance
 from tasks.results.goals import goals
 from tasks.results.numbers import shown, typeset
+from tasks.results.summary import EvaluationSummary
 from tasks.texts import LANGUAGES, Text, texts, translations
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -119,7 +120,7 @@ def render(engine: Engine, shown_entries: list[Entry], language: str, live: Live
         lead={of: typeset(said) for of, said in guidance.lead(summaries).items()},
         changes=said_changes,
         since=since,
-        advised=_in_order(evaluations),
+        advised=_in_order(evaluations, guidance.first(summaries)),
         goals=goals(summaries),
         trends=histories,
         over=over,
@@ -208,14 +209,14 @@ def _advised(entry: Entry) -> Document:
     return {"says": guidance.says(entry.summary), "next": advice, "filter": condition}
 
 
-def _in_order(evaluations: list[Document]) -> list[Document]:
-    """What to look at, the tiers that need it first; those that measure or explain come last."""
+def _in_order(evaluations: list[Document], foremost: EvaluationSummary | None) -> list[Document]:
+    """What to look at: what is named first, then the tiers that need it; those that measure or explain come last."""
     grades = {"attention": 0, "absent": 1, "weak": 1, "good": 2, "reasonable": 2}
 
-    def urgency(one: Document) -> tuple[bool, int, int]:
+    def urgency(one: Document) -> tuple[bool, bool, int, int]:
         worst = min((grades.get(metric["grade"], 3) for metric in one["metrics"] if metric["grade"]), default=3)
         order = TIERS[one["tier"]].felt or len(TIERS)
-        return one["summary"]["state"] == "completed", worst, order
+        return one["summary"] is not foremost, one["summary"]["state"] == "completed", worst, order
 
     return sorted((one for one in evaluations if one["key"] == one["tier"]), key=urgency)[:5]
 

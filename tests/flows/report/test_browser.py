@@ -122,6 +122,7 @@ def test_the_first_screen_says_which_tier_is_the_weakest_and_what_changed(page: 
     said = page.locator("#overview .statements")
     expect(said).to_contain_text(re.compile(r"Стало лучше.*avg_e2e_score.*\+0\.2", re.DOTALL))
     expect(page.locator(".row.weakest")).to_contain_text("Уровень 3")
+    expect(page.locator(".is-next a")).to_have_attribute("href", "#tier3")
     expect(page.locator("section.page:visible")).to_have_count(1)
 
 
