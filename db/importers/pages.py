@@ -1,0 +1,899 @@
+"""Read the pages of a knowledge base from a folder or a file: Markdown, plain text, HTML, DOCX and PDF."""
+
+import html
+import logging
+import os
+import re
+import stat
+import struct
+import time
+import unicodedata
+import warnings
+import zlib
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from datetime import date
+from io import BytesIO, StringIO
+from pathlib import Path
+from typing import Any, NamedTuple
+from xml.parsers import expat
+
+import yaml  # type: ignore[import-untyped]
+
+from db.errors import InputError, named_ids
+from db.importers.archives import open_archive, read_member
+from db.importers.encodings import decode
+from db.words import Words, joined
+
+LARGEST = 32 << 20
+"""Bytes of a file."""
+LONGEST_FRONT_MATTER = 1 << 16
+MOST_PDF_PAGES = 5_000
+MOST_PDF_SECONDS = 60.0
+NAMED = 5
+"""Files that are not pages, one line each; more are counted in one line."""
+PLAIN_SUFFIXES = (".md", ".markdown", ".txt", ".rst")
+SUFFIXES = (*PLAIN_SUFFIXES, ".html", ".htm", ".docx", ".pdf")
+SILENT = ("__macosx", "thumbs.db", "desktop.ini")
+"""Names in small letters that systems leave behind; hidden files are passed over too."""
+HTML_START = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:<\?xml[^>]{0,200}>\s*)?(?:<!doctype\s+html|<html)\b", re.IGNORECASE)
+OLE_START = b"\xd0\xcf\x11\xe0"
+"""Documents of old Word, and new ones with a password."""
+CONFLUENCE_NAME = re.compile(r".+_(\d{3,})\.html?", re.IGNORECASE)
+"""A page of a Confluence HTML export: Title_PAGEID.html."""
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page of a knowledge base."""
+
+    name: str
+    """Its path relative to the folder, with `/`."""
+    url: str | None
+    """Its address, if the page names it."""
+    title: str | None
+    text: str
+
+    def address(self) -> str:
+        """Return the name of the page in the source: its URL, or else its file name."""
+        return self.url or self.name
+
+    def names(self) -> tuple[str, ...]:
+        """Return every name that a label may use: URL, relative path, file name, stem, and Confluence's page id."""
+        file_name = self.name.rpartition("/")[2]
+        confluence = CONFLUENCE_NAME.fullmatch(file_name)
+        names = [self.url, self.name, file_name, file_name.rpartition(".")[0], confluence and confluence[1]]
+        return tuple(dict.fromkeys(name for name in names if name))
+
+
+def is_page(path: Path) -> bool:
+    """Tell whether a file is a page, by its first bytes or its suffix."""
+    try:
+        return path.is_file() and _choose_reader(path, _read_start(path)) is not None
+    except OSError:
+        return False
+
+
+def read_pages(path: Path) -> tuple[list[Page], list[str]]:
+    """Read all pages into memory.
+
+    Returns:
+        The pages in the order of their names, and the problems.
+
+    Raises:
+        InputError: as `iter_pages`.
+    """
+    problems: list[str] = []
+    return list(iter_pages(path, problems)), problems
+
+
+def iter_pages(path: Path, problems: list[str]) -> Iterator[Page]:
+    """Read the pages of a folder, with its subfolders, or of one file.
+
+    Args:
+        path: of the folder or file.
+        problems: receives a line per file that is not a page with text; it is complete when the iterator ends.
+
+    Returns:
+        The pages by name; one at a time is in memory. No two have the same address.
+
+    Raises:
+        InputError: the path does not exist, is an export that is not supported, or has no page with text.
+    """
+    try:
+        is_folder = stat.S_ISDIR(path.stat().st_mode)
+        _refuse_known_exports(path if is_folder else path.parent, only=None if is_folder else path.name)
+    except OSError as error:
+        raise InputError("{path}: {reason}; nothing was loaded", path=path, reason=error.strerror or error) from None
+    files = _list_files(path, problems) if is_folder else {_normalize(path.name): path}
+    return _iter_files(path, files, problems)
+
+
+def _iter_files(path: Path, files: Mapping[str, Path], problems: list[str]) -> Iterator[Page]:
+    """Read the pages of a folder's files, and refuse a folder without any."""
+    other: dict[str, bool] = {}
+    n_unread_pdf = 0
+    first_with: dict[str, str] = {}
+    for name, file in files.items():
+        try:
+            page = _read_file(name, file, problems)
+        except _NotAPage as signal:
+            other[name] = signal.is_text
+        except _NoPdfReader:
+            n_unread_pdf += 1
+        except InputError as error:
+            problems += error.args
+        except OSError as error:
+            problems.append(Words("{name}: {reason}", name=name, reason=error.strerror or error))
+        else:
+            first = first_with.setdefault(page.address(), name)
+            if first != name:
+                problems.append(_describe_same_address(page, first))
+                page = replace(page, url=None)
+            yield page
+    problems += _describe_others(other, n_unread_pdf)
+    if not first_with:
+        raise _no_pages(path, list(files), problems)
+
+
+def _describe_same_address(page: Page, first: str) -> Words:
+    return Words(
+        "{name}: its address {url} is that of {first}, too; its file name is used instead",
+        name=page.name,
+        url=page.url,
+        first=first,
+    )
+
+
+def _describe_others(other: Mapping[str, bool], n_unread_pdf: int) -> Iterator[Words]:
+    """Name the files that are not pages.
+
+    Args:
+        other: name -> whether it is a text.
+        n_unread_pdf: how many PDF files there are without a reader for them.
+    """
+    readable = " ".join(SUFFIXES)
+    if len(other) > NAMED:
+        names = ", ".join([*other][:NAMED])
+        yield Words("{n} files are not pages ({readable}): {names}, …", n=len(other), readable=readable, names=names)
+    else:
+        for name, is_text in other.items():
+            yield (
+                Words("{name}: not a page; pages are {readable} files", name=name, readable=readable)
+                if is_text
+                else Words("{name}: not a text file", name=name)
+            )
+    if n_unread_pdf:
+        yield Words(
+            "PDF files left out: {n}, because pypdf is not installed; install it: pip install 'yarus[documents]'",
+            n=n_unread_pdf,
+        )
+
+
+def _no_pages(path: Path, names: Sequence[str], problems: Sequence[str]) -> InputError:
+    """Build the error for a folder without a page: what there is, and what can be read."""
+    readable = " ".join(SUFFIXES)
+    if not names:
+        return InputError("{path}: no files; pages are {readable} files", path=path, readable=readable)
+    return InputError(
+        "{path}: no page with text among {names}; pages are {readable} files. {problems}",
+        path=path,
+        names=named_ids(names),
+        readable=readable,
+        problems=joined(problems[:NAMED]),
+    )
+
+
+def _refuse_known_exports(folder: Path, only: str | None = None) -> None:
+    """Refuse exports whose files look like pages or tables but are not.
+
+    Args:
+        folder: that may be one.
+        only: the name of the file that is read, if it is a single one.
+
+    Raises:
+        InputError: an XML export of Confluence, or an export of Slack.
+    """
+    if only in (None, "entities.xml") and (folder / "entities.xml").is_file():
+        raise InputError(
+            "{path}: an XML export of Confluence (entities.xml), which is not supported; nothing was loaded. Export "
+            "the space as HTML and name that folder",
+            path=folder,
+        )
+    if only is None and all((folder / name).is_file() for name in ("users.json", "channels.json")):
+        raise InputError(
+            "{path}: an export of Slack (users.json, channels.json), which is not supported; nothing was loaded. "
+            "Write a CSV with the columns question and answer",
+            path=folder,
+        )
+
+
+# Files
+
+
+def _list_files(folder: Path, problems: list[str]) -> dict[str, Path]:
+    """List the files below a folder by their names, without hidden ones and links that lead out of the folder."""
+    root = Path(os.path.realpath(folder))
+    files: dict[str, Path] = {}
+    folders = [folder]
+    while folders:
+        parent = folders.pop()
+        try:
+            entries = [entry for entry in os.scandir(parent) if not _is_silent(entry.name)]
+            is_folder = [entry.is_dir(follow_symlinks=False) for entry in entries]
+        except OSError as error:
+            name = _relative_name(parent, folder)
+            problems.append(Words("{name}: {reason}", name=name, reason=error.strerror or error))
+            continue
+        folders += [Path(entry.path) for entry, is_one in zip(entries, is_folder, strict=True) if is_one]
+        for entry in (entry for entry, is_one in zip(entries, is_folder, strict=True) if not is_one):
+            path = Path(entry.path)
+            name = _relative_name(path, folder)
+            target = Path(os.path.realpath(path)) if entry.is_symlink() else path
+            if entry.is_symlink() and not target.is_relative_to(root):
+                problems.append(Words("{name}: a link that leads out of the folder; left out", name=name))
+            elif not _is_folder(target):
+                files[name] = path
+    return dict(sorted(files.items()))
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:  # reading it names the reason
+        return False
+
+
+def _is_silent(name: str) -> bool:
+    return name.startswith((".", "~$")) or name.lower() in SILENT
+
+
+def _relative_name(path: Path, folder: Path) -> str:
+    return _normalize(path.relative_to(folder).as_posix())
+
+
+def _normalize(name: str) -> str:
+    """Return a file name as tables write it: macOS splits letters such as й, and old systems have no UTF-8."""
+    return unicodedata.normalize("NFC", os.fsencode(name).decode("utf-8", "replace"))
+
+
+class _NotAPage(Exception):
+    """The file is of another kind."""
+
+    def __init__(self, *, is_text: bool = False) -> None:
+        super().__init__()
+        self.is_text = is_text
+
+
+class _NoPdfReader(Exception):
+    """The file is a PDF, and pypdf is not installed."""
+
+
+@dataclass(frozen=True)
+class _Content:
+    """The content of a file."""
+
+    text: str
+    title: str | None = None
+    url: str | None = None
+    problem: str | None = None
+    """Why a part of the file was not read."""
+
+
+_Reader = Callable[[Path], _Content]
+
+
+def _read_file(name: str, path: Path, problems: list[str]) -> Page:
+    """Read a file.
+
+    Raises:
+        InputError: it has no text, is too large or damaged.
+        OSError: it cannot be read.
+    """
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode):
+        raise _NotAPage
+    start = _read_start(path)
+    reader = _choose_reader(path, start)
+    if reader is None:
+        raise _NotAPage(is_text=not _is_binary(decode(start)[0]))
+    if status.st_size > LARGEST:
+        raise InputError(
+            "{name}: {size} MiB, more than the {limit} MiB that are read; left out. Split it, or convert it to text",
+            name=name,
+            size=-(-status.st_size >> 20),
+            limit=LARGEST >> 20,
+        )
+    try:
+        content = reader(path)
+    except InputError as error:
+        raise InputError("{name}: {reason}", name=name, reason=error) from None
+    text = _clean(content.text)
+    if content.problem:
+        problems.append(Words("{name}: {reason}", name=name, reason=content.problem))
+    if not text:
+        if reader is _read_pdf and status.st_size:
+            raise InputError("{name}: no text (a scan?)", name=name)
+        raise InputError("{name}: no text", name=name)
+    return Page(name, _clean_title(content.url), _clean_title(content.title), text)
+
+
+def _read_start(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(1_000)
+
+
+def _choose_reader(path: Path, start: bytes) -> _Reader | None:
+    """Choose what reads a file: by its first bytes, else by its suffix; None if it is not a page."""
+    suffix = path.suffix.lower()
+    if start.startswith(b"%PDF-"):
+        return _read_pdf
+    if HTML_START.match(start) and suffix in (*SUFFIXES, ".xhtml", ""):
+        return _read_html
+    readers = dict.fromkeys(PLAIN_SUFFIXES, _read_plain) | dict.fromkeys((".html", ".htm"), _read_html)
+    return (readers | {".docx": _read_docx, ".pdf": _read_pdf}).get(suffix)
+
+
+def _clean(text: str) -> str:
+    """Remove what a database cannot store, spaces at the ends of lines and surplus empty lines."""
+    text = unicodedata.normalize("NFC", text.replace("\0", "").replace("\r\n", "\n").replace("\r", "\n"))
+    text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    lines = [line.rstrip() for line in text.split("\n")]
+    return re.sub(r"\n{4,}", "\n\n\n", "\n".join(lines)).strip("\n")
+
+
+def _clean_title(title: str | None) -> str | None:
+    return " ".join(_clean(title).split()) or None if title else None
+
+
+# Markdown and plain text
+
+FRONT_MATTER = re.compile(r"---[ \t]*\r?\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
+URL_KEYS = ("url", "source", "permalink", "link")
+FENCE = re.compile(r"\s{0,3}(```|~~~)")
+LONGEST_HEADING = 200
+"""Characters of an underlined one: a paragraph above a rule is not a heading."""
+UNDERLINE = re.compile(r"([=\-~^\"*+#])\1{2,}\s*")
+
+
+def _read_plain(path: Path) -> _Content:
+    text, _ = decode(path.read_bytes())
+    if _is_binary(text):
+        raise _NotAPage
+    fields, text, problem = _split_front_matter(text)
+    return _Content(text, _find_title(fields, text), _find_url(fields), problem)
+
+
+def _is_binary(text: str) -> bool:
+    """Tell whether a text has more control characters than a slip leaves behind."""
+    sample = text[:10_000].rstrip("\x1a")  # the end of a text in DOS
+    controls = sum(letter < " " and letter not in "\t\n\r\f\v\x1b" for letter in sample)
+    return controls * 100 > len(sample)
+
+
+def _split_front_matter(text: str) -> tuple[dict[str, Any], str, Words | None]:
+    """Split a text into the fields of its YAML front matter, the text below it, and what is wrong with it."""
+    match = FRONT_MATTER.match(text[:LONGEST_FRONT_MATTER])
+    if not match:
+        return {}, text, None
+    try:
+        fields = yaml.safe_load(match[1])
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 2 if error.problem_mark else 1
+        problem = Words("front matter is not YAML (line {line}: {error}); kept as text", line=line, error=error.problem)
+        return {}, text, problem
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return {}, text, Words("front matter is not YAML; kept as text")
+    if fields is None:
+        return {}, text[match.end() :], None
+    if not isinstance(fields, dict):  # two rules with a text between them
+        return {}, text, None
+    return {str(key).lower(): value for key, value in fields.items()}, text[match.end() :], None
+
+
+def _find_url(fields: Mapping[str, Any]) -> str | None:
+    """Return the first whole address of the front matter, else the first path of a page on a site."""
+    values = {key: fields[key].strip() for key in URL_KEYS if isinstance(fields.get(key), str)}
+    words = {key: value for key, value in values.items() if len(value.split()) == 1}
+    addresses = [value for value in words.values() if re.match(r"[a-z][a-z0-9+.-]*://.", value, re.IGNORECASE)]
+    paths = [value for key, value in words.items() if key != "source" and "/" in value]
+    return next(iter([*addresses, *paths]), None)
+
+
+def _find_title(fields: Mapping[str, Any], text: str) -> str | None:
+    """Return the title of the front matter, else the first heading of Markdown or reStructuredText."""
+    title = fields.get("title")
+    if isinstance(title, str | int | float | date) and not isinstance(title, bool) and str(title).strip():
+        return str(title)
+    before, is_code = "", False
+    for line in text.split("\n", 1_000)[:1_000]:
+        if not is_code and before and _is_underline(line, before):
+            return before
+        if FENCE.match(line):
+            is_code = not is_code
+        elif not is_code and (heading := _parse_heading(line)):
+            return heading
+        before = "" if is_code or UNDERLINE.fullmatch(line) else line.strip()
+    return None
+
+
+def _is_underline(line: str, text: str) -> bool:
+    """Tell whether a line makes the text above it a heading."""
+    if len(text) > LONGEST_HEADING or not UNDERLINE.fullmatch(line):
+        return False
+    return line[0] in "=-" or len(line.rstrip()) >= len(text)
+
+
+def _parse_heading(line: str) -> str | None:
+    """Return the text of a Markdown heading, `# Text` or `# Text #`."""
+    marks, _, text = line.strip().partition(" ")
+    if not 1 <= len(marks) <= 6 or marks.strip("#"):
+        return None
+    bare = text.rstrip("#")
+    return (bare if bare.endswith(" ") else text).strip() or None
+
+
+# HTML: the standard library's parser needs minutes for hostile pages (60,000 times `<!--`: 42 s), this one seconds.
+
+TAG = re.compile(r"""<(/?)([a-zA-Z][^\s/>]*+)((?:[^"'>]++|"[^"]*+"|'[^']*+')*+)>""")
+TAG_TO_FIRST_END = re.compile(r"<(/?)([a-zA-Z][^\s/>]*+)([^>]*+)>")
+"""A tag whose quotes are not closed."""
+ATTRIBUTE = re.compile(r"""([^\s"'=<>/]++)\s*+=\s*+(?:"([^"]*+)"|'([^']*+)'|([^\s"'>]++))""")
+LONGEST_TAG = 1 << 16
+"""Characters up to which a tag's attributes are read; longer ones hold pictures."""
+CHARSET = re.compile(rb"""<(?:meta|\?xml)\b[^>]*?(?:charset|encoding)\s*=\s*["']?\s*([\w-]+)""", re.IGNORECASE)
+RAW = {name: re.compile(f"</{name}(?=[\\s/>])[^>]*>", re.IGNORECASE) for name in ("script", "style")}
+HIDDEN = {"noscript", "template"}
+DROPPED = {"nav", "header", "footer", "aside", "form"}
+WRAPPING = 10
+"""A form that has more times the text outside of it is the page, as ASP.NET writes them."""
+REGIONS = ("main-content", "main", "article")
+"""Parts that hold the text of a page, the best first: the first is an id, which Confluence uses."""
+STRUCTURE = {*HIDDEN, *DROPPED, "main", "article", "section", "div", "html", "head", "body", "table", "td", "th",
+             "blockquote", "fieldset", "svg"}  # fmt: skip
+"""Elements that must be closed, so that their ends tell what they hold."""
+PARAGRAPHS = {"p", "h1", "h2", "h3", "h4", "h5", "h6", "pre", "blockquote", "table", "ul", "ol", "dl", "hr", "section",
+              "article", "main", "figure", "details"}  # fmt: skip
+LINES = {"br", "div", "li", "tr", "dt", "dd", "option", "caption", "figcaption", "summary", "address", "fieldset",
+         "legend", "header", "footer", "nav", "aside", "form", "body", "title"}  # fmt: skip
+HEADINGS = {"h1", "h2", "h3", "h4", "h5", "h6"}
+
+
+def _read_html(path: Path) -> _Content:
+    content = path.read_bytes()
+    declared = CHARSET.search(content[:4_096])
+    text, _ = decode(content, declared[1].decode("ascii", "replace") if declared else None)
+    if _is_binary(text):
+        raise _NotAPage
+    page = _HtmlPage()
+    page.feed(text)
+    if page.unclosed:  # such as a <nav> that would swallow the page: read it as if the tag were not there
+        unclosed = page.unclosed
+        page = _HtmlPage(unclosed)
+        page.feed(text)
+    return _Content(page.text(), page.title(), page.url)
+
+
+GAPS = ("", " ", "\t", "\n", "\n\n")
+"""Separators of two texts, the narrowest first."""
+SPACE, TAB, LINE, PARAGRAPH = range(1, len(GAPS))
+GAP_OF = dict.fromkeys(LINES, LINE) | dict.fromkeys(PARAGRAPHS, PARAGRAPH) | {"td": TAB, "th": TAB}
+
+
+class _Flow:
+    """Readable text that is put together piece by piece; between two pieces the widest gap counts."""
+
+    def __init__(self) -> None:
+        self._text = StringIO()
+        self._gap = 0
+        self.size = 0
+
+    def write(self, text: str, gap_after: int = 0) -> None:
+        """Add a text that is not empty, behind the gap that is due."""
+        if self.size and self._gap:
+            self._text.write(GAPS[self._gap])
+        self._text.write(text)
+        self.size += len(text)
+        self._gap = gap_after
+
+    def separate(self, gap: int) -> None:
+        """Put a gap before the next text."""
+        if gap > self._gap:
+            self._gap = gap
+
+    def value(self) -> str:
+        """Return the text."""
+        return self._text.getvalue()
+
+
+class _Element(NamedTuple):
+    """An open element of an HTML page."""
+
+    name: str
+    position: int
+    region: str | None
+    """The part of the page that it is, one of REGIONS."""
+    is_dropped: bool
+
+
+class _HtmlPage:
+    """The text, title and address of an HTML page.
+
+    Args:
+        ignored: positions of tags that are read as if they were not there.
+    """
+
+    def __init__(self, ignored: Container[int] = ()) -> None:
+        self.url: str | None = None
+        self.unclosed: set[int] = set()
+        """Positions of tags whose text is dropped and whose end is missing."""
+        self._ignored = ignored
+        self._open: list[_Element] = []
+        self._counts: dict[str, int] = {}
+        self._n_dropped = self._n_forms = self._n_pre = 0
+        self._regions: dict[str, list[int]] = {name: [] for name in REGIONS}
+        self._flows = {name: _Flow() for name in (*REGIONS, "body", "form", "with forms", "everything")}
+        self._active: list[_Flow] = []
+        self._title, self._heading = _Flow(), _Flow()
+        self._captured: tuple[str, _Flow] | None = None
+        self._activate()
+
+    def text(self) -> str:
+        """Return the text of the best part that has some; a form that holds most of the page counts as its body."""
+        is_form = self._flows["form"].size > WRAPPING * self._flows["body"].size
+        body = "with forms" if is_form else "body"
+        texts = (self._flows[name].value() for name in (*REGIONS, body, "everything"))
+        return next((text for text in texts if text.strip()), "")
+
+    def title(self) -> str | None:
+        """Return the title, else the first heading."""
+        return self._title.value() or self._heading.value() or None
+
+    def feed(self, page: str) -> None:
+        """Read the page; tags that never end are text."""
+        at, last_end, unclosed = 0, page.rfind(">"), set[str]()
+        while at <= last_end:
+            start = page.find("<", at)
+            if start < 0 or start > last_end:
+                break
+            self._add_text(page[at:start])
+            at = self._read_markup(page, start, unclosed)
+        self._add_text(page[at:])
+        while self._open:
+            self._pop(is_closed=False)
+
+    def _read_markup(self, page: str, start: int, unclosed: set[str]) -> int:
+        """Read a comment, a declaration or a tag.
+
+        Args:
+            page: the whole page.
+            start: where its `<` is; a `>` follows somewhere.
+            unclosed: kinds of markup whose end the rest of the page does not have.
+
+        Returns:
+            The position behind it.
+        """
+        if page.startswith("<!--", start) and "<!--" not in unclosed:
+            end = page.find("-->", start + 2)
+            if end >= 0:
+                return end + 3
+            unclosed.add("<!--")
+        if page.startswith("<!--", start):
+            return start + 4
+        if page.startswith(("<!", "<?"), start):
+            return page.index(">", start) + 1
+        tag = TAG.match(page, start) or TAG_TO_FIRST_END.match(page, start)
+        if tag is None:
+            self._add_text("<")
+            return start + 1
+        name, rest = tag[2].lower(), tag[3]
+        if tag[1]:
+            self._end(name)
+        else:
+            self._start(name, rest, start)
+        if tag[1] or name not in RAW or name in unclosed or rest.endswith("/"):
+            return tag.end()
+        end_tag = RAW[name].search(page, tag.end())
+        if end_tag is None:
+            unclosed.add(name)
+        return end_tag.end() if end_tag else tag.end()
+
+    def _add_text(self, text: str) -> None:
+        if not text:
+            return
+        if "&" in text:
+            with suppress(ValueError):  # the number of a character has thousands of digits
+                text = html.unescape(text)
+        flows = self._active
+        if self._captured:
+            flows = [self._captured[1]] + ([] if self._captured[0] == "title" else flows)
+        words = " ".join(text.split())
+        for flow in flows:
+            if self._n_pre:
+                flow.write(text)
+                continue
+            if not words or text[0].isspace():
+                flow.separate(SPACE)
+            if words:
+                flow.write(words, SPACE if text[-1].isspace() else 0)
+
+    def _start(self, name: str, rest: str, position: int) -> None:
+        self._separate(name)
+        if self._captured and (self._captured[0] == "title" or name in PARAGRAPHS or name in LINES):
+            self._captured = None
+        has_use = name in ("link", "meta") or name in STRUCTURE
+        attributes = _parse_attributes(rest) if has_use and len(rest) < LONGEST_TAG else {}
+        if name in ("link", "meta"):
+            self._note_address(name, attributes)
+        elif name == "pre":
+            self._n_pre += 1
+        elif name == "title":
+            is_first = not self._title.size and not self._counts.get("svg")
+            self._captured = (name, self._title if is_first else _Flow())
+        elif name in HEADINGS and not self._heading.size and not self._n_dropped:
+            self._captured = (name, self._heading)
+        if name in STRUCTURE and not rest.endswith("/") and position not in self._ignored:
+            self._push(name, attributes.get("id", ""), position)
+
+    def _end(self, name: str) -> None:
+        self._separate(name)
+        if name == "pre":
+            self._n_pre = max(0, self._n_pre - 1)
+        if self._captured and (self._captured[0] == name or name in ("head", "body")):
+            self._captured = None
+        if self._counts.get(name):
+            while self._open[-1].name != name:
+                self._pop(is_closed=False)
+            self._pop(is_closed=True)
+            self._activate()
+
+    def _separate(self, name: str) -> None:
+        if gap := GAP_OF.get(name):
+            for flow in self._active:
+                flow.separate(gap)
+
+    def _push(self, name: str, identifier: str, position: int) -> None:
+        region = REGIONS[0] if identifier == REGIONS[0] else name if name in REGIONS else None
+        is_heading = name == "header" and any(self._regions.values())  # the heading of an article
+        self._open.append(_Element(name, position, region, name in DROPPED and not is_heading))
+        self._count(self._open[-1], 1)
+        if region:
+            self._regions[region].append(self._n_dropped)
+        self._activate()
+
+    def _pop(self, *, is_closed: bool) -> None:
+        """Leave an element, by its end tag or by that of an element around it."""
+        element = self._open.pop()
+        self._count(element, -1)
+        if element.region:
+            self._regions[element.region].pop()
+        if not is_closed and (element.is_dropped or element.name in HIDDEN):
+            self.unclosed.add(element.position)
+
+    def _count(self, element: "_Element", change: int) -> None:
+        self._counts[element.name] = self._counts.get(element.name, 0) + change
+        self._n_dropped += change * element.is_dropped
+        self._n_forms += change * (element.name == "form")
+
+    def _activate(self) -> None:
+        """Choose the flows that the next text belongs to."""
+        active = [self._flows[name] for name in self._choose_flows()]
+        if active != self._active:
+            for flow in (*self._active, *active):
+                flow.separate(LINE)
+            self._active = active
+
+    def _choose_flows(self) -> list[str]:
+        if any(self._counts.get(name) for name in HIDDEN):
+            return []
+        chosen = [name for name, opened in self._regions.items() if opened and opened[-1] == self._n_dropped]
+        if self._n_dropped == self._n_forms:
+            chosen += ["with forms", "form" if self._n_forms else "body"]
+        return [*chosen, "everything"]
+
+    def _note_address(self, name: str, attributes: Mapping[str, str]) -> None:
+        is_canonical = name == "link" and "canonical" in attributes.get("rel", "").lower().split()
+        is_open_graph = name == "meta" and attributes.get("property", attributes.get("name", "")).lower() == "og:url"
+        address = attributes.get("href" if is_canonical else "content", "").strip()
+        if "/" in address and len(address.split()) == 1 and (is_canonical or (is_open_graph and not self.url)):
+            self.url = address
+
+
+def _parse_attributes(rest: str) -> dict[str, str]:
+    """Parse the attributes of a tag; the first of a name counts."""
+    attributes: dict[str, str] = {}
+    for name, *values in ATTRIBUTE.findall(rest):
+        attributes.setdefault(name.lower(), html.unescape("".join(values)))
+    return attributes
+
+
+# DOCX
+
+DOCUMENT = re.compile(r"word/document\d*\.xml")
+DOCX_HEADING = re.compile(r"title|heading ?\d|заголовок ?\d?|[1-9]", re.IGNORECASE)
+SKIPPED = {"Fallback", "moveFrom"}
+"""Elements whose text a DOCX has twice."""
+
+
+def _read_docx(path: Path) -> _Content:
+    with path.open("rb") as file:
+        start = file.read(4)
+    if not start:
+        return _Content("")
+    if start == OLE_START:
+        raise InputError("a document of old Word, or one with a password; save it as .docx without a password")
+    with open_archive(path) as archive:
+        name = next((name for name in archive.namelist() if DOCUMENT.fullmatch(name)), None)
+        if name is None:
+            raise InputError("not a Word document: it has no word/document.xml")
+        document = _DocxText()
+        document.feed(read_member(archive, name))
+    return _Content(document.text(), document.title)
+
+
+class _DocxText:
+    """The text of a Word document: a line per paragraph and per row of a table, whose cells have tabs between them."""
+
+    def __init__(self) -> None:
+        self.title: str | None = None
+        self._text = StringIO()
+        self._is_text = self._is_heading = False
+        self._n_cells = self._n_skipped = 0
+        self._paragraph: list[str] = []
+        self._parser = expat.ParserCreate(namespace_separator=" ")
+        self._parser.buffer_text = True
+        self._parser.StartElementHandler = self._start
+        self._parser.EndElementHandler = self._end
+        self._parser.CharacterDataHandler = self._add
+        self._parser.StartDoctypeDeclHandler = self._refuse
+        self._parser.EntityDeclHandler = self._refuse
+
+    def feed(self, blocks: Iterator[bytes]) -> None:
+        """Read the XML.
+
+        Raises:
+            InputError: it is damaged, or declares a document type or entities.
+        """
+        try:
+            for block in blocks:
+                self._parser.Parse(block, False)
+            self._parser.Parse(b"", True)
+        except expat.ExpatError as error:
+            raise InputError(
+                "damaged XML at line {line} ({error}); save the document again",
+                line=error.lineno,
+                error=expat.ErrorString(error.code),
+            ) from None
+
+    def text(self) -> str:
+        """Return the text without tabs and spaces at the ends of cells and rows."""
+        return re.sub(r"(?<! ) *+\t *+", "\t", self._text.getvalue())
+
+    def _refuse(self, *_: object) -> None:
+        raise InputError("its XML declares a DOCTYPE or an entity, which Word never writes; save the document again")
+
+    def _start(self, tag: str, attributes: dict[str, str]) -> None:
+        name = tag.rpartition(" ")[2]
+        self._n_skipped += name in SKIPPED
+        self._n_cells += name == "tc"
+        self._is_text = name == "t"
+        signs = {"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-"}
+        if name in signs:
+            self._write(" " if self._n_cells and name != "noBreakHyphen" else signs[name])
+        elif name == "p":
+            self._paragraph, self._is_heading = [], False
+        elif name == "pStyle":
+            style = next((value for key, value in attributes.items() if key.endswith(" val")), "")
+            self._is_heading = DOCX_HEADING.fullmatch(style) is not None
+
+    def _end(self, tag: str) -> None:
+        name = tag.rpartition(" ")[2]
+        self._n_skipped -= name in SKIPPED
+        self._n_cells -= name == "tc"
+        self._is_text = False
+        if name == "p":
+            if self._is_heading and self.title is None:
+                self.title = "".join(self._paragraph).strip() or None
+            self._write(" " if self._n_cells else "\n")
+        elif name in ("tc", "tr"):
+            self._write("\t" if name == "tc" else "\n")
+
+    def _add(self, text: str) -> None:
+        if self._is_text:
+            self._write(text)
+
+    def _write(self, text: str) -> None:
+        if self._n_skipped:
+            return
+        self._text.write(text)
+        if self._is_heading:
+            self._paragraph.append(text)
+
+
+# PDF
+
+PDF_ERRORS = (ArithmeticError, AssertionError, AttributeError, LookupError, NotImplementedError, RecursionError,
+              TypeError, ValueError, EOFError, struct.error, zlib.error)  # fmt: skip
+"""Errors of pypdf besides its own ones when a file is damaged."""
+
+
+class _OutOfTime(Exception):
+    """A PDF needs longer than it may."""
+
+
+def _read_pdf(path: Path) -> _Content:
+    try:
+        import pypdf
+    except ImportError:
+        raise _NoPdfReader from None
+    content = path.read_bytes()
+    if not content:
+        return _Content("")
+    errors = (pypdf.errors.PyPdfError, pypdf.errors.DependencyError, *PDF_ERRORS)
+    with _silence("pypdf"):
+        try:
+            reader = pypdf.PdfReader(BytesIO(content))
+            is_locked = reader.is_encrypted and not reader.decrypt("")
+            n_pages = 0 if is_locked else len(reader.pages)
+        except pypdf.errors.DependencyError:
+            is_locked = True
+        except errors as error:
+            raise InputError("damaged PDF ({error}); save it again", error=_describe_error(error)) from None
+        if is_locked:
+            raise InputError("encrypted; save it without a password")
+        return _read_pdf_pages(reader.pages, n_pages, errors)
+
+
+def _read_pdf_pages(pages: Sequence[Any], n_pages: int, errors: tuple[type[Exception], ...]) -> _Content:
+    """Read the text of a PDF's pages, as many as the limits allow; a damaged page does not cost the others."""
+    texts: list[str] = []
+    n_damaged, error_text, deadline = 0, "", time.monotonic() + MOST_PDF_SECONDS
+
+    def check_time(*_: object) -> None:
+        if time.monotonic() > deadline:
+            raise _OutOfTime
+
+    for number in range(min(n_pages, MOST_PDF_PAGES)):
+        try:
+            check_time()
+            texts.append(pages[number].extract_text(visitor_operand_before=check_time))
+        except _OutOfTime:
+            problem = Words(
+                "reading stopped at page {number} of {n} after {limit} s; the pages before it are kept",
+                number=number + 1,
+                n=n_pages,
+                limit=round(MOST_PDF_SECONDS),
+            )
+            return _Content("\n\n".join(texts), problem=problem)
+        except errors as error:
+            n_damaged, error_text = n_damaged + 1, error_text or _describe_error(error)
+    if n_damaged == n_pages > 0:
+        raise InputError("damaged PDF ({error}); save it again", error=error_text)
+    return _Content("\n\n".join(texts), problem=_describe_lost_pages(n_pages, n_damaged, error_text))
+
+
+def _describe_lost_pages(n_pages: int, n_damaged: int, error: str) -> Words | None:
+    if n_damaged:
+        return Words("{n} of {total} pages are damaged ({error}); left out", n=n_damaged, total=n_pages, error=error)
+    if n_pages > MOST_PDF_PAGES:
+        return Words("only the first {limit} of {n} pages are read; split it", limit=MOST_PDF_PAGES, n=n_pages)
+    return None
+
+
+def _describe_error(error: Exception) -> str:
+    return " ".join(str(error).split())[:200] or type(error).__name__
+
+
+@contextmanager
+def _silence(library: str) -> Iterator[None]:
+    """Keep a library's warnings and log lines off the terminal."""
+    logger = logging.getLogger(library)
+    level = logger.level
+    logger.setLevel(logging.CRITICAL + 1)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.setLevel(level)
