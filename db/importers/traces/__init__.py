@@ -1,37 +1,91 @@
 """Recorded traces as a source: questions with the answers that were given, and how these came about.
 
 Written by an OpenTelemetry collector (OTLP as JSON, one request a line or one document; attributes of OpenInference,
-as Phoenix has them, or OpenTelemetry's own `gen_ai.*`), by SDKs, or by Langfuse (traces, observations); plain or packed
-by gzip. A trace is a question; a passage that was retrieved is a chunk; a session is a dialog.
+as Phoenix has them, or OpenTelemetry's own `gen_ai.*`), by SDKs, or by Langfuse (traces, observations), LangSmith
+(runs) or TruLens (records); plain or packed by gzip. Rows of tables are read by `read_documents`. A trace is a
+question; a passage that was retrieved is a chunk; a session is a dialog.
 """
 
+import json
 import zlib
 from codecs import BOM_UTF8
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from db.errors import InputError
 from db.importers.files import read_json
-from db.importers.lines import UNREADABLE, json_values, opened
-from db.importers.traces.langfuse import observation_of, trace_of
-from db.importers.traces.otlp import span_of, spans_in
+from db.importers.lines import UNREADABLE, json_values, lines, opened
+from db.importers.said import MAX_LEVELS, parsed
+from db.importers.traces.langfuse import parse_observation, parse_trace, split_trace
+from db.importers.traces.langsmith import parse_run
+from db.importers.traces.otlp import parse_span, spans_in
+from db.importers.traces.plain_values import MissingIds, UnusableSpan, to_plain
+from db.importers.traces.recognise import REQUESTS, SPAN_IDS, is_record, is_run
+from db.importers.traces.recognise import is_trace_row as is_trace_row
 from db.importers.traces.requests import Read, requests_of
 from db.importers.traces.spans import Span, Spool, when
+from db.importers.traces.trulens import find_retrievals, parse_call, parse_record
+from db.importers.traces.values import nested
 from db.loading.fill import Stream
 from db.loading.recorded import chunks
 from db.loading.staging import Rejected, Row
 from db.words import Words
 
-REQUESTS = ("resourceSpans", "resource_spans", "batches")
-LISTS = ("data", "traces", "spans", "observations", "items", "result")
+LISTS = ("data", "traces", "spans", "observations", "runs", "items", "result")
 EXPECTED = Words(
-    "expected OTLP as JSON (resourceSpans), spans as an SDK prints them, or traces or observations as Langfuse exports "
-    "them"
+    "expected OTLP as JSON (resourceSpans), spans as an SDK or Phoenix writes them, traces or observations of "
+    "Langfuse, runs of LangSmith, or records of TruLens"
 )
 ZSTD = b"\x28\xb5\x2f\xfd"
+FOLDED = ("context", "attributes", "status", "inputs", "outputs", "extra", "metadata", "feedback_stats")
+"""Objects whose parts tables have as columns of their own: `context.trace_id`."""
+LONGEST_NAME = 60
+"""Characters of a name in a message."""
+Part = tuple[Callable[[Mapping[str, Any]], Span], Mapping[str, Any]]
+"""What may be a span, and what reads it."""
+
+
+@dataclass
+class LeftOut:
+    """What is not loaded: how much, and the first with its place."""
+
+    others: int = 0
+    """Objects that are no traces."""
+    other: str = ""
+    broken: int = 0
+    """Spans that cannot be read."""
+    first_broken: str = ""
+
+    def add_other(self, place: str, reason: str) -> None:
+        """Count an object that is no trace."""
+        self.others += 1
+        self.other = self.other or Words("{place}: {problem}", place=place, problem=reason)
+
+    def add_broken(self, place: str, reason: str) -> None:
+        """Count a span that cannot be read."""
+        self.broken += 1
+        self.first_broken = self.first_broken or Words("{place}: {problem}", place=place, problem=reason)
+
+    @property
+    def first(self) -> str:
+        """The first of all, as it goes into the message that there are no traces."""
+        problem = self.first_broken or self.other
+        return Words("; {problem}", problem=problem) if problem else ""
+
+    def describe(self) -> Iterator[str]:
+        """Yield a sentence for each kind."""
+        if self.others:
+            yield Words(
+                "{n_others:,} objects are no traces, not loaded: {problem}", n_others=self.others, problem=self.other
+            )
+        if self.broken:
+            yield Words("{n:,} spans cannot be read, not loaded: {problem}", n=self.broken, problem=self.first_broken)
 
 
 def read(paths: Sequence[Path]) -> Stream:
@@ -45,31 +99,41 @@ def read(paths: Sequence[Path]) -> Stream:
     Raises:
         InputError: unreadable, no JSON, cut off, or without any trace.
     """
-    spool, others = Spool(), list[str]()
-    for path in paths:
-        for place, document in _documents(path):
-            _add(document, place, spool, others)
+    documents = (document for path in paths for document in _documents(path))
+    return read_documents(documents, ", ".join(map(str, paths)))
+
+
+def read_documents(documents: Iterable[tuple[str, Any]], names: str = "rows") -> Stream:
+    """Read traces from documents or rows of any container, in any order.
+
+    Args:
+        documents: place -> a row as a dict, a list of them, or a request to export traces. Values may be JSON text,
+            numpy arrays, dates, bytes, nested, or missing (None, NaN, NaT, ''); names may be dotted
+            (`attributes.input.value`). A `Rejected` is counted with its reason.
+        names: of the files, for the message that there are no traces.
+
+    Raises:
+        InputError: not one trace is among them.
+    """
+    spool, left_out = Spool(), LeftOut()
+    for place, document in documents:
+        _add(document, place, spool, left_out)
     if not spool.added:
-        first = Words("; {problem}", problem=others[0]) if others else ""
         raise InputError(
             "{paths}: no traces: {expected}{first}; nothing was loaded",
-            paths=", ".join(map(str, paths)),
+            paths=names,
             expected=EXPECTED,
-            first=first,
+            first=left_out.first,
         )
     stream = Stream(new_chunks_only=True)
-    if others:
-        stream.problems.append(
-            Words("{n_others:,} objects are no traces, not loaded: {problem}", n_others=len(others), problem=others[0])
-        )
+    stream.problems += left_out.describe()
     if spool.doubled:
         stream.problems.append(
             Words("{doubled:,} spans were there twice: the one that tells more counts", doubled=spool.doubled)
         )
-    sessions: list[Row] = []
     stream.chunks = chunks(_recorded(spool, stream.problems), stream.problems)
-    stream.questions = _questions(spool, sessions)
-    stream.annotations = sessions
+    stream.questions = _questions(spool)
+    stream.annotations = _annotations(spool)
     return stream
 
 
@@ -86,7 +150,7 @@ def _documents(path: Path) -> Iterator[tuple[str, Any]]:
     except OSError as error:
         raise InputError("{path}: {reason}; nothing was loaded", path=path, reason=error.strerror or error) from None
     if _by_line(path):
-        yield from json_values(path)
+        yield from _json_by_line(path)
     else:
         yield path.name, read_json(path)
 
@@ -101,47 +165,111 @@ def _by_line(path: Path) -> bool:
     return True
 
 
-def _add(document: Any, place: str, spool: Spool, others: list[str]) -> None:
+def _json_by_line(path: Path) -> Iterator[tuple[str, Any]]:
+    """Yield the documents of a file with one a line; a line that is JSON but cannot be read is rejected alone.
+
+    Raises:
+        InputError: unreadable, or a line is no JSON.
+    """
+    for number, line in enumerate(lines(path), start=1):
+        place = f"{path.name}:{number}"
+        if not line.strip():
+            continue
+        try:
+            yield place, json.loads(line)
+        except json.JSONDecodeError as error:
+            raise InputError(
+                "{path}: line {number}, column {column}: not valid JSON ({reason}); nothing was loaded. Is the file "
+                "truncated?",
+                path=path,
+                number=number,
+                column=error.colno,
+                reason=error.msg,
+            ) from None
+        except (ValueError, RecursionError):
+            yield place, Rejected(place, UNREADABLE)
+
+
+def _add(document: Any, place: str, spool: Spool, left_out: LeftOut) -> None:
     """Adds the spans of a document, whatever it is."""
-    try:
-        for span in _spans(document):
-            if isinstance(span, str):
-                others.append(Words("{place}: {problem}", place=place, problem=span))
-            else:
-                spool.add(span)
-    except RecursionError:
-        raise InputError("{place}: {unreadable}; nothing was loaded", place=place, unreadable=UNREADABLE) from None
+    if isinstance(document, Rejected):
+        left_out.add_broken(document.place, document.reason)
+        return
+    for part in _parts(document, MAX_LEVELS):
+        if isinstance(part, str):
+            left_out.add_other(place, part)
+            continue
+        reader, given = part
+        try:
+            span = reader(_unfold(to_plain(given)))
+            span.check_ids()
+        except MissingIds as error:
+            left_out.add_other(place, error.reason)
+        except UnusableSpan as error:
+            left_out.add_broken(place, error.reason)
+        except RecursionError:
+            left_out.add_broken(place, UNREADABLE)
+        else:
+            spool.add(span)
 
 
-def _spans(given: Any) -> Iterator[Span | str]:
-    """The spans of a document; a text says of a part why it is none."""
-    if isinstance(given, list):
+def _unfold(given: dict[str, Any]) -> dict[str, Any]:
+    """Return a row whose columns `context.trace_id` and the like are objects."""
+    folded = {name: value for name, value in given.items() if "." in name and name.split(".")[0] in FOLDED}
+    if not folded:
+        return given
+    objects = {name: given[name] for name in FOLDED if isinstance(given.get(name), dict)}
+    others = {name: value for name, value in given.items() if name not in folded and name not in objects}
+    return others | nested(objects | folded)
+
+
+def _parts(given: Any, levels: int) -> Iterator[Part | str]:
+    """Yield what may be a span in a document, with its reader; a text says of a part why it is none."""
+    if isinstance(given, np.ndarray | tuple):
+        given = list(given)
+    if levels <= 0:
+        yield Words("nested in more than {most} levels, or without end", most=MAX_LEVELS)
+    elif isinstance(given, list):
         for one in given:
-            yield from _spans(one)
-    elif not isinstance(given, dict):
+            yield from _parts(one, levels - 1)
+    elif not isinstance(given, Mapping):
         yield Words("{kind} is no trace", kind=type(given).__name__)
     elif (of_resources := _under(given, REQUESTS)) is not None:
-        for span in spans_in(of_resources):
-            yield span_of(span) or Words("a span without ids")
+        if not isinstance(parsed(of_resources), list | tuple | np.ndarray):
+            yield Words("a request to export traces without a list of them")
+        yield from _each(parse_span, spans_in(of_resources))
     else:
-        yield from _one(given)
+        yield from _one(given, levels)
 
 
-def _one(given: dict[str, Any]) -> Iterator[Span | str]:
+def _each(reader: Callable[[Mapping[str, Any]], Span], objects: Iterable[Any]) -> Iterator[Part | str]:
+    for one in objects:
+        yield (reader, one) if isinstance(one, Mapping) else Words("{kind} is no trace", kind=type(one).__name__)
+
+
+def _one(given: Mapping[str, Any], levels: int) -> Iterator[Part | str]:
     """The same of an object that is no request to export traces."""
-    scored = "value" in given and "name" in given and not {"type", "input"} & given.keys()
-    if isinstance(given.get("context"), dict) or not given.keys().isdisjoint(("spanId", "span_id")):
-        yield span_of(given) or Words("a span without ids")
-    elif "id" in given and not given.keys().isdisjoint(("traceId", "trace_id")) and not scored:
-        yield observation_of(given) or Words("an observation without ids")
-    elif isinstance(given.get("trace"), dict) or ({"id", "timestamp"} <= given.keys() and not scored):
-        for found in trace_of(given):
-            yield found or Words("an observation or a trace without ids")
-    elif isinstance(inner := _under(given, LISTS), list):
-        yield from _spans(inner)
+    names = {name for name in given if isinstance(name, str)}
+    scored = "value" in names and "name" in names and not {"type", "input"} & names
+    if is_run(names):
+        yield parse_run, given
+    elif is_record(names):
+        yield parse_record, given
+        yield from _each(parse_call, find_retrievals(given))
+    elif isinstance(parsed(given.get("context")), Mapping) or not names.isdisjoint(SPAN_IDS):
+        yield parse_span, given
+    elif "id" in names and not names.isdisjoint(("traceId", "trace_id")) and not scored:
+        yield parse_observation, given
+    elif isinstance(given.get("trace"), Mapping) or ({"id", "timestamp"} <= names and not scored):
+        about, observations = split_trace(given)
+        yield parse_trace, about
+        if about.get("id") not in (None, ""):
+            yield from _each(parse_observation, observations)
+    elif isinstance(inner := _under(given, LISTS), list | tuple | np.ndarray):
+        yield from _parts(inner, levels - 1)
     else:
-        names = ", ".join(map(repr, sorted(given)[:5]))
-        yield Words("an object with {names}", names=names) if names else Words("an object with nothing in it")
+        first = ", ".join(repr(name[:LONGEST_NAME]) for name in sorted(map(str, given))[:5])
+        yield Words("an object with {names}", names=first) if first else Words("an object with nothing in it")
 
 
 def _under(given: Mapping[str, Any], names: Sequence[str]) -> Any:
@@ -168,8 +296,8 @@ def _recorded(spool: Spool, problems: list[str]) -> Iterator[tuple[str, dict[str
     ]
 
 
-def _questions(spool: Spool, sessions: list[Row]) -> Iterator[Row | Rejected]:
-    """The rows of the log; the dialogs that they belong to are added to `sessions`."""
+def _questions(spool: Spool) -> Iterator[Row | Rejected]:
+    """The rows of the log."""
     for made in spool.kept():
         place = _place(made["trace"])
         if "missing" in made:
@@ -177,8 +305,20 @@ def _questions(spool: Spool, sessions: list[Row]) -> Iterator[Row | Rejected]:
             continue
         values = {name: made[name] for name in ("id", "question", "answer", "score", "recorded")}
         yield Row(place, values | {"user_id": made["user"], "created_at": when(made["start_ns"])})
-        if made["session"] is not None:
-            sessions.append(Row(place, {"question_id": made["id"], "dialog_id": made["session"]}))
+
+
+def _annotations(spool: Spool) -> Iterator[Row]:
+    """The dialogs that questions belong to, and the answers that people wanted.
+
+    References are a column only if a trace has one: an empty column would erase what people labelled since.
+    """
+    has_references = any(made.get("reference") is not None for made in spool.kept())
+    for made in spool.kept():
+        if "missing" in made or (made["session"] is None and made["reference"] is None):
+            continue
+        label = {"question_id": made["id"], "dialog_id": made["session"]}
+        reference = {"ground_truth_answer": made["reference"]} if has_references else {}
+        yield Row(_place(made["trace"]), label | reference)
 
 
 def _place(trace_id: str) -> str:

@@ -1,14 +1,16 @@
 """Traces and observations of Langfuse, as its pages, its API, its SDKs and its export to storage write them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from db.importers.said import parsed
-from db.importers.traces.otlp import KINDS, amount, retrieves, snake, usage_of, word
-from db.importers.traces.spans import Span, moment_ns
-from db.importers.traces.values import answer_in, listed, passages_in, question_in
+from db.importers.traces.otlp import KINDS, amount, retrieves, snake, usage_of, usd, word
+from db.importers.traces.plain_values import MissingIds
+from db.importers.traces.spans import Span, later_ns, moment_ns
+from db.importers.traces.values import answer_in, listed, passages_in, question_in, reference_in
+from db.words import Words
 
-FEEDBACK = ("feedback", "thumb")
+FEEDBACK = ("feedback", "thumb", "user_score", "user-score")
 """In the name of a score that a user gave; others are of judges and annotators."""
 GOOD, BAD = 5, 1
 VOTES: dict[Any, int] = {
@@ -20,38 +22,49 @@ TRACE = ""
 """The id of a trace among its own spans."""
 
 
-def trace_of(given: Mapping[str, Any]) -> Iterator[Span | None]:
-    """A trace with its observations; None for what has no id."""
+def split_trace(given: Mapping[str, Any]) -> tuple[dict[str, Any], list[Any]]:
+    """Return a trace without its observations, and its observations, each with the id of the trace."""
     inner = given.get("trace")
-    about = inner if isinstance(inner, dict) else given
-    observations = [
-        one for one in listed(given.get("observations") or about.get("observations")) if isinstance(one, dict)
+    about: Mapping[str, Any] = inner if isinstance(inner, Mapping) else given
+    found = {name: value for name, value in about.items() if name != "observations"}
+    scores = next((of["scores"] for of in (given, about) if "scores" in of), None)
+    observations = next((seen for of in (given, about) if (seen := listed(of.get("observations")))), [])
+    trace_id = _get(about, "id")
+    return found | {"scores": scores}, [
+        {**one, "traceId": trace_id} if isinstance(one, Mapping) else one for one in observations
     ]
-    scores = [one for one in listed(given.get("scores") or about.get("scores")) if isinstance(one, dict)]
-    trace_id = word(_get(about, "id")) or ""
-    if not trace_id:
-        yield None
-        return
-    found = Span(trace_id, TRACE, kind="chain", start_ns=moment_ns(_get(about, "timestamp")))
-    seconds = amount(_get(about, "latency"))
-    if found.start_ns is not None and seconds is not None:
-        found.end_ns = found.start_ns + int(seconds * 1e9)
-    _said(found, about)
-    found.cost_usd = amount(_get(about, "totalCost"))
-    found.score = feedback(scores)
-    yield found
-    for observation in observations:
-        yield observation_of(observation | {"traceId": trace_id})
 
 
-def observation_of(given: Mapping[str, Any]) -> Span | None:
-    """An observation; None where it has no ids."""
+def parse_trace(given: Mapping[str, Any]) -> Span:
+    """A trace without its observations.
+
+    Raises:
+        MissingIds: it has no id.
+    """
+    trace_id = word(_get(given, "id"))
+    if trace_id is None:
+        raise MissingIds(Words("an observation or a trace without ids"))
+    found = Span(trace_id, TRACE, kind="chain", start_ns=moment_ns(_get(given, "timestamp")))
+    found.end_ns = later_ns(found.start_ns, amount(_get(given, "latency")))
+    _said(found, given)
+    found.cost_usd = usd(_get(given, "totalCost"))
+    return found
+
+
+def parse_observation(given: Mapping[str, Any]) -> Span:
+    """An observation.
+
+    Raises:
+        MissingIds: it has no ids.
+    """
     trace_id, span_id = word(_get(given, "traceId")), word(_get(given, "id"))
     if not trace_id or not span_id:
-        return None
+        raise MissingIds(Words("an observation without ids"))
     kind = str(given.get("type") or "").casefold()
     found = Span(trace_id, span_id, word(_get(given, "parentObservationId")), KINDS.get(kind, kind))
     found.start_ns, found.end_ns = moment_ns(_get(given, "startTime")), moment_ns(_get(given, "endTime"))
+    if found.end_ns is None:
+        found.end_ns = later_ns(found.start_ns, amount(_get(given, "latency")))
     _said(found, given)
     if retrieves(found.kind, str(given.get("name") or "")):
         found.passages = passages_in(given.get("output"))
@@ -64,13 +77,12 @@ def observation_of(given: Mapping[str, Any]) -> Span | None:
     )
     found.tokens_in, found.tokens_out = usage_of(usage) if isinstance(usage, dict) else (None, None)
     total = cost.get("total") if isinstance(cost, dict) else None
-    found.cost_usd = amount(total if total is not None else _get(given, "calculatedTotalCost", "totalCost"))
+    found.cost_usd = usd(total if total is not None else _get(given, "calculatedTotalCost", "totalCost"))
     if str(given.get("level")).upper() == "ERROR":
         found.error = word(_get(given, "statusMessage")) or "the observation ended in an error"
     found.first_token_ns = moment_ns(_get(given, "completionStartTime"))
     if found.first_token_ns is None and found.start_ns is not None:
-        seconds = amount(_get(given, "timeToFirstToken"))
-        found.first_token_ns = None if seconds is None else found.start_ns + int(seconds * 1e9)
+        found.first_token_ns = later_ns(found.start_ns, amount(_get(given, "timeToFirstToken")))
     return found
 
 
@@ -78,20 +90,45 @@ def feedback(scores: list[dict[str, Any]]) -> int | None:
     """What the user said of the answer: 5 good, 1 bad; None where nobody did, or both were said."""
     said = set()
     for score in scores:
-        if any(word in str(score.get("name")).casefold() for word in FEEDBACK):
+        if is_vote(str(score.get("name"))):
             value = next(
                 (score[name] for name in ("value", "stringValue", "string_value") if score.get(name) is not None), None
             )
-            value = value.casefold() if isinstance(value, str) else value
-            said.add(VOTES.get(value) if isinstance(value, str | int | float) else None)
+            said.add(_vote(value))
     votes = said - {None}
     return votes.pop() if len(votes) == 1 else None
 
 
+def is_vote(name: str) -> bool:
+    """Return whether the name of a score says that a user gave it."""
+    return any(word in name.casefold() for word in FEEDBACK)
+
+
+def _vote(value: Any) -> int | None:
+    if isinstance(value, str):
+        value = value.strip().casefold()
+        number = amount(value.removeprefix("-"))
+        value = value if number is None else -number if value.startswith("-") else number
+    return VOTES.get(value) if isinstance(value, str | int | float) else None
+
+
+def _scores(given: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the scores of a trace: objects, or a column each that holds a list, as pages export them to CSV."""
+    scores = [one for one in listed(given.get("scores")) if isinstance(one, dict)]
+    for name, value in given.items():
+        if is_vote(name):
+            value = parsed(value)
+            scores += [{"name": name, "value": one} for one in (value if isinstance(value, list) else [value])]
+    return scores
+
+
 def _said(found: Span, given: Mapping[str, Any]) -> None:
+    """Fills in what traces and observations both have."""
     found.question, found.history = question_in(given.get("input"))
     found.answer = answer_in(given.get("output"))
     found.user, found.session = word(_get(given, "userId")), word(_get(given, "sessionId"))
+    found.score = feedback(_scores(given))
+    found.reference = reference_in(given.get("metadata"), given)
 
 
 def _get(given: Mapping[str, Any], *names: str) -> Any:

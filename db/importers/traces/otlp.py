@@ -7,9 +7,11 @@ from functools import cache
 from typing import Any
 
 from db.importers.said import parsed
-from db.importers.traces.spans import Span, moment_ns
+from db.importers.traces.plain_values import MissingIds
+from db.importers.traces.spans import Span, later_ns, moment_ns
 from db.importers.traces.values import (
     Attributes,
+    Names,
     answer_in,
     at,
     listed,
@@ -17,7 +19,9 @@ from db.importers.traces.values import (
     nested,
     passages_in,
     question_in,
+    reference_in,
 )
+from db.words import Words
 
 KINDS = {
     "chat": "llm",
@@ -30,29 +34,66 @@ KINDS = {
     "invoke_agent": "agent",
     "create_agent": "agent",
     "invoke_workflow": "chain",
+    "record_root": "chain",
+    "eval": "evaluator",
+    "eval_root": "evaluator",
+    "parser": "prompt",
     "span": "",
     "unknown": "",
 }
-"""What OpenTelemetry and Langfuse call the kinds of OpenInference; other names stay as they are."""
-READ = ("llm.token_count.prompt", "gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens")
-WRITTEN = ("llm.token_count.completion", "gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens")
+"""What OpenTelemetry, Langfuse, TruLens and LangSmith call the kinds of OpenInference; other names stay as they are."""
+KIND_NAMES: Names = ("openinference.span.kind", "langfuse.observation.type", "ai.observability.span_type")
+KIND_NAMES += ("gen_ai.operation.name",)
+INPUTS: Names = (
+    "gen_ai.retrieval.query.text",
+    "input.value",
+    "langfuse.observation.input",
+    "langfuse.trace.input",
+)
+INPUTS += ("ai.observability.record_root.input", "ai.observability.retrieval.query_text")
+INPUTS += ("ai.observability.call.kwargs",)
+OUTPUTS: Names = ("output.value", "langfuse.observation.output", "langfuse.trace.output")
+OUTPUTS += ("ai.observability.record_root.output", "ai.observability.call.return")
+DOCUMENTS: Names = ("reranker.output_documents", "retrieval.documents", "gen_ai.retrieval.documents")
+DOCUMENTS += ("ai.observability.retrieval.retrieved_contexts",)
+READ: Names = ("llm.token_count.prompt", "gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens")
+READ += ("ai.observability.cost.num_prompt_tokens",)
+WRITTEN: Names = (
+    "llm.token_count.completion",
+    "gen_ai.usage.output_tokens",
+    "gen_ai.usage.completion_tokens",
+)
+WRITTEN += ("ai.observability.cost.num_completion_tokens",)
+COSTS = ("llm.cost.total", "gen_ai.usage.cost", "ai.observability.cost.cost")
+METADATA = ("metadata", "langfuse.trace.metadata", "langfuse.observation.metadata")
+REFERENCES = ("ai.observability.record_root.ground_truth_output", "langfuse.experiment.item.expected_output")
+LARGEST = 2.0**53
+"""What no number of tokens, seconds or dollars reaches; beyond it sums would be infinite."""
+LARGEST_USD = 1e6
+"""What no answer costs, and what a column of costs holds."""
 FIRST_TOKEN = "first token"  # noqa: S105 - in the name of OpenInference's event
 
 
-def spans_in(requests: Any) -> Iterator[dict[str, Any]]:
+def spans_in(requests: Any) -> Iterator[Any]:
     """The spans of a request to export traces, as they stand there."""
     for of_resource in _objects(requests):
         for of_scope in (*_objects(_either(of_resource, "scopeSpans")), *_objects(_either(of_resource, "ilSpans"))):
-            yield from _objects(of_scope.get("spans"))
-        yield from _objects(of_resource.get("spans"))
+            yield from listed(of_scope.get("spans"))
+        yield from listed(of_resource.get("spans"))
 
 
-def span_of(given: Mapping[str, Any]) -> Span | None:
-    """A span as it is understood here; None where it has no ids."""
-    where = given["context"] if isinstance(given.get("context"), dict) else given
+def parse_span(given: Mapping[str, Any]) -> Span:
+    """A span as it is understood here.
+
+    Raises:
+        MissingIds: it has no ids.
+        UnusableSpan: its attributes are nested too deeply.
+    """
+    context = parsed(given.get("context"))
+    where = context if isinstance(context, dict) else given
     trace_id, span_id = (_id(_either(where, name), size) for name, size in (("traceId", 16), ("spanId", 8)))
     if not trace_id or not span_id:
-        return None
+        raise MissingIds(Words("a span without ids"))
     attributes = nested(_attributes(given.get("attributes")))
     found = Span(trace_id, span_id, _id(_parent(given), 8) or None)
     found.start_ns = moment_ns(_either(given, "startTimeUnixNano", "startTime"))
@@ -66,10 +107,9 @@ def span_of(given: Mapping[str, Any]) -> Span | None:
 
 def _understand(found: Span, attributes: Attributes, name: str, kind: str) -> None:
     """Fills in what the attributes tell."""
-    named = at(attributes, "openinference.span.kind", "langfuse.observation.type", "gen_ai.operation.name") or kind
+    named = at(attributes, *KIND_NAMES) or kind
     found.kind = KINDS.get(str(named).casefold(), str(named).casefold())
-    asked = at(attributes, "gen_ai.retrieval.query.text", "input.value", "langfuse.observation.input")
-    said = at(attributes, "output.value", "langfuse.observation.output")
+    asked, said = at(attributes, *INPUTS), at(attributes, *OUTPUTS)
     talk = at(attributes, "llm.input_messages", "gen_ai.input.messages", "gen_ai.prompt")
     reply = at(attributes, "llm.output_messages", "gen_ai.output.messages", "gen_ai.completion")
     if found.kind == "llm":  # its input is a request as JSON; what was said stands in the messages
@@ -85,16 +125,19 @@ def _understand(found: Span, attributes: Attributes, name: str, kind: str) -> No
     usage, cost = (parsed(at(attributes, f"langfuse.observation.{name}_details")) for name in ("usage", "cost"))
     if isinstance(usage, dict):
         found.tokens_in, found.tokens_out = usage_of(usage)
-    found.cost_usd = amount(at(attributes, "llm.cost.total", "gen_ai.usage.cost"))
+    found.cost_usd = usd(at(attributes, *COSTS))
     if found.cost_usd is None and isinstance(cost, dict):
-        found.cost_usd = amount(cost.get("total"))
+        found.cost_usd = usd(cost.get("total"))
     found.user = word(at(attributes, "user.id", "enduser.id", "langfuse.user.id", "langfuse.trace.user_id"))
     found.session = word(at(attributes, "session.id", "gen_ai.conversation.id", "langfuse.session.id"))
+    found.reference = answer_in(at(attributes, *REFERENCES))
+    if found.reference is None:
+        found.reference = reference_in(*(at(attributes, name) for name in METADATA), attributes)
 
 
 def _passages(kind: str, attributes: Attributes, output: Any) -> list[dict[str, Any]] | None:
     """What a step retrieved: named so by an attribute, else what a retriever or re-ranker returned."""
-    named = at(attributes, "reranker.output_documents", "retrieval.documents", "gen_ai.retrieval.documents")
+    named = at(attributes, *DOCUMENTS)
     if named is not None and (found := passages_in(named)) is not None:
         return found
     return passages_in(output) if kind in ("retriever", "reranker") else None
@@ -122,7 +165,13 @@ def amount(value: Any) -> float | None:
         number = None if isinstance(value, bool) or value is None else float(value)
     except (TypeError, ValueError, OverflowError):
         return None
-    return number if number is not None and 0 <= number < float("inf") else None
+    return number if number is not None and 0 <= number < LARGEST else None
+
+
+def usd(value: Any) -> float | None:
+    """A sum of money; None where it is none."""
+    number = amount(value)
+    return number if number is not None and number < LARGEST_USD else None
 
 
 def word(value: Any) -> str | None:
@@ -133,7 +182,7 @@ def word(value: Any) -> str | None:
 
 def _count(value: Any) -> int | None:
     number = amount(value)
-    return int(number) if number is not None and number.is_integer() and number < 2**53 else None
+    return int(number) if number is not None and number.is_integer() else None
 
 
 def _id(value: Any, size: int) -> str:
@@ -152,13 +201,14 @@ def _id(value: Any, size: int) -> str:
 
 def _parent(given: Mapping[str, Any]) -> Any:
     parent = _either(given, "parentSpanId", "parentId")
-    return parent.get("span_id") if isinstance(parent, dict) else parent
+    return _either(parent, "spanId") if isinstance(parent, dict) else parent
 
 
 def _attributes(given: Any) -> dict[str, Any]:
     """Attributes as a map: as they are, or key by key with a typed value."""
+    given = parsed(given)
     if isinstance(given, dict):
-        return dict(given)
+        return given
     return {str(pair.get("key")): _value(pair.get("value")) for pair in _objects(given)}
 
 
@@ -178,7 +228,7 @@ def _value(given: Any) -> Any:
 
 
 def _error(given: Mapping[str, Any]) -> str | None:
-    status = given.get("status")
+    status = parsed(given.get("status"))
     plain = {"code": status or _either(given, "statusCode"), "message": _either(given, "statusMessage")}
     about = status if isinstance(status, dict) else plain
     code = str(_either(about, "code", "statusCode") or "").upper()
@@ -195,7 +245,7 @@ def _first_token(given: Mapping[str, Any], attributes: Attributes, start: int | 
     if (at_once := at(attributes, "langfuse.observation.completion_start_time")) is not None:
         return moment_ns(parsed(at_once))
     seconds = amount(at(attributes, "gen_ai.response.time_to_first_chunk", "gen_ai.server.time_to_first_token"))
-    return None if seconds is None or start is None else start + int(seconds * 1e9)
+    return later_ns(start, seconds)
 
 
 def _objects(value: Any) -> list[dict[str, Any]]:
@@ -205,7 +255,7 @@ def _objects(value: Any) -> list[dict[str, Any]]:
 def _either(given: Mapping[str, Any], *names: str) -> Any:
     """The value under the first name that is there, as JSON or as Python writes it: `traceId`, `trace_id`."""
     both = (form for name in names for form in (name, snake(name)))
-    return next((given[form] for form in both if given.get(form) is not None), None)
+    return next((given[form] for form in both if given.get(form) not in (None, "")), None)
 
 
 @cache

@@ -31,6 +31,7 @@ class Request:
     user: str | None
     session: str | None
     score: int | None
+    reference: str | None
     recorded: Record | None
 
 
@@ -98,23 +99,31 @@ def _several(whole: dict[str, list[Span]], tree: Tree) -> list[Found]:
     for name, group in groups.items():
         first, last = min(whole[name], key=_start), max(whole[name], key=_end)
         root = next((one for one in group if one.span_id == name), first)
+        if _is_whole(root):  # what it says itself is the request; what is below it, a step
+            first = root if root.question else first
+            last = root if root.answer else last
         found.append(Found(root, group, first.question, first.history, last))
     return found
 
 
 def _alone(tree: Tree, read: Read) -> list[Found]:
-    """The request of a trace of which only single steps are there: what a retriever or a model was asked."""
-    models = [one for one in _calls(tree, tree.order) if one.question and (one.answer or one.error)]
-    if not models:
+    """The request of a trace that has no span with question and answer: what its steps were asked and said."""
+    group = sorted(tree.order, key=_start)
+    outer = [one for one in group if one.span_id not in tree.parent and one.parent_id is None and _is_whole(one)]
+    asked = next((one for one in outer if one.question), None)
+    searched = next((one.question for one in group if one.kind == "retriever" and one.question), None)
+    calls = [one for one in _calls(tree, tree.order) if one.answer or one.error]
+    answered = [one for one in outer if one.answer] or (calls if asked or searched else [])
+    answered = answered or [one for one in calls if one.question]
+    last = max(answered, key=_end, default=None)
+    question = last and (asked.question if asked else searched or last.question)
+    if last is None or not question:
         known = any(one.question for one in tree.order)
         what = "an answer" if known else "a question in words (input.value, gen_ai.input.messages, …)"
         read.missing = f"no span has {what}; is content recorded?"
         return []
-    group, last = sorted(tree.order, key=_start), max(models, key=_end)
-    searched = next((one.question for one in group if one.kind == "retriever" and one.question), None)
-    outer = (one for one in group if one.span_id not in tree.parent and one.parent_id is None)
-    root = next((one for one in outer if one.kind not in STEPS), last)
-    return [Found(root, group, searched or last.question, last.history, last)]
+    root = outer[0] if outer else last
+    return [Found(root, group, question, (asked or last).history, last)]
 
 
 def _request(found: Found, tree: Tree, read: Read, *, several: bool) -> Request:
@@ -132,13 +141,13 @@ def _request(found: Found, tree: Tree, read: Read, *, several: bool) -> Request:
         "span_id": root.span_id or None,
     }
     near = (root, last, *found.group)
-    user, session, score = (
+    user, session, score, reference = (
         next((value for one in near if (value := getattr(one, part)) is not None), None)
-        for part in ("user", "session", "score")
+        for part in ("user", "session", "score", "reference")
     )
     name = f"{root.trace_id}:{root.span_id}" if several else root.trace_id
     start = root.start_ns or min((one.start_ns for one in found.group if one.start_ns), default=None)
-    return Request(name, found.question, last.answer, start, user, session, score, record(known))
+    return Request(name, found.question, last.answer, start, user, session, score, reference, record(known))
 
 
 def _calls(tree: Tree, group: Iterable[Span]) -> list[Span]:

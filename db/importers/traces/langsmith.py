@@ -1,0 +1,76 @@
+"""Runs of LangSmith, as its API, its SDK and its bulk export write them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from db.importers.said import parsed
+from db.importers.traces.langfuse import feedback
+from db.importers.traces.otlp import KINDS, retrieves, usage_of, usd, word
+from db.importers.traces.plain_values import MissingIds
+from db.importers.traces.spans import Span, moment_ns
+from db.importers.traces.values import answer_in, passages_in, question_in, reference_in
+from db.words import Words
+
+THREADS = ("session_id", "thread_id", "conversation_id")
+"""Names in the metadata of a run that tie the runs of one dialog; `session_id` of the run itself is its project."""
+USERS = ("user_id", "userId", "ls_user_id")
+MOST_LEVELS = 4
+
+
+def parse_run(given: Mapping[str, Any]) -> Span:
+    """Return a run as a span.
+
+    Raises:
+        MissingIds: it has no id.
+    """
+    span_id = word(given.get("id")) or word(given.get("run_id"))
+    if span_id is None:
+        raise MissingIds(Words("a run without an id"))
+    trace_id, parent = word(given.get("trace_id")), word(given.get("parent_run_id"))
+    kind = str(given.get("run_type") or "").casefold()
+    found = Span(trace_id or span_id, span_id, parent, KINDS.get(kind, kind))
+    found.start_ns, found.end_ns = moment_ns(given.get("start_time")), moment_ns(given.get("end_time"))
+    found.first_token_ns = moment_ns(given.get("first_token_time"))
+    found.question, found.history = question_in(given.get("inputs"))
+    found.answer = answer_in(given.get("outputs"))
+    if retrieves(found.kind, str(given.get("name") or "")):
+        found.passages = passages_in(given.get("outputs"))
+        found.kind = "retriever" if found.passages is not None else found.kind
+    found.error = word(given.get("error"))
+    if found.kind == "llm":
+        found.tokens_in, found.tokens_out = _tokens(given)
+        found.cost_usd = usd(given.get("total_cost"))
+    _add_metadata(found, given)
+    return found
+
+
+def _add_metadata(found: Span, given: Mapping[str, Any]) -> None:
+    extra = parsed(given.get("extra"))
+    inner = parsed(extra.get("metadata")) if isinstance(extra, dict) else None
+    own = parsed(given.get("metadata"))
+    metadata = {**(inner if isinstance(inner, dict) else {}), **(own if isinstance(own, dict) else {})}
+    found.session = next((name for one in THREADS if (name := word(metadata.get(one)))), None)
+    found.user = next((name for one in USERS if (name := word(metadata.get(one)))), None)
+    found.reference = reference_in(metadata, given)
+    stats = parsed(given.get("feedback_stats"))
+    votes = stats.items() if isinstance(stats, dict) else ()
+    found.score = feedback([{"name": name, "value": one.get("avg")} for name, one in votes if isinstance(one, dict)])
+
+
+def _tokens(given: Mapping[str, Any]) -> tuple[int | None, int | None]:
+    """Return the tokens read and written, by the run itself or by the usage that its output names."""
+    places: list[Any] = [given]
+    for _ in range(MOST_LEVELS):
+        for place in places:
+            usage = parsed(place)
+            if isinstance(usage, dict) and (found := usage_of(_known(usage))) != (None, None):
+                return found
+        names = ("outputs", "llm_output", "token_usage", "usage_metadata", "usage")
+        inner = [parsed(place) for place in places]
+        places = [place[name] for place in inner if isinstance(place, dict) for name in names if name in place]
+    return None, None
+
+
+def _known(usage: dict[str, Any]) -> dict[str, Any]:
+    names = ("input_tokens", "prompt_tokens", "output_tokens", "completion_tokens")
+    return {name: usage[name] for name in names if name in usage}

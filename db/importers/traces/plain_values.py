@@ -1,0 +1,120 @@
+"""Values of rows from any container as JSON has them: what CSV, Parquet, XLSX, numpy and pandas put into a cell."""
+
+import math
+from collections.abc import Iterable, Mapping
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from enum import Enum
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+
+from db.importers.lines import UNREADABLE
+from db.importers.said import MAX_LEVELS, MOST_BITS
+from db.words import Words
+
+MISSING_KINDS = ("NAType", "NaTType")
+"""What pandas calls the types of its missing values."""
+MOST_VALUES = 5_000_000
+"""In one row. A real trace has thousands; a row that refers to itself many times over has no end."""
+
+
+class UnusableSpan(ValueError):
+    """A span, or a row that should be one, that cannot be read; the message says why."""
+
+    def __init__(self, reason: Words) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class MissingIds(UnusableSpan):
+    """An object that is no span: it has no ids."""
+
+
+def to_plain(value: Any) -> Any:
+    """Return the value with only what JSON has: None, booleans, numbers, texts, lists, and objects with text names.
+
+    Missing values (NaN, NaT, NA) and infinite numbers become None, times ISO 8601 texts, bytes text or hexadecimal
+    digits. What JSON has no form for becomes `<its type>`, as tracing SDKs write it.
+
+    Raises:
+        UnusableSpan: more than `MAX_LEVELS` lists and objects within each other, too many values, or a whole number
+            with thousands of digits.
+    """
+    return _Converter().convert(value, 0)
+
+
+class _Converter:
+    """Converts one row, and counts its values."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def convert(self, value: Any, level: int) -> Any:
+        kind = type(value)
+        if kind is str or value is None or kind is bool:  # most are: the rest of the checks is for the others
+            return value
+        self._count += 1
+        if isinstance(value, np.ndarray | np.generic):
+            value = value.tolist()
+        is_object = isinstance(value, Mapping)
+        if not is_object and not isinstance(value, list | tuple | set | frozenset):
+            return _scalar(value)
+        if level >= MAX_LEVELS or self._count > MOST_VALUES:
+            raise UnusableSpan(Words("nested in more than {most} levels, or without end", most=MAX_LEVELS))
+        if is_object:
+            return {
+                name if type(name) is str else _name(name): self.convert(part, level + 1)
+                for name, part in value.items()
+            }
+        return [self.convert(part, level + 1) for part in value]
+
+
+def _name(name: Any) -> str:
+    scalar = name if isinstance(name, str) else _scalar(name)
+    return scalar if isinstance(scalar, str) else str(scalar)
+
+
+def _scalar(value: Any) -> Any:
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, UUID):
+        return str(value)
+    if isinstance(value, Enum):
+        return _scalar(value.value)
+    if value is None or isinstance(value, bool) or type(value).__name__ in MISSING_KINDS:
+        return value if isinstance(value, bool) else None
+    if isinstance(value, int | float | Decimal):
+        return _number(value)
+    if isinstance(value, bytes | bytearray | memoryview):
+        return _text(bytes(value))
+    if isinstance(value, datetime | date | time):
+        return value.isoformat()
+    return value.total_seconds() if isinstance(value, timedelta) else f"<{type(value).__name__}>"
+
+
+def _number(value: int | float | Decimal) -> int | float | None:
+    if isinstance(value, int):
+        if value.bit_length() > MOST_BITS:
+            raise UnusableSpan(UNREADABLE)
+        return int(value)
+    number = float(value) if not isinstance(value, Decimal) or not value.is_snan() else math.nan
+    return number if math.isfinite(number) else None
+
+
+def _text(content: bytes) -> str:
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return content.hex()
+
+
+def find_defect(texts: Iterable[str]) -> Words | None:
+    """Return what keeps PostgreSQL from storing one of the texts; None if nothing does."""
+    for text in texts:
+        if "\0" in text:
+            return Words("a NUL character")
+        if any("\ud800" <= character <= "\udfff" for character in text):
+            return Words("half of a surrogate pair")
+    return None
