@@ -2,12 +2,14 @@
 
 import html
 import re
+from functools import lru_cache
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
 
 _TRACKING = {"yclid", "gclid", "fbclid", "_openstat", "from", "ref", "src"}
 _NO_URL = {"", "none", "null"}
 
 
+@lru_cache(maxsize=100_000)
 def canonical_url(url: str | None) -> str | None:
     """One name for all addresses of a page.
 

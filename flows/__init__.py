@@ -1,4 +1,4 @@
-"""Flows, one file a tier; the command line; and for notebooks what it does: run, cases, metrics, compare.
+"""Flows, one file a tier; the command line; and for notebooks what it does: load, run, cases, metrics, compare.
 
 What these import, they import when they are called: whoever wants a flow, or the help of a command, waits for no table.
 """
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pyarrow import Table
     from sqlalchemy import Engine
 
+    from db.loading.fill import LoadReport
     from tasks.comparison.documents import EvaluationComparison
     from tasks.explanation.documents import Explanation
 
@@ -54,6 +55,33 @@ async def run(tier: str, /, **parameters: Any) -> dict[str, Any]:
     runner.check(chosen)
     start_prefect()
     return await runner.evaluate(tier, chosen)
+
+
+def load(*files: str | os.PathLike[str], into: str, language: str | None = None, **mapping: str) -> "list[LoadReport]":
+    """Loads files of questions and pages into a source, all or none, as `yarus init` does.
+
+    Args:
+        files: tables of any tool, traces, retrieval sets, pages or folders of pages (docs/sources.md).
+        into: name of the source.
+        language: `ru` or `en`; default: that of the texts.
+        mapping: our column -> theirs, where that is not told.
+
+    Returns:
+        A report for each file: how many rows were read, added, updated and skipped, and what could not be read.
+
+    Raises:
+        InputError: a file cannot be read, or nobody can tell what it holds; nothing was loaded.
+        DatabaseUnavailable: our own database cannot be reached.
+    """
+    from pathlib import Path
+
+    from flows.cli import own_database
+    from flows.cli.load import checked_name
+    from tasks.operations.setup.files import describe, language_of, load_files, recognise_all
+
+    recognised = recognise_all([Path(file) for file in files], mapping)
+    spoken = language or language_of(map(describe, recognised))
+    return load_files(own_database(), checked_name(into, into), recognised, language=spoken)
 
 
 def start_prefect() -> None:

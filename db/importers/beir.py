@@ -1,7 +1,7 @@
 """BEIR: a folder with corpus.jsonl, queries.jsonl and graded judgements in qrels/SPLIT.tsv."""
 
 import csv
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +9,7 @@ from db.errors import InputError, unknown
 from db.importers.lines import json_lines, lines, text_or_rejected
 from db.loading.fill import Stream
 from db.loading.staging import Rejected, Row
+from db.retrieval_sets import is_query_document, page_of_document
 from db.words import Words
 
 DEFAULT_SPLIT = "test"
@@ -20,8 +21,10 @@ def read(folder: Path, split: str | None = None) -> Stream:
     """Reads a BEIR data set while it is stored; memory holds the ids and the judgements.
 
     A document is a chunk (its title, a space, its text) and a page of its own, `beir:ID`. Grades are kept; grade 0 is
-    a document that was judged not relevant. Questions that the split does not judge belong to other splits: they are
-    left out, and one line says how many. A judgement that names an unknown question or document is skipped.
+    a document that was judged not relevant, and a grade below 0 (TREC) is one that was not judged: it is left out, and
+    one line says how many. Questions that the split does not judge belong to other splits: they are left out, and one
+    line says how many. A judgement that names an unknown question or document is skipped. If queries are documents
+    themselves, one line says so: evaluations leave the query's own id out of its ranking.
 
     Args:
         folder: of the data set.
@@ -44,15 +47,17 @@ def read(folder: Path, split: str | None = None) -> Stream:
     stream = Stream()
     path = _judgements(folder, split)
     bad: list[Rejected] = []
-    labels = _labels(path, bad) if path else {}
+    labels = _labels(path, bad, stream.problems) if path else {}
     if path is None:
         stream.problems.append(
             Words("{folder}: no *.tsv, the questions are loaded without labels", folder=folder / "qrels")
         )
     chunks, questions = set[str](), set[str]()
-    stream.chunks = _chunks(folder / "corpus.jsonl", chunks)
+    same_ids: dict[str, str] = {}
+    stream.chunks = _chunks(folder / "corpus.jsonl", chunks, labels, same_ids)
     judged = None if path is None else labels.keys()
     stream.questions = _questions(folder / "queries.jsonl", judged, questions, stream.problems)
+    stream.questions = _count_query_documents(stream.questions, labels, same_ids, stream.problems)
     stream.annotations = _annotations(labels, bad, chunks, questions)
     return stream
 
@@ -71,9 +76,10 @@ def _judgements(folder: Path, split: str | None) -> Path | None:
     return found[split or (DEFAULT_SPLIT if DEFAULT_SPLIT in found else next(iter(found)))]
 
 
-def _labels(path: Path, bad: list[Rejected]) -> Labels:
+def _labels(path: Path, bad: list[Rejected], problems: list[str]) -> Labels:
     """The judgements of a split; what cannot be used goes to `bad`; of two different grades the first wins."""
     labels: Labels = {}
+    not_judged = 0
     rows = csv.reader(lines(path), delimiter="\t", quoting=csv.QUOTE_NONE)
     for number, fields in enumerate(rows, start=1):
         place = Words("qrels/{name}:{number}", name=path.name, number=number)
@@ -87,7 +93,11 @@ def _labels(path: Path, bad: list[Rejected]) -> Labels:
             )
             continue
         question, chunk = fields[0].strip(), fields[1].strip()
-        first = labels.setdefault(question, {}).setdefault(chunk, (place, grade[0]))
+        judgements = labels.setdefault(question, {})
+        if grade[0] < 0:
+            not_judged += 1
+            continue
+        first = judgements.setdefault(chunk, (place, grade[0]))
         if first[1] != grade[0]:
             bad.append(
                 Rejected(
@@ -100,6 +110,12 @@ def _labels(path: Path, bad: list[Rejected]) -> Labels:
                     ),
                 )
             )
+    if not_judged:
+        problems.append(
+            Words(
+                'qrels/{name}: {n:,} grades below 0 mean "not judged" and were left out', name=path.name, n=not_judged
+            )
+        )
     return labels
 
 
@@ -116,7 +132,8 @@ def _grade(text: str) -> tuple[float] | None:
     return (int(grade) if grade.is_integer() else grade,) if abs(grade) < 1e9 else None
 
 
-def _chunks(path: Path, ids: set[str]) -> Iterator[Row | Rejected]:
+def _chunks(path: Path, ids: set[str], queries: Collection[str], same_ids: dict[str, str]) -> Iterator[Row | Rejected]:
+    """The documents; `same_ids` gets the texts of those that have the id of a query."""
     for place, document in json_lines(path):
         chunk_id = text_or_rejected(document.get("_id"), "_id", place)
         if isinstance(chunk_id, Rejected):
@@ -125,7 +142,9 @@ def _chunks(path: Path, ids: set[str]) -> Iterator[Row | Rejected]:
         ids.add(chunk_id)
         parts = (str(document.get(name) or "").strip() for name in ("title", "text"))
         text = " ".join(part for part in parts if part)
-        yield Row(place, {"id": chunk_id, "confluence_url": f"beir:{chunk_id}", "text": text})
+        if chunk_id in queries:
+            same_ids[chunk_id] = text
+        yield Row(place, {"id": chunk_id, "confluence_url": page_of_document(chunk_id), "text": text})
 
 
 def _questions(
@@ -152,6 +171,23 @@ def _questions(
                 name=path.name,
                 left_out=left_out,
             )
+        )
+
+
+def _count_query_documents(
+    questions: Iterable[Row | Rejected], labels: Labels, same_ids: dict[str, str], problems: list[str]
+) -> Iterator[Row | Rejected]:
+    """The questions as they are; then a line on how many of them are documents, and not relevant to themselves."""
+    n = 0
+    for question in questions:
+        yield question
+        if isinstance(question, Rejected) or (document := same_ids.get(name := question.values["id"])) is None:
+            continue
+        relevant = labels[name].get(name, (None, 0.0))[1] > 0
+        n += not relevant and is_query_document(question.values["question"], document)
+    if n:
+        problems.append(
+            Words("{n:,} questions are documents themselves: their own id is left out of rankings, as BEIR does", n=n)
         )
 
 

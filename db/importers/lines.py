@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from db.errors import InputError
+from db.importers.encodings import guess_encoding
 from db.loading.staging import Rejected
 from db.words import Words
 
@@ -30,24 +31,6 @@ def opened(path: Path) -> IO[bytes]:
     with path.open("rb") as file:
         packed = file.read(2) == b"\x1f\x8b"
     return cast("IO[bytes]", gzip.open(path)) if packed else path.open("rb")
-
-
-def encoding_of(path: Path) -> str:
-    """The encoding of a text file by its first megabyte; UTF-8 where nothing else is likely, or it is no text.
-
-    Raises:
-        InputError: not there, or not readable.
-    """
-    try:
-        with opened(path) as file:
-            content = file.read(1 << 20)
-    except (OSError, EOFError, zlib.error) as error:
-        raise InputError("{path}: {reason}; nothing was loaded", path=path, reason=_said(error)) from None
-    try:
-        codecs.getincrementaldecoder("utf-8")().decode(content)
-    except UnicodeDecodeError:
-        return (None if content.startswith(b"PAR1") else _guess(content)) or UTF8
-    return UTF8
 
 
 def lines(path: Path, encoding: str = UTF8) -> Iterator[str]:
@@ -136,10 +119,6 @@ def json_values(path: Path, encoding: str = UTF8) -> Iterator[tuple[str, Any]]:
         yield f"{path.name}:{number}", value
 
 
-def _said(error: Exception) -> str:
-    return (error.strerror if isinstance(error, OSError) else None) or str(error)
-
-
 def text_or_rejected(value: Any, what: str, place: str) -> str | Rejected:
     """An identifier or text that must be there, as text; numbers too are taken."""
     if isinstance(value, str | int) and not isinstance(value, bool) and str(value).strip():
@@ -161,12 +140,8 @@ def _undecodable(path: Path, encoding: str) -> InputError:
         content.decode(encoding)
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        guess = _guess(content)
-        way_out = (
-            Words("It looks like {guess}: add --encoding {guess}", guess=guess)
-            if guess
-            else Words("Name its encoding by --encoding NAME")
-        )
+        guess = guess_encoding(content).encoding
+        way_out = Words("It looks like {guess}: add --encoding {guess}", guess=guess)
         byte = Words(
             "byte {start} (0x{content:02x}), line {line}", start=error.start, content=content[error.start], line=line
         )
@@ -180,12 +155,3 @@ def _undecodable(path: Path, encoding: str) -> InputError:
     except UnicodeError as error:
         return InputError("{path}: not {name} ({error}); nothing was loaded", path=path, name=name, error=error)
     return InputError("{path}: changed while it was read; nothing was loaded", path=path)
-
-
-def _guess(content: bytes) -> str | None:
-    """UTF-16 by its byte-order mark, cp1251 where most letters beyond ASCII are Cyrillic in it."""
-    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return "utf-16"
-    others = [byte for byte in content[:100_000] if byte >= 0x80]
-    cyrillic = sum(byte >= 0xC0 or byte in (0xA8, 0xB8) for byte in others)
-    return "cp1251" if others and cyrillic > 0.8 * len(others) else None

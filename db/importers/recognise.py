@@ -1,15 +1,20 @@
-"""Which column of a stranger's table is which of ours: by names in Russian and English, held against the content.
+"""Which column of a stranger's table is which of ours: by known shapes, by names in Russian and English, by values.
 
 A proposal is never a guess: of several columns that could be one of ours none is taken, and all are named.
 """
 
+import json
 import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Literal
 
+from db.importers.cells import LIST_STYLES
+from db.importers.shapes import PASSAGES, Shape, shape_of
 from db.importers.values import BadValue, parse
+from db.words import Words
 
 Kind = Literal["questions", "chunks"]
 SAMPLED = 200
@@ -19,47 +24,87 @@ PAGE = 300
 
 SHARED = {
     "id": "id|uuid|guid|ид|идентификатор|номер|код|n|no|pk",
-    "confluence_url": "confluence_url|url|urls|link|href|page|page_url|source_url|document_url|doc_url|source|"
-    "ссылка|адрес|страница|источник|ссылка_на_страницу|адрес_страницы|url_страницы|показанная_страница",
+    "confluence_url": "confluence_url|page_url|url|urls|link|links|href|page|pages|source_url|document_url|doc_url|"
+    "source|sources|path|cited_articles|cited_pages|citations|fuentes|ссылка|ссылки|адрес|страница|страницы|источник|"
+    "источники|ссылка_на_страницу|адрес_страницы|url_страницы|показанная_страница|показанные_страницы",
 }
 NAMES: dict[Kind, dict[str, str]] = {
     "questions": SHARED
     | {
-        "id": f"{SHARED['id']}|question_id|qa_id|message_id|msg_id|request_id|log_id|id_вопроса|номер_вопроса",
-        "question": "question|query|q|user_question|user_query|user_message|request|input|вопрос|запрос|текст_вопроса|"
-        "вопрос_пользователя|текст_запроса|обращение|сообщение_пользователя|question_text|query_text",
-        "answer": "answer|response|reply|bot_answer|bot_response|output|completion|answer_text|ответ|ответ_бота|"
-        "текст_ответа|ответ_системы",
-        "score": "score|rating|mark|stars|feedback|user_score|оценка|рейтинг|балл|оценка_пользователя|отзыв",
+        "id": f"{SHARED['id']}|question_id|qa_id|query_id|qid|case_id|test_id|item_id|example_id|message_id|msg_id|"
+        "request_id|log_id|id_вопроса|номер_вопроса",
+        "question": "question|questions|query|queries|q|user_question|user_query|user_message|user_input|request|input|"
+        "inputs|prompt|вопрос|вопросы|запрос|текст_вопроса|вопрос_пользователя|текст_запроса|обращение|"
+        "сообщение_пользователя|question_text|query_text",
+        "answer": "answer|answers|response|responses|reply|bot_answer|bot_response|output|outputs|completion|"
+        "answer_text|actual_output|actual_answer|model_answer|model_response|llm_answer|generated_answer|predicted_answer|"
+        "predicted_answers|prediction|system_answer|ответ|ответы|ответ_бота|ответ_модели|текст_ответа|ответ_системы",
+        "score": "score|rating|mark|stars|feedback|user_score|user_feedback|vote|оценка|рейтинг|балл|"
+        "оценка_пользователя|отзыв",
         "user_id": "user_id|user|userid|client_id|client|author|chat_id|telegram_id|vk_id|пользователь|"
         "id_пользователя|ид_пользователя|клиент|студент|автор",
         "created_at": "created_at|created|timestamp|date|datetime|time|ts|asked_at|created_on|дата|время|дата_время|"
         "дата_и_время|дата_вопроса|время_вопроса|создан|создано|дата_создания",
-        "ground_truth_answer": "ground_truth_answer|ground_truth|reference|reference_answer|expected_answer|"
-        "gold_answer|эталон|эталонный_ответ|правильный_ответ|ожидаемый_ответ",
-        "relevant_urls": "relevant_urls|relevant_url|expected_url|expected_urls|gold_url|правильная_страница|"
-        "правильная_ссылка|эталонная_ссылка",
-        "relevant_chunk_ids": "relevant_chunk_ids|relevant_chunks|gold_chunks|expected_chunks",
-        "answerable": "answerable|is_answerable|есть_ответ",
+        "ground_truth_answer": "ground_truth_answer|ground_truth|ground_truths|ground_truth_answers|gt|gt_answer|"
+        "reference|references|reference_answer|reference_answers|expected|expected_answer|expected_output|"
+        "expected_response|expected_reply|gold|gold_answer|golden_answer|ideal|ideal_answer|correct_answer|true_answer|"
+        "target|targets|target_answer|эталон|эталонный_ответ|правильный_ответ|верный_ответ|ожидаемый_ответ",
+        "relevant_urls": "relevant_urls|relevant_url|relevant_pages|relevant_page|relevant_docs|relevant_documents|"
+        "relevant_doc|relevant_sources|relevant_files|expected_url|expected_urls|expected_page|expected_pages|"
+        "expected_source|expected_sources|expected_doc|expected_docs|expected_document|expected_documents|"
+        "expected_articles|expected_article|expected_file|expected_files|gold_url|gold_urls|gold_doc|gold_docs|"
+        "gold_documents|gold_source|gold_sources|source_docs|source_doc|source_document|source_file|source_files|"
+        "evidence_any|reference_urls|reference_docs|правильная_страница|правильные_страницы|правильная_ссылка|"
+        "правильные_ссылки|правильный_источник|эталонная_ссылка|эталонные_страницы",
+        "relevant_chunk_ids": "relevant_chunk_ids|relevant_chunks|relevant_passages|relevant_contexts|relevant_ids|"
+        "relevant_doc_ids|gold_chunks|gold_chunk_ids|gold_doc_ids|gold_ids|gold_contexts|gold_context|gold_passages|"
+        "expected_chunks|expected_chunk_ids|expected_doc_id|expected_doc_ids|expected_source_ids|expected_ids|"
+        "expected_contexts|expected_context|reference_contexts|reference_context|reference_context_ids|evidence_ids|"
+        "ideal_context|positive_passages|эталонный_контекст",
+        "ground_truth_show": "ground_truth_show|should_show|показать|надо_показать",
+        "answerable": "answerable|is_answerable|has_answer|unanswerable|is_impossible|expect_refusal|should_refuse|"
+        "есть_ответ",
+        "nuggets": "nuggets",
         "cluster": "cluster|topic|category|тема|категория|рубрика|раздел",
-        "dialog_id": "dialog_id|session_id|conversation_id|thread_id|диалог|сессия|id_диалога|id_сессии",
-        "turn": "turn|turn_number|номер_реплики",
-        "contexts": "contexts|retrieved_contexts|контексты",
-        "latency_ms": "latency_ms",
+        "dialog_id": "dialog_id|session_id|conversation_id|conversation_group_id|thread_id|диалог|сессия|id_диалога|"
+        "id_сессии",
+        "turn": "turn|turn_number|turn_id|номер_реплики",
+        "origin": "origin",
+        "contexts": "contexts|context|retrieved_contexts|retrieved_context|retrieval_context|retrieved_chunks|"
+        "retrieved_passages|retrieved_documents|retrieved_docs|source_documents|documents|passages|контекст|контексты",
+        "history": "history|chat_history",
+        "latency_ms": "latency_ms|response_time_ms|duration_ms|время_ответа_мс",
+        "first_token_ms": "first_token_ms",
+        "tokens_in": "tokens_in|prompt_tokens|input_tokens",
+        "tokens_out": "tokens_out|completion_tokens|output_tokens",
+        "cost_usd": "cost_usd",
+        "error": "error|error_message",
+        "trace_id": "trace_id",
+        "span_id": "span_id",
         "embedding": "embedding|vector|эмбеддинг|вектор",
     },
     "chunks": SHARED
     | {
-        "id": f"{SHARED['id']}|chunk_id|page_id|doc_id|document_id|passage_id|id_страницы|id_фрагмента",
-        "text": "text|content|body|chunk|passage|page_content|chunk_text|page_text|текст|содержание|содержимое|"
-        "фрагмент|статья|текст_страницы|текст_фрагмента|тело",
+        "id": f"{SHARED['id']}|chunk_id|page_id|doc_id|docid|document_id|passage_id|id_страницы|id_фрагмента",
+        "text": "text|content|contents|body|chunk|passage|page_content|chunk_text|page_text|текст|содержание|"
+        "содержимое|фрагмент|статья|текст_страницы|текст_фрагмента|тело",
         "embedding": "embedding|vector|эмбеддинг|вектор",
     },
 }
 """Our column -> what others call it: words joined by _, in small letters, е for ё."""
+INVERTED = ("unanswerable", "is_impossible", "expect_refusal", "should_refuse")
+"""Names by which a yes says that there is no answer."""
+PLAIN_NAMES = {"page_url": "confluence_url"}
+"""What else our own columns may be called by `--map`."""
 REQUIRED: dict[Kind, str] = {"questions": "question", "chunks": "text"}
 BY_CONTENT = ("confluence_url", "created_at")
 """Columns that their values alone tell."""
+EITHER = ("answer", "answers", "ответ", "ответы")
+"""Names of an answer that may be the bot's or the reference."""
+OF_A_LOG = ("user_id", "created_at", "score", "contexts", "latency_ms", "tokens_out", "error", "trace_id")
+"""Columns that a log has beside its answers; a test set has none of them."""
+BESIDE_A_SHAPE = ("id", "cluster", "answerable", "user_id", "dialog_id", "turn", "latency_ms", "origin")
+"""What a table of a known shape may have besides."""
 
 
 @dataclass
@@ -73,44 +118,178 @@ class Proposal:
     doubtful: dict[str, list[str]] = field(default_factory=dict)
     """Our column -> several of theirs, or one whose values it cannot take."""
     unused: list[str] = field(default_factory=list)
+    shape: Shape | None = None
+    """Whose table it is."""
+    notes: list[str] = field(default_factory=list)
+    """What was decided by the rest of the table, and how to say otherwise."""
 
 
-def propose(names: Sequence[str], rows: Sequence[Mapping[str, Any]], kind: Kind | None = None) -> Proposal:
-    """What the columns of a table are.
+def propose(
+    names: Sequence[str],
+    rows: Sequence[Mapping[str, Any]],
+    kind: Kind | None = None,
+    given: Mapping[str, str] | None = None,
+) -> Proposal:
+    """Propose what the columns of a table are.
 
     Args:
-        names: of its columns.
+        names: of its columns; of nested values with dots.
         rows: the first ones, by these names.
         kind: where it is known.
+        given: our column -> theirs, where somebody knows it.
     """
-    kind = kind or _kind(names, rows)
+    given = given or {}
+    filled = {name: values for name in names if (values := _values(rows, name))}
+    shape = shape_of({plain(name) for name in names}, {plain(name) for name in filled})
+    if shape is not None and kind in (None, shape.kind):
+        return _by_shape(shape, names, filled, given)
+    kind = kind or _kind(names)
     if kind is None:
         return Proposal(None, unused=list(names))
-    found = Proposal(kind)
-    for ours, said in NAMES[kind].items():
-        theirs = [ours] if ours in names else [name for name in names if plain(name) in said.split("|")]
-        fitting = [name for name in theirs if fits(ours, _values(rows, name))]
+    return _by_names(kind, names, filled, given)
+
+
+def _by_shape(
+    shape: Shape, names: Sequence[str], filled: Mapping[str, list[Any]], given: Mapping[str, str]
+) -> Proposal:
+    by_plain = {plain(name): name for name in reversed(names)}
+    proposal = Proposal(shape.kind, shape=shape)
+    proposal.mapping |= given
+    for ours, theirs in shape.columns.items():
+        known = [by_plain[name] for name in theirs if name in by_plain and by_plain[name] not in given.values()]
+        if ours in given:
+            continue
+        named = [name for name in known if name in filled] or known[:1]
+        if named:
+            proposal.mapping[ours] = named[0]
+    taken = set(proposal.mapping.values())
+    rest = _by_names(shape.kind, [name for name in names if name not in taken], filled, proposal.mapping)
+    for ours in BESIDE_A_SHAPE:
+        if ours in rest.mapping and ours not in proposal.mapping:
+            proposal.mapping[ours] = rest.mapping[ours]
+    _settle(proposal, filled, given)
+    return _with_unused(proposal, names)
+
+
+def _by_names(kind: Kind, names: Sequence[str], filled: Mapping[str, list[Any]], given: Mapping[str, str]) -> Proposal:
+    proposal = Proposal(kind, dict(given))
+    free = [name for name in names if name not in given.values()]
+    for ours, aliases in NAMES[kind].items():
+        if ours in given:
+            continue
+        theirs = _named(ours, aliases, free)
+        fitting = _fitting(ours, theirs, filled)
         if len(fitting) == 1:
-            found.mapping[ours] = fitting[0]
+            proposal.mapping[ours] = fitting[0]
         elif theirs:
-            found.doubtful[ours] = fitting or theirs
-    taken = {*found.mapping.values(), *(name for several in found.doubtful.values() for name in several)}
+            proposal.doubtful[ours] = fitting or theirs
+    taken = {*proposal.mapping.values(), *(name for several in proposal.doubtful.values() for name in several)}
     for ours in BY_CONTENT:
-        alike = [name for name in names if name not in taken and _is(ours, _values(rows, name))]
-        if ours in NAMES[kind] and ours not in (*found.mapping, *found.doubtful) and alike:
+        alike = [name for name in names if name not in taken and _is(ours, filled.get(name, []))]
+        if ours in NAMES[kind] and ours not in (*proposal.mapping, *proposal.doubtful) and alike:
             if len(alike) == 1:
-                found.mapping[ours] = alike[0]
+                proposal.mapping[ours] = alike[0]
             else:
-                found.doubtful[ours] = alike
+                proposal.doubtful[ours] = alike
             taken.update(alike)
-    found.unused = [name for name in names if name not in taken]
-    return found
+    if kind == "questions":
+        _settle(proposal, filled, given)
+    return _with_unused(proposal, names)
 
 
+def _fitting(ours: str, theirs: Sequence[str], filled: Mapping[str, list[Any]]) -> list[str]:
+    """Those of the columns whose values one of ours can take; of several ids the first, of others those with values."""
+    exact = {ours, *(name for name, known in PLAIN_NAMES.items() if known == ours)}
+    fitting = [name for name in theirs if fits(ours, filled.get(name, []), exact=plain(name) in exact)]
+    if ours == "id":
+        return fitting[:1]
+    return [name for name in fitting if name in filled] or fitting
+
+
+def _named(ours: str, aliases: str, names: Sequence[str]) -> list[str]:
+    """The columns with a name for one of ours: its own, the whole name, or the last part of a name with dots."""
+    if ours in names:
+        return [ours]
+    known = aliases.split("|")
+    whole = [name for alias in known for name in names if plain(name) == alias]
+    return whole or [name for name in names if "." in name and plain(name.rpartition(".")[2]) in known]
+
+
+def _settle(proposal: Proposal, filled: Mapping[str, list[Any]], given: Mapping[str, str]) -> None:
+    """Decide what a name leaves open by the rest of the table.
+
+    `answer` beside nothing of a log is the reference; contexts without an answer are what is relevant; pages beside a
+    reference and no answer are the right ones.
+    """
+    mapping, notes = proposal.mapping, proposal.notes
+    for ours in ("answer", "contexts", "confluence_url"):
+        if ours in proposal.doubtful:
+            return
+    answer = mapping.get("answer")
+    unreferenced = proposal.shape is None and not {"ground_truth_answer"} & {*mapping, *proposal.doubtful}
+    of_a_log = any(name in mapping for name in OF_A_LOG)
+    if answer is not None and "answer" not in given and unreferenced and not of_a_log and plain(answer) in EITHER:
+        mapping["ground_truth_answer"] = mapping.pop("answer")
+        notes.append(
+            Words(
+                "{theirs!r} is taken as the reference, for nothing else of a log is there (user, time, vote, "
+                "contexts); if it is what the bot said: --map {map}",
+                theirs=answer, map=shell_word(f"answer={answer}"),
+            )
+        )  # fmt: skip
+    answered = "answer" in mapping and mapping["answer"] in filled
+    contexts = mapping.get("contexts")
+    if contexts is not None and "contexts" not in given and not answered and "history" not in mapping:
+        del mapping["contexts"]
+        if not {"relevant_chunk_ids"} & {*mapping, *proposal.doubtful} and contexts in filled:
+            mapping["relevant_chunk_ids"] = contexts
+            notes.append(
+                Words(
+                    "{theirs!r} is taken as the relevant passages, for there is no answer that was made of them; if it "
+                    "is what the bot was given: --map {map}",
+                    theirs=contexts, map=shell_word(f"contexts={contexts}"),
+                )
+            )  # fmt: skip
+    page = mapping.get("confluence_url")
+    unlabelled = not {"relevant_urls"} & {*mapping, *proposal.doubtful}
+    is_told = page is None or "confluence_url" in given or plain(page) == "confluence_url"
+    if page is not None and not is_told and not answered and "ground_truth_answer" in mapping and unlabelled:
+        mapping["relevant_urls"] = mapping.pop("confluence_url")
+        notes.append(
+            Words(
+                "{theirs!r} is taken as the relevant page, for there is no answer that was made of it; if the bot "
+                "showed it: --map {map}",
+                theirs=page, map=shell_word(f"page_url={page}"),
+            )
+        )  # fmt: skip
+
+
+def _with_unused(proposal: Proposal, names: Sequence[str]) -> Proposal:
+    taken = {*proposal.mapping.values(), *(name for several in proposal.doubtful.values() for name in several)}
+    parents = {name.partition(".")[0] for name in taken}
+    proposal.unused = [name for name in names if name not in taken and not ("." not in name and name in parents)]
+    proposal.unused = [name for name in proposal.unused if name.partition(".")[0] not in taken]
+    return proposal
+
+
+@cache
 def plain(name: str) -> str:
     """A column's name as the lists above have it."""
     words = re.findall(r"[^\W_]+", re.sub(r"(?<=[a-zа-я])(?=[A-ZА-Я])", " ", name).casefold().replace("ё", "е"))
-    return "_".join(words) or ("n" if "№" in name else "")
+    return ("__" if name.startswith("__") else "") + "_".join(words) or ("n" if "№" in name else "")
+
+
+@cache
+def _known_names() -> frozenset[str]:
+    names = {alias for kind in NAMES.values() for aliases in kind.values() for alias in aliases.split("|")}
+    return frozenset(
+        names | {*PASSAGES, "vars", "test_case", "messages", "retrieval_gt", "generation_gt", "expectations"}
+    )
+
+
+def is_known(name: str) -> bool:
+    """Whether anybody's tables call a column so."""
+    return plain(str(name)) in _known_names() or plain(str(name).rpartition(".")[2]) in _known_names()
 
 
 def shell_word(text: str) -> str:
@@ -118,32 +297,82 @@ def shell_word(text: str) -> str:
     return text if re.fullmatch(r"[\w@%+=:,./№-]+", text) else shlex.quote(text)
 
 
-def fits(ours: str, values: Sequence[Any]) -> bool:
-    """Whether a column of ours could take most of these values; a column without any says nothing against it."""
+def fits(ours: str, values: Sequence[Any], *, exact: bool = False) -> bool:
+    """Whether a column of ours could take most of these values; a column without any says nothing against it.
+
+    Args:
+        ours: the column.
+        values: of a column of theirs that are not empty.
+        exact: whether theirs is called as ours, so that half of them are enough.
+    """
+    enough = 0.5 if exact else 0.8
     if ours == "score":  # 1 is bad and 5 is good with us: another scale would be read the wrong way round
-        return bool(values) and {*map(str, values)} & {"5", "5.0"} != set() and _share(values, _is_mark) > 0.9
-    if ours == "confluence_url":
-        return not values or _share(values, lambda value: "/" in str(value) or "." in str(value)) > 0.8
+        return bool(values) and {*map(str, values)} & {"5", "5.0"} != set() and _share(values, _is_mark) > enough
+    if ours in ("confluence_url", "relevant_urls") and not exact:
+        return not values or _share(values, _names_pages) > enough
     if ours == "id":
-        return bool(values) and len({*map(str, values)}) == len(values)
-    return not values or _share(values, lambda value: _parses(ours, value)) > 0.8
+        unique = len({*map(str, values)}) / len(values) if values else 0
+        return unique > 0.5 if exact else unique == 1
+    if ours in LIST_STYLES:
+        return True  # how their items are parted is told by all of them
+    if ours in ("question", "answer", "ground_truth_answer", "text"):
+        return (
+            not values
+            or _share(values, lambda value: not isinstance(value, bytes | bool | int | float)) > enough
+            or exact
+        )
+    return not values or _share(values, lambda value: _parses(ours, value)) > enough
 
 
-def _kind(names: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> Kind | None:
-    """By the names of what each must have; where both are there or none is, by the texts."""
-    has = {
-        kind: [name for name in names if plain(name) in NAMES[kind][ours].split("|")] for kind, ours in REQUIRED.items()
-    }
-    if bool(has["questions"]) != bool(has["chunks"]):
-        return "questions" if has["questions"] else "chunks"
-    if has["questions"]:  # both: a log may have a column `text`, too
-        return "questions"
+def _names_pages(value: Any) -> bool:
+    """Whether a value looks like names of pages: addresses, files, lists of them, or whole numbers."""
+    if isinstance(value, int | list | dict):
+        return not isinstance(value, bool)
+    text = str(value)
+    return "/" in text or "." in text or text.startswith("[") or text.isdigit()
+
+
+def _kind(names: Sequence[str]) -> Kind | None:
+    """By the names of what each must have; a log may have a column `text`, too."""
+    for kind in ("questions", "chunks"):
+        if _named(REQUIRED[kind], NAMES[kind][REQUIRED[kind]], names):
+            return kind
     return None
 
 
 def _values(rows: Iterable[Mapping[str, Any]], name: str) -> list[Any]:
-    values = (row.get(name) for row in rows)
-    return [value for value in values if value is not None and str(value).strip()]
+    values = (value_at(row, name) for row in rows)
+    return [value for value in values if not is_empty(value)]
+
+
+def is_empty(value: Any) -> bool:
+    """Whether a cell has nothing in it: None, NaN, or a text without a letter."""
+    return (
+        value is None or value != value or (isinstance(value, str) and (not value.strip() or value in ("nan", "NaN")))
+    )
+
+
+def value_at(cells: Mapping[str, Any], name: str) -> Any:
+    """The value under a name, or under a name with dots within objects."""
+    if name in cells:
+        return cells[name]
+    value: Any = cells
+    for part in name.split("."):
+        value = object_in(value)
+        if value is None:
+            return None
+        value = value.get(part)
+    return value
+
+
+def object_in(value: Any) -> Mapping[str, Any] | None:
+    """The object that a value is, or that a text is as JSON; None where it is none."""
+    if isinstance(value, str) and value.lstrip().startswith("{"):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            return None
+    return value if isinstance(value, Mapping) else None
 
 
 def _is(ours: str, values: Sequence[Any]) -> bool:

@@ -1,227 +1,803 @@
-"""A table of questions or chunks: CSV, JSON Lines or Parquet, one row each, columns by our names or a mapping."""
+"""Somebody's file of questions or passages, whatever its container, shape and columns, as rows for a source.
 
+A file is looked at as a whole before anything is loaded: what its columns are, what of its cells cannot be read, how
+many rows can be used. A cell never costs a row: what cannot be read is NULL and counted, by column, with examples.
+"""
+
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from statistics import median
+from typing import Any
 
 from db.errors import InputError, unknown
-from db.importers.lines import UTF8, json_lines
-from db.importers.recognise import REQUIRED, SAMPLED, Kind, propose, shell_word
-from db.importers.values import KINDS, BadValue, parse
+from db.importers.cells import Style, id_text, labels_in, pages_in, passages_in, style_of, text_in
+from db.importers.containers import Cells, Container, Read, open_container
+from db.importers.corpus_names import CorpusNames
+from db.importers.recognise import (
+    INVERTED,
+    NAMES,
+    PLAIN_NAMES,
+    REQUIRED,
+    SAMPLED,
+    Kind,
+    fits,
+    is_empty,
+    is_known,
+    object_in,
+    plain,
+    propose,
+    shell_word,
+    value_at,
+)
+from db.importers.shapes import Shape
+from db.importers.values import BadValue, parse
 from db.loading.fill import Stream
 from db.loading.recorded import PARTS, chunks, content_id, record
 from db.loading.staging import Rejected, Row
-from db.tables import ANNOTATION, source_tables
+from db.tables import source_tables
 from db.words import Words, joined
 
-if TYPE_CHECKING:
-    pass
-from db.importers.formats import Read
-from db.importers.formats.delimited import csv_cells
-from db.importers.formats.parquet import parquet_cells
-
-# What makes a row the same row when it has no id: never its labels, so that relabelling keeps it.
 IDENTITY = {
     "questions": ("question", "user_id", "created_at", "dialog_id", "turn"),
     "chunks": ("text", "confluence_url"),
 }
+"""What makes a row the same row when it has no id: never its labels, so that relabelling keeps it."""
+LABELS = ("ground_truth_answer", "ground_truth_show", "answerable", "relevant_chunk_ids", "relevant_urls", "nuggets")
+"""What people say of a question; a row that has any was labelled by somebody."""
+TEXTS = ("question", "answer", "text", "ground_truth_answer")
+IDS = ("id", "user_id", "dialog_id")
+LISTED = ("contexts", "relevant_chunk_ids", "relevant_urls", "irrelevant_passages", "other_passages")
+SPECIAL = ("made_by", "passage_url", "irrelevant_passages", "other_passages")
+"""Columns of known shapes beside ours."""
+TOO_MANY, LEAST = 0.2, 3
+"""A column is not taken from this share of cells on that cannot be read, if they are so many, or all."""
+DEPTH, MOST_NAMES = 3, 400
+"""How deep names within objects are looked at, and how many there may be."""
+TOTALS = ("итого", "всего", "total", "sum", "average", "среднее", "итог")
+VARIANTS = (
+    "variant",
+    "provider_label",
+    "provider",
+    "model",
+    "bot",
+    "system",
+    "version",
+    "prompt",
+    "вариант",
+    "модель",
+    "бот",
+    "версия",
+)
+MOST_VARIANTS = 50
+SHOWN = 60
+EXAMPLES, LENGTHS = 2, 10_000
+"""Cells that are shown of those that cannot be read, and texts whose length is noted."""
+MARKED = frozenset('[{" \t\r\n\u00a0')
+"""What a text begins with that may be more than a text, or blank."""
+MOST_KNOWN = 10_000
+"""Values of a column that are remembered as they were read."""
+SMALL, MOST_KEPT, CELL = 64 << 20, 150_000, 100
+"""Characters of a file, and rows, up to which it is read once and kept; characters that a cell of no text counts as."""
 
 
-@dataclass(frozen=True)
-class Columns:
-    """Our columns that a file has: their name there, and where they go."""
+@dataclass
+class Faults:
+    """Cells of a column that cannot be read."""
 
-    main: dict[str, str]
-    annotation: dict[str, str]
-    recorded: dict[str, str]
-    """Parts of the record of an answer."""
+    n: int = 0
+    examples: list[str] = field(default_factory=list)
+    reason: str = ""
+    places: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Survey:
+    """What a file holds, counted row by row."""
+
+    rows: int = 0
+    usable: int = 0
+    rejected: int = 0
+    filled: Counter[str] = field(default_factory=Counter)
+    """Cells of each of our columns that have a value, readable or not."""
+    faults: dict[str, Faults] = field(default_factory=dict)
+    several: int = 0
+    """Rows with more than one reference."""
+    left_out: int = 0
+    several_pages: int = 0
+    """Rows whose answer names several pages."""
+    lengths: list[int] = field(default_factory=list)
+    example: str = ""
+    askings: Counter[int] = field(default_factory=Counter)
+    """Hash of a question -> how often it stands."""
+
+
+@dataclass
+class Table:
+    """A file with rows, and what its columns are."""
+
+    path: Path
+    container: Container
+    kind: Kind
+    shape: Shape | None
+    mapping: dict[str, str]
+    """Our column -> theirs."""
+    doubtful: dict[str, list[str]]
+    """Our column -> several of theirs, or one whose values it cannot take; not used until `--map` says which."""
+    unused: dict[str, str]
+    """Columns that are not used, with one value of each."""
+    notes: list[str]
+    styles: dict[str, Style]
+    survey: Survey
+    where: Mapping[str, str]
+    kept: list[tuple[str, dict[str, Any] | Rejected]] | None = None
+    """The rows as they were read, of a file that is small enough to be read once."""
+
+    def stream(self, corpus: CorpusNames | None = None) -> Stream:
+        """The rows, read while they are stored.
+
+        Args:
+            corpus: what labels may name; None where there are no pages.
+        """
+        stream = Stream(problems=[*self.notes, *self.problems()])
+        if self.kind == "chunks":
+            stream.chunks = self._chunks()
+            return stream
+        labels: list[Row] = []
+        if any(name in self.mapping for name in ("contexts", *PASSAGES_OF)) and self._has_passages():
+            stream.chunks = chunks(self._passages(corpus), stream.problems)
+            stream.new_chunks_only = True
+        stream.questions = self._questions(labels, corpus)
+        stream.annotations = labels
+        return stream
+
+    def problems(self) -> list[str]:
+        """What of the cells and rows cannot be used."""
+        said: list[str] = []
+        for ours, faults in self.survey.faults.items():
+            said.append(_faults_told(self.mapping.get(ours, ours), faults, self.survey.filled[ours]))
+        if self.survey.several:
+            n = self.survey.several
+            said.append(Words("{n} rows have several references: the first is used", n=n))
+        if self.survey.left_out:
+            said.append(Words("{n} archived items are left out", n=self.survey.left_out))
+        return said
+
+    def left_aside(self) -> Iterator[str]:
+        """The columns that are not used: those that are doubtful, and those that nobody knows, each with a value."""
+        told = " ".join(self.notes)
+        for ours, several in self.doubtful.items():
+            if len(several) > 1:
+                yield Words("{names}: which is {ours}? Not used; choose one: --map {ours}=COLUMN",
+                            names=", ".join(several), ours=ours)  # fmt: skip
+            elif f"--map {shell_word(f'{ours}={several[0]}')}" not in told:
+                yield Words(
+                    "{column}: {ours} by its name, but not by its values. Not used; if it is: --map {map}",
+                    column=several[0], ours=ours, map=shell_word(f"{ours}={several[0]}"),
+                )  # fmt: skip
+        if not self.unused:
+            return
+        named = [
+            f"{name or '(no name)'} ({value})" if value else name or "(no name)" for name, value in self.unused.items()
+        ]
+        free = [ours for ours in NAMES[self.kind] if ours not in self.mapping]
+        near = {
+            alike[0]: name for name in self.unused if (alike := get_close_matches(plain(name), free, n=1, cutoff=0.75))
+        }
+        near = {ours: name for ours, name in near.items() if self._is_alike(ours, name)}
+        unused = Words(
+            "{file}: {n} of {total} columns are not used: {names}",
+            file=self.path.name, n=len(self.unused), total=len(self.container.names),
+            names=", ".join(named[:20]) + (", …" if len(named) > 20 else ""),
+        )  # fmt: skip
+        if not near:
+            yield unused
+            return
+        maps = " ".join(f"--map {shell_word(f'{ours}={theirs}')}" for ours, theirs in near.items())
+        yield joined((unused, Words("if they are what they seem to be, load again with {maps}", maps=maps)))
+
+    def _is_alike(self, ours: str, name: str) -> bool:
+        """Whether values of a column are of the kind that one of ours has."""
+        values = [value for cells in sample_of(self.container) if not is_empty(value := value_at(cells, name))]
+        return bool(values) and fits(ours, values)
+
+    def passages(self) -> Iterator[tuple[str, str | None, str]]:
+        """Of a file of passages: id, address and text of each."""
+        for row in self._chunks():
+            if isinstance(row, Row) and row.values.get("text"):
+                yield row.values["id"], row.values.get("confluence_url"), row.values["text"]
+
+    def labels(self) -> Iterator[tuple[str, str]]:
+        """The labels that name pages or chunks by a name: our column, and the name."""
+        for name in ("relevant_urls", "relevant_chunk_ids"):
+            if name in self.mapping and not self.styles[name].by_text:
+                for _, values in self.values():
+                    for label in () if isinstance(values, Rejected) else values.get(name) or ():
+                        yield name, label
+
+    def _has_passages(self) -> bool:
+        named = ("contexts", "irrelevant_passages", "other_passages")
+        return any(name in self.mapping for name in named) or self.styles.get("relevant_chunk_ids", Style()).by_text
+
+    def rows(self) -> Iterator[Read]:
+        """The rows as they stand in the file, but for those that are not to be used."""
+        for place, cells in self.container.rows():
+            if isinstance(cells, Rejected):
+                yield place, cells
+                continue
+            if self.shape is not None:
+                if self.shape.leaves_out is not None and self.shape.leaves_out(cells):
+                    continue
+                if self.shape.prepare is not None:
+                    cells = self.shape.prepare(cells)
+            if self.where and any(str(value_at(cells, name)) != value for name, value in self.where.items()):
+                continue
+            yield place, cells
+
+    def values(self) -> Iterator[tuple[str, dict[str, Any] | Rejected]]:
+        """The values of each row by our names."""
+        if self.kept is not None:
+            yield from self.kept
+            return
+        read = self.row_reader(lambda ours, cell, error: None)
+        for place, cells in self.rows():
+            yield place, cells if isinstance(cells, Rejected) else read(cells)
+
+    def row_reader(self, fault: Callable[[str, Any, BadValue], None]) -> Callable[[Cells], dict[str, Any]]:
+        """Make what reads the values of a row by our names; of a cell that cannot be read `fault` is told."""
+        columns = [(ours, theirs, self._cell_reader(ours, theirs)) for ours, theirs in self.mapping.items()]
+
+        def read(cells: Cells) -> dict[str, Any]:
+            values: dict[str, Any] = {}
+            for ours, theirs, read_cell in columns:
+                cell = cells[theirs] if theirs in cells else value_at(cells, theirs)
+                if cell is None or cell == "":
+                    values[ours] = None
+                    continue
+                try:
+                    values[ours] = read_cell(cell)
+                except BadValue as error:
+                    values[ours] = None
+                    fault(ours, cell, error)
+            return values
+
+        return read
+
+    def _cell_reader(self, ours: str, theirs: str) -> Callable[[Any], Any]:
+        """Make what reads a cell of a column; what is short is read once for all cells that are alike."""
+        style = self.styles[ours]
+        known: dict[str, Any] = {}
+
+        def read_text(cell: Any) -> Any:
+            if type(cell) is str and cell[0] not in MARKED:
+                return cell
+            return None if is_empty(cell) else self._value(ours, theirs, style, cell)
+
+        def read(cell: Any) -> Any:
+            if type(cell) is not str or len(cell) > SHOWN:
+                return None if is_empty(cell) else self._value(ours, theirs, style, cell)
+            if cell in known:
+                return known[cell]
+            value = None if is_empty(cell) else self._value(ours, theirs, style, cell)
+            if len(known) < MOST_KNOWN:
+                known[cell] = value
+            return value
+
+        return read_text if ours in TEXTS and not style.quoted else read
+
+    def _value(self, ours: str, theirs: str, style: Style, cell: Any) -> Any:
+        if ours in TEXTS:
+            text = text_in(ours, cell, quoted=style.quoted)[0]
+            return text if text.strip() else None
+        if ours == "answerable" and plain(theirs.rpartition(".")[2]) in INVERTED:
+            return not parse(ours, cell)
+        if ours == "relevant_urls":
+            return pages_in(cell) if not _is_graded(cell) else labels_in(cell, style)
+        if ours == "relevant_chunk_ids":
+            return passages_in(cell, style) if style.by_text else labels_in(cell, style)
+        if ours == "further_chunk_ids":
+            return list(labels_in(cell, style))
+        if ours in LISTED:
+            return passages_in(cell, style)
+        if ours == "confluence_url":
+            return pages_in(cell) if isinstance(cell, list | str) else parse(ours, cell)
+        if ours in IDS:
+            return id_text(cell, whole=style.whole)
+        return cell if ours in SPECIAL else parse(ours, cell)
+
+    def _chunks(self) -> Iterator[Row | Rejected]:
+        for place, read in self.values():
+            if isinstance(read, Rejected):
+                yield read
+                continue
+            values = dict(read)
+            values["confluence_url"] = _first(values.get("confluence_url"))
+            row_id = values.get("id") or content_id({name: values.get(name) for name in IDENTITY["chunks"]})
+            yield Row(place, {"id": row_id, **{name: values[name] for name in self._main("chunk")}})
+
+    def _main(self, table: str) -> list[str]:
+        """Our columns of a table that the file has, but for the id."""
+        return [name for name in self.mapping if name in source_tables(None)[table].columns and name != "id"]
+
+    def _questions(self, labels: list[Row], corpus: CorpusNames | None) -> Iterator[Row | Rejected]:
+        """The rows of the log; their annotations are added to `labels`."""
+        main = self._main("question_answer")
+        labelled = [name for name in (*LABELS, *LABELS_BESIDE) if name in self.mapping]
+        recorded = self.survey.several_pages > 0 or any(name in self.mapping for name in PARTS)
+        for place, read in self.values():
+            if isinstance(read, Rejected):
+                yield read
+                continue
+            values = dict(read)
+            question = values.get("question")
+            if question is not None and question.strip(" .:").casefold() in TOTALS and not values.get("answer"):
+                yield Rejected(place, Words("{question!r} is a total, no question", question=question))
+                continue
+            row_id = values.get("id") or content_id({name: values.get(name) for name in IDENTITY["questions"]})
+            pages = values.get("confluence_url")
+            values["confluence_url"] = _first(pages)
+            kept = {"id": row_id, **{name: values[name] for name in main}}
+            if recorded:
+                several = pages if isinstance(pages, list) and len(pages) > 1 else None
+                kept["recorded"] = record(self._resolved(values, corpus) | {"urls": several})
+            yield Row(place, kept)
+            if labelled:
+                labels.append(Row(place, self._annotation(row_id, values, labelled, corpus)))
+
+    def _resolved(self, values: dict[str, Any], corpus: CorpusNames | None) -> dict[str, Any]:
+        """The values, their contexts by the ids that the corpus has."""
+        contexts = values.get("contexts")
+        if corpus is None or not contexts:
+            return values
+        return values | {"contexts": [corpus.known(one) for one in contexts]}
+
+    def _annotation(
+        self, question_id: str, values: dict[str, Any], names: Sequence[str], corpus: CorpusNames | None
+    ) -> dict[str, Any]:
+        """A row of `annotation`; its origin says that somebody labelled it: else what the log has is the label."""
+        kept = {name: values.get(name) for name in names if name != "made_by"}
+        if "relevant_chunk_ids" in names or "relevant_urls" in names:
+            kept["relevant_chunk_ids"], kept["relevant_urls"] = self._relevant(values, corpus)
+        if "made_by" in names:
+            kept["review"] = {"made_by": str(values["made_by"])} if values.get("made_by") else None
+        judged = any(kept.get(name) is not None for name in LABELS)
+        origin = values.get("origin") or ("imported" if judged else None)
+        return {"question_id": question_id, **kept, "origin": origin}
+
+    def _relevant(self, values: dict[str, Any], corpus: CorpusNames | None) -> tuple[Any, Any]:
+        """Chunks and pages that are relevant, by the names that the corpus has for them."""
+        named, urls = values.get("relevant_chunk_ids"), values.get("relevant_urls")
+        further = values.get("further_chunk_ids") or []
+        if self.styles.get("relevant_chunk_ids", Style()).by_text:
+            passages = self._passages_of(values, corpus)
+            rejected = [corpus.known(one) if corpus else one for one in values.get("irrelevant_passages") or ()]
+            ids = [one["id"] for one in passages]
+            named = None if named is None else dict.fromkeys(ids, 1) | {
+                one["id"]: 0 for one in rejected if one["id"] not in ids
+            } if rejected else list(dict.fromkeys(ids))  # fmt: skip
+            if named is None and values.get("relevant_chunk_ids") is not None:
+                named = []
+        for label in further:
+            named = _put(named, label, 1)
+        if corpus is None:
+            return named, urls
+        chunk_ids, page_urls = _like(named), _like(urls)
+        for labels, find in ((named, corpus.chunk), (urls, corpus.page)):
+            for label in labels or ():
+                grade = labels[label] if isinstance(labels, dict) else 1
+                known = find(label)
+                if known is not None and known.chunk is not None:
+                    chunk_ids = _put(chunk_ids, known.chunk, grade)
+                elif known is not None and known.page is not None:
+                    page_urls = _put(page_urls, known.page, grade)
+                elif labels is named:
+                    chunk_ids = _put(chunk_ids, label, grade)
+                else:
+                    page_urls = _put(page_urls, label, grade)
+        return chunk_ids, page_urls
+
+    def _passages_of(self, values: Mapping[str, Any], corpus: CorpusNames | None) -> list[dict[str, Any]]:
+        """The relevant passages of a row, under the names that the corpus has for them."""
+        url = values.get("passage_url")
+        passages = [
+            one | {"url": one["url"] or (str(url) if url else None)} for one in values.get("relevant_chunk_ids") or ()
+        ]
+        return [corpus.known(one) for one in passages] if corpus else passages
+
+    def _passages(self, corpus: CorpusNames | None) -> Iterator[tuple[str, dict[str, Any] | None]]:
+        """The passages that rows name by their text, those first that have the address of their page."""
+        by_text = self.styles.get("relevant_chunk_ids", Style()).by_text
+        for place, values in self.values():
+            if isinstance(values, Rejected) or not values.get("question"):
+                continue
+            passages = self._passages_of(values, corpus) if by_text else []
+            for name in ("irrelevant_passages", "other_passages"):
+                passages += values.get(name) or []
+            passages += self._resolved(values, corpus).get("contexts") or []
+            if corpus is not None:
+                passages = [one for one in passages if corpus.chunk(one["id"]) is None]
+            yield place, {"contexts": passages}
+
+
+PASSAGES_OF = ("relevant_chunk_ids", "irrelevant_passages", "other_passages")
+LABELS_BESIDE = ("cluster", "dialog_id", "turn", "origin", "made_by")
+
+
+def _like(labels: Any) -> Any:
+    return None if labels is None else {} if isinstance(labels, dict) else []
+
+
+def _put(labels: Any, name: str, grade: Any) -> Any:
+    """Labels with one more; with grades as soon as one is not 1."""
+    labels = [] if labels is None else labels
+    if isinstance(labels, list) and grade != 1:
+        labels = dict.fromkeys(labels, 1)
+    if isinstance(labels, dict):
+        return labels | {name: max(grade, labels.get(name, grade))}
+    return labels if name in labels else [*labels, name]
+
+
+def _first(value: Any) -> str | None:
+    return (value[0] if value else None) if isinstance(value, list) else value
+
+
+def _is_graded(cell: Any) -> bool:
+    text = cell.lstrip() if isinstance(cell, str) else ""
+    graded = isinstance(cell, Mapping) and all(isinstance(grade, int | float) for grade in cell.values())
+    return graded or text.startswith("{") or (isinstance(cell, list) and any(isinstance(one, tuple) for one in cell))
+
+
+def look(
+    path: Path,
+    *,
+    kind: Kind | None = None,
+    mapping: Mapping[str, str] | None = None,
+    encoding: str | None = None,
+    where: Mapping[str, str] | None = None,
+    container: Container | None = None,
+) -> Table:
+    """Look at a file as a whole: what it holds, and whether it can be loaded.
+
+    Args:
+        path: of the file.
+        kind: of its rows; None for what its columns say.
+        mapping: our column -> theirs, where somebody knows it.
+        encoding: of a text file; None for what its bytes say.
+        where: their column -> the value that a row must have to be read.
+        container: of the file, where it is open.
+
+    Raises:
+        InputError: it cannot be read, or nobody can tell what it holds; two columns fit the question; each question
+            stands several times; or less than half of the rows can be used. Nothing is loaded then.
+    """
+    container = container or open_container(path, encoding, is_known)
+    mapping = {PLAIN_NAMES.get(ours, ours): theirs for ours, theirs in (mapping or {}).items()}
+    sample = sample_of(container)
+    if not sample and next(iter(container.rows()), None) is None:
+        raise InputError(
+            "{path}: no row; expected names of columns with rows below them; nothing was loaded", path=path
+        )
+    table = _proposed(path, container, sample, kind, mapping)
+    table.where = _conditions(table, where or {}, sample)
+    table.survey = _survey(table)
+    _leave_out(table, mapping)
+    _require_usable(table)
+    if not table.where:
+        _require_one_row_a_question(table)
+    return table
 
 
 def read(
-    path: Path, kind: Kind = "questions", mapping: Mapping[str, str] | None = None, encoding: str = UTF8
+    path: Path,
+    kind: Kind | None = None,
+    mapping: Mapping[str, str] | None = None,
+    encoding: str | None = None,
+    corpus: CorpusNames | None = None,
 ) -> Stream:
-    """Reads a table while it is stored.
-
-    A row without an id gets the hash of its content. Rows with a value of the wrong type, and rows of a CSV file with
-    more or fewer fields than its header, are skipped with their place.
-
-    Args:
-        path: ends in .csv, .tsv, .jsonl or .parquet; the delimiter of a CSV file is the one that parts its header.
-        kind: of the rows.
-        mapping: our column name -> the file's.
-        encoding: of a text file.
-
-    Raises:
-        InputError: unreadable, of another format or encoding, a column is missing, or the mapping names none.
-    """
-    names, rows = opened(path, encoding)
-    stream = Stream()
-    first, rows = _first(path, rows)
-    columns = _columns(path, kind, names, mapping or {}, first, stream.problems)
-    if kind == "chunks":
-        stream.chunks = _rows(rows, kind, columns)
-        return stream
-    labels: list[Row] = []
-    if "contexts" in columns.recorded:
-        _, again = opened(path, encoding)
-        stream.chunks, stream.new_chunks_only = chunks(_contexts(again, columns), stream.problems), True
-    stream.questions = _rows(rows, kind, columns, labels)
-    stream.annotations = labels
+    """The rows of a file, read while they are stored; arguments and errors as `look` has them."""
+    table = look(path, kind=kind, mapping=mapping, encoding=encoding)
+    stream = table.stream(corpus)
+    stream.problems += table.left_aside()
     return stream
 
 
-def opened(path: Path, encoding: str = UTF8) -> tuple[Sequence[str], Iterable[Read]]:
-    """The names of a table's columns, and its rows as they are read.
+def sample_of(container: Container) -> list[Cells]:
+    """The first rows, as far as they are not too long together."""
+    sample: list[Cells] = []
+    size = 0
+    for _, cells in islice(container.rows(), SAMPLED):
+        if not isinstance(cells, Rejected):
+            sample.append(cells)
+            size += sum(len(value) for value in cells.values() if isinstance(value, str))
+        if size > SMALL:
+            break
+    return sample
 
-    Raises:
-        InputError: unreadable, or of another format or encoding.
-    """
-    formats: dict[str, Callable[[Path, str], tuple[Sequence[str], Iterable[Read]]]] = {
-        ".csv": csv_cells, ".tsv": csv_cells, ".jsonl": _jsonl, ".ndjson": _jsonl, ".parquet": parquet_cells,
+
+def names_of(container: Container, sample: Sequence[Mapping[str, Any]], shape: Shape | None = None) -> list[str]:
+    """The names of columns, and those within objects, with dots."""
+    names = dict.fromkeys(container.names)
+    for cells in sample:
+        prepared = shape.prepare(cells) if shape is not None and shape.prepare is not None else cells
+        names |= dict.fromkeys(islice(_inner(prepared), MOST_NAMES))
+    return list(names)
+
+
+def _inner(cells: Mapping[str, Any], prefix: str = "", depth: int = DEPTH) -> Iterator[str]:
+    for name, value in cells.items():
+        yield f"{prefix}{name}"
+        if depth > 1 and (within := object_in(value)) is not None:
+            yield from _inner(within, f"{prefix}{name}.", depth - 1)
+
+
+def _proposed(
+    path: Path, container: Container, sample: Sequence[Mapping[str, Any]], kind: Kind | None, mapping: Mapping[str, str]
+) -> Table:
+    names = names_of(container, sample)
+    _check_mapping(path, mapping, names, kind)
+    kind = kind or next((one for one, ours in REQUIRED.items() if ours in mapping), None)
+    proposal = propose(names, sample, kind, mapping)
+    if proposal.shape is not None and proposal.shape.prepare is not None:
+        sample = [proposal.shape.prepare(cells) for cells in sample]
+        names = names_of(container, sample)
+        proposal = propose(names, sample, kind, mapping)
+    kind = kind or proposal.kind
+    if kind is None:
+        raise InputError(
+            "{path}: neither questions nor texts of pages by its columns: {names}. Say what they are: "
+            "--map question=NAME for a log, --map text=NAME for pages; nothing was loaded",
+            path=path, names=_with_examples(names, sample),
+        )  # fmt: skip
+    given = {ours: theirs for ours, theirs in mapping.items() if ours in NAMES[kind]}
+    taken = set(given.values())
+    merged = {
+        ours: theirs for ours, theirs in proposal.mapping.items() if ours not in given and theirs not in taken
+    } | given
+    doubtful = {ours: several for ours, several in proposal.doubtful.items() if ours not in given}
+    if (needed := REQUIRED[kind]) not in merged:
+        several = doubtful.get(needed)
+        if several:
+            raise InputError(
+                "{path}: which column is the {needed}: {several}? Say so: --map {needed}=NAME; nothing was loaded",
+                path=path, needed=needed, several=_with_examples(several, sample),
+            )  # fmt: skip
+        raise unknown(
+            Words("column in {path}:", path=path), needed, names, Words("Map it: {maps}", maps=f"--map {needed}=NAME")
+        )
+    unused = {
+        name: _example(name, sample) for name in proposal.unused if name not in taken and not any(
+            name.startswith(f"{theirs}.") for theirs in merged.values()
+        )
     }  # fmt: skip
-    if path.suffix.lower() not in formats:
-        raise InputError(
-            "{path}: expected a name that ends in {formats}; save a spreadsheet as CSV (UTF-8)",
-            path=path,
-            formats=", ".join(formats),
-        )
-    return formats[path.suffix.lower()](path, encoding)
+    styles = {
+        ours: style_of(ours, [value for cells in sample if not is_empty(value := value_at(cells, theirs))])
+        for ours, theirs in merged.items()
+    }
+    notes = [*container.notes, *proposal.notes]
+    for ours in ("contexts", "relevant_chunk_ids"):
+        passages = ours in styles and (ours == "contexts" or styles[ours].by_text)
+        if passages and styles[ours].separator != "":
+            notes.append(_parted(merged[ours], styles[ours].separator))
+    return Table(path, container, kind, proposal.shape, merged, doubtful, unused, notes, styles, Survey(), {})
 
 
-def _first(path: Path, rows: Iterable[Read]) -> tuple[list[Mapping[str, Any]], Iterable[Read]]:
-    """The first rows, by which columns are told, and all of them.
-
-    Raises:
-        InputError: there is none.
-    """
-    rows = iter(rows)
-    head = list(islice(rows, SAMPLED))
-    if not head:
-        raise InputError("{path}: names of columns, and no row below them; nothing was loaded", path=path)
-    return [cells for _, cells in head if not isinstance(cells, Rejected)], chain(head, rows)
+def _parted(name: str, separator: str | None) -> str:
+    if separator is None:
+        return Words("{column}: each cell is one passage", column=name)
+    return Words("{column}: passages are divided by {separator!r}", column=name, separator=separator)
 
 
-def sample(path: Path, encoding: str = UTF8) -> tuple[Sequence[str], list[Mapping[str, Any]]]:
-    """The names of a table's columns, and its first rows.
-
-    Raises:
-        InputError: as `opened`, or there is no row.
-    """
-    names, rows = opened(path, encoding)
-    return names, _first(path, rows)[0]
-
-
-def _columns(
-    path: Path,
-    kind: Kind,
-    names: Sequence[str],
-    mapping: Mapping[str, str],
-    first: Sequence[Mapping[str, Any]],
-    problems: list[str],
-) -> Columns:
-    """Which of our columns the file has; those that are not used are among the problems, with what they may be.
-
-    Raises:
-        InputError: the required one is missing, the mapping names a column that is not ours or not there, or a name
-            appears twice in the header.
-    """
-    tables = source_tables(None)
-    of_kind = tables["question_answer" if kind == "questions" else "chunk"]
-    main = [key for key in of_kind.columns.keys() if key in KINDS]  # noqa: SIM118
-    labels = [] if kind == "chunks" else [key for key in tables[ANNOTATION].columns.keys() if key in KINDS]  # noqa: SIM118
-    labels += [] if kind == "chunks" else PARTS
-    if repeated := sorted({name for name in names if name and names.count(name) > 1}):
-        raise InputError(
-            "{path}: the column {name!r} appears twice in the header; nothing was loaded", path=path, name=repeated[0]
-        )
+def _check_mapping(path: Path, mapping: Mapping[str, str], names: Sequence[str], kind: Kind | None) -> None:
+    known = {*NAMES["questions"], *NAMES["chunks"]} if kind is None else set(NAMES[kind])
     for ours, theirs in mapping.items():
-        if ours not in (*main, *labels):
-            raise unknown(Words("column of {kind}:", kind=kind), ours, (*main, *labels), "(--map OURS=THEIRS)")
+        if ours not in known and kind:
+            raise unknown(Words("column of {kind}:", kind=kind), ours, known, "(--map OURS=THEIRS)")
+        if ours not in known:
+            raise unknown("column", ours, known, "(--map OURS=THEIRS)")
         if theirs not in names:
             raise unknown(Words("column in {path}:", path=path), theirs, names)
-    found = {ours: mapping.get(ours, ours) for ours in (*main, *labels) if mapping.get(ours, ours) in names}
-    proposed = propose([name for name in names if name not in found.values()], first, kind).mapping
-    free = [ours for ours in (*main, *labels) if ours not in found and ours not in proposed]
-    maps = {ours: theirs for ours, theirs in proposed.items() if ours not in found}
-    unused = [name for name in names if name not in found.values()]
-    for name in unused:
-        if name not in maps.values() and (near := get_close_matches(name, free, n=1)):
-            maps.setdefault(near[0], name)
-    said = " ".join(f"--map {shell_word(f'{ours}={theirs}')}" for ours, theirs in maps.items())
-    if (required := REQUIRED[kind]) not in found:
-        how = said if required in maps else f"--map {required}=NAME {said}".strip()
-        raise unknown(Words("column in {path}:", path=path), required, names, Words("Map it: {maps}", maps=how))
-    if unused:
-        told = Words(
-            "{file}: {n} of {total} columns are not used: {names}",
-            file=path.name,
-            n=len(unused),
-            total=len(names),
-            names=", ".join(unused),
+
+
+def _with_examples(names: Iterable[str], sample: Sequence[Mapping[str, Any]]) -> str:
+    told = [f"{name or '(no name)'} ({_example(name, sample)})" for name in names if "." not in name]
+    return ", ".join(told[:20]) + (", …" if len(told) > 20 else "")
+
+
+def _example(name: str, sample: Sequence[Mapping[str, Any]]) -> str:
+    value = next((value for cells in sample if not is_empty(value := value_at(cells, name))), None)
+    return "" if value is None else short(value)
+
+
+def short(value: Any) -> str:
+    """A value as a message shows it."""
+    text = value if isinstance(value, str) else repr(value)
+    text = " ".join(text[: 2 * SHOWN].split())
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
+
+
+def _conditions(table: Table, where: Mapping[str, str], sample: Sequence[Mapping[str, Any]]) -> Mapping[str, str]:
+    names = names_of(table.container, sample, table.shape)
+    for name in where:
+        if name not in names:
+            raise unknown(Words("column in {path}:", path=table.path), name, names, "(--where COLUMN=VALUE)")
+    return where
+
+
+class _Surveyor:
+    """Counts what rows hold, one after the other."""
+
+    def __init__(self, table: Table) -> None:
+        self.table, self.survey, self.place = table, Survey(), ""
+        self.reference = table.mapping.get("ground_truth_answer")
+        self.required = REQUIRED[table.kind]
+        self.size = 0
+
+    def fault(self, ours: str, cell: Any, error: BadValue) -> None:
+        """Count a cell that cannot be read."""
+        faults = self.survey.faults.setdefault(ours, Faults(reason=error.args[0]))
+        faults.n += 1
+        if len(faults.examples) < EXAMPLES and short(cell) not in faults.examples:
+            faults.examples.append(short(cell))
+            faults.places.append(self.place)
+
+    def count(self, cells: Cells, values: Mapping[str, Any]) -> None:
+        """Count a row: as it stands in the file, and as it was read."""
+        survey = self.survey
+        for ours, value in values.items():
+            if value is not None:
+                survey.filled[ours] += 1
+                self.size += len(value) if type(value) is str else CELL
+        if self.reference and not isinstance(reference := value_at(cells, self.reference), str | None):
+            survey.several += _several(reference)
+        pages = values.get("confluence_url")
+        survey.several_pages += isinstance(pages, list) and len(pages) > 1
+        if text := values.get(self.required):
+            survey.usable += 1
+            survey.example = survey.example or text.strip()
+            if len(survey.lengths) < LENGTHS:
+                survey.lengths.append(len(text.strip()))
+            if self.table.kind == "questions":
+                survey.askings[hash(text.strip())] += 1
+
+
+def _survey(table: Table) -> Survey:
+    """Read all rows once; those of a small file are kept."""
+    surveyor = _Surveyor(table)
+    survey, read = surveyor.survey, table.row_reader(surveyor.fault)
+    kept: list[tuple[str, dict[str, Any] | Rejected]] | None = [] if _is_small(table.path) else None
+    for surveyor.place, cells in table.rows():
+        survey.rows += 1
+        values = cells if isinstance(cells, Rejected) else read(cells)
+        if isinstance(cells, Rejected) or isinstance(values, Rejected):
+            survey.rejected += 1
+        else:
+            surveyor.count(cells, values)
+        if kept is not None:
+            kept.append((surveyor.place, values))
+            kept = None if len(kept) > MOST_KEPT or surveyor.size > SMALL else kept
+    table.kept = kept
+    for ours, faults in survey.faults.items():
+        survey.filled[ours] += faults.n
+    if table.shape is not None and (leaves_out := table.shape.leaves_out) is not None:
+        survey.left_out = sum(
+            not isinstance(cells, Rejected) and leaves_out(cells) for _, cells in table.container.rows()
         )
-        again = Words("if they are what they seem to be, load again with {maps}", maps=said)
-        problems.append(joined((told, again)) if said else told)
-    return Columns(
-        {ours: theirs for ours, theirs in found.items() if ours in main},
-        {ours: theirs for ours, theirs in found.items() if ours in labels and ours not in PARTS},
-        {ours: theirs for ours, theirs in found.items() if ours in PARTS and ours not in main},
+    return survey
+
+
+def _is_small(path: Path) -> bool:
+    return path.stat().st_size <= SMALL
+
+
+def _several(reference: Any) -> bool:
+    try:
+        return text_in("ground_truth_answer", reference)[1] > 1
+    except BadValue:
+        return False
+
+
+def _faults_told(theirs: str, faults: Faults, filled: int) -> str:
+    return Words(
+        "{column}: {n} of {total} not read ({examples}): {reason}; left empty",
+        column=theirs, n=faults.n, total=filled,
+        examples=_examples(faults), reason=faults.reason,
+    )  # fmt: skip
+
+
+def _examples(faults: Faults) -> str:
+    pairs = zip(faults.examples, faults.places, strict=True)
+    return joined((Words("{example!r} at {place}", example=example, place=place) for example, place in pairs), ", ")
+
+
+def _leave_out(table: Table, given: Mapping[str, str]) -> None:
+    """Leave out the columns of which too much cannot be read, where nobody said what they are."""
+    for ours, faults in list(table.survey.faults.items()):
+        filled = table.survey.filled[ours]
+        many = faults.n == filled or (faults.n >= LEAST and faults.n >= TOO_MANY * filled)
+        if ours in given or ours == REQUIRED[table.kind] or not many:
+            continue
+        theirs = table.mapping.pop(ours)
+        for _, values in table.kept or ():
+            if not isinstance(values, Rejected):
+                values.pop(ours, None)
+        del table.survey.faults[ours]
+        table.doubtful[ours] = [theirs]
+        table.notes.append(
+            Words(
+                "{column}: {n} of {total} cannot be read as {ours} ({examples}): {reason}. The column is not used; if "
+                "it is: --map {map}",
+                column=theirs, n=faults.n, total=filled, ours=ours, reason=faults.reason,
+                examples=_examples(faults), map=shell_word(f"{ours}={theirs}"),
+            )
+        )  # fmt: skip
+
+
+def _require_usable(table: Table) -> None:
+    survey, required = table.survey, REQUIRED[table.kind]
+    if not survey.rows:
+        conditions = ", ".join(f"{name}={value}" for name, value in table.where.items()) or "archived"
+        raise InputError(
+            "{path}: no row is left ({conditions}); nothing was loaded", path=table.path, conditions=conditions
+        )
+    if 2 * survey.usable < survey.rows:
+        faults = survey.faults.get(required)
+        why = f": {faults.reason} ({', '.join(faults.examples)})" if faults else ""
+        raise InputError(
+            "{path}: {usable} of {rows} rows have a {required} that can be read ({column}){why}; nothing was loaded. "
+            "Name another column: --map {required}=NAME",
+            path=table.path, usable=survey.usable, rows=survey.rows, required=required,
+            column=table.mapping[required], why=why,
+        )  # fmt: skip
+
+
+def _require_one_row_a_question(table: Table) -> None:
+    """That no column tells variants of an answer to each question apart, as of several providers."""
+    times, of_a_log = table.survey.askings, ("user_id", "created_at", "dialog_id", "score")
+    repeated = {asked for asked, n in times.items() if n > 1}
+    if table.kind != "questions" or not repeated or 2 * len(repeated) < len(times):
+        return
+    if any(name in table.mapping for name in of_a_log):
+        return
+    groups: dict[str, dict[int, list[str]]] = {name: {} for name in table.unused if name}
+    read = table.row_reader(lambda ours, cell, error: None)
+    for _, cells in table.rows():
+        if isinstance(cells, Rejected):
+            continue
+        question = read(cells).get("question")
+        if question and hash(question.strip()) in repeated:
+            for name, of_each in groups.items():
+                of_each.setdefault(hash(question.strip()), []).append(str(value_at(cells, name)))
+    apart = {name: values for name, of_each in groups.items() if (values := _variants(list(of_each.values())))}
+    if not apart:
+        return
+    name = min(apart, key=lambda name: (apart[name][0].isdigit(), _rank(name), len(apart[name])))
+    raise InputError(
+        "{path}: each question stands {n} times, told apart by {column!r} ({values}). Choose one: --where {where}, or "
+        "load each into a source of its own; nothing was loaded",
+        path=table.path, n=max(times.values()), column=name, values=", ".join(map(short, apart[name][:5])),
+        where=shell_word(f"{name}={apart[name][0]}"),
+    )  # fmt: skip
+
+
+def _variants(of_each: list[list[str]]) -> list[str]:
+    """The values of a column that tells the rows of each question apart; none where it does not."""
+    values = sorted({value for several in of_each for value in several})
+    apart = sum(len(set(several)) == len(several) for several in of_each)
+    return (
+        values
+        if 1 < len(values) <= MOST_VARIANTS and 10 * apart >= 9 * len(of_each) and len(values) < 2 + len(of_each)
+        else []
     )
 
 
-def _rows(
-    rows: Iterable[Read], kind: Kind, columns: Columns, labels: list[Row] | None = None
-) -> Iterator[Row | Rejected]:
-    """The rows for the main table; their annotations go to `labels`."""
-    for place, cells in rows:
-        if isinstance(cells, Rejected):
-            yield cells
-            continue
-        values, faults = _parsed(cells, columns)
-        if faults:
-            yield Rejected(place, joined(faults))
-            continue
-        row_id = values.get("id") or content_id({name: values.get(name) for name in IDENTITY[kind]})
-        kept = {"id": row_id, **{ours: values[ours] for ours in columns.main if ours != "id"}}
-        yield Row(place, kept | ({"recorded": record(values)} if columns.recorded else {}))
-        if labels is not None and columns.annotation:
-            labels.append(Row(place, _annotation(row_id, {ours: values[ours] for ours in columns.annotation})))
+def _rank(name: str) -> int:
+    """How likely a column of that name tells variants apart: first those that are called so."""
+    return next((number for number, word in enumerate(VARIANTS) if word in plain(name)), len(VARIANTS))
 
 
-def _contexts(rows: Iterable[Read], columns: Columns) -> Iterator[tuple[str, dict[str, Any] | None]]:
-    """What is recorded in the rows that can be used."""
-    for place, cells in rows:
-        if not isinstance(cells, Rejected):
-            values, faults = _parsed(cells, columns)
-            yield place, None if faults else record(values)
-
-
-def _parsed(cells: Mapping[str, Any], columns: Columns) -> tuple[dict[str, Any], list[str]]:
-    """The values by our names, and what is wrong with those that cannot be used."""
-    values: dict[str, Any] = {}
-    faults: list[str] = []
-    for ours, theirs in (columns.main | columns.annotation | columns.recorded).items():
-        try:
-            values[ours] = parse(ours, cells.get(theirs))
-        except BadValue as error:
-            faults.append(Words("{column} = {value}: {error}", column=theirs, value=_short(cells[theirs]), error=error))
-    return values, faults
-
-
-def _annotation(question_id: str, values: dict[str, Any]) -> dict[str, Any]:
-    """A row of `annotation`; it has an origin only if somebody judged, for else the log's own page is the label."""
-    judged = any(values.get(name) is not None for name in ("relevant_chunk_ids", "relevant_urls", "answerable"))
-    origin = values.get("origin") or ("imported" if judged else None)
-    return {"question_id": question_id, **values, "origin": origin}
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:60]}…"
-
-
-def _jsonl(path: Path, encoding: str) -> tuple[Sequence[str], Iterable[Read]]:
-    names = dict.fromkeys(key for _, values in json_lines(path, encoding) for key in values)
-    return list(names), json_lines(path, encoding)
+def characters(table: Table) -> int:
+    """Of a text in the middle: of a question, or of a passage."""
+    return round(median(table.survey.lengths)) if table.survey.lengths else 0

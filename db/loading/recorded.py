@@ -6,6 +6,7 @@ Made of a trace or of a row of a table alike, so that the same answers are evalu
     history             what was said before: `{"role", "content"}` each
     latency_ms, first_token_ms, tokens_in, tokens_out, cost_usd
     error               why the system gave no answer
+    urls                the pages that the answer named, in order, where it named several
     trace_id, span_id   where the answer stands in somebody else's store of traces
 
 What is not known is not in it.
@@ -21,7 +22,7 @@ from db.words import Words
 
 Record = dict[str, Any]
 PARTS: tuple[str, ...] = ("contexts", "history", "latency_ms", "first_token_ms", "tokens_in", "tokens_out", "cost_usd")
-PARTS += ("error", "trace_id", "span_id")
+PARTS += ("error", "urls", "trace_id", "span_id")
 TEXT_NAMES = ("text", "content", "page_content")
 
 

@@ -108,7 +108,7 @@ def _usable(rows: Iterable[Row | Rejected], bad: list[Rejected]) -> Iterator[Row
     for row in rows:
         if isinstance(row, Rejected):
             bad.append(row)
-        elif (defect := _defect("".join(_texts(row.values)))) is not None:
+        elif (defect := next(filter(None, map(_defect, row.values.values())), None)) is not None:
             bad.append(
                 Rejected(row.place, Words("the text has {defect}, which PostgreSQL cannot store", defect=defect))
             )
@@ -116,22 +116,20 @@ def _usable(rows: Iterable[Row | Rejected], bad: list[Rejected]) -> Iterator[Row
             yield row
 
 
-def _texts(value: Any) -> Iterator[str]:
-    """All texts in a value, however deep."""
+def _defect(value: Any) -> str | None:
+    """What PostgreSQL cannot store of a text, or of those in a list or object, however deep."""
     if isinstance(value, str):
-        yield value
-    elif isinstance(value, list | tuple | dict):
-        for part in value.items() if isinstance(value, dict) else value:
-            yield from _texts(part)
-
-
-def _defect(text: str) -> str | None:
-    if "\0" in text:
-        return Words("a NUL character")
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return Words("half of a surrogate pair")
+        if "\0" in value:
+            return Words("a NUL character")
+        if not value.isascii():
+            try:
+                value.encode()
+            except UnicodeEncodeError:
+                return Words("half of a surrogate pair")
+    elif isinstance(value, list | tuple):
+        return next(filter(None, map(_defect, value)), None)
+    elif isinstance(value, dict):
+        return _defect([*value, *value.values()])
     return None
 
 

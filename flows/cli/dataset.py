@@ -89,12 +89,20 @@ def split(name: str, at: str, into: tuple[str, str], as_json: bool) -> None:
 @click.option("--language", type=click.Choice(["ru", "en"]), help="Language of the texts; default: YARUS_LANGUAGE.")
 @as_json
 def import_(kind: Literal["ragas", "langfuse"], file: Path, name: str, language: str | None, as_json: bool) -> None:
-    """Load a test set exported from ragas or Langfuse (.json, .jsonl, .csv, .parquet)."""
-    from db.importers.evaluation_sets import read
-    from flows.cli.load import checked_name, fill_source
+    """Load a test set exported from ragas or Langfuse; `yarus load table` and `yarus init` read it, too."""
+    from db.errors import InputError
+    from db.importers.reader import recognise
+    from flows.cli.load import checked_name, load_recognised
 
     checked = checked_name(name, file.stem)
-    fill_source(read(file, kind), checked, language, origin=f"{kind} {file.name}", as_json=as_json)
+    recognised = recognise(file)
+    if recognised.table is None or recognised.table.shape is None or recognised.table.shape.tool != kind:
+        raise InputError(
+            "{path}: its columns are not those that {kind} exports; to load it as what it is: yarus load table {path}",
+            path=file,
+            kind=kind,
+        )
+    load_recognised(recognised, checked, language, as_json=as_json)
 
 
 @dataset.command()

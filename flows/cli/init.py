@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING
 import click
 
 from flows.cli import as_json
-from flows.cli.load import checked_name, into, pair
+from flows.cli.load import checked_name, condition, into, pair
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from db.importers.reader import Recognised
     from tasks.operations.setup.plan import Begun
 
 ENV = Path(".env")
@@ -23,6 +26,10 @@ OWN = "helpdesk"
 @click.option(
     "--map", "pairs", multiple=True, metavar="OURS=THEIRS", help="What a column is, where that is not told; repeatable."
 )
+@click.option(
+    "--where", "conditions", multiple=True, metavar="COLUMN=VALUE", help="Load only rows with this value; repeatable."
+)
+@click.option("--encoding", metavar="NAME", help="Encoding of text files; default: what their bytes say.")
 @into
 @click.option(
     "--language", type=click.Choice(["ru", "en"]), help="Language of the texts; default: that of their letters."
@@ -35,13 +42,18 @@ def init(
     source_url: str | None,
     sut: str | None,
     pairs: tuple[str, ...],
+    conditions: tuple[str, ...],
+    encoding: str | None,
     name: str | None,
     language: str | None,
     dry_run: bool,
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Begin with your own data: a log and the pages of a knowledge base (.csv, .jsonl, .parquet), or a database.
+    """Begin with your own data: questions and the pages of a knowledge base, or a database.
+
+    Files are tables (CSV, JSON, JSON Lines, YAML, Parquet, XLSX), traces, and folders of pages (Markdown, text, HTML,
+    DOCX, PDF).
 
     Says which file is what and which column is which, loads them, adds the settings that are missing to .env, and says
     what can be measured. Asks first where it runs in a terminal.
@@ -62,7 +74,8 @@ def init(
         raise click.UsageError("nothing to begin with: name a log (yarus init log.csv pages.csv), or --source-url")
     if files and source_url:
         raise click.UsageError("files go into a source of their own, a database is evaluated in place: name one")
-    found, wanted = plan(files, dict(map(pair, pairs)), source_url, sut, language, ENV)
+    mapping, where = dict(map(pair, pairs)), dict(map(condition, conditions))
+    found, wanted, files_to_load = plan(files, mapping, source_url, sut, language, ENV, encoding, where)
     found.source = "production" if source_url else _name(name, found)
     shown = settings().language
     if not as_json:
@@ -70,7 +83,7 @@ def init(
     if not dry_run and not yes and not as_json and sys.stdin.isatty():
         click.confirm(texts("init", shown)["sure"], abort=True)
     if not dry_run:
-        _begin(found, wanted)
+        _begin(found, wanted, files_to_load)
     if as_json:
         click.echo(document(asdict(found)))
     elif not dry_run:
@@ -90,20 +103,15 @@ def _name(name: str | None, found: "Begun") -> str:
         return checked_name(None, OWN)  # no letters of a log's name in another alphabet can stand there
 
 
-def _begin(found: "Begun", wanted: dict[str, str]) -> None:
-    """Loads the files, writes the settings, and looks at what can be measured."""
-    from db.engine import reaching
-    from db.importers import table
-    from db.loading.fill import fill
+def _begin(found: "Begun", wanted: dict[str, str], files: "Sequence[Recognised]") -> None:
+    """Load the files, write the settings, and look at what can be measured."""
     from tasks.config.connections import database, source
     from tasks.operations.readiness import readiness
     from tasks.operations.setup.env import write
+    from tasks.operations.setup.files import load_files
 
-    for one in found.files:
-        path, engine = Path(one.file), database()
-        rows = table.read(path, one.kind, one.mapping, one.encoding)
-        with reaching(engine):
-            found.loaded.append(fill(engine, found.source, rows, language=found.language, origin=path.name))
+    if files:
+        found.loaded = load_files(database(), found.source, files, language=found.language)
     found.env = write(ENV, wanted, [one.command(found.source) for one in found.files])
     if not any(one.view for one in found.tables):
-        found.readiness = readiness(source(found.source))
+        found.readiness = readiness(source(found.source), sut=found.system.address if found.system else None)

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
     from sqlalchemy.engine import URL
 
-    from db.loading.fill import Rows, Stream
+    from db.importers.reader import Recognised
+    from db.loading.fill import LoadReport, Rows, Stream
     from db.sources import Source
 
 into = click.option("--into", "name", metavar="NAME", help="Source to load into; default: named after what is loaded.")
@@ -60,34 +61,38 @@ def beir(folder: Path, split: str | None, name: str | None, language: str | None
 
 @load.command()
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--kind", type=click.Choice(["questions", "chunks"]), default="questions", help="What a row holds.")
+@click.option("--kind", type=click.Choice(["questions", "chunks"]), help="What a row holds; default: by its columns.")
 @click.option(
     "--map", "pairs", multiple=True, metavar="OURS=THEIRS", help="Yarus's name of a column and the file's; repeatable."
 )
 @click.option(
-    "--encoding", default="utf-8-sig", show_default="UTF-8", help="Encoding of a text file, for example cp1251."
+    "--where", "conditions", multiple=True, metavar="COLUMN=VALUE", help="Load only rows with this value; repeatable."
 )
+@click.option("--encoding", metavar="NAME", help="Encoding of a text file; default: what its bytes say.")
 @into
 @language
 @as_json
 def table(
     file: Path,
-    kind: Literal["questions", "chunks"],
+    kind: Literal["questions", "chunks"] | None,
     pairs: tuple[str, ...],
-    encoding: str,
+    conditions: tuple[str, ...],
+    encoding: str | None,
     name: str | None,
     language: str | None,
     as_json: bool,
 ) -> None:
-    """A table with one question or chunk per row: .csv (separated by , ; or tabs), .jsonl or .parquet.
+    """A table of questions or passages: CSV, JSON, JSON Lines, YAML, Parquet, XLSX; or a folder of pages.
 
-    Columns have Yarus's names (docs/sources.md), or --map names them. A row without an id gets a hash of its content.
+    Columns are told by their names and values (docs/sources.md), or --map names them. A row without an id gets a hash
+    of its content.
     """
-    from db.importers import table
+    from db.importers.reader import recognise
 
     name = checked_name(name, file.stem)
-    rows = table.read(file, kind, dict(map(pair, pairs)), encoding)
-    fill_source(rows, name, language, origin=file.name, as_json=as_json)
+    mapping, where = dict(map(pair, pairs)), dict(map(condition, conditions))
+    recognised = recognise(file, kind=kind, mapping=mapping, encoding=encoding, where=where)
+    load_recognised(recognised, name, language, as_json=as_json)
 
 
 @load.command()
@@ -150,25 +155,50 @@ def fill_source(
     Raises:
         SystemExit: 2, not one row could be used.
     """
-    from dataclasses import asdict
-
     from db.engine import reaching
     from db.loading.fill import fill
+    from tasks.config.connections import database
+    from tasks.config.settings import settings
+
+    engine = database()
+    with reaching(engine):
+        report = fill(engine, name, rows, language=language or settings().language, origin=origin)
+    _show_load(report, as_json=as_json, how=how)
+
+
+def load_recognised(recognised: "Recognised", name: str, language: str | None, *, as_json: bool) -> None:
+    """Load a file that was looked at, and print what became of it and what can be measured.
+
+    Raises:
+        SystemExit: 2, not one row could be used.
+    """
+    from tasks.config.connections import database
+    from tasks.config.settings import settings
+    from tasks.operations.setup.files import load_files
+
+    (report,) = load_files(database(), name, [recognised], language=language or settings().language)
+    report.problems = list(dict.fromkeys([*recognised.notes, *report.problems]))
+    if recognised.table is not None:
+        report.problems += recognised.table.left_aside()
+    _show_load(report, as_json=as_json, how="tier3 --sut recorded" if recognised.shape == "traces" else None)
+
+
+def _show_load(report: "LoadReport", *, as_json: bool, how: str | None) -> None:
+    from dataclasses import asdict
+
     from flows.terminal.lists import print_load
-    from tasks.config.connections import database, source
+    from tasks.config.connections import source
     from tasks.config.settings import settings
     from tasks.operations.readiness import readiness
     from tasks.results.summary import as_json as document
 
-    engine, configuration = database(), settings()
-    with reaching(engine):
-        report = fill(engine, name, rows, language=language or configuration.language, origin=origin)
+    name = report.source
     read = report.questions.read + report.chunks.read
     nothing = read == report.questions.skipped + report.chunks.skipped
     if as_json:
         click.echo(document(asdict(report)))
     else:
-        print_load(report, [] if nothing else readiness(source(name)), configuration.language, how)
+        print_load(report, [] if nothing else readiness(source(name)), settings().language, how)
         if report.labels.added or report.labels.updated:
             _say_unit(name)
     if nothing and read:
@@ -224,6 +254,14 @@ def pair(text: str) -> tuple[str, str]:
     if not (ours.strip() and sign and theirs.strip()):
         raise click.UsageError(Words("--map {text!r}: expected OURS=THEIRS, for example question=Вопрос", text=text))
     return ours.strip(), theirs.strip()
+
+
+def condition(text: str) -> tuple[str, str]:
+    """COLUMN=VALUE, parted."""
+    column, sign, value = text.partition("=")
+    if not (column.strip() and sign):
+        raise click.UsageError(Words("--where {text!r}: expected COLUMN=VALUE, for example provider=bot-a", text=text))
+    return column.strip(), value.strip()
 
 
 def _moment(since: str | None) -> "datetime | None":

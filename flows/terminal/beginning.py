@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from flows.terminal.lists import ready_lines
 from flows.terminal.summary import new_console, plain
+from tasks.operations.setup.files import FoundFile
 from tasks.operations.setup.plan import Begun
 from tasks.texts import texts
 from tasks.texts.messages import told
@@ -18,12 +19,7 @@ def print_plan(found: Begun, language: str) -> None:
     """Which file is what, which column is which, and what would be written."""
     words, console = texts("init", language), new_console()
     for one in found.files:
-        kind = words[one.kind].format(source=found.source)
-        encoding = "" if one.encoding.startswith("utf-8") else f", {one.encoding}"
-        console.print(f"[bold]{plain(one.file)}[/]{encoding}: {kind}", soft_wrap=True)
-        _print_columns(one.mapping, one.doubtful, one.unused, language)
-        if one.kind == "chunks" and one.characters > LONG:
-            console.print(words["long passages"].format(n=one.characters), soft_wrap=True)
+        _print_file(one, found.source, language)
     for table in found.tables:
         console.print(f"[bold]{plain(table.table)}[/]: {words[table.kind].format(source=found.source)}")
         _print_columns(table.mapping, table.doubtful, (), language)
@@ -47,10 +43,15 @@ def print_begun(found: Begun, language: str) -> None:
     """What was loaded, and what can be measured now."""
     words, console = texts("init", language), new_console()
     for one, report in zip(found.files, found.loaded, strict=True):
-        counts = report.questions if one.kind == "questions" else report.chunks
-        numbers = {"read": counts.read, "added": counts.added, "updated": counts.updated, "skipped": counts.skipped}
-        console.print(words["loaded"].format(file=plain(one.file), **numbers), soft_wrap=True)
-        for problem in (problem for problem in report.problems if "columns are not used" not in problem):
+        kinds = (
+            ("questions read", report.questions, ("questions", "set")),
+            ("passages read", report.chunks, ("chunks",)),
+        )
+        for what, counts, of_kind in kinds:
+            if counts.read or one.kind in of_kind:
+                numbers = {"added": counts.added, "updated": counts.updated, "skipped": counts.skipped}
+                console.print(words[what].format(file=plain(one.file), read=counts.read, **numbers), soft_wrap=True)
+        for problem in (problem for problem in report.problems if problem not in one.notes):
             console.print(plain(told(problem, language)), style="yellow", soft_wrap=True)
     if found.readiness:
         console.print(f"\n[bold]{words['measurable']}[/]")
@@ -60,11 +61,27 @@ def print_begun(found: Begun, language: str) -> None:
         console.print(words["after the view"], soft_wrap=True)
 
 
+def _print_file(one: FoundFile, source: str, language: str) -> None:
+    """What a file is, and what its columns are."""
+    words, console = texts("init", language), new_console()
+    kind = words[one.kind].format(source=source)
+    encoding = "" if one.encoding.startswith("utf-8") else f", {one.encoding}"
+    shape = f" ({plain(one.shape)})" if one.shape else ""
+    console.print(f"[bold]{plain(one.file)}[/]{encoding}{shape}: {kind}", soft_wrap=True)
+    unused = [f"{name or words['no name']} ({value})" if value else name for name, value in one.unused.items()]
+    _print_columns(one.mapping, one.doubtful, unused, language)
+    for note in one.notes:
+        console.print("  " + plain(told(note, language)), style="yellow", soft_wrap=True)
+    if one.kind == "chunks" and one.characters > LONG:
+        console.print(words["long passages"].format(n=one.characters), soft_wrap=True)
+
+
 def _print_columns(
     mapping: Mapping[str, str], doubtful: Mapping[str, list[str]], unused: Iterable[str], language: str
 ) -> None:
     words, console = texts("init", language), new_console()
-    console.print("  " + ", ".join(f"{ours} = {plain(theirs)}" for ours, theirs in mapping.items()), soft_wrap=True)
+    if mapping:
+        console.print("  " + ", ".join(f"{ours} = {plain(theirs)}" for ours, theirs in mapping.items()), soft_wrap=True)
     for ours, several in doubtful.items():
         key = "doubtful score" if ours == "score" else "several" if len(several) > 1 else "doubtful"
         names = plain(", ".join(several))

@@ -7,7 +7,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 OURS = ("flows", "deployments", "tasks", "metrics", "db")
-FOLDERS = sorted(path for top in (*OURS, "tests") for path in (ROOT / top).rglob("*") if path.is_dir())
 FILES = sorted(path for top in (*OURS, "tests", "benchmarks") for path in (ROOT / top).rglob("*.py"))
 
 
@@ -27,12 +26,3 @@ def private(path: Path) -> Iterator[str]:
 
 def test_no_file_uses_a_private_name_of_another() -> None:
     assert {path.relative_to(ROOT): found for path in FILES if (found := list(private(path)))} == {}
-
-
-def test_files_are_short() -> None:
-    assert [path for path in FILES if len(path.read_text(encoding="utf-8").splitlines()) > 300] == []
-
-
-def test_folders_are_seen_at_a_glance() -> None:
-    history = ROOT / "db" / "migrations" / "versions"  # grows with every change of the tables
-    assert [folder for folder in FOLDERS if len(list(folder.glob("*.py"))) > 15 and folder != history] == []

@@ -1,15 +1,20 @@
-"""What somebody's files hold, looked at before they are loaded."""
+"""What somebody's files hold, looked at before they are loaded; and their load, all files or none."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import median
-from typing import Any
 
-from db.errors import InputError, unknown
-from db.importers import table
-from db.importers.lines import UTF8, encoding_of
-from db.importers.recognise import NAMES, REQUIRED, Kind, propose, shell_word
+from sqlalchemy import Engine
+
+from db.engine import reaching
+from db.errors import unknown
+from db.importers.containers import open_container
+from db.importers.corpus_names import CorpusNames, names_of_source
+from db.importers.lines import UTF8
+from db.importers.reader import Recognised, expand, match_labels, recognise
+from db.importers.recognise import NAMES, PLAIN_NAMES, is_known, shell_word
+from db.importers.table import characters, names_of, sample_of
+from db.loading.fill import LoadReport, fill_within, lock
 from db.words import Words
 
 
@@ -18,85 +23,140 @@ class FoundFile:
     """A file, and what its columns seem to be."""
 
     file: str
-    kind: Kind
+    kind: str
+    """questions, chunks, or a set of both."""
+    shape: str
+    """Whose shape it has, such as `ragas results`; '' for a table of nobody's."""
     encoding: str
     mapping: dict[str, str]
     """Our column -> the file's."""
     doubtful: dict[str, list[str]]
     """Our column -> several of the file's, or one whose values it cannot take: not used until `--map` says which."""
-    unused: list[str]
+    unused: dict[str, str]
+    """The file's columns that are not used, with one value of each."""
+    rows: int | None
+    """Rows in the file; null where they are counted only when they are loaded."""
+    usable: int | None
+    """Rows with a question, or a text."""
     characters: int
     """Of a text in the middle: of a question, or of a passage."""
     example: str
+    options: dict[str, str] = field(default_factory=dict)
+    """Conditions on rows: column -> value."""
+    notes: list[str] = field(default_factory=list)
+    """What was decided, left out or not read, with places and values."""
 
     def command(self, source: str) -> str:
         """What loads it by itself, as a shell takes it."""
         words = ["yarus", "load", "table", self.file, "--into", source]
-        words += ["--kind", "chunks"] if self.kind == "chunks" else []
+        words += ["--kind", "chunks"] if self.kind == "chunks" and self.shape != "pages" else []
         words += ["--encoding", self.encoding] if self.encoding != UTF8 else []
-        words += [f"--map={ours}={theirs}" for ours, theirs in self.mapping.items() if ours != theirs]
+        if not self.shape:
+            words += [f"--map={ours}={theirs}" for ours, theirs in self.mapping.items() if ours != theirs]
+        words += [f"--where={name}={value}" for name, value in self.options.items()]
         return " ".join(map(shell_word, words))
 
 
-def look_at(paths: Sequence[Path], mapping: Mapping[str, str]) -> list[FoundFile]:
-    """What the files hold; a log first.
+def recognise_all(
+    paths: Sequence[Path],
+    mapping: Mapping[str, str],
+    encoding: str | None = None,
+    where: Mapping[str, str] | None = None,
+) -> list[Recognised]:
+    """Look at all files; a log first.
 
     Args:
-        paths: .csv, .tsv, .jsonl or .parquet.
+        paths: of tables, traces, pages, folders.
         mapping: our column -> theirs where somebody knows it; each for the files that have it.
+        encoding: of text files; None for what their bytes say.
+        where: their column -> the value that a row must have.
 
     Raises:
-        InputError: unreadable, or without rows; nobody can tell what it holds; or the mapping names what is not there.
+        InputError: unreadable, or without rows; nobody can tell what it holds; the mapping names what is not there; or
+            labels are there and none matches a page.
     """
-    sampled = [(path, encoding_of(path)) for path in paths]
-    tables = [(path, encoding, *table.sample(path, encoding)) for path, encoding in sampled]
+    paths = expand(paths)
+    names = [_names(path, encoding) if mapping else [] for path in paths]
     for ours, theirs in mapping.items():
-        known = {name for kind in NAMES.values() for name in kind}
+        known = {*PLAIN_NAMES, *(name for kind in NAMES.values() for name in kind)}
         if ours not in known:
             raise unknown("column", ours, known, "(--map OURS=THEIRS)")
-        names = {name for _, _, names, _ in tables for name in names}
-        if theirs not in names:
-            raise unknown(Words("column in {files}:", files=", ".join(map(str, paths))), theirs, names)
-    found = [_found(*one, mapping) for one in tables]
-    return sorted(found, key=lambda one: one.kind != "questions")
+        if not any(theirs in some for some in names):
+            there = [name for some in names for name in some]
+            raise unknown(Words("column in {files}:", files=", ".join(map(str, paths))), theirs, there)
+    looked_at = [
+        recognise(
+            path, mapping={ours: theirs for ours, theirs in mapping.items() if theirs in some},
+            encoding=encoding, where=where if len(paths) == 1 else None,
+        )
+        for path, some in zip(paths, names, strict=True)
+    ]  # fmt: skip
+    return sorted(looked_at, key=lambda one: one.kind == "chunks")
+
+
+def _names(path: Path, encoding: str | None) -> list[str]:
+    if path.is_dir():
+        return []
+    container = open_container(path, encoding, is_known)
+    return names_of(container, sample_of(container))
+
+
+def corpus_of(files: Iterable[Recognised]) -> CorpusNames:
+    """The names of the pages and passages that the files have."""
+    corpus = CorpusNames()
+    for one in files:
+        one.add_names(corpus)
+    return corpus
+
+
+def describe(one: Recognised) -> FoundFile:
+    """What is shown of a file."""
+    table = one.table
+    if table is None:
+        return FoundFile(
+            str(one.path), one.kind, one.shape, one.encoding, {}, {}, {}, None, None, len(one.example), one.example,
+            notes=list(one.notes),
+        )  # fmt: skip
+    return FoundFile(
+        str(one.path), one.kind, one.shape, one.encoding, table.mapping, table.doubtful, table.unused,
+        table.survey.rows, table.survey.usable, characters(table), one.example, dict(table.where),
+        [*one.notes, *table.notes, *table.problems()],
+    )  # fmt: skip
+
+
+def load_files(engine: Engine, name: str, files: Sequence[Recognised], *, language: str) -> list[LoadReport]:
+    """Load files into a source, all or none: pages first, so that labels find them.
+
+    Args:
+        engine: of our own database.
+        name: of the source.
+        files: as they were looked at.
+        language: of the texts.
+
+    Returns:
+        A report for each file, in their order.
+
+    Raises:
+        InputError: labels are there and none matches a page; nothing was loaded then.
+    """
+    reports: dict[int, LoadReport] = {}
+    with reaching(engine), engine.begin() as connection:
+        lock(connection, name)
+        corpus = corpus_of(files)
+        labelled = any(one.table is not None and one.kind == "questions" for one in files)
+        if labelled:
+            names_of_source(connection, name, corpus)
+        notes = match_labels(files, corpus) if len(corpus) else []
+        for number, one in sorted(enumerate(files), key=lambda pair: pair[1].kind != "chunks"):
+            rows = one.open(corpus if len(corpus) else None)
+            if one.kind == "questions":
+                rows.problems += notes
+                notes = []
+            reports[number] = fill_within(connection, name, rows, language=language, origin=one.path.name)
+    return [reports[number] for number in range(len(files))]
 
 
 def language_of(found: Iterable[FoundFile]) -> str:
     """Russian where texts have as many Cyrillic letters as others."""
     letters = [sign for one in found for sign in one.example.casefold() if sign.isalpha()]
     return "ru" if 2 * sum("а" <= sign <= "ё" for sign in letters) >= len(letters) else "en"
-
-
-def _found(
-    path: Path, encoding: str, names: Sequence[str], rows: Sequence[Mapping[str, Any]], mapping: Mapping[str, str]
-) -> FoundFile:
-    given = {ours: theirs for ours, theirs in mapping.items() if theirs in names}
-    kind = next((kind for kind, ours in REQUIRED.items() if ours in given), None)
-    free = [name for name in names if name not in given.values()]
-    proposed = propose(free, rows, kind or propose(names, rows).kind)
-    kind = kind or proposed.kind
-    if kind is None:
-        raise InputError(
-            "{path}: neither questions nor texts of pages by its columns ({names}); say what they are: "
-            "--map question=NAME for a log, --map text=NAME for pages",
-            path=path, names=", ".join(names),
-        )  # fmt: skip
-    given = {ours: theirs for ours, theirs in given.items() if ours in NAMES[kind]}
-    found = {ours: theirs for ours, theirs in proposed.mapping.items() if ours not in given} | given
-    doubtful = {ours: several for ours, several in proposed.doubtful.items() if ours not in given}
-    if (needed := REQUIRED[kind]) not in found:
-        raise InputError(
-            "{path}: which column is the {needed}: {several}? Say so: --map {needed}=NAME",
-            path=path, needed=needed, several=", ".join(doubtful.get(needed, names)),
-        )  # fmt: skip
-    texts = [str(row[found[needed]]).strip() for row in rows if row.get(found[needed])]
-    return FoundFile(
-        str(path),
-        kind,
-        encoding,
-        found,
-        doubtful,
-        proposed.unused,
-        round(median(map(len, texts))) if texts else 0,
-        next((text for text in texts if text), ""),
-    )

@@ -4,13 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from db.importers.reader import Recognised, match_labels
 from db.loading.fill import LoadReport
 from tasks.config.redaction import redact_urls
 from tasks.config.settings import settings
 from tasks.operations.readiness import Ready
 from tasks.operations.setup.database import FoundTable, look_at_database
 from tasks.operations.setup.env import Written, planned
-from tasks.operations.setup.files import FoundFile, language_of, look_at
+from tasks.operations.setup.files import FoundFile, corpus_of, describe, language_of, recognise_all
 from tasks.operations.setup.system import FoundSystem, ask
 
 HELLO = "Как получить справку?"
@@ -42,7 +43,9 @@ def plan(
     sut: str | None,
     language: str | None,
     env: Path,
-) -> tuple[Begun, dict[str, str]]:
+    encoding: str | None = None,
+    where: Mapping[str, str] | None = None,
+) -> tuple[Begun, dict[str, str], list[Recognised]]:
     """Looks at what somebody has; nothing is loaded or written.
 
     Args:
@@ -52,18 +55,25 @@ def plan(
         sut: address of a system, which is asked one question.
         language: of the texts; None for what they look like.
         env: the file of settings.
+        encoding: of text files; None for what their bytes say.
+        where: column -> the value that a row must have to be loaded.
 
     Returns:
-        What was found, and the settings to write.
+        What was found, the settings to write, and the files as they are to be loaded.
 
     Raises:
         InputError: what cannot be read, or told from its names and content.
         DatabaseUnavailable: the database cannot be reached.
         ModelUnavailable: the system does not answer.
     """
-    found = look_at(files, mapping)
+    recognised = recognise_all(files, mapping, encoding, where)
+    corpus = corpus_of(recognised)
+    unmatched = match_labels(recognised, corpus) if len(corpus) else []
+    found = [describe(one) for one in recognised]
+    if found:
+        found[0].notes.extend(unmatched)
     tables = look_at_database(source_url) if source_url else []
-    question = next((one.example for one in found if one.kind == "questions"), HELLO)
+    question = next((one.example for one in found if one.kind != "chunks" and one.example), HELLO)
     system = ask(sut, question) if sut else None
     wanted = {"YARUS_SOURCE_URL": source_url} if source_url else {}
     wanted |= {name: value for one in tables for name, value in one.settings()}
@@ -72,4 +82,4 @@ def plan(
         wanted |= {f"YARUS_SUT_SERVICE__{name.upper()}": value for name, value in system.settings.items()}
     spoken = language or (language_of(found) if found else settings().language)
     address = redact_urls(source_url) if source_url else None
-    return Begun("", spoken, found, address, tables, system, planned(env, wanted)), wanted
+    return Begun("", spoken, found, address, tables, system, planned(env, wanted)), wanted, recognised

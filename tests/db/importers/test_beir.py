@@ -158,3 +158,35 @@ def test_no_beir_folder(tmp_path: Path, missing: str) -> None:
         (at / missing).unlink()
     with pytest.raises(InputError, match=f"no {missing or 'folder'}"):
         beir.read(at if missing else tmp_path / "nowhere")
+
+
+def test_load_says_that_queries_are_documents(engine: Engine, tmp_path: Path) -> None:
+    at = folder(
+        tmp_path / "d",
+        corpus=[
+            {"_id": "a1", "title": "Ночь", "text": "Паром ходит ночью."},
+            {"_id": "a2", "text": "Ночной паром мешает спать."},
+            {"_id": "a3", "text": "Совсем о другом."},
+            {"_id": "a4", "text": "Как получить билет?"},
+        ],
+        queries=[
+            {"_id": "a1", "text": "Паром ходит ночью."},
+            {"_id": "a2", "text": "Ночной паром мешает спать."},
+            {"_id": "a3", "text": "Когда открыта библиотека?"},  # an id that happens to be equal
+            {"_id": "a4", "text": "Как получить билет?"},  # relevant to itself
+        ],
+        qrels={"test": "query-id\tcorpus-id\tscore\na1\ta2\t1\na2\ta1\t1\na3\ta1\t1\na4\ta4\t1\n"},
+    )
+    assert load(engine, "beir_self", at).problems == [
+        "2 questions are documents themselves: their own id is left out of rankings, as BEIR does"
+    ]
+
+
+def test_grades_below_zero_are_not_judged(engine: Engine, tmp_path: Path) -> None:
+    judged = "q1\td1\t1\nq1\td2\t-1\nq1\td3\t0\nq2\td1\t-2\n"
+    report = load(engine, "beir_not_judged", folder(tmp_path / "d", qrels={"test": judged}))
+    assert 'qrels/test.tsv: 2 grades below 0 mean "not judged" and were left out' in report.problems
+    assert rows(engine, "SELECT question_id, relevant_chunk_ids FROM source_beir_not_judged.annotation") == [
+        ("q1", {"d1": 1, "d3": 0})
+    ]
+    assert report.questions.added == 2

@@ -65,15 +65,28 @@ def test_what_is_copied_from_there_is_told(engine: Engine, production: Source) -
     assert [time is None for time in times] == [True] * len(ODD) + [False]
 
 
-def test_a_table_s_odd_times_are_refused_by_their_row_and_the_rest_is_read(engine: Engine, tmp_path: Path) -> None:
+def test_a_table_s_odd_times_are_left_empty_and_told(engine: Engine, tmp_path: Path) -> None:
     path = tmp_path / "odd.csv"
     odd = ["0001-01-01T00:00:00+14:00", "9999-12-31T23:00:00-12:00", "1712101300123"]
-    good = ["0001-01-02T00:00:00Z", "9999-12-29T00:00:00-12:00", "2026-03-05", ""]
+    good = [
+        "0001-01-02T00:00:00Z",
+        "9999-12-29T00:00:00-12:00",
+        "2026-03-05",
+        "2026-03-05",
+        "2026-03-05",
+        "2026-03-05",
+        "",
+    ]
     path.write_text("question,created_at\n" + "".join(f"q{n},{at}\n" for n, at in enumerate([*odd, *good])))
-    report = fill(engine, "times_csv", table.read(path), language="en", origin="test")
-    assert (report.questions.added, report.questions.skipped) == (len(good), len(odd))
-    for number, at in enumerate(odd, 2):
-        assert any(f"odd.csv:{number}: skipped, created_at = '{at}': no date" in said for said in report.problems)
+    report = fill(
+        engine, "times_csv", table.read(path, mapping={"created_at": "created_at"}), language="en", origin="test"
+    )
+    assert (report.questions.added, report.questions.skipped) == (len(good) + len(odd), 0)
+    for number, at in enumerate(odd[:2], 2):
+        assert any(
+            f"created_at: 3 of 9 not read ({odd[0]!r}" in said and f"{at!r} at odd.csv:{number}" in said
+            for said in report.problems
+        )
     with snapshot(loaded(engine, "times_csv")) as connection:
         times = {row["created_at"] for row in read_questions(connection, loaded(engine, "times_csv"))}
     assert times == {EARLIEST, datetime(2026, 3, 5, tzinfo=UTC), datetime(9999, 12, 29, 12, tzinfo=UTC), None}
@@ -89,9 +102,11 @@ def test_a_table_s_odd_times_are_refused_by_their_row_and_the_rest_is_read(engin
     ],
     ids=lambda times: str(times.type),
 )
-def test_a_parquet_s_odd_times_are_refused_by_their_row(engine: Engine, tmp_path: Path, times: pa.Array) -> None:
+def test_a_parquet_s_odd_times_are_left_empty_and_told(engine: Engine, tmp_path: Path, times: pa.Array) -> None:
     path = tmp_path / "odd.parquet"
     pq.write_table(pa.table({"id": ["1", "2"], "question": ["what?", "who?"], "created_at": times}), path)
-    report = fill(engine, "times_parquet", table.read(path), language="en", origin="test")
-    assert report.questions.skipped == 1
-    assert "odd.parquet: row 1: skipped, created_at" in report.problems[0]
+    report = fill(
+        engine, "times_parquet", table.read(path, mapping={"created_at": "created_at"}), language="en", origin="test"
+    )
+    assert report.questions.skipped == 0
+    assert "created_at: 1 of 2 not read" in report.problems[0] and "odd.parquet: row 1" in report.problems[0]

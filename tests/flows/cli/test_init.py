@@ -53,7 +53,7 @@ def begun(*words: str) -> Any:
 def test_a_log_of_excel_and_pages_are_loaded_by_one_command(engine: Engine) -> None:
     found = begun("pages.csv", "журнал.csv", "--into", "init_both")
     assert [(one["kind"], one["encoding"], one["unused"]) for one in found["files"]] == [
-        ("questions", "cp1251", ["Канал"]), ("chunks", "utf-8-sig", ["title"]),
+        ("questions", "cp1251", {"Канал": "vk"}), ("chunks", "utf-8-sig", {"title": "Справка 0"}),
     ]  # fmt: skip
     assert found["files"][0]["mapping"] == {
         "id": "№", "question": "Вопрос", "answer": "Ответ", "confluence_url": "Ссылка", "score": "Оценка",
@@ -68,7 +68,7 @@ def test_a_log_of_excel_and_pages_are_loaded_by_one_command(engine: Engine) -> N
     ready = {one["tier"]: (one["questions"], one["missing"]) for one in found["readiness"]}
     assert ready == {
         "tier1": (5, None), "real_users": (5, None), "tier2": (5, None), "tier3": (6, None), "ux": (6, None),
-        "judge": (5, None), "judge_pipeline": (5, None), "tier0": (5, None),
+        "judge": (5, None), "judge_pipeline": (5, None), "tier0": (0, "one passage per page"),
     }  # fmt: skip  # the page of one question is not among the pages
     assert exit_code(["run", "tier1", "--source", "init_both", "--dry-run"]) == 0
 
@@ -163,21 +163,24 @@ def test_what_is_doubtful_is_named_and_left_out(capsys: pytest.CaptureFixture[st
     assert "score: оценка. Не взято" in said
     found = begun("thumbs.csv", "--into", "init_doubtful", "--map", "answer=ответ_бота")
     assert found["files"][0]["mapping"] == {"question": "вопрос", "answer": "ответ_бота"}
+    assert found["files"][0]["unused"] == {"ответ": "тут"}
 
 
-def test_a_row_that_is_left_out_is_told_in_russian(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_cell_that_cannot_be_read_is_told_in_russian_and_costs_no_row(capsys: pytest.CaptureFixture[str]) -> None:
     Path("dates.csv").write_text("вопрос,дата\n" + "Как?,2026-03-05 9:05\n" * 20 + "Где?,вчера\n")
     assert exit_code(["init", "dates.csv", "--into", "init_dates"]) == 0
-    assert "dates.csv:22: пропущено, дата = 'вчера': не дата" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "дата: не прочитано 1 из 21 ('вчера' в dates.csv:22): не дата" in said
+    assert "прочитано 21" in said and "добавлено 2," in said
 
 
 @pytest.mark.parametrize(
     ("content", "words", "message"),
     [
-        ("a,b\n1,2\n", (), r"neither questions nor texts of pages by its columns \(a, b\)"),
-        ("вопрос,ответ\n", (), "no row below them"),
-        ("question,запрос\n", (), "no row below them"),
-        ("вопрос,запрос\nx,y\n", (), "which column is the question: вопрос, запрос"),
+        ("a,b\n1,2\n", (), r"neither questions nor texts of pages by its columns: a \(1\), b \(2\)"),
+        ("вопрос,ответ\n", (), "no row; expected names of columns"),
+        ("question,запрос\n", (), "no row; expected names of columns"),
+        ("вопрос,запрос\nx,y\n", (), r"which column is the question: вопрос \(x\), запрос \(y\)\?"),
         ("вопрос\nx\n", ("--map", "answer=ответ"), "no column in t.csv: 'ответ'"),
         ("вопрос\nx\n", ("--map", "anwser=вопрос"), "did you mean 'answer'"),
     ],

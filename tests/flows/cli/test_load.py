@@ -82,12 +82,8 @@ def test_beir(at_home: Path, beir_folder: Path) -> None:
 def test_a_table_of_questions_and_one_of_chunks(at_home: Path, tmp_path: Path) -> None:
     (tmp_path / "log.csv").write_bytes(LOG.encode("cp1251"))
     document = loaded("table", str(tmp_path / "log.csv"), "--into", "tables", "--encoding", "cp1251", *MAP)
-    assert document["questions"] == counts(2, 1, 0, 1)
-    assert document["problems"] == [
-        "log.csv: 1 of 5 columns are not used: Страница; if they are what they seem to be, load again with "
-        "--map confluence_url=Страница",
-        "log.csv:3: skipped, Оценка = 'пять': no whole number",
-    ]
+    assert document["questions"] == counts(2, 2)
+    assert document["problems"] == ["Оценка: 1 of 2 not read ('пять' at log.csv:3): no whole number; left empty"]
     (tmp_path / "pages.jsonl").write_text(
         '{"text": "в деканате", "confluence_url": "https://wiki/a"}\n', encoding="utf-8"
     )
@@ -109,14 +105,14 @@ def test_the_example_of_the_documentation(at_home: Path, monkeypatch: pytest.Mon
     ("log", "pages", "suggested"),
     [
         ("question,created_at\nгде?,2026-01-01\n", None, "yarus run ux --source {name}"),
-        ("question,answer\nгде?,там\n", None, "yarus run tier3 --source {name} --sut recorded"),
+        ("question,answer,user_id\nгде?,там,7\n", None, "yarus run tier3 --source {name} --sut recorded"),
         (
             "question,confluence_url\nгде?,https://wiki/a\n",
             "text,confluence_url\nтам,https://wiki/a\n",
             "yarus run tier1",
         ),
         ("question\nгде?\n", None, "yarus load table FILE --kind chunks --into {name}"),
-        ("question\nгде?\n", "text\nтам\n", "yarus run tier0 --source {name}"),
+        ("question\nгде?\n", "text,page_url\nтам,u\nтут,u\nнет,v\n", "yarus run tier0 --source {name}"),
     ],
     ids=["times only", "answers only", "pages", "questions only", "no labels"],
 )
@@ -147,12 +143,11 @@ def test_answers_whose_passages_are_recorded_can_be_judged_without_a_page(at_hom
 
 
 def test_where_no_row_can_be_used_nothing_was_done(at_home: Path, tmp_path: Path) -> None:
-    (tmp_path / "log.csv").write_text("question,score\nгде?,пять\n")
+    (tmp_path / "log.csv").write_text("question,score\n,5\n,1\n")
     result = command("table", str(tmp_path / "log.csv"), "--into", "no_row_used")
-    assert result.exception is not None
-    assert result.exception.code == 2  # type: ignore[attr-defined]
-    assert "не целое число" in result.stdout
-    assert "evaluate it" not in result.stdout and "Измерить" not in result.stdout
+    assert isinstance(result.exception, InputError)
+    assert "0 of 2 rows have a question that can be read" in str(result.exception)
+    assert result.stdout == ""
 
 
 def test_the_process_exits_by_who_can_mend_it(yarus: Any, tmp_path: Path) -> None:
@@ -161,13 +156,12 @@ def test_the_process_exits_by_who_can_mend_it(yarus: Any, tmp_path: Path) -> Non
     good = yarus(
         "load", "table", str(tmp_path / "log.csv"), "--into", "people", "--encoding", "cp1251", *MAP, env=ENGLISH
     )
-    assert "questions  2     1      0        1" in good.out
-    assert "log.csv:3: skipped" in good.out
-    bad = yarus("load", "table", str(tmp_path / "log.csv"), "--into", "people", "--json", env=ENGLISH, ok=False)
+    assert "questions  2     2      0        0" in good.out
+    assert "Оценка: 1 of 2 not read ('пять' at log.csv:3)" in good.out
+    (tmp_path / "short.csv").write_bytes("вопрос\nгде?\n".encode("cp1251"))
+    bad = yarus("load", "table", str(tmp_path / "short.csv"), "--into", "people", "--json", env=ENGLISH, ok=False)
     assert (bad.code, bad.out) == (2, "")
-    assert (
-        "not UTF-8 at byte 0 (0xb9), line 1; nothing was loaded. It looks like cp1251: add --encoding cp1251" in bad.err
-    )
+    assert "9 letters beyond ASCII are too few to tell its encoding" in bad.err and "--encoding cp1251" in bad.err
     away = "postgresql://reader:secret@127.0.0.1:9/helpdesk"
     gone = yarus("load", "postgres", away, "--json", ok=False)
     assert (gone.code, gone.out) == (3, "")

@@ -1,0 +1,317 @@
+"""What a cell of somebody else's table says: the text in it, or the items of a list, however they are written."""
+
+import ast
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from db.importers.traces.values import answer_in, question_in
+from db.importers.values import LARGEST_GRADE, BadValue
+from db.loading.recorded import passage
+
+LIST_STYLES = ("contexts", "relevant_chunk_ids", "relevant_urls", "irrelevant_passages", "other_passages")
+"""Our columns that hold lists."""
+LONGEST = 10_000_000
+"""Characters of a cell that is read as a list."""
+SEPARATORS = ("|", "\n\n", "\n", ";")
+"""What parts the passages of a cell that is no list, in the order in which they are tried."""
+LITERAL = r"(?:None|nan|[bru]?'(?:[^'\\]|\\.)*'|[bru]?\"(?:[^\"\\]|\\.)*\")"
+TEXTS = re.compile(rf"(?:array\()?\[\s*(?:{LITERAL}(?:[\s,]+{LITERAL})*)?\s*,?\s*\](?:,\s*dtype=\w+\))?", re.DOTALL)
+"""A list of texts as Python or numpy writes it; numpy puts no commas between them."""
+ELIDED = re.compile(r"['\"]\s+\.\.\.\s+['\"]")
+HOP = re.compile(r"^\s*<\d+-hop>\s*")
+"""The mark that ragas puts before the passages of a question of several hops."""
+ADDRESS = r"https?://|[^\s,;|/]+\.(?:md|markdown|txt|html?|pdf|docx?|rst)\b"
+BETWEEN_PAGES = re.compile(rf"[ \t]*[\r\n]+[ \t]*|\s*[,;|]\s*(?={ADDRESS})|\s+(?=https?://)")
+ID_NAMES = ("id", "doc_id", "docid", "chunk_id", "node_id", "passage_id", "document_id", "_id")
+PAGE_NAMES = (
+    "url",
+    "doc_uri",
+    "source",
+    "page_url",
+    "link",
+    "file",
+    "file_name",
+    "name",
+    "title",
+    "path",
+    "page",
+    "id",
+)
+QUOTED = 0.8
+
+
+@dataclass(frozen=True)
+class Style:
+    """How the cells of a column are written."""
+
+    separator: str | None = None
+    """Between the items of a cell; '' where the cells are lists, None where a cell is one item."""
+    by_text: bool = False
+    """Whether relevant passages are named by their text and not by an id."""
+    quoted: bool = False
+    """Whether texts stand in quotes, as JSON writes them."""
+    whole: bool = False
+    """Whether ids are whole numbers written as 12.0."""
+
+
+def style_of(ours: str, values: Sequence[Any]) -> Style:
+    """How the cells of a column are written, by those that are not empty.
+
+    Args:
+        ours: our name of the column.
+        values: of its cells.
+    """
+    texts = [value for value in values if isinstance(value, str)]
+    quoted = bool(texts) and sum(map(_is_quoted, texts)) >= QUOTED * len(values)
+    whole = bool(texts) and all(re.fullmatch(r"\s*\d+\.0+\s*", text) for text in texts)
+    if ours not in LIST_STYLES:
+        return Style(quoted=quoted, whole=whole)
+    lists = [value for value in values if not isinstance(value, str) or _is_list(value)]
+    separator: str | None = ""
+    if 2 * len(lists) < len(values):
+        separator = None if ours == "relevant_urls" else _separator(texts)
+    style = Style(separator, whole=whole)
+    if ours == "relevant_chunk_ids":
+        items = [item for value in values for item in _items_or_none(value, style)]
+        by_text = sum(isinstance(item, Mapping) or _is_passage(item) for item in items)
+        if 2 * by_text > len(items):
+            return Style(separator, by_text=True)
+        return Style("" if separator == "" else ";", whole=whole)
+    return style
+
+
+def _is_list(text: str) -> bool:
+    try:
+        return parse_list(text) is not None
+    except BadValue:  # a list that is not whole
+        return True
+
+
+def _is_quoted(text: str) -> bool:
+    return len(text) > 1 and text[0] == text[-1] == '"' and isinstance(_json(text), str)
+
+
+def _separator(texts: Sequence[str]) -> str | None:
+    """What parts passages: a bar or an empty line wherever any stands, else what most cells have."""
+    for sign in SEPARATORS:
+        share = sum(sign in text.strip() for text in texts)
+        if (
+            sign in "|;" and share and not any(f"{sign} " in text and sign == "|" for text in texts)
+        ) or 2 * share > len(texts):
+            return sign
+    return None
+
+
+def _is_passage(item: Any) -> bool:
+    return isinstance(item, str) and len(item.split()) > 2
+
+
+def _items_or_none(value: Any, style: Style) -> list[Any]:
+    try:
+        return items_in(value, style)
+    except BadValue:
+        return []
+
+
+def parse_list(text: str) -> list[Any] | dict[str, Any] | None:
+    """The list or object that a text is, as JSON, Python or numpy writes it; None where it is none.
+
+    Raises:
+        BadValue: numpy has left out the middle of a list.
+    """
+    stripped = text.strip()
+    if stripped[:1] not in ("[", "{") and not stripped.startswith("array("):
+        return None
+    if len(stripped) > LONGEST:
+        return None
+    read = _json(stripped)
+    if isinstance(read, list | dict):
+        return read
+    if TEXTS.fullmatch(stripped):
+        return [_literal(one) for one in re.findall(LITERAL, stripped)]
+    if ELIDED.search(stripped):
+        raise BadValue("numpy has left out the middle of the list (...); save it as JSON or Parquet")
+    try:
+        value = ast.literal_eval(stripped)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        return None
+    return list(value) if isinstance(value, list | tuple) else value if isinstance(value, dict) else None
+
+
+def _literal(text: str) -> Any:
+    if text in ("None", "nan"):
+        return None
+    return ast.literal_eval(text.lstrip("bru"))
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def items_in(value: Any, style: Style) -> list[Any]:
+    """The items of a cell that holds several.
+
+    Raises:
+        BadValue: the column's cells are lists, and this one is none.
+    """
+    if isinstance(value, str):
+        read = parse_list(value)
+        if read is not None:
+            value = read
+        elif style.separator == "":
+            raise BadValue('no list; write ["a", "b"]')
+        else:
+            parts = value.split(style.separator) if style.separator else [value]
+            value = [part.strip() for part in parts if part.strip()]
+    if isinstance(value, Mapping):
+        return [value]
+    if not isinstance(value, list | tuple):
+        return [value]
+    return list(_flat(value))
+
+
+def _flat(values: Sequence[Any], depth: int = 4) -> Iterator[Any]:
+    for value in values:
+        if isinstance(value, list | tuple) and depth:
+            yield from _flat(value, depth - 1)
+        elif value is not None and value != "":
+            yield value
+
+
+def pages_in(value: Any) -> list[str]:
+    """The names of pages in a cell: addresses, files or ids; one text may hold several.
+
+    Raises:
+        BadValue: something in it is no name.
+    """
+    if isinstance(value, str):
+        read = parse_list(value)
+        value = BETWEEN_PAGES.split(value.strip()) if read is None else read
+    values = value if isinstance(value, list | tuple) else [value]
+    return list(dict.fromkeys(_page(one) for one in _flat(values)))
+
+
+def _page(value: Any) -> str:
+    if isinstance(value, Mapping):
+        value = next((value[name] for name in PAGE_NAMES if value.get(name)), None)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, str | int) or not str(value).strip():
+        raise BadValue('no names of pages; write ["https://…", "rules.md"]')
+    return str(value).strip()
+
+
+def passages_in(value: Any, style: Style) -> list[dict[str, Any]]:
+    """The passages in a cell: `{"id", "text", "url"}` each; what has neither text nor id is left out.
+
+    Raises:
+        BadValue: it is no list where the others are, or an item is no passage.
+    """
+    read = [passage_of(item) for item in items_in(value, style)]
+    if None in read:
+        raise BadValue('no passages; write ["a text", …] or [{"id": "12", "text": "a text", "url": "https://…"}]')
+    return [one for one in read if one is not None]
+
+
+def passage_of(item: Any) -> dict[str, Any] | None:
+    """A passage, however it is written; None where it is none."""
+    if isinstance(item, str):
+        return passage(HOP.sub("", item)) if item.strip() else None
+    if not isinstance(item, Mapping):
+        return None
+    inner = next((item[name] for name in ("document", "node", "payload") if isinstance(item.get(name), Mapping)), item)
+    metadata = inner.get("metadata")
+    about: Mapping[str, Any] = metadata if isinstance(metadata, Mapping) else {}
+    url = next((of[name] for of in (inner, about) for name in PAGE_NAMES[:5] if isinstance(of.get(name), str)), None)
+    name = next((of[key] for of in (inner, item) for key in ID_NAMES if of.get(key) is not None), None)
+    title, text = inner.get("title"), inner.get("text")
+    if isinstance(title, str) and title.strip() and isinstance(text, str) and text.strip() and "docid" in inner:
+        inner = {**inner, "text": f"{title.strip()} {text.strip()}"}
+    return passage({**inner, "id": name, "url": url})
+
+
+def labels_in(value: Any, style: Style) -> list[str] | dict[str, float]:
+    """Ids of what is relevant, or id -> grade.
+
+    Raises:
+        BadValue: something in it is no id.
+    """
+    if isinstance(value, str) and (read := parse_list(value)) is not None:
+        value = read
+    if isinstance(value, list) and value and all(isinstance(pair, tuple) for pair in value):
+        value = dict(value)  # a map of Parquet
+    if isinstance(value, Mapping):
+        grades = {str(name): grade for name, grade in value.items() if grade is not None}
+        if all(isinstance(grade, int | float) and abs(grade) <= LARGEST_GRADE for grade in grades.values()):
+            return grades
+        raise BadValue('no labels; write "1; 2", ["1", "2"] or {"1": 3, "2": 1}')
+    read_items = items_in(value, Style(";"))
+    if any(isinstance(item, bool) or not isinstance(item, str | int | float) for item in read_items):
+        raise BadValue('no labels; write "1; 2", ["1", "2"] or {"1": 3, "2": 1}')
+    return list(dict.fromkeys(id_text(item, whole=style.whole) for item in read_items))
+
+
+def id_text(value: Any, *, whole: bool = False) -> str:
+    """An id as text; 12.0 is 12 where ids are whole numbers that a gap has made floats.
+
+    Raises:
+        BadValue: it is no text.
+    """
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    if isinstance(value, bool | list | dict | bytes):
+        raise BadValue("no text")
+    text = str(value).strip()
+    return text.partition(".")[0] if whole else text
+
+
+def text_in(ours: str, value: Any, *, quoted: bool = False) -> tuple[str, int]:
+    """The text in a cell, and among how many it was chosen.
+
+    Of messages a question is the last of the user and an answer the last of the assistant; of several references the
+    first is taken.
+
+    Raises:
+        BadValue: there is no text in it.
+    """
+    if isinstance(value, str):
+        if value.lstrip()[:1] not in ("[", "{", '"'):
+            return value, 1
+        read = _json(value) if quoted else None
+        if isinstance(read, str):
+            return read, 1
+        read = parse_list(value)
+        if read is None:
+            return value, 1
+        value = read
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value)), 1
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value), 1
+    if ours == "question":
+        text: str | None = question_in(value)[0]
+    elif ours == "ground_truth_answer":
+        return _first(value)
+    else:
+        text = answer_in(value)
+    if text is None:
+        raise BadValue("no text in it under a usual name")
+    return text, 1
+
+
+def _first(value: Any) -> tuple[str, int]:
+    """The first text of several references."""
+    if isinstance(value, Mapping) and isinstance(value.get("text"), list):  # SQuAD's answers
+        value = value["text"]
+    texts = [value] if not isinstance(value, list | tuple) else list(value)
+    read = [one if isinstance(one, str) else answer_in(one) for one in texts]
+    known = [one for one in read if one and one.strip()]
+    if not known:
+        raise BadValue("no text in it")
+    return known[0], len(dict.fromkeys(known))

@@ -1,0 +1,513 @@
+"""Rows of a file, whatever it is written in: CSV, JSON, JSON Lines, YAML, Parquet or an Excel workbook.
+
+The content decides what a file is, not its name. Rows are read again at every call, one at a time where the format
+allows it; what must be read at once is limited in size.
+"""
+
+import csv
+import json
+import re
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import chain, islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from db.errors import InputError
+from db.importers.encodings import guess_encoding
+from db.importers.files import LARGEST_BYTES
+from db.importers.lines import UNREADABLE, UTF8, json_lines, lines, opened
+from db.importers.records import is_row, records_in
+from db.loading.staging import Rejected
+from db.words import Words
+
+if TYPE_CHECKING:
+    from _csv import Reader
+
+Cells = Mapping[str, Any]
+Read = tuple[str, Cells | Rejected]
+"""A place, and what was read there: values by the file's own names."""
+
+DELIMITERS = ",;\t|"
+LONGEST_FIELD = 10_000_000
+"""Characters: a text of a whole page, or the vector of a large model as JSON."""
+MAX_COLUMNS = 2_000
+MAX_UNPACKED = 1 << 30
+"""Bytes that a packed file may unpack to, or 50 times its size where that is more."""
+BATCH_BYTES = 64 << 20
+"""Of values that are unpacked from Parquet at once."""
+EXCEL_ERRORS = ("#N/A", "#REF!", "#NAME?", "#VALUE!", "#DIV/0!", "#NUM!", "#NULL!")
+HEADER_ROWS = 20
+"""First rows of a sheet among which its header is looked for."""
+PARQUET, ZIP, OLD_OFFICE = b"PAR1", b"PK\x03\x04", b"\xd0\xcf\x11\xe0"
+
+
+@dataclass(frozen=True)
+class Container:
+    """A file with rows."""
+
+    path: Path
+    format: str
+    names: Sequence[str]
+    """Of the columns, as they stand there; of JSON those of all rows."""
+    rows: Callable[[], Iterator[Read]]
+    encoding: str = UTF8
+    notes: list[str] = field(default_factory=list)
+    """What was chosen among several, such as the sheet."""
+    document: Any = None
+    """A JSON document that has more than rows in it."""
+
+
+def open_container(path: Path, encoding: str | None = None, known: Callable[[str], bool] | None = None) -> Container:
+    """Opens a file with rows.
+
+    Args:
+        path: of the file; plain or packed by gzip.
+        encoding: of a text file; None for what its bytes say.
+        known: whether somebody knows a column of that name, by which a sheet and its header are found.
+
+    Raises:
+        InputError: not there, not readable, damaged, of no known format, larger than is read, or without columns; or
+            its encoding can only be guessed and has few letters to guess by.
+    """
+    head = _head(path)
+    if head.startswith(PARQUET):
+        return _parquet(path)
+    if head.startswith(ZIP):
+        return _workbook(path, known or bool)
+    if head.startswith(OLD_OFFICE):
+        raise InputError("{path}: an old Excel file; save it as .xlsx or CSV; nothing was loaded", path=path)
+    notes: list[str] = []
+    try:
+        encoding = encoding or _encoding(path, head, notes)
+        text = head.decode(encoding, "replace").lstrip("\ufeff \t\r\n")
+    except LookupError:
+        raise InputError(
+            "no encoding {encoding!r}; common ones: utf-8, cp1251, koi8-r, utf-16", encoding=encoding
+        ) from None
+    if text.startswith("["):
+        return _document(path, encoding, notes)
+    if text.startswith("{"):
+        return _json_lines(path, encoding, notes) if _is_by_line(path, encoding) else _document(path, encoding, notes)
+    if text.startswith("<"):
+        raise InputError(
+            "{path}: XML or HTML, no table; give a folder of pages, or save it as CSV or JSON; nothing was loaded",
+            path=path,
+        )
+    if _is_yaml(path, text):
+        return _document(path, encoding, notes)
+    return _delimited(path, encoding, notes)
+
+
+def _head(path: Path) -> bytes:
+    """The first bytes, unpacked where gzip has packed them.
+
+    Raises:
+        InputError: not there, or not readable.
+    """
+    try:
+        with opened(path) as file:
+            return file.read(1 << 16)
+    except (OSError, EOFError) as error:
+        reason = (error.strerror if isinstance(error, OSError) else None) or error
+        raise InputError("{path}: {reason}; nothing was loaded", path=path, reason=reason) from None
+
+
+def _encoding(path: Path, head: bytes, notes: list[str]) -> str:
+    """The encoding of a text file.
+
+    Raises:
+        InputError: it is guessed from too few letters.
+    """
+    if not any(byte >= 0x80 for byte in head):  # what follows may have letters
+        with opened(path) as file:
+            head = file.read(1 << 24)
+    guess = guess_encoding(head)
+    if guess.letters is None:
+        return UTF8 if guess.encoding.startswith("utf-8") else guess.encoding
+    if guess.is_uncertain:
+        raise InputError(
+            "{path}: not UTF-8, and {letters} letters beyond ASCII are too few to tell its encoding; it may be "
+            "{guess}: add --encoding {guess}, or convert it to UTF-8; nothing was loaded",
+            path=path, letters=guess.letters, guess=guess.encoding,
+        )  # fmt: skip
+    notes.append(Words("{name}: read as {encoding}", name=path.name, encoding=guess.encoding))
+    return guess.encoding
+
+
+def _checked(path: Path, names: Sequence[str]) -> Sequence[str]:
+    if len(names) > MAX_COLUMNS:
+        raise InputError(
+            "{path}: {n:,} columns; at most {most:,} are read: keep those that are needed; nothing was loaded",
+            path=path, n=len(names), most=MAX_COLUMNS,
+        )  # fmt: skip
+    return names
+
+
+# Delimited text
+
+
+def _delimited(path: Path, encoding: str, notes: list[str]) -> Container:
+    """A text with one row a line, its columns parted by a sign that the header tells."""
+    text = lines(path, encoding)
+    header, skipped, delimiter = next(text, ""), 0, ""
+    if declared := re.fullmatch(r"sep=(.)\s*", header.lstrip("\ufeff")):  # as Excel begins a file
+        delimiter, header, skipped = declared[1], next(text, ""), 1
+    if not header.strip():
+        raise InputError("{path}: the first line is empty; expected the names of the columns", path=path)
+    csv.field_size_limit(LONGEST_FIELD)
+    delimiter = delimiter or max(DELIMITERS, key=lambda sign: len(next(csv.reader([header], delimiter=sign))))
+    try:
+        names = [name.strip() for name in next(csv.reader(chain((header,), text), delimiter=delimiter, strict=True))]
+    except csv.Error as error:
+        raise InputError("{path}: line 1: {error}; nothing was loaded", path=path, error=error) from None
+    names = _unique(_checked(path, names), notes, path)
+
+    def rows() -> Iterator[Read]:
+        reader = csv.reader(islice(lines(path, encoding), skipped, None), delimiter=delimiter, strict=True)
+        return _delimited_rows(path, names, reader, skipped)
+
+    return Container(path, "csv", names, rows, encoding, notes)
+
+
+def _unique(names: Sequence[str], notes: list[str], path: Path) -> list[str]:
+    """The names, each once: of a repeated one the second is `name (2)`, as in exports of Jira."""
+    seen: dict[str, int] = {}
+    found = []
+    for name in names:
+        seen[name] = seen.get(name, 0) + 1
+        found.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
+    repeated = [name for name, times in seen.items() if times > 1 and name]
+    if repeated:
+        notes.append(
+            Words("{file}: columns that stand twice in the header: {names}; the first of each is read",
+                  file=path.name, names=", ".join(repeated[:5]))
+        )  # fmt: skip
+    return found
+
+
+def _delimited_rows(path: Path, names: Sequence[str], reader: "Reader", skipped: int) -> Iterator[Read]:
+    """Rows with the line that they begin in; a text may go over several."""
+    width, line = len(names), 1
+    try:
+        next(reader)
+        line = reader.line_num + 1
+        for fields in reader:
+            place, line = f"{path.name}:{line + skipped}", reader.line_num + 1
+            if len(fields) > width and not any(fields[width:]):
+                fields = fields[:width]
+            if len(fields) == width:
+                if any(fields):
+                    yield place, dict(zip(names, fields, strict=True))
+            elif fields:
+                reason = Words(
+                    "{n_fields} fields where the header has {n_names}; a text with the delimiter needs quotes",
+                    n_fields=len(fields),
+                    n_names=width,
+                )
+                yield place, Rejected(place, reason)
+    except csv.Error as error:
+        raise InputError(
+            "{path}: the row at line {line}: {error}; nothing was loaded. A text with quotes in it needs quotes "
+            'around it, and its own doubled: "the ""new"" one"',
+            path=path,
+            line=line + skipped,
+            error=error,
+        ) from None
+
+
+# JSON and YAML
+
+
+def _is_by_line(path: Path, encoding: str) -> bool:
+    """Whether the first line that is not empty is a JSON object of its own, and another follows or it is a row."""
+    found = (line for line in lines(path, encoding) if line.strip())
+    try:
+        first = json.loads(next(found, "").lstrip("\ufeff"))
+    except (ValueError, RecursionError):
+        return False
+    if next(found, None) is not None:
+        return True
+    return isinstance(first, dict) and is_row(first)  # one object alone may be a document with rows in it
+
+
+def _json_lines(path: Path, encoding: str, notes: list[str]) -> Container:
+    names = dict.fromkeys(key for _, cells in json_lines(path, encoding) for key in cells)
+    return Container(
+        path, "jsonl", _checked(path, list(names)), lambda: iter(json_lines(path, encoding)), encoding, notes
+    )
+
+
+def _is_yaml(path: Path, text: str) -> bool:
+    if path.suffix.lower() in (".yaml", ".yml"):
+        return True
+    first = next((line for line in text.splitlines() if line.strip() and not line.startswith("#")), "")
+    return path.suffix.lower() not in (".csv", ".tsv") and bool(re.match(r"(---\s*$|- \w|[A-Za-z_][\w-]*:\s*$)", first))
+
+
+def _document(path: Path, encoding: str, notes: list[str]) -> Container:
+    """A document that is read at once."""
+    with opened(path) as file:
+        content = file.read(LARGEST_BYTES + 1)
+    if len(content) > LARGEST_BYTES:
+        raise InputError(
+            "{path}: more than {most:,} bytes, the most that is read at once; nothing was loaded. Write one JSON "
+            "object a line (JSON Lines), which is read line by line",
+            path=path, most=LARGEST_BYTES,
+        )  # fmt: skip
+    try:
+        text = content.decode(encoding).lstrip("\ufeff")
+    except UnicodeError as error:
+        raise InputError(
+            "{path}: not {encoding} ({reason}); nothing was loaded. Name its encoding by --encoding NAME",
+            path=path, encoding=encoding, reason=error,
+        ) from None  # fmt: skip
+    is_json = text.lstrip()[:1] in ("{", "[")
+    document = _of_json(path, text) if is_json else _of_yaml(path, text)
+    del content, text
+    found = records_in(document, path)
+    if found is None:
+        raise InputError(
+            "{path}: no list of objects in it ({kind}); expected a list of objects, an object with one such list, "
+            "or lists of equal length by name; nothing was loaded",
+            path=path, kind=_described(document),
+        )  # fmt: skip
+    names = dict.fromkeys(str(key) for record in found.records for key in record)
+    notes += found.notes
+
+    def rows() -> Iterator[Read]:
+        for number, record in enumerate(found.records, start=1):
+            yield Words("{file}: item {number}", file=path.name, number=number), record
+
+    return Container(path, "json" if is_json else "yaml", _checked(path, list(names)), rows, encoding, notes, document)
+
+
+def _of_json(path: Path, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise InputError(
+            "{path}: not valid JSON at line {line}, column {column} ({reason}); nothing was loaded. Is the file "
+            "truncated?",
+            path=path,
+            line=error.lineno,
+            column=error.colno,
+            reason=error.msg,
+        ) from None
+    except (ValueError, RecursionError):
+        raise InputError("{path}: {unreadable}; nothing was loaded", path=path, unreadable=UNREADABLE) from None
+
+
+def _of_yaml(path: Path, text: str) -> Any:
+    import yaml  # type: ignore[import-untyped]
+
+    try:
+        return yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - both are safe
+    except yaml.YAMLError as error:
+        reason = " ".join(str(error).split())[:200]
+        raise InputError("{path}: not valid YAML ({reason}); nothing was loaded", path=path, reason=reason) from None
+    except (ValueError, RecursionError):
+        raise InputError("{path}: {unreadable}; nothing was loaded", path=path, unreadable=UNREADABLE) from None
+
+
+def _described(document: Any) -> str:
+    if isinstance(document, dict):
+        return "an object with " + (", ".join(map(repr, list(document)[:5])) or "nothing in it")
+    if isinstance(document, list):
+        return f"a list of {type(document[0]).__name__}" if document else "an empty list"
+    return type(document).__name__
+
+
+# Parquet
+
+
+def _parquet(path: Path) -> Container:
+    import pyarrow.parquet as pq
+
+    with _reading(path):
+        file = pq.ParquetFile(path)
+        names, size = list(file.schema_arrow.names), path.stat().st_size
+        groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
+    unpacked = sum(group.total_byte_size for group in groups)
+    if unpacked > (most := _most(size)):
+        raise InputError(
+            "{path}: {size:,} bytes that unpack to {unpacked:,}; at most {most:,} are read; nothing was loaded. Split "
+            "it, or keep the columns that are needed",
+            path=path, size=size, unpacked=unpacked, most=most,
+        )  # fmt: skip
+    if not names:
+        raise InputError("{path}: no columns; nothing was loaded", path=path)
+    nested = [
+        group.column(number).total_uncompressed_size
+        for group in groups
+        for number in range(group.num_columns)
+        if "." in group.column(number).path_in_schema
+    ]
+    at_once = max(16, min(1_000, BATCH_BYTES // max(1, *nested, 1)))
+    return Container(path, "parquet", _checked(path, names), lambda: _parquet_rows(path, at_once))
+
+
+def _most(size: int) -> int:
+    return max(MAX_UNPACKED, 50 * size)
+
+
+def _parquet_rows(path: Path, at_once: int) -> Iterator[Read]:
+    """The rows. A small file may repeat one long text: it is in memory once, and counted every time."""
+    import pyarrow.parquet as pq
+
+    number, total, most = 0, 0, _most(path.stat().st_size)
+    with _reading(path), pq.ParquetFile(path) as plain:
+        texts = [field.name for field in plain.schema_arrow if _is_text(field.type)]
+    with _reading(path), pq.ParquetFile(path, read_dictionary=texts) as file:
+        for batch in file.iter_batches(batch_size=at_once):
+            total += sum(map(_unpacked, batch.columns))
+            if total > most:
+                raise InputError(
+                    "{path}: its first {n:,} rows unpack to more than {most:,} bytes, the most that is read; nothing "
+                    "was loaded",
+                    path=path, n=number + len(batch), most=most,
+                )  # fmt: skip
+            for cells in _cells(batch):
+                number += 1
+                yield f"{path.name}: row {number}", cells
+
+
+def _is_text(kind: "pa.DataType") -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _unpacked(column: "pa.Array[Any]") -> int:
+    """Bytes of the values of a column, each counted in every row that has it."""
+    if not isinstance(column, pa.DictionaryArray) or not _is_text(column.type.value_type):
+        return int(column.nbytes)
+    counts = pc.value_counts(column.indices.drop_null())
+    lengths = pc.binary_length(column.dictionary.take(counts.field("values")))
+    return int(pc.sum(pc.multiply(pc.cast(lengths, pa.int64()), counts.field("counts"))).as_py() or 0)
+
+
+def _cells(batch: "pa.RecordBatch") -> Iterator[dict[str, Any]]:
+    """The rows; for a value that Python cannot say there are bytes, which no column takes."""
+    names = batch.schema.names
+    try:
+        values = [_listed(column) for column in batch.columns]
+    except (OverflowError, ValueError, LookupError):  # beyond the year 9999, or in no time zone that is known
+        values = [[_cell(value) for value in column] for column in batch.columns]
+    yield from (dict(zip(names, row, strict=True)) for row in zip(*values, strict=True))
+
+
+def _listed(column: "pa.Array[Any]") -> list[Any]:
+    """The values of a column; a text that stands in many rows is made once."""
+    if not isinstance(column, pa.DictionaryArray):
+        return list(column.to_pylist())
+    encoded = column.indices.dictionary_encode()  # of a group's dictionary the entries that these rows have
+    known = [*column.dictionary.take(encoded.dictionary).to_numpy(zero_copy_only=False).tolist(), None]
+    return [known[number] for number in pc.fill_null(encoded.indices, len(known) - 1).to_pylist()]
+
+
+def _cell(value: "pa.Scalar[Any]") -> Any:
+    try:
+        return value.as_py()
+    except (OverflowError, ValueError, LookupError):
+        return f"{value.type} out of range".encode()
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """Names the file of what cannot be read."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise InputError("{path}: there is no such file", path=path) from None
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(
+            "{path}: not a complete Parquet file ({error}); nothing was loaded", path=path, error=error
+        ) from None
+    except (OverflowError, UnicodeDecodeError, LookupError) as error:  # a year above 9999, a damaged text, no such zone
+        raise InputError(
+            "{path}: a value that cannot be read ({error}); nothing was loaded", path=path, error=error
+        ) from None
+
+
+# Excel
+
+
+def _workbook(path: Path, known: Callable[[str], bool]) -> Container:
+    """The sheet and its header row that have most names which somebody knows."""
+    from openpyxl import load_workbook
+
+    _check_archive(path)
+    try:
+        book = load_workbook(path, read_only=True, data_only=True)
+        sheets = {
+            sheet.title: list(islice(sheet.iter_rows(values_only=True), HEADER_ROWS)) for sheet in book.worksheets
+        }
+    except (OSError, ValueError, KeyError, SyntaxError, EOFError, zipfile.BadZipFile) as error:
+        raise InputError("{path}: damaged workbook ({error}); nothing was loaded", path=path, error=error) from None
+    finally:
+        if "book" in locals():
+            book.close()
+    ranked = [
+        (sum(known(str(cell)) for cell in row if cell is not None), -number, title)
+        for title, rows in sheets.items()
+        for number, row in enumerate(rows)
+        if any(cell is not None for cell in row)
+    ]
+    if not ranked:
+        raise InputError("{path}: no sheet has a row; nothing was loaded", path=path)
+    most = max(score for score, _, _ in ranked)
+    _, number, title = next(one for one in ranked if one[0] == most) if most else ranked[0]
+    header = -number
+    names = [str(cell).strip() if cell is not None else "" for cell in sheets[title][header]]
+    while names and not names[-1]:
+        names.pop()
+    others = ", ".join(one for one in sheets if one != title)
+    notes: list[str] = [
+        Words("{file}: sheet {sheet!r}, header in row {row}", file=path.name, sheet=title, row=header + 1)
+    ]
+    if others:
+        notes.append(Words("{file}: sheets that are not read: {names}", file=path.name, names=others))
+    unique = _unique(_checked(path, names), notes, path)
+    return Container(path, "xlsx", unique, lambda: _sheet_rows(path, title, header + 1, unique), notes=notes)
+
+
+def _check_archive(path: Path) -> None:
+    """That a packed file is a workbook, and unpacks to no more than is read."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = archive.infolist()
+    except (OSError, zipfile.BadZipFile) as error:
+        raise InputError("{path}: damaged ({error}); nothing was loaded", path=path, error=error) from None
+    if not any(member.filename.startswith("xl/workbook") for member in members):
+        raise InputError("{path}: a zip file; unpack it, and name what is in it; nothing was loaded", path=path)
+    size, unpacked = path.stat().st_size, sum(member.file_size for member in members)
+    if unpacked > (most := _most(size)):
+        raise InputError(
+            "{path}: {size:,} bytes that unpack to {unpacked:,}; at most {most:,} are read; nothing was loaded. Split "
+            "it, or keep the columns that are needed",
+            path=path, size=size, unpacked=unpacked, most=most,
+        )  # fmt: skip
+
+
+def _sheet_rows(path: Path, title: str, header: int, names: Sequence[str]) -> Iterator[Read]:
+    from openpyxl import load_workbook
+
+    book = load_workbook(path, read_only=True, data_only=True)
+    try:
+        for number, row in enumerate(book[title].iter_rows(min_row=header + 1, values_only=True), start=header + 1):
+            cells = dict(zip(names, _padded(row, len(names)), strict=True))
+            if any(value is not None and value != "" for value in cells.values()):
+                yield Words("{file}: row {number}", file=path.name, number=number), cells
+    except (OSError, ValueError, KeyError, SyntaxError, EOFError, zipfile.BadZipFile) as error:
+        raise InputError("{path}: damaged workbook ({error}); nothing was loaded", path=path, error=error) from None
+    finally:
+        book.close()
+
+
+def _padded(row: Iterable[Any], width: int) -> list[Any]:
+    values = [None if value in EXCEL_ERRORS else value for value in islice(row, width)]
+    return values + [None] * (width - len(values))

@@ -1,0 +1,89 @@
+"""By which names labels may call the pages and passages of a corpus: addresses, names of files, ids, texts."""
+
+import hashlib
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, inspect, select
+
+from db.sources import SCHEMA_PREFIX
+from db.tables import source_tables
+from db.urls import canonical_url
+
+
+class Resolved(NamedTuple):
+    """What a label names: a page by its address, or a chunk by its id."""
+
+    page: str | None = None
+    chunk: str | None = None
+
+
+class CorpusNames:
+    """The names of a corpus; a name of two pages names none."""
+
+    def __init__(self) -> None:
+        self._pages: dict[str, str | None] = {}
+        self._chunks: set[str] = set()
+        self._texts: dict[bytes, str] = {}
+        self.examples: list[str] = []
+        """Addresses, or ids where there are none, to be shown beside labels that match nothing."""
+
+    def __len__(self) -> int:
+        return len(self._chunks)
+
+    def add(self, chunk_id: str, address: str | None, text: str | None, names: Iterable[str] = ()) -> None:
+        """Add a chunk.
+
+        Args:
+            chunk_id: its id.
+            address: of its page.
+            text: of the chunk.
+            names: what else its page may be called.
+        """
+        self._chunks.add(chunk_id)
+        if text:
+            self._texts.setdefault(_digest(text), chunk_id)
+        if len(self.examples) < 3 and (address or chunk_id) not in self.examples:
+            self.examples.append(address or chunk_id)
+        page = canonical_url(address)
+        if address is None or page is None:
+            return
+        self._pages[page] = self._pages[address.casefold()] = address
+        file = page.rstrip("/").rpartition("/")[2].casefold()
+        for name in {name.casefold() for name in (*names, file)} - {address.casefold()}:
+            self._pages[name] = address if self._pages.get(name, address) == address else None
+
+    def page(self, label: str) -> Resolved | None:
+        """What the name of a page names; None where the corpus has nothing of that name."""
+        known = self._pages.get(canonical_url(label) or label) or self._pages.get(label.casefold())
+        known = known or self._pages.get(label.replace("\\", "/").rpartition("/")[2].casefold())
+        if known is not None:
+            return Resolved(page=known)
+        return Resolved(chunk=label) if label in self._chunks else None
+
+    def chunk(self, label: str) -> Resolved | None:
+        """What the id of a chunk names; None where the corpus has nothing of that name."""
+        return Resolved(chunk=label) if label in self._chunks else self.page(label)
+
+    def passage(self, text: str) -> str | None:
+        """The id of the chunk with that text; None where there is none."""
+        return self._texts.get(_digest(text))
+
+    def known(self, passage: dict[str, Any]) -> dict[str, Any]:
+        """The passage under the id that the corpus has for its text."""
+        there = self.passage(passage["text"]) if passage.get("text") else None
+        return passage if there is None or passage["id"] in self._chunks else {**passage, "id": there}
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.blake2b(" ".join(text.split()).encode(errors="surrogatepass"), digest_size=12).digest()
+
+
+def names_of_source(connection: Connection, name: str, corpus: CorpusNames) -> None:
+    """Add the names of what a loaded source has already; nothing where there is no such source."""
+    chunk = source_tables(SCHEMA_PREFIX + name)["chunk"]
+    if not inspect(connection).has_table(chunk.name, schema=chunk.schema):
+        return
+    columns = select(chunk.c.id, chunk.c.confluence_url, chunk.c.text).execution_options(yield_per=5_000)
+    for row in connection.execute(columns):
+        corpus.add(row.id, row.confluence_url, row.text)

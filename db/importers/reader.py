@@ -1,0 +1,233 @@
+"""The one reader of what people have: a table, a retrieval set, traces, or pages, told by what is in it."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+from db.errors import InputError
+from db.importers import beir, squad, traces
+from db.importers.containers import Container, open_container
+from db.importers.corpus_names import CorpusNames
+from db.importers.lines import UTF8
+from db.importers.pages import Page, is_page, iter_pages
+from db.importers.recognise import Kind, is_known
+from db.importers.table import SMALL, Table, look
+from db.loading.fill import Rows, Stream
+from db.loading.staging import Rejected, Row
+from db.words import Words
+
+OF_REQUESTS = {"resourceSpans", "resource_spans", "batches"}
+"""Keys of OTLP's requests to export traces."""
+EXAMPLE = 200
+"""Characters of a page by which the language is told."""
+AUTORAG = ("qa.parquet", "corpus.parquet")
+
+
+@dataclass
+class Recognised:
+    """A file or folder of somebody's, looked at as a whole."""
+
+    path: Path
+    kind: Literal["questions", "chunks", "set"]
+    """Of its rows; a set has questions and passages."""
+    shape: str
+    """Whose shape it has, '' for a table of nobody's."""
+    open: Callable[[CorpusNames | None], Rows | Stream]
+    """Reads it, with the names of the corpus that labels may use."""
+    encoding: str = UTF8
+    table: Table | None = None
+    notes: list[str] = field(default_factory=list)
+    example: str = ""
+    """A question or text, by which the language is told."""
+    pages: Callable[[], Iterator[tuple[str, str | None, str, Sequence[str]]]] | None = None
+    """Id, address, text and further names of each passage."""
+
+    def add_names(self, corpus: CorpusNames) -> None:
+        """Add what its pages and passages may be called."""
+        for chunk_id, address, text, names in self.pages() if self.pages is not None else ():
+            corpus.add(chunk_id, address, text, names)
+
+
+def recognise(
+    path: Path,
+    *,
+    kind: Kind | None = None,
+    mapping: Mapping[str, str] | None = None,
+    encoding: str | None = None,
+    where: Mapping[str, str] | None = None,
+) -> Recognised:
+    """Look at a file or folder, whatever it is.
+
+    Args:
+        path: of a table (CSV, JSON, JSON Lines, YAML, Parquet, XLSX), traces, a SQuAD file, a BEIR folder, a page or a
+            folder of pages.
+        kind: of the rows of a table; None for what its columns say.
+        mapping: our column -> theirs, where somebody knows it.
+        encoding: of a text file; None for what its bytes say.
+        where: their column -> the value that a row must have to be read.
+
+    Raises:
+        InputError: it cannot be read, or nobody can tell what it holds; nothing is loaded then.
+    """
+    if path.is_dir():
+        return _folder(path)
+    if not mapping and is_page(path) and not _is_table(path):
+        return _pages(path)
+    container = open_container(path, encoding, is_known)
+    if not mapping:
+        if container.document is not None and _is_squad(container.document):
+            return _squad(path)
+        if kind is None and _is_requests(container):
+            return _traces(path, lambda: traces.read([path]))
+        if kind is None and traces.is_trace_row(container.names):
+            return _traces(path, lambda: traces.read_documents(_documents(container), str(path)), container.encoding)
+    return _of_table(look(path, kind=kind, mapping=mapping, encoding=encoding, where=where, container=container))
+
+
+def expand(paths: Sequence[Path]) -> list[Path]:
+    """The paths, a folder of AutoRAG's as its two files."""
+    found: list[Path] = []
+    for path in paths:
+        both = [path / name for name in AUTORAG]
+        found += both if path.is_dir() and all(one.is_file() for one in both) else [path]
+    return found
+
+
+def match_labels(tables: Sequence[Recognised], corpus: CorpusNames) -> list[str]:
+    """How many labels name nothing of the corpus.
+
+    Args:
+        tables: of questions.
+        corpus: with at least one page.
+
+    Returns:
+        A line for each file of which some match.
+
+    Raises:
+        InputError: of a file none does: three of its labels are shown beside three of the pages.
+    """
+    notes: list[str] = []
+    for one in tables:
+        if one.table is None or one.table.kind != "questions":
+            continue
+        n, strange = 0, dict[str, None]()
+        for ours, label in one.table.labels():
+            n += 1
+            if (corpus.page(label) if ours == "relevant_urls" else corpus.chunk(label)) is None:
+                strange[label] = None
+        if not strange:
+            continue
+        theirs, ours_ = ", ".join(list(strange)[:3]), ", ".join(corpus.examples)
+        if n and all(
+            (corpus.page(label) if ours == "relevant_urls" else corpus.chunk(label)) is None
+            for ours, label in one.table.labels()
+        ):
+            raise InputError(
+                "{path}: none of its {n} labels names a page that is there: {theirs}; the pages are called {ours}. "
+                "Write both alike, load the pages that are meant, or map another column: --map relevant_urls=COLUMN; "
+                "nothing was loaded",
+                path=one.path, n=n, theirs=theirs, ours=ours_,
+            )  # fmt: skip
+        notes.append(
+            Words(
+                "{file}: {n} names of relevant pages are not among the pages: {theirs}; the pages are called {ours}",
+                file=one.path.name, n=len(strange), theirs=theirs, ours=ours_,
+            )
+        )  # fmt: skip
+    return notes
+
+
+def _is_table(path: Path) -> bool:
+    """Whether a text file is a table: its first line has several columns of known names."""
+    if path.suffix.lower() != ".txt":
+        return False
+    try:
+        container = open_container(path, known=is_known)
+    except InputError:
+        return False
+    return len(container.names) > 1 and any(map(is_known, container.names))
+
+
+def _of_table(found: Table) -> Recognised:
+    def pages() -> Iterator[tuple[str, str | None, str, Sequence[str]]]:
+        for chunk_id, address, text in found.passages():
+            yield chunk_id, address, text, ()
+
+    return Recognised(
+        found.path, found.kind, found.shape.name if found.shape else "", found.stream, found.container.encoding, found,
+        example=found.survey.example, pages=pages if found.kind == "chunks" else None,
+    )  # fmt: skip
+
+
+def _folder(path: Path) -> Recognised:
+    if (path / "corpus.jsonl").is_file() and (path / "queries.jsonl").is_file():
+        return Recognised(path, "set", "BEIR", lambda corpus: beir.read(path), example=_first_question(beir.read(path)))
+    return _pages(path)
+
+
+def _pages(path: Path) -> Recognised:
+    problems: list[str] = []
+    kept: list[Page] | None = []
+    count, size, example = 0, 0, ""
+    for page in iter_pages(path, problems):
+        count, size, example = count + 1, size + len(page.text), example or page.text[:EXAMPLE]
+        if kept is not None:
+            kept.append(page)
+            kept = None if size > SMALL else kept
+    again: Callable[[], Iterator[Page]] = (lambda: iter_pages(path, [])) if kept is None else partial(iter, kept)
+
+    def rows() -> Iterator[Row]:
+        for page in again():
+            yield Row(page.name, {"id": page.name, "confluence_url": page.address(), "text": page.text})
+
+    def names() -> Iterator[tuple[str, str | None, str, Sequence[str]]]:
+        for page in again():
+            yield page.name, page.address(), page.text, page.names()
+
+    return Recognised(
+        path, "chunks", "pages", lambda corpus: Stream(chunks=rows(), problems=list(problems)),
+        notes=[Words("{n} pages", n=count), *problems], example=example, pages=names,
+    )  # fmt: skip
+
+
+def _is_squad(document: Any) -> bool:
+    articles = document.get("data") if isinstance(document, dict) else None
+    return isinstance(articles, list) and bool(articles) and all(
+        isinstance(article, dict) and "paragraphs" in article for article in articles
+    )  # fmt: skip
+
+
+def _squad(path: Path) -> Recognised:
+    rows = squad.read(path)
+    example = str(rows.questions[0].values["question"]) if rows.questions else ""
+    return Recognised(path, "set", "SQuAD", lambda corpus: rows, example=example)
+
+
+def _is_requests(container: Container) -> bool:
+    document = container.document
+    first = document[0] if isinstance(document, list) and document else document
+    keys = set(first) if isinstance(first, dict) else set(container.names)
+    return not OF_REQUESTS.isdisjoint(keys)
+
+
+def _traces(path: Path, opened: Callable[[], Stream], encoding: str = UTF8) -> Recognised:
+    stream = opened()
+    notes: list[str] = [Words("a question is loaded with the answer that was given, and what it was made from")]
+    return Recognised(
+        path, "set", "traces", lambda corpus: opened(), encoding, notes=notes, example=_first_question(stream)
+    )
+
+
+def _documents(container: Container) -> Iterator[tuple[str, Any]]:
+    for place, cells in container.rows():
+        yield place, cells if isinstance(cells, Rejected) else dict(cells)
+
+
+def _first_question(stream: Stream) -> str:
+    """The first question, by which the language is told; passages come before, so they are read over."""
+    for _ in stream.chunks:  # type: ignore[union-attr]
+        pass
+    rows = (row for row in stream.questions if isinstance(row, Row))  # type: ignore[union-attr]
+    return next((str(row.values["question"]) for row in rows if row.values.get("question")), "")

@@ -1,0 +1,234 @@
+"""The rows in a JSON or YAML document, wherever they stand in it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from db.errors import InputError
+from db.importers.recognise import NAMES, is_known, plain
+from db.words import Words
+
+Record = dict[str, Any]
+_ROW = frozenset(f"{NAMES['questions']['question']}|{NAMES['chunks']['text']}".split("|"))
+INNER = ("turns",)
+"""Lists within a record whose items are the rows: turns of a conversation."""
+
+
+@dataclass(frozen=True)
+class Records:
+    """Rows, and what was chosen among several lists."""
+
+    records: list[Record]
+    notes: list[str] = field(default_factory=list)
+
+
+def records_in(document: Any, path: Path) -> Records | None:
+    """The rows in a document; None where it has none.
+
+    A list of objects; an object with one list of objects, at one of two levels; lists of equal length by name; a table
+    by columns as pandas writes it (`columns`, `index`, `split`); queries, corpus and relevant documents by id; a chat
+    exported by Telegram.
+
+    Args:
+        document: as it was parsed.
+        path: of the file, for messages.
+
+    Raises:
+        InputError: several lists could be the rows, or the shape is known and not supported.
+    """
+    if isinstance(document, list):
+        return _listed(document, path)
+    if not isinstance(document, dict):
+        return None
+    for read in (_of_queries, _of_chats, _of_split, _of_columns):
+        if (found := read(document)) is not None:
+            return Records(_turned(found))
+    return _only_list(document, path)
+
+
+def _listed(items: list[Any], path: Path) -> Records | None:
+    if items and all(isinstance(item, str) for item in items):
+        questions = sum(item.rstrip().endswith("?") for item in items)
+        if 2 * questions > len(items):
+            return Records([{"question": item} for item in items])
+    objects = [item for item in items if isinstance(item, dict)]
+    if not objects:
+        if items and all(isinstance(item, list) for item in items):
+            raise InputError(
+                "{path}: a list of lists has no names of columns; write objects, for example "
+                '[{{"question": "…", "reference": "…"}}]; nothing was loaded',
+                path=path,
+            )
+        return None
+    left = len(items) - len(objects)
+    told = Words("{file}: {n} items are no objects and are left out", file=path.name, n=left)
+    return Records(_turned(objects), [told] if left else [])
+
+
+def _turned(records: list[Record]) -> list[Record]:
+    """The records, a conversation's turns apart, each with what its conversation says."""
+    found: list[Record] = []
+    for record in records:
+        inner = next((record[name] for name in INNER if isinstance(record.get(name), list)), None)
+        turns = [
+            turn for turn in inner or () if isinstance(turn, dict) and any(map(is_known, turn)) and "role" not in turn
+        ]
+        if not turns:
+            found.append(record)
+            continue
+        shared = {key: value for key, value in record.items() if key not in INNER}
+        for number, turn in enumerate(turns, start=1):
+            dialog = record.get("conversation_group_id") or record.get("conversation_id") or record.get("dialog_id")
+            found.append(shared | turn | {"dialog_id": dialog, "turn": number})
+    return found
+
+
+def _only_list(document: Record, path: Path) -> Records | None:
+    """The one list of objects at the first or second level."""
+    lists = dict(_lists(document))
+    if not lists or is_row(document):
+        return Records([document]) if any(map(is_known, document)) else None
+    scores = {
+        name: len({key for item in items[:20] for key in _keys(item) if is_known(key)}) for name, items in lists.items()
+    }
+    most = max(scores.values())
+    best = [name for name, score in scores.items() if score == most]
+    if len(best) > 1:
+        longest = max(len(lists[name]) for name in best)
+        best = [name for name in best if len(lists[name]) == longest]
+    if len(best) > 1:
+        raise InputError(
+            "{path}: several lists could be the rows: {names}; keep one of them in the file; nothing was loaded",
+            path=path, names=", ".join(best),
+        )  # fmt: skip
+    notes: list[str] = []
+    if len(lists) > 1:
+        others = ", ".join(name for name in lists if name != best[0])
+        notes = [Words("{file}: rows of {name!r}; not read: {others}", file=path.name, name=best[0], others=others)]
+    return Records(_turned(lists[best[0]]), notes)
+
+
+def is_row(document: Record) -> bool:
+    """Whether an object is a row by itself: it has a question or a text of its own."""
+    return any(isinstance(value, str) and plain(str(name)) in _ROW for name, value in document.items())
+
+
+def _lists(document: Record, prefix: str = "", depth: int = 2) -> Iterator[tuple[str, list[Record]]]:
+    for name, value in document.items():
+        if isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
+            yield f"{prefix}{name}", value
+        elif isinstance(value, dict) and depth > 1:
+            yield from _lists(value, f"{prefix}{name}.", depth - 1)
+
+
+def _keys(item: Record) -> Iterator[str]:
+    for key, value in item.items():
+        yield str(key)
+        if isinstance(value, dict):
+            yield from map(str, value)
+
+
+def _of_queries(document: Record) -> list[Record] | None:
+    """LlamaIndex' pairs for embeddings: queries, passages and what is relevant, each by id."""
+    queries, corpus, relevant = (document.get(name) for name in ("queries", "corpus", "relevant_docs"))
+    if not (isinstance(queries, dict) and isinstance(corpus, dict) and isinstance(relevant, dict)):
+        return None
+    wanted = {str(name) for names in relevant.values() if isinstance(names, list | dict) for name in names}
+    found: list[Record] = []
+    for name, text in queries.items():
+        labels = relevant.get(name) or []
+        found.append(
+            {
+                "id": name,
+                "question": text,
+                "relevant_passages": [{"id": one, "text": corpus.get(one)} for one in labels],
+            }
+        )
+    others = [{"id": name, "text": text} for name, text in corpus.items() if str(name) not in wanted]
+    if found:
+        found[0]["other_passages"] = others
+    return found
+
+
+def _of_chats(document: Record) -> list[Record] | None:
+    """Questions and answers in a chat that Telegram Desktop has exported, or in all of them."""
+    chats = document.get("chats")
+    listed = chats.get("list") if isinstance(chats, dict) else None
+    several = listed if isinstance(listed, list) else [document]
+    found = [pair for chat in several if isinstance(chat, dict) for pair in _pairs(chat)]
+    return found if any("date_unixtime" in pair for pair in found) else None
+
+
+def _pairs(chat: Record) -> Iterator[Record]:
+    """Messages of users with the reply to each: the one that names it, else the next of somebody else."""
+    messages = [one for one in chat.get("messages") or [] if isinstance(one, dict) and one.get("type") == "message"]
+    if not messages or not all("from_id" in one for one in messages):
+        return
+    bot = _bot(chat, messages)
+    replies = {
+        one["reply_to_message_id"]: one for one in messages if one["from_id"] == bot and one.get("reply_to_message_id")
+    }
+    used = {id(one) for one in replies.values()}
+    for place, message in enumerate(messages):
+        if message["from_id"] == bot or not (text := _plain(message.get("text"))):
+            continue
+        reply = replies.get(message.get("id"))
+        following = messages[place + 1] if place + 1 < len(messages) else None
+        if reply is None and following is not None and following["from_id"] == bot and id(following) not in used:
+            reply = following
+        yield {
+            "id": f"{chat.get('id')}:{message.get('id')}", "question": text,
+            "answer": _plain(reply.get("text")) if reply else None,
+            "date_unixtime": _moment(message.get("date_unixtime")), "from_id": message["from_id"],
+            "dialog_id": str(chat.get("id")),
+        }  # fmt: skip
+
+
+def _moment(seconds: Any) -> str | None:
+    """A time since 1970 as Telegram writes it, in UTC; its `date` is the time of a clock that is not named."""
+    text = str(seconds)
+    return datetime.fromtimestamp(int(text), UTC).isoformat() if text.isdigit() and len(text) < 12 else None
+
+
+def _bot(chat: Record, messages: list[Record]) -> str:
+    """Who answers: the one whom the chat is named after, else the one that replies most."""
+    named = [one["from_id"] for one in messages if one.get("from") == chat.get("name")]
+    replying = [one["from_id"] for one in messages if one.get("reply_to_message_id")] or [messages[-1]["from_id"]]
+    return str(named[0] if named else max(dict.fromkeys(replying), key=replying.count))
+
+
+def _plain(text: Any) -> str:
+    """A text of Telegram, whose parts may be marked."""
+    if isinstance(text, list):
+        return "".join(_plain(part.get("text") if isinstance(part, dict) else part) for part in text)
+    return text if isinstance(text, str) else ""
+
+
+def _of_split(document: Record) -> list[Record] | None:
+    """pandas' `split`: names of columns and rows of values, as MLflow writes them."""
+    names, rows = document.get("columns"), document.get("data")
+    if not (isinstance(names, list) and isinstance(rows, list) and all(isinstance(row, list) for row in rows)):
+        return None
+    return [dict(zip(map(str, names), row, strict=False)) for row in rows]
+
+
+def _of_columns(document: Record) -> list[Record] | None:
+    """A table by columns: lists of equal length, or objects with the same keys, as pandas writes them."""
+    columns = {str(name): values for name, values in document.items() if isinstance(values, list)}
+    alike = len(columns) > 1 and len({len(values) for values in columns.values()}) == 1
+    of_objects = all(isinstance(value, dict) for values in columns.values() for value in values)
+    if alike and not of_objects and any(map(is_known, columns)):
+        return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+    inner = [value for value in document.values() if isinstance(value, dict)]
+    if len(inner) < 2 or len(inner) < len(document):
+        return None
+    if any(is_known(str(name)) for name in document) and len({tuple(one) for one in inner}) == 1:
+        return [
+            dict(zip(map(str, document), values, strict=True))
+            for values in zip(*(one.values() for one in inner), strict=True)
+        ]
+    if any(is_known(str(name)) for name in inner[0]):  # an object for each id
+        return [{"id": key, **value} for key, value in document.items()]
+    return None

@@ -1,0 +1,264 @@
+"""Shapes of tables that tools of the field write: by which names one is told, and what its columns are.
+
+Each line is tested by a file as its tool writes it. Names are in the form of `recognise.plain`: small letters, words
+joined by _, of nested values after the name that they are in.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+PASSAGES = ("relevant_passages", "other_passages")
+"""Names under which `records` puts passages that stand beside questions in one document."""
+Needs = tuple[str | tuple[str, ...], ...]
+Record = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A shape of tables."""
+
+    name: str
+    needs: Needs
+    """Names that must be there; of a tuple one of them."""
+    columns: Mapping[str, tuple[str, ...]]
+    """Our column -> theirs, the first that has values."""
+    without: tuple[str, ...] = ()
+    """Names that must not be there."""
+    kind: Literal["questions", "chunks"] = "questions"
+    prepare: Callable[[Record], Record] | None = None
+    """Adds to a row what its columns say together."""
+    leaves_out: Callable[[Record], bool] | None = None
+    """Whether a row is not to be used."""
+    tool: str = ""
+    """Whose it is, as `dataset import` names it."""
+    filled: tuple[str, ...] = field(default=())
+    """Names that must have values."""
+
+
+def shape_of(names: Collection[str], filled: Collection[str]) -> Shape | None:
+    """The shape of a table with these columns, of which some have values; None where it is nobody's."""
+    return next((shape for shape in SHAPES if _is(shape, names, filled)), None)
+
+
+def _is(shape: Shape, names: Collection[str], filled: Collection[str]) -> bool:
+    there = all(any(one in names for one in ((need,) if isinstance(need, str) else need)) for need in shape.needs)
+    return there and not any(name in names for name in shape.without) and all(name in filled for name in shape.filled)
+
+
+def _is_archived(row: Record) -> bool:
+    return str(row.get("status", "")).upper() == "ARCHIVED"
+
+
+# promptfoo: what an answer is held against is an assertion, and only some are reference answers
+
+REFERENCES = ("equals", "similar", "factuality", "model-graded-factuality")
+
+
+def _asserted(assertions: Any) -> str | None:
+    """The first reference among assertions."""
+    for one in assertions if isinstance(assertions, list) else ():
+        if isinstance(one, Mapping) and one.get("type") in REFERENCES and isinstance(one.get("value"), str):
+            return str(one["value"])
+    return None
+
+
+def _of_test(row: Record) -> Record:
+    inner = row.get("testCase") or row.get("test_case")
+    about = inner if isinstance(inner, Mapping) else row
+    asserted = about.get("assert")
+    other = bool(asserted) and _asserted(asserted) is None
+    return {**row, "assert": _asserted(asserted), "other assertions": other or None}
+
+
+def _of_expectations(row: Record) -> Record:
+    """A row of promptfoo's tables, whose columns `__expected…` are written `type(threshold):value`."""
+    reference, other = None, None
+    for name, value in row.items():
+        if not name.startswith("__expected") or not isinstance(value, str) or not value.strip():
+            continue
+        kind, said = _assertion(value)
+        if kind in REFERENCES:
+            reference = reference or said
+        else:
+            other = True
+    return {**row, "__expected*": reference, "other assertions": None if reference else other}
+
+
+KINDS_OF_ASSERTIONS = (
+    "contains", "icontains", "contains-all", "contains-any", "icontains-all", "icontains-any", "starts-with", "regex",
+    "is-json", "contains-json", "is-xml", "is-sql", "javascript", "python", "fn", "eval", "webhook", "latency", "cost",
+    "perplexity", "rouge-n", "bleu", "levenshtein", "llm-rubric", "grade", "model-graded-closedqa", "g-eval",
+    "moderation",
+    "answer-relevance", "context-recall", "context-relevance", "context-faithfulness", "select-best", "pi",
+    "classifier",
+    "equals", "similar", "factuality", "model-graded-factuality", "word-count",
+    "is-valid-openai-tools-call", "guardrails",
+    "is-refusal", "finish-reason", "trajectory", "file", "max-score", "tool-call-f1",
+)  # fmt: skip
+
+
+def _assertion(text: str) -> tuple[str, str]:
+    """Kind and value of an assertion written in one cell; without a kind it is `equals`."""
+    head, sign, said = text.partition(":")
+    kind = head.partition("(")[0].strip().removeprefix("not-")
+    known = kind in KINDS_OF_ASSERTIONS and (sign or head.rstrip().endswith(")"))
+    if not known:
+        return "equals", text.strip()
+    negated = head.strip().startswith("not-")
+    return (f"not-{kind}" if negated else kind), said.strip()
+
+
+QUESTION = ("question", "query", "user_input", "input", "inputs", "prompt", "message")
+SHAPES: tuple[Shape, ...] = (
+    Shape(
+        "promptfoo results", (("vars", "vars_question"), ("response", "response_output"), "provider"),
+        {"question": tuple(f"vars_{name}" for name in QUESTION), "answer": ("response_output",),
+         "ground_truth_answer": ("assert",), "latency_ms": ("latency_ms",), "cost_usd": ("cost",)},
+        prepare=_of_test,
+    ),
+    Shape(
+        "promptfoo tests", (("vars", *(f"vars_{name}" for name in QUESTION)),),
+        {"question": tuple(f"vars_{name}" for name in QUESTION), "ground_truth_answer": ("assert",),
+         "cluster": ("metadata_category",)},
+        prepare=_of_test,
+    ),
+    Shape(
+        "promptfoo tests", (("__expected", "__expected1"),),
+        {"question": QUESTION, "ground_truth_answer": ("__expected",), "answer": ("__provider_output",),
+         "cluster": ("__metadata_category",)},
+        prepare=_of_expectations,
+    ),
+    Shape(
+        "a chat of Telegram", ("date_unixtime", "from_id", "question"),
+        {"id": ("id",), "question": ("question",), "answer": ("answer",), "created_at": ("date_unixtime",),
+         "user_id": ("from_id",), "dialog_id": ("dialog_id",)},
+    ),
+    Shape(
+        "LlamaIndex pairs for embeddings", ("question", "relevant_passages"),
+        {"id": ("id",), "question": ("question",), "relevant_chunk_ids": ("relevant_passages",),
+         "other_passages": ("other_passages",)},
+    ),
+    Shape(
+        "MLflow traces with expectations", ("inputs", ("expectations", "expectations_expected_response")),
+        {"question": ("inputs",), "answer": ("outputs",), "ground_truth_answer": ("expectations_expected_response",),
+         "relevant_urls": ("expectations_expected_retrieved_context",)},
+    ),
+    Shape(
+        "LangSmith examples", ("inputs", "outputs", ("dataset_id", "source_run_id", "metadata", "id")),
+        {"id": ("id",), "question": ("inputs",), "ground_truth_answer": ("outputs",)},
+        without=("run_type", "trace_id", "ground_truth", "targets", "score"),
+    ),
+    Shape(
+        "Langfuse dataset items",
+        ("input", "expected_output", ("dataset_id", "dataset_name", "status", "metadata", "source_trace_id")),
+        {"id": ("id",), "question": ("input",), "ground_truth_answer": ("expected_output",),
+         "relevant_urls": ("metadata_relevant_urls", "metadata_url"),
+         "relevant_chunk_ids": ("metadata_contexts", "metadata_reference_contexts"),
+         "further_chunk_ids": ("metadata_relevant_chunk_ids",)},
+        without=("actual_output", "retrieval_context", "output"), leaves_out=_is_archived, tool="langfuse",
+    ),
+    Shape(
+        "Phoenix dataset", ("input_question", ("output_answer", "output_output"), ("node_id", "splits", "id")),
+        {"id": ("id",), "question": ("input_question",), "ground_truth_answer": ("output_answer", "output_output")},
+    ),
+    Shape(
+        "Databricks evaluation set", ("request", ("expected_response", "retrieved_context", "request_id")),
+        {"id": ("request_id",), "question": ("request",), "answer": ("response",),
+         "ground_truth_answer": ("expected_response",), "contexts": ("retrieved_context",)},
+    ),
+    Shape(
+        "RAGChecker input", ("query", "gt_answer"),
+        {"id": ("query_id",), "question": ("query",), "answer": ("response",), "ground_truth_answer": ("gt_answer",),
+         "contexts": ("retrieved_context",)},
+    ),
+    Shape(
+        "ragas results", ("user_input", ("response", "retrieved_contexts")),
+        {"question": ("user_input",), "answer": ("response",), "ground_truth_answer": ("reference",),
+         "contexts": ("retrieved_contexts",), "relevant_chunk_ids": ("reference_contexts", "reference_context_ids"),
+         "made_by": ("synthesizer_name",)},
+        tool="ragas",
+    ),
+    Shape(
+        "ragas test set", ("user_input", ("reference", "reference_contexts")),
+        {"question": ("user_input",), "ground_truth_answer": ("reference",),
+         "relevant_chunk_ids": ("reference_contexts", "reference_context_ids"), "made_by": ("synthesizer_name",)},
+        tool="ragas",
+    ),
+    Shape(
+        "ragas 0.1 results", ("question", ("ground_truth", "ground_truths"), "answer", ("contexts", "faithfulness")),
+        {"question": ("question",), "answer": ("answer",), "ground_truth_answer": ("ground_truth", "ground_truths"),
+         "contexts": ("contexts",)},
+        filled=("answer",), tool="ragas",
+    ),
+    Shape(
+        "ragas 0.1 test set", ("question", ("ground_truth", "ground_truths"), ("contexts", "evolution_type")),
+        {"question": ("question",), "ground_truth_answer": ("ground_truth", "ground_truths"),
+         "relevant_chunk_ids": ("contexts",), "made_by": ("evolution_type",)},
+        tool="ragas",
+    ),
+    Shape(
+        "DeepEval test cases", ("input", ("actual_output", "retrieval_context")),
+        {"question": ("input",), "answer": ("actual_output",), "ground_truth_answer": ("expected_output",),
+         "contexts": ("retrieval_context",), "relevant_chunk_ids": ("context",), "passage_url": ("source_file",)},
+    ),
+    Shape(
+        "OpenAI evals", ("input", ("ideal", "target")),
+        {"id": ("id",), "question": ("input",), "ground_truth_answer": ("ideal", "target")},
+    ),
+    Shape(
+        "pydantic-evals cases", ("inputs", "expected_output"),
+        {"question": ("inputs",), "ground_truth_answer": ("expected_output",), "id": ("name",)},
+        without=("outputs",),
+    ),
+    Shape(
+        "LlamaIndex labelled data set", ("query", ("reference_contexts", "reference_answer")),
+        {"question": ("query",), "ground_truth_answer": ("reference_answer",),
+         "relevant_chunk_ids": ("reference_contexts",)},
+        without=("response",),
+    ),
+    Shape(
+        "Haystack report", ("questions", "predicted_answers"),
+        {"question": ("questions",), "answer": ("predicted_answers",), "ground_truth_answer": ("ground_truth_answers",),
+         "contexts": ("contexts",), "relevant_chunk_ids": ("ground_truth_documents",)},
+    ),
+    Shape(
+        "MLflow results", (("question", "inputs", "query"), "outputs", ("ground_truth", "targets", "source_documents")),
+        {"question": ("question", "inputs", "query"), "answer": ("outputs",),
+         "ground_truth_answer": ("ground_truth", "targets"), "contexts": ("source_documents", "retrieved_context")},
+    ),
+    Shape(
+        "AutoRAG questions", ("query", "retrieval_gt"),
+        {"id": ("qid",), "question": ("query",), "ground_truth_answer": ("generation_gt",),
+         "relevant_chunk_ids": ("retrieval_gt",)},
+    ),
+    Shape(
+        "AutoRAG passages", ("doc_id", "contents"),
+        {"id": ("doc_id",), "text": ("contents",), "confluence_url": ("path", "metadata_path")},
+        kind="chunks",
+    ),
+    Shape(
+        "SQuAD rows", ("question", "context", ("answers", "answers_text")),
+        {"id": ("id",), "question": ("question",), "ground_truth_answer": ("answers",),
+         "relevant_chunk_ids": ("context",), "cluster": ("title",), "passage_url": ("title",)},
+        without=("answer", "response"),
+    ),
+    Shape(
+        "RAGBench", ("question", "documents", "response"),
+        {"id": ("id",), "question": ("question",), "answer": ("response",), "contexts": ("documents",)},
+    ),
+    Shape(
+        "judged passages (MIRACL, MTEB)", ("query", "positive_passages"),
+        {"id": ("query_id",), "question": ("query",), "relevant_chunk_ids": ("positive_passages",),
+         "irrelevant_passages": ("negative_passages",)},
+    ),
+    Shape(
+        "nuggets", ("query", "nuggets"),
+        {"id": ("qid",), "question": ("query",), "nuggets": ("nuggets",)},
+    ),
+    Shape(
+        "messages of a chat", ("messages",), {"question": ("messages",), "answer": ("messages",)},
+        without=("question", "query", "input", "text"),
+    ),
+)  # fmt: skip
+"""In the order in which they are tried: the more particular first."""
