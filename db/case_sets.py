@@ -25,7 +25,7 @@ LABELS: tuple[str, ...] = (
     "answerable",
     "nuggets",
 )
-LABELS += ("cluster", "confluence_url", "answer", "score")
+LABELS += ("cluster", "dialog_id", "turn", "origin", "confluence_url", "answer", "score")
 """What of a question labels it: what people said, else what the log knows."""
 
 

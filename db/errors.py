@@ -76,6 +76,19 @@ def nothing_in(source: str, what: Words) -> InputError:
     )
 
 
+def nothing_to_search(source: str) -> InputError:
+    """Return the error for a source without pages whose questions our own retriever should answer.
+
+    Args:
+        source: its name.
+    """
+    return InputError(
+        "source {source!r} has no pages to search; load them: yarus load table FILE --kind chunks --into {source}, or "
+        "name the system that answers: --sut URL (YARUS_SUT)",
+        source=source,
+    )
+
+
 def the_one(ids: Sequence[str], name: str, *, none: str, several: str) -> str:
     """The id that is meant: `name` itself, the only one that begins or ends so, or the `last`.
 

@@ -28,11 +28,12 @@ from sqlalchemy import (
     literal_column,
     select,
 )
-from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.dialects.postgresql import JSONB, JSONPATH
 from sqlalchemy.types import LargeBinary
 
 from db import tables
 from db.errors import InputError, unknown
+from db.loading.recorded import TEXT_NAMES
 from db.sources import Source, snapshot
 from db.words import Words, joined
 
@@ -42,9 +43,16 @@ EARLIEST, LATEST = datetime(1, 1, 2, tzinfo=UTC), datetime(9999, 12, 30, tzinfo=
 
 QUESTION = ("id", "question", "answer", "confluence_url", "score", "user_id", "created_at")
 CHUNK = ("id", "confluence_url", "text")
-OPTIONAL = ("nuggets", "review")
+TEXTS_OF_ANSWERS = ("answer", "ground_truth_answer")
 RECORDED = "recorded"
 """How the answer in the log came about, where the log says so (`db.loading.recorded`)."""
+TEXT_HERE = '{} ? (@ like_regex "[^[:space:]]")'
+WITHOUT_TEXT = "$[*] ? ({})".format(
+    " && ".join(f"!exists({TEXT_HERE.format(place)})" for place in ("@", *(f"@.{name}" for name in TEXT_NAMES)))
+)
+"""JSON path of the passages of a record that have no text of their own (`db.loading.recorded.passage`)."""
+ELLIPSIS = {"id": "…", "text": "…"}
+"""In an outline, all passages of a record that have a text."""
 READ_FROM: dict[type, tuple[type, ...]] = {
     Integer: (Integer, Numeric),
     Boolean: (Boolean,),
@@ -74,7 +82,18 @@ def has_annotations(connection: Connection, source: Source) -> bool:
     return table.c.question_id.name in there
 
 
-def _optional(connection: Connection, table: Table, names: Iterable[str] = OPTIONAL) -> set[str]:
+def label_columns(connection: Connection, source: Source) -> list[str]:
+    """Return which labels the table of annotations has: those that somebody else's lacks are not known there.
+
+    A label that the settings map is expected; so are all, where the table has none of them.
+    """
+    table = source.tables[tables.ANNOTATION]
+    there = {column["name"] for column in inspect(connection).get_columns(table.name, schema=table.schema)}
+    labels = [column for column in table.columns if column.key != "question_id"]
+    return [one.key for one in labels if one.name in there or one.name != one.key] or [one.key for one in labels]
+
+
+def _optional(connection: Connection, table: Table, names: Iterable[str]) -> set[str]:
     """Which columns a table has of those that somebody else's may do without."""
     columns = inspect(connection).get_columns(table.name, schema=table.schema)
     there = {column["name"]: column["type"] for column in columns}
@@ -118,22 +137,51 @@ def read_questions(connection: Connection, source: Source, *, all_rows: bool = F
     Raises:
         InputError: a table or column is missing (the setting that maps it is named), or an id is there twice.
     """
+    return _read_questions(connection, source, all_rows=all_rows, outlined=False)
+
+
+def outline_questions(connection: Connection, source: Source) -> list[dict[str, Any]]:
+    """Read the questions with their labels, as `read_questions` does, but leave long texts where they are.
+
+    Of an answer or a reference only its first character is read: whether there is one. Of the passages recorded with an
+    answer, only those without a text are read, and one in the place of all others. So whatever decides whether a
+    question can be measured decides the same on these rows.
+
+    Args:
+        connection: in a snapshot of the source.
+        source: where to read.
+
+    Raises:
+        InputError: as `read_questions`.
+    """
+    rows = _read_questions(connection, source, all_rows=False, outlined=True)
+    for row in rows:
+        if (record := row.get(RECORDED)) is not None:
+            without, n = record["without_text"], record["n_contexts"]
+            contexts = None if without is None else [*without, *([ELLIPSIS] if n > len(without) else [])]
+            row[RECORDED] = {"error": record["error"], "contexts": contexts}
+    return rows
+
+
+def _read_questions(connection: Connection, source: Source, *, all_rows: bool, outlined: bool) -> list[dict[str, Any]]:
     question = source.tables["question_answer"]
     values = _check(connection, source, "question_answer", QUESTION)
     key = values["id"]
+    short = _first_character if outlined else _whole_text
     columns: list[Any] = [key.label("question_id")]
-    columns += [values[name].label(name) for name in QUESTION[1:]]
-    columns += [question.c[name].label(name) for name in _optional(connection, question, [RECORDED])]
+    columns += [short(name, values[name]).label(name) for name in QUESTION[1:]]
+    if _optional(connection, question, [RECORDED]):
+        record = question.c[RECORDED]
+        columns.append((_outlined_record(cast(record, JSONB)) if outlined else record).label(RECORDED))
     statement: Select[Any] = select(*columns).order_by(question.c.id)
     if not all_rows:
         statement = statement.where(values["question"].regexp_match(r"\S"))
     if has_annotations(connection, source):
         label = source.tables[tables.ANNOTATION]
-        there = _optional(connection, label)
-        apart = {"question_id", "review", *({*OPTIONAL} - there)}
-        labels = [column.key for column in label.columns if column.key not in apart]
+        there = label_columns(connection, source)
+        labels = [name for name in there if name != "review"]
         values = _check(connection, source, tables.ANNOTATION, ["question_id", *labels])
-        statement = statement.add_columns(*(values[name].label(name) for name in labels))
+        statement = statement.add_columns(*(short(name, values[name]).label(name) for name in labels))
         statement = statement.outerjoin_from(question, label, values["question_id"] == key)
         if "review" in there and all_rows:
             statement = statement.add_columns(label.c.review)
@@ -144,6 +192,74 @@ def read_questions(connection: Connection, source: Source, *, all_rows: bool = F
     rows = [dict(row) for row in stream.mappings()]
     _check_unique([row["question_id"] for row in rows], source, "question_answer")
     return rows
+
+
+def _whole_text(name: str, value: ColumnElement[Any]) -> ColumnElement[Any]:
+    return value
+
+
+def _first_character(name: str, value: ColumnElement[Any]) -> ColumnElement[Any]:
+    """The first character of an answer that is not white space; of one that is nothing else, the first."""
+    if name not in TEXTS_OF_ANSWERS:
+        return value
+    return func.coalesce(func.substring(value, r"\S"), func.left(value, 1))
+
+
+def _outlined_record(record: ColumnElement[Any]) -> ColumnElement[Any]:
+    """How many passages a record has, those of them that have no text, and why there was no answer."""
+    contexts = record["contexts"]
+    is_list = func.jsonb_typeof(contexts) == "array"
+    outline = func.jsonb_build_object(
+        "error",
+        record["error"],
+        "without_text",
+        case((is_list, func.jsonb_path_query_array(contexts, cast(WITHOUT_TEXT, JSONPATH)))),
+        "n_contexts",
+        case((is_list, func.jsonb_array_length(contexts))),
+        type_=JSONB,
+    )
+    return case((func.jsonb_typeof(record) == "object", outline))
+
+
+def outline_corpus(connection: Connection, source: Source) -> Corpus:
+    """Read ids and addresses of all chunks, by id; their texts are empty here.
+
+    Args:
+        connection: in a snapshot of the source.
+        source: where to read.
+
+    Raises:
+        InputError: a table or column is missing, or an id is there twice.
+    """
+    chunk = source.tables["chunk"]
+    values = _check(connection, source, "chunk", CHUNK)
+    statement = select(values["id"], values["confluence_url"]).where(chunk.c.text.is_not(None)).order_by(chunk.c.id)
+    rows = connection.execute(statement).all()
+    _check_unique([row[0] for row in rows], source, "chunk")
+    return Corpus([row[0] for row in rows], [row[1] for row in rows], [""] * len(rows), None)
+
+
+def read_chunk_texts(connection: Connection, source: Source, ids: Iterable[str]) -> dict[str, str]:
+    """Read the texts of some chunks, by id."""
+    values = _check(connection, source, "chunk", CHUNK)
+    statement = select(values["id"], values["text"]).where(values["id"].in_(list(ids)), values["text"].is_not(None))
+    return {row[0]: row[1] for row in connection.execute(statement)}
+
+
+def has_recorded_contexts(source: Source) -> bool:
+    """Return whether a source records, for any answer, the passages that it was given.
+
+    Raises:
+        DatabaseUnavailable: the source cannot be reached.
+    """
+    question = source.tables["question_answer"]
+    with snapshot(source) as connection:
+        if not _optional(connection, question, [RECORDED]):
+            return False
+        contexts = cast(question.c[RECORDED], JSONB)["contexts"]
+        passages = case((func.jsonb_typeof(contexts) == "array", func.jsonb_array_length(contexts)), else_=0)
+        some = select(question.c.id).where(passages > 0)
+        return connection.execute(some.limit(1)).first() is not None
 
 
 def read_corpus(connection: Connection, source: Source, *, vectors: bool) -> Corpus:

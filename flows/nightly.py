@@ -1,5 +1,8 @@
 """Nightly: every tier in order over one source; a tier that fails does not stop the others."""
 
+import asyncio
+import logging
+from collections.abc import Sequence
 from typing import cast
 from uuid import UUID
 
@@ -10,9 +13,11 @@ from flows import flow_of
 from tasks.comparison.gates.gate_rules import policy_set
 from tasks.config.connections import database
 from tasks.config.flow_parameters import Nightly
+from tasks.config.settings import settings
 from tasks.corpus.describe import describe_corpus
 from tasks.evaluation.repeats import anchored
 from tasks.loading.source import sources_shared
+from tasks.operations.night_plan import describe_skipped, plan_night_or_all
 from tasks.orchestration.alarms.night_message import NightMessage, one_message
 from tasks.orchestration.artifacts import report_of, show_night
 from tasks.orchestration.flow_states import Ended, flow_state, with_gate
@@ -20,11 +25,16 @@ from tasks.orchestration.incidents import follow
 from tasks.orchestration.nightly_retry import begun_by, completed, going_on
 from tasks.progress.counts import numbered
 from tasks.results.summary import EvaluationSummary, FailedEvaluation, has_metrics, summary, together
+from tasks.texts.messages import told
+
+log = logging.getLogger("yarus")
 
 
 @flow(name="nightly", flow_run_name="nightly {parameters.source}")
 async def nightly(parameters: Nightly) -> Ended:
     """Evaluates every tier and puts their summaries together; a retry goes on where the night was left.
+
+    A tier that can measure nothing of the source is skipped, with a line that says why.
 
     Args:
         parameters: what to evaluate.
@@ -33,16 +43,23 @@ async def nightly(parameters: Nightly) -> Ended:
         The state of the night and the summary of every evaluation, as `yarus run nightly --json` prints it.
 
     Raises:
-        InputError: an anchor or a gate that cannot serve, before anything is evaluated.
+        InputError: an anchor or a gate that cannot serve, or a source without anything to measure, before anything is
+            evaluated.
     """
     policy_set()
+    plan = await asyncio.to_thread(plan_night_or_all, parameters)
+    for skipped in plan.skipped:
+        log.warning("%s", told(describe_skipped(skipped), settings().language))
     with one_message(parameters.source) as message:
-        summaries = await _every_tier(parameters, message)
-        # A night is no worse where it fails; Prefect types the call as if it were not awaited.
-        await describe_corpus(parameters.source, return_state=True)  # type: ignore[misc]
+        summaries = await _every_tier(parameters, plan.begun, message)
+        if plan.has_corpus:
+            # A night is no worse where it fails; Prefect types the call as if it were not awaited.
+            await describe_corpus(parameters.source, return_state=True)  # type: ignore[misc]
         # What the judge of the night was found to be worth holds for the tiers before it, too.
-        told = [with_gate(summary(database(), of["evaluation_id"])) if has_metrics(of) else of for of in summaries]
-        night = together(told)
+        judged = [with_gate(summary(database(), of["evaluation_id"])) if has_metrics(of) else of for of in summaries]
+        night = together(judged)
+        if plan.skipped:
+            night["skipped"] = plan.skipped
         page = message.report = await report_of(night)
     await show_night(night, parameters.source, page)
     if page:
@@ -50,10 +67,12 @@ async def nightly(parameters: Nightly) -> Ended:
     return await flow_state(night)
 
 
-async def _every_tier(parameters: Nightly, message: NightMessage) -> list[EvaluationSummary | FailedEvaluation]:
+async def _every_tier(
+    parameters: Nightly, tiers: Sequence[str], message: NightMessage
+) -> list[EvaluationSummary | FailedEvaluation]:
     """The summaries of the tiers and anchors, each judged when it has ended."""
     summaries: list[EvaluationSummary | FailedEvaluation] = []
-    live = ((tier, parameters.of(tier)) for tier in parameters.tiers)
+    live = ((tier, parameters.of(tier)) for tier in tiers)
     parts = [*live, *anchored(database(), parameters)]
     begun = await begun_by(database(), flow_run.get_id())
     with sources_shared():

@@ -121,12 +121,13 @@ def estimate(name: str, chosen: Parameters) -> "Plans":
     """What the calls of a flow's tiers, or of every probe, would take, without sending any; by tier, role."""
     from tasks.experiments.robustness import arms
     from tasks.operations.dry_run import Plans, plan
+    from tasks.operations.night_plan import plan_night
 
     check_settings(chosen)
     _check_stored(chosen)
     every = [(tier, tier, chosen) for tier in TIERS if tier == name]
     if isinstance(chosen, Nightly):
-        every = [(tier, tier, chosen.of(tier)) for tier in chosen.tiers]
+        every = [(tier, tier, chosen.of(tier)) for tier in plan_night(chosen).begun]
     elif isinstance(chosen, Robustness):
         every = [(arm.name, arm.tier, arm.parameters) for arm in arms(chosen)]
     with _stdout_kept():

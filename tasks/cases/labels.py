@@ -21,6 +21,8 @@ AT_ONCE = 5_000
 """Cases made from rows at a time: as Python objects they take several times the memory of a table."""
 NO_TWINS: Twins = {}
 UNITS: tuple[Unit, Unit] = ("page", "chunk")
+RELEVANCE = ("relevant_chunk_ids", "relevant_urls", "answerable")
+"""The labels that say what is relevant, or that nothing is."""
 
 
 def annotated_cases(
@@ -206,7 +208,23 @@ def page_named(question: Row, pages: dict[str, str | None]) -> str | None:
 def labels_given(question: Row, unit: Unit, pages: dict[str, str | None]) -> Labels:
     """Id -> grade of what is relevant, of the unit: as annotated, else for pages the one that the bot showed."""
     annotated = _annotated(question, unit, pages)
-    return annotated if annotated or unit == "chunk" or question.get("origin") else shown_page([question])
+    return annotated if annotated or unit == "chunk" or is_judged(question) else shown_page([question])
+
+
+def is_judged(question: Row) -> bool:
+    """Return whether somebody has said what is relevant, be it nothing: the page in the log is then not a label."""
+    named = graded(question, "relevant_chunk_ids") or graded(question, "relevant_urls")
+    return bool(named) or question.get("answerable") is False or is_reviewed(question)
+
+
+def is_reviewed(question: Row) -> bool:
+    """Return whether somebody has looked at a question as a whole, so that a label that it lacks was left out.
+
+    So it is where the annotation has an `origin`. A file that was imported need not have a column for every label:
+    of those that have none for what is relevant, only what they have was looked at.
+    """
+    origin = question.get("origin")
+    return bool(origin) and (origin != "imported" or any(question.get(name) is not None for name in RELEVANCE))
 
 
 def _rejected(question: Row, unit: Unit) -> list[str]:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from db.urls import canonical_url
 from tasks.cases import labels
-from tasks.cases.labels import Row, shown_page
+from tasks.cases.labels import Row, is_reviewed, shown_page
 from tasks.cases.text import folded
 from tasks.cases.vocabulary import Note
 
@@ -66,7 +66,7 @@ def topics(questions: Sequence[Row]) -> tuple[list[str | None], list[Note]]:
     """The cluster of every question: its annotated topic; where it has no annotation, the page that the bot showed."""
     named = [question.get("cluster") for question in questions]
     shown = [
-        name if name is not None or row.get("origin") else next(iter(shown_page([row])), None)
+        name if name is not None or is_reviewed(row) else next(iter(shown_page([row])), None)
         for name, row in zip(named, questions, strict=True)
     ]
     fallbacks = named.count(None) - shown.count(None)

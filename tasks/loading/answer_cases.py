@@ -8,17 +8,18 @@ import pyarrow as pa
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from db.errors import InputError
+from db.errors import InputError, nothing_to_search
 from db.source_rows import Corpus
 from db.words import Words
-from tasks.cases.answers import answerable, ideal_context, reference_of
+from tasks.cases.answers import answerable, ideal_context, logged_reference, reference_of
 from tasks.cases.contexts.change import change_contexts, perturbed_context
 from tasks.cases.dialogs import followed
 from tasks.cases.labels import Row, annotated_cases, default_unit, labels_of, pages_of
 from tasks.cases.perturbations import perturbed
+from tasks.cases.ranked.own_documents import with_own_documents
 from tasks.cases.table import with_columns
 from tasks.cases.text import fit, starts
-from tasks.cases.vocabulary import Note, Unit
+from tasks.cases.vocabulary import NO_PAGES, Note, Unit
 from tasks.config.connections import connection_lost
 from tasks.config.parameters import Answering, Tier2, Tier3
 from tasks.config.settings import settings
@@ -34,12 +35,14 @@ from tasks.evaluation.run import Run
 from tasks.evaluation.work_folder import keep_loaded, loaded
 from tasks.loading.dialogs import sample_of_dialogs, with_dialogs
 from tasks.loading.made_with import answering, asked_system, measuring, resumed
-from tasks.loading.production import with_production
+from tasks.loading.production import has_answers, with_production
 from tasks.loading.recorded import contexts_of, keep_recorded, on_recorded_contexts, recorded_notes, without_log_labels
 from tasks.loading.source import read_source, reranked, sample_of_questions, twins_for, wants_vectors
 from tasks.steps.reuse_answers import RECORDED, copy_answers
 
 A = TypeVar("A", bound=Answering)
+OF_PAGES = ("stale labels", "page from the log", "pages only", "chunks as pages")
+"""Notes on labels, of which nothing is worth saying where there is no page that could be found."""
 
 
 @task(
@@ -119,30 +122,15 @@ def _load_end_to_end(run: Run[Tier3]) -> Run[Tier3]:
     asked = made_with or asked_system(parameters)
     sut = asked["sut"]
     recorded = sut == RECORDED
-    where, questions, corpus = read_source(run, vectors=sut == "local" and wants_vectors(run), chunks=not recorded)
+    local = sut == "local"
+    where, questions, corpus = read_source(run, vectors=local and wants_vectors(run), chunks=False)
+    if local and not corpus.ids:
+        raise nothing_to_search(where.name)
     found = followed(questions)
     numbers = sample_of_dialogs(run, questions, found) if found else sample_of_questions(run, questions)
     chosen = [questions[number] for number in numbers]
     chosen = without_log_labels(chosen) if recorded else chosen
-    unit: Unit = default_unit(questions) if sut in ("local", RECORDED) else "page"
-    resolved: Resolved = {
-        "sut": sut,
-        "unit": unit if parameters.unit == "auto" else parameters.unit,
-        "twins": "one" if parameters.twins else "apart",
-        "k": parameters.k,
-        "context_tokens": parameters.context_tokens,
-    }
-    if sut == "local":
-        resolved["retriever"] = parameters.retriever or settings().retriever
-        resolved |= reranked(parameters) | answering(parameters, where.language)
-    resolved |= measuring(parameters, where.language, JUDGED_END_TO_END)
-    if found:
-        resolved["dialogs"] = judge_identity(parameters, where.language, FOLLOW_UPS)
-        if not recorded:
-            resolved["takes_history"] = asked.get("takes_history", False)
-    if perturbation := perturbed(parameters):
-        resolved["perturbation"] = perturbation
-    resolved |= made_with
+    resolved = _asked_for(run, asked, default_unit(questions), where.language, in_dialogs=bool(found)) | made_with
     twins, about = twins_for(run, corpus, resolved["unit"])
     cases, notes = annotated_cases(where.name, chosen, corpus, resolved["unit"], twins)
     cases = _with_labels(run, cases, chosen)
@@ -154,13 +142,51 @@ def _load_end_to_end(run: Run[Tier3]) -> Run[Tier3]:
         cases = with_columns(cases, status=["ok"] * len(cases), reason=[None] * len(cases))
         notes += recorded_notes(chosen, contexts_of(chosen, corpus, None))
     else:
-        cases = with_production(_answer_states(cases), chosen)
+        cases = with_production(_answer_states(cases), chosen, logs_answers=has_answers(questions))
+        if _has_unreferenced(cases):
+            resolved["unreferenced"] = "judged"
     cases = with_dialogs(cases, [found[number] for number in numbers]) if found else cases
+    cases, own = with_own_documents(cases, chosen, corpus)
+    resolved |= {"own_documents": "left out"} if own else {}
     resolved["gain"] = "linear" if cases["grades"].null_count < len(cases) else "binary"
-    notes += [*about, *_reference_notes(chosen), *_nugget_notes(cases), *_reuse_notes(made_with)]
+    notes += [*own, *about, *_reference_notes(chosen), *_nugget_notes(cases), *_reuse_notes(made_with)]
     if sut in ("local", RECORDED):
         notes += labels_of(questions).note(resolved["unit"])
+    if not corpus.ids:
+        notes = [{"note": NO_PAGES}, *(note for note in notes if note["note"] not in OF_PAGES)]
     return keep_loaded(run, where, cases, corpus, notes, resolved, twins=twins)
+
+
+def _asked_for(run: Run[Tier3], asked: Resolved, unit: Unit, language: str, *, in_dialogs: bool) -> Resolved:
+    """What the parameters of tier 3 come to.
+
+    Args:
+        run: the evaluation.
+        asked: the system under test, as `asked_system` gives it.
+        unit: of the labels of the source.
+        language: of the source.
+        in_dialogs: whether questions follow each other.
+    """
+    parameters, sut = run.parameters, asked["sut"]
+    unit = unit if sut in ("local", RECORDED) else "page"
+    resolved: Resolved = {
+        "sut": sut,
+        "unit": unit if parameters.unit == "auto" else parameters.unit,
+        "twins": "one" if parameters.twins else "apart",
+        "k": parameters.k,
+        "context_tokens": parameters.context_tokens,
+    }
+    if sut == "local":
+        resolved["retriever"] = parameters.retriever or settings().retriever
+        resolved |= reranked(parameters) | answering(parameters, language)
+    resolved |= measuring(parameters, language, JUDGED_END_TO_END)
+    if in_dialogs:
+        resolved["dialogs"] = judge_identity(parameters, language, FOLLOW_UPS)
+        if sut != RECORDED:
+            resolved["takes_history"] = asked.get("takes_history", False)
+    if perturbation := perturbed(parameters):
+        resolved["perturbation"] = perturbation
+    return resolved
 
 
 def _reused(run: Run[Answering]) -> Resolved:
@@ -237,14 +263,23 @@ def with_context(
 
 
 def _answer_states(cases: pa.Table) -> pa.Table:
-    """End to end a question counts if it has a reference, or is known to have none: then a refusal is right."""
-    known = zip(cases["reference"].to_pylist(), cases["answerable"].to_pylist(), strict=True)
-    measurable = [reference is not None or can is False for reference, can in known]
+    """End to end a question counts if it has a reference, or is known to have none: then a refusal is right. Where
+    nuggets are looked for, it counts if it has some.
+    """
+    nuggets = cases["nuggets"].to_pylist() if "nuggets" in cases.column_names else [None] * len(cases)
+    known = zip(cases["reference"].to_pylist(), cases["answerable"].to_pylist(), nuggets, strict=True)
+    measurable = [reference is not None or can is False or bool(named) for reference, can, named in known]
     return with_columns(
         cases,
         status=["ok" if can else "unlabelled" for can in measurable],
         reason=[None if can else Words("no reference answer") for can in measurable],
     )
+
+
+def _has_unreferenced(cases: pa.Table) -> bool:
+    """Whether an answer is judged that has nothing but nuggets to be compared with."""
+    rows = zip(*(cases[name].to_pylist() for name in ("status", "reference", "answerable")), strict=True)
+    return any(status == "ok" and reference is None and can is not False for status, reference, can in rows)
 
 
 def _nugget_notes(cases: pa.Table) -> list[Note]:
@@ -261,5 +296,5 @@ def _cut_notes(cases: pa.Table) -> list[Note]:
 
 
 def _reference_notes(questions: list[Row]) -> list[Note]:
-    n = sum(not question.get("origin") and reference_of(question) is not None for question in questions)
+    n = sum(logged_reference(question) is not None for question in questions)
     return [{"note": "reference from the log", "n": n}] if n else []

@@ -10,9 +10,9 @@ from db.source_rows import Corpus, read_corpus, read_questions
 from db.sources import registered, snapshot
 from metrics.exam_kinds import PROMPTS
 from tasks.cases.answers import ideal_context, reference_of
+from tasks.cases.exam.draw import draw_subjects
 from tasks.cases.exam.paper import Other, Paper, Subject, papers
 from tasks.cases.labels import Row, page_named, pages_of
-from tasks.cases.sampling import sampled, topic_and_score
 from tasks.cases.table import with_columns
 from tasks.cases.text import fit
 from tasks.cases.vocabulary import CANNOT_BE_MEASURED
@@ -64,12 +64,8 @@ def with_exam(
         InputError: no such parallel source, or one in the same language.
     """
     pages = pages_of(corpus)
-    there = set(pages.values()) - {None}
-    labelled = [number for number, question in enumerate(chosen) if page_named(question, pages) in there]
-    answered = [number for number in labelled if reference_of(chosen[number])]
-    others = [number for number in labelled if not reference_of(chosen[number])]
-    numbers = _drawn(chosen, answered, parameters.exam, parameters.seed)
-    numbers += _drawn(chosen, others, parameters.exam - len(numbers), parameters.seed)
+    named = [page_named(question, pages) for question in chosen]
+    numbers = draw_subjects(chosen, named, set(pages.values()), parameters.exam, parameters.seed)
     subjects = [_subject(chosen[number], corpus, pages, parameters.context_tokens) for number in sorted(numbers)]
     given = _papers(parameters, subjects, questions, pages, language)
     by_question = {paper.subject.question_id: paper for paper in given if paper.items}
@@ -86,12 +82,6 @@ def with_exam(
         exam=[paper and paper.items for paper in found],
         parallel=[paper and in_parallel.get(paper.subject.question_id) for paper in found],
     )
-
-
-def _drawn(questions: Sequence[Row], numbers: Sequence[int], n: int, seed: int) -> list[int]:
-    rows = [questions[number] for number in numbers]
-    ids, strata = [row["question_id"] for row in rows], list(map(topic_and_score, rows))
-    return [numbers[place] for place in sampled(ids, strata, n, seed)] if n > 0 else []
 
 
 def _subject(question: Row, corpus: Corpus, pages: dict[str, str | None], tokens: int) -> Subject:

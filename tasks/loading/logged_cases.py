@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from db.errors import InputError
+from db.errors import InputError, nothing_in
 from db.source_rows import Corpus
 from db.urls import canonical_url
 from db.words import Words
@@ -24,7 +24,7 @@ from tasks.evaluation.resolved import Resolved
 from tasks.evaluation.run import Run
 from tasks.evaluation.work_folder import keep_loaded, loaded
 from tasks.loading.exam_cases import exam_identity, exam_period, with_exam
-from tasks.loading.production import with_production
+from tasks.loading.production import has_answers, with_production
 from tasks.loading.recorded import contexts_of, traced
 from tasks.loading.source import read_source, sample_of_questions, unchanged
 from tasks.models.embedders import measuring_embedder
@@ -67,9 +67,11 @@ async def load_dialogs(run: Run[Ux]) -> Run[Ux]:
 def _load_answered(run: Run[J]) -> Run[J]:
     if loaded(run):
         return unchanged(run, **_identities(run, run.resolved["language"]))
-    where, questions, corpus = read_source(run, vectors=False)
+    where, questions, corpus = read_source(run, vectors=False, chunks=False)
     chosen = [questions[number] for number in sample_of_questions(run, questions)]
     recorded = contexts_of(chosen, corpus, run.parameters.context_tokens)
+    if not corpus.ids and not any(recorded):
+        raise nothing_in(where.name, Words("chunks"))
     pages = _contexts(chosen, corpus, run.parameters.context_tokens)
     contexts = [page if known is None else known[:2] for page, known in zip(pages, recorded, strict=True)]
     shown = [shown_rightly(question) for question in chosen]
@@ -86,7 +88,7 @@ def _load_answered(run: Run[J]) -> Run[J]:
         human_score=[{5: 1.0, 1: 0.0}.get(question["score"] or 0) for question in chosen],
         **traced(chosen),
     )
-    cases = with_production(cases, chosen)
+    cases = with_production(cases, chosen, logs_answers=has_answers(questions))
     identities = _identities(run, where.language)
     if any(recorded):
         identities["contexts"] = "recorded"

@@ -1,6 +1,6 @@
 """Answers that are recorded in the source, as the system under test: what was asked, found and said then."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -10,7 +10,7 @@ from db.loading.recorded import passage
 from db.source_rows import Corpus
 from db.urls import canonical_url
 from db.words import Words
-from tasks.cases.labels import Row, pages_of
+from tasks.cases.labels import Row, is_judged, is_reviewed, pages_of
 from tasks.cases.table import COLUMNS, table, with_columns
 from tasks.cases.text import BETWEEN, fit, starts
 from tasks.cases.vocabulary import Note, Unit
@@ -22,10 +22,14 @@ Context = tuple[str, bool, list[int]]
 
 def without_log_labels(questions: Sequence[Row]) -> list[Row]:
     """The questions with labels that people gave and no others: an answer is no reference for itself, and the page
-    that it came from none.
+    that it came from none. Where people have said what is relevant, that page is what was found.
     """
-    unlabelled = {"score": None, "confluence_url": None}
-    return [question if question.get("origin") else question | unlabelled for question in questions]
+    return [_without_log_labels(question) for question in questions]
+
+
+def _without_log_labels(question: Row) -> Row:
+    dropped = {"score": is_reviewed(question), "confluence_url": is_judged(question)}
+    return question | {name: None for name, kept in dropped.items() if not kept}
 
 
 def contexts_of(questions: Sequence[Row], corpus: Corpus, tokens: int | None) -> list[Context | None]:
@@ -38,6 +42,22 @@ def contexts_of(questions: Sequence[Row], corpus: Corpus, tokens: int | None) ->
     """
     texts = dict(zip(corpus.ids, corpus.texts, strict=True))
     return [_context(_contexts(question), texts, tokens) for question in questions]
+
+
+def has_context(question: Row, chunks: Collection[str]) -> bool:
+    """Return whether it is recorded what an answer was given, with the text of every passage.
+
+    Args:
+        question: a row of the log, or its outline.
+        chunks: ids of the corpus, of which the record may name some without their text.
+    """
+    passages = _contexts(question)
+    return bool(passages) and all(one.get("text") is not None or one["id"] in chunks for one in passages or ())
+
+
+def is_answered(question: Row) -> bool:
+    """Return whether an answer is recorded that can be scored, or that the system failed to give one."""
+    return question["answer"] is not None or bool(_recorded(question).get("error"))
 
 
 def traced(questions: Sequence[Row]) -> dict[str, list[Any]]:
@@ -168,8 +188,9 @@ def _retrieved(question: Row, pages: Mapping[str, str | None], unit: Unit) -> li
     """
     passages, by_chunk = _contexts(question), unit == "chunk"
     if passages is None:
-        page = None if by_chunk else canonical_url(question["confluence_url"])
-        return None if page is None else [page]
+        named = [] if by_chunk else _recorded(question).get("urls") or [question["confluence_url"]]
+        shown = [page for page in map(canonical_url, named) if page is not None]
+        return list(dict.fromkeys(shown)) or None
     if by_chunk:
         return list(dict.fromkeys(one["id"] for one in passages))
     found = (canonical_url(one.get("url")) or pages.get(one["id"], one["id"]) for one in passages)

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections import Counter
 from typing import TypeVar
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ from db.source_rows import Corpus
 from db.words import Words
 from tasks.cases.labels import annotated_cases, labels_of, logged_cases, pages_of
 from tasks.cases.perturbations import perturbed
+from tasks.cases.ranked.own_documents import with_own_documents
 from tasks.cases.ranked.pools import fillable
 from tasks.cases.sampling import merged, page_and_stratum, topics
 from tasks.cases.table import table
@@ -37,6 +39,11 @@ from tasks.loading.source import (
 from tasks.retrievers.registry import RETRIEVERS
 
 F = TypeVar("F", bound=Fillable)
+CLUSTER_NOTES = {
+    "chunks": ("chunks without clusters", "chunks alone in clusters"),
+    "questions": ("questions without clusters", "questions alone in clusters"),
+}
+"""Where no text has a cluster, and where none shares its own."""
 log = logging.getLogger("yarus")
 
 
@@ -90,11 +97,13 @@ def _load(run: Run[Tier1]) -> Run[Tier1]:
     kept = sample_of_questions(run, questions)
     twins, about = twins_for(run, corpus, unit)
     cases, notes = annotated_cases(where.name, [questions[number] for number in kept], corpus, unit, twins)
+    cases, own = with_own_documents(cases, [questions[number] for number in kept], corpus)
     resolved: Resolved = {"unit": unit, **_retrieval(run, cases)}
+    resolved |= {"own_documents": "left out"} if own else {}
     if run.parameters.labels == "filled":
         resolved |= _filled(run, where.language, resolved["retriever"])
         cases = fillable(cases, [questions[number].get("answerable") for number in kept])
-    return keep_loaded(run, where, cases, corpus, labelled.note(unit) + notes + about, resolved, twins=twins)
+    return keep_loaded(run, where, cases, corpus, labelled.note(unit) + notes + own + about, resolved, twins=twins)
 
 
 def _load_log(run: Run[RealUsers]) -> Run[RealUsers]:
@@ -119,7 +128,8 @@ def _load_texts(run: Run[Tier0]) -> Run[Tier0]:
     chunks = parameters.texts == "chunks"
     if not chunks and parameters.vectors == "stored":
         raise InputError("tier0: the vectors of questions are always computed; leave out --vectors stored")
-    where, questions, corpus = read_source(run, vectors=chunks and parameters.vectors != "computed", chunks=chunks)
+    vectors = chunks and parameters.vectors != "computed"
+    where, questions, corpus = read_source(run, vectors=vectors, questions=not chunks, chunks=chunks)
     notes: list[Note] = []
     if chunks:
         ids, texts, clusters = corpus.ids, corpus.texts, list(pages_of(corpus).values())
@@ -127,18 +137,20 @@ def _load_texts(run: Run[Tier0]) -> Run[Tier0]:
         ids = [question["question_id"] for question in questions]
         texts = [question["question"] for question in questions]
         clusters, notes = topics(questions)
+    lacking = Words("the passage names no page") if chunks else Words("the question has no topic and no page")
     cases = table(
         case_id=[f"{where.name}:{parameters.texts}:{text_id}" for text_id in ids],
         question_id=[None if chunks else text_id for text_id in ids],
         question=[None if chunks else text for text in texts],
         status=["ok" if cluster is not None else "unlabelled" for cluster in clusters],
-        reason=[None if cluster is not None else Words("the text has no cluster") for cluster in clusters],
+        reason=[None if cluster is not None else lacking for cluster in clusters],
         group=clusters,
         text=texts,
         cluster=clusters,
     )
     kept = sample(run, ids, map(str, clusters))
     cases = cases.take(kept)
+    notes += _cluster_notes(cases, parameters.texts)
     if chunks:  # the corpus and its vectors are then what is measured, row by row
         corpus = Corpus(
             ids=[corpus.ids[row] for row in kept],
@@ -148,6 +160,15 @@ def _load_texts(run: Run[Tier0]) -> Run[Tier0]:
         )
     resolved: Resolved = {"batch_size": len(cases), "texts": parameters.texts, "distance": parameters.distance}
     return keep_loaded(run, where, cases, corpus, notes, resolved)
+
+
+def _cluster_notes(cases: pa.Table, texts: str) -> list[Note]:
+    """Why most metrics of clusters will have no value, if no text has a cluster or none shares its own."""
+    without, alone = CLUSTER_NOTES[texts]
+    sizes = Counter(cluster for cluster in cases["cluster"].to_pylist() if cluster is not None)
+    if not sizes:
+        return [{"note": without, "n": len(cases)}]
+    return [{"note": alone, "n": len(sizes)}] if max(sizes.values()) == 1 else []
 
 
 def _filled(run: Run[Fillable], language: str, retriever: str) -> Resolved:

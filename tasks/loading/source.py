@@ -66,33 +66,37 @@ def reranked(parameters: Retrieval) -> Resolved:
     return {"reranker": name, "rerank_depth": parameters.rerank_depth}
 
 
-def read_source(run: Run, *, vectors: bool, chunks: bool = True) -> tuple[Source, list[Row], Corpus]:
+def read_source(
+    run: Run, *, vectors: bool, questions: bool = True, chunks: bool = True
+) -> tuple[Source, list[Row], Corpus]:
     """Questions and chunks from one snapshot; the questions of a frozen case set as they were frozen.
 
     Args:
         run: the evaluation.
         vectors: whether the chunks' stored vectors are wanted.
-        chunks: whether there must be any.
+        questions: whether there must be any.
+        chunks: the same of chunks.
 
     Raises:
-        InputError: there are none of either, what is needed is missing, or the frozen case set is of another source.
+        InputError: there are none of what there must be, what is needed is missing, or the frozen case set is of
+            another source.
     """
     name, cases, read = run.parameters.source, run.parameters.cases, _READ.get()
     if read is not None and (known := read.get((name, cases, True)) or read.get((name, cases, vectors))):
-        where, questions, corpus = known
+        where, rows, corpus = known
         corpus = corpus if vectors else replace(corpus, vectors=None)
     else:
         where = source(name)
         with snapshot(where) as connection:
             where = registered(connection, where)
-            questions = frozen_questions(cases, where.name) if cases else read_questions(connection, where)
+            rows = frozen_questions(cases, where.name) if cases else read_questions(connection, where)
             corpus = read_corpus(connection, where, vectors=vectors)
         if read is not None:
-            read[name, cases, vectors] = where, questions, corpus
-    for what, rows, needed in ((Words("questions"), questions, True), (Words("chunks"), corpus.ids, chunks)):
-        if needed and not rows:
+            read[name, cases, vectors] = where, rows, corpus
+    for what, found, needed in ((Words("questions"), rows, questions), (Words("chunks"), corpus.ids, chunks)):
+        if needed and not found:
             raise nothing_in(where.name, what)
-    return where, questions, corpus
+    return where, rows, corpus
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Table, Text, cast, func, inspect, select, tex
 from db import tables
 from db.errors import InputError
 from db.privileged import privilege
-from db.source_rows import Corpus, has_annotations
+from db.source_rows import Corpus, has_annotations, label_columns
 from db.sources import Source, snapshot
 from db.stores.fulltext import CONFIGURATIONS
 from db.urls import canonical_url
@@ -83,8 +83,19 @@ def _rows(name: str, connection: Connection, source: Source, annotated: bool) ->
     counts = [connection.scalar(select(func.count()).select_from(source.tables[table])) or 0 for table in names]
     words = (Words("{n:,} questions", n=counts[0]), Words("{n:,} chunks", n=counts[1]))
     found = joined((*words, *(Words("{n:,} annotations", n=n) for n in counts[2:])), ", ")
-    if not all(counts[:2]):
+    if not any(counts[:2]) or (counts[1] and not counts[0]):
         return Check(name, found, Words("fill it: yarus load … --into {source}", source=source.name), code=2)
+    if not counts[1] and settings().sut == "local":
+        return Check(
+            name,
+            found,
+            Words(
+                "our own system has nothing to search: load the pages (yarus load table FILE --kind chunks --into "
+                "{source}), or name the system that answers: YARUS_SUT",
+                source=source.name,
+            ),
+            code=2,
+        )
     return Check(name, found)
 
 
@@ -198,6 +209,17 @@ def url_forms(url: str) -> list[str]:
     return [form for form, there in forms.items() if there] or ["plain"]
 
 
+def _unread(name: str, connection: Connection, source: Source) -> Iterator[Check]:
+    """Columns of the annotations that are not read: they may be labels under other names."""
+    table = source.tables[tables.ANNOTATION]
+    if source.kind == "production" and (names := sorted(_columns(connection, table) - {one.name for one in table.c})):
+        yield Check(
+            Words("{name}: annotations", name=name),
+            Words("columns that are not read: {names}", names=", ".join(names)),
+            Words("map those that are labels: YARUS_SOURCE_COLUMNS__ANNOTATION__GROUND_TRUTH_ANSWER=NAME"),
+        )
+
+
 def _labels(
     name: str, connection: Connection, source: Source, annotated: bool, log: Urls, corpus: Urls
 ) -> Iterator[Check]:
@@ -206,8 +228,10 @@ def _labels(
     annotation = source.tables[tables.ANNOTATION].c
     chunks: Counter[str] = Counter()
     if annotated:
-        columns = select(annotation.question_id, annotation.relevant_chunk_ids, annotation.relevant_urls)
-        for row in connection.execute(columns):
+        yield from _unread(name, connection, source)
+        there = {"relevant_chunk_ids", "relevant_urls"}.intersection(label_columns(connection, source))
+        columns = [annotation[column] for column in ("question_id", *sorted(there))]
+        for row in connection.execute(select(*columns)):
             label = row._asdict()
             chunks.update(graded(label, "relevant_chunk_ids").keys())
             pages.update(page for url in graded(label, "relevant_urls") if (page := canonical_url(url)) is not None)

@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from db.errors import InputError, nothing_in
-from db.source_rows import is_empty
+from db.errors import InputError, nothing_in, nothing_to_search
+from db.source_rows import has_recorded_contexts, is_empty
+from db.sources import Source
 from db.words import Words
 from tasks.comparison.gates.gate_rules import policy_set
 from tasks.config.connections import source
@@ -15,6 +16,7 @@ from tasks.config.parameters import (
     Fillable,
     JudgePipeline,
     JudgeQuality,
+    JudgesLog,
     Parameters,
     Retrieval,
     Tier0,
@@ -98,14 +100,23 @@ def check_rows(chosen: Parameters) -> None:
     """That the sources have what is evaluated; a night goes on without the tiers that find nothing.
 
     Raises:
-        InputError: no questions, or no chunks where chunks are needed.
+        InputError: no questions, or no chunks where chunks are needed; of a night, nothing that any tier measures.
     """
-    needed = {"question_answer": not chosen.cases, "chunk": all(map(_needs_chunks, evaluations(chosen)))}
+    if isinstance(chosen, Nightly):
+        from tasks.operations.night_plan import plan_night  # a tier alone needs no plan
+
+        plan_night(chosen)
+        return
+    needed = {
+        "question_answer": not chosen.cases and not _embeds_chunks(chosen),
+        "chunk": all(map(_needs_chunks, evaluations(chosen))),
+    }
     for name in (isinstance(chosen, Sweep) and chosen.sources) or [chosen.source]:
         where = source(name)
-        for what, table in ((Words("questions"), "question_answer"), (Words("chunks"), "chunk")):
-            if needed[table] and is_empty(where, table):
-                raise nothing_in(name, what)
+        if needed["question_answer"] and is_empty(where, "question_answer"):
+            raise nothing_in(name, Words("questions"))
+        if needed["chunk"] and is_empty(where, "chunk") and not _has_contexts(chosen, where):
+            raise nothing_to_search(name) if isinstance(chosen, Tier3) else nothing_in(name, Words("chunks"))
 
 
 def check_code(chosen: Parameters) -> None:
@@ -135,10 +146,23 @@ def _functions(chosen: Parameters) -> Iterator[tuple[str, str, "Gives"]]:
         yield from (found for found in named if is_function(found[0]))
 
 
+def _has_contexts(chosen: Parameters, where: Source) -> bool:
+    """Whether logged answers are judged that have with them what they were given."""
+    return isinstance(chosen, JudgesLog) and has_recorded_contexts(where)
+
+
+def _embeds_chunks(chosen: Parameters) -> bool:
+    """Whether the passages themselves are evaluated, and no question."""
+    return isinstance(chosen, Tier0) and chosen.texts == "chunks"
+
+
 def _needs_chunks(chosen: Parameters) -> bool:
-    if isinstance(chosen, Tier2 | Tier3):
+    """Whether passages of the source are searched or read; a system that is not ours searches by itself."""
+    if isinstance(chosen, Tier3):
+        return system_of(chosen) == "local" and not chosen.reuse_answers
+    if isinstance(chosen, Tier2):
         return system_of(chosen) != RECORDED and not chosen.reuse_answers
-    return not isinstance(chosen, Ux) and not (isinstance(chosen, Tier0) and chosen.texts == "questions")
+    return not isinstance(chosen, Ux) and (not isinstance(chosen, Tier0) or _embeds_chunks(chosen))
 
 
 def check_roles(asked: set[RoleName], configuration: Settings) -> None:

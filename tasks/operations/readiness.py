@@ -1,22 +1,55 @@
-"""What can be measured with what a source has: tier by tier, for how many questions, and what is missing."""
+"""What can be measured with what a source has: tier by tier, for how many cases, and what is missing.
+
+A tier is promised by the rules by which its cases are loaded (`tasks.loading`), on rows without their long texts: the
+count is the number of cases that the tier will have and can measure, before anything fails.
+"""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from functools import cached_property
+from operator import or_
+from typing import Literal, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Text, cast, func, inspect, select
+from sqlalchemy import Connection
 
-from db import tables
-from db.source_rows import RECORDED, has_annotations
+from db.source_rows import Corpus, outline_corpus, outline_questions, read_chunk_texts
 from db.sources import Source, snapshot
 from db.urls import canonical_url
-from tasks.cases.labels import BAD, GOOD, graded
+from tasks.cases.answers import ideal_context, reference_of, shown_rightly
+from tasks.cases.dialogs import by_time, places
+from tasks.cases.exam.draw import draw_subjects
+from tasks.cases.exam.paper import has_sentence
+from tasks.cases.labels import Labels, LabelsOf, Row, labels_given, pages_of, shown_page
+from tasks.cases.sampling import merged
+from tasks.cases.text import fit
+from tasks.cases.vocabulary import Unit
+from tasks.config.parameters import JudgeQuality
+from tasks.config.settings import settings
+from tasks.loading.recorded import has_context, is_answered
+from tasks.steps.reuse_answers import RECORDED
 
 ORDER = ("tier1", "real_users", "tier2", "tier3", "ux", "judge", "judge_pipeline", "tier0")
 """What a beginner would ask first."""
+EXAMPLES = 3
 
-Missing = Literal["questions", "chunks", "pages", "pages in the corpus", "references", "answers", "scores", "times"]
+Missing = Literal[
+    "questions",
+    "chunks",
+    "addresses",
+    "one passage per page",
+    "pages",
+    "pages in the corpus",
+    "chunks in the corpus",
+    "shown pages",
+    "references",
+    "recorded only",
+    "system",
+    "answers",
+    "contexts",
+    "scores",
+    "times",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,142 +66,289 @@ class Ready:
     """Of that word."""
 
 
-@dataclass(frozen=True, slots=True)
+class Lack(NamedTuple):
+    """Why a tier can measure nothing."""
+
+    missing: Missing
+    theirs: tuple[str, ...] = ()
+    """Examples of what the questions name."""
+    ours: tuple[str, ...] = ()
+    """Examples of what the corpus has."""
+
+
+@dataclass
 class Holdings:
-    """What a source has, counted."""
+    """What a source has, without its long texts.
 
-    questions: int = 0
-    chunks: int = 0
-    answers: int = 0
-    timed: int = 0
-    found: int = 0
-    """Questions whose page, the bot's or an annotator's, is in the corpus; or whose chunks are labelled."""
-    shown: int = 0
-    """Those whose page in the log is in the corpus."""
-    named: int = 0
-    """Those that name a page at all."""
-    answered: int = 0
-    """Answers whose page is in the corpus, or what they were made from is recorded."""
-    rated: int = 0
-    """Of these, rated 5 or 1."""
-    references: int = 0
-    """Answers rated 5, and references of annotators."""
-    stray: str | None = None
-    """A page that the log names and the corpus has not."""
-
-
-def holdings(source: Source) -> Holdings:
-    """Counts what a source has; its texts stay where they are.
-
-    Raises:
-        DatabaseUnavailable: it cannot be reached.
+    Args:
+        questions: rows of the log with their labels, or their outlines.
+        corpus: of which ids and addresses count.
+        read_texts: the texts of some chunks, by id.
+        sut: the system under test, as YARUS_SUT has it.
+        nuggets: whether nuggets are looked for in answers.
     """
-    with snapshot(source) as connection:
-        question, chunk = source.tables["question_answer"].c, source.tables["chunk"].c
-        url = cast(question.confluence_url, Text)
-        said, good, bad = question.answer.is_not(None), question.score == GOOD, question.score == BAD
-        rows = connection.execute(
-            select(
-                url,
-                func.count(question.question),
-                func.count().filter(said),
-                func.count().filter(said & (good | bad)),
-                func.count().filter(said & good),
-                func.count(question.created_at),
-            ).group_by(url)
-        ).all()
-        chunks = connection.scalar(select(func.count(chunk.text))) or 0
-        pages = {canonical_url(one) for one in connection.scalars(select(cast(chunk.confluence_url, Text)).distinct())}
-        annotated = _annotated(connection, source, pages)
-        traced, traced_rated = _traced(connection, source, said, said & (good | bad))
-    named = [(canonical_url(row[0]), row) for row in rows]
-    there = [row for page, row in named if page is not None and page in pages]
-    stray = next((row[0] for page, row in named if page is not None and page not in pages), None)
-    shown = sum(row[1] for row in there)
-    return Holdings(
-        questions=sum(row[1] for row in rows),
-        chunks=chunks,
-        answers=sum(row[2] for row in rows),
-        timed=sum(row[5] for row in rows),
-        found=max(shown, annotated["found"]),
-        shown=shown,
-        named=sum(row[1] for page, row in named if page is not None),
-        answered=max(traced, sum(row[2] for row in there)),
-        rated=max(traced_rated, sum(row[3] for row in there)),
-        references=max(sum(row[4] for row in rows), annotated["references"]),
-        stray=stray,
-    )
+
+    questions: Sequence[Row]
+    corpus: Corpus
+    read_texts: Callable[[Iterable[str]], dict[str, str]]
+    sut: str
+    nuggets: bool = False
+
+    @cached_property
+    def pages(self) -> dict[str, str | None]:
+        """The page of every chunk."""
+        return pages_of(self.corpus)
+
+    @cached_property
+    def known_pages(self) -> set[str]:
+        """The pages of the corpus."""
+        return {page for page in self.pages.values() if page is not None}
+
+    @cached_property
+    def chunk_labels(self) -> list[Labels]:
+        """The relevant chunks of every question."""
+        return [labels_given(row, "chunk", self.pages) for row in self.questions]
+
+    @cached_property
+    def page_labels(self) -> list[Labels]:
+        """The relevant pages of every question."""
+        return [labels_given(row, "page", self.pages) for row in self.questions]
+
+    @property
+    def unit(self) -> Unit:
+        """What counts as found; a label of a chunk is one of its page, too (`tasks.cases.labels.labels_of`)."""
+        labelled = sum(map(bool, map(or_, self.chunk_labels, self.page_labels)))
+        return LabelsOf(labelled, sum(map(bool, self.chunk_labels))).unit
+
+    def find_labelled(self, unit: Unit) -> list[bool]:
+        """Whether the corpus has anything that is relevant for each question."""
+        if unit == "chunk":
+            return [not self.pages.keys().isdisjoint(labels) for labels in self.chunk_labels]
+        return [not self.known_pages.isdisjoint(labels) for labels in self.page_labels]
+
+    @cached_property
+    def judged(self) -> list[Row]:
+        """Questions whose answer can be judged against what it was given."""
+        return [
+            row
+            for row in self.questions
+            if (row["answer"] or "").strip()
+            and (has_context(row, self.pages) or canonical_url(row["confluence_url"]) in self.known_pages)
+        ]
 
 
-def _traced(connection: Connection, source: Source, *wanted: ColumnElement[bool]) -> Sequence[int]:
-    """How many rows of each kind have the passages recorded that they were answered from."""
-    question = source.tables["question_answer"]
-    columns = {one["name"] for one in inspect(connection).get_columns(question.name, schema=question.schema)}
-    if source.kind != "loaded" or RECORDED not in columns:
-        return [0 for _ in wanted]
-    passages = question.c.recorded["contexts"].is_not(None)
-    return connection.execute(select(*(func.count().filter(one & passages) for one in wanted))).one()
+def readiness(source: Source, *, sut: str | None = None) -> list[Ready]:
+    """Count what each tier can measure, the first to run first.
 
-
-def _annotated(connection: Connection, source: Source, pages: set[str | None]) -> Counter[str]:
-    if not has_annotations(connection, source):
-        return Counter()
-    annotation = source.tables[tables.ANNOTATION].c
-    columns = select(
-        annotation.question_id, annotation.ground_truth_answer, annotation.relevant_chunk_ids, annotation.relevant_urls
-    )
-    counted: Counter[str] = Counter()
-    for row in connection.execute(columns):
-        label: dict[str, Any] = row._asdict()
-        counted["references"] += bool(label["ground_truth_answer"])
-        urls = {canonical_url(url) for url in graded(label, "relevant_urls")}
-        counted["found"] += bool(graded(label, "relevant_chunk_ids") or urls & pages)
-    return counted
-
-
-def readiness(source: Source) -> list[Ready]:
-    """What each tier can measure, the first to run first.
+    Args:
+        source: as it is now.
+        sut: the system under test; None for that of the settings.
 
     Raises:
+        InputError: a table or column is missing, or a label cannot be read.
         DatabaseUnavailable: the source cannot be reached.
     """
-    has = holdings(source)
-    return [_ready(tier, has, source.name) for tier in ORDER]
+    with snapshot(source) as connection:
+        return count_ready(source.name, read_holdings(connection, source, sut=sut))
 
 
-def _ready(tier: str, has: Holdings, name: str) -> Ready:
-    measured = {
-        "tier0": has.chunks,
-        "tier1": has.found,
-        "real_users": has.shown,
-        "tier2": has.found,
-        "tier3": has.references,
-        "judge": has.answered,
-        "judge_pipeline": has.rated,
-        "ux": has.timed,
-    }[tier]
-    options = ""
-    if not has.chunks and tier != "ux":
-        measured = 0
-    if tier == "tier3" and not measured and has.answers:  # what was answered is judged without a passage, too
-        measured, options = has.answers, " --sut recorded"
-    if measured:
-        return Ready(tier, measured, None, f"yarus run {tier} --source {name}{options}")
-    return Ready(tier, 0, _missing(tier, has), None, {"source": name, "url": has.stray or ""})
+def read_holdings(
+    connection: Connection,
+    source: Source,
+    *,
+    questions: Sequence[Row] | None = None,
+    sut: str | None = None,
+    nuggets: bool = False,
+) -> Holdings:
+    """Read what a source has.
+
+    Args:
+        connection: in a snapshot of the source; it is used as long as the holdings are counted.
+        source: where to read.
+        questions: those of a frozen case set; None for the source's own.
+        sut: the system under test; None for that of the settings.
+        nuggets: whether nuggets are looked for.
+
+    Raises:
+        InputError: a table or column is missing.
+    """
+
+    def read_texts(ids: Iterable[str]) -> dict[str, str]:
+        return read_chunk_texts(connection, source, ids)
+
+    rows = outline_questions(connection, source) if questions is None else questions
+    return Holdings(rows, outline_corpus(connection, source), read_texts, sut or settings().sut, nuggets)
 
 
-MISSING: dict[str, Missing] = {"tier3": "references", "judge_pipeline": "scores", "ux": "times"}
+def count_ready(name: str, has: Holdings, tiers: Iterable[str] = ORDER, *, as_set: bool = False) -> list[Ready]:
+    """Count what tiers can measure.
+
+    Args:
+        name: of the source, for commands.
+        has: what it has.
+        tiers: which.
+        as_set: with the system of the settings and no other; else tier 3 may have recorded answers where that one
+            cannot be measured.
+
+    Raises:
+        InputError: a label cannot be read.
+    """
+    return [_ready(tier, has, name, as_set=as_set) for tier in tiers]
 
 
-def _missing(tier: str, has: Holdings) -> Missing:
-    if not has.questions and tier != "tier0":
-        return "questions"
-    if not has.chunks and tier != "ux":
-        return "chunks"
-    if tier in ("tier1", "real_users", "tier2"):
-        return "pages in the corpus" if has.named else "pages"
-    if tier in ("judge", "judge_pipeline") and has.answers and not has.answered:
-        return "pages in the corpus" if has.named else "pages"
-    if tier in ("judge", "judge_pipeline") and not has.answers:
-        return "answers"
-    return MISSING[tier]
+def _ready(tier: str, has: Holdings, name: str, *, as_set: bool) -> Ready:
+    found, options = _COUNTS[tier](has), ""
+    if isinstance(found, Lack) and tier == "tier3" and (answered := _answered(has)):
+        # What was answered is judged without a passage, too.
+        found, options = Lack("recorded only") if as_set else answered, f" --sut {RECORDED}"
+    if isinstance(found, Lack):
+        examples = {"theirs": ", ".join(found.theirs), "ours": ", ".join(found.ours)}
+        return Ready(tier, 0, found.missing, None, {"source": name, **examples})
+    return Ready(tier, found, None, f"yarus run {tier} --source {name}{options}")
+
+
+def _tier0(has: Holdings) -> int | Lack:
+    sizes = Counter(page for page in has.pages.values() if page is not None)
+    if not has.corpus.ids:
+        return Lack("chunks")
+    if not sizes:
+        return Lack("addresses")
+    return sizes.total() if max(sizes.values()) > 1 else Lack("one passage per page")
+
+
+def _tier1(has: Holdings) -> int | Lack:
+    return _of_corpus(has) or sum(has.find_labelled(has.unit)) or _unmatched(has)
+
+
+def _real_users(has: Holdings) -> int | Lack:
+    groups = merged(has.questions)
+    found = sum(not has.known_pages.isdisjoint(shown_page(rows)) for rows in groups)
+    return _of_corpus(has) or found or _unmatched_pages(has, map(shown_page, groups), "shown pages")
+
+
+def _tier2(has: Holdings) -> int | Lack:
+    if has.sut == RECORDED:
+        return _recorded(has)
+    found = sum(map(or_, has.find_labelled("chunk"), has.find_labelled("page")))
+    return _of_corpus(has) or found or _unmatched(has)
+
+
+def _tier3(has: Holdings) -> int | Lack:
+    if has.sut == RECORDED:
+        return _recorded(has)
+    if not has.questions:
+        return Lack("questions")
+    found = sum(
+        reference_of(row) is not None or row.get("answerable") is False or (has.nuggets and bool(row.get("nuggets")))
+        for row in has.questions
+    )
+    if not found:
+        return Lack("references")
+    return Lack("system") if has.sut == "local" and not has.corpus.ids else found
+
+
+def _judge(has: Holdings) -> int | Lack:
+    named = [next(iter(labels), None) for labels in has.page_labels]
+    numbers = draw_subjects(has.questions, named, has.known_pages, JudgeQuality().exam, JudgeQuality().seed)
+    examined = [has.questions[number] for number in numbers]
+    with_paper = {row["question_id"] for row in examined if reference_of(row)} | _quoted(has, examined)
+    return len(with_paper | {row["question_id"] for row in has.judged}) or _unjudged(has)
+
+
+def _judge_pipeline(has: Holdings) -> int | Lack:
+    found = sum(shown_rightly(row) is not None for row in has.judged)
+    return found or (Lack("scores") if has.judged else _unjudged(has))
+
+
+def _ux(has: Holdings) -> int | Lack:
+    if not has.questions:
+        return Lack("questions")
+    if all(row["created_at"] is not None for row in has.questions):
+        return len(has.questions)
+    log = by_time(has.questions)
+    found = places(log)
+    timed = [row["created_at"] is not None for row in log]
+    if not any(timed) and not any(place.turn == 2 for place in found):
+        return Lack("times")
+    return sum(known or place.dialog is not None for known, place in zip(timed, found, strict=True))
+
+
+_COUNTS: dict[str, Callable[[Holdings], int | Lack]] = {
+    "tier0": _tier0,
+    "tier1": _tier1,
+    "real_users": _real_users,
+    "tier2": _tier2,
+    "tier3": _tier3,
+    "judge": _judge,
+    "judge_pipeline": _judge_pipeline,
+    "ux": _ux,
+}
+
+
+def _of_corpus(has: Holdings) -> Lack | None:
+    """What is missing of questions and chunks, where both are needed."""
+    if not has.questions:
+        return Lack("questions")
+    return None if has.corpus.ids else Lack("chunks")
+
+
+def _answered(has: Holdings) -> int:
+    """How many recorded answers there are."""
+    return sum(map(is_answered, has.questions))
+
+
+def _recorded(has: Holdings) -> int | Lack:
+    if not has.questions:
+        return Lack("questions")
+    return _answered(has) or Lack("answers")
+
+
+def _quoted(has: Holdings, examined: Sequence[Row]) -> set[str]:
+    """The examined questions without a reference whose page has a sentence that can stand for an answer."""
+    chunks = {
+        row["question_id"]: ideal_context(row, has.corpus, has.pages) for row in examined if not reference_of(row)
+    }
+    texts = has.read_texts({chunk for ids in chunks.values() for chunk in ids}) if chunks else {}
+    tokens = JudgeQuality().context_tokens
+    return {name for name, ids in chunks.items() if has_sentence(fit([texts[chunk] for chunk in ids], tokens)[0])}
+
+
+def _unmatched(has: Holdings) -> Lack:
+    """Why no label names anything of the corpus."""
+    if has.unit == "chunk":
+        theirs = _examples(label for labels in has.chunk_labels for label in labels)
+        return Lack("chunks in the corpus", theirs, _examples(has.corpus.ids)) if theirs else Lack("pages")
+    return _unmatched_pages(has, has.page_labels, "pages")
+
+
+def _unmatched_pages(has: Holdings, labels: Iterable[Iterable[str]], none: Missing) -> Lack:
+    """Why no label names a page of the corpus: there is none (`none`), or the addresses differ."""
+    theirs = _examples(label for of in labels for label in of)
+    if not theirs:
+        return Lack(none)
+    ours = _examples(page for page in has.pages.values() if page is not None)
+    return Lack("pages in the corpus", theirs, ours) if ours else Lack("addresses")
+
+
+def _unjudged(has: Holdings) -> Lack:
+    """Why no answer can be judged against what it was given."""
+    if not has.questions:
+        return Lack("questions")
+    answered = [row for row in has.questions if (row["answer"] or "").strip()]
+    if not answered:
+        return Lack("answers")
+    return (
+        _unmatched_pages(has, (shown_page([row]) for row in answered), "contexts")
+        if has.corpus.ids
+        else Lack("contexts")
+    )
+
+
+def _examples(names: Iterable[str]) -> tuple[str, ...]:
+    """The first few different names."""
+    found: dict[str, None] = {}
+    for name in names:
+        found[name] = None
+        if len(found) == EXAMPLES:
+            break
+    return tuple(found)

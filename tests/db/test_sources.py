@@ -13,6 +13,7 @@ from db.errors import DatabaseUnavailable, InputError
 from db.source_rows import Corpus, read_corpus, read_questions
 from db.sources import Source, loaded, snapshot
 from db.tables import source_tables
+from tasks.cases.answers import reference_of
 from tests.support.database.dumps import alter
 
 Production = Callable[..., str]
@@ -150,6 +151,26 @@ def test_annotations_of_a_production_database_join_whatever_the_type_of_the_id(p
         "INSERT INTO annotation (question_id, relevant_chunk_ids, origin) VALUES ('3', '[10]', 'manual')",
     )
     assert [row["relevant_chunk_ids"] for row in questions(opened(url))] == [None, None, [10], None]
+
+
+def test_annotations_count_without_other_columns(production: Production) -> None:
+    """Neither an origin nor any other label is needed beside one; what the settings map must be there."""
+    url = production(
+        "one_label",
+        "CREATE TABLE annotation (question_id bigint, ground_truth_answer text, reviewer text)",
+        "INSERT INTO annotation VALUES (1, 'На улице Ленина.', 'Анна'), (3, NULL, 'Анна')",
+    )
+    rows = questions(opened(url))
+    assert [reference_of(row) for row in rows] == ["На улице Ленина.", None, "Студентам.", None]
+    mapped = opened(url, columns={"annotation": {"relevant_urls": "pages"}})
+    with pytest.raises(InputError, match=r"no column.*'pages'.*ANNOTATION__RELEVANT_URLS=NAME"):
+        questions(mapped)
+
+
+def test_annotations_without_any_label_are_refused(production: Production) -> None:
+    source = opened(production("no_label", "CREATE TABLE annotation (question_id bigint, note text)"))
+    with pytest.raises(InputError, match="ANNOTATION__GROUND_TRUTH_ANSWER=NAME"):
+        questions(source)
 
 
 def test_a_column_of_another_type_is_refused_with_the_databases_words(production: Production) -> None:

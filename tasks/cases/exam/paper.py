@@ -189,10 +189,19 @@ def _chance(seed: int, subject: Subject, kind: str) -> Random:
     return Random(f"{seed}|{subject.question_id}|{kind}")
 
 
+def has_sentence(context: str) -> bool:
+    """Return whether a context has a sentence that can stand for the answer of a question without a reference."""
+    return bool(_quotable(context))
+
+
+def _quotable(context: str) -> list[str]:
+    low, high = SENTENCE_CHARACTERS
+    return [text for text in damage.sentences(context) if low <= len(text) <= high]
+
+
 def _beside(subject: Subject, chance: Random) -> str | None:
     """A sentence of the context: where there is a reference, one that says something else and answers nothing."""
-    low, high = SENTENCE_CHARACTERS
-    found = [text for text in damage.sentences(subject.context) if low <= len(text) <= high]
+    found = _quotable(subject.context)
     if subject.reference is None:
         return chance.choice(found) if found else None
     answer, asked = words(subject.reference), words(subject.question)

@@ -25,8 +25,8 @@ from db.source_rows import read_questions
 from db.sources import Source, snapshot
 from metrics.agreement import kappa_of, kappa_parts, weighted_kappa
 from metrics.statistics import mean_interval, posterior_interval
-from tasks.cases.answers import shown_rightly
-from tasks.cases.labels import GOOD, Row
+from tasks.cases.answers import reference_of, shown_rightly
+from tasks.cases.labels import Row, is_judged, is_reviewed
 from tasks.config.connections import database, source
 from tasks.dataset.annotation.chunk_references import Relevant
 from tasks.dataset.annotation.columns import VERDICTS, YES_NO
@@ -158,16 +158,15 @@ def _said_at(verdict: Review, field: str) -> str:
 
 def labels_of(row: Row, said: Mapping[str, Review]) -> Row:
     """The annotation that follows; a label that nobody spoke of stays, also one that was only the log's."""
-    own = bool(row.get("origin"))
     labels = {
         "question_id": row["question_id"],
-        "ground_truth_answer": _answer(row, said, own=own),
+        "ground_truth_answer": _answer(row, said),
         "relevant_chunk_ids": row.get("relevant_chunk_ids"),
-        "relevant_urls": row.get("relevant_urls") if own or not row["confluence_url"] else [row["confluence_url"]],
+        "relevant_urls": row.get("relevant_urls") if is_judged(row) else _shown(row),
         "ground_truth_show": shown_rightly(row),
         "answerable": row.get("answerable"),
         "nuggets": row.get("nuggets"),
-        "origin": row.get("origin") or "manual",
+        "origin": row["origin"] if is_reviewed(row) else "manual",
     }
     if (relevant := majority(said, "relevant")) is not None:
         apart = _apart(relevant)
@@ -180,10 +179,15 @@ def labels_of(row: Row, said: Mapping[str, Review]) -> Row:
     return labels
 
 
-def _answer(row: Row, said: Mapping[str, Review], *, own: bool) -> str | None:
+def _shown(row: Row) -> list[str] | None:
+    """The page in the log, which counts as relevant where nobody has said what is."""
+    return [row["confluence_url"]] if row["confluence_url"] else row.get("relevant_urls")
+
+
+def _answer(row: Row, said: Mapping[str, Review]) -> str | None:
     """The reference: as it was, or the bot's own answer where the annotators, who were shown it, say so."""
     logged: str | None = row["answer"]
-    before = row.get("ground_truth_answer") if own else (logged if row["score"] == GOOD else None)
+    before = reference_of(row)
     of_log = {name: verdict for name, verdict in said.items() if verdict.get("answer_of") == "log"}
     verdict = majority(of_log, "answer_ok")
     if verdict is True:

@@ -89,7 +89,7 @@ def test_a_source_without_chunks_begins_nothing(
     for tier in ("tier1", "tier3", "real_users"):
         assert exit_code(["run", tier, "--source", "without_chunks"]) == 2
         said = capsys.readouterr().err
-        assert "нет нужного: фрагменты; загрузите" in said
+        assert ("нет страниц для поиска" if tier == "tier3" else "нет нужного: фрагменты; загрузите") in said
         assert "Prefect" not in said
     with engine.connect() as connection:
         assert connection.scalar(select(func.count()).select_from(evaluation)) == before

@@ -13,10 +13,12 @@ from db.tables import evaluation
 from metrics.table import METRICS, metrics_of
 from tasks.config.flow_parameters import Nightly
 from tasks.config.tiers import TIERS
+from tasks.operations.night_plan import plan_night
 from tasks.results.guidance import next_step
 from tasks.results.queries import matching, where
 from tests.support.command_line import CommandLine
-from tests.support.evaluations import load, question
+from tests.support.evaluations import passages, question
+from tests.support.sources import store
 
 Night = dict[str, dict[str, Any]]
 # Of the stand-ins, which call nothing and return no probabilities, and with one answer a question.
@@ -29,7 +31,8 @@ SOME_TIERS = """
 import asyncio, json, sys
 from flows.nightly import nightly
 from tasks.config.flow_parameters import Nightly
-state = asyncio.run(nightly(Nightly(source=sys.argv[1], tiers=sys.argv[2:]), return_state=True))
+given = Nightly(source=sys.argv[1], tiers=sys.argv[3:], nuggets=sys.argv[2] == "nuggets")
+state = asyncio.run(nightly(given, return_state=True))
 print(json.dumps(state.result(raise_on_failure=False)))
 """
 RETRIED = """
@@ -113,15 +116,42 @@ def test_an_interval_holds_its_value(night: Night) -> None:
 
 
 def test_a_tier_that_fails_does_not_stop_the_others(
-    at_home: Path, yarus: CommandLine, prefect_server: dict[str, str], tmp_path: Path
+    at_home: Path, engine: Engine, yarus: CommandLine, prefect_server: dict[str, str]
 ) -> None:
-    source = load(tmp_path, "timeless", [question(i, created_at=None) for i in range(5)])
-    process = yarus.start(source, "ux", "tier1", env=prefect_server, script=SOME_TIERS)
+    source = store(engine, "without_nuggets", [question(i) for i in range(5)], passages(10))
+    process = yarus.start(source, "nuggets", "tier2", "tier1", env=prefect_server, script=SOME_TIERS)
     document = json.loads(process.communicate(timeout=240)[0])
     failed, completed = document["evaluations"]
     assert document["state"] == "failed"
-    assert (failed["tier"], failed["state"], "created_at" in failed["error"]) == ("ux", "failed", True)
+    assert (failed["tier"], failed["state"], "dataset nuggets" in failed["error"]) == ("tier2", "failed", True)
     assert (completed["tier"], completed["state"]) == ("tier1", "completed")
+
+
+def test_nightly_skips_what_a_source_cannot_measure(
+    at_home: Path, engine: Engine, yarus: CommandLine, prefect_server: dict[str, str]
+) -> None:
+    """A tier without cases is not begun and does not fail the night; of an earlier night's tier it is begun."""
+    pages = [{"id": f"c{i}", "confluence_url": f"https://a/{i}", "text": f"Правило {i}."} for i in range(3)]
+    labelled = [{"question": f"Что велит правило {i}?", "relevant_urls": [f"https://a/{i}"]} for i in range(3)]
+    source = store(engine, "skipping", labelled, pages)
+    process = yarus.start(source, "", "tier0", "tier1", "tier3", env=prefect_server, script=SOME_TIERS)
+    out, err = process.communicate(timeout=240)
+    night = json.loads(out)
+    assert (night["state"], [of["tier"] for of in night["evaluations"]]) == ("completed", ["tier1"])
+    skipped = {tier["tier"]: tier["missing"] for tier in night["skipped"]}
+    assert skipped == {"tier0": "one passage per page", "tier3": "references"}
+    assert [line for line in err.splitlines() if "tier3" in line and "эталон" in line]
+    stray = [row | {"relevant_urls": ["https://b"]} for row in labelled]
+    plan = plan_night(Nightly(source=store(engine, source, stray, pages)))
+    assert plan.begun == ["tier1"]  # which was measured: that its labels are lost is to be seen
+
+
+def test_nightly_refuses_a_source_without_anything_to_measure(yarus: CommandLine, engine: Engine) -> None:
+    store(engine, "nothing_at_all", [{"question": "Где столовая?"}])
+    for more in ((), ("--dry-run",)):
+        refused = yarus("run", "nightly", "--source", "nothing_at_all", *more, ok=False)
+        assert refused.code == 2
+        assert "измерять нечего" in refused.err and "yarus load table" in refused.err
 
 
 def test_a_retried_night_judges_what_was_completed_and_an_anchor_is_looked_for_first(
