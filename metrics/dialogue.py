@@ -25,11 +25,11 @@ def cache_hit_rate(questions: ArrayLike, cached: ArrayLike, *, threshold: float 
 
     Args:
         questions: (n, d).
-        cached: (m, d); with none of them nothing is hit.
+        cached: (m, d).
         threshold: cosine, -1 to 1; equal to it is no hit.
 
     Returns:
-        0 to 1, higher is better; NaN without questions.
+        0 to 1, higher is better; NaN without questions, and without cached ones: nothing could have been hit.
 
     Raises:
         ValueError: a threshold outside -1 to 1, different dimensions, a vector that is zero, NaN or infinite.
@@ -45,7 +45,7 @@ def cache_hit_rate(questions: ArrayLike, cached: ArrayLike, *, threshold: float 
     """
     asked, known = as_matrix(questions), as_matrix(cached)
     similarities, _ = _nearest(asked, known, np.full(len(asked), len(known)))
-    return float(np.mean(cache_hits(similarities, threshold=threshold))) if len(asked) else np.nan
+    return float(np.mean(cache_hits(similarities, threshold=threshold))) if len(asked) and len(known) else np.nan
 
 
 def cache_hits(similarities: ArrayLike, *, threshold: float = 0.85) -> NDArray[np.bool_]:

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 COLOURS = {"excellent": "green", "strong": "green", "good": "cyan", "reasonable": "cyan", "attention": "yellow"}
 COLOURS |= {"weak": "yellow", "absent": "yellow", "completed": "green", "running": "cyan"}
 WIDTH = 110
+FEW = 3
+"""Names of metrics in a line on several."""
 LONGEST = 300
 """Of a question: characters that are printed."""
 SYSTEM: tuple[str, ...] = ("sut", "retriever", "embedder_identity", "vectors", "index_recall", "generator")
@@ -56,14 +58,14 @@ def print_summary(summary: EvaluationSummary, language: str) -> None:
         for part in _strata(summary["tier"], summary.get("strata", {}), language):
             console.print(part)
         shown = {name: of for name, of in summary["metrics"].items() if not name.startswith("exam_")}
-        console.print(_metrics(shown, language))
+        _print_metrics(console, shown, language)
     if "exam" in summary:
         console.print(*exam_printed(summary, language))
     _print_statuses(console, summary, language)
     for line in (*_missing(summary, language), *found_out(summary, language), *_readings(summary, language)):
         console.print(plain(line), soft_wrap=True)
     for note in summary["notes"]:
-        console.print(plain(texts("notes", language)[note["note"]].format(**note)))
+        console.print(plain(texts("notes", language)[note["note"]].format(**note)), soft_wrap=True)
     if summary["error"]:
         console.print(plain(told(summary["error"], language)), style="yellow")
     if summary["parquet"]:
@@ -94,8 +96,8 @@ def print_overview(night: Night, language: str) -> None:
         if summary["state"] not in ("completed", "invalid"):
             table.add_row(tier, _state(summary, language), plain(told(summary["error"] or "", language)))
         if has_metrics(summary):
-            for name in TIERS[summary["tier"]].headlines:
-                table.add_row(tier, *_cells(name, summary["metrics"][name], language))
+            for cells in _headline_rows(summary, language):
+                table.add_row(tier, *cells)
                 tier = ""
     console = new_console()
     console.print("", table)
@@ -126,7 +128,15 @@ def _state(summary: EvaluationSummary | FailedEvaluation, language: str) -> str:
     return coloured(texts("states", language)[summary["state"]], summary["state"])
 
 
+def _print_metrics(console: Console, metrics: Mapping[str, MetricSummary], language: str) -> None:
+    if any(metric["value"] is not None for metric in metrics.values()):
+        console.print(_metrics(metrics, language))
+    for line in _unmeasured(metrics, language):
+        console.print(f"[yellow]{plain(line)}[/]", soft_wrap=True)
+
+
 def _metrics(metrics: Mapping[str, MetricSummary], language: str) -> Table:
+    """A row per metric that has a value."""
     words = texts("terminal", language)
     table = Table(words["metric"], *(words[name] for name in ("value", "interval", "measured", "grade")), box=None)
     for column in table.columns[1:4]:
@@ -134,8 +144,38 @@ def _metrics(metrics: Mapping[str, MetricSummary], language: str) -> Table:
     for column in table.columns[:4]:
         column.no_wrap = True
     for name, metric in metrics.items():
-        table.add_row(*_cells(name, metric, language))
+        if metric["value"] is not None:
+            table.add_row(*_cells(name, metric, language))
     return table
+
+
+def _unmeasured(metrics: Mapping[str, MetricSummary], language: str) -> Iterator[str]:
+    """A line per reason for which metrics have no value."""
+    words = texts("terminal", language)
+    for reason, names in _names_by_reason(metrics).items():
+        some = ", ".join(names[:FEW]) + (", …" if len(names) > FEW else "")
+        values = {"n": len(names), "reason": told(reason, language), "names": some}
+        yield words["metric not measured" if len(names) == 1 else "metrics not measured"].format(**values)
+
+
+def _names_by_reason(metrics: Mapping[str, MetricSummary]) -> dict[str, list[str]]:
+    """Names of the metrics without a value, by why they have none."""
+    found: dict[str, list[str]] = {}
+    for name, metric in metrics.items():
+        if metric["value"] is None:
+            found.setdefault(metric["reason"] or "", []).append(name)
+    return found
+
+
+def _headline_rows(summary: EvaluationSummary, language: str) -> Iterator[tuple[str, ...]]:
+    """What a tier is judged by: a row per metric, and one for all that have no value for the same reason."""
+    headlines = {name: summary["metrics"][name] for name in TIERS[summary["tier"]].headlines}
+    first_of = {names[0]: names for names in _names_by_reason(headlines).values()}
+    for name, metric in headlines.items():
+        if metric["value"] is not None or name in first_of:
+            more = len(first_of.get(name, ())) - 1
+            label, *cells = _cells(name, metric, language)
+            yield (f"{label} +{more}" if more > 0 else label, *cells)
 
 
 def _cells(name: str, metric: MetricSummary, language: str) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ def _hits(suffix: str, threshold: str) -> Metric:
         kind="hybrid",
         interval="wilson",
         signature=f"cache_hit_rate{suffix}|threshold:{threshold}|v:1",
-        undefined="no question with a time; a zero vector is an error",
+        undefined="no question with a time; no earlier question was rated 5; a zero vector is an error",
         trust="High as a count: the question itself and later ones are left out, so it is what production could have "
         "had. It does not say whether the hit was the right one.",
         reading="Over 0.5 a cache pays; below 0.1 it does not. Never read it without cache_wrong_hit_rate.",

@@ -56,6 +56,10 @@ COLUMNS: dict[str, Column] = {
     "relevant": Column(TEXTS, "ids labelled relevant, of the evaluation's unit, and their twins: what says the same"),
     "irrelevant": Column(TEXTS, "ids labelled not relevant, and their twins"),
     "grades": Column(pa.list_(pa.float64()), "grade of each relevant one, NULL where the labels have none"),
+    "own_document": Column(
+        pa.string(),
+        "the document that the question is itself, in a retrieval set: it is left out of the ranking; NULL elsewhere",
+    ),
     "retrieved": Column(TEXTS, "ranking: ids of the evaluation's unit, best first; NULL when the retriever failed"),
     "distances": Column(pa.list_(pa.float64()), "distance of each, smaller is nearer"),
     "if_right": Column(

@@ -75,6 +75,14 @@ class Note(TypedDict):
     of: NotRequired[int]
     value: NotRequired[float]
     evaluation: NotRequired[str]
+    theirs: NotRequired[str]
+    """The first three ids that labels name."""
+    ours: NotRequired[str]
+    """The first three ids of the corpus."""
+
+
+NO_PAGES = "no pages"
+"""The note on an evaluation whose source has no corpus: its system was asked, and what it finds cannot be scored."""
 
 
 def tier_of_stratum(stratum: str | None) -> str | None:

@@ -63,7 +63,7 @@ MEASURED_BY: tuple[str, ...] = (
     "similarity_embedder",
 )
 MEASURED_BY += ("claims", "nuggets", "citations", "dialogs", "context_perturbation", "pool_reranked")
-MEASURED_BY += ("contexts", "unreferenced")
+MEASURED_BY += ("contexts", "unreferenced", "own_documents")
 """What of the resolved parameters measures; the others belong to the system under test."""
 
 

@@ -16,8 +16,9 @@ from db.stores.calls import bought
 from db.words import Words
 from metrics.table import metric
 from tasks.cases.labels import pages_of
+from tasks.cases.ranked.unmatched_labels import unmatched_unit
 from tasks.cases.table import LONG
-from tasks.cases.vocabulary import Note
+from tasks.cases.vocabulary import NO_PAGES, Note
 from tasks.comparison.paired_changes import paired_changes
 from tasks.config.connections import database
 from tasks.config.settings import settings
@@ -88,6 +89,8 @@ def _finish(run: Run, measure: Measure) -> EvaluationSummary:
         for stratum, rows in strata(cases).items()
         for value in summarise(declared_metrics, rows, seed=seed, options=options, whole=measure(rows, seed))
     ]
+    if why := _why_unlabelled(row["resolved"]["notes"]):
+        values = [(stratum, _without_labels(value, why)) for stratum, value in values]
     found = also | _found_out(run, cases, row["resolved"]["notes"], values) | {"missing": _missing(values)}
     by_prompt = standings(exams_of(engine, [row["resolved"]]), row["resolved"] | found, row["started_at"])
     metrics = [value.row(stratum, standing_of(value.metric.name, by_prompt)) for stratum, value in values]
@@ -99,7 +102,7 @@ def _finish(run: Run, measure: Measure) -> EvaluationSummary:
         run.id,
         "completed" if valid else "invalid",
         metrics,
-        error=None if valid else _why_invalid(share),
+        error=None if valid else _why_invalid(share, cases),
         comparability_key=key,
         comparability=parts,
         statuses=counts,
@@ -115,6 +118,21 @@ def _finish(run: Run, measure: Measure) -> EvaluationSummary:
     elif journal.find(engine, run.id)["state"] not in journal.FINISHED:  # stopped: a file without metrics is none
         remove(path)
     return summary(engine, run.id)
+
+
+def _why_unlabelled(notes: list[Note]) -> str | None:
+    """Why no question has a label that a ranking can be compared with, if the source is the reason; else None."""
+    if any(note["note"] == NO_PAGES for note in notes):
+        return Words("retrieval is not measurable: the source has no pages")
+    unit = unmatched_unit(notes)
+    return unit and Words("no label matches a {unit} of the corpus", unit=unit)
+
+
+def _without_labels(value: Value, why: str) -> Value:
+    """The metric, and if it has no value for want of labels, the reason; what has none in a part of the cases stays."""
+    if value.value is not None or value.metric.needs != "relevant":
+        return value
+    return value._replace(reason=why)
 
 
 def _found_out(run: Run, cases: pa.Table, notes: list[Note], values: list[tuple[str, Value]]) -> dict[str, Any]:
@@ -159,9 +177,12 @@ def streaming(cases: pa.Table) -> Resolved:
     return {"streams": True} if has_any else {}
 
 
-def _why_invalid(share: float | None) -> str:
+def _why_invalid(share: float | None, cases: pa.Table) -> str:
     wanted = settings().min_coverage
     if share is None:
+        reasons = set(cases["reason"].to_pylist())
+        if len(reasons) == 1 and (why := reasons.pop()):
+            return Words("no case could be measured: {why}", why=why)
         return Words("no case could be measured: none has a label that names something in the corpus")
     return Words(
         "only {share:.1%} of the cases that could be measured were; {wanted:.0%} are needed (YARUS_MIN_COVERAGE)",

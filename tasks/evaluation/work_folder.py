@@ -23,6 +23,7 @@ from db.sources import Source
 from db.urls import canonical_url
 from tasks.cases.frozen_sets import frozen
 from tasks.cases.labels import pages_of
+from tasks.cases.ranked.unmatched_labels import compare_labels
 from tasks.cases.table import declared
 from tasks.cases.text import fit
 from tasks.cases.vocabulary import Note, Twins, Unit
@@ -176,6 +177,8 @@ def keep_loaded(
         beside: what else the cases are measured against, so that it belongs to the case set.
         twins: what counts as one, of the evaluation's unit.
     """
+    if unit := found_out.get("unit"):
+        notes = compare_labels(notes, cases, corpus, unit)
     resolved: Resolved = {"batch_size": batch_size(len(cases)), "language": where.language, "notes": notes}
     resolved |= found_out
     if run.parameters.cases and resolved.get("texts") != "chunks":  # chunks are the corpus, which is never frozen

@@ -182,7 +182,7 @@ def _rate(cases: pa.Table, name: str) -> ArmMetric:
 
 
 def _share(flags: Sequence[bool | None] | NDArray[np.float64], groups: Sequence[Hashable]) -> Share:
-    value, interval, n, _ = share(flags, groups)
+    value, interval, n, *_ = share(flags, groups)
     low, high = Interval(*interval)
     return {
         "value": number(value),

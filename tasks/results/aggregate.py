@@ -82,7 +82,7 @@ def summarise(
         cases: with a column for every per-case metric.
         seed: of the bootstrap.
         options: of the evaluation, for the metrics' signatures: gain, depth.
-        whole: metrics of the set that a step has computed.
+        whole: metrics of the set that a step has computed, and why there is no value where a step knows that.
 
     Returns:
         One value a metric, in the same order.
@@ -130,7 +130,7 @@ def coverage(cases: pa.Table) -> float | None:
 def _value(metric: Metric, cases: pa.Table, seed: int, options: dict[str, Any], whole: Mapping[str, Whole]) -> Value:
     n_missing = 0
     if metric.aggregate == "whole":
-        value, interval, n_scored, n_total = whole[metric.name]
+        value, interval, n_scored, n_total, _ = whole[metric.name]
     else:
         values = floats(cases, metric.column)
         groups = cases["group"].to_pylist()
@@ -138,11 +138,11 @@ def _value(metric: Metric, cases: pa.Table, seed: int, options: dict[str, Any], 
         n_scored, n_total = int(np.count_nonzero(~np.isnan(values))), None
         if metric.aggregate == "mean":
             n_missing = int(np.count_nonzero(np.isnan(values) & _could_have(metric, cases)))
-    measured = not math.isnan(value)
+    measured, known = not math.isnan(value), whole.get(metric.name)
     return Value(
         metric=metric,
         value=value if measured else None,
-        reason=None if measured else _why_not(cases, metric),
+        reason=None if measured else (known.reason if known else None) or _why_not(cases, metric),
         ci_low=_number(interval.low),
         ci_high=_number(interval.high),
         n_scored=n_scored,

@@ -48,7 +48,8 @@ def weakest(summaries: Iterable[EvaluationSummary]) -> Weakest | None:
 def first(summaries: Sequence[EvaluationSummary]) -> EvaluationSummary | None:
     """The evaluation to look at first: one that failed, else one that measured too little, else of the weakest tier."""
     graded = weakest(summaries)
-    urgent = [summary for state in ("failed", "invalid") for summary in summaries if summary["state"] == state]
+    urgent = [summary for summary in summaries if summary["state"] == "failed"]
+    urgent += [summary for summary in summaries if _is_too_little(summary)]
     urgent += [summary for summary in summaries if graded and summary["tier"] == graded.tier]
     return next(iter(urgent), None)
 
@@ -59,9 +60,17 @@ def lead(found: Sequence[EvaluationSummary | FailedEvaluation]) -> Text:
     summaries = [one for one in found if has_metrics(one)]
     if failed:
         return _text("failed", {"tiers": _in_a_row(failed)})
-    invalid = [_covered(summary) for summary in summaries if summary["state"] == "invalid"]
+    invalid = [_covered(summary) for summary in summaries if _is_too_little(summary)]
     graded = _weakest_text(summaries)
     return _joined(_text("invalid", {"tiers": _in_a_row(invalid)}), graded) if invalid else graded
+
+
+def _is_too_little(summary: EvaluationSummary) -> bool:
+    """Whether a tier measured too little to go by. If users do not feel the tier and the source has no labels for it,
+    the night does not begin with it: its own summary gives the reason.
+    """
+    labelled = TIERS[summary["tier"]].felt is not None or summary["coverage"] is not None
+    return summary["state"] == "invalid" and labelled
 
 
 def _covered(summary: EvaluationSummary) -> Text:
@@ -179,13 +188,17 @@ def _rank(found: Weakest) -> tuple[int, float]:
 def _about_coverage(summary: EvaluationSummary) -> tuple[Text, Condition]:
     """The cases that were not measured: those that failed, or where none could be measured, those without a label."""
     none = summary["coverage"] is None
+    geometry = none and summary["tier"] == "tier0" and bool(_values(summary["metrics"]))
     wanted = {
         status: n
         for status, n in summary["statuses"].items()
         if status not in MEASURED and (status in CANNOT_BE_MEASURED) == none
     }
     most = max(wanted, key=lambda status: wanted[status], default=None)
-    advice = _text("nothing measurable" if none else "restore coverage", {"cases": cases_are(summary)})
+    advice = _text(
+        "nothing clustered" if geometry else "nothing measurable" if none else "restore coverage",
+        {"cases": cases_are(summary)},
+    )
     if most is None:
         return advice, {}
     often = _text("most often", {"status": translations("statuses", most)}, n=str(wanted[most]))

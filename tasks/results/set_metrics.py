@@ -34,6 +34,13 @@ class Whole(NamedTuple):
     n_scored: int
     n_total: int | None = None
     """What it could have rested on, where that is not the cases: calls."""
+    reason: str | None = None
+    """Why there is no value, where more is known than what the metric says of itself."""
+
+
+def not_measured(reason: str) -> Whole:
+    """A metric without a value, for that reason; of a metric that is a mean over cases it gives the reason alone."""
+    return Whole(math.nan, NO_INTERVAL, 0, reason=reason)
 
 
 class SetMetric(NamedTuple):

@@ -128,12 +128,25 @@ class FailedEvaluation(TypedDict):
 
 
 @final
+class SkippedTier(TypedDict):
+    """A tier that a night did not begin."""
+
+    tier: str
+    missing: str
+    """What the source lacks, as `readiness` of `init` has it."""
+    reason: str
+    """The same as a sentence."""
+
+
+@final
 class Night(TypedDict):
     """Every tier over one source."""
 
     state: State
     """The worst of the evaluations'."""
     evaluations: list[EvaluationSummary | FailedEvaluation]
+    skipped: NotRequired[list[SkippedTier]]
+    """Tiers that were not begun because the source has nothing that they measure; the state is none the worse."""
     report: NotRequired[str]
     """The HTML page, where something was measured."""
 

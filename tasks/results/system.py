@@ -66,6 +66,8 @@ class System(TypedDict, total=False):
     """What counts as found."""
     twins: Literal["one", "apart"]
     """Whether chunks or pages that say the same count as one."""
+    own_documents: Literal["left out"]
+    """Of a retrieval set whose queries are documents: the query's own id is left out of its ranking."""
     labels: Literal["filled"]
     """Where a judge has filled them up."""
     pool: list[str]

@@ -6,9 +6,11 @@ import threading
 import pyarrow as pa
 
 from db.errors import InputError
+from db.retrieval_sets import page_of_document
 from db.urls import canonical_url
 from db.words import Words
 from tasks.cases.outcomes import Done, with_failures, with_outcomes
+from tasks.cases.ranked.own_documents import own_of
 from tasks.cases.refusals import declined
 from tasks.cases.table import with_columns
 from tasks.cases.text import BETWEEN, fit, starts
@@ -40,7 +42,9 @@ async def answer(run: Run, cases: pa.Table) -> pa.Table:
 async def _ours(run: Run, cases: pa.Table) -> pa.Table:
     """Our retriever over the chunk table, then our generator on the texts that it found."""
     questions, k = cases["question"].to_pylist(), run.resolved["k"]
-    rankings = await asyncio.to_thread(rank, run, questions, k, unit="chunk", timed=-(-TIMED // run.n_batches))
+    rankings = await asyncio.to_thread(
+        rank, run, questions, k, unit="chunk", timed=-(-TIMED // run.n_batches), own=own_of(cases)
+    )
     texts = await asyncio.to_thread(_texts, run)
     tokens = run.resolved["context_tokens"]
     # An id that is not in the corpus has no text to answer from; it stays in the ranking, and is noted at the end.
@@ -74,7 +78,7 @@ async def _theirs(run: Run, cases: pa.Table) -> pa.Table:
         cases = with_columns(cases, history=[list(said.history) or None for said in found])
     return with_columns(
         with_outcomes(cases, [_done(said, refusals) for said in found]),
-        retrieved=[_pages(said) for said in found],
+        retrieved=[_pages(said, own) for said, own in zip(found, own_of(cases), strict=True)],
         context=[context or None for context in contexts],
         passage_starts=[starts(said.contexts or [], whole) for said, whole in zip(found, contexts, strict=True)],
         answer=[said.text for said in found],
@@ -94,11 +98,12 @@ def _done(said: Answered, refusals: list[str]) -> Done:
     return Done("refused", why) if why else Done("answered")
 
 
-def _pages(said: Answered) -> list[str] | None:
-    """The pages that the system named, best first; None where it failed, or does not say."""
+def _pages(said: Answered, own: str | None) -> list[str] | None:
+    """The pages that the system named, best first, without the question itself; None if it failed or does not say."""
     if said.urls is None:
         return None
-    return list(dict.fromkeys(page for url in said.urls if (page := canonical_url(url))))
+    pages = dict.fromkeys(page for url in said.urls if (page := canonical_url(url)))
+    return [page for page in pages if own is None or page != page_of_document(own)]
 
 
 def _texts(run: Run) -> dict[str, tuple[str, str]]:

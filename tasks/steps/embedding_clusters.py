@@ -4,6 +4,7 @@ import asyncio
 import json
 import logging
 import math
+from collections import Counter
 from collections.abc import Mapping
 
 import numpy as np
@@ -28,10 +29,13 @@ from tasks.evaluation.run import Run
 from tasks.evaluation.work_folder import read_cases, read_stored_corpus
 from tasks.models.embedders import Vectors, embedders
 from tasks.models.embedding_cache import embed_each
-from tasks.results.set_metrics import Whole
+from tasks.results.set_metrics import Whole, not_measured
 from tasks.steps.index import choose_vectors
 
 log = logging.getLogger("yarus")
+OF_CLUSTERS = ("total_texts", "total_pairs", "n_clusters", "avg_inter_cluster_dist")
+WITHIN_CLUSTERS = ("avg_intra_cluster_sim", "silhouette_score")
+"""Metrics that need a cluster of two texts."""
 WRONG = "without_vector.json"
 """In the working folder: number of a text -> why a server gave no vector for it."""
 
@@ -80,6 +84,9 @@ def _measure_clusters(run: Run[Tier0]) -> dict[str, Whole]:
     labelled = np.array([status == "ok" for status in cases["status"].to_pylist()])
     clusters = [cluster for cluster, has in zip(cases["cluster"].to_pylist(), labelled, strict=True) if has]
     silhouettes = embedding.silhouette_samples(vectors[labelled], clusters, metric=parameters.distance)
+    why = _why_not_clustered(cases["cluster"].to_pylist(), run.resolved["texts"])
+    if "silhouette_score" in why:  # 0 by convention in a cluster of one: of such alone it would say nothing
+        silhouettes = np.full(len(silhouettes), np.nan)
     nearest = embedding.nearest_neighbour_distances(vectors[there])
     cases = with_columns(
         cases,
@@ -88,7 +95,21 @@ def _measure_clusters(run: Run[Tier0]) -> dict[str, Whole]:
         spread=_spread_out(embedding.centroid_distances(vectors[there]), there),
     )
     keep_batch(run, 0, cases)
-    return _clustering(vectors[labelled], clusters, parameters.seed) | _geometry(vectors[there], nearest)
+    clustering = _clustering(vectors[labelled], clusters, parameters.seed) | why
+    return clustering | _geometry(vectors[there], nearest)
+
+
+def _why_not_clustered(clusters: list[str | None], texts: str) -> dict[str, Whole]:
+    """The metrics of clusters that no embedder can have a value of, because of how the texts are labelled."""
+    sizes = Counter(cluster for cluster in clusters if cluster is not None)
+    chunks = texts == "chunks"
+    if not sizes:
+        why = Words("no passage names its page") if chunks else Words("no question has a topic or a page")
+        return {name: not_measured(why) for name in (*OF_CLUSTERS, *WITHIN_CLUSTERS)}
+    if max(sizes.values()) == 1:
+        why = Words("every page has one passage") if chunks else Words("every topic has one question")
+        return {name: not_measured(why) for name in WITHIN_CLUSTERS}
+    return {}
 
 
 def _without_direction(cases: pa.Table, without: NDArray[np.bool_], wrong: Mapping[int, str]) -> pa.Table:

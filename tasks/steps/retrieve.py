@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
+from db.retrieval_sets import page_of_document
 from db.source_rows import Corpus
 from db.urls import canonical_url
 from tasks.cases.labels import NO_TWINS, pages_of
 from tasks.cases.outcomes import Done, with_outcomes
+from tasks.cases.ranked.own_documents import own_of
 from tasks.cases.table import with_columns
 from tasks.cases.vocabulary import Twins
 from tasks.config.connections import database
@@ -43,7 +45,16 @@ def retrieve(run: Run, cases: pa.Table) -> pa.Table:
     timed = -(-TIMED // run.n_batches)
     k, unit = run.resolved["k"], run.resolved["unit"]
     order, timed = _timed_first(cases, timed)
-    ranked = rank(run, [questions[number] for number in order], k, unit=unit, timed=timed, twins=read_twins(run))
+    own = own_of(cases)
+    ranked = rank(
+        run,
+        [questions[number] for number in order],
+        k,
+        unit=unit,
+        timed=timed,
+        twins=read_twins(run),
+        own=[own[number] for number in order],
+    )
     by_number = dict(zip(order, ranked, strict=True))
     rankings = [by_number[number] for number in range(len(questions))]
     failed = [ranking.error is not None for ranking in rankings]
@@ -75,26 +86,48 @@ def _timed_first(cases: pa.Table, timed: int) -> tuple[list[int], int]:
 
 
 def rank(
-    run: Run, questions: Sequence[str], k: int, *, unit: str, timed: int, twins: Twins = NO_TWINS
+    run: Run,
+    questions: Sequence[str],
+    k: int,
+    *,
+    unit: str,
+    timed: int,
+    twins: Twins = NO_TWINS,
+    own: Sequence[str | None] = (),
 ) -> list[Ranking]:
     """Rankings of k chunks, or of k pages by the best chunk of each; of twins only the best.
 
     More chunks are fetched until so many are found. Re-rankers order the chunks of one and the same retrieval.
+
+    Args:
+        run: the evaluation.
+        questions: n texts.
+        k: how many are wanted.
+        unit: `chunk` or `page`.
+        timed: how many questions are timed alone.
+        twins: what counts as one.
+        own: of each question, the chunk that it is itself, which is left out; one more is fetched in its place.
     """
     pages, _, reranker = opened(run)
     depth = reranker.depth if reranker else 0
+    wanted = _Wanted(k, unit, twins, depth)
+    if any(own):
+        k, depth = k + 1, max(depth, k + 1)
     named = tuple(run.resolved.get(name) for name in ("corpus", "retriever", "embedder_identity", "vectors"))
     place = (run.parameters.source, named, unit, k, depth, hash(tuple(pages.items())), hash(tuple(twins.items())))
-    wanted = _Wanted(k, unit, twins, depth)
+    fetching = _Wanted(k, unit, twins, depth)
 
     def fetched(some: Sequence[str]) -> list[Ranking]:
-        return shared(place, some, lambda missing: _fetched(run, missing, wanted, timed=timed))
+        return shared(place, some, lambda missing: _fetched(run, missing, fetching, timed=timed))
 
-    if reranker is None:
+    if not depth:
         return fetched(questions)
-    anew = (place, reranker.identity)
-    chunks = shared(anew, questions, lambda some: reranker.rerank(some, fetched(some)))
-    return [_cut(ranking, pages, wanted) for ranking in chunks]
+    if reranker is None:
+        chunks = fetched(questions)
+    else:
+        chunks = shared((place, reranker.identity), questions, lambda some: reranker.rerank(some, fetched(some)))
+    others = map(_without, chunks, own) if any(own) else chunks
+    return [_cut(ranking, pages, wanted) for ranking in others]
 
 
 class _Wanted(NamedTuple):
@@ -104,7 +137,8 @@ class _Wanted(NamedTuple):
     unit: str
     twins: Twins
     depth: int
-    """Chunks that will be ordered anew; 0 where that is not so."""
+    """Least number of chunks of a ranking that is cut later, because they will be ordered anew or the question itself
+    leaves it; 0 where that is not so."""
 
 
 def _fetched(run: Run, questions: Sequence[str], wanted: _Wanted, *, timed: int) -> list[Ranking]:
@@ -151,6 +185,17 @@ def _cut(ranking: Ranking, pages: dict[str, str | None], wanted: _Wanted) -> Ran
     if wanted.unit == "chunk":
         return distinct(ranking, wanted.twins, wanted.k)
     return by_page(ranking, pages, wanted.k, wanted.twins)
+
+
+def _without(ranking: Ranking, own: str | None) -> Ranking:
+    """The ranking without the document that the question is itself, named by its chunk or its page."""
+    if own is None:
+        return ranking
+    itself = (own, page_of_document(own))
+    kept = [place for place, name in enumerate(ranking.ids) if name not in itself]
+    return replace(
+        ranking, ids=[ranking.ids[place] for place in kept], distances=[ranking.distances[place] for place in kept]
+    )
 
 
 def by_page(ranking: Ranking, pages: dict[str, str | None], k: int, twins: Twins = NO_TWINS) -> Ranking:

@@ -26,8 +26,9 @@ from tasks.evaluation.work_folder import read_cases
 from tasks.models.embedders import Vectors, embedder
 from tasks.models.embedding_cache import embed_each
 from tasks.results.parquet_files import parquet
-from tasks.results.set_metrics import Whole
+from tasks.results.set_metrics import Whole, not_measured
 
+NO_CACHE_YET = Words("no earlier question was rated 5")
 THRESHOLDS = {"": 0.85, "@0.8": 0.8, "@0.9": 0.9, "@0.95": 0.95}
 
 
@@ -53,7 +54,8 @@ def _measure(run: Run) -> dict[str, Whole]:
     cases = with_columns(cases, status=[status for status, _ in known], reason=[reason for _, reason in known])
     searched = usable & log["asked_at"].is_valid().to_numpy()
     kept = np.flatnonzero(searched[evaluated])
-    cases = with_columns(cases, **_cache(cases, kept, log.filter(searched), vectors[searched], evaluated[searched]))
+    cached, why = _cache(cases, kept, log.filter(searched), vectors[searched], evaluated[searched])
+    cases = with_columns(cases, **cached)
     keep_batch(run, 0, cases)
     turns = np.nan_to_num(floats(cases, "turn"))
     inside = np.flatnonzero((turns > 0) & usable[evaluated])
@@ -64,15 +66,19 @@ def _measure(run: Run) -> dict[str, Whole]:
         "context_preservation": dialogue.context_by_dialog,
         "multi_turn_consistency": dialogue.consistency_by_dialog,
     }
-    return {
+    over_dialogs = {
         name: _over_dialogs(metric(name), of, measured, asked, run.parameters.seed) for name, of in by_dialog.items()
     }
+    return over_dialogs | {name: not_measured(reason) for name, reason in why.items()}
 
 
 def _cache(
     cases: pa.Table, kept: NDArray[np.intp], log: pa.Table, vectors: Vectors, evaluated: NDArray[np.bool_]
-) -> dict[str, object]:
+) -> tuple[dict[str, object], dict[str, str]]:
     """Hits and wrong hits of a cache of the earlier questions that were rated good, by threshold.
+
+    A question before the first good rating is missed: the cache was empty then. Where all are before it, there was no
+    cache whose hits could be counted: nothing is measured.
 
     Args:
         cases: the questions that are evaluated.
@@ -80,6 +86,9 @@ def _cache(
         log: they and the others that a cache could hold, in the same order.
         vectors: of the log.
         evaluated: which rows of the log are those of `kept`.
+
+    Returns:
+        The columns of cases, and by metric why it has no value.
     """
     good = [score == GOOD for score in log["score"].to_pylist()]
     similarity, place = dialogue.nearest_earlier(vectors, log["asked_at"].to_numpy(), candidates=good, asked=evaluated)
@@ -92,12 +101,19 @@ def _cache(
         "nearest_similarity": _placed(similarity, kept, len(cases)),
         "nearest_earlier": _named([ids[at] if at >= 0 else None for at in place], kept, len(cases)),
     }
+    why: dict[str, str] = {}
+    empty = not (place >= 0).any()
     for name, threshold in THRESHOLDS.items():
         hits = dialogue.cache_hits(similarity, threshold=threshold)
         wrong = np.where(hits & ~np.isnan(right), 1 - right, np.nan)
-        columns[f"cache_hit_rate{name}"] = _placed(hits.astype(float), kept, len(cases))
+        measured = np.full(len(hits), np.nan) if empty else hits.astype(float)
+        columns[f"cache_hit_rate{name}"] = _placed(measured, kept, len(cases))
         columns[f"cache_wrong_hit_rate{name}"] = _placed(wrong, kept, len(cases))
-    return columns
+        if len(kept) and empty:
+            why |= dict.fromkeys((f"cache_hit_rate{name}", f"cache_wrong_hit_rate{name}"), NO_CACHE_YET)
+        elif len(kept) and not hits.any():
+            why[f"cache_wrong_hit_rate{name}"] = Words("no question hits the cache")
+    return columns, why
 
 
 def _over_dialogs(

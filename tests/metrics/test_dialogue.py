@@ -48,7 +48,7 @@ def cosine(one: Any, two: Any) -> float:
         ([STEEP], [EAST], 0.5999, 1),
         ([EAST], [EAST], 1, 0),
         ([WEST], [EAST], -1, 0),
-        ([EAST, NORTH], np.empty((0, 2)), 0.85, 0),
+        ([EAST, NORTH], np.empty((0, 2)), 0.85, NAN),  # nothing could have been hit
         ([], [], 0.85, NAN),
         ([], [EAST], 0.85, NAN),
     ],

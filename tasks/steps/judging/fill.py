@@ -7,6 +7,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from tasks.cases.outcomes import with_failures
+from tasks.cases.ranked.own_documents import own_of
 from tasks.cases.ranked.pools import Pool, Pooled, to_judge
 from tasks.cases.ranked.rankings import distinct, judgements
 from tasks.cases.table import with_columns
@@ -99,6 +100,7 @@ def _others(run: Run, cases: pa.Table) -> tuple[pa.Table, list[list[list[str]]]]
             unit=run.resolved["unit"],
             timed=0,
             twins=read_twins(run),
+            own=own_of(cases),
         )
         for number, ranking in enumerate(rankings):
             if ranking.error is not None:

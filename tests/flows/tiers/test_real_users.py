@@ -106,7 +106,7 @@ def test_a_log_of_one_row(at_home: Path, engine: Engine) -> None:
 def test_without_labels_every_ranking_metric_is_null_with_a_reason_and_the_exit_code_1(without_labels: Ran) -> None:
     document = without_labels.json
     assert (without_labels.code, document["state"], document["coverage"]) == (1, "invalid", None)
-    assert "none has a label" in document["error"]
+    assert "no page is labelled relevant" in document["error"]
     for stratum in ("all", "agreement"):
         metrics = document["strata"][stratum]
         assert metrics["unlabelled_rate"]["value"] == 1

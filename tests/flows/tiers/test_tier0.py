@@ -124,8 +124,24 @@ def test_without_labels_the_geometry_is_left_and_the_exit_code_is_1(without_page
     assert (without_pages.code, document["state"], document["coverage"]) == (1, "invalid", None)
     for metric in (*CLUSTERING, "silhouette_score"):
         assert (value(document, metric), document["metrics"][metric]["n_scored"]) == (None, 0), metric
-        assert document["metrics"][metric]["reason"] == "9 of 9 cases are unlabelled"
+        assert document["metrics"][metric]["reason"] == "no passage names its page"
     assert all(value(document, metric) is not None for metric in GEOMETRY)
+    assert document["notes"] == [{"note": "chunks without clusters", "n": 9}]
+    assert document["error"] == "no case could be measured: the passage names no page"
+
+
+def test_pages_of_one_passage_are_named_as_the_cause(at_home: Path, engine: Engine) -> None:
+    """A silhouette of 0, which a cluster of one has by convention, would say that the pages are mixed."""
+    name = source(engine, "one_passage_each", *((f"Текст номер {n} о стипендии", f"p{n}") for n in range(9)))
+    document = tier0(source=name)
+    for metric in ("avg_intra_cluster_sim", "silhouette_score"):
+        assert document["metrics"][metric] == document["metrics"][metric] | {
+            "value": None, "reason": "every page has one passage"
+        }  # fmt: skip
+    assert (value(document, "n_clusters"), value(document, "total_pairs")) == (9, 0)
+    assert all(value(document, metric) is not None for metric in (*GEOMETRY, "avg_inter_cluster_dist"))
+    assert document["notes"] == [{"note": "chunks alone in clusters", "n": 9}]
+    assert document["state"] == "completed"
 
 
 def test_texts_without_a_direction_are_left_out_and_counted(at_home: Path, engine: Engine) -> None:

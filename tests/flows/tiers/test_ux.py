@@ -87,9 +87,23 @@ def test_dialogs_of_one_turn_and_no_hits_are_not_measured(at_home: Path, tmp_pat
     rows = [asked(i, text, f"1{i}:00") for i, text in enumerate(["Где столовая?", "Кто ректор?", "Как взять книгу?"])]
     summary = evaluate("ux", source=load(tmp_path, "single_turns", rows))
     assert value(summary, "cache_hit_rate") == 0  # measured: nothing was near
-    for name in ("cache_wrong_hit_rate", "context_preservation", "multi_turn_consistency"):
+    assert summary["metrics"]["cache_wrong_hit_rate"]["reason"] == "no question hits the cache"
+    for name in ("context_preservation", "multi_turn_consistency"):
         assert value(summary, name) is None
-        assert summary["metrics"][name]["reason"].startswith("undefined")
+        assert summary["metrics"][name]["reason"].startswith("undefined: no dialog of two questions or more")
+    assert summary["state"] == "completed"
+
+
+@pytest.mark.parametrize("scores", [(None, None, None), (1, 1, 1), (None, None, 5)])
+def test_cache_is_not_measured_when_none_is_rated_5_earlier(
+    at_home: Path, tmp_path: Path, scores: tuple[int | None, ...]
+) -> None:
+    rows = [asked(i, "Где столовая?", f"1{i}:00", score=score) for i, score in enumerate(scores)]
+    summary = evaluate("ux", source=load(tmp_path, "never_rated", rows))
+    for name in (f"cache_{kind}{suffix}" for kind in ("hit_rate", "wrong_hit_rate") for suffix in THRESHOLDS):
+        metric = summary["metrics"][name]
+        assert (metric["value"], metric["reason"]) == (None, "no earlier question was rated 5"), name
+    assert {row["cache_hit_rate"] for row in rows_of(summary)} == {None}
     assert summary["state"] == "completed"
 
 

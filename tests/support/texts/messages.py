@@ -15,7 +15,7 @@ import click
 ROOT = Path(__file__).parents[3]
 FOLDERS = ("flows", "tasks", "db", "deployments")
 ERRORS = ("InputError", "DatabaseUnavailable", "ModelUnavailable", "ResultsUnavailable", "SourceChanged")
-ERRORS += ("ServerUnavailable", "BadValue", "NothingFailedError")
+ERRORS += ("ServerUnavailable", "BadValue", "NothingFailedError", "NothingToMeasureError")
 """Calls whose first argument is a message."""
 TOLD = ("Check", "Rejected", "NoVerdict", "UsageError", "OSError", "unreadable", *ERRORS, "Words")
 """Calls none of whose arguments may be put together from texts and values: it could not be told in another language."""

@@ -71,6 +71,17 @@ def test_where_nothing_could_be_measured_no_share_of_it_is_said() -> None:
     assert lead([nothing])["en"].startswith("Too little was measured to go by: the whole system. ")
 
 
+def test_a_night_does_not_begin_with_pages_that_nobody_named() -> None:
+    """Of passages without pages the geometry is measured; what retrieval is worth is what the night is about."""
+    unlabelled = {"coverage": None, "statuses": {"unlabelled": 167}}
+    nothing = summary("tier0", "invalid", silhouette_score=None, avg_spread=0.5) | unlabelled
+    retrieval = summary("tier1", **{"hit_rate@1": 0.3, "hit_rate@10": 0.4})
+    night = [nothing, retrieval]
+    assert lead(night)["en"].startswith("The weakest is retrieval")
+    assert first(night) is retrieval
+    assert "the geometry of all texts was measured" in next_step(nothing)[0]["en"]
+
+
 def test_too_little_measured_comes_before_what_is_weak_and_both_are_said() -> None:
     """Of a bot that answers HTTP 500 to a third of the questions, no other tier's grade is what matters first."""
     invalid = summary("tier3", "invalid", avg_e2e_score=0.7) | {

@@ -64,3 +64,13 @@ def test_a_source_without_a_log_says_nothing_of_production(tmp_path: Path) -> No
     rows = [asked(i, answer=None, score=None, origin="manual", ground_truth_answer="Сдать.") for i in range(5)]
     summary = evaluate("tier3", source=load(tmp_path, "no_production", rows, passages(10)), unit="page")
     assert "production" not in summary
+
+
+@pytest.mark.parametrize("tier", ["tier3", "judge_pipeline"])
+def test_questions_without_logged_answers_say_nothing_of_production(tmp_path: Path, tier: str) -> None:
+    """An empty column of answers does not say that production declined."""
+    rows = [asked(i, answer=None, score=None, user_id=str(i), ground_truth_answer="Сдать.") for i in range(5)]
+    summary = evaluate(tier, source=load(tmp_path, "logs_no_answers", rows, passages(10)))
+    assert "production" not in summary
+    assert {row["production_shown"] for row in rows_of(summary)} == {None}
+    assert all(row.get("same_decision") is None for row in rows_of(summary))
