@@ -131,7 +131,7 @@ def parse_list(text: str) -> list[Any] | dict[str, Any] | None:
     if isinstance(read, list | dict):
         return read
     if TEXTS.fullmatch(stripped):
-        return [_literal(one) for one in re.findall(LITERAL, stripped)]
+        return [_literal(literal) for literal in re.findall(LITERAL, stripped)]
     if ELIDED.search(stripped):
         raise BadValue("numpy has left out the middle of the list (...); save it as JSON or Parquet")
     try:
@@ -194,7 +194,7 @@ def pages_in(value: Any) -> list[str]:
         read = parse_list(value)
         value = BETWEEN_PAGES.split(value.strip()) if read is None else read
     values = value if isinstance(value, list | tuple) else [value]
-    return list(dict.fromkeys(_page(one) for one in _flat(values)))
+    return list(dict.fromkeys(_page(item) for item in _flat(values)))
 
 
 def _page(value: Any) -> str:
@@ -216,7 +216,7 @@ def passages_in(value: Any, style: Style) -> list[dict[str, Any]]:
     read = [passage_of(item) for item in items_in(value, style)]
     if None in read:
         raise BadValue('no passages; write ["a text", …] or [{"id": "12", "text": "a text", "url": "https://…"}]')
-    return [one for one in read if one is not None]
+    return [passage for passage in read if passage is not None]
 
 
 def passage_of(item: Any) -> dict[str, Any] | None:
@@ -310,8 +310,8 @@ def _first(value: Any) -> tuple[str, int]:
     if isinstance(value, Mapping) and isinstance(value.get("text"), list):  # SQuAD's answers
         value = value["text"]
     texts = [value] if not isinstance(value, list | tuple) else list(value)
-    read = [one if isinstance(one, str) else answer_in(one) for one in texts]
-    known = [one for one in read if one and one.strip()]
-    if not known:
+    read = [text if isinstance(text, str) else answer_in(text) for text in texts]
+    usable = [text for text in read if text and text.strip()]
+    if not usable:
         raise BadValue("no text in it")
-    return known[0], len(dict.fromkeys(known))
+    return usable[0], len(dict.fromkeys(usable))

@@ -178,17 +178,17 @@ def _delimited(path: Path, encoding: str, notes: list[str]) -> Container:
 def _unique(names: Sequence[str], notes: list[str], path: Path) -> list[str]:
     """The names, each once: of a repeated one the second is `name (2)`, as in exports of Jira."""
     seen: dict[str, int] = {}
-    found = []
+    unique = []
     for name in names:
         seen[name] = seen.get(name, 0) + 1
-        found.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
+        unique.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
     repeated = [name for name, times in seen.items() if times > 1 and name]
     if repeated:
         notes.append(
             Words("{file}: columns that stand twice in the header: {names}; the first of each is read",
                   file=path.name, names=", ".join(repeated[:5]))
         )  # fmt: skip
-    return found
+    return unique
 
 
 def _delimited_rows(path: Path, names: Sequence[str], reader: "Reader", skipped: int) -> Iterator[Read]:
@@ -226,12 +226,12 @@ def _delimited_rows(path: Path, names: Sequence[str], reader: "Reader", skipped:
 
 def _is_by_line(path: Path, encoding: str) -> bool:
     """Whether the first line that is not empty is a JSON object of its own, and another follows or it is a row."""
-    found = (line for line in lines(path, encoding) if line.strip())
+    rows = (line for line in lines(path, encoding) if line.strip())
     try:
-        first = json.loads(next(found, "").lstrip("\ufeff"))
+        first = json.loads(next(rows, "").lstrip("\ufeff"))
     except (ValueError, RecursionError):
         return False
-    if next(found, None) is not None:
+    if next(rows, None) is not None:
         return True
     return isinstance(first, dict) and is_row(first)  # one object alone may be a document with rows in it
 
@@ -270,18 +270,18 @@ def _document(path: Path, encoding: str, notes: list[str]) -> Container:
     is_json = text.lstrip()[:1] in ("{", "[")
     document = _of_json(path, text) if is_json else _of_yaml(path, text)
     del content, text
-    found = records_in(document, path)
-    if found is None:
+    records = records_in(document, path)
+    if records is None:
         raise InputError(
             "{path}: no list of objects in it ({kind}); expected a list of objects, an object with one such list, "
             "or lists of equal length by name; nothing was loaded",
             path=path, kind=_described(document),
         )  # fmt: skip
-    names = dict.fromkeys(str(key) for record in found.records for key in record)
-    notes += found.notes
+    names = dict.fromkeys(str(key) for record in records.records for key in record)
+    notes += records.notes
 
     def rows() -> Iterator[Read]:
-        for number, record in enumerate(found.records, start=1):
+        for number, record in enumerate(records.records, start=1):
             yield Words("{file}: item {number}", file=path.name, number=number), record
 
     return Container(path, "json" if is_json else "yaml", _checked(path, list(names)), rows, encoding, notes, document)
@@ -405,8 +405,8 @@ def _listed(column: "pa.Array[Any]") -> list[Any]:
     if not isinstance(column, pa.DictionaryArray):
         return list(column.to_pylist())
     encoded = column.indices.dictionary_encode()  # of a group's dictionary the entries that these rows have
-    known = [*column.dictionary.take(encoded.dictionary).to_numpy(zero_copy_only=False).tolist(), None]
-    return [known[number] for number in pc.fill_null(encoded.indices, len(known) - 1).to_pylist()]
+    values = [*column.dictionary.take(encoded.dictionary).to_numpy(zero_copy_only=False).tolist(), None]
+    return [values[number] for number in pc.fill_null(encoded.indices, len(values) - 1).to_pylist()]
 
 
 def _cell(value: "pa.Scalar[Any]") -> Any:
@@ -460,12 +460,12 @@ def _workbook(path: Path, known: Callable[[str], bool]) -> Container:
     if not ranked:
         raise InputError("{path}: no sheet has a row; nothing was loaded", path=path)
     most = max(score for score, _, _ in ranked)
-    _, number, title = next(one for one in ranked if one[0] == most) if most else ranked[0]
+    _, number, title = next(candidate for candidate in ranked if candidate[0] == most) if most else ranked[0]
     header = -number
     names = [str(cell).strip() if cell is not None else "" for cell in sheets[title][header]]
     while names and not names[-1]:
         names.pop()
-    others = ", ".join(one for one in sheets if one != title)
+    others = ", ".join(candidate for candidate in sheets if candidate != title)
     notes: list[str] = [
         Words("{file}: sheet {sheet!r}, header in row {row}", file=path.name, sheet=title, row=header + 1)
     ]

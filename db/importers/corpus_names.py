@@ -55,10 +55,10 @@ class CorpusNames:
 
     def page(self, label: str) -> Resolved | None:
         """What the name of a page names; None where the corpus has nothing of that name."""
-        known = self._pages.get(canonical_url(label) or label) or self._pages.get(label.casefold())
-        known = known or self._pages.get(label.replace("\\", "/").rpartition("/")[2].casefold())
-        if known is not None:
-            return Resolved(page=known)
+        address = self._pages.get(canonical_url(label) or label) or self._pages.get(label.casefold())
+        address = address or self._pages.get(label.replace("\\", "/").rpartition("/")[2].casefold())
+        if address is not None:
+            return Resolved(page=address)
         return Resolved(chunk=label) if label in self._chunks else None
 
     def chunk(self, label: str) -> Resolved | None:

@@ -88,11 +88,11 @@ def recognise(
 
 def expand(paths: Sequence[Path]) -> list[Path]:
     """The paths, a folder of AutoRAG's as its two files."""
-    found: list[Path] = []
+    expanded: list[Path] = []
     for path in paths:
         both = [path / name for name in AUTORAG]
-        found += both if path.is_dir() and all(one.is_file() for one in both) else [path]
-    return found
+        expanded += both if path.is_dir() and all(file.is_file() for file in both) else [path]
+    return expanded
 
 
 def match_labels(tables: Sequence[Recognised], corpus: CorpusNames) -> list[str]:
@@ -109,11 +109,11 @@ def match_labels(tables: Sequence[Recognised], corpus: CorpusNames) -> list[str]
         InputError: of a file none does: three of its labels are shown beside three of the pages.
     """
     notes: list[str] = []
-    for one in tables:
-        if one.table is None or one.table.kind != "questions":
+    for recognised in tables:
+        if recognised.table is None or recognised.table.kind != "questions":
             continue
         n, strange = 0, dict[str, None]()
-        for ours, label in one.table.labels():
+        for ours, label in recognised.table.labels():
             n += 1
             if (corpus.page(label) if ours == "relevant_urls" else corpus.chunk(label)) is None:
                 strange[label] = None
@@ -122,18 +122,18 @@ def match_labels(tables: Sequence[Recognised], corpus: CorpusNames) -> list[str]
         theirs, ours_ = ", ".join(list(strange)[:3]), ", ".join(corpus.examples)
         if n and all(
             (corpus.page(label) if ours == "relevant_urls" else corpus.chunk(label)) is None
-            for ours, label in one.table.labels()
+            for ours, label in recognised.table.labels()
         ):
             raise InputError(
                 "{path}: none of its {n} labels names a page that is there: {theirs}; the pages are called {ours}. "
                 "Write both alike, load the pages that are meant, or map another column: --map relevant_urls=COLUMN; "
                 "nothing was loaded",
-                path=one.path, n=n, theirs=theirs, ours=ours_,
+                path=recognised.path, n=n, theirs=theirs, ours=ours_,
             )  # fmt: skip
         notes.append(
             Words(
                 "{file}: {n} names of relevant pages are not among the pages: {theirs}; the pages are called {ours}",
-                file=one.path.name, n=len(strange), theirs=theirs, ours=ours_,
+                file=recognised.path.name, n=len(strange), theirs=theirs, ours=ours_,
             )
         )  # fmt: skip
     return notes
@@ -150,14 +150,14 @@ def _is_table(path: Path) -> bool:
     return len(container.names) > 1 and any(map(is_known, container.names))
 
 
-def _of_table(found: Table) -> Recognised:
+def _of_table(table: Table) -> Recognised:
     def pages() -> Iterator[tuple[str, str | None, str, Sequence[str]]]:
-        for chunk_id, address, text in found.passages():
+        for chunk_id, address, text in table.passages():
             yield chunk_id, address, text, ()
 
     return Recognised(
-        found.path, found.kind, found.shape.name if found.shape else "", found.stream, found.container.encoding, found,
-        example=found.survey.example, pages=pages if found.kind == "chunks" else None,
+        table.path, table.kind, table.shape.name if table.shape else "", table.stream, table.container.encoding, table,
+        example=table.survey.example, pages=pages if table.kind == "chunks" else None,
     )  # fmt: skip
 
 

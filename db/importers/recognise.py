@@ -128,7 +128,7 @@ def propose(
     names: Sequence[str],
     rows: Sequence[Mapping[str, Any]],
     kind: Kind | None = None,
-    given: Mapping[str, str] | None = None,
+    mapped: Mapping[str, str] | None = None,
 ) -> Proposal:
     """Propose what the columns of a table are.
 
@@ -138,28 +138,28 @@ def propose(
         kind: where it is known.
         given: our column -> theirs, where somebody knows it.
     """
-    given = given or {}
+    mapped = mapped or {}
     filled = {name: values for name in names if (values := _values(rows, name))}
     shape = shape_of({plain(name) for name in names}, {plain(name) for name in filled})
     if shape is not None and kind in (None, shape.kind):
-        return _by_shape(shape, names, filled, given)
+        return _by_shape(shape, names, filled, mapped)
     kind = kind or _kind(names)
     if kind is None:
         return Proposal(None, unused=list(names))
-    return _by_names(kind, names, filled, given)
+    return _by_names(kind, names, filled, mapped)
 
 
 def _by_shape(
-    shape: Shape, names: Sequence[str], filled: Mapping[str, list[Any]], given: Mapping[str, str]
+    shape: Shape, names: Sequence[str], filled: Mapping[str, list[Any]], mapped: Mapping[str, str]
 ) -> Proposal:
     by_plain = {plain(name): name for name in reversed(names)}
     proposal = Proposal(shape.kind, shape=shape)
-    proposal.mapping |= given
+    proposal.mapping |= mapped
     for ours, theirs in shape.columns.items():
-        known = [by_plain[name] for name in theirs if name in by_plain and by_plain[name] not in given.values()]
-        if ours in given:
+        candidates = [by_plain[name] for name in theirs if name in by_plain and by_plain[name] not in mapped.values()]
+        if ours in mapped:
             continue
-        named = [name for name in known if name in filled] or known[:1]
+        named = [name for name in candidates if name in filled] or candidates[:1]
         if named:
             proposal.mapping[ours] = named[0]
     taken = set(proposal.mapping.values())
@@ -167,15 +167,15 @@ def _by_shape(
     for ours in BESIDE_A_SHAPE:
         if ours in rest.mapping and ours not in proposal.mapping:
             proposal.mapping[ours] = rest.mapping[ours]
-    _settle(proposal, filled, given)
+    _settle(proposal, filled, mapped)
     return _with_unused(proposal, names)
 
 
-def _by_names(kind: Kind, names: Sequence[str], filled: Mapping[str, list[Any]], given: Mapping[str, str]) -> Proposal:
-    proposal = Proposal(kind, dict(given))
-    free = [name for name in names if name not in given.values()]
+def _by_names(kind: Kind, names: Sequence[str], filled: Mapping[str, list[Any]], mapped: Mapping[str, str]) -> Proposal:
+    proposal = Proposal(kind, dict(mapped))
+    free = [name for name in names if name not in mapped.values()]
     for ours, aliases in NAMES[kind].items():
-        if ours in given:
+        if ours in mapped:
             continue
         theirs = _named(ours, aliases, free)
         fitting = _fitting(ours, theirs, filled)
@@ -193,13 +193,13 @@ def _by_names(kind: Kind, names: Sequence[str], filled: Mapping[str, list[Any]],
                 proposal.doubtful[ours] = alike
             taken.update(alike)
     if kind == "questions":
-        _settle(proposal, filled, given)
+        _settle(proposal, filled, mapped)
     return _with_unused(proposal, names)
 
 
 def _fitting(ours: str, theirs: Sequence[str], filled: Mapping[str, list[Any]]) -> list[str]:
     """Those of the columns whose values one of ours can take; of several ids the first, of others those with values."""
-    exact = {ours, *(name for name, known in PLAIN_NAMES.items() if known == ours)}
+    exact = {ours, *(name for name, known_as in PLAIN_NAMES.items() if known_as == ours)}
     fitting = [name for name in theirs if fits(ours, filled.get(name, []), exact=plain(name) in exact)]
     if ours == "id":
         return fitting[:1]
@@ -210,12 +210,12 @@ def _named(ours: str, aliases: str, names: Sequence[str]) -> list[str]:
     """The columns with a name for one of ours: its own, the whole name, or the last part of a name with dots."""
     if ours in names:
         return [ours]
-    known = aliases.split("|")
-    whole = [name for alias in known for name in names if plain(name) == alias]
-    return whole or [name for name in names if "." in name and plain(name.rpartition(".")[2]) in known]
+    spellings = aliases.split("|")
+    whole = [name for alias in spellings for name in names if plain(name) == alias]
+    return whole or [name for name in names if "." in name and plain(name.rpartition(".")[2]) in spellings]
 
 
-def _settle(proposal: Proposal, filled: Mapping[str, list[Any]], given: Mapping[str, str]) -> None:
+def _settle(proposal: Proposal, filled: Mapping[str, list[Any]], mapped: Mapping[str, str]) -> None:
     """Decide what a name leaves open by the rest of the table.
 
     `answer` beside nothing of a log is the reference; contexts without an answer are what is relevant; pages beside a
@@ -228,7 +228,7 @@ def _settle(proposal: Proposal, filled: Mapping[str, list[Any]], given: Mapping[
     answer = mapping.get("answer")
     unreferenced = proposal.shape is None and not {"ground_truth_answer"} & {*mapping, *proposal.doubtful}
     of_a_log = any(name in mapping for name in OF_A_LOG)
-    if answer is not None and "answer" not in given and unreferenced and not of_a_log and plain(answer) in EITHER:
+    if answer is not None and "answer" not in mapped and unreferenced and not of_a_log and plain(answer) in EITHER:
         mapping["ground_truth_answer"] = mapping.pop("answer")
         notes.append(
             Words(
@@ -239,7 +239,7 @@ def _settle(proposal: Proposal, filled: Mapping[str, list[Any]], given: Mapping[
         )  # fmt: skip
     answered = "answer" in mapping and mapping["answer"] in filled
     contexts = mapping.get("contexts")
-    if contexts is not None and "contexts" not in given and not answered and "history" not in mapping:
+    if contexts is not None and "contexts" not in mapped and not answered and "history" not in mapping:
         del mapping["contexts"]
         if not {"relevant_chunk_ids"} & {*mapping, *proposal.doubtful} and contexts in filled:
             mapping["relevant_chunk_ids"] = contexts
@@ -252,7 +252,7 @@ def _settle(proposal: Proposal, filled: Mapping[str, list[Any]], given: Mapping[
             )  # fmt: skip
     page = mapping.get("confluence_url")
     unlabelled = not {"relevant_urls"} & {*mapping, *proposal.doubtful}
-    is_told = page is None or "confluence_url" in given or plain(page) == "confluence_url"
+    is_told = page is None or "confluence_url" in mapped or plain(page) == "confluence_url"
     if page is not None and not is_told and not answered and "ground_truth_answer" in mapping and unlabelled:
         mapping["relevant_urls"] = mapping.pop("confluence_url")
         notes.append(

@@ -43,8 +43,8 @@ def records_in(document: Any, path: Path) -> Records | None:
     if not isinstance(document, dict):
         return None
     for read in (_of_queries, _of_chats, _of_split, _of_columns):
-        if (found := read(document)) is not None:
-            return Records(_turned(found))
+        if (rows := read(document)) is not None:
+            return Records(_turned(rows))
     return _only_list(document, path)
 
 
@@ -63,26 +63,26 @@ def _listed(items: list[Any], path: Path) -> Records | None:
             )
         return None
     left = len(items) - len(objects)
-    told = Words("{file}: {n} items are no objects and are left out", file=path.name, n=left)
-    return Records(_turned(objects), [told] if left else [])
+    note = Words("{file}: {n} items are no objects and are left out", file=path.name, n=left)
+    return Records(_turned(objects), [note] if left else [])
 
 
 def _turned(records: list[Record]) -> list[Record]:
     """The records, a conversation's turns apart, each with what its conversation says."""
-    found: list[Record] = []
+    rows: list[Record] = []
     for record in records:
         inner = next((record[name] for name in INNER if isinstance(record.get(name), list)), None)
         turns = [
             turn for turn in inner or () if isinstance(turn, dict) and any(map(is_known, turn)) and "role" not in turn
         ]
         if not turns:
-            found.append(record)
+            rows.append(record)
             continue
         shared = {key: value for key, value in record.items() if key not in INNER}
         for number, turn in enumerate(turns, start=1):
             dialog = record.get("conversation_group_id") or record.get("conversation_id") or record.get("dialog_id")
-            found.append(shared | turn | {"dialog_id": dialog, "turn": number})
-    return found
+            rows.append(shared | turn | {"dialog_id": dialog, "turn": number})
+    return rows
 
 
 def _only_list(document: Record, path: Path) -> Records | None:
@@ -136,20 +136,20 @@ def _of_queries(document: Record) -> list[Record] | None:
     if not (isinstance(queries, dict) and isinstance(corpus, dict) and isinstance(relevant, dict)):
         return None
     wanted = {str(name) for names in relevant.values() if isinstance(names, list | dict) for name in names}
-    found: list[Record] = []
+    records: list[Record] = []
     for name, text in queries.items():
         labels = relevant.get(name) or []
-        found.append(
+        records.append(
             {
                 "id": name,
                 "question": text,
-                "relevant_passages": [{"id": one, "text": corpus.get(one)} for one in labels],
+                "relevant_passages": [{"id": label, "text": corpus.get(label)} for label in labels],
             }
         )
     others = [{"id": name, "text": text} for name, text in corpus.items() if str(name) not in wanted]
-    if found:
-        found[0]["other_passages"] = others
-    return found
+    if records:
+        records[0]["other_passages"] = others
+    return records
 
 
 def _of_chats(document: Record) -> list[Record] | None:
@@ -157,20 +157,26 @@ def _of_chats(document: Record) -> list[Record] | None:
     chats = document.get("chats")
     listed = chats.get("list") if isinstance(chats, dict) else None
     several = listed if isinstance(listed, list) else [document]
-    found = [pair for chat in several if isinstance(chat, dict) for pair in _pairs(chat)]
-    return found if any("date_unixtime" in pair for pair in found) else None
+    pairs = [pair for chat in several if isinstance(chat, dict) for pair in _pairs(chat)]
+    return pairs if any("date_unixtime" in pair for pair in pairs) else None
 
 
 def _pairs(chat: Record) -> Iterator[Record]:
     """Messages of users with the reply to each: the one that names it, else the next of somebody else."""
-    messages = [one for one in chat.get("messages") or [] if isinstance(one, dict) and one.get("type") == "message"]
-    if not messages or not all("from_id" in one for one in messages):
+    messages = [
+        message
+        for message in chat.get("messages") or []
+        if isinstance(message, dict) and message.get("type") == "message"
+    ]
+    if not messages or not all("from_id" in message for message in messages):
         return
     bot = _bot(chat, messages)
     replies = {
-        one["reply_to_message_id"]: one for one in messages if one["from_id"] == bot and one.get("reply_to_message_id")
+        message["reply_to_message_id"]: message
+        for message in messages
+        if message["from_id"] == bot and message.get("reply_to_message_id")
     }
-    used = {id(one) for one in replies.values()}
+    used = {id(message) for message in replies.values()}
     for place, message in enumerate(messages):
         if message["from_id"] == bot or not (text := _plain(message.get("text"))):
             continue
@@ -194,8 +200,10 @@ def _moment(seconds: Any) -> str | None:
 
 def _bot(chat: Record, messages: list[Record]) -> str:
     """Who answers: the one whom the chat is named after, else the one that replies most."""
-    named = [one["from_id"] for one in messages if one.get("from") == chat.get("name")]
-    replying = [one["from_id"] for one in messages if one.get("reply_to_message_id")] or [messages[-1]["from_id"]]
+    named = [message["from_id"] for message in messages if message.get("from") == chat.get("name")]
+    replying = [message["from_id"] for message in messages if message.get("reply_to_message_id")] or [
+        messages[-1]["from_id"]
+    ]
     return str(named[0] if named else max(dict.fromkeys(replying), key=replying.count))
 
 
@@ -224,10 +232,10 @@ def _of_columns(document: Record) -> list[Record] | None:
     inner = [value for value in document.values() if isinstance(value, dict)]
     if len(inner) < 2 or len(inner) < len(document):
         return None
-    if any(is_known(str(name)) for name in document) and len({tuple(one) for one in inner}) == 1:
+    if any(is_known(str(name)) for name in document) and len({tuple(column) for column in inner}) == 1:
         return [
             dict(zip(map(str, document), values, strict=True))
-            for values in zip(*(one.values() for one in inner), strict=True)
+            for values in zip(*(column.values() for column in inner), strict=True)
         ]
     if any(is_known(str(name)) for name in inner[0]):  # an object for each id
         return [{"id": key, **value} for key, value in document.items()]

@@ -42,7 +42,7 @@ def shape_of(names: Collection[str], filled: Collection[str]) -> Shape | None:
 
 
 def _is(shape: Shape, names: Collection[str], filled: Collection[str]) -> bool:
-    there = all(any(one in names for one in ((need,) if isinstance(need, str) else need)) for need in shape.needs)
+    there = all(any(name in names for name in ((need,) if isinstance(need, str) else need)) for need in shape.needs)
     return there and not any(name in names for name in shape.without) and all(name in filled for name in shape.filled)
 
 
@@ -57,9 +57,13 @@ REFERENCES = ("equals", "similar", "factuality", "model-graded-factuality")
 
 def _asserted(assertions: Any) -> str | None:
     """The first reference among assertions."""
-    for one in assertions if isinstance(assertions, list) else ():
-        if isinstance(one, Mapping) and one.get("type") in REFERENCES and isinstance(one.get("value"), str):
-            return str(one["value"])
+    for assertion in assertions if isinstance(assertions, list) else ():
+        if (
+            isinstance(assertion, Mapping)
+            and assertion.get("type") in REFERENCES
+            and isinstance(assertion.get("value"), str)
+        ):
+            return str(assertion["value"])
     return None
 
 
@@ -77,9 +81,9 @@ def _of_expectations(row: Record) -> Record:
     for name, value in row.items():
         if not name.startswith("__expected") or not isinstance(value, str) or not value.strip():
             continue
-        kind, said = _assertion(value)
+        kind, expected = _assertion(value)
         if kind in REFERENCES:
-            reference = reference or said
+            reference = reference or expected
         else:
             other = True
     return {**row, "__expected*": reference, "other assertions": None if reference else other}
@@ -100,13 +104,13 @@ KINDS_OF_ASSERTIONS = (
 
 def _assertion(text: str) -> tuple[str, str]:
     """Kind and value of an assertion written in one cell; without a kind it is `equals`."""
-    head, sign, said = text.partition(":")
+    head, sign, rest = text.partition(":")
     kind = head.partition("(")[0].strip().removeprefix("not-")
-    known = kind in KINDS_OF_ASSERTIONS and (sign or head.rstrip().endswith(")"))
-    if not known:
+    is_kind = kind in KINDS_OF_ASSERTIONS and (sign or head.rstrip().endswith(")"))
+    if not is_kind:
         return "equals", text.strip()
     negated = head.strip().startswith("not-")
-    return (f"not-{kind}" if negated else kind), said.strip()
+    return (f"not-{kind}" if negated else kind), rest.strip()
 
 
 QUESTION = ("question", "query", "user_input", "input", "inputs", "prompt", "message")

@@ -156,24 +156,24 @@ class Table:
 
     def problems(self) -> list[str]:
         """What of the cells and rows cannot be used."""
-        said: list[str] = []
+        problems: list[str] = []
         for ours, faults in self.survey.faults.items():
-            said.append(_faults_told(self.mapping.get(ours, ours), faults, self.survey.filled[ours]))
+            problems.append(_faults_told(self.mapping.get(ours, ours), faults, self.survey.filled[ours]))
         if self.survey.several:
             n = self.survey.several
-            said.append(Words("{n} rows have several references: the first is used", n=n))
+            problems.append(Words("{n} rows have several references: the first is used", n=n))
         if self.survey.left_out:
-            said.append(Words("{n} archived items are left out", n=self.survey.left_out))
-        return said
+            problems.append(Words("{n} archived items are left out", n=self.survey.left_out))
+        return problems
 
     def left_aside(self) -> Iterator[str]:
         """The columns that are not used: those that are doubtful, and those that nobody knows, each with a value."""
-        told = " ".join(self.notes)
+        notes = " ".join(self.notes)
         for ours, several in self.doubtful.items():
             if len(several) > 1:
                 yield Words("{names}: which is {ours}? Not used; choose one: --map {ours}=COLUMN",
                             names=", ".join(several), ours=ours)  # fmt: skip
-            elif f"--map {shell_word(f'{ours}={several[0]}')}" not in told:
+            elif f"--map {shell_word(f'{ours}={several[0]}')}" not in notes:
                 yield Words(
                     "{column}: {ours} by its name, but not by its values. Not used; if it is: --map {map}",
                     column=several[0], ours=ours, map=shell_word(f"{ours}={several[0]}"),
@@ -269,7 +269,7 @@ class Table:
     def _cell_reader(self, ours: str, theirs: str) -> Callable[[Any], Any]:
         """Make what reads a cell of a column; what is short is read once for all cells that are alike."""
         style = self.styles[ours]
-        known: dict[str, Any] = {}
+        read_before: dict[str, Any] = {}
 
         def read_text(cell: Any) -> Any:
             if type(cell) is str and cell[0] not in MARKED:
@@ -279,11 +279,11 @@ class Table:
         def read(cell: Any) -> Any:
             if type(cell) is not str or len(cell) > SHOWN:
                 return None if is_empty(cell) else self._value(ours, theirs, style, cell)
-            if cell in known:
-                return known[cell]
+            if cell in read_before:
+                return read_before[cell]
             value = None if is_empty(cell) else self._value(ours, theirs, style, cell)
-            if len(known) < MOST_KNOWN:
-                known[cell] = value
+            if len(read_before) < MOST_KNOWN:
+                read_before[cell] = value
             return value
 
         return read_text if ours in TEXTS and not style.quoted else read
@@ -352,7 +352,7 @@ class Table:
         contexts = values.get("contexts")
         if corpus is None or not contexts:
             return values
-        return values | {"contexts": [corpus.known(one) for one in contexts]}
+        return values | {"contexts": [corpus.known(passage) for passage in contexts]}
 
     def _annotation(
         self, question_id: str, values: dict[str, Any], names: Sequence[str], corpus: CorpusNames | None
@@ -370,17 +370,9 @@ class Table:
     def _relevant(self, values: dict[str, Any], corpus: CorpusNames | None) -> tuple[Any, Any]:
         """Chunks and pages that are relevant, by the names that the corpus has for them."""
         named, urls = values.get("relevant_chunk_ids"), values.get("relevant_urls")
-        further = values.get("further_chunk_ids") or []
         if self.styles.get("relevant_chunk_ids", Style()).by_text:
-            passages = self._passages_of(values, corpus)
-            rejected = [corpus.known(one) if corpus else one for one in values.get("irrelevant_passages") or ()]
-            ids = [one["id"] for one in passages]
-            named = None if named is None else dict.fromkeys(ids, 1) | {
-                one["id"]: 0 for one in rejected if one["id"] not in ids
-            } if rejected else list(dict.fromkeys(ids))  # fmt: skip
-            if named is None and values.get("relevant_chunk_ids") is not None:
-                named = []
-        for label in further:
+            named = None if named is None else self._labels_by_text(values, corpus)
+        for label in values.get("further_chunk_ids") or ():
             named = _put(named, label, 1)
         if corpus is None:
             return named, urls
@@ -388,24 +380,34 @@ class Table:
         for labels, find in ((named, corpus.chunk), (urls, corpus.page)):
             for label in labels or ():
                 grade = labels[label] if isinstance(labels, dict) else 1
-                known = find(label)
-                if known is not None and known.chunk is not None:
-                    chunk_ids = _put(chunk_ids, known.chunk, grade)
-                elif known is not None and known.page is not None:
-                    page_urls = _put(page_urls, known.page, grade)
+                resolved = find(label)
+                if resolved is not None and resolved.chunk is not None:
+                    chunk_ids = _put(chunk_ids, resolved.chunk, grade)
+                elif resolved is not None and resolved.page is not None:
+                    page_urls = _put(page_urls, resolved.page, grade)
                 elif labels is named:
                     chunk_ids = _put(chunk_ids, label, grade)
                 else:
                     page_urls = _put(page_urls, label, grade)
         return chunk_ids, page_urls
 
+    def _labels_by_text(self, values: Mapping[str, Any], corpus: CorpusNames | None) -> list[str] | dict[str, int]:
+        """Ids of the relevant passages; with grades where others were judged not relevant."""
+        ids = list(dict.fromkeys(passage["id"] for passage in self._passages_of(values, corpus)))
+        rejected = values.get("irrelevant_passages")
+        if not rejected:
+            return ids
+        ids_rejected = [(corpus.known(passage) if corpus else passage)["id"] for passage in rejected]
+        return dict.fromkeys(ids_rejected, 0) | dict.fromkeys(ids, 1)
+
     def _passages_of(self, values: Mapping[str, Any], corpus: CorpusNames | None) -> list[dict[str, Any]]:
         """The relevant passages of a row, under the names that the corpus has for them."""
         url = values.get("passage_url")
         passages = [
-            one | {"url": one["url"] or (str(url) if url else None)} for one in values.get("relevant_chunk_ids") or ()
+            passage | {"url": passage["url"] or (str(url) if url else None)}
+            for passage in values.get("relevant_chunk_ids") or ()
         ]
-        return [corpus.known(one) for one in passages] if corpus else passages
+        return [corpus.known(passage) for passage in passages] if corpus else passages
 
     def _passages(self, corpus: CorpusNames | None) -> Iterator[tuple[str, dict[str, Any] | None]]:
         """The passages that rows name by their text, those first that have the address of their page."""
@@ -418,7 +420,7 @@ class Table:
                 passages += values.get(name) or []
             passages += self._resolved(values, corpus).get("contexts") or []
             if corpus is not None:
-                passages = [one for one in passages if corpus.chunk(one["id"]) is None]
+                passages = [passage for passage in passages if corpus.chunk(passage["id"]) is None]
             yield place, {"contexts": passages}
 
 
@@ -447,7 +449,7 @@ def _first(value: Any) -> str | None:
 def _is_graded(cell: Any) -> bool:
     text = cell.lstrip() if isinstance(cell, str) else ""
     graded = isinstance(cell, Mapping) and all(isinstance(grade, int | float) for grade in cell.values())
-    return graded or text.startswith("{") or (isinstance(cell, list) and any(isinstance(one, tuple) for one in cell))
+    return graded or text.startswith("{") or (isinstance(cell, list) and any(isinstance(item, tuple) for item in cell))
 
 
 def look(
@@ -538,7 +540,7 @@ def _proposed(
 ) -> Table:
     names = names_of(container, sample)
     _check_mapping(path, mapping, names, kind)
-    kind = kind or next((one for one, ours in REQUIRED.items() if ours in mapping), None)
+    kind = kind or next((known_kind for known_kind, ours in REQUIRED.items() if ours in mapping), None)
     proposal = propose(names, sample, kind, mapping)
     if proposal.shape is not None and proposal.shape.prepare is not None:
         sample = [proposal.shape.prepare(cells) for cells in sample]
@@ -551,12 +553,12 @@ def _proposed(
             "--map question=NAME for a log, --map text=NAME for pages; nothing was loaded",
             path=path, names=_with_examples(names, sample),
         )  # fmt: skip
-    given = {ours: theirs for ours, theirs in mapping.items() if ours in NAMES[kind]}
-    taken = set(given.values())
+    mapped = {ours: theirs for ours, theirs in mapping.items() if ours in NAMES[kind]}
+    taken = set(mapped.values())
     merged = {
-        ours: theirs for ours, theirs in proposal.mapping.items() if ours not in given and theirs not in taken
-    } | given
-    doubtful = {ours: several for ours, several in proposal.doubtful.items() if ours not in given}
+        ours: theirs for ours, theirs in proposal.mapping.items() if ours not in mapped and theirs not in taken
+    } | mapped
+    doubtful = {ours: several for ours, several in proposal.doubtful.items() if ours not in mapped}
     if (needed := REQUIRED[kind]) not in merged:
         several = doubtful.get(needed)
         if several:
@@ -591,19 +593,19 @@ def _parted(name: str, separator: str | None) -> str:
 
 
 def _check_mapping(path: Path, mapping: Mapping[str, str], names: Sequence[str], kind: Kind | None) -> None:
-    known = {*NAMES["questions"], *NAMES["chunks"]} if kind is None else set(NAMES[kind])
+    names_of_ours = {*NAMES["questions"], *NAMES["chunks"]} if kind is None else set(NAMES[kind])
     for ours, theirs in mapping.items():
-        if ours not in known and kind:
-            raise unknown(Words("column of {kind}:", kind=kind), ours, known, "(--map OURS=THEIRS)")
-        if ours not in known:
-            raise unknown("column", ours, known, "(--map OURS=THEIRS)")
+        if ours not in names_of_ours and kind:
+            raise unknown(Words("column of {kind}:", kind=kind), ours, names_of_ours, "(--map OURS=THEIRS)")
+        if ours not in names_of_ours:
+            raise unknown("column", ours, names_of_ours, "(--map OURS=THEIRS)")
         if theirs not in names:
             raise unknown(Words("column in {path}:", path=path), theirs, names)
 
 
 def _with_examples(names: Iterable[str], sample: Sequence[Mapping[str, Any]]) -> str:
-    told = [f"{name or '(no name)'} ({_example(name, sample)})" for name in names if "." not in name]
-    return ", ".join(told[:20]) + (", …" if len(told) > 20 else "")
+    columns = [f"{name or '(no name)'} ({_example(name, sample)})" for name in names if "." not in name]
+    return ", ".join(columns[:20]) + (", …" if len(columns) > 20 else "")
 
 
 def _example(name: str, sample: Sequence[Mapping[str, Any]]) -> str:
@@ -712,12 +714,12 @@ def _examples(faults: Faults) -> str:
     return joined((Words("{example!r} at {place}", example=example, place=place) for example, place in pairs), ", ")
 
 
-def _leave_out(table: Table, given: Mapping[str, str]) -> None:
+def _leave_out(table: Table, mapping: Mapping[str, str]) -> None:
     """Leave out the columns of which too much cannot be read, where nobody said what they are."""
     for ours, faults in list(table.survey.faults.items()):
         filled = table.survey.filled[ours]
         many = faults.n == filled or (faults.n >= LEAST and faults.n >= TOO_MANY * filled)
-        if ours in given or ours == REQUIRED[table.kind] or not many:
+        if ours in mapping or ours == REQUIRED[table.kind] or not many:
             continue
         theirs = table.mapping.pop(ours)
         for _, values in table.kept or ():

@@ -78,9 +78,9 @@ def recognise_all(
     paths = expand(paths)
     names = [_names(path, encoding) if mapping else [] for path in paths]
     for ours, theirs in mapping.items():
-        known = {*PLAIN_NAMES, *(name for kind in NAMES.values() for name in kind)}
-        if ours not in known:
-            raise unknown("column", ours, known, "(--map OURS=THEIRS)")
+        names_of_ours = {*PLAIN_NAMES, *(name for kind in NAMES.values() for name in kind)}
+        if ours not in names_of_ours:
+            raise unknown("column", ours, names_of_ours, "(--map OURS=THEIRS)")
         if not any(theirs in some for some in names):
             there = [name for some in names for name in some]
             raise unknown(Words("column in {files}:", files=", ".join(map(str, paths))), theirs, there)
@@ -91,7 +91,7 @@ def recognise_all(
         )
         for path, some in zip(paths, names, strict=True)
     ]  # fmt: skip
-    return sorted(looked_at, key=lambda one: one.kind == "chunks")
+    return sorted(looked_at, key=lambda file: file.kind == "chunks")
 
 
 def _names(path: Path, encoding: str | None) -> list[str]:
@@ -104,23 +104,23 @@ def _names(path: Path, encoding: str | None) -> list[str]:
 def corpus_of(files: Iterable[Recognised]) -> CorpusNames:
     """The names of the pages and passages that the files have."""
     corpus = CorpusNames()
-    for one in files:
-        one.add_names(corpus)
+    for file in files:
+        file.add_names(corpus)
     return corpus
 
 
-def describe(one: Recognised) -> FoundFile:
+def describe(file: Recognised) -> FoundFile:
     """What is shown of a file."""
-    table = one.table
+    table = file.table
     if table is None:
         return FoundFile(
-            str(one.path), one.kind, one.shape, one.encoding, {}, {}, {}, None, None, len(one.example), one.example,
-            notes=list(one.notes),
+            str(file.path), file.kind, file.shape, file.encoding, {}, {}, {}, None, None, len(file.example),
+            file.example, notes=list(file.notes),
         )  # fmt: skip
     return FoundFile(
-        str(one.path), one.kind, one.shape, one.encoding, table.mapping, table.doubtful, table.unused,
-        table.survey.rows, table.survey.usable, characters(table), one.example, dict(table.where),
-        [*one.notes, *table.notes, *table.problems()],
+        str(file.path), file.kind, file.shape, file.encoding, table.mapping, table.doubtful, table.unused,
+        table.survey.rows, table.survey.usable, characters(table), file.example, dict(table.where),
+        [*file.notes, *table.notes, *table.problems()],
     )  # fmt: skip
 
 
@@ -143,20 +143,20 @@ def load_files(engine: Engine, name: str, files: Sequence[Recognised], *, langua
     with reaching(engine), engine.begin() as connection:
         lock(connection, name)
         corpus = corpus_of(files)
-        labelled = any(one.table is not None and one.kind == "questions" for one in files)
+        labelled = any(file.table is not None and file.kind == "questions" for file in files)
         if labelled:
             names_of_source(connection, name, corpus)
         notes = match_labels(files, corpus) if len(corpus) else []
-        for number, one in sorted(enumerate(files), key=lambda pair: pair[1].kind != "chunks"):
-            rows = one.open(corpus if len(corpus) else None)
-            if one.kind == "questions":
+        for number, file in sorted(enumerate(files), key=lambda pair: pair[1].kind != "chunks"):
+            rows = file.open(corpus if len(corpus) else None)
+            if file.kind == "questions":
                 rows.problems += notes
                 notes = []
-            reports[number] = fill_within(connection, name, rows, language=language, origin=one.path.name)
+            reports[number] = fill_within(connection, name, rows, language=language, origin=file.path.name)
     return [reports[number] for number in range(len(files))]
 
 
-def language_of(found: Iterable[FoundFile]) -> str:
+def language_of(files: Iterable[FoundFile]) -> str:
     """Russian where texts have as many Cyrillic letters as others."""
-    letters = [sign for one in found for sign in one.example.casefold() if sign.isalpha()]
+    letters = [sign for file in files for sign in file.example.casefold() if sign.isalpha()]
     return "ru" if 2 * sum("а" <= sign <= "ё" for sign in letters) >= len(letters) else "en"
