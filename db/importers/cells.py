@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import Any
 
 from db.importers.traces.values import answer_in, question_in
@@ -25,6 +26,9 @@ HOP = re.compile(r"^\s*<\d+-hop>\s*")
 """The mark that ragas puts before the passages of a question of several hops."""
 ADDRESS = r"https?://|[^\s,;|/]+\.(?:md|markdown|txt|html?|pdf|docx?|rst)\b"
 BETWEEN_PAGES = re.compile(rf"[ \t]*[\r\n]+[ \t]*|\s*[,;|]\s*(?={ADDRESS})|\s+(?=https?://)")
+CODES = re.compile(r"[\w.:#-]{1,40}(?:\s*,\s*[\w.:#-]{1,40})+")
+PAGE_NUMBER = re.compile(r",?\s+(?:стр|с|p|pp|page)\.?\s*\d[\d\s,–-]*$", re.IGNORECASE)
+"""The number of a page within a document, as people cite it: `rules.pdf, p. 3`."""
 ID_NAMES = ("id", "doc_id", "docid", "chunk_id", "node_id", "passage_id", "document_id", "_id")
 PAGE_NAMES = (
     "url",
@@ -76,7 +80,7 @@ def style_of(ours: str, values: Sequence[Any]) -> Style:
     style = Style(separator, whole=whole)
     if ours == "relevant_chunk_ids":
         items = [item for value in values for item in _items_or_none(value, style)]
-        by_text = sum(isinstance(item, Mapping) or _is_passage(item) for item in items)
+        by_text = sum(_is_passage(item) for item in items)
         if 2 * by_text > len(items):
             return Style(separator, by_text=True)
         return Style("" if separator == "" else ";", whole=whole)
@@ -106,6 +110,9 @@ def _separator(texts: Sequence[str]) -> str | None:
 
 
 def _is_passage(item: Any) -> bool:
+    """Whether an item is a passage rather than an id, or ids with their grades."""
+    if isinstance(item, Mapping):
+        return any(isinstance(value, str) for value in item.values())
     return isinstance(item, str) and len(item.split()) > 2
 
 
@@ -204,7 +211,7 @@ def _page(value: Any) -> str:
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, str | int) or not str(value).strip():
         raise BadValue('no names of pages; write ["https://…", "rules.md"]')
-    return str(value).strip()
+    return PAGE_NUMBER.sub("", str(value).strip())
 
 
 def passages_in(value: Any, style: Style) -> list[dict[str, Any]]:
@@ -247,14 +254,20 @@ def labels_in(value: Any, style: Style) -> list[str] | dict[str, float]:
     if isinstance(value, list) and value and all(isinstance(pair, tuple) for pair in value):
         value = dict(value)  # a map of Parquet
     if isinstance(value, Mapping):
-        grades = {str(name): grade for name, grade in value.items() if grade is not None}
+        grades = {str(name): grade for name, grade in value.items() if grade is not None and not _is_below(grade)}
         if all(isinstance(grade, int | float) and abs(grade) <= LARGEST_GRADE for grade in grades.values()):
             return grades
         raise BadValue('no labels; write "1; 2", ["1", "2"] or {"1": 3, "2": 1}')
-    read_items = items_in(value, Style(";"))
+    codes = isinstance(value, str) and "," in value and ";" not in value and CODES.fullmatch(value.strip())
+    read_items = items_in(value, Style("," if codes else ";"))
     if any(isinstance(item, bool) or not isinstance(item, str | int | float) for item in read_items):
         raise BadValue('no labels; write "1; 2", ["1", "2"] or {"1": 3, "2": 1}')
     return list(dict.fromkeys(id_text(item, whole=style.whole) for item in read_items))
+
+
+def _is_below(grade: Any) -> bool:
+    """Whether a grade says that nobody judged, as TREC writes it."""
+    return isinstance(grade, int | float) and grade < 0
 
 
 def id_text(value: Any, *, whole: bool = False) -> str:
@@ -290,10 +303,8 @@ def text_in(ours: str, value: Any, *, quoted: bool = False) -> tuple[str, int]:
         if read is None:
             return value, 1
         value = read
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value)), 1
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value), 1
+    if isinstance(value, bool | int | float | date):
+        return _plain(value), 1
     if ours == "question":
         text: str | None = question_in(value)[0]
     elif ours == "ground_truth_answer":
@@ -305,10 +316,21 @@ def text_in(ours: str, value: Any, *, quoted: bool = False) -> tuple[str, int]:
     return text, 1
 
 
+def _plain(value: bool | float | date) -> str:
+    """What stands for a text in YAML or a spreadsheet: yes and no, whole numbers, days."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
 def _first(value: Any) -> tuple[str, int]:
     """The first text of several references."""
     if isinstance(value, Mapping) and isinstance(value.get("text"), list):  # SQuAD's answers
         value = value["text"]
+    if isinstance(value, Mapping) and isinstance(value.get("Value"), str):  # TriviaQA's answer with its aliases
+        value = value["Value"]
+    if isinstance(value, list | tuple) and not value:
+        return "", 0
     texts = [value] if not isinstance(value, list | tuple) else list(value)
     read = [text if isinstance(text, str) else answer_in(text) for text in texts]
     usable = [text for text in read if text and text.strip()]

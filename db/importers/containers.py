@@ -161,7 +161,7 @@ def _delimited(path: Path, encoding: str, notes: list[str]) -> Container:
     if not header.strip():
         raise InputError("{path}: the first line is empty; expected the names of the columns", path=path)
     csv.field_size_limit(LONGEST_FIELD)
-    delimiter = delimiter or max(DELIMITERS, key=lambda sign: len(next(csv.reader([header], delimiter=sign))))
+    delimiter = delimiter or _delimiter([header, *islice(lines(path, encoding), 1, HEADER_ROWS)])
     try:
         names = [name.strip() for name in next(csv.reader(chain((header,), text), delimiter=delimiter, strict=True))]
     except csv.Error as error:
@@ -173,6 +173,17 @@ def _delimited(path: Path, encoding: str, notes: list[str]) -> Container:
         return _delimited_rows(path, names, reader, skipped)
 
     return Container(path, "csv", names, rows, encoding, notes)
+
+
+def _delimiter(rows: Sequence[str]) -> str:
+    """The sign that parts the header; of two the one that parts all of the first rows alike."""
+
+    def fit(sign: str) -> tuple[bool, int]:
+        fields = [len(row) for row in csv.reader(rows[:1], delimiter=sign)]
+        others = [row.count(sign) + 1 for row in rows[1:] if row.strip() and '"' not in row]
+        return fields[0] > 1 and all(n == fields[0] for n in others), fields[0]
+
+    return max(DELIMITERS, key=fit)
 
 
 def _unique(names: Sequence[str], notes: list[str], path: Path) -> list[str]:
@@ -293,7 +304,7 @@ def _of_json(path: Path, text: str) -> Any:
     except json.JSONDecodeError as error:
         raise InputError(
             "{path}: not valid JSON at line {line}, column {column} ({reason}); nothing was loaded. Is the file "
-            "truncated?",
+            "truncated, or has it comments, single quotes or a comma before a bracket?",
             path=path,
             line=error.lineno,
             column=error.colno,
@@ -462,7 +473,11 @@ def _workbook(path: Path, known: Callable[[str], bool]) -> Container:
     most = max(score for score, _, _ in ranked)
     _, number, title = next(candidate for candidate in ranked if candidate[0] == most) if most else ranked[0]
     header = -number
-    names = [str(cell).strip() if cell is not None else "" for cell in sheets[title][header]]
+    top = sheets[title][header]
+    below = sheets[title][header + 1] if header + 1 < len(sheets[title]) else ()
+    names = [str(cell).strip() if cell is not None else "" for cell in top]
+    if _is_second_header(top, below):
+        names, header = _joined_headers(top, below), header + 1
     while names and not names[-1]:
         names.pop()
     others = ", ".join(candidate for candidate in sheets if candidate != title)
@@ -473,6 +488,23 @@ def _workbook(path: Path, known: Callable[[str], bool]) -> Container:
         notes.append(Words("{file}: sheets that are not read: {names}", file=path.name, names=others))
     unique = _unique(_checked(path, names), notes, path)
     return Container(path, "xlsx", unique, lambda: _sheet_rows(path, title, header + 1, unique), notes=notes)
+
+
+def _is_second_header(top: Sequence[Any], below: Sequence[Any]) -> bool:
+    """Whether a row names parts of what the row above names: texts below merged cells, and nothing elsewhere."""
+    inside = [number for number, cell in enumerate(top) if cell is None and any(top[:number])]
+    filled = [number for number, cell in enumerate(below) if cell is not None]
+    alone = any(top[number] is not None and number not in filled for number in range(min(len(top), len(below))))
+    return bool(inside) and alone and set(inside) <= set(filled) and all(isinstance(below[n], str) for n in filled)
+
+
+def _joined_headers(top: Sequence[Any], below: Sequence[Any]) -> list[str]:
+    """The names of two header rows: the part below a merged cell, or the name above where nothing stands below."""
+    names: list[str] = []
+    for number, cell in enumerate(top):
+        part = below[number] if number < len(below) else None
+        names.append(str(part if part is not None else cell if cell is not None else "").strip())
+    return names
 
 
 def _check_archive(path: Path) -> None:

@@ -1,6 +1,7 @@
 """By which names labels may call the pages and passages of a corpus: addresses, names of files, ids, texts."""
 
 import hashlib
+import re
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -48,15 +49,17 @@ class CorpusNames:
         page = canonical_url(address)
         if address is None or page is None:
             return
-        self._pages[page] = self._pages[address.casefold()] = address
+        self._pages[page] = self._pages[address.casefold()] = self._pages[_bare(page)] = address
         file = page.rstrip("/").rpartition("/")[2].casefold()
         for name in {name.casefold() for name in (*names, file)} - {address.casefold()}:
             self._pages[name] = address if self._pages.get(name, address) == address else None
 
     def page(self, label: str) -> Resolved | None:
         """What the name of a page names; None where the corpus has nothing of that name."""
-        address = self._pages.get(canonical_url(label) or label) or self._pages.get(label.casefold())
-        address = address or self._pages.get(label.replace("\\", "/").rpartition("/")[2].casefold())
+        page = canonical_url(label) or label
+        address = self._pages.get(page) or self._pages.get(label.casefold()) or self._pages.get(_bare(page))
+        if address is None and "://" not in label:
+            address = self._pages.get(label.replace("\\", "/").rpartition("/")[2].casefold())
         if address is not None:
             return Resolved(page=address)
         return Resolved(chunk=label) if label in self._chunks else None
@@ -73,6 +76,11 @@ class CorpusNames:
         """The passage under the id that the corpus has for its text."""
         there = self.passage(passage["text"]) if passage.get("text") else None
         return passage if there is None or passage["id"] in self._chunks else {**passage, "id": there}
+
+
+def _bare(address: str) -> str:
+    """An address without its scheme and `www.`, by which people leave them out."""
+    return re.sub(r"^https?://(?:www\.)?", "", address.casefold()).rstrip("/")
 
 
 def _digest(text: str) -> bytes:

@@ -151,13 +151,9 @@ def _is_table(path: Path) -> bool:
 
 
 def _of_table(table: Table) -> Recognised:
-    def pages() -> Iterator[tuple[str, str | None, str, Sequence[str]]]:
-        for chunk_id, address, text in table.passages():
-            yield chunk_id, address, text, ()
-
     return Recognised(
         table.path, table.kind, table.shape.name if table.shape else "", table.stream, table.container.encoding, table,
-        example=table.survey.example, pages=pages if table.kind == "chunks" else None,
+        example=table.survey.example, pages=table.passages if table.kind == "chunks" else None,
     )  # fmt: skip
 
 
@@ -184,7 +180,7 @@ def _pages(path: Path) -> Recognised:
 
     def names() -> Iterator[tuple[str, str | None, str, Sequence[str]]]:
         for page in again():
-            yield page.name, page.address(), page.text, page.names()
+            yield page.name, page.address(), page.text, (*page.names(), *([page.title] if page.title else []))
 
     return Recognised(
         path, "chunks", "pages", lambda corpus: Stream(chunks=rows(), problems=list(problems)),

@@ -19,13 +19,13 @@ from db.words import Words
 Kind = Literal["questions", "chunks"]
 SAMPLED = 200
 """Rows that are looked at."""
-PAGE = 300
-"""Characters; a text that is longer in the middle is rather a passage than a question."""
+NAME = 120
+"""Characters that the name of a page has at the most."""
 
 SHARED = {
     "id": "id|uuid|guid|ид|идентификатор|номер|код|n|no|pk",
     "confluence_url": "confluence_url|page_url|url|urls|link|links|href|page|pages|source_url|document_url|doc_url|"
-    "source|sources|path|cited_articles|cited_pages|citations|fuentes|ссылка|ссылки|адрес|страница|страницы|источник|"
+    "source|sources|path|file_name|filename|file_path|cited_articles|cited_pages|citations|fuentes|ссылка|ссылки|адрес|страница|страницы|источник|"
     "источники|ссылка_на_страницу|адрес_страницы|url_страницы|показанная_страница|показанные_страницы",
 }
 NAMES: dict[Kind, dict[str, str]] = {
@@ -35,10 +35,11 @@ NAMES: dict[Kind, dict[str, str]] = {
         "request_id|log_id|id_вопроса|номер_вопроса",
         "question": "question|questions|query|queries|q|user_question|user_query|user_message|user_input|request|input|"
         "inputs|prompt|вопрос|вопросы|запрос|текст_вопроса|вопрос_пользователя|текст_запроса|обращение|"
-        "сообщение_пользователя|question_text|query_text",
+        "сообщение_пользователя|question_text|query_text|instruction",
         "answer": "answer|answers|response|responses|reply|bot_answer|bot_response|output|outputs|completion|"
         "answer_text|actual_output|actual_answer|model_answer|model_response|llm_answer|generated_answer|predicted_answer|"
-        "predicted_answers|prediction|system_answer|ответ|ответы|ответ_бота|ответ_модели|текст_ответа|ответ_системы",
+        "predicted_answers|prediction|pred|hypothesis|generated_text|"
+        "generated_texts|system_answer|фактический_результат|ответ|ответы|ответ_бота|ответ_модели|текст_ответа|ответ_системы",
         "score": "score|rating|mark|stars|feedback|user_score|user_feedback|vote|оценка|рейтинг|балл|"
         "оценка_пользователя|отзыв",
         "user_id": "user_id|user|userid|client_id|client|author|chat_id|telegram_id|vk_id|пользователь|"
@@ -48,22 +49,23 @@ NAMES: dict[Kind, dict[str, str]] = {
         "ground_truth_answer": "ground_truth_answer|ground_truth|ground_truths|ground_truth_answers|gt|gt_answer|"
         "reference|references|reference_answer|reference_answers|expected|expected_answer|expected_output|"
         "expected_response|expected_reply|gold|gold_answer|golden_answer|ideal|ideal_answer|correct_answer|true_answer|"
-        "target|targets|target_answer|эталон|эталонный_ответ|правильный_ответ|верный_ответ|ожидаемый_ответ",
+        "target|targets|target_answer|ожидаемый_результат|эталон|эталонный_ответ|правильный_ответ|верный_ответ|ожидаемый_ответ",
         "relevant_urls": "relevant_urls|relevant_url|relevant_pages|relevant_page|relevant_docs|relevant_documents|"
         "relevant_doc|relevant_sources|relevant_files|expected_url|expected_urls|expected_page|expected_pages|"
         "expected_source|expected_sources|expected_doc|expected_docs|expected_document|expected_documents|"
         "expected_articles|expected_article|expected_file|expected_files|gold_url|gold_urls|gold_doc|gold_docs|"
         "gold_documents|gold_source|gold_sources|source_docs|source_doc|source_document|source_file|source_files|"
-        "evidence_any|reference_urls|reference_docs|правильная_страница|правильные_страницы|правильная_ссылка|"
+        "evidence_any|evidence|doc_name|ground_truth_docs|reference_urls|reference_docs|правильная_страница|правильные_страницы|правильная_ссылка|"
         "правильные_ссылки|правильный_источник|эталонная_ссылка|эталонные_страницы",
         "relevant_chunk_ids": "relevant_chunk_ids|relevant_chunks|relevant_passages|relevant_contexts|relevant_ids|"
         "relevant_doc_ids|gold_chunks|gold_chunk_ids|gold_doc_ids|gold_ids|gold_contexts|gold_context|gold_passages|"
+        "ground_truth_context|ground_truth_contexts|"
         "expected_chunks|expected_chunk_ids|expected_doc_id|expected_doc_ids|expected_source_ids|expected_ids|"
         "expected_contexts|expected_context|reference_contexts|reference_context|reference_context_ids|evidence_ids|"
         "ideal_context|positive_passages|эталонный_контекст",
         "ground_truth_show": "ground_truth_show|should_show|показать|надо_показать",
         "answerable": "answerable|is_answerable|has_answer|unanswerable|is_impossible|expect_refusal|should_refuse|"
-        "есть_ответ",
+        "should_answer|in_scope|есть_ответ",
         "nuggets": "nuggets",
         "cluster": "cluster|topic|category|тема|категория|рубрика|раздел",
         "dialog_id": "dialog_id|session_id|conversation_id|conversation_group_id|thread_id|диалог|сессия|id_диалога|"
@@ -71,7 +73,7 @@ NAMES: dict[Kind, dict[str, str]] = {
         "turn": "turn|turn_number|turn_id|номер_реплики",
         "origin": "origin",
         "contexts": "contexts|context|retrieved_contexts|retrieved_context|retrieval_context|retrieved_chunks|"
-        "retrieved_passages|retrieved_documents|retrieved_docs|source_documents|documents|passages|контекст|контексты",
+        "retrieved_passages|retrieved_documents|retrieved_docs|retrieved_contents|source_documents|documents|passages|контекст|контексты",
         "history": "history|chat_history",
         "latency_ms": "latency_ms|response_time_ms|duration_ms|время_ответа_мс",
         "first_token_ms": "first_token_ms",
@@ -89,9 +91,14 @@ NAMES: dict[Kind, dict[str, str]] = {
         "text": "text|content|contents|body|chunk|passage|page_content|chunk_text|page_text|текст|содержание|"
         "содержимое|фрагмент|статья|текст_страницы|текст_фрагмента|тело",
         "embedding": "embedding|vector|эмбеддинг|вектор",
+        "page_title": "page_title|title|заголовок|название",
     },
 }
 """Our column -> what others call it: words joined by _, in small letters, е for ё."""
+REFERENCE_PARENTS = ("expected", "expectations", "reference", "gold", "ground_truth", "reference_outputs")
+"""Objects within which an answer is the reference, and pages are the right ones."""
+OF_JUDGES = ("reason", "judge", "critique", "explanation", "эксперт", "комментарий_эксперта")
+"""Words in names of columns beside which a mark is a judge's, not a user's."""
 INVERTED = ("unanswerable", "is_impossible", "expect_refusal", "should_refuse")
 """Names by which a yes says that there is no answer."""
 PLAIN_NAMES = {"page_url": "confluence_url"}
@@ -101,9 +108,13 @@ BY_CONTENT = ("confluence_url", "created_at")
 """Columns that their values alone tell."""
 EITHER = ("answer", "answers", "ответ", "ответы")
 """Names of an answer that may be the bot's or the reference."""
-OF_A_LOG = ("user_id", "created_at", "score", "contexts", "latency_ms", "tokens_out", "error", "trace_id")
+OF_A_LOG = (
+    "user_id", "created_at", "score", "dialog_id", "turn", "contexts", "latency_ms", "tokens_out", "error", "trace_id",
+)  # fmt: skip
 """Columns that a log has beside its answers; a test set has none of them."""
-BESIDE_A_SHAPE = ("id", "cluster", "answerable", "user_id", "dialog_id", "turn", "latency_ms", "origin")
+BESIDE_A_SHAPE = (
+    "id", "cluster", "answerable", "user_id", "dialog_id", "turn", "latency_ms", "origin", "relevant_urls", "history",
+)  # fmt: skip
 """What a table of a known shape may have besides."""
 
 
@@ -183,6 +194,10 @@ def _by_names(kind: Kind, names: Sequence[str], filled: Mapping[str, list[Any]],
             proposal.mapping[ours] = fitting[0]
         elif theirs:
             proposal.doubtful[ours] = fitting or theirs
+    if kind == "questions":
+        _settle(proposal, filled, mapped)
+        if "answer" not in proposal.mapping and "ground_truth_answer" in proposal.mapping:
+            return _with_unused(proposal, names)
     taken = {*proposal.mapping.values(), *(name for several in proposal.doubtful.values() for name in several)}
     for ours in BY_CONTENT:
         alike = [name for name in names if name not in taken and _is(ours, filled.get(name, []))]
@@ -192,8 +207,6 @@ def _by_names(kind: Kind, names: Sequence[str], filled: Mapping[str, list[Any]],
             else:
                 proposal.doubtful[ours] = alike
             taken.update(alike)
-    if kind == "questions":
-        _settle(proposal, filled, mapped)
     return _with_unused(proposal, names)
 
 
@@ -212,7 +225,19 @@ def _named(ours: str, aliases: str, names: Sequence[str]) -> list[str]:
         return [ours]
     spellings = aliases.split("|")
     whole = [name for alias in spellings for name in names if plain(name) == alias]
-    return whole or [name for name in names if "." in name and plain(name.rpartition(".")[2]) in spellings]
+    whole = [name for name in whole if not any(other.startswith(f"{name}.") for other in whole)]
+    if whole or ours == "id":
+        return whole
+    return [name for name in names if "." in name and _fits_by_last(ours, name, spellings)]
+
+
+def _fits_by_last(ours: str, name: str, spellings: Sequence[str]) -> bool:
+    """Whether the last part of a name with dots is one of ours; what stands within a reference is of the reference."""
+    parent, _, last = name.rpartition(".")
+    if plain(parent.rpartition(".")[2]) in REFERENCE_PARENTS:
+        within = {"ground_truth_answer": "answer", "relevant_urls": "confluence_url"}.get(ours)
+        return within is not None and plain(last) in NAMES["questions"][within].split("|")
+    return plain(last) in spellings and plain(name) not in _known_names()
 
 
 def _settle(proposal: Proposal, filled: Mapping[str, list[Any]], mapped: Mapping[str, str]) -> None:
@@ -222,21 +247,10 @@ def _settle(proposal: Proposal, filled: Mapping[str, list[Any]], mapped: Mapping
     reference and no answer are the right ones.
     """
     mapping, notes = proposal.mapping, proposal.notes
-    for ours in ("answer", "contexts", "confluence_url"):
-        if ours in proposal.doubtful:
-            return
-    answer = mapping.get("answer")
-    unreferenced = proposal.shape is None and not {"ground_truth_answer"} & {*mapping, *proposal.doubtful}
-    of_a_log = any(name in mapping for name in OF_A_LOG)
-    if answer is not None and "answer" not in mapped and unreferenced and not of_a_log and plain(answer) in EITHER:
-        mapping["ground_truth_answer"] = mapping.pop("answer")
-        notes.append(
-            Words(
-                "{theirs!r} is taken as the reference, for nothing else of a log is there (user, time, vote, "
-                "contexts); if it is what the bot said: --map {map}",
-                theirs=answer, map=shell_word(f"answer={answer}"),
-            )
-        )  # fmt: skip
+    _settle_answers(proposal, filled, mapped)
+    _settle_score(proposal, filled)
+    if {"answer", "contexts", "confluence_url"} & proposal.doubtful.keys():
+        return
     answered = "answer" in mapping and mapping["answer"] in filled
     contexts = mapping.get("contexts")
     if contexts is not None and "contexts" not in mapped and not answered and "history" not in mapping:
@@ -262,6 +276,65 @@ def _settle(proposal: Proposal, filled: Mapping[str, list[Any]], mapped: Mapping
                 theirs=page, map=shell_word(f"page_url={page}"),
             )
         )  # fmt: skip
+
+
+def _settle_answers(proposal: Proposal, filled: Mapping[str, list[Any]], mapped: Mapping[str, str]) -> None:
+    """Tell the reference from the bot's answer where a column may be either."""
+    mapping, notes = proposal.mapping, proposal.notes
+    if proposal.shape is not None or {"ground_truth_answer"} & {*mapping, *proposal.doubtful}:
+        return
+    names = proposal.doubtful.get("answer") or ([mapping["answer"]] if "answer" in mapping else [])
+    either = [name for name in names if plain(name.rpartition(".")[2]) in EITHER and name not in mapped.values()]
+    if len(either) != 1:
+        return
+    others = [name for name in filled if name != either[0] and plain(name) in _answers() and name not in EITHER]
+    is_other = len(others) == 1 and (others[0] in names or others[0] not in mapping.values())
+    if is_other or mapped.get("answer") in others:
+        proposal.doubtful.pop("answer", None)
+        mapping["ground_truth_answer"], mapping["answer"] = either[0], mapped.get("answer") or others[0]
+        notes.append(
+            Words(
+                "{theirs!r} is taken as the reference, for {other!r} is what the bot said; if it is otherwise: "
+                "--map {map}",
+                theirs=either[0], other=mapping["answer"], map=shell_word(f"answer={either[0]}"),
+            )
+        )  # fmt: skip
+        return
+    if "answer" not in mapping:
+        return
+    of_a_log = [name for name in OF_A_LOG if name in proposal.doubtful or mapping.get(name) in filled]
+    of_a_log += [name for name in filled if plain(name) in ("latency", "model", "provider", "модель")]
+    labelled = {"relevant_urls", "relevant_chunk_ids", "answerable"} & mapping.keys()
+    if not of_a_log or (of_a_log == ["contexts"] and labelled):
+        mapping["ground_truth_answer"] = mapping.pop("answer")
+        notes.append(
+            Words(
+                "{theirs!r} is taken as the reference, for nothing else of a log is there (user, time, vote, "
+                "contexts); if it is what the bot said: --map {map}",
+                theirs=either[0], map=shell_word(f"answer={either[0]}"),
+            )
+        )  # fmt: skip
+    elif of_a_log == ["contexts"]:
+        notes.append(
+            Words(
+                "{theirs!r} is taken as what the bot said, for {contexts!r} is what it was given; if it is the "
+                "reference: --map {map}",
+                theirs=either[0], contexts=mapping["contexts"], map=shell_word(f"ground_truth_answer={either[0]}"),
+            )
+        )  # fmt: skip
+
+
+def _settle_score(proposal: Proposal, filled: Mapping[str, list[Any]]) -> None:
+    """Leave out a mark that stands beside a judge's reasons: it is no vote of a user."""
+    mapping = proposal.mapping
+    is_log = "user_id" in mapping or "created_at" in mapping
+    if "score" in mapping and not is_log and any(word in plain(name) for name in filled for word in OF_JUDGES):
+        proposal.doubtful["score"] = [mapping.pop("score")]
+
+
+@cache
+def _answers() -> frozenset[str]:
+    return frozenset(NAMES["questions"]["answer"].split("|"))
 
 
 def _with_unused(proposal: Proposal, names: Sequence[str]) -> Proposal:
@@ -308,14 +381,19 @@ def fits(ours: str, values: Sequence[Any], *, exact: bool = False) -> bool:
     enough = 0.5 if exact else 0.8
     if ours == "score":  # 1 is bad and 5 is good with us: another scale would be read the wrong way round
         return bool(values) and {*map(str, values)} & {"5", "5.0"} != set() and _share(values, _is_mark) > enough
-    if ours in ("confluence_url", "relevant_urls") and not exact:
-        return not values or _share(values, _names_pages) > enough
+    if ours == "relevant_urls":
+        return not values or _share(values, lambda value: _names_pages(value) or len(str(value)) <= NAME) > enough
+    if ours == "confluence_url" and not exact:
+        texts = [value for value in values if not isinstance(value, int | float)]
+        return not values or _share(values, lambda value: value in texts and _names_pages(value)) > enough
     if ours == "id":
         unique = len({*map(str, values)}) / len(values) if values else 0
         return unique > 0.5 if exact else unique == 1
     if ours in LIST_STYLES:
         return True  # how their items are parted is told by all of them
-    if ours in ("question", "answer", "ground_truth_answer", "text"):
+    if ours == "ground_truth_answer":
+        return not values or _share(values, _is_reference) > enough or exact
+    if ours in ("question", "answer", "text"):
         return (
             not values
             or _share(values, lambda value: not isinstance(value, bytes | bool | int | float)) > enough
@@ -324,20 +402,32 @@ def fits(ours: str, values: Sequence[Any], *, exact: bool = False) -> bool:
     return not values or _share(values, lambda value: _parses(ours, value)) > enough
 
 
+def _is_reference(value: Any) -> bool:
+    """Whether a value may be a reference answer: no bytes, no address, no name of a file."""
+    texts = value if isinstance(value, list) else [value]
+    return not isinstance(value, bytes) and not any(
+        isinstance(text, str) and re.fullmatch(r"https?://\S+|[\w/.-]+\.(?:md|html?|pdf|docx?|txt)", text.strip())
+        for text in texts
+    )
+
+
 def _names_pages(value: Any) -> bool:
     """Whether a value looks like names of pages: addresses, files, lists of them, or whole numbers."""
     if isinstance(value, int | list | dict):
         return not isinstance(value, bool)
     text = str(value)
-    return "/" in text or "." in text or text.startswith("[") or text.isdigit()
+    return "/" in text or "." in text or text.startswith(("[", "{")) or text.isdigit()
 
 
 def _kind(names: Sequence[str]) -> Kind | None:
     """By the names of what each must have; a log may have a column `text`, too."""
-    for kind in ("questions", "chunks"):
-        if _named(REQUIRED[kind], NAMES[kind][REQUIRED[kind]], names):
-            return kind
-    return None
+    has = {ours: bool(_named(ours, aliases, names)) for ours, aliases in NAMES["questions"].items()}
+    if has["question"]:
+        return "questions"
+    if not _named("text", NAMES["chunks"]["text"], names):
+        return None
+    is_log = has["answer"] or (has["user_id"] and has["created_at"]) or any(plain(name) == "role" for name in names)
+    return "questions" if is_log else "chunks"
 
 
 def _values(rows: Iterable[Mapping[str, Any]], name: str) -> list[Any]:

@@ -11,9 +11,8 @@ from db.importers.recognise import NAMES, is_known, plain
 from db.words import Words
 
 Record = dict[str, Any]
+_QUESTION = frozenset(NAMES["questions"]["question"].split("|"))
 _ROW = frozenset(f"{NAMES['questions']['question']}|{NAMES['chunks']['text']}".split("|"))
-INNER = ("turns",)
-"""Lists within a record whose items are the rows: turns of a conversation."""
 
 
 @dataclass(frozen=True)
@@ -68,21 +67,27 @@ def _listed(items: list[Any], path: Path) -> Records | None:
 
 
 def _turned(records: list[Record]) -> list[Record]:
-    """The records, a conversation's turns apart, each with what its conversation says."""
+    """The records; the questions of a conversation or topic apart, each with what that says."""
     rows: list[Record] = []
     for record in records:
-        inner = next((record[name] for name in INNER if isinstance(record.get(name), list)), None)
-        turns = [
-            turn for turn in inner or () if isinstance(turn, dict) and any(map(is_known, turn)) and "role" not in turn
-        ]
-        if not turns:
+        inner = next((name for name, value in record.items() if _has_questions(value)), None)
+        if inner is None:
             rows.append(record)
             continue
-        shared = {key: value for key, value in record.items() if key not in INNER}
-        for number, turn in enumerate(turns, start=1):
-            dialog = record.get("conversation_group_id") or record.get("conversation_id") or record.get("dialog_id")
-            rows.append(shared | turn | {"dialog_id": dialog, "turn": number})
+        shared = {key: value for key, value in record.items() if key != inner}
+        dialog = record.get("conversation_group_id") or record.get("conversation_id") or record.get("dialog_id")
+        for number, item in enumerate(record[inner], start=1):
+            place = {"dialog_id": dialog, "turn": number} if inner == "turns" or dialog else {}
+            rows.append(shared | item | place)
     return rows
+
+
+def _has_questions(value: Any) -> bool:
+    """Whether a value is a list of objects with questions, such as turns of a conversation or questions of a topic."""
+    items = value if isinstance(value, list) else []
+    return bool(items) and all(
+        isinstance(item, dict) and any(plain(str(key)) in _QUESTION for key in item) for item in items
+    )
 
 
 def _only_list(document: Record, path: Path) -> Records | None:
@@ -111,7 +116,9 @@ def _only_list(document: Record, path: Path) -> Records | None:
 
 
 def is_row(document: Record) -> bool:
-    """Whether an object is a row by itself: it has a question or a text of its own."""
+    """Whether an object is a row by itself: it has a question or a text of its own, and no list of others."""
+    if any(_has_questions(items) for _, items in _lists(document)):
+        return False
     return any(isinstance(value, str) and plain(str(name)) in _ROW for name, value in document.items())
 
 

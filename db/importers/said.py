@@ -5,8 +5,6 @@ import json
 import re
 from typing import Any
 
-QUESTION_NAMES = ("question", "user_input", "query", "q", "input", "text", "prompt", "message", "content")
-ANSWER_NAMES = ("answer", "expected_output", "output", "reference", "ground_truth", "text", "response", "content")
 MAX_LEVELS = 64
 """Lists and objects within each other. Real exports have fewer than twenty; code that walks a value may recurse."""
 OBJECT_REPR = re.compile(r"<[^<>\n]* at 0x[0-9a-fA-F]+>")
@@ -17,13 +15,6 @@ MOST_BITS = 4_096
 NO_VALUE = ("nan", "inf", "NaT", "NA", "NaN", "Infinity", "null")
 """Names that stand for a missing value where Python or numpy writes a list down."""
 CONSTANTS = {"true": True, "false": False}
-
-
-def texts(value: Any) -> list[str]:
-    """The texts of a list, which may be written as JSON or as Python writes it; a single text is a list of one."""
-    value = parsed(value)
-    values = value if isinstance(value, list) else [value]
-    return [text.strip() for text in values if isinstance(text, str) and text.strip()]
 
 
 def parsed(value: Any) -> Any:
@@ -54,21 +45,6 @@ def is_too_deep(value: Any) -> bool:
         if not level:
             return False
     return True
-
-
-def said(value: Any, names: tuple[str, ...]) -> str | None:
-    """The text in a value: itself, what stands under a usual name, or the last of several messages."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, list):
-        return said(value[-1], names) if value else None
-    if isinstance(value, dict):
-        if isinstance(value.get("messages"), list):
-            return said(value["messages"], names)
-        found = next((value[name] for name in names if name in value), None)
-        only = next(iter(value.values())) if len(value) == 1 else None
-        return said(found if found is not None else only, names)
-    return None
 
 
 def _parse_python(text: str) -> dict[str, Any] | list[Any] | str | None:

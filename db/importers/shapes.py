@@ -50,8 +50,20 @@ def _is_archived(row: Record) -> bool:
     return str(row.get("status", "")).upper() == "ARCHIVED"
 
 
+def _of_candidates(row: Record) -> Record:
+    """A row of MS MARCO, its candidate passages parted by whether they were selected."""
+    candidates = row.get("passages")
+    texts = candidates.get("passage_text") if isinstance(candidates, Mapping) else None
+    marks = candidates.get("is_selected") if isinstance(candidates, Mapping) else None
+    pairs = list(zip(texts or (), marks or (), strict=False))
+    parted = {mark: [text for text, selected in pairs if bool(selected) == mark] for mark in (True, False)}
+    return {**row, "relevant_passages": parted[True], "other_passages": parted[False]}
+
+
 # promptfoo: what an answer is held against is an assertion, and only some are reference answers
 
+REFERENCE, OTHERS = "reference of assertions", "other assertions"
+"""Under which names a prepared row has the reference among its assertions, and whether it has only others."""
 REFERENCES = ("equals", "similar", "factuality", "model-graded-factuality")
 
 
@@ -72,7 +84,7 @@ def _of_test(row: Record) -> Record:
     about = inner if isinstance(inner, Mapping) else row
     asserted = about.get("assert")
     other = bool(asserted) and _asserted(asserted) is None
-    return {**row, "assert": _asserted(asserted), "other assertions": other or None}
+    return {**row, REFERENCE: _asserted(asserted), OTHERS: other or None}
 
 
 def _of_expectations(row: Record) -> Record:
@@ -86,7 +98,7 @@ def _of_expectations(row: Record) -> Record:
             reference = reference or expected
         else:
             other = True
-    return {**row, "__expected*": reference, "other assertions": None if reference else other}
+    return {**row, REFERENCE: reference, OTHERS: None if reference else other}
 
 
 KINDS_OF_ASSERTIONS = (
@@ -114,22 +126,24 @@ def _assertion(text: str) -> tuple[str, str]:
 
 
 QUESTION = ("question", "query", "user_input", "input", "inputs", "prompt", "message")
+INPUTS = ("inputs_question", "inputs_query", "inputs_input", "inputs_user_input")
+OUTPUTS = ("outputs_answer", "outputs_output", "outputs_response")
 SHAPES: tuple[Shape, ...] = (
     Shape(
         "promptfoo results", (("vars", "vars_question"), ("response", "response_output"), "provider"),
         {"question": tuple(f"vars_{name}" for name in QUESTION), "answer": ("response_output",),
-         "ground_truth_answer": ("assert",), "latency_ms": ("latency_ms",), "cost_usd": ("cost",)},
+         "ground_truth_answer": ("reference_of_assertions",), "latency_ms": ("latency_ms",), "cost_usd": ("cost",)},
         prepare=_of_test,
     ),
     Shape(
         "promptfoo tests", (("vars", *(f"vars_{name}" for name in QUESTION)),),
-        {"question": tuple(f"vars_{name}" for name in QUESTION), "ground_truth_answer": ("assert",),
+        {"question": tuple(f"vars_{name}" for name in QUESTION), "ground_truth_answer": ("reference_of_assertions",),
          "cluster": ("metadata_category",)},
         prepare=_of_test,
     ),
     Shape(
         "promptfoo tests", (("__expected", "__expected1"),),
-        {"question": QUESTION, "ground_truth_answer": ("__expected",), "answer": ("__provider_output",),
+        {"question": QUESTION, "ground_truth_answer": ("reference_of_assertions",), "answer": ("__provider_output",),
          "cluster": ("__metadata_category",)},
         prepare=_of_expectations,
     ),
@@ -149,6 +163,17 @@ SHAPES: tuple[Shape, ...] = (
          "relevant_urls": ("expectations_expected_retrieved_context",)},
     ),
     Shape(
+        "LangSmith experiment",
+        (("inputs", *INPUTS), ("reference_outputs", "reference_output", *(f"reference_{name}" for name in OUTPUTS))),
+        {"question": (*INPUTS, "inputs"), "answer": (*OUTPUTS, "outputs"),
+         "ground_truth_answer": (*(f"reference_{name}" for name in OUTPUTS), "reference_outputs", "reference_output")},
+    ),
+    Shape(
+        "LangSmith examples", (INPUTS, OUTPUTS),
+        {"id": ("id",), "question": INPUTS, "ground_truth_answer": OUTPUTS},
+        without=("inputs", "run_type", "trace_id", "ground_truth", "targets", "score", "expectations"),
+    ),
+    Shape(
         "LangSmith examples", ("inputs", "outputs", ("dataset_id", "source_run_id", "metadata", "id")),
         {"id": ("id",), "question": ("inputs",), "ground_truth_answer": ("outputs",)},
         without=("run_type", "trace_id", "ground_truth", "targets", "score"),
@@ -163,13 +188,26 @@ SHAPES: tuple[Shape, ...] = (
         without=("actual_output", "retrieval_context", "output"), leaves_out=_is_archived, tool="langfuse",
     ),
     Shape(
-        "Phoenix dataset", ("input_question", ("output_answer", "output_output"), ("node_id", "splits", "id")),
-        {"id": ("id",), "question": ("input_question",), "ground_truth_answer": ("output_answer", "output_output")},
+        "Phoenix dataset", ("input_question", ("output_answer", "output_output")),
+        {"id": ("example_id", "id"), "question": ("input_question",),
+         "ground_truth_answer": ("output_answer", "output_output")},
+    ),
+    Shape(
+        "Phoenix dataset", ("input", "output", ("example_id", "node_id")),
+        {"id": ("example_id", "id"), "question": ("input",), "ground_truth_answer": ("output",)},
+        without=("trace_id", "start_time"),
+    ),
+    Shape(
+        "MS MARCO", ("query", "passages_passage_text", "passages_is_selected"),
+        {"id": ("query_id",), "question": ("query",), "ground_truth_answer": ("answers",),
+         "relevant_chunk_ids": ("relevant_passages",), "other_passages": ("other_passages",)},
+        prepare=_of_candidates,
     ),
     Shape(
         "Databricks evaluation set", ("request", ("expected_response", "retrieved_context", "request_id")),
         {"id": ("request_id",), "question": ("request",), "answer": ("response",),
-         "ground_truth_answer": ("expected_response",), "contexts": ("retrieved_context",)},
+         "ground_truth_answer": ("expected_response",), "contexts": ("retrieved_context",),
+         "relevant_urls": ("expected_retrieved_context",)},
     ),
     Shape(
         "RAGChecker input", ("query", "gt_answer"),

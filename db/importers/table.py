@@ -14,7 +14,7 @@ from statistics import median
 from typing import Any
 
 from db.errors import InputError, unknown
-from db.importers.cells import Style, id_text, labels_in, pages_in, passages_in, style_of, text_in
+from db.importers.cells import LIST_STYLES, Style, id_text, labels_in, pages_in, passages_in, style_of, text_in
 from db.importers.containers import Cells, Container, Read, open_container
 from db.importers.corpus_names import CorpusNames
 from db.importers.recognise import (
@@ -33,7 +33,7 @@ from db.importers.recognise import (
     shell_word,
     value_at,
 )
-from db.importers.shapes import Shape
+from db.importers.shapes import OTHERS, REFERENCE, Shape
 from db.importers.values import BadValue, parse
 from db.loading.fill import Stream
 from db.loading.recorded import PARTS, chunks, content_id, record
@@ -50,13 +50,15 @@ LABELS = ("ground_truth_answer", "ground_truth_show", "answerable", "relevant_ch
 """What people say of a question; a row that has any was labelled by somebody."""
 TEXTS = ("question", "answer", "text", "ground_truth_answer")
 IDS = ("id", "user_id", "dialog_id")
-LISTED = ("contexts", "relevant_chunk_ids", "relevant_urls", "irrelevant_passages", "other_passages")
-SPECIAL = ("made_by", "passage_url", "irrelevant_passages", "other_passages")
+SPECIAL = ("made_by", "passage_url", "page_title", "irrelevant_passages", "other_passages")
 """Columns of known shapes beside ours."""
 TOO_MANY, LEAST = 0.2, 3
 """A column is not taken from this share of cells on that cannot be read, if they are so many, or all."""
 DEPTH, MOST_NAMES = 3, 400
 """How deep names within objects are looked at, and how many there may be."""
+GOOD, BAD = 5, 1
+BEYOND = frozenset({*map(str, range(6, 101)), *(f"{mark}.0" for mark in range(6, 101)), "0", "0.0", "-1", "-1.0"})
+"""Marks that no scale from 1 to 5 has."""
 TOTALS = ("итого", "всего", "total", "sum", "average", "среднее", "итог")
 VARIANTS = (
     "variant",
@@ -92,6 +94,8 @@ class Faults:
     examples: list[str] = field(default_factory=list)
     reason: str = ""
     places: list[str] = field(default_factory=list)
+    other_scale: bool = False
+    """Whether a mark is beyond ours: then all are of another scale."""
 
 
 @dataclass
@@ -107,6 +111,7 @@ class Survey:
     several: int = 0
     """Rows with more than one reference."""
     left_out: int = 0
+    other_assertions: int = 0
     several_pages: int = 0
     """Rows whose answer names several pages."""
     lengths: list[int] = field(default_factory=list)
@@ -162,9 +167,23 @@ class Table:
         if self.survey.several:
             n = self.survey.several
             problems.append(Words("{n} rows have several references: the first is used", n=n))
+        if self.survey.other_assertions:
+            n = self.survey.other_assertions
+            problems.append(Words("{n} rows have an assertion that is no reference answer", n=n))
         if self.survey.left_out:
             problems.append(Words("{n} archived items are left out", n=self.survey.left_out))
         return problems
+
+    def missing(self) -> Iterator[str]:
+        """What the rows lack that people may miss: ids and references."""
+        survey = self.survey
+        if self.kind != "questions":
+            return
+        if "id" in self.mapping and (n := survey.usable - survey.filled["id"]) > 0:
+            yield Words("{n} rows without an id: they get the hash of their content", n=n)
+        references = survey.filled["ground_truth_answer"]
+        if references < survey.usable and ("answer" in self.mapping or references):
+            yield Words("{n} of {total} questions have no reference", n=survey.usable - references, total=survey.usable)
 
     def left_aside(self) -> Iterator[str]:
         """The columns that are not used: those that are doubtful, and those that nobody knows, each with a value."""
@@ -173,6 +192,12 @@ class Table:
             if len(several) > 1:
                 yield Words("{names}: which is {ours}? Not used; choose one: --map {ours}=COLUMN",
                             names=", ".join(several), ours=ours)  # fmt: skip
+            elif ours == "score":
+                yield Words(
+                    "{column}: not used as score, for 5 is good and 1 is bad here; convert its values, and load again "
+                    "with --map {map}",
+                    column=several[0], map=shell_word(f"score={several[0]}"),
+                )  # fmt: skip
             elif f"--map {shell_word(f'{ours}={several[0]}')}" not in notes:
                 yield Words(
                     "{column}: {ours} by its name, but not by its values. Not used; if it is: --map {map}",
@@ -190,7 +215,7 @@ class Table:
         near = {ours: name for ours, name in near.items() if self._is_alike(ours, name)}
         unused = Words(
             "{file}: {n} of {total} columns are not used: {names}",
-            file=self.path.name, n=len(self.unused), total=len(self.container.names),
+            file=self.path.name, n=len(self.unused), total=len({*self.unused, *self.mapping.values()}),
             names=", ".join(named[:20]) + (", …" if len(named) > 20 else ""),
         )  # fmt: skip
         if not near:
@@ -204,11 +229,13 @@ class Table:
         values = [value for cells in sample_of(self.container) if not is_empty(value := value_at(cells, name))]
         return bool(values) and fits(ours, values)
 
-    def passages(self) -> Iterator[tuple[str, str | None, str]]:
-        """Of a file of passages: id, address and text of each."""
-        for row in self._chunks():
-            if isinstance(row, Row) and row.values.get("text"):
-                yield row.values["id"], row.values.get("confluence_url"), row.values["text"]
+    def passages(self) -> Iterator[tuple[str, str | None, str, Sequence[str]]]:
+        """Of a file of passages: id, address, text and further names of each."""
+        titles = (values.get("page_title") for _, values in self.values() if not isinstance(values, Rejected))
+        rows = (row for row in self._chunks() if isinstance(row, Row))
+        for row, title in zip(rows, titles, strict=True):
+            if row.values.get("text"):
+                yield row.values["id"], row.values.get("confluence_url"), row.values["text"], (title,) if title else ()
 
     def labels(self) -> Iterator[tuple[str, str]]:
         """The labels that name pages or chunks by a name: our column, and the name."""
@@ -268,11 +295,11 @@ class Table:
 
     def _cell_reader(self, ours: str, theirs: str) -> Callable[[Any], Any]:
         """Make what reads a cell of a column; what is short is read once for all cells that are alike."""
-        style = self.styles[ours]
+        style, needed = self.styles[ours], ours == REQUIRED[self.kind]
         read_before: dict[str, Any] = {}
 
         def read_text(cell: Any) -> Any:
-            if type(cell) is str and cell[0] not in MARKED:
+            if type(cell) is str and cell[0] not in MARKED and (needed or can_be_stored(cell)):
                 return cell
             return None if is_empty(cell) else self._value(ours, theirs, style, cell)
 
@@ -290,8 +317,7 @@ class Table:
 
     def _value(self, ours: str, theirs: str, style: Style, cell: Any) -> Any:
         if ours in TEXTS:
-            text = text_in(ours, cell, quoted=style.quoted)[0]
-            return text if text.strip() else None
+            return self._text(ours, style, cell)
         if ours == "answerable" and plain(theirs.rpartition(".")[2]) in INVERTED:
             return not parse(ours, cell)
         if ours == "relevant_urls":
@@ -300,13 +326,21 @@ class Table:
             return passages_in(cell, style) if style.by_text else labels_in(cell, style)
         if ours == "further_chunk_ids":
             return list(labels_in(cell, style))
-        if ours in LISTED:
+        if ours in LIST_STYLES:
             return passages_in(cell, style)
+        if ours == "score" and not GOOD >= (mark := parse(ours, cell)) >= BAD:
+            raise BadValue("no mark from 1 (bad) to 5 (good)", mark=mark)
         if ours == "confluence_url":
             return pages_in(cell) if isinstance(cell, list | str) else parse(ours, cell)
         if ours in IDS:
             return id_text(cell, whole=style.whole)
         return cell if ours in SPECIAL else parse(ours, cell)
+
+    def _text(self, ours: str, style: Style, cell: Any) -> str | None:
+        text = text_in(ours, cell, quoted=style.quoted)[0]
+        if ours != REQUIRED[self.kind] and not can_be_stored(text):
+            raise BadValue("a NUL character or half of a surrogate pair, which PostgreSQL cannot store")
+        return text if text.strip() else None
 
     def _chunks(self) -> Iterator[Row | Rejected]:
         for place, read in self.values():
@@ -333,7 +367,8 @@ class Table:
                 continue
             values = dict(read)
             question = values.get("question")
-            if question is not None and question.strip(" .:").casefold() in TOTALS and not values.get("answer"):
+            beside = any(values.get(name) for name in ("answer", "ground_truth_answer", "id"))
+            if question is not None and question.strip(" .:").casefold() in TOTALS and not beside:
                 yield Rejected(place, Words("{question!r} is a total, no question", question=question))
                 continue
             row_id = values.get("id") or content_id({name: values.get(name) for name in IDENTITY["questions"]})
@@ -558,6 +593,7 @@ def _proposed(
     merged = {
         ours: theirs for ours, theirs in proposal.mapping.items() if ours not in mapped and theirs not in taken
     } | mapped
+    merged = {ours: theirs for ours, theirs in merged.items() if theirs}  # `--map OURS=`: no column is it
     doubtful = {ours: several for ours, several in proposal.doubtful.items() if ours not in mapped}
     if (needed := REQUIRED[kind]) not in merged:
         several = doubtful.get(needed)
@@ -570,8 +606,9 @@ def _proposed(
             Words("column in {path}:", path=path), needed, names, Words("Map it: {maps}", maps=f"--map {needed}=NAME")
         )
     unused = {
-        name: _example(name, sample) for name in proposal.unused if name not in taken and not any(
-            name.startswith(f"{theirs}.") for theirs in merged.values()
+        name: _example(name, sample) for name in proposal.unused
+        if name not in (*taken, REFERENCE, OTHERS) and not name.startswith(
+            ("__expected", *(f"{theirs}." for theirs in merged.values()))
         )
     }  # fmt: skip
     styles = {
@@ -599,7 +636,7 @@ def _check_mapping(path: Path, mapping: Mapping[str, str], names: Sequence[str],
             raise unknown(Words("column of {kind}:", kind=kind), ours, names_of_ours, "(--map OURS=THEIRS)")
         if ours not in names_of_ours:
             raise unknown("column", ours, names_of_ours, "(--map OURS=THEIRS)")
-        if theirs not in names:
+        if theirs and theirs not in names:
             raise unknown(Words("column in {path}:", path=path), theirs, names)
 
 
@@ -611,6 +648,19 @@ def _with_examples(names: Iterable[str], sample: Sequence[Mapping[str, Any]]) ->
 def _example(name: str, sample: Sequence[Mapping[str, Any]]) -> str:
     value = next((value for cells in sample if not is_empty(value := value_at(cells, name))), None)
     return "" if value is None else short(value)
+
+
+def can_be_stored(text: str) -> bool:
+    """Whether PostgreSQL can store a text."""
+    if "\0" in text:
+        return False
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def short(value: Any) -> str:
@@ -641,6 +691,7 @@ class _Surveyor:
         """Count a cell that cannot be read."""
         faults = self.survey.faults.setdefault(ours, Faults(reason=error.args[0]))
         faults.n += 1
+        faults.other_scale |= isinstance(cell, int | float | str) and str(cell).strip() in BEYOND
         if len(faults.examples) < EXAMPLES and short(cell) not in faults.examples:
             faults.examples.append(short(cell))
             faults.places.append(self.place)
@@ -654,6 +705,7 @@ class _Surveyor:
                 self.size += len(value) if type(value) is str else CELL
         if self.reference and not isinstance(reference := value_at(cells, self.reference), str | None):
             survey.several += _several(reference)
+        survey.other_assertions += bool(cells.get(OTHERS))
         pages = values.get("confluence_url")
         survey.several_pages += isinstance(pages, list) and len(pages) > 1
         if text := values.get(self.required):
@@ -719,6 +771,7 @@ def _leave_out(table: Table, mapping: Mapping[str, str]) -> None:
     for ours, faults in list(table.survey.faults.items()):
         filled = table.survey.filled[ours]
         many = faults.n == filled or (faults.n >= LEAST and faults.n >= TOO_MANY * filled)
+        many |= ours == "score" and faults.other_scale  # marks that can be read are of that scale, too
         if ours in mapping or ours == REQUIRED[table.kind] or not many:
             continue
         theirs = table.mapping.pop(ours)
@@ -758,12 +811,13 @@ def _require_usable(table: Table) -> None:
 def _require_one_row_a_question(table: Table) -> None:
     """That no column tells variants of an answer to each question apart, as of several providers."""
     times, of_a_log = table.survey.askings, ("user_id", "created_at", "dialog_id", "score")
+    is_log = any(name in table.mapping for name in of_a_log)
     repeated = {asked for asked, n in times.items() if n > 1}
     if table.kind != "questions" or not repeated or 2 * len(repeated) < len(times):
         return
-    if any(name in table.mapping for name in of_a_log):
-        return
-    groups: dict[str, dict[int, list[str]]] = {name: {} for name in table.unused if name}
+    groups: dict[str, dict[int, list[str]]] = {
+        name: {} for name in table.unused if name and not (is_log and _rank(name) == len(VARIANTS))
+    }
     read = table.row_reader(lambda ours, cell, error: None)
     for _, cells in table.rows():
         if isinstance(cells, Rejected):
@@ -773,7 +827,7 @@ def _require_one_row_a_question(table: Table) -> None:
             for name, of_each in groups.items():
                 of_each.setdefault(hash(question.strip()), []).append(str(value_at(cells, name)))
     apart = {name: values for name, of_each in groups.items() if (values := _variants(list(of_each.values())))}
-    if not apart:
+    if not apart or (is_log and len({*times.values()}) > 1):
         return
     name = min(apart, key=lambda name: (apart[name][0].isdigit(), _rank(name), len(apart[name])))
     raise InputError(

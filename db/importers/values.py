@@ -123,10 +123,20 @@ def _nuggets(value: Any) -> list[dict[str, Any]]:
     """What a good answer must contain, as JSON in a text or as it comes out of Parquet."""
     found = _json(value) if isinstance(value, str) else value
     if isinstance(found, list) and all(isinstance(one, dict) for one in found):
-        kept = [{name: one.get(name) for name in ("nugget", "vital")} for one in found]
+        kept = [_nugget(one) for one in found]
         if all(isinstance(one["nugget"], str) and isinstance(one["vital"], bool) for one in kept):
             return kept
     raise BadValue('no nuggets; write [{"nugget": "what an answer must say", "vital": true}]')
+
+
+def _nugget(given: dict[str, Any]) -> dict[str, Any]:
+    """A nugget under our names; nuggetizer calls them `text` and `importance` (vital or okay)."""
+    if "importance" in given and "vital" not in given:
+        return {
+            "nugget": given.get("text", given.get("nugget")),
+            "vital": str(given["importance"]).casefold() == "vital",
+        }
+    return {name: given.get(name) for name in ("nugget", "vital")}
 
 
 def _contexts(value: Any) -> list[dict[str, Any]]:
@@ -198,6 +208,7 @@ KINDS: dict[str, Callable[[Any], Any]] = {
     "user_id": _text,
     "created_at": _moment,
     "text": _text,
+    "page_title": _text,
     "ground_truth_answer": _text,
     "relevant_chunk_ids": _labels,
     "relevant_urls": _labels,

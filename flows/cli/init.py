@@ -112,6 +112,6 @@ def _begin(found: "Begun", wanted: dict[str, str], files: "Sequence[Recognised]"
 
     if files:
         found.loaded = load_files(database(), found.source, files, language=found.language)
-    found.env = write(ENV, wanted, [one.command(found.source) for one in found.files])
+    found.env = write(ENV, wanted, [one.command(found.source) for one in reversed(found.files)])
     if not any(one.view for one in found.tables):
         found.readiness = readiness(source(found.source), sut=found.system.address if found.system else None)

@@ -251,7 +251,7 @@ def checked_name(name: str | None, origin: str) -> str:
 def pair(text: str) -> tuple[str, str]:
     """OURS=THEIRS, parted."""
     ours, sign, theirs = text.partition("=")
-    if not (ours.strip() and sign and theirs.strip()):
+    if not (ours.strip() and sign):
         raise click.UsageError(Words("--map {text!r}: expected OURS=THEIRS, for example question=Вопрос", text=text))
     return ours.strip(), theirs.strip()
 

@@ -96,13 +96,16 @@ def print_load(report: "LoadReport", ready: "Sequence[Ready]", language: str, ho
 def ready_lines(ready: "Iterable[Ready]", language: str) -> Iterator[str]:
     """What can be measured, a tier a line, and what is missing for the others."""
     words = texts("readiness", language)
+    causes: dict[str, list[str]] = {}
     for one in ready:
         tier = tier_name(one.tier, language)
         if one.missing is None:
             unit = words["of passages" if one.tier == "tier0" else "of questions"].format(n=one.questions)
             yield f"[green]+[/] {tier}: {unit}. {plain(one.command or '')}"
         else:
-            yield f"[yellow]-[/] {tier}: {words[one.missing].format(**one.values)}"
+            causes.setdefault(words[one.missing].format(**one.values), []).append(tier)
+    for cause, tiers in causes.items():
+        yield f"[yellow]-[/] {'; '.join(tiers)}: {cause}"
 
 
 def print_checks(checks: "Sequence[Check]", language: str) -> None:

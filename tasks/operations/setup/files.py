@@ -11,6 +11,7 @@ from db.errors import unknown
 from db.importers.containers import open_container
 from db.importers.corpus_names import CorpusNames, names_of_source
 from db.importers.lines import UTF8
+from db.importers.pages import is_page
 from db.importers.reader import Recognised, expand, match_labels, recognise
 from db.importers.recognise import NAMES, PLAIN_NAMES, is_known, shell_word
 from db.importers.table import characters, names_of, sample_of
@@ -76,18 +77,24 @@ def recognise_all(
             labels are there and none matches a page.
     """
     paths = expand(paths)
-    names = [_names(path, encoding) if mapping else [] for path in paths]
+    names = [_names(path, encoding) if mapping or where else [] for path in paths]
+    for column in where or ():
+        if not any(column in some for some in names):
+            there = [name for some in names for name in some]
+            raise unknown(
+                Words("column in {files}:", files=", ".join(map(str, paths))), column, there, "(--where COLUMN=VALUE)"
+            )
     for ours, theirs in mapping.items():
         names_of_ours = {*PLAIN_NAMES, *(name for kind in NAMES.values() for name in kind)}
         if ours not in names_of_ours:
             raise unknown("column", ours, names_of_ours, "(--map OURS=THEIRS)")
-        if not any(theirs in some for some in names):
+        if theirs and not any(theirs in some for some in names):
             there = [name for some in names for name in some]
             raise unknown(Words("column in {files}:", files=", ".join(map(str, paths))), theirs, there)
     looked_at = [
         recognise(
-            path, mapping={ours: theirs for ours, theirs in mapping.items() if theirs in some},
-            encoding=encoding, where=where if len(paths) == 1 else None,
+            path, mapping={ours: theirs for ours, theirs in mapping.items() if theirs in some or not theirs},
+            encoding=encoding, where={column: value for column, value in (where or {}).items() if column in some},
         )
         for path, some in zip(paths, names, strict=True)
     ]  # fmt: skip
@@ -95,7 +102,7 @@ def recognise_all(
 
 
 def _names(path: Path, encoding: str | None) -> list[str]:
-    if path.is_dir():
+    if path.is_dir() or is_page(path):
         return []
     container = open_container(path, encoding, is_known)
     return names_of(container, sample_of(container))
@@ -120,7 +127,7 @@ def describe(file: Recognised) -> FoundFile:
     return FoundFile(
         str(file.path), file.kind, file.shape, file.encoding, table.mapping, table.doubtful, table.unused,
         table.survey.rows, table.survey.usable, characters(table), file.example, dict(table.where),
-        [*file.notes, *table.notes, *table.problems()],
+        [*file.notes, *table.notes, *table.problems(), *table.missing()],
     )  # fmt: skip
 
 

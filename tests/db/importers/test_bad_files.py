@@ -148,7 +148,7 @@ def test_several_annotators_of_each_question_stop(tmp_path: Path) -> None:
 
 def test_a_log_in_which_people_ask_the_same_is_loaded(tmp_path: Path) -> None:
     rows = [
-        {"question": f"q{n}", "answer": "a", "user_id": f"u{who}", "model": f"m{who}"}
+        {"question": f"q{n}", "answer": "a", "user_id": f"u{who}", "model": f"m{(n + who) // 2}"}
         for n in range(5)
         for who in range(2)
     ]

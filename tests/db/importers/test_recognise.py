@@ -41,7 +41,7 @@ ENGLISH = rows(
             "score": "rating", "created_at": "createdAt",
         }, []),
         (rows("url", "title", "content", of=[(URL, "A", "text " * 90)]), "chunks",
-         {"confluence_url": "url", "text": "content"}, ["title"]),
+         {"confluence_url": "url", "text": "content", "page_title": "title"}, []),
         (rows("Вопрос", "куда", "когда", of=[("Где?", URL, "2026-01-01"), ("Как?", URL, "2026-01-02")]), "questions",
          {"question": "Вопрос", "confluence_url": "куда", "created_at": "когда"}, []),
         (rows("a", "b", of=[("x", "y")]), None, {}, ["a", "b"]),
@@ -72,10 +72,10 @@ def test_a_score_of_another_scale_is_not_taken_for_ours(scores: list[Any], told:
 
 
 def test_of_several_that_could_be_it_none_is_taken() -> None:
-    table = rows("вопрос", "ответ", "ответ_бота", of=[("Где?", "тут", "там")])
+    table = rows("вопрос", "ответ_системы", "ответ_бота", of=[("Где?", "тут", "там")])
     found = propose(list(table[0]), table)
     assert "answer" not in found.mapping
-    assert found.doubtful == {"answer": ["ответ", "ответ_бота"]}
+    assert found.doubtful == {"answer": ["ответ_бота", "ответ_системы"]}
     links = rows("вопрос", "a", "b", of=[("Где?", URL, URL)])
     assert propose(list(links[0]), links).doubtful == {"confluence_url": ["a", "b"]}
 

@@ -53,7 +53,7 @@ def begun(*words: str) -> Any:
 def test_a_log_of_excel_and_pages_are_loaded_by_one_command(engine: Engine) -> None:
     found = begun("pages.csv", "журнал.csv", "--into", "init_both")
     assert [(one["kind"], one["encoding"], one["unused"]) for one in found["files"]] == [
-        ("questions", "cp1251", {"Канал": "vk"}), ("chunks", "utf-8-sig", {"title": "Справка 0"}),
+        ("questions", "cp1251", {"Канал": "vk"}), ("chunks", "utf-8-sig", {}),
     ]  # fmt: skip
     assert found["files"][0]["mapping"] == {
         "id": "№", "question": "Вопрос", "answer": "Ответ", "confluence_url": "Ссылка", "score": "Оценка",
@@ -156,14 +156,14 @@ def test_a_service_that_cannot_be_asked(service: FakeLLMServer) -> None:
 
 
 def test_what_is_doubtful_is_named_and_left_out(capsys: pytest.CaptureFixture[str]) -> None:
-    Path("thumbs.csv").write_text("вопрос,ответ,ответ_бота,оценка\nГде?,тут,там,1\nКак?,так,эдак,0\n")
+    Path("thumbs.csv").write_text("вопрос,ответ_системы,ответ_бота,оценка\nГде?,тут,там,1\nКак?,так,эдак,0\n")
     assert exit_code(["init", "thumbs.csv", "--into", "init_doubtful"]) == 0
     said = capsys.readouterr().out
-    assert "answer: ответ, ответ_бота? Не взято" in said
+    assert "answer: ответ_бота, ответ_системы? Не взято" in said
     assert "score: оценка. Не взято" in said
     found = begun("thumbs.csv", "--into", "init_doubtful", "--map", "answer=ответ_бота")
     assert found["files"][0]["mapping"] == {"question": "вопрос", "answer": "ответ_бота"}
-    assert found["files"][0]["unused"] == {"ответ": "тут"}
+    assert found["files"][0]["unused"] == {"ответ_системы": "тут"}
 
 
 def test_a_cell_that_cannot_be_read_is_told_in_russian_and_costs_no_row(capsys: pytest.CaptureFixture[str]) -> None:
