@@ -5,11 +5,14 @@ import re
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, inspect, select
+from sqlalchemy import Connection, inspect, select, update
 
 from db.sources import SCHEMA_PREFIX
-from db.tables import source_tables
+from db.tables import ANNOTATION, source_tables
 from db.urls import canonical_url
+
+Labels = list[str] | dict[str, float]
+"""Names of what is relevant, or name -> grade."""
 
 
 class Resolved(NamedTuple):
@@ -68,6 +71,27 @@ class CorpusNames:
         """What the id of a chunk names; None where the corpus has nothing of that name."""
         return Resolved(chunk=label) if label in self._chunks else self.page(label)
 
+    def resolve(self, chunks: Labels | None, pages: Labels | None) -> tuple[Labels | None, Labels | None]:
+        """Give labels the names that the corpus has for what they mean; what it has not stays as it is.
+
+        Args:
+            chunks: ids of relevant chunks, or id -> grade.
+            pages: names of relevant pages, or name -> grade.
+
+        Returns:
+            The same for chunks, and for pages by their addresses.
+        """
+        chunk_ids, addresses = _empty_like(chunks), _empty_like(pages)
+        for labels, find in ((chunks, self.chunk), (pages, self.page)):
+            for label in labels or ():
+                grade = labels[label] if isinstance(labels, dict) else 1
+                meant = find(label) or (Resolved(chunk=label) if labels is chunks else Resolved(page=label))
+                if meant.chunk is not None:
+                    chunk_ids = with_label(chunk_ids, meant.chunk, grade)
+                elif meant.page is not None:
+                    addresses = with_label(addresses, meant.page, grade)
+        return chunk_ids, addresses
+
     def passage(self, text: str) -> str | None:
         """The id of the chunk with that text; None where there is none."""
         return self._texts.get(_digest(text))
@@ -76,6 +100,20 @@ class CorpusNames:
         """The passage under the id that the corpus has for its text."""
         there = self.passage(passage["text"]) if passage.get("text") else None
         return passage if there is None or passage["id"] in self._chunks else {**passage, "id": there}
+
+
+def _empty_like(labels: Labels | None) -> Labels | None:
+    return None if labels is None else {} if isinstance(labels, dict) else []
+
+
+def with_label(labels: Labels | None, name: str, grade: float) -> Labels:
+    """Labels with one more; with grades as soon as one is not 1."""
+    labels = [] if labels is None else labels
+    if isinstance(labels, list) and grade != 1:
+        labels = dict.fromkeys(labels, 1.0)
+    if isinstance(labels, dict):
+        return labels | {name: max(grade, labels.get(name, grade))}
+    return labels if name in labels else [*labels, name]
 
 
 def _bare(address: str) -> str:
@@ -95,3 +133,18 @@ def names_of_source(connection: Connection, name: str, corpus: CorpusNames) -> N
     columns = select(chunk.c.id, chunk.c.confluence_url, chunk.c.text).execution_options(yield_per=5_000)
     for row in connection.execute(columns):
         corpus.add(row.id, row.confluence_url, row.text)
+
+
+def resolve_stored_labels(connection: Connection, name: str, corpus: CorpusNames) -> None:
+    """Give the labels that a source has already the names of pages that came after them."""
+    annotation = source_tables(SCHEMA_PREFIX + name)[ANNOTATION]
+    if not inspect(connection).has_table(annotation.name, schema=annotation.schema):
+        return
+    columns = annotation.c
+    labelled = columns.relevant_urls.is_not(None) | columns.relevant_chunk_ids.is_not(None)
+    stored = select(columns.question_id, columns.relevant_chunk_ids, columns.relevant_urls).where(labelled)
+    for row in connection.execute(stored).all():
+        chunks, pages = corpus.resolve(row.relevant_chunk_ids, row.relevant_urls)
+        if (chunks, pages) != (row.relevant_chunk_ids, row.relevant_urls):
+            change = update(annotation).where(columns.question_id == row.question_id)
+            connection.execute(change.values(relevant_chunk_ids=chunks, relevant_urls=pages))

@@ -16,7 +16,7 @@ from typing import Any
 from db.errors import InputError, unknown
 from db.importers.cells import LIST_STYLES, Style, id_text, labels_in, pages_in, passages_in, style_of, text_in
 from db.importers.containers import Cells, Container, Read, open_container
-from db.importers.corpus_names import CorpusNames
+from db.importers.corpus_names import CorpusNames, with_label
 from db.importers.recognise import (
     INVERTED,
     NAMES,
@@ -74,7 +74,8 @@ VARIANTS = (
     "бот",
     "версия",
 )
-MOST_VARIANTS = 50
+MOST_VARIANTS, MOST_ASKED = 50, 1_000_000
+"""Values of a column that tells variants apart, and questions that are counted, at the most."""
 SHOWN = 60
 EXAMPLES, LENGTHS = 2, 10_000
 """Cells that are shown of those that cannot be read, and texts whose length is noted."""
@@ -151,12 +152,11 @@ class Table:
         if self.kind == "chunks":
             stream.chunks = self._chunks()
             return stream
-        labels: list[Row] = []
         if any(name in self.mapping for name in ("contexts", *PASSAGES_OF)) and self._has_passages():
             stream.chunks = chunks(self._passages(corpus), stream.problems)
             stream.new_chunks_only = True
-        stream.questions = self._questions(labels, corpus)
-        stream.annotations = labels
+        stream.questions = self._questions(corpus)
+        stream.annotations = self._annotations(corpus)
         return stream
 
     def problems(self) -> list[str]:
@@ -356,31 +356,45 @@ class Table:
         """Our columns of a table that the file has, but for the id."""
         return [name for name in self.mapping if name in source_tables(None)[table].columns and name != "id"]
 
-    def _questions(self, labels: list[Row], corpus: CorpusNames | None) -> Iterator[Row | Rejected]:
-        """The rows of the log; their annotations are added to `labels`."""
-        main = self._main("question_answer")
-        labelled = [name for name in (*LABELS, *LABELS_BESIDE) if name in self.mapping]
-        recorded = self.survey.several_pages > 0 or any(name in self.mapping for name in PARTS)
+    def _asked(self) -> Iterator[tuple[str, str, dict[str, Any]] | Rejected]:
+        """Place, id and values of each row with a question."""
         for place, read in self.values():
             if isinstance(read, Rejected):
                 yield read
                 continue
-            values = dict(read)
-            question = values.get("question")
-            beside = any(values.get(name) for name in ("answer", "ground_truth_answer", "id"))
+            question = read.get("question")
+            beside = any(read.get(name) for name in ("answer", "ground_truth_answer", "id"))
             if question is not None and question.strip(" .:").casefold() in TOTALS and not beside:
                 yield Rejected(place, Words("{question!r} is a total, no question", question=question))
                 continue
-            row_id = values.get("id") or content_id({name: values.get(name) for name in IDENTITY["questions"]})
+            row_id = read.get("id") or content_id({name: read.get(name) for name in IDENTITY["questions"]})
+            yield place, row_id, read
+
+    def _questions(self, corpus: CorpusNames | None) -> Iterator[Row | Rejected]:
+        """The rows of the log."""
+        main = self._main("question_answer")
+        recorded = self.survey.several_pages > 0 or any(name in self.mapping for name in PARTS)
+        for asked in self._asked():
+            if isinstance(asked, Rejected):
+                yield asked
+                continue
+            place, row_id, values = asked
             pages = values.get("confluence_url")
-            values["confluence_url"] = _first(pages)
             kept = {"id": row_id, **{name: values[name] for name in main}}
+            if "confluence_url" in kept:
+                kept["confluence_url"] = _first(pages)
             if recorded:
                 several = pages if isinstance(pages, list) and len(pages) > 1 else None
                 kept["recorded"] = record(self._resolved(values, corpus) | {"urls": several})
             yield Row(place, kept)
-            if labelled:
-                labels.append(Row(place, self._annotation(row_id, values, labelled, corpus)))
+
+    def _annotations(self, corpus: CorpusNames | None) -> Iterator[Row]:
+        """The labels of the questions."""
+        labelled = [name for name in (*LABELS, *LABELS_BESIDE) if name in self.mapping]
+        for asked in self._asked() if labelled else ():
+            if not isinstance(asked, Rejected):
+                place, row_id, values = asked
+                yield Row(place, self._annotation(row_id, values, labelled, corpus))
 
     def _resolved(self, values: dict[str, Any], corpus: CorpusNames | None) -> dict[str, Any]:
         """The values, their contexts by the ids that the corpus has."""
@@ -408,23 +422,10 @@ class Table:
         if self.styles.get("relevant_chunk_ids", Style()).by_text:
             named = None if named is None else self._labels_by_text(values, corpus)
         for label in values.get("further_chunk_ids") or ():
-            named = _put(named, label, 1)
+            named = with_label(named, label, 1)
         if corpus is None:
             return named, urls
-        chunk_ids, page_urls = _like(named), _like(urls)
-        for labels, find in ((named, corpus.chunk), (urls, corpus.page)):
-            for label in labels or ():
-                grade = labels[label] if isinstance(labels, dict) else 1
-                resolved = find(label)
-                if resolved is not None and resolved.chunk is not None:
-                    chunk_ids = _put(chunk_ids, resolved.chunk, grade)
-                elif resolved is not None and resolved.page is not None:
-                    page_urls = _put(page_urls, resolved.page, grade)
-                elif labels is named:
-                    chunk_ids = _put(chunk_ids, label, grade)
-                else:
-                    page_urls = _put(page_urls, label, grade)
-        return chunk_ids, page_urls
+        return corpus.resolve(named, urls)
 
     def _labels_by_text(self, values: Mapping[str, Any], corpus: CorpusNames | None) -> list[str] | dict[str, int]:
         """Ids of the relevant passages; with grades where others were judged not relevant."""
@@ -461,20 +462,6 @@ class Table:
 
 PASSAGES_OF = ("relevant_chunk_ids", "irrelevant_passages", "other_passages")
 LABELS_BESIDE = ("cluster", "dialog_id", "turn", "origin", "made_by")
-
-
-def _like(labels: Any) -> Any:
-    return None if labels is None else {} if isinstance(labels, dict) else []
-
-
-def _put(labels: Any, name: str, grade: Any) -> Any:
-    """Labels with one more; with grades as soon as one is not 1."""
-    labels = [] if labels is None else labels
-    if isinstance(labels, list) and grade != 1:
-        labels = dict.fromkeys(labels, 1)
-    if isinstance(labels, dict):
-        return labels | {name: max(grade, labels.get(name, grade))}
-    return labels if name in labels else [*labels, name]
 
 
 def _first(value: Any) -> str | None:
@@ -713,7 +700,7 @@ class _Surveyor:
             survey.example = survey.example or text.strip()
             if len(survey.lengths) < LENGTHS:
                 survey.lengths.append(len(text.strip()))
-            if self.table.kind == "questions":
+            if self.table.kind == "questions" and len(survey.askings) < MOST_ASKED:
                 survey.askings[hash(text.strip())] += 1
 
 

@@ -9,7 +9,7 @@ from sqlalchemy import Engine
 from db.engine import reaching
 from db.errors import unknown
 from db.importers.containers import open_container
-from db.importers.corpus_names import CorpusNames, names_of_source
+from db.importers.corpus_names import CorpusNames, names_of_source, resolve_stored_labels
 from db.importers.lines import UTF8
 from db.importers.pages import is_page
 from db.importers.reader import Recognised, expand, match_labels, recognise
@@ -150,9 +150,9 @@ def load_files(engine: Engine, name: str, files: Sequence[Recognised], *, langua
     with reaching(engine), engine.begin() as connection:
         lock(connection, name)
         corpus = corpus_of(files)
-        labelled = any(file.table is not None and file.kind == "questions" for file in files)
-        if labelled:
-            names_of_source(connection, name, corpus)
+        has_questions = any(file.table is not None and file.kind == "questions" for file in files)
+        has_pages = len(corpus) > 0
+        names_of_source(connection, name, corpus)
         notes = match_labels(files, corpus) if len(corpus) else []
         for number, file in sorted(enumerate(files), key=lambda pair: pair[1].kind != "chunks"):
             rows = file.open(corpus if len(corpus) else None)
@@ -160,6 +160,8 @@ def load_files(engine: Engine, name: str, files: Sequence[Recognised], *, langua
                 rows.problems += notes
                 notes = []
             reports[number] = fill_within(connection, name, rows, language=language, origin=file.path.name)
+        if has_pages and not has_questions:
+            resolve_stored_labels(connection, name, corpus)
     return [reports[number] for number in range(len(files))]
 
 

@@ -205,3 +205,16 @@ def test_values_that_go_wrong_in_silence(begun: dict[str, dict[str, Any]], engin
     assert rows(
         "27_golden_and_pages", "SELECT jsonb_array_length(relevant_urls) FROM {}.annotation WHERE question_id = 'r3'"
     ) == [(2,)]
+
+
+def test_labels_find_pages_that_come_later(begun: dict[str, dict[str, Any]], engine: Engine) -> None:
+    loaded("27_golden_and_pages", begun)
+    folder, source = CASES / "27_golden_and_pages", "case_27_in_turn"
+    for words in ([str(folder / "golden_set.json")], [str(folder / "pages")]):
+        result = CliRunner().invoke(cli, ["load", "table", *words, "--into", source, "--json"], standalone_mode=False)
+        assert result.exception is None
+    statement = "SELECT relevant_urls FROM {}.annotation ORDER BY question_id"
+    with engine.connect() as connection:
+        in_turn = connection.execute(text(statement.format(f"source_{source}"))).all()
+        together = connection.execute(text(statement.format("source_case_27_golden_and_pages"))).all()
+    assert in_turn == together and any("://" in page for row in in_turn for page in row[0])
