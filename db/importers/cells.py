@@ -26,6 +26,8 @@ HOP = re.compile(r"^\s*<\d+-hop>\s*")
 """The mark that ragas puts before the passages of a question of several hops."""
 ADDRESS = r"https?://|[^\s,;|/]+\.(?:md|markdown|txt|html?|pdf|docx?|rst)\b"
 BETWEEN_PAGES = re.compile(rf"[ \t]*[\r\n]+[ \t]*|\s*[,;|]\s*(?={ADDRESS})|\s+(?=https?://)")
+OF_TEXTS = re.compile(r"(?:contexts?|passages)$", re.IGNORECASE)
+"""What names of columns end in that hold passages, and not their ids."""
 CODES = re.compile(r"[\w.:#-]{1,40}(?:\s*,\s*[\w.:#-]{1,40})+")
 PAGE_NUMBER = re.compile(r",?\s+(?:стр|с|p|pp|page)\.?\s*\d[\d\s,–-]*$", re.IGNORECASE)
 """The number of a page within a document, as people cite it: `rules.pdf, p. 3`."""
@@ -61,12 +63,13 @@ class Style:
     """Whether ids are whole numbers written as 12.0."""
 
 
-def style_of(ours: str, values: Sequence[Any]) -> Style:
+def style_of(ours: str, values: Sequence[Any], theirs: str = "") -> Style:
     """How the cells of a column are written, by those that are not empty.
 
     Args:
         ours: our name of the column.
         values: of its cells.
+        theirs: the file's name of it.
     """
     texts = [value for value in values if isinstance(value, str)]
     quoted = bool(texts) and sum(map(_is_quoted, texts)) >= QUOTED * len(values)
@@ -81,7 +84,8 @@ def style_of(ours: str, values: Sequence[Any]) -> Style:
     if ours == "relevant_chunk_ids":
         items = [item for value in values for item in _items_or_none(value, style)]
         by_text = sum(_is_passage(item) for item in items)
-        if 2 * by_text > len(items):
+        named_so = OF_TEXTS.search(theirs) is not None and not any(_is_graded(item) for item in items)
+        if named_so or 2 * by_text > len(items):
             return Style(separator, by_text=True)
         return Style("" if separator == "" else ";", whole=whole)
     return style
@@ -107,6 +111,10 @@ def _separator(texts: Sequence[str]) -> str | None:
         ) or 2 * share > len(texts):
             return sign
     return None
+
+
+def _is_graded(item: Any) -> bool:
+    return isinstance(item, Mapping) and all(isinstance(grade, int | float) for grade in item.values())
 
 
 def _is_passage(item: Any) -> bool:

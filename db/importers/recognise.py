@@ -380,6 +380,8 @@ def fits(ours: str, values: Sequence[Any], *, exact: bool = False) -> bool:
     """
     enough = 0.5 if exact else 0.8
     if ours == "score":  # 1 is bad and 5 is good with us: another scale would be read the wrong way round
+        if exact:
+            return not values or _share(values, _is_mark) > enough
         return bool(values) and {*map(str, values)} & {"5", "5.0"} != set() and _share(values, _is_mark) > enough
     if ours == "relevant_urls":
         return not values or _share(values, lambda value: _names_pages(value) or len(str(value)) <= NAME) > enough

@@ -180,7 +180,7 @@ SHAPES: tuple[Shape, ...] = (
     ),
     Shape(
         "Langfuse dataset items",
-        ("input", "expected_output", ("dataset_id", "dataset_name", "status", "metadata", "source_trace_id")),
+        ("input", "expected_output", ("dataset_id", "dataset_name", "status", "metadata", "source_trace_id", "id")),
         {"id": ("id",), "question": ("input",), "ground_truth_answer": ("expected_output",),
          "relevant_urls": ("metadata_relevant_urls", "metadata_url"),
          "relevant_chunk_ids": ("metadata_contexts", "metadata_reference_contexts"),

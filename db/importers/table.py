@@ -599,7 +599,7 @@ def _proposed(
         )
     }  # fmt: skip
     styles = {
-        ours: style_of(ours, [value for cells in sample if not is_empty(value := value_at(cells, theirs))])
+        ours: style_of(ours, [value for cells in sample if not is_empty(value := value_at(cells, theirs))], theirs)
         for ours, theirs in merged.items()
     }
     notes = [*container.notes, *proposal.notes]

@@ -196,7 +196,8 @@ def unknown_ids(run: Run, cases: pa.Table) -> list[Note]:
     if "retrieved" not in cases.column_names:
         return []
     pages = pages_of(read_stored_corpus(run))
-    there = pages.keys() if run.resolved["unit"] == "chunk" else set(pages.values()) - {None}
+    by_chunk = run.resolved["unit"] == "chunk"
+    there = pages.keys() if by_chunk else {chunk if page is None else page for chunk, page in pages.items()}
     retrieved = pc.list_flatten(cases["retrieved"])
     unknown = len(retrieved) - pc.sum(pc.is_in(retrieved, value_set=pa.array(there, pa.string())), min_count=0).as_py()
     return [{"note": "unknown ids", "n": unknown}] if unknown else []

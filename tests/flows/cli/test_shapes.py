@@ -218,3 +218,11 @@ def test_labels_find_pages_that_come_later(begun: dict[str, dict[str, Any]], eng
         in_turn = connection.execute(text(statement.format(f"source_{source}"))).all()
         together = connection.execute(text(statement.format("source_case_27_golden_and_pages"))).all()
     assert in_turn == together and any("://" in page for row in in_turn for page in row[0])
+
+
+def test_nothing_is_said_of_pages_where_no_passage_names_one(begun: dict[str, dict[str, Any]]) -> None:
+    name = "30_one_bad_cell.csv"
+    loaded(name, begun)
+    summary = evaluate("tier3", source=source_of(name))
+    assert (summary["production"] or {"page": None})["page"] is None
+    assert not [note for note in summary["notes"] if note["note"] == "unknown ids"]

@@ -4,18 +4,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import Engine
 
 from flows.terminal.summary import print_overview, print_summary
-from tests.support.evaluations import evaluate, load, question
+from tests.support.evaluations import evaluate, load, passages, question
+from tests.support.sources import store
 
 LABELLED = ("hit_rate@1", "hit_rate@5", "hit_rate@10", "mrr")
 
 
 @pytest.fixture
-def unmatched(at_home: Path, tmp_path: Path) -> str:
+def unmatched(at_home: Path, engine: Engine) -> str:
     """Questions whose labels name the passages of another corpus."""
     rows = [question(i, relevant_chunk_ids=[f"doc-{i}"], confluence_url=None) for i in range(25)]
-    return load(tmp_path, "unmatched", rows)
+    return store(engine, "unmatched", rows, passages(10))
 
 
 def printed(capsys: pytest.CaptureFixture[str], summary: Any, language: str = "en") -> list[str]:
