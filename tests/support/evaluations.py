@@ -16,13 +16,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner
 from prefect import Task
 from sqlalchemy import Engine
 
+from db.importers import table
+from db.loading.fill import fill
 from db.source_rows import read_questions
 from db.sources import loaded, snapshot
-from flows.__main__ import cli
+from tasks.config.connections import database
+from tasks.config.settings import settings
 from tasks.config.tiers import TIERS
 from tasks.evaluation import finish
 from tests.support.llm_server import says, scores
@@ -108,11 +110,8 @@ def load(folder: Path, name: str, questions: Iterable[Document], chunks: Iterabl
     for kind, rows in given:
         file = folder / f"{name}.{kind}.jsonl"
         file.write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in rows), encoding="utf-8")
-        words = ["load", "table", str(file), "--into", name, "--kind", kind, "--json"]
-        result = CliRunner().invoke(cli, words, standalone_mode=False)
-        if result.exception is not None:
-            raise result.exception
-        assert json.loads(result.stdout)["problems"] == []
+        report = fill(database(), name, table.read(file, kind), language=settings().language, origin=file.name)
+        assert report.problems == []
     return name
 
 
