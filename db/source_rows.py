@@ -189,7 +189,8 @@ def _read_questions(connection: Connection, source: Source, *, all_rows: bool, o
             rejected = cast(label.c.review, JSONB)["rejected"].astext
             statement = statement.where(rejected.is_distinct_from("true"))
     stream = connection.execute(statement.execution_options(yield_per=5_000))
-    rows = [dict(row) for row in stream.mappings()]
+    names = list(stream.keys())
+    rows = [dict(zip(names, row, strict=True)) for row in stream]
     _check_unique([row["question_id"] for row in rows], source, "question_answer")
     return rows
 

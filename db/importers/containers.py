@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from db.errors import InputError
+from db.importers.archives import open_archive
 from db.importers.encodings import guess_encoding
 from db.importers.files import LARGEST_BYTES
 from db.importers.lines import UNREADABLE, UTF8, json_lines, lines, opened
@@ -342,15 +343,9 @@ def _parquet(path: Path) -> Container:
 
     with _reading(path):
         file = pq.ParquetFile(path)
-        names, size = list(file.schema_arrow.names), path.stat().st_size
+        names = list(file.schema_arrow.names)
         groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
-    unpacked = sum(group.total_byte_size for group in groups)
-    if unpacked > (most := _most(size)):
-        raise InputError(
-            "{path}: {size:,} bytes that unpack to {unpacked:,}; at most {most:,} are read; nothing was loaded. Split "
-            "it, or keep the columns that are needed",
-            path=path, size=size, unpacked=unpacked, most=most,
-        )  # fmt: skip
+    _check_unpacked(path, sum(group.total_byte_size for group in groups))
     if not names:
         raise InputError("{path}: no columns; nothing was loaded", path=path)
     nested = [
@@ -363,15 +358,26 @@ def _parquet(path: Path) -> Container:
     return Container(path, "parquet", _checked(path, names), lambda: _parquet_rows(path, at_once))
 
 
-def _most(size: int) -> int:
-    return max(MAX_UNPACKED, 50 * size)
+def _most(path: Path) -> int:
+    """Bytes that are read of a packed file."""
+    return max(MAX_UNPACKED, 50 * path.stat().st_size)
+
+
+def _check_unpacked(path: Path, unpacked: int) -> None:
+    """Refuse a packed file that says itself that it unpacks to more than is read."""
+    if unpacked > (most := _most(path)):
+        raise InputError(
+            "{path}: {size:,} bytes that unpack to {unpacked:,}; at most {most:,} are read; nothing was loaded. Split "
+            "it, or keep the columns that are needed",
+            path=path, size=path.stat().st_size, unpacked=unpacked, most=most,
+        )  # fmt: skip
 
 
 def _parquet_rows(path: Path, at_once: int) -> Iterator[Read]:
     """The rows. A small file may repeat one long text: it is in memory once, and counted every time."""
     import pyarrow.parquet as pq
 
-    number, total, most = 0, 0, _most(path.stat().st_size)
+    number, total, most = 0, 0, _most(path)
     with _reading(path), pq.ParquetFile(path) as plain:
         texts = [field.name for field in plain.schema_arrow if _is_text(field.type)]
     with _reading(path), pq.ParquetFile(path, read_dictionary=texts) as file:
@@ -510,19 +516,13 @@ def _joined_headers(top: Sequence[Any], below: Sequence[Any]) -> list[str]:
 def _check_archive(path: Path) -> None:
     """That a packed file is a workbook, and unpacks to no more than is read."""
     try:
-        with zipfile.ZipFile(path) as archive:
+        with open_archive(path) as archive:
             members = archive.infolist()
-    except (OSError, zipfile.BadZipFile) as error:
-        raise InputError("{path}: damaged ({error}); nothing was loaded", path=path, error=error) from None
+    except (OSError, InputError) as error:
+        raise InputError("{path}: {reason}; nothing was loaded", path=path, reason=error) from None
     if not any(member.filename.startswith("xl/workbook") for member in members):
         raise InputError("{path}: a zip file; unpack it, and name what is in it; nothing was loaded", path=path)
-    size, unpacked = path.stat().st_size, sum(member.file_size for member in members)
-    if unpacked > (most := _most(size)):
-        raise InputError(
-            "{path}: {size:,} bytes that unpack to {unpacked:,}; at most {most:,} are read; nothing was loaded. Split "
-            "it, or keep the columns that are needed",
-            path=path, size=size, unpacked=unpacked, most=most,
-        )  # fmt: skip
+    _check_unpacked(path, sum(member.file_size for member in members))
 
 
 def _sheet_rows(path: Path, title: str, header: int, names: Sequence[str]) -> Iterator[Read]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from sqlalchemy import Connection, Engine, Table, column, func, or_, select, table, text
+from sqlalchemy import Connection, Engine, Table, column, func, literal_column, or_, select, table, text
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.schema import CreateSchema
 from sqlalchemy.sql.expression import TableClause
@@ -180,8 +180,11 @@ def _upsert(
         where=or_(*(into.c[name].is_distinct_from(new[name]) for name in others)),
     )
     stored = statement.on_conflict_do_nothing() if keep else upsert
-    changed = connection.execute(stored.returning(key, text("xmax = 0"))).all()
-    return {row[0] for row in changed if row[1]}, {row[0] for row in changed if not row[1]}
+    changed = stored.returning(key, literal_column("xmax = 0").label("is_new")).cte("changed")
+    keys, is_new = changed.c[key.name], changed.c.is_new
+    both = select(*(func.array_agg(keys).filter(condition) for condition in (is_new, ~is_new)))
+    added, updated = connection.execute(both).one()
+    return set(added or ()), set(updated or ())
 
 
 def _odd_vectors(connection: Connection, stored: Table) -> Iterator[str]:

@@ -75,10 +75,10 @@ def stage(connection: Connection, into: Table, rows: Incoming, bad: list[Rejecte
     if first is None:
         return []
     names = list(first.values)
-    is_json = {name: isinstance(into.c[name].type, JSONB) for name in names}
+    columns = [(name, isinstance(into.c[name].type, JSONB)) for name in names]
     with _copying(connection, names) as copy:
-        for row in chain((first,), usable):
-            copy.write_row([row.place, *(_packed(row.values[name], is_json=is_json[name]) for name in names)])
+        for place, values in chain((first,), usable):
+            copy.write_row([place, *[_packed(values[name], is_json=is_json) for name, is_json in columns]])
     return names
 
 
@@ -108,7 +108,7 @@ def _usable(rows: Iterable[Row | Rejected], bad: list[Rejected]) -> Iterator[Row
     for row in rows:
         if isinstance(row, Rejected):
             bad.append(row)
-        elif (defect := next(filter(None, map(_defect, row.values.values())), None)) is not None:
+        elif defect := _defect(row.values.values()):
             bad.append(
                 Rejected(row.place, Words("the text has {defect}, which PostgreSQL cannot store", defect=defect))
             )
@@ -116,26 +116,29 @@ def _usable(rows: Iterable[Row | Rejected], bad: list[Rejected]) -> Iterator[Row
             yield row
 
 
-def _defect(value: Any) -> str | None:
-    """What PostgreSQL cannot store of a text, or of those in a list or object, however deep."""
-    if isinstance(value, str):
-        if "\0" in value:
-            return Words("a NUL character")
-        if not value.isascii():
-            try:
-                value.encode()
-            except UnicodeEncodeError:
-                return Words("half of a surrogate pair")
-    elif isinstance(value, list | tuple):
-        return next(filter(None, map(_defect, value)), None)
-    elif isinstance(value, dict):
-        return _defect([*value, *value.values()])
+def _defect(values: Iterable[Any]) -> str | None:
+    """What PostgreSQL cannot store of texts, or of those in lists and objects, however deep."""
+    for value in values:
+        if isinstance(value, str):
+            if "\0" in value:
+                return Words("a NUL character")
+            if not value.isascii():
+                try:
+                    value.encode()
+                except UnicodeEncodeError:
+                    return Words("half of a surrogate pair")
+        elif isinstance(value, list | tuple | dict):
+            parts = [*value, *value.values()] if isinstance(value, dict) else value
+            if defect := _defect(parts):
+                return defect
     return None
 
 
 def _packed(value: Any, *, is_json: bool) -> Any:
     """The value as COPY takes it; a vector as pgvector writes it."""
-    if is_json and value is not None:
+    if value is None:
+        return None
+    if is_json:
         return Jsonb(value)
     if isinstance(value, np.ndarray):
         value = value.tolist()

@@ -255,7 +255,8 @@ def graded(question: Mapping[str, Any], column: str) -> Labels:
     Raises:
         InputError: the column holds something else.
     """
-    labels = question.get(column) or []
+    if not (labels := question.get(column)):
+        return {}
     try:
         if isinstance(labels, dict):
             return {name: float(grade) for name, grade in labels.items()}
