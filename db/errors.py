@@ -61,7 +61,8 @@ def unknown(what: str, given: str, known: Iterable[str], hint: str = "") -> Inpu
         said = Words("{what} {given!r}; there are: {names}", names=", ".join(names), **parts)
     else:
         said = Words("{what} {given!r}; there are: none", **parts)
-    return InputError(joined((said, Words(hint)), " ") if hint else said)
+    between = " " if near or hint.startswith("(") else ". "
+    return InputError(joined((said, Words(hint)), between) if hint else said)
 
 
 def nothing_in(source: str, what: Words) -> InputError:

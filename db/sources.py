@@ -61,7 +61,7 @@ def loaded(engine: Engine, name: str) -> Source:
         known = connection.execute(select(tables.source.c.name, tables.source.c.language))
         languages = {row.name: row.language for row in known}
     if name not in languages:
-        raise unknown("source", name, languages, Words("Fill one with: yarus load squad FILE --into {name}", name=name))
+        raise unknown("source", name, languages, Words("Fill one with: yarus init FILE --into {name}", name=name))
     return Source(name, "loaded", languages[name], engine, tables.source_tables(SCHEMA_PREFIX + name))
 
 

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from db.importers.traces.values import answer_in, question_in
-from db.importers.values import LARGEST_GRADE, BadValue
+from db.importers.said import parse_python
+from db.importers.traces.values import answer_in, messages, question_in
+from db.importers.values import LARGEST_GRADE, BadValue, parse
+from db.importers.votes import BAD, GOOD, are_votes, read_vote
 from db.loading.recorded import passage
 
 LIST_STYLES = ("contexts", "relevant_chunk_ids", "relevant_urls", "irrelevant_passages", "other_passages")
@@ -61,6 +63,8 @@ class Style:
     """Whether texts stand in quotes, as JSON writes them."""
     whole: bool = False
     """Whether ids are whole numbers written as 12.0."""
+    votes: bool = False
+    """Whether users voted for and against answers, by a thumb, 1 and 0, or 1 and -1."""
 
 
 def style_of(ours: str, values: Sequence[Any], theirs: str = "") -> Style:
@@ -75,7 +79,7 @@ def style_of(ours: str, values: Sequence[Any], theirs: str = "") -> Style:
     quoted = bool(texts) and sum(map(_is_quoted, texts)) >= QUOTED * len(values)
     whole = bool(texts) and all(re.fullmatch(r"\s*\d+\.0+\s*", text) for text in texts)
     if ours not in LIST_STYLES:
-        return Style(quoted=quoted, whole=whole)
+        return Style(quoted=quoted, whole=whole, votes=ours == "score" and bool(values) and are_votes(values))
     lists = [value for value in values if not isinstance(value, str) or _is_list(value)]
     separator: str | None = ""
     if 2 * len(lists) < len(values):
@@ -142,18 +146,15 @@ def parse_list(text: str) -> list[Any] | dict[str, Any] | None:
         return None
     if len(stripped) > LONGEST:
         return None
-    read = _json(stripped)
-    if isinstance(read, list | dict):
-        return read
+    value = _json(stripped)
+    if isinstance(value, list | dict):
+        return value
     if TEXTS.fullmatch(stripped):
         return [_literal(literal) for literal in re.findall(LITERAL, stripped)]
     if ELIDED.search(stripped):
         raise BadValue("numpy has left out the middle of the list (...); save it as JSON or Parquet")
-    try:
-        value = ast.literal_eval(stripped)
-    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-        return None
-    return list(value) if isinstance(value, list | tuple) else value if isinstance(value, dict) else None
+    value = parse_python(stripped)
+    return value if isinstance(value, list | dict) else None
 
 
 def _literal(text: str) -> Any:
@@ -292,6 +293,33 @@ def id_text(value: Any, *, whole: bool = False) -> str:
     return text.partition(".")[0] if whole else text
 
 
+def mark_in(value: Any, style: Style) -> int:
+    """Return the mark that a user gave an answer, from 1 (bad) to 5 (good).
+
+    Raises:
+        BadValue: the value is not a mark, or not a vote in a column of votes.
+    """
+    mark: int | None = read_vote(value) if style.votes else parse("score", value)
+    if mark is None:
+        raise BadValue("not a vote")
+    if not BAD <= mark <= GOOD:
+        raise BadValue("no mark from 1 (bad) to 5 (good)", mark=mark)
+    return mark
+
+
+def history_in(value: Any, *, with_question: bool) -> list[dict[str, str]] | None:
+    """Return the messages before a question; None if there are none.
+
+    Args:
+        value: messages.
+        with_question: whether the question is among them, and perhaps its answer.
+
+    Raises:
+        BadValue: the value is not a list of messages.
+    """
+    return (question_in(value)[1] or None) if with_question else parse("history", value)
+
+
 def text_in(ours: str, value: Any, *, quoted: bool = False) -> tuple[str, int]:
     """The text in a cell, and among how many it was chosen.
 
@@ -317,6 +345,8 @@ def text_in(ours: str, value: Any, *, quoted: bool = False) -> tuple[str, int]:
         text: str | None = question_in(value)[0]
     elif ours == "ground_truth_answer":
         return _first(value)
+    elif (talk := messages(value)) and talk[-1]["role"] == "user":  # the last question has no answer yet
+        return "", 0
     else:
         text = answer_in(value)
     if text is None:

@@ -21,8 +21,8 @@ import pyarrow.compute as pc
 from db.errors import InputError
 from db.importers.archives import open_archive
 from db.importers.encodings import guess_encoding
-from db.importers.files import LARGEST_BYTES
-from db.importers.lines import UNREADABLE, UTF8, json_lines, lines, opened
+from db.importers.files import LARGEST_BYTES, parse_json
+from db.importers.lines import UNREADABLE, UTF8, json_lines, lines, opened, undecodable
 from db.importers.records import is_row, records_in
 from db.loading.staging import Rejected
 from db.words import Words
@@ -274,13 +274,10 @@ def _document(path: Path, encoding: str, notes: list[str]) -> Container:
         )  # fmt: skip
     try:
         text = content.decode(encoding).lstrip("\ufeff")
-    except UnicodeError as error:
-        raise InputError(
-            "{path}: not {encoding} ({reason}); nothing was loaded. Name its encoding by --encoding NAME",
-            path=path, encoding=encoding, reason=error,
-        ) from None  # fmt: skip
+    except UnicodeError:
+        raise undecodable(path, encoding) from None
     is_json = text.lstrip()[:1] in ("{", "[")
-    document = _of_json(path, text) if is_json else _of_yaml(path, text)
+    document = parse_json(path, text) if is_json else _of_yaml(path, text)
     del content, text
     records = records_in(document, path)
     if records is None:
@@ -297,22 +294,6 @@ def _document(path: Path, encoding: str, notes: list[str]) -> Container:
             yield Words("{file}: item {number}", file=path.name, number=number), record
 
     return Container(path, "json" if is_json else "yaml", _checked(path, list(names)), rows, encoding, notes, document)
-
-
-def _of_json(path: Path, text: str) -> Any:
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        raise InputError(
-            "{path}: not valid JSON at line {line}, column {column} ({reason}); nothing was loaded. Is the file "
-            "truncated, or has it comments, single quotes or a comma before a bracket?",
-            path=path,
-            line=error.lineno,
-            column=error.colno,
-            reason=error.msg,
-        ) from None
-    except (ValueError, RecursionError):
-        raise InputError("{path}: {unreadable}; nothing was loaded", path=path, unreadable=UNREADABLE) from None
 
 
 def _of_yaml(path: Path, text: str) -> Any:

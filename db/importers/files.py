@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from db.errors import InputError
-from db.importers.lines import UNREADABLE, opened
+from db.importers.lines import UNREADABLE, UTF8, opened, undecodable
 
 LARGEST_BYTES = 256 << 20
 """Of a file that is read at once: as Python's values, JSON takes several times as much memory."""
@@ -29,14 +29,8 @@ def read_text(path: Path) -> str:
                 most=LARGEST_BYTES,
             )
         return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(
-            "{path}: not UTF-8 at byte {start}; nothing was loaded. Convert it first, for example: iconv -f cp1251 "
-            "-t utf-8 {name}",
-            path=path,
-            start=error.start,
-            name=path.name,
-        ) from None
+    except UnicodeError:
+        raise undecodable(path, UTF8) from None
     except (EOFError, zlib.error) as error:
         raise InputError(
             "{path}: damaged gzip ({error}); nothing was loaded. Is the file truncated?", path=path, error=error
@@ -49,57 +43,31 @@ def read_json(path: Path) -> Any:
     """The document in a JSON file.
 
     Raises:
-        InputError: as `read_text`, or no valid JSON (line and column are named).
+        InputError: as `read_text` and `parse_json`.
     """
-    content = read_text(path)
+    return parse_json(path, read_text(path))
+
+
+def parse_json(path: Path, text: str) -> Any:
+    """The document in the text of a JSON file.
+
+    Raises:
+        InputError: not valid JSON (line and column are named).
+    """
     try:
-        return json.loads(content)
+        return json.loads(text)
     except json.JSONDecodeError as error:
+        place = {"path": path, "line": error.lineno, "column": error.colno, "reason": error.msg}
+        if error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string"):
+            raise InputError(
+                "{path}: not valid JSON at line {line}, column {column} ({reason}); nothing was loaded. Is the file "
+                "truncated?",
+                **place,
+            ) from None
         raise InputError(
-            "{path}: not valid JSON at line {line}, column {column} ({reason}); nothing was loaded. Is the file "
-            "truncated?",
-            path=path,
-            line=error.lineno,
-            column=error.colno,
-            reason=error.msg,
+            "{path}: not valid JSON at line {line}, column {column} ({reason}); nothing was loaded. JSON takes no "
+            "comments, no single quotes and no comma before a bracket",
+            **place,
         ) from None
     except (ValueError, RecursionError):
         raise InputError("{path}: {unreadable}; nothing was loaded", path=path, unreadable=UNREADABLE) from None
-
-
-def read_jsonl(path: Path) -> list[dict[str, Any]]:
-    """The objects of a file with one JSON object a line; empty lines are passed over.
-
-    Raises:
-        InputError: as `read_text`, or a line that is no JSON object (its number is named).
-    """
-    objects = []
-    for number, line in enumerate(read_text(path).split("\n"), start=1):
-        if not line.strip():
-            continue
-        try:
-            value = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise InputError(
-                "{path}: line {number}, column {column}: {reason}; nothing was loaded",
-                path=path,
-                number=number,
-                column=error.colno,
-                reason=error.msg,
-            ) from None
-        except (ValueError, RecursionError):
-            raise InputError(
-                "{path}: line {number}: {unreadable}; nothing was loaded",
-                path=path,
-                number=number,
-                unreadable=UNREADABLE,
-            ) from None
-        if not isinstance(value, dict):
-            raise InputError(
-                "{path}: line {number}: expected an object, got {kind}; nothing loaded",
-                path=path,
-                number=number,
-                kind=type(value).__name__,
-            )
-        objects.append(value)
-    return objects

@@ -18,6 +18,8 @@ from db.words import Words
 UTF8 = "utf-8-sig"
 LONGEST_LINE = 20_000_000
 """Characters: a row with two texts of the length of a book. What has no line ends would be read into memory whole."""
+PART = 1 << 20
+"""Bytes that are read at once of a file in the wrong encoding."""
 UNREADABLE = Words("a number with thousands of digits, or nested too deeply to be read")
 """What valid JSON can have that Python does not read."""
 
@@ -62,7 +64,7 @@ def lines(path: Path, encoding: str = UTF8) -> Iterator[str]:
             "no encoding {encoding!r}; common ones: utf-8, cp1251, koi8-r, utf-16", encoding=encoding
         ) from None
     except UnicodeError:
-        raise _undecodable(path, encoding) from None
+        raise undecodable(path, encoding) from None
     except (EOFError, zlib.error) as error:
         raise InputError(
             "{path}: damaged gzip ({error}); nothing was loaded. Is the file truncated?", path=path, error=error
@@ -75,11 +77,18 @@ def json_lines(path: Path, encoding: str = UTF8) -> Iterator[tuple[str, dict[str
     """The objects of a file with one JSON object a line, each with its place; empty lines are passed over.
 
     Raises:
-        InputError: as `lines`, or a line that is no JSON object (its number is named).
+        InputError: as `json_values`, or a line that cannot be read or is no object (its number is named).
     """
     for place, value in json_values(path, encoding):
         if not isinstance(value, dict):
             number, kind = place.rpartition(":")[2], type(value).__name__
+            if isinstance(value, Rejected):
+                raise InputError(
+                    "{path}: line {number}: {unreadable}; nothing was loaded",
+                    path=path,
+                    number=number,
+                    unreadable=value.reason,
+                )
             raise InputError(
                 "{path}: line {number}: expected an object, got {kind}; nothing was loaded",
                 path=path,
@@ -90,7 +99,7 @@ def json_lines(path: Path, encoding: str = UTF8) -> Iterator[tuple[str, dict[str
 
 
 def json_values(path: Path, encoding: str = UTF8) -> Iterator[tuple[str, Any]]:
-    """The same of a file with any JSON a line.
+    """The values of a file with any JSON a line; what is valid but cannot be read is rejected alone.
 
     Raises:
         InputError: as `lines`, or a line that is no JSON (its number is named).
@@ -98,8 +107,9 @@ def json_values(path: Path, encoding: str = UTF8) -> Iterator[tuple[str, Any]]:
     for number, line in enumerate(lines(path, encoding), start=1):
         if not line.strip():
             continue
+        place = f"{path.name}:{number}"
         try:
-            value = json.loads(line)
+            yield place, json.loads(line)
         except json.JSONDecodeError as error:
             raise InputError(
                 "{path}: line {number}, column {column}: not valid JSON ({reason}); nothing was loaded. Is the file "
@@ -110,13 +120,7 @@ def json_values(path: Path, encoding: str = UTF8) -> Iterator[tuple[str, Any]]:
                 reason=error.msg,
             ) from None
         except (ValueError, RecursionError):
-            raise InputError(
-                "{path}: line {number}: {unreadable}; nothing was loaded",
-                path=path,
-                number=number,
-                unreadable=UNREADABLE,
-            ) from None
-        yield f"{path.name}:{number}", value
+            yield place, Rejected(place, UNREADABLE)
 
 
 def text_or_rejected(value: Any, what: str, place: str) -> str | Rejected:
@@ -131,27 +135,45 @@ def text_or_rejected(value: Any, what: str, place: str) -> str | Rejected:
     )
 
 
-def _undecodable(path: Path, encoding: str) -> InputError:
-    """What is wrong with the encoding, by reading the whole file again."""
+def undecodable(path: Path, encoding: str) -> InputError:
+    """The error of a file that is not in an encoding, with the byte and the line; the file is read again."""
+    name = encoding.removesuffix("-sig")
+    decoder = codecs.getincrementaldecoder(name)()
+    start, line, part = 0, 1, b""
     with opened(path) as file:
-        content = file.read()
-    name = encoding.removesuffix("-sig").upper()
-    try:
-        content.decode(encoding)
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        guess = guess_encoding(content).encoding
-        way_out = Words("It looks like {guess}: add --encoding {guess}", guess=guess)
-        byte = Words(
-            "byte {start} (0x{content:02x}), line {line}", start=error.start, content=content[error.start], line=line
-        )
-        return InputError(
-            "{path}: not {name} at {byte}; nothing was loaded. {way_out}, or convert it to UTF-8",
-            path=path,
-            name=name,
-            byte=byte,
-            way_out=way_out,
-        )
-    except UnicodeError as error:
-        return InputError("{path}: not {name} ({error}); nothing was loaded", path=path, name=name, error=error)
+        try:
+            while part := file.read(PART):
+                decoder.decode(part)
+                start, line = start + len(part), line + part.count(b"\n")
+            decoder.decode(part, final=True)
+        except UnicodeDecodeError as error:
+            content = error.object  # of the part, behind the bytes that were kept of the one before
+            rest = content[error.start :]
+            return InputError(
+                "{path}: not {name} at {byte}; nothing was loaded. {way_out}",
+                path=path,
+                name=name.upper(),
+                byte=Words(
+                    "byte {start} (0x{content:02x}), line {line}",
+                    start=start + len(part) - len(rest),
+                    content=rest[0],
+                    line=line + content.count(b"\n", 0, error.start),
+                ),
+                way_out=_way_out(path, guess_encoding(content).encoding) if part else Words("Is the file truncated?"),
+            )
+        except UnicodeError as error:
+            return InputError(
+                "{path}: not {name} ({error}); nothing was loaded", path=path, name=name.upper(), error=error
+            )
     return InputError("{path}: changed while it was read; nothing was loaded", path=path)
+
+
+def _way_out(path: Path, guess: str) -> Words:
+    if guess.startswith("utf-8"):
+        return Words("The rest is UTF-8: correct this byte, or save the text again")
+    return Words(
+        "It looks like {guess}: convert it by iconv -f {guess} -t utf-8 {file}, or use yarus load table --encoding "
+        "{guess}",
+        guess=guess,
+        file=path.name,
+    )

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,12 +15,11 @@ from db.importers.lines import UTF8
 from db.importers.pages import Page, is_page, iter_pages
 from db.importers.recognise import Kind, is_known
 from db.importers.table import SMALL, Table, look
+from db.importers.traces.recognise import REQUESTS
 from db.loading.fill import Rows, Stream
 from db.loading.staging import Rejected, Row
 from db.words import Words
 
-OF_REQUESTS = {"resourceSpans", "resource_spans", "batches"}
-"""Keys of OTLP's requests to export traces."""
 EXAMPLE = 200
 """Characters of a page by which the language is told."""
 AUTORAG = ("qa.parquet", "corpus.parquet")
@@ -80,7 +80,7 @@ def recognise(
         if container.document is not None and _is_squad(container.document):
             return _squad(path)
         if kind is None and _is_requests(container):
-            return _traces(path, lambda: traces.read([path]))
+            return _traces(path, lambda: read_traces([path]))
         if kind is None and traces.is_trace_row(container.names):
             return _traces(path, lambda: traces.read_documents(_documents(container), str(path)), container.encoding)
     return _of_table(look(path, kind=kind, mapping=mapping, encoding=encoding, where=where, container=container))
@@ -93,6 +93,22 @@ def expand(paths: Sequence[Path]) -> list[Path]:
         both = [path / name for name in AUTORAG]
         expanded += both if path.is_dir() and all(file.is_file() for file in both) else [path]
     return expanded
+
+
+def read_traces(paths: Sequence[Path]) -> Stream:
+    """Read recorded traces: JSON, or rows of tables (Parquet, CSV, XLSX).
+
+    Args:
+        paths: of one export; of a trace that is in two files, both must be among them.
+
+    Raises:
+        InputError: unreadable, cut off, or without any trace.
+    """
+    documents = (
+        traces.documents_in(path) if traces.is_json(path) else _documents(open_container(path, known=is_known))
+        for path in paths
+    )
+    return traces.read_documents(chain.from_iterable(documents), ", ".join(map(str, paths)))
 
 
 def match_labels(tables: Sequence[Recognised], corpus: CorpusNames) -> list[str]:
@@ -205,7 +221,7 @@ def _is_requests(container: Container) -> bool:
     document = container.document
     first = document[0] if isinstance(document, list) and document else document
     keys = set(first) if isinstance(first, dict) else set(container.names)
-    return not OF_REQUESTS.isdisjoint(keys)
+    return not keys.isdisjoint(REQUESTS)
 
 
 def _traces(path: Path, opened: Callable[[], Stream], encoding: str = UTF8) -> Recognised:

@@ -13,7 +13,9 @@ from typing import Any, Literal
 
 from db.importers.cells import LIST_STYLES
 from db.importers.shapes import PASSAGES, Shape, shape_of
-from db.importers.values import BadValue, parse
+from db.importers.traces.values import question_in
+from db.importers.values import NUMBER, BadValue, parse
+from db.importers.votes import are_votes, is_vote
 from db.words import Words
 
 Kind = Literal["questions", "chunks"]
@@ -40,8 +42,8 @@ NAMES: dict[Kind, dict[str, str]] = {
         "answer_text|actual_output|actual_answer|model_answer|model_response|llm_answer|generated_answer|predicted_answer|"
         "predicted_answers|prediction|pred|hypothesis|generated_text|"
         "generated_texts|system_answer|фактический_результат|ответ|ответы|ответ_бота|ответ_модели|текст_ответа|ответ_системы",
-        "score": "score|rating|mark|stars|feedback|user_score|user_feedback|vote|оценка|рейтинг|балл|"
-        "оценка_пользователя|отзыв",
+        "score": "score|rating|mark|stars|feedback|user_score|user_feedback|user_rating|vote|user_vote|thumb|thumbs|"
+        "thumbs_up|liked|оценка|рейтинг|балл|оценка_пользователя|отзыв|лайк",
         "user_id": "user_id|user|userid|client_id|client|author|chat_id|telegram_id|vk_id|пользователь|"
         "id_пользователя|ид_пользователя|клиент|студент|автор",
         "created_at": "created_at|created|timestamp|date|datetime|time|ts|asked_at|created_on|дата|время|дата_время|"
@@ -147,17 +149,27 @@ def propose(
         names: of its columns; of nested values with dots.
         rows: the first ones, by these names.
         kind: where it is known.
-        given: our column -> theirs, where somebody knows it.
+        mapped: our column -> theirs, where somebody knows it.
     """
     mapped = mapped or {}
     filled = {name: values for name in names if (values := _values(rows, name))}
     shape = shape_of({plain(name) for name in names}, {plain(name) for name in filled})
     if shape is not None and kind in (None, shape.kind):
-        return _by_shape(shape, names, filled, mapped)
-    kind = kind or _kind(names)
-    if kind is None:
+        proposal = _by_shape(shape, names, filled, mapped)
+    elif kind := kind or _kind(names):
+        proposal = _by_names(kind, names, filled, mapped)
+    else:
         return Proposal(None, unused=list(names))
-    return _by_names(kind, names, filled, mapped)
+    question = proposal.mapping.get("question", "")
+    if "history" not in {*proposal.mapping, *proposal.doubtful} and _has_history(filled.get(question, ())):
+        proposal.mapping["history"] = question
+    return proposal
+
+
+def _has_history(questions: Sequence[Any]) -> bool:
+    """Whether questions are the last of messages."""
+    talks = [value for value in questions if not isinstance(value, str) or value.lstrip().startswith(("[", "{"))]
+    return any(question_in(talk)[1] for talk in talks)
 
 
 def _by_shape(
@@ -213,7 +225,7 @@ def _by_names(kind: Kind, names: Sequence[str], filled: Mapping[str, list[Any]],
 def _fitting(ours: str, theirs: Sequence[str], filled: Mapping[str, list[Any]]) -> list[str]:
     """Those of the columns whose values one of ours can take; of several ids the first, of others those with values."""
     exact = {ours, *(name for name, known_as in PLAIN_NAMES.items() if known_as == ours)}
-    fitting = [name for name in theirs if fits(ours, filled.get(name, []), exact=plain(name) in exact)]
+    fitting = [name for name in theirs if fits(ours, filled.get(name, []), exact=plain(name) in exact, name=name)]
     if ours == "id":
         return fitting[:1]
     return [name for name in fitting if name in filled] or fitting
@@ -370,16 +382,19 @@ def shell_word(text: str) -> str:
     return text if re.fullmatch(r"[\w@%+=:,./№-]+", text) else shlex.quote(text)
 
 
-def fits(ours: str, values: Sequence[Any], *, exact: bool = False) -> bool:
+def fits(ours: str, values: Sequence[Any], *, exact: bool = False, name: str = "") -> bool:
     """Whether a column of ours could take most of these values; a column without any says nothing against it.
 
     Args:
         ours: the column.
         values: of a column of theirs that are not empty.
         exact: whether theirs is called as ours, so that half of them are enough.
+        name: what theirs is called, by which 0 and 1 are votes.
     """
     enough = 0.5 if exact else 0.8
     if ours == "score":  # 1 is bad and 5 is good with us: another scale would be read the wrong way round
+        if values and are_votes(values, named=is_vote(plain(name))):
+            return True
         if exact:
             return not values or _share(values, _is_mark) > enough
         return bool(values) and {*map(str, values)} & {"5", "5.0"} != set() and _share(values, _is_mark) > enough
@@ -470,7 +485,12 @@ def object_in(value: Any) -> Mapping[str, Any] | None:
 def _is(ours: str, values: Sequence[Any]) -> bool:
     if ours == "confluence_url":
         return bool(values) and _share(values, lambda value: re.match(r"https?://\S+$", str(value).strip())) > 0.8
-    return bool(values) and _share(values, lambda value: _parses(ours, value)) > 0.9
+    return bool(values) and _share(values, _is_date) > 0.9
+
+
+def _is_date(value: Any) -> bool:
+    """Whether a value is a time whatever its name: a number may be an id."""
+    return not NUMBER.fullmatch(str(value).strip()) and _parses("created_at", value)
 
 
 def _is_mark(value: Any) -> bool:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -194,15 +193,9 @@ def _pairs(chat: Record) -> Iterator[Record]:
         yield {
             "id": f"{chat.get('id')}:{message.get('id')}", "question": text,
             "answer": _plain(reply.get("text")) if reply else None,
-            "date_unixtime": _moment(message.get("date_unixtime")), "from_id": message["from_id"],
+            "date_unixtime": message.get("date_unixtime"), "from_id": message["from_id"],
             "dialog_id": str(chat.get("id")),
         }  # fmt: skip
-
-
-def _moment(seconds: Any) -> str | None:
-    """A time since 1970 as Telegram writes it, in UTC; its `date` is the time of a clock that is not named."""
-    text = str(seconds)
-    return datetime.fromtimestamp(int(text), UTC).isoformat() if text.isdigit() and len(text) < 12 else None
 
 
 def _bot(chat: Record, messages: list[Record]) -> str:

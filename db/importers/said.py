@@ -27,7 +27,10 @@ def parsed(value: Any) -> Any:
     try:
         found = json.loads(value)
     except (ValueError, RecursionError):
-        found = _parse_python(value.strip())
+        try:
+            found = _as_json(parse_python(value.strip()))
+        except ValueError:
+            found = None
     return value if found is None or is_too_deep(found) else found
 
 
@@ -47,14 +50,14 @@ def is_too_deep(value: Any) -> bool:
     return True
 
 
-def _parse_python(text: str) -> dict[str, Any] | list[Any] | str | None:
+def parse_python(text: str) -> dict[Any, Any] | list[Any] | str | None:
     """Return the list, object or text that Python or numpy wrote down; None if the text is none of them."""
     repaired = (text, OBJECT_REPR.sub("None", text), ROWS_OF_NUMPY.sub("}, {", text))
     for form in dict.fromkeys(repaired):
         try:
             found = ast.literal_eval(_Plain().visit(ast.parse(form, mode="eval")))
             if isinstance(found, dict | list | str):
-                return None if is_too_deep(found) else _as_json(found)
+                return None if is_too_deep(found) else found
         except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
             continue
     return None

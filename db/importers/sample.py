@@ -3,7 +3,7 @@
 import hashlib
 from pathlib import Path
 
-from db.importers.files import read_jsonl
+from db.importers.lines import json_lines
 from db.loading.fill import Row, Rows
 
 FOLDER = Path(__file__).parents[1] / "sample"
@@ -17,7 +17,7 @@ def read() -> Rows:
 
 
 def _rows(name: str) -> list[Row]:
-    objects = read_jsonl(FOLDER / name)
+    objects = [values for _, values in json_lines(FOLDER / name)]
     keys = list(dict.fromkeys(key for values in objects for key in values))
     as_text = {"id", "question_id", "user_id"}
     return [

@@ -4,12 +4,25 @@ Each line is tested by a file as its tool writes it. Names are in the form of `r
 joined by _, of nested values after the name that they are in.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from db.importers.said import parsed
+from db.words import Words
+
 PASSAGES = ("relevant_passages", "other_passages")
 """Names under which `records` puts passages that stand beside questions in one document."""
+Remarks = Mapping[Words, str | None]
+"""What of a row is not used as its tool means it: remark -> an example, None for the row itself."""
+OTHER_ASSERTIONS = Words("rows with an assertion that is no reference answer: {n} ({examples})")
+SEVERAL_REFERENCES = Words("rows with several references: {n} ({examples}); the first is used")
+NEEDED_TOGETHER = Words(
+    "questions that need several passages together: {n} ({examples}); each passage counts as relevant by itself"
+)
+ALTERNATIVES = Words(
+    "questions for which one of several passages is enough: {n} ({examples}); recall counts each of them as needed"
+)
 Needs = tuple[str | tuple[str, ...], ...]
 Record = Mapping[str, Any]
 
@@ -28,6 +41,7 @@ class Shape:
     kind: Literal["questions", "chunks"] = "questions"
     prepare: Callable[[Record], Record] | None = None
     """Adds to a row what its columns say together."""
+    remarks: Callable[[Record], Remarks] | None = None
     leaves_out: Callable[[Record], bool] | None = None
     """Whether a row is not to be used."""
     tool: str = ""
@@ -60,10 +74,25 @@ def _of_candidates(row: Record) -> Record:
     return {**row, "relevant_passages": parted[True], "other_passages": parted[False]}
 
 
+def _remarks_on_groups(row: Record) -> Remarks:
+    """Of AutoRAG's `retrieval_gt` every group is needed, and of each group one passage."""
+    groups = parsed(row.get("retrieval_gt"))
+    sizes = [len(group) for group in groups if isinstance(group, list | tuple)] if isinstance(groups, list) else []
+    remarks = ((NEEDED_TOGETHER, len(sizes) > 1), (ALTERNATIVES, any(size > 1 for size in sizes)))
+    return {remark: None for remark, applies in remarks if applies}
+
+
+def _of_turns(row: Record) -> Record:
+    """A conversation of DeepEval: what its last answer was made of stands in the turn of that answer."""
+    turns = parsed(row.get("turns"))
+    last = turns[-1] if isinstance(turns, list) and turns else None
+    return {**row, "contexts_of_turn": last.get("retrieval_context") if isinstance(last, Mapping) else None}
+
+
 # promptfoo: what an answer is held against is an assertion, and only some are reference answers
 
-REFERENCE, OTHERS = "reference of assertions", "other assertions"
-"""Under which names a prepared row has the reference among its assertions, and whether it has only others."""
+REFERENCE = "reference of assertions"
+"""Under which name a prepared row has the reference among its assertions."""
 REFERENCES = ("equals", "similar", "factuality", "model-graded-factuality")
 
 
@@ -79,26 +108,40 @@ def _asserted(assertions: Any) -> str | None:
     return None
 
 
-def _of_test(row: Record) -> Record:
+def _asserted_in(row: Record) -> Any:
     inner = row.get("testCase") or row.get("test_case")
-    about = inner if isinstance(inner, Mapping) else row
-    asserted = about.get("assert")
-    other = bool(asserted) and _asserted(asserted) is None
-    return {**row, REFERENCE: _asserted(asserted), OTHERS: other or None}
+    return (inner if isinstance(inner, Mapping) else row).get("assert")
+
+
+def _of_test(row: Record) -> Record:
+    return {**row, REFERENCE: _asserted(_asserted_in(row))}
+
+
+def _remarks_on_test(row: Record) -> Remarks:
+    asserted = _asserted_in(row)
+    if not isinstance(asserted, list) or _asserted(asserted) is not None:
+        return {}
+    return _other_assertions(one.get("type") for one in asserted if isinstance(one, Mapping))
+
+
+def _expected(row: Record) -> list[tuple[str, str]]:
+    """Kind and value of each assertion of promptfoo's tables, in columns `__expected…` as `type(threshold):value`."""
+    cells = (value for name, value in row.items() if name.startswith("__expected"))
+    return [_assertion(value) for value in cells if isinstance(value, str) and value.strip()]
 
 
 def _of_expectations(row: Record) -> Record:
-    """A row of promptfoo's tables, whose columns `__expected…` are written `type(threshold):value`."""
-    reference, other = None, None
-    for name, value in row.items():
-        if not name.startswith("__expected") or not isinstance(value, str) or not value.strip():
-            continue
-        kind, expected = _assertion(value)
-        if kind in REFERENCES:
-            reference = reference or expected
-        else:
-            other = True
-    return {**row, REFERENCE: reference, OTHERS: None if reference else other}
+    return {**row, REFERENCE: next((value for kind, value in _expected(row) if kind in REFERENCES), None)}
+
+
+def _remarks_on_expectations(row: Record) -> Remarks:
+    kinds = [kind for kind, _ in _expected(row)]
+    return {} if set(kinds) & set(REFERENCES) else _other_assertions(kinds)
+
+
+def _other_assertions(kinds: Iterable[Any]) -> Remarks:
+    found = ", ".join(dict.fromkeys(map(str, kinds)))
+    return {OTHER_ASSERTIONS: found} if found else {}
 
 
 KINDS_OF_ASSERTIONS = (
@@ -133,19 +176,19 @@ SHAPES: tuple[Shape, ...] = (
         "promptfoo results", (("vars", "vars_question"), ("response", "response_output"), "provider"),
         {"question": tuple(f"vars_{name}" for name in QUESTION), "answer": ("response_output",),
          "ground_truth_answer": ("reference_of_assertions",), "latency_ms": ("latency_ms",), "cost_usd": ("cost",)},
-        prepare=_of_test,
+        prepare=_of_test, remarks=_remarks_on_test,
     ),
     Shape(
         "promptfoo tests", (("vars", *(f"vars_{name}" for name in QUESTION)),),
         {"question": tuple(f"vars_{name}" for name in QUESTION), "ground_truth_answer": ("reference_of_assertions",),
          "cluster": ("metadata_category",)},
-        prepare=_of_test,
+        prepare=_of_test, remarks=_remarks_on_test,
     ),
     Shape(
         "promptfoo tests", (("__expected", "__expected1"),),
         {"question": QUESTION, "ground_truth_answer": ("reference_of_assertions",), "answer": ("__provider_output",),
          "cluster": ("__metadata_category",)},
-        prepare=_of_expectations,
+        prepare=_of_expectations, remarks=_remarks_on_expectations,
     ),
     Shape(
         "a chat of Telegram", ("date_unixtime", "from_id", "question"),
@@ -273,6 +316,7 @@ SHAPES: tuple[Shape, ...] = (
         "AutoRAG questions", ("query", "retrieval_gt"),
         {"id": ("qid",), "question": ("query",), "ground_truth_answer": ("generation_gt",),
          "relevant_chunk_ids": ("retrieval_gt",)},
+        remarks=_remarks_on_groups,
     ),
     Shape(
         "AutoRAG passages", ("doc_id", "contents"),
@@ -297,6 +341,11 @@ SHAPES: tuple[Shape, ...] = (
     Shape(
         "nuggets", ("query", "nuggets"),
         {"id": ("qid",), "question": ("query",), "nuggets": ("nuggets",)},
+    ),
+    Shape(
+        "DeepEval conversations", ("turns",),
+        {"id": ("id", "name"), "question": ("turns",), "answer": ("turns",), "contexts": ("contexts_of_turn",)},
+        without=("question", "query", "input", "user_input", "text"), prepare=_of_turns,
     ),
     Shape(
         "messages of a chat", ("messages",), {"question": ("messages",), "answer": ("messages",)},

@@ -14,7 +14,18 @@ from statistics import median
 from typing import Any
 
 from db.errors import InputError, unknown
-from db.importers.cells import LIST_STYLES, Style, id_text, labels_in, pages_in, passages_in, style_of, text_in
+from db.importers.cells import (
+    LIST_STYLES,
+    Style,
+    history_in,
+    id_text,
+    labels_in,
+    mark_in,
+    pages_in,
+    passages_in,
+    style_of,
+    text_in,
+)
 from db.importers.containers import Cells, Container, Read, open_container
 from db.importers.corpus_names import CorpusNames, with_label
 from db.importers.recognise import (
@@ -33,7 +44,7 @@ from db.importers.recognise import (
     shell_word,
     value_at,
 )
-from db.importers.shapes import OTHERS, REFERENCE, Shape
+from db.importers.shapes import REFERENCE, SEVERAL_REFERENCES, Shape
 from db.importers.values import BadValue, parse
 from db.loading.fill import Stream
 from db.loading.recorded import PARTS, chunks, content_id, record
@@ -56,9 +67,9 @@ TOO_MANY, LEAST = 0.2, 3
 """A column is not taken from this share of cells on that cannot be read, if they are so many, or all."""
 DEPTH, MOST_NAMES = 3, 400
 """How deep names within objects are looked at, and how many there may be."""
-GOOD, BAD = 5, 1
 BEYOND = frozenset({*map(str, range(6, 101)), *(f"{mark}.0" for mark in range(6, 101)), "0", "0.0", "-1", "-1.0"})
 """Marks that no scale from 1 to 5 has."""
+LONGEST_TOTAL = 20
 TOTALS = ("итого", "всего", "total", "sum", "average", "среднее", "итог")
 VARIANTS = (
     "variant",
@@ -100,6 +111,14 @@ class Faults:
 
 
 @dataclass
+class Remarked:
+    """Rows of which something is not used as their tool means it."""
+
+    n: int = 0
+    examples: list[str] = field(default_factory=list)
+
+
+@dataclass
 class Survey:
     """What a file holds, counted row by row."""
 
@@ -109,10 +128,8 @@ class Survey:
     filled: Counter[str] = field(default_factory=Counter)
     """Cells of each of our columns that have a value, readable or not."""
     faults: dict[str, Faults] = field(default_factory=dict)
-    several: int = 0
-    """Rows with more than one reference."""
+    remarks: dict[Words, Remarked] = field(default_factory=dict)
     left_out: int = 0
-    other_assertions: int = 0
     several_pages: int = 0
     """Rows whose answer names several pages."""
     lengths: list[int] = field(default_factory=list)
@@ -164,14 +181,10 @@ class Table:
         problems: list[str] = []
         for ours, faults in self.survey.faults.items():
             problems.append(_faults_told(self.mapping.get(ours, ours), faults, self.survey.filled[ours]))
-        if self.survey.several:
-            n = self.survey.several
-            problems.append(Words("{n} rows have several references: the first is used", n=n))
-        if self.survey.other_assertions:
-            n = self.survey.other_assertions
-            problems.append(Words("{n} rows have an assertion that is no reference answer", n=n))
+        for remark, remarked in self.survey.remarks.items():
+            problems.append(Words(remark.template, n=remarked.n, examples=", ".join(remarked.examples)))
         if self.survey.left_out:
-            problems.append(Words("{n} archived items are left out", n=self.survey.left_out))
+            problems.append(Words("archived items that are left out: {n}", n=self.survey.left_out))
         return problems
 
     def missing(self) -> Iterator[str]:
@@ -180,10 +193,12 @@ class Table:
         if self.kind != "questions":
             return
         if "id" in self.mapping and (n := survey.usable - survey.filled["id"]) > 0:
-            yield Words("{n} rows without an id: they get the hash of their content", n=n)
+            yield Words("rows without an id: {n}; they get the hash of their content", n=n)
         references = survey.filled["ground_truth_answer"]
         if references < survey.usable and ("answer" in self.mapping or references):
-            yield Words("{n} of {total} questions have no reference", n=survey.usable - references, total=survey.usable)
+            yield Words(
+                "questions without a reference: {n} of {total}", n=survey.usable - references, total=survey.usable
+            )
 
     def left_aside(self) -> Iterator[str]:
         """The columns that are not used: those that are doubtful, and those that nobody knows, each with a value."""
@@ -194,8 +209,8 @@ class Table:
                             names=", ".join(several), ours=ours)  # fmt: skip
             elif ours == "score":
                 yield Words(
-                    "{column}: not used as score, for 5 is good and 1 is bad here; convert its values, and load again "
-                    "with --map {map}",
+                    "{column}: not used as score, for 5 is good and 1 is bad here. If 1 is good and 0 or -1 is bad: "
+                    "--map {map}. Convert any other scale to 1 to 5 first",
                     column=several[0], map=shell_word(f"score={several[0]}"),
                 )  # fmt: skip
             elif f"--map {shell_word(f'{ours}={several[0]}')}" not in notes:
@@ -271,7 +286,16 @@ class Table:
             return
         read = self.row_reader(lambda ours, cell, error: None)
         for place, cells in self.rows():
-            yield place, cells if isinstance(cells, Rejected) else read(cells)
+            yield place, cells if isinstance(cells, Rejected) else self.usable(place, read(cells))
+
+    def usable(self, place: str, values: dict[str, Any]) -> dict[str, Any] | Rejected:
+        """The values, unless they are a total of the rows above."""
+        question = values.get("question")
+        if question is None or len(question) > LONGEST_TOTAL or question.strip(" .:").casefold() not in TOTALS:
+            return values
+        if any(values.get(name) for name in ("answer", "ground_truth_answer", "id")):
+            return values
+        return Rejected(place, Words("{question!r} is a total, no question", question=question))
 
     def row_reader(self, fault: Callable[[str, Any, BadValue], None]) -> Callable[[Cells], dict[str, Any]]:
         """Make what reads the values of a row by our names; of a cell that cannot be read `fault` is told."""
@@ -320,7 +344,7 @@ class Table:
             return self._text(ours, style, cell)
         if ours == "answerable" and plain(theirs.rpartition(".")[2]) in INVERTED:
             return not parse(ours, cell)
-        if ours == "relevant_urls":
+        if ours in ("relevant_urls", "confluence_url"):
             return pages_in(cell) if not _is_graded(cell) else labels_in(cell, style)
         if ours == "relevant_chunk_ids":
             return passages_in(cell, style) if style.by_text else labels_in(cell, style)
@@ -328,10 +352,10 @@ class Table:
             return list(labels_in(cell, style))
         if ours in LIST_STYLES:
             return passages_in(cell, style)
-        if ours == "score" and not GOOD >= (mark := parse(ours, cell)) >= BAD:
-            raise BadValue("no mark from 1 (bad) to 5 (good)", mark=mark)
-        if ours == "confluence_url":
-            return pages_in(cell) if isinstance(cell, list | str) else parse(ours, cell)
+        if ours == "score":
+            return mark_in(cell, style)
+        if ours == "history":
+            return history_in(cell, with_question=theirs == self.mapping.get("question"))
         if ours in IDS:
             return id_text(cell, whole=style.whole)
         return cell if ours in SPECIAL else parse(ours, cell)
@@ -361,11 +385,6 @@ class Table:
         for place, read in self.values():
             if isinstance(read, Rejected):
                 yield read
-                continue
-            question = read.get("question")
-            beside = any(read.get(name) for name in ("answer", "ground_truth_answer", "id"))
-            if question is not None and question.strip(" .:").casefold() in TOTALS and not beside:
-                yield Rejected(place, Words("{question!r} is a total, no question", question=question))
                 continue
             row_id = read.get("id") or content_id({name: read.get(name) for name in IDENTITY["questions"]})
             yield place, row_id, read
@@ -578,7 +597,9 @@ def _proposed(
     mapped = {ours: theirs for ours, theirs in mapping.items() if ours in NAMES[kind]}
     taken = set(mapped.values())
     merged = {
-        ours: theirs for ours, theirs in proposal.mapping.items() if ours not in mapped and theirs not in taken
+        ours: theirs
+        for ours, theirs in proposal.mapping.items()
+        if ours not in mapped and (theirs not in taken or ours == "history")
     } | mapped
     merged = {ours: theirs for ours, theirs in merged.items() if theirs}  # `--map OURS=`: no column is it
     doubtful = {ours: several for ours, several in proposal.doubtful.items() if ours not in mapped}
@@ -594,7 +615,7 @@ def _proposed(
         )
     unused = {
         name: _example(name, sample) for name in proposal.unused
-        if name not in (*taken, REFERENCE, OTHERS) and not name.startswith(
+        if name not in (*taken, REFERENCE) and not name.startswith(
             ("__expected", *(f"{theirs}." for theirs in merged.values()))
         )
     }  # fmt: skip
@@ -672,6 +693,7 @@ class _Surveyor:
         self.table, self.survey, self.place = table, Survey(), ""
         self.reference = table.mapping.get("ground_truth_answer")
         self.required = REQUIRED[table.kind]
+        self.remarks_on = table.shape.remarks if table.shape else None
         self.size = 0
 
     def fault(self, ours: str, cell: Any, error: BadValue) -> None:
@@ -683,6 +705,13 @@ class _Surveyor:
             faults.examples.append(short(cell))
             faults.places.append(self.place)
 
+    def remark(self, remark: Words, example: str | None) -> None:
+        """Count a row that is not used as its tool means it; `example` is None for the row's place."""
+        remarked = self.survey.remarks.setdefault(remark, Remarked())
+        remarked.n += 1
+        if len(remarked.examples) < EXAMPLES and (shown := short(example or self.place)) not in remarked.examples:
+            remarked.examples.append(shown)
+
     def count(self, cells: Cells, values: Mapping[str, Any]) -> None:
         """Count a row: as it stands in the file, and as it was read."""
         survey = self.survey
@@ -690,9 +719,11 @@ class _Surveyor:
             if value is not None:
                 survey.filled[ours] += 1
                 self.size += len(value) if type(value) is str else CELL
-        if self.reference and not isinstance(reference := value_at(cells, self.reference), str | None):
-            survey.several += _several(reference)
-        survey.other_assertions += bool(cells.get(OTHERS))
+        if self.reference and _several(value_at(cells, self.reference)):
+            self.remark(SEVERAL_REFERENCES, values.get("id"))
+        if self.remarks_on is not None:
+            for remark, example in self.remarks_on(cells).items():
+                self.remark(remark, example or values.get("id"))
         pages = values.get("confluence_url")
         survey.several_pages += isinstance(pages, list) and len(pages) > 1
         if text := values.get(self.required):
@@ -711,7 +742,7 @@ def _survey(table: Table) -> Survey:
     kept: list[tuple[str, dict[str, Any] | Rejected]] | None = [] if _is_small(table.path) else None
     for surveyor.place, cells in table.rows():
         survey.rows += 1
-        values = cells if isinstance(cells, Rejected) else read(cells)
+        values = cells if isinstance(cells, Rejected) else table.usable(surveyor.place, read(cells))
         if isinstance(cells, Rejected) or isinstance(values, Rejected):
             survey.rejected += 1
         else:
@@ -735,7 +766,7 @@ def _is_small(path: Path) -> bool:
 
 def _several(reference: Any) -> bool:
     try:
-        return text_in("ground_truth_answer", reference)[1] > 1
+        return not isinstance(reference, str | None) and text_in("ground_truth_answer", reference)[1] > 1
     except BadValue:
         return False
 

@@ -19,7 +19,8 @@ YES = {"true", "t", "yes", "y", "1", "да"}
 NO = {"false", "f", "no", "n", "0", "нет"}
 LARGEST = 2**31 - 1
 LARGEST_GRADE = 1e6  # more than anybody grades; squares and sums of it are numbers still
-DIGITS = re.compile(r"\d{9,}")
+NUMBER = re.compile(r"\d{9,}(\.\d*)?")
+"""A time since 1970, or an id: its name says which."""
 DOTTED = re.compile(r"(\d{1,2})\.(\d{1,2})\.(\d{4})(?:,?\s+(\d{1,2})(:\d{2}(?::\d{2})?))?")
 """A day as it is written in Russian, with its time: 05.03.2026 10:30."""
 YEAR_FIRST = re.compile(r"(\d{4})([-./])(\d{1,2})\2(\d{1,2})(?:[T\s]\s*(\d{1,2})(:\d{2}.*))?")
@@ -61,13 +62,14 @@ def _whole(value: Any) -> int:
 
 
 def _moment(value: Any) -> datetime:
-    """A point in time; where it names no zone, it is UTC.
-
-    A number is none: nobody knows its unit, and Python reads some as a day of long ago (`1712101300123`).
-    """
-    if isinstance(value, str):
+    """A point in time; where it names no zone, it is UTC."""
+    if isinstance(value, str) and NUMBER.fullmatch(value.strip()):  # Python reads some as a day of long ago
+        value = float(value)
+    if isinstance(value, int | float):
+        value = _since_1970(value)
+    elif isinstance(value, str):
         try:
-            value = None if DIGITS.fullmatch(value.strip()) else datetime.fromisoformat(_iso(value.strip()))
+            value = datetime.fromisoformat(_iso(value.strip()))
         except ValueError:
             value = None
     elif isinstance(value, date) and not isinstance(value, datetime):
@@ -82,6 +84,12 @@ def _moment(value: Any) -> datetime:
             latest=LATEST,
         )
     return moment
+
+
+def _since_1970(number: float) -> datetime | None:
+    """A time since 1970 in seconds, or in milli-, micro- or nanoseconds; None outside of the years 2001 to 2096."""
+    unit = next((unit for unit in (1, 10**3, 10**6, 10**9) if unit * 10**9 <= number < unit * 4 * 10**9), None)
+    return None if unit is None else datetime.fromtimestamp(number / unit, UTC)
 
 
 def _iso(text: str) -> str:

@@ -101,16 +101,16 @@ def table(
 @language
 @as_json
 def traces(files: tuple[Path, ...], name: str | None, language: str | None, as_json: bool) -> None:
-    """Recorded traces: OTLP as JSON (OpenTelemetry, OpenInference as in Phoenix), or an export of Langfuse.
+    """Recorded traces: OpenTelemetry (OTLP as JSON), Phoenix, Langfuse, LangSmith or TruLens.
 
     A question is loaded with the answer that was given, and what that was made from: yarus run tier3 --sut recorded
     evaluates it without asking again. Of several files the spans of one trace may be in any.
     """
-    from db.importers import traces
+    from db.importers.reader import read_traces
 
     name = checked_name(name, files[0].name.partition(".")[0])
     origin, how = ", ".join(file.name for file in files), "tier3 --sut recorded"
-    fill_source(traces.read(files), name, language, origin=origin, as_json=as_json, how=how)
+    fill_source(read_traces(files), name, language, origin=origin, as_json=as_json, how=how)
 
 
 @load.command()

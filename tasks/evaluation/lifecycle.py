@@ -90,9 +90,11 @@ async def evaluation(tier: str, parameters: P, *, flow_run_id: str | None) -> As
                 yield run
             state = ""
         except Exception as problem:
-            futile = isinstance(problem, InputError) and not journal.batches_done(engine, run.id)
-            if futile or isinstance(problem, SourceChanged):  # nothing is done, or cannot be finished as it was begun
-                how = Words("run it anew: yarus run {tier} --source {source}", tier=tier, source=run.parameters.source)
+            anew = {"tier": tier, "source": run.parameters.source}
+            if isinstance(problem, SourceChanged):  # it cannot be finished as it was begun
+                how = Words("run it anew: yarus run {tier} --source {source}", **anew)
+            elif isinstance(problem, InputError) and not journal.batches_done(engine, run.id):  # nothing is done
+                how = Words("when that is corrected, start it again: yarus run {tier} --source {source}", **anew)
             # Whatever stands in it: the database must take it, or nobody learns why.
             state, error = "failed", harmless(redact_urls(f"{type(problem).__name__}: {problem}; {how}"))
             raise

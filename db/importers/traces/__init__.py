@@ -6,7 +6,6 @@ as Phoenix has them, or OpenTelemetry's own `gen_ai.*`), by SDKs, or by Langfuse
 question; a passage that was retrieved is a chunk; a session is a dialog.
 """
 
-import json
 import zlib
 from codecs import BOM_UTF8
 from collections import Counter
@@ -20,7 +19,7 @@ import numpy as np
 
 from db.errors import InputError
 from db.importers.files import read_json
-from db.importers.lines import UNREADABLE, json_values, lines, opened
+from db.importers.lines import UNREADABLE, json_values, opened
 from db.importers.said import MAX_LEVELS, parsed
 from db.importers.traces.langfuse import parse_observation, parse_trace, split_trace
 from db.importers.traces.langsmith import parse_run
@@ -88,21 +87,6 @@ class LeftOut:
             yield Words("{n:,} spans cannot be read, not loaded: {problem}", n=self.broken, problem=self.first_broken)
 
 
-def read(paths: Sequence[Path]) -> Stream:
-    """Reads traces whose spans may stand anywhere in the files, in any order.
-
-    Memory holds one trace at a time. What is no trace, and traces without a question, are counted with their reason.
-
-    Args:
-        paths: of one export; of a trace that is in two files, both must be among them.
-
-    Raises:
-        InputError: unreadable, no JSON, cut off, or without any trace.
-    """
-    documents = (document for path in paths for document in _documents(path))
-    return read_documents(documents, ", ".join(map(str, paths)))
-
-
 def read_documents(documents: Iterable[tuple[str, Any]], names: str = "rows") -> Stream:
     """Read traces from documents or rows of any container, in any order.
 
@@ -137,8 +121,8 @@ def read_documents(documents: Iterable[tuple[str, Any]], names: str = "rows") ->
     return stream
 
 
-def _documents(path: Path) -> Iterator[tuple[str, Any]]:
-    """The JSON documents of a file, one a line or one alone, each with its place.
+def documents_in(path: Path) -> Iterator[tuple[str, Any]]:
+    """Yield the JSON documents of a file, each with its place.
 
     Raises:
         InputError: not there, not readable, packed by zstd, or no JSON.
@@ -149,45 +133,27 @@ def _documents(path: Path) -> Iterator[tuple[str, Any]]:
                 raise InputError("{path}: packed by zstd; unpack it first: zstd -d {name}", path=path, name=path.name)
     except OSError as error:
         raise InputError("{path}: {reason}; nothing was loaded", path=path, reason=error.strerror or error) from None
-    if _by_line(path):
-        yield from _json_by_line(path)
+    if _is_by_line(path):
+        yield from json_values(path)
     else:
         yield path.name, read_json(path)
 
 
-def _by_line(path: Path) -> bool:
-    """Whether the first line that is not empty is a document of its own, or else the file is one."""
-    try:
-        next(json_values(path), None)
-    except InputError:
-        with suppress(OSError, EOFError, zlib.error), opened(path) as file:
-            return not file.read(1_000).removeprefix(BOM_UTF8).lstrip().startswith((b"{", b"["))
+def is_json(path: Path) -> bool:
+    """Return whether a file begins as JSON does; also if it cannot be read, which its reader explains."""
+    with suppress(OSError, EOFError, zlib.error), opened(path) as file:
+        head = file.read(1_000).removeprefix(BOM_UTF8).lstrip()
+        return not head or head.startswith((b"{", b"[", ZSTD))
     return True
 
 
-def _json_by_line(path: Path) -> Iterator[tuple[str, Any]]:
-    """Yield the documents of a file with one a line; a line that is JSON but cannot be read is rejected alone.
-
-    Raises:
-        InputError: unreadable, or a line is no JSON.
-    """
-    for number, line in enumerate(lines(path), start=1):
-        place = f"{path.name}:{number}"
-        if not line.strip():
-            continue
-        try:
-            yield place, json.loads(line)
-        except json.JSONDecodeError as error:
-            raise InputError(
-                "{path}: line {number}, column {column}: not valid JSON ({reason}); nothing was loaded. Is the file "
-                "truncated?",
-                path=path,
-                number=number,
-                column=error.colno,
-                reason=error.msg,
-            ) from None
-        except (ValueError, RecursionError):
-            yield place, Rejected(place, UNREADABLE)
+def _is_by_line(path: Path) -> bool:
+    """Return whether the first line that is not empty is a document."""
+    try:
+        next(json_values(path), None)
+    except InputError:
+        return False
+    return True
 
 
 def _add(document: Any, place: str, spool: Spool, left_out: LeftOut) -> None:

@@ -8,16 +8,9 @@ from db.importers.traces.otlp import KINDS, amount, retrieves, snake, usage_of, 
 from db.importers.traces.plain_values import MissingIds
 from db.importers.traces.spans import Span, later_ns, moment_ns
 from db.importers.traces.values import answer_in, listed, passages_in, question_in, reference_in
+from db.importers.votes import is_vote, read_vote
 from db.words import Words
 
-FEEDBACK = ("feedback", "thumb", "user_score", "user-score")
-"""In the name of a score that a user gave; others are of judges and annotators."""
-GOOD, BAD = 5, 1
-VOTES: dict[Any, int] = {
-    **dict.fromkeys((1, True, "up", "thumbs_up", "thumbs-up", "positive", "good", "like", "👍"), GOOD),
-    **dict.fromkeys((0, -1, False, "down", "thumbs_down", "thumbs-down", "negative", "bad", "dislike", "👎"), BAD),
-}
-"""What users say of an answer by a thumb; stars have a scale that nobody knows, and say nothing here."""
 TRACE = ""
 """The id of a trace among its own spans."""
 
@@ -87,29 +80,19 @@ def parse_observation(given: Mapping[str, Any]) -> Span:
 
 
 def feedback(scores: list[dict[str, Any]]) -> int | None:
-    """What the user said of the answer: 5 good, 1 bad; None where nobody did, or both were said."""
+    """Return the vote of the user: 5 for the answer, 1 against it; None if there is none, or both.
+
+    Stars are ignored, because their scale is unknown.
+    """
     said = set()
     for score in scores:
         if is_vote(str(score.get("name"))):
             value = next(
                 (score[name] for name in ("value", "stringValue", "string_value") if score.get(name) is not None), None
             )
-            said.add(_vote(value))
+            said.add(read_vote(value))
     votes = said - {None}
     return votes.pop() if len(votes) == 1 else None
-
-
-def is_vote(name: str) -> bool:
-    """Return whether the name of a score says that a user gave it."""
-    return any(word in name.casefold() for word in FEEDBACK)
-
-
-def _vote(value: Any) -> int | None:
-    if isinstance(value, str):
-        value = value.strip().casefold()
-        number = amount(value.removeprefix("-"))
-        value = value if number is None else -number if value.startswith("-") else number
-    return VOTES.get(value) if isinstance(value, str | int | float) else None
 
 
 def _scores(given: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -69,7 +69,7 @@ def test_one_column_of_assertions_is_read_by_its_kinds(tmp_path: Path) -> None:
     found = table.look(path)
     references = [values["ground_truth_answer"] for _, values in found.values()]  # type: ignore[index]
     assert references == ["Sundays till noon.", None, None, "At noon: by the door."]
-    assert "2 rows have an assertion that is no reference answer" in found.problems()
+    assert "rows with an assertion that is no reference answer: 2 (contains, llm-rubric)" in found.problems()
     assert found.unused == {}
 
 
@@ -145,3 +145,16 @@ def test_a_cell_that_postgresql_cannot_store_costs_no_row(tmp_path: Path) -> Non
     found = look(tmp_path, rows)
     assert found.survey.faults["answer"].places == ["rows.json: item 2"]
     assert len(list(found.stream().questions)) == 6
+
+
+def test_alternatives_of_passages_are_said_to_count_as_needed(tmp_path: Path) -> None:
+    path = tmp_path / "qa.json"
+    row = {"query": Q, "generation_gt": ["Until noon."]}
+    path.write_text(json.dumps([{**row, "qid": "a", "retrieval_gt": [["p1", "p2"]]},
+                                {**row, "qid": "b", "retrieval_gt": [["p1"], ["p2"]]},
+                                {**row, "qid": "c", "retrieval_gt": [["p1"]]}]))  # fmt: skip
+    problems = table.look(path).problems()
+    assert problems == [
+        "questions for which one of several passages is enough: 1 (a); recall counts each of them as needed",
+        "questions that need several passages together: 1 (b); each passage counts as relevant by itself",
+    ]

@@ -14,6 +14,8 @@ from openpyxl import Workbook
 from db.errors import InputError
 from db.importers import table
 from db.importers.corpus_names import CorpusNames
+from db.importers.files import parse_json, read_json
+from db.importers.lines import lines
 from db.importers.reader import match_labels, recognise
 from tests.support.processes import peak_kb
 
@@ -223,3 +225,29 @@ def test_a_yaml_of_aliases_within_aliases_takes_no_memory(tmp_path: Path) -> Non
     with pytest.raises(InputError, match=r"no list of objects in it|no row"):
         table.read(path)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200 << 10
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"a" * (3 << 20) + "\nгде".encode("cp1251"), r"byte 3145729 \(0xe3\), line 2; .* iconv -f cp1251"),
+        ("где ".encode() * 400_000 + b"\xff ok", r"byte 2800000 \(0xff\), line 1; .* correct this byte"),
+        ("где".encode()[:-1], r"byte 4 \(0xd0\), line 1; .* truncated"),
+        ("где".encode("utf-16"), r"byte 0 \(0xff\), line 1; .* iconv -f utf-16"),
+    ],
+    ids=["cp1251", "one byte", "cut off", "utf-16"],
+)
+def test_a_wrong_encoding_is_told_with_byte_and_line(content: bytes, told: str, tmp_path: Path) -> None:
+    (path := tmp_path / "a.json").write_bytes(content)
+    for read in (read_json, lambda path: list(lines(path))):
+        with pytest.raises(InputError, match=f"not UTF-8 at {told}"):
+            read(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [('[{"a": 1}, {"b', "truncated"), ('[{"a": 1},', "truncated"), ("[{'a': 1}]", "single quotes"), ("[1,]", "comma")],
+)
+def test_why_json_is_not_valid(content: str, told: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=told):
+        parse_json(tmp_path / "a.json", content)

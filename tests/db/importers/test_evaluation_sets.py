@@ -130,7 +130,7 @@ def test_langfuse_metadata_pages_and_archived_items(tmp_path: Path) -> None:
     (label,) = rows.annotations
     assert label.values["relevant_chunk_ids"][-1] == "c1" and len(label.values["relevant_chunk_ids"]) == 3
     assert label.values["relevant_urls"] == ["https://wiki.example/1"]
-    assert rows.problems == ["1 archived items are left out"]
+    assert rows.problems == ["archived items that are left out: 1"]
 
 
 @pytest.mark.parametrize(

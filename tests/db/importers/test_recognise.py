@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
+from db.importers.cells import history_in, mark_in, style_of, text_in
 from db.importers.recognise import propose
+from db.importers.values import BadValue
 
 Rows = list[dict[str, Any]]
 
@@ -60,7 +62,6 @@ def test_columns_are_told(table: Rows, kind: str | None, mapping: dict[str, str]
         (["5", "", "1"], True),
         ([0, 1, 1], False),  # where 1 is good: it would be read as the worst
         ([-1, 1, 1], False),
-        (["👍", "👎", "👍"], False),
         ([10, 7, 5], False),
         ([1, 2, 1], False),  # perhaps of two
     ],
@@ -69,6 +70,64 @@ def test_a_score_of_another_scale_is_not_taken_for_ours(scores: list[Any], told:
     table = rows("question", "оценка", of=[(f"{n}?", score) for n, score in enumerate(scores)])
     found = propose(["question", "оценка"], table)
     assert ("score" in found.mapping, found.doubtful) == (told, {} if told else {"score": ["оценка"]})
+
+
+@pytest.mark.parametrize(
+    ("name", "votes", "told"),
+    [
+        ("feedback", [0, 1, 1], [1, 5, 5]),
+        ("thumbsUp", [True, False], [5, 1]),
+        ("user-rating", ["true", "FALSE", "true"], [5, 1, 5]),
+        ("vote", ["+1", "-1"], [5, 1]),
+        ("Оценка пользователя", ["1.0", "0.0"], [5, 1]),
+        ("rating", ["👍🏽", "👎", "👍"], [5, 1, 5]),
+        ("score", ["like", "dislike"], [5, 1]),
+        ("feedback", ["positive", "negative"], [5, 1]),
+        ("stars", ["thumbs_up", "Thumbs-Down"], [5, 1]),
+        ("score", [True, False], None),  # perhaps a judge's
+        ("vote", [1, 1, 1], None),  # the best, or the worst of five
+        ("vote", [-1, 0, 1], None),  # where 0 is no vote
+        ("vote", [0, 1, 2], None),
+        ("feedback", ["thank you", "like", "it was wrong"], None),
+    ],
+)
+def test_votes_of_users_are_scores(name: str, votes: list[Any], told: list[int] | None) -> None:
+    table = rows("question", name, of=[(f"{n}?", vote) for n, vote in enumerate(votes)])
+    mapping = propose(["question", name], table).mapping
+    assert mapping.get("score") == (None if told is None else name)
+    if told is not None:
+        assert [mark_in(vote, style_of("score", votes, name)) for vote in votes] == told
+
+
+def test_what_is_not_a_vote_is_left_out() -> None:
+    with pytest.raises(BadValue, match="not a vote"):
+        mark_in("perhaps", style_of("score", ["👍"] * 9 + ["perhaps"], "rating"))
+
+
+def test_a_number_is_a_time_only_by_its_name() -> None:
+    table = rows("question", "timestamp", of=[("Где?", 1767225600), ("Как?", 1767225700)])
+    assert propose(list(table[0]), table).mapping["created_at"] == "timestamp"
+    table = rows("question", "chat", of=[("Где?", 1767225600), ("Как?", 1767225700)])
+    assert "created_at" not in propose(list(table[0]), table).mapping
+
+
+def test_messages_before_the_question_are_its_history() -> None:
+    talk = [
+        {"content": "Где справка?", "type": "human"},
+        {"content": "В деканате.", "type": "ai"},
+        {"content": "А когда?", "type": "human"},
+        {"content": "С 9 до 12.", "type": "ai"},
+    ]
+    table = rows("user_input", "reference", of=[(talk, "С 9."), ([talk[0]], "Там.")])
+    assert propose(list(table[0]), table).mapping["history"] == "user_input"
+    said = [{"role": "user", "content": "Где справка?"}, {"role": "assistant", "content": "В деканате."}]
+    assert history_in(talk, with_question=True) == said
+    assert history_in(said, with_question=False) == said
+    assert history_in([talk[0]], with_question=True) is None
+    assert text_in("question", talk) == ("А когда?", 1)
+    assert text_in("answer", talk) == ("С 9 до 12.", 1)
+    assert text_in("answer", talk[:3]) == ("", 0)  # not the answer to an earlier question
+    assert "history" not in propose(["user_input"], rows("user_input", of=[([talk[0]],)])).mapping
 
 
 def test_of_several_that_could_be_it_none_is_taken() -> None:

@@ -23,6 +23,10 @@ from db.importers.values import BadValue, parse
             for text in ("2026-03-05 9:05", "2026-3-5 09:05", "2026/03/05 9:05:00", "2026-03-05T9:05Z", "5.3.2026 9:05")
         ],
         ("created_at", "2026/3/5", datetime(2026, 3, 5, tzinfo=UTC)),
+        ("created_at", 1712101300, datetime(2024, 4, 2, 23, 41, 40, tzinfo=UTC)),
+        ("created_at", "1712101300.5", datetime(2024, 4, 2, 23, 41, 40, 500_000, tzinfo=UTC)),
+        ("created_at", "1712101300123", datetime(2024, 4, 2, 23, 41, 40, 123_000, tzinfo=UTC)),
+        ("created_at", 1712101300123456, datetime(2024, 4, 2, 23, 41, 40, 123_456, tzinfo=UTC)),
         ("relevant_chunk_ids", "a; b;a;", ["a", "b"]),
         ("relevant_chunk_ids", "[1, 2]", ["1", "2"]),
         ("relevant_chunk_ids", '{"1": 0.5, "2": null}', {"1": 0.5}),
@@ -53,9 +57,11 @@ def test_what_cells_mean(column: str, value: object, expected: object) -> None:
         ("created_at", "2026-13-01 9:05"),
         ("created_at", "2026-03/05"),
         ("created_at", "2026-03-05 9"),
-        ("created_at", 1767225600),
-        ("created_at", "1767225600"),
-        ("created_at", "1712101300123"),  # milliseconds; Python would read it as a day of 1712
+        ("created_at", 999_999_999),  # no unit makes it a time of our days
+        ("created_at", "500000000000"),
+        ("created_at", True),
+        ("created_at", 10**400),
+        ("created_at", "1" * 5_001),
         ("created_at", "0001-01-01T00:00:00+14:00"),
         ("created_at", "0001-01-01"),
         ("created_at", "9999-12-31T23:59:59-12:00"),

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
 
-from db.importers import traces
+from db.importers import reader
 from db.loading.staging import Row
 
 Document = dict[str, Any]
@@ -258,7 +258,7 @@ def write(path: Path, documents: Sequence[Any]) -> Path:
 
 def read_rows(*paths: Path) -> tuple[list[Row], list[Row], list[tuple[str, Document]], list[str]]:
     """What the importer reads: chunks by id, questions and dialogs in their order, problems."""
-    stream = traces.read(paths)
+    stream = reader.read_traces(paths)
     chunks = sorted(cast("list[Row]", list(stream.chunks)), key=lambda row: str(row.values["id"]))
     questions = cast("list[Row]", list(stream.questions))
     dialogs = [(row.place, row.values) for row in cast("list[Row]", list(stream.annotations))]

@@ -72,7 +72,7 @@ async def test_a_mistake_before_anything_is_done_leaves_nothing_to_resume(engine
             name = run.id
             raise InputError("no such prompt")
     assert journal.find(engine, name)["error"].endswith(
-        "no such prompt; run it anew: yarus run tier1 --source helpdesk"
+        "no such prompt; when that is corrected, start it again: yarus run tier1 --source helpdesk"
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from db.importers import traces
+from db.importers import reader
 from tests.support.traces.files import (
     START_NS,
     iso,
@@ -278,6 +278,6 @@ def test_times_in_any_unit_are_the_same(plain: Any, tmp_path: Path) -> None:
 
 
 def test_what_is_read_streams(tmp_path: Path) -> None:
-    stream = traces.read([write(tmp_path / "a.jsonl", AS_OTLP)])
+    stream = reader.read_traces([write(tmp_path / "a.jsonl", AS_OTLP)])
     assert stream.new_chunks_only
     assert not isinstance(stream.questions, list)

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from sqlalchemy import Engine, text
 
-from db.importers import traces
+from db.importers import reader, traces
 from db.loading.fill import Stream, fill
 from db.loading.staging import Row
 
@@ -337,3 +337,14 @@ def test_is_trace_row_leaves_ordinary_tables(names: list[Any]) -> None:
 )
 def test_is_trace_row_knows_each_store(names: list[str]) -> None:
     assert traces.is_trace_row(names)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_a_table_of_traces_is_a_file_of_traces(suffix: str, tmp_path: Path) -> None:
+    path, frame = tmp_path / f"traces.{suffix}", pd.DataFrame([langfuse_csv()])
+    frame.to_csv(path, index=False) if suffix == "csv" else frame.to_parquet(path)
+    stream = reader.read_traces([path])
+    list(stream.chunks)
+    (question,) = stream.questions
+    assert isinstance(question, Row)
+    assert (question.values["question"], question.values["answer"]) == (ASKED, ANSWERED)

@@ -33,7 +33,7 @@ WRONG: dict[str, tuple[tuple[str, ...], dict[str, str], int, tuple[str, ...]]] =
         ("run", "tier1", "--source", "xquad_r"),
         {},
         2,
-        ("no source 'xquad_r'", "did you mean 'xquad_ru'?", "yarus load"),
+        ("no source 'xquad_r'", "did you mean 'xquad_ru'?", "yarus init FILE"),
     ),
     "unknown parameter": (("run", "tier1", "--limitt", "5"), {}, 2, ("'limitt'", "did you mean 'limit'?")),
     "unknown parameter by --set": (("run", "tier1", "--set", "uni=page"), {}, 2, ("'uni'", "did you mean 'unit'?")),

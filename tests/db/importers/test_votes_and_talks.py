@@ -1,0 +1,39 @@
+"""Votes and conversations in files, from the file to the rows."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from db.importers.reader import recognise
+from db.loading.fill import Stream
+from db.loading.staging import Row
+
+
+def read(folder: Path, rows: list[dict[str, Any]], **options: Any) -> list[dict[str, Any]]:
+    (path := folder / "a.json").write_text(json.dumps(rows))
+    stream = recognise(path, **options).open(None)
+    assert isinstance(stream, Stream)
+    list(stream.chunks)
+    return [row.values for row in stream.questions if isinstance(row, Row)]
+
+
+def test_votes_become_five_and_one(tmp_path: Path) -> None:
+    log = [{"question": f"{n}?", "answer": "a", "feedback": vote, "user": n} for n, vote in enumerate([1, 0, None])]
+    assert [row["score"] for row in read(tmp_path, log)] == [5, 1, None]
+
+
+def test_zero_and_one_of_a_score_are_votes_if_somebody_says_so(tmp_path: Path) -> None:
+    log = [{"question": f"{n}?", "answer": "a", "score": vote, "user": n} for n, vote in enumerate([1, 0])]
+    assert all("score" not in row for row in read(tmp_path, log))
+    assert [row["score"] for row in read(tmp_path, log, mapping={"score": "score"})] == [5, 1]
+
+
+def test_a_conversation_is_its_last_question_with_its_history(tmp_path: Path) -> None:
+    said = [("user", "Where?"), ("assistant", "Here."), ("user", "When?"), ("assistant", "At nine.")]
+    turns: list[dict[str, Any]] = [{"role": role, "content": text} for role, text in said]
+    turns[3]["retrieval_context"] = ["Open from nine."]
+    asked, unanswered = read(tmp_path, [{"turns": turns}, {"turns": turns[:3]}])
+    assert (asked["question"], asked["answer"]) == ("When?", "At nine.")
+    assert asked["recorded"]["history"] == turns[:2]
+    assert [passage["text"] for passage in asked["recorded"]["contexts"]] == ["Open from nine."]
+    assert (unanswered["question"], unanswered["answer"]) == ("When?", None)
