@@ -1,6 +1,5 @@
 """Read the pages of a knowledge base from a folder or a file: Markdown, plain text, HTML, DOCX and PDF."""
 
-import html
 import logging
 import os
 import re
@@ -10,19 +9,21 @@ import time
 import unicodedata
 import warnings
 import zlib
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections import Counter, defaultdict
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import date
 from io import BytesIO, StringIO
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from xml.parsers import expat
 
 import yaml  # type: ignore[import-untyped]
+from lxml import etree  # type: ignore[import-untyped]
 
 from db.errors import InputError, named_ids
-from db.importers.archives import open_archive, read_member
+from db.importers.archives import BLOCK, open_archive, read_member
 from db.importers.encodings import decode
 from db.words import Words, joined
 
@@ -73,19 +74,6 @@ def is_page(path: Path) -> bool:
         return path.is_file() and _choose_reader(path, _read_start(path)) is not None
     except OSError:
         return False
-
-
-def read_pages(path: Path) -> tuple[list[Page], list[str]]:
-    """Read all pages into memory.
-
-    Returns:
-        The pages in the order of their names, and the problems.
-
-    Raises:
-        InputError: as `iter_pages`.
-    """
-    problems: list[str] = []
-    return list(iter_pages(path, problems)), problems
 
 
 def iter_pages(path: Path, problems: list[str]) -> Iterator[Page]:
@@ -434,30 +422,33 @@ def _parse_heading(line: str) -> str | None:
     return (bare if bare.endswith(" ") else text).strip() or None
 
 
-# HTML: the standard library's parser needs minutes for hostile pages (60,000 times `<!--`: 42 s), this one seconds.
+# HTML
 
-TAG = re.compile(r"""<(/?)([a-zA-Z][^\s/>]*+)((?:[^"'>]++|"[^"]*+"|'[^']*+')*+)>""")
-TAG_TO_FIRST_END = re.compile(r"<(/?)([a-zA-Z][^\s/>]*+)([^>]*+)>")
-"""A tag whose quotes are not closed."""
-ATTRIBUTE = re.compile(r"""([^\s"'=<>/]++)\s*+=\s*+(?:"([^"]*+)"|'([^']*+)'|([^\s"'>]++))""")
-LONGEST_TAG = 1 << 16
-"""Characters up to which a tag's attributes are read; longer ones hold pictures."""
 CHARSET = re.compile(rb"""<(?:meta|\?xml)\b[^>]*?(?:charset|encoding)\s*=\s*["']?\s*([\w-]+)""", re.IGNORECASE)
-RAW = {name: re.compile(f"</{name}(?=[\\s/>])[^>]*>", re.IGNORECASE) for name in ("script", "style")}
-HIDDEN = {"noscript", "template"}
+DEEPEST = 2_000
+"""Open elements; libxml2 compares an end tag that matches none with each of them."""
+RAW = ("script", "style", "iframe", "noembed", "noframes", "title", "textarea")
+"""Elements that hold a text without tags."""
+HIDDEN = {"script", "style", "iframe", "noembed", "noframes", "noscript", "template"}
 DROPPED = {"nav", "header", "footer", "aside", "form"}
+RANGES = (HIDDEN | DROPPED | {"main", "article"}).difference(RAW)
+"""Elements that end where the page says so, although others are still open in them."""
+RANGE_END = re.compile(rf"(?=</({'|'.join(sorted(RANGES))})\b)", re.IGNORECASE)
+END_MARK = "yarus-end-"
+RANGE_END_MARK = re.compile(rf"<{END_MARK}\w+/>")
 WRAPPING = 10
 """A form that has more times the text outside of it is the page, as ASP.NET writes them."""
 REGIONS = ("main-content", "main", "article")
 """Parts that hold the text of a page, the best first: the first is an id, which Confluence uses."""
-STRUCTURE = {*HIDDEN, *DROPPED, "main", "article", "section", "div", "html", "head", "body", "table", "td", "th",
-             "blockquote", "fieldset", "svg"}  # fmt: skip
-"""Elements that must be closed, so that their ends tell what they hold."""
-PARAGRAPHS = {"p", "h1", "h2", "h3", "h4", "h5", "h6", "pre", "blockquote", "table", "ul", "ol", "dl", "hr", "section",
-              "article", "main", "figure", "details"}  # fmt: skip
+HEADINGS = {"h1", "h2", "h3", "h4", "h5", "h6"}
+PARAGRAPHS = {*HEADINGS, "p", "pre", "blockquote", "table", "ul", "ol", "dl", "hr", "section", "article", "main",
+              "figure", "details"}  # fmt: skip
 LINES = {"br", "div", "li", "tr", "dt", "dd", "option", "caption", "figcaption", "summary", "address", "fieldset",
          "legend", "header", "footer", "nav", "aside", "form", "body", "title"}  # fmt: skip
-HEADINGS = {"h1", "h2", "h3", "h4", "h5", "h6"}
+SPACE, TAB, LINE, PARAGRAPH = GAPS = "\x1c\x1d\x1e\x1f"
+"""Separators of two texts, the narrowest first: between two texts the widest counts."""
+GAP_TEXTS = {SPACE: " ", TAB: "\t", LINE: "\n", PARAGRAPH: "\n\n"}
+GAP_OF = dict.fromkeys(LINES, LINE) | dict.fromkeys(PARAGRAPHS, PARAGRAPH) | {"td": TAB, "th": TAB}
 
 
 def _read_html(path: Path) -> _Content:
@@ -466,231 +457,131 @@ def _read_html(path: Path) -> _Content:
     text, _ = decode(content, declared[1].decode("ascii", "replace") if declared else None)
     if _is_binary(text):
         raise _NotAPage
-    page = _HtmlPage()
-    page.feed(text)
+    text = RANGE_END.sub(rf"<{END_MARK}\1/>", _remove_unclosed(text.replace("\0", "")))
+    page = _HtmlPage(text)
     if page.unclosed:  # such as a <nav> that would swallow the page: read it as if the tag were not there
-        unclosed = page.unclosed
-        page = _HtmlPage(unclosed)
-        page.feed(text)
+        page = _HtmlPage(text, page.unclosed)
     return _Content(page.text(), page.title(), page.url)
 
 
-GAPS = ("", " ", "\t", "\n", "\n\n")
-"""Separators of two texts, the narrowest first."""
-SPACE, TAB, LINE, PARAGRAPH = range(1, len(GAPS))
-GAP_OF = dict.fromkeys(LINES, LINE) | dict.fromkeys(PARAGRAPHS, PARAGRAPH) | {"td": TAB, "th": TAB}
-
-
-class _Flow:
-    """Readable text that is put together piece by piece; between two pieces the widest gap counts."""
-
-    def __init__(self) -> None:
-        self._text = StringIO()
-        self._gap = 0
-        self.size = 0
-
-    def write(self, text: str, gap_after: int = 0) -> None:
-        """Add a text that is not empty, behind the gap that is due."""
-        if self.size and self._gap:
-            self._text.write(GAPS[self._gap])
-        self._text.write(text)
-        self.size += len(text)
-        self._gap = gap_after
-
-    def separate(self, gap: int) -> None:
-        """Put a gap before the next text."""
-        if gap > self._gap:
-            self._gap = gap
-
-    def value(self) -> str:
-        """Return the text."""
-        return self._text.getvalue()
-
-
-class _Element(NamedTuple):
-    """An open element of an HTML page."""
-
-    name: str
-    position: int
-    region: str | None
-    """The part of the page that it is, one of REGIONS."""
-    is_dropped: bool
+def _remove_unclosed(text: str) -> str:
+    """Remove the starts of comments and raw elements that never end: they would swallow the rest of the page."""
+    for start, end in [("<!--", "--!?>"), *((rf"<{name}\b[^<>]*>?", rf"</{name}\b") for name in RAW)]:
+        last = max((match.end() for match in re.finditer(end, text, re.IGNORECASE)), default=0)
+        text = text[:last] + re.sub(start, "", text[last:], flags=re.IGNORECASE)
+    tags, last_end, rest = text.rpartition(">")
+    return tags + last_end + rest.replace("<", "&lt;")
 
 
 class _HtmlPage:
-    """The text, title and address of an HTML page.
+    """The text, title and address of an HTML page: the target of its parser, which ends every element that it starts.
 
     Args:
-        ignored: positions of tags that are read as if they were not there.
+        page: the whole page.
+        ignored: numbers of tags that are read as if they were not there.
     """
 
-    def __init__(self, ignored: Container[int] = ()) -> None:
+    def __init__(self, page: str, ignored: Container[int] = ()) -> None:
         self.url: str | None = None
         self.unclosed: set[int] = set()
-        """Positions of tags whose text is dropped and whose end is missing."""
+        """Numbers of tags whose text is left out and whose end tags are missing."""
         self._ignored = ignored
-        self._open: list[_Element] = []
-        self._counts: dict[str, int] = {}
-        self._n_dropped = self._n_forms = self._n_pre = 0
-        self._regions: dict[str, list[int]] = {name: [] for name in REGIONS}
-        self._flows = {name: _Flow() for name in (*REGIONS, "body", "form", "with forms", "everything")}
-        self._active: list[_Flow] = []
-        self._title, self._heading = _Flow(), _Flow()
-        self._captured: tuple[str, _Flow] | None = None
-        self._activate()
+        self._n_tags = 0
+        self._n_open = Counter[str]()
+        self._ranges: dict[str, list[tuple[int, int]]] = defaultdict(list)
+        """Open ranges by name: how many elements are open around them, and the numbers of their tags."""
+        self._flows: dict[str, StringIO] = defaultdict(StringIO)
+        """Texts of parts of the page."""
+        self._active = frozenset({"body", "with forms", "everything"})
+        """Names of the flows that the next text belongs to."""
+        self._outer: list[frozenset[str]] = []
+        """The same outside of each open element."""
+        parser = etree.HTMLParser(target=self, encoding="utf-8", huge_tree=True)
+        content = page.encode()
+        for start in range(0, len(content), BLOCK):  # after an error, the parser reads its block to the end
+            parser.feed(content[start : start + BLOCK])
+        parser.close()
 
     def text(self) -> str:
         """Return the text of the best part that has some; a form that holds most of the page counts as its body."""
-        is_form = self._flows["form"].size > WRAPPING * self._flows["body"].size
-        body = "with forms" if is_form else "body"
-        texts = (self._flows[name].value() for name in (*REGIONS, body, "everything"))
-        return next((text for text in texts if text.strip()), "")
+        body = "with forms" if len(self._join("form")) > WRAPPING * len(self._join("body")) else "body"
+        return next((text for text in map(self._join, (*REGIONS, body, "everything")) if text.strip()), "")
 
     def title(self) -> str | None:
         """Return the title, else the first heading."""
-        return self._title.value() or self._heading.value() or None
+        return self._join("title") or self._join("heading") or None
 
-    def feed(self, page: str) -> None:
-        """Read the page; tags that never end are text."""
-        at, last_end, unclosed = 0, page.rfind(">"), set[str]()
-        while at <= last_end:
-            start = page.find("<", at)
-            if start < 0 or start > last_end:
-                break
-            self._add_text(page[at:start])
-            at = self._read_markup(page, start, unclosed)
-        self._add_text(page[at:])
-        while self._open:
-            self._pop(is_closed=False)
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:
+        """Open an element."""
+        if len(self._outer) == DEEPEST:
+            raise InputError("nested in more than {most} levels, or without end", most=DEEPEST)
+        self._n_tags += 1
+        self._n_open[name] += 1
+        self._note_address(name, attributes)
+        if name.startswith(END_MARK):
+            self._end_range(name.removeprefix(END_MARK))
+        outer = self._active
+        if self._n_tags not in self._ignored:
+            self._active = self._choose_flows(name, attributes.get("id"))
+            if name in RANGES:
+                self._ranges[name].append((len(self._outer), self._n_tags))
+        self._outer.append(outer)
+        self._write(GAP_OF.get(name, ""), outer | self._active)
 
-    def _read_markup(self, page: str, start: int, unclosed: set[str]) -> int:
-        """Read a comment, a declaration or a tag.
+    def end(self, name: str) -> None:
+        """Close the element that was opened last."""
+        self._n_open[name] -= 1
+        self._write(GAP_OF.get(name, ""), self._outer[-1] | self._active)
+        self._active = self._outer.pop()
+        if self._ranges[name] and self._ranges[name][-1][0] == len(self._outer):
+            _, number = self._ranges[name].pop()
+            if name in HIDDEN | DROPPED:
+                self.unclosed.add(number)
 
-        Args:
-            page: the whole page.
-            start: where its `<` is; a `>` follows somewhere.
-            unclosed: kinds of markup whose end the rest of the page does not have.
+    def _end_range(self, name: str) -> None:
+        """Leave a range at its end tag, which libxml2 ignores if others are still open."""
+        if self._ranges[name]:
+            n_outer, _ = self._ranges[name].pop()
+            inner, self._active = self._active, self._outer[n_outer]
+            self._outer[n_outer:] = [self._active] * (len(self._outer) - n_outer)
+            self._write(GAP_OF.get(name, ""), inner | self._active)
 
-        Returns:
-            The position behind it.
-        """
-        if page.startswith("<!--", start) and "<!--" not in unclosed:
-            end = page.find("-->", start + 2)
-            if end >= 0:
-                return end + 3
-            unclosed.add("<!--")
-        if page.startswith("<!--", start):
-            return start + 4
-        if page.startswith(("<!", "<?"), start):
-            return page.index(">", start) + 1
-        tag = TAG.match(page, start) or TAG_TO_FIRST_END.match(page, start)
-        if tag is None:
-            self._add_text("<")
-            return start + 1
-        name, rest = tag[2].lower(), tag[3]
-        if tag[1]:
-            self._end(name)
+    def data(self, text: str) -> None:
+        """Add a text; one of a raw element has marks in it."""
+        text = RANGE_END_MARK.sub("", text)
+        if self._n_open["pre"]:
+            text = re.sub(f"[{GAPS}]", "", text)
         else:
-            self._start(name, rest, start)
-        if tag[1] or name not in RAW or name in unclosed or rest.endswith("/"):
-            return tag.end()
-        end_tag = RAW[name].search(page, tag.end())
-        if end_tag is None:
-            unclosed.add(name)
-        return end_tag.end() if end_tag else tag.end()
+            text = SPACE * text[:1].isspace() + " ".join(text.split()) + SPACE * text[-1:].isspace()
+        self._write(text, self._active)
 
-    def _add_text(self, text: str) -> None:
-        if not text:
-            return
-        if "&" in text:
-            with suppress(ValueError):  # the number of a character has thousands of digits
-                text = html.unescape(text)
+    def close(self) -> None:
+        """End the page."""
+
+    def _write(self, text: str, flows: Iterable[str]) -> None:
+        for flow in (self._flows[name] for name in flows):
+            flow.write(text if flow.tell() else text.lstrip(GAPS))
+
+    def _join(self, flow: str) -> str:
+        text = self._flows[flow].getvalue().rstrip(GAPS)
+        return re.sub(f"[{GAPS}]+", lambda gaps: GAP_TEXTS[max(gaps[0])], text)
+
+    def _choose_flows(self, name: str, identifier: str | None) -> frozenset[str]:
+        """Return the flows of an element's text."""
         flows = self._active
-        if self._captured:
-            flows = [self._captured[1]] + ([] if self._captured[0] == "title" else flows)
-        words = " ".join(text.split())
-        for flow in flows:
-            if self._n_pre:
-                flow.write(text)
-                continue
-            if not words or text[0].isspace():
-                flow.separate(SPACE)
-            if words:
-                flow.write(words, SPACE if text[-1].isspace() else 0)
-
-    def _start(self, name: str, rest: str, position: int) -> None:
-        self._separate(name)
-        if self._captured and (self._captured[0] == "title" or name in PARAGRAPHS or name in LINES):
-            self._captured = None
-        has_use = name in ("link", "meta") or name in STRUCTURE
-        attributes = _parse_attributes(rest) if has_use and len(rest) < LONGEST_TAG else {}
-        if name in ("link", "meta"):
-            self._note_address(name, attributes)
-        elif name == "pre":
-            self._n_pre += 1
-        elif name == "title":
-            is_first = not self._title.size and not self._counts.get("svg")
-            self._captured = (name, self._title if is_first else _Flow())
-        elif name in HEADINGS and not self._heading.size and not self._n_dropped:
-            self._captured = (name, self._heading)
-        if name in STRUCTURE and not rest.endswith("/") and position not in self._ignored:
-            self._push(name, attributes.get("id", ""), position)
-
-    def _end(self, name: str) -> None:
-        self._separate(name)
-        if name == "pre":
-            self._n_pre = max(0, self._n_pre - 1)
-        if self._captured and (self._captured[0] == name or name in ("head", "body")):
-            self._captured = None
-        if self._counts.get(name):
-            while self._open[-1].name != name:
-                self._pop(is_closed=False)
-            self._pop(is_closed=True)
-            self._activate()
-
-    def _separate(self, name: str) -> None:
-        if gap := GAP_OF.get(name):
-            for flow in self._active:
-                flow.separate(gap)
-
-    def _push(self, name: str, identifier: str, position: int) -> None:
-        region = REGIONS[0] if identifier == REGIONS[0] else name if name in REGIONS else None
-        is_heading = name == "header" and any(self._regions.values())  # the heading of an article
-        self._open.append(_Element(name, position, region, name in DROPPED and not is_heading))
-        self._count(self._open[-1], 1)
-        if region:
-            self._regions[region].append(self._n_dropped)
-        self._activate()
-
-    def _pop(self, *, is_closed: bool) -> None:
-        """Leave an element, by its end tag or by that of an element around it."""
-        element = self._open.pop()
-        self._count(element, -1)
-        if element.region:
-            self._regions[element.region].pop()
-        if not is_closed and (element.is_dropped or element.name in HIDDEN):
-            self.unclosed.add(element.position)
-
-    def _count(self, element: "_Element", change: int) -> None:
-        self._counts[element.name] = self._counts.get(element.name, 0) + change
-        self._n_dropped += change * element.is_dropped
-        self._n_forms += change * (element.name == "form")
-
-    def _activate(self) -> None:
-        """Choose the flows that the next text belongs to."""
-        active = [self._flows[name] for name in self._choose_flows()]
-        if active != self._active:
-            for flow in (*self._active, *active):
-                flow.separate(LINE)
-            self._active = active
-
-    def _choose_flows(self) -> list[str]:
-        if any(self._counts.get(name) for name in HIDDEN):
-            return []
-        chosen = [name for name, opened in self._regions.items() if opened and opened[-1] == self._n_dropped]
-        if self._n_dropped == self._n_forms:
-            chosen += ["with forms", "form" if self._n_forms else "body"]
-        return [*chosen, "everything"]
+        if name in HIDDEN or not flows:
+            return frozenset()
+        if name == "title":
+            return frozenset(() if self._flows["title"].tell() or self._n_open["svg"] else ("title",))
+        if name in GAP_OF:
+            flows -= {"heading"}
+        if name in HEADINGS and "body" in flows and not self._flows["heading"].tell():
+            flows |= {"heading"}
+        if name in DROPPED and not (name == "header" and flows & {*REGIONS}):
+            is_form = name == "form" and "with forms" in flows
+            flows = frozenset({"form", "with forms", "everything"} if is_form else {"everything"})
+        region = REGIONS[0] if identifier == REGIONS[0] and name in GAP_OF and name not in HEADINGS else name
+        return flows | {region} if region in REGIONS else flows
 
     def _note_address(self, name: str, attributes: Mapping[str, str]) -> None:
         is_canonical = name == "link" and "canonical" in attributes.get("rel", "").lower().split()
@@ -698,14 +589,6 @@ class _HtmlPage:
         address = attributes.get("href" if is_canonical else "content", "").strip()
         if "/" in address and len(address.split()) == 1 and (is_canonical or (is_open_graph and not self.url)):
             self.url = address
-
-
-def _parse_attributes(rest: str) -> dict[str, str]:
-    """Parse the attributes of a tag; the first of a name counts."""
-    attributes: dict[str, str] = {}
-    for name, *values in ATTRIBUTE.findall(rest):
-        attributes.setdefault(name.lower(), html.unescape("".join(values)))
-    return attributes
 
 
 # DOCX
