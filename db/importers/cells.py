@@ -1,18 +1,18 @@
 """What a cell of somebody else's table says: the text in it, or the items of a list, however they are written."""
 
-import ast
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
 from db.importers.said import parse_python
-from db.importers.traces.values import answer_in, messages, question_in
+from db.importers.traces.values import answer_in, is_unanswered, messages, question_in
 from db.importers.values import LARGEST_GRADE, BadValue, parse
-from db.importers.votes import BAD, GOOD, are_votes, read_vote
+from db.importers.votes import BAD, GOOD, read_scale, read_vote
 from db.loading.recorded import passage
+from db.words import Words
 
 LIST_STYLES = ("contexts", "relevant_chunk_ids", "relevant_urls", "irrelevant_passages", "other_passages")
 """Our columns that hold lists."""
@@ -20,14 +20,12 @@ LONGEST = 10_000_000
 """Characters of a cell that is read as a list."""
 SEPARATORS = ("|", "\n\n", "\n", ";")
 """What parts the passages of a cell that is no list, in the order in which they are tried."""
-LITERAL = r"(?:None|nan|[bru]?'(?:[^'\\]|\\.)*'|[bru]?\"(?:[^\"\\]|\\.)*\")"
-TEXTS = re.compile(rf"(?:array\()?\[\s*(?:{LITERAL}(?:[\s,]+{LITERAL})*)?\s*,?\s*\](?:,\s*dtype=\w+\))?", re.DOTALL)
-"""A list of texts as Python or numpy writes it; numpy puts no commas between them."""
 ELIDED = re.compile(r"['\"]\s+\.\.\.\s+['\"]")
 HOP = re.compile(r"^\s*<\d+-hop>\s*")
 """The mark that ragas puts before the passages of a question of several hops."""
-ADDRESS = r"https?://|[^\s,;|/]+\.(?:md|markdown|txt|html?|pdf|docx?|rst)\b"
-BETWEEN_PAGES = re.compile(rf"[ \t]*[\r\n]+[ \t]*|\s*[,;|]\s*(?={ADDRESS})|\s+(?=https?://)")
+ADDRESS = r"https?://|[^\s,;|]+\.(?:md|markdown|txt|html?|pdf|docx?|rst)\b"
+GAP = r"(?i:none|null|n/a|-)\s*(?:[,;|]|\Z)"
+BETWEEN_PAGES = re.compile(rf"[ \t]*[\r\n]+[ \t]*|\s*[,;|]\s*(?={ADDRESS}|{GAP})|\s+(?=https?://)")
 OF_TEXTS = re.compile(r"(?:contexts?|passages)$", re.IGNORECASE)
 """What names of columns end in that hold passages, and not their ids."""
 CODES = re.compile(r"[\w.:#-]{1,40}(?:\s*,\s*[\w.:#-]{1,40})+")
@@ -49,6 +47,8 @@ PAGE_NAMES = (
     "id",
 )
 QUOTED = 0.8
+NOTHING = frozenset(("none", "null", "n/a", "na", "-", "–", "—"))
+NO_LABELS = Words('no labels; write "1; 2", ["1", "2"] or {"1": 3, "2": 1}')
 
 
 @dataclass(frozen=True)
@@ -63,23 +63,26 @@ class Style:
     """Whether texts stand in quotes, as JSON writes them."""
     whole: bool = False
     """Whether ids are whole numbers written as 12.0."""
-    votes: bool = False
-    """Whether users voted for and against answers, by a thumb, 1 and 0, or 1 and -1."""
+    votes: Mapping[int, int] | None = None
+    """The mark of each number where users voted for and against answers; None where they gave marks from 1 to 5."""
 
 
-def style_of(ours: str, values: Sequence[Any], theirs: str = "") -> Style:
+def style_of(ours: str, values: Iterable[Any], theirs: str = "") -> Style:
     """How the cells of a column are written, by those that are not empty.
 
     Args:
         ours: our name of the column.
-        values: of its cells.
+        values: of its cells; of scores all, for one 5 tells that a 1 is the worst mark and not a vote.
         theirs: the file's name of it.
     """
+    if ours == "score":
+        return Style(votes=read_scale(values, theirs))
+    values = list(values)
     texts = [value for value in values if isinstance(value, str)]
     quoted = bool(texts) and sum(map(_is_quoted, texts)) >= QUOTED * len(values)
     whole = bool(texts) and all(re.fullmatch(r"\s*\d+\.0+\s*", text) for text in texts)
     if ours not in LIST_STYLES:
-        return Style(quoted=quoted, whole=whole, votes=ours == "score" and bool(values) and are_votes(values))
+        return Style(quoted=quoted, whole=whole)
     lists = [value for value in values if not isinstance(value, str) or _is_list(value)]
     separator: str | None = ""
     if 2 * len(lists) < len(values):
@@ -107,12 +110,11 @@ def _is_quoted(text: str) -> bool:
 
 
 def _separator(texts: Sequence[str]) -> str | None:
-    """What parts passages: a bar or an empty line wherever any stands, else what most cells have."""
+    """What parts passages: what most cells have, or a sign without a space behind it, which no prose has."""
     for sign in SEPARATORS:
         share = sum(sign in text.strip() for text in texts)
-        if (
-            sign in "|;" and share and not any(f"{sign} " in text and sign == "|" for text in texts)
-        ) or 2 * share > len(texts):
+        tight = sign in "|;" and any(re.search(rf"{re.escape(sign)}\S", text) for text in texts)
+        if tight or 2 * share > len(texts):
             return sign
     return None
 
@@ -149,18 +151,10 @@ def parse_list(text: str) -> list[Any] | dict[str, Any] | None:
     value = _json(stripped)
     if isinstance(value, list | dict):
         return value
-    if TEXTS.fullmatch(stripped):
-        return [_literal(literal) for literal in re.findall(LITERAL, stripped)]
     if ELIDED.search(stripped):
         raise BadValue("numpy has left out the middle of the list (...); save it as JSON or Parquet")
     value = parse_python(stripped)
     return value if isinstance(value, list | dict) else None
-
-
-def _literal(text: str) -> Any:
-    if text in ("None", "nan"):
-        return None
-    return ast.literal_eval(text.lstrip("bru"))
 
 
 def _json(text: str) -> Any:
@@ -196,7 +190,7 @@ def _flat(values: Sequence[Any], depth: int = 4) -> Iterator[Any]:
     for value in values:
         if isinstance(value, list | tuple) and depth:
             yield from _flat(value, depth - 1)
-        elif value is not None and value != "":
+        elif value is not None and value != "" and value == value:
             yield value
 
 
@@ -210,7 +204,7 @@ def pages_in(value: Any) -> list[str]:
         read = parse_list(value)
         value = BETWEEN_PAGES.split(value.strip()) if read is None else read
     values = value if isinstance(value, list | tuple) else [value]
-    return list(dict.fromkeys(_page(item) for item in _flat(values)))
+    return list(dict.fromkeys(_page(item) for item in _flat(values) if not is_nothing(item)))
 
 
 def _page(value: Any) -> str:
@@ -260,23 +254,30 @@ def labels_in(value: Any, style: Style) -> list[str] | dict[str, float]:
     """
     if isinstance(value, str) and (read := parse_list(value)) is not None:
         value = read
+    elif isinstance(value, str) and re.fullmatch(r"\s*\[.*\]\s*", value, re.DOTALL):
+        raise BadValue(NO_LABELS)
     if isinstance(value, list) and value and all(isinstance(pair, tuple) for pair in value):
         value = dict(value)  # a map of Parquet
     if isinstance(value, Mapping):
         grades = {str(name): grade for name, grade in value.items() if grade is not None and not _is_below(grade)}
         if all(isinstance(grade, int | float) and abs(grade) <= LARGEST_GRADE for grade in grades.values()):
             return grades
-        raise BadValue('no labels; write "1; 2", ["1", "2"] or {"1": 3, "2": 1}')
+        raise BadValue(NO_LABELS)
     codes = isinstance(value, str) and "," in value and ";" not in value and CODES.fullmatch(value.strip())
     read_items = items_in(value, Style("," if codes else ";"))
     if any(isinstance(item, bool) or not isinstance(item, str | int | float) for item in read_items):
-        raise BadValue('no labels; write "1; 2", ["1", "2"] or {"1": 3, "2": 1}')
-    return list(dict.fromkeys(id_text(item, whole=style.whole) for item in read_items))
+        raise BadValue(NO_LABELS)
+    return list(dict.fromkeys(id_text(item, whole=style.whole) for item in read_items if not is_nothing(item)))
 
 
 def _is_below(grade: Any) -> bool:
     """Whether a grade says that nobody judged, as TREC writes it."""
     return isinstance(grade, int | float) and grade < 0
+
+
+def is_nothing(value: Any) -> bool:
+    """Whether a name, number or mark says that there is none."""
+    return isinstance(value, str) and value.strip().casefold() in NOTHING
 
 
 def id_text(value: Any, *, whole: bool = False) -> str:
@@ -299,7 +300,7 @@ def mark_in(value: Any, style: Style) -> int:
     Raises:
         BadValue: the value is not a mark, or not a vote in a column of votes.
     """
-    mark: int | None = read_vote(value) if style.votes else parse("score", value)
+    mark: int | None = parse("score", value) if style.votes is None else read_vote(value, style.votes)
     if mark is None:
         raise BadValue("not a vote")
     if not BAD <= mark <= GOOD:
@@ -345,7 +346,7 @@ def text_in(ours: str, value: Any, *, quoted: bool = False) -> tuple[str, int]:
         text: str | None = question_in(value)[0]
     elif ours == "ground_truth_answer":
         return _first(value)
-    elif (talk := messages(value)) and talk[-1]["role"] == "user":  # the last question has no answer yet
+    elif is_unanswered(messages(value)):
         return "", 0
     else:
         text = answer_in(value)

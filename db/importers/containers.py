@@ -11,9 +11,9 @@ import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import chain, islice
+from itertools import chain, islice, zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,7 +23,7 @@ from db.importers.archives import open_archive
 from db.importers.encodings import guess_encoding
 from db.importers.files import LARGEST_BYTES, parse_json
 from db.importers.lines import UNREADABLE, UTF8, json_lines, lines, opened, undecodable
-from db.importers.records import is_row, records_in
+from db.importers.records import GROUPS, columns_named, is_row, records_in
 from db.loading.staging import Rejected
 from db.words import Words
 
@@ -45,6 +45,18 @@ BATCH_BYTES = 64 << 20
 EXCEL_ERRORS = ("#N/A", "#REF!", "#NAME?", "#VALUE!", "#DIV/0!", "#NUM!", "#NULL!")
 HEADER_ROWS = 20
 """First rows of a sheet among which its header is looked for."""
+YAML_SCALARS = (
+    ("bool", "true|True|TRUE|false|False|FALSE", "tTfF"),
+    ("null", "~|null|Null|NULL|", ("~", "n", "N", "")),
+    ("merge", "<<", "<"),
+    ("int", r"0|-?[1-9]\d{0,17}", "-0123456789"),
+    ("float", r"-?(?:0|[1-9]\d{0,7})\.(?!0000)\d{0,6}[1-9]", "-0123456789"),
+)
+"""What YAML takes for more than a text: tag, pattern, first characters. A number is one only where Python writes it as
+it stands in the file; `10:30`, `0112`, `1.10` and dates stay texts."""
+MERGED = re.compile(rb'mergeCell\s[^<>]*?ref="([A-Z]{1,3})(\d{1,7}):([A-Z]{1,3})(\d{1,7})"')
+LONGEST_TAG, MOST_MERGED = 1_000, 200_000
+"""Bytes of a tag with a range of merged cells, and such ranges of a sheet, at the most."""
 PARQUET, ZIP, OLD_OFFICE = b"PAR1", b"PK\x03\x04", b"\xd0\xcf\x11\xe0"
 
 
@@ -299,8 +311,13 @@ def _document(path: Path, encoding: str, notes: list[str]) -> Container:
 def _of_yaml(path: Path, text: str) -> Any:
     import yaml  # type: ignore[import-untyped]
 
+    class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+        yaml_implicit_resolvers: ClassVar[dict[str, list[Any]]] = {}
+
+    for tag, pattern, first in YAML_SCALARS:
+        Loader.add_implicit_resolver(f"tag:yaml.org,2002:{tag}", re.compile(rf"(?:{pattern})\Z"), list(first))
     try:
-        return yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - both are safe
+        return yaml.load(text, Loader)  # noqa: S506 - a SafeLoader
     except yaml.YAMLError as error:
         reason = " ".join(str(error).split())[:200]
         raise InputError("{path}: not valid YAML ({reason}); nothing was loaded", path=path, reason=reason) from None
@@ -444,6 +461,7 @@ def _workbook(path: Path, known: Callable[[str], bool]) -> Container:
         sheets = {
             sheet.title: list(islice(sheet.iter_rows(values_only=True), HEADER_ROWS)) for sheet in book.worksheets
         }
+        members = {sheet.title: sheet._worksheet_path for sheet in book.worksheets}
     except (OSError, ValueError, KeyError, SyntaxError, EOFError, zipfile.BadZipFile) as error:
         raise InputError("{path}: damaged workbook ({error}); nothing was loaded", path=path, error=error) from None
     finally:
@@ -460,11 +478,15 @@ def _workbook(path: Path, known: Callable[[str], bool]) -> Container:
     most = max(score for score, _, _ in ranked)
     _, number, title = next(candidate for candidate in ranked if candidate[0] == most) if most else ranked[0]
     header = -number
+    if header and _is_second_header(*sheets[title][header - 1 : header + 1]):
+        header -= 1
     top = sheets[title][header]
     below = sheets[title][header + 1] if header + 1 < len(sheets[title]) else ()
     names = [str(cell).strip() if cell is not None else "" for cell in top]
+    merged = _merged_cells(path, members[title])
     if _is_second_header(top, below):
-        names, header = _joined_headers(top, below), header + 1
+        names = _joined_headers(_spread(top, [cells for cells in merged if cells.row == header + 1]), below, known)
+        header += 1
     while names and not names[-1]:
         names.pop()
     others = ", ".join(candidate for candidate in sheets if candidate != title)
@@ -474,7 +496,26 @@ def _workbook(path: Path, known: Callable[[str], bool]) -> Container:
     if others:
         notes.append(Words("{file}: sheets that are not read: {names}", file=path.name, names=others))
     unique = _unique(_checked(path, names), notes, path)
-    return Container(path, "xlsx", unique, lambda: _sheet_rows(path, title, header + 1, unique), notes=notes)
+    merged = [
+        cells for cells in sorted(merged)
+        if header + 1 < cells.row < cells.last_row and cells.column == cells.last_column < len(unique)
+    ]  # fmt: skip
+    if merged:
+        notes.append(
+            Words("{file}: cells merged over several rows: {n} ({examples}); each of these rows has their value",
+                  file=path.name, n=len(merged), examples=", ".join(cells.name for cells in merged[:2]))
+        )  # fmt: skip
+    return Container(path, "xlsx", unique, lambda: _sheet_rows(path, title, header + 1, unique, merged), notes=notes)
+
+
+class Merged(NamedTuple):
+    """Cells of a sheet that are merged: rows from 1, columns from 0."""
+
+    row: int
+    column: int
+    last_row: int
+    last_column: int
+    name: str
 
 
 def _is_second_header(top: Sequence[Any], below: Sequence[Any]) -> bool:
@@ -485,13 +526,49 @@ def _is_second_header(top: Sequence[Any], below: Sequence[Any]) -> bool:
     return bool(inside) and alone and set(inside) <= set(filled) and all(isinstance(below[n], str) for n in filled)
 
 
-def _joined_headers(top: Sequence[Any], below: Sequence[Any]) -> list[str]:
-    """The names of two header rows: the part below a merged cell, or the name above where nothing stands below."""
-    names: list[str] = []
-    for number, cell in enumerate(top):
-        part = below[number] if number < len(below) else None
-        names.append(str(part if part is not None else cell if cell is not None else "").strip())
+def _spread(top: Sequence[Any], merged: Sequence[Merged]) -> list[Any]:
+    """The names of a header row, each in all columns that its cell is merged over."""
+    names = list(top)
+    for cells in merged:
+        for column in range(cells.column, min(cells.last_column + 1, len(names))):
+            names[column] = names[cells.column]
     return names
+
+
+def _joined_headers(top: Sequence[Any], below: Sequence[Any], known: Callable[[str], bool]) -> list[str]:
+    """The names of two header rows: the lower where it says alone what the column is, else both."""
+    uppers, lowers = (["" if cell is None else str(cell).strip() for cell in row] for row in (top, below))
+    names: list[str] = []
+    for upper, lower in zip_longest(uppers, lowers, fillvalue=""):
+        if not upper or not lower:
+            names.append(upper or lower)
+        elif known(lower) and columns_named(upper) <= columns_named(lower) | GROUPS:
+            names.append(lower if lowers.count(lower) == 1 else f"{upper}.{lower}")
+        else:  # a user below a mark is no user
+            names.append(f"{upper}: {lower}")
+    return names
+
+
+def _merged_cells(path: Path, member: str) -> list[Merged]:
+    """The merged cells of a sheet, which openpyxl does not tell while it streams."""
+    from openpyxl.utils import column_index_from_string as number
+
+    found: dict[tuple[bytes, ...], None] = {}
+    try:
+        with open_archive(path) as archive, archive.open(member) as file:
+            tail = b""
+            while block := file.read(1 << 20):
+                found |= dict.fromkeys(match.groups() for match in MERGED.finditer(tail + block))
+                tail = (tail + block)[-LONGEST_TAG:]
+                if len(found) > MOST_MERGED:
+                    raise InputError("more than {most:,} merged cells; unmerge them", most=MOST_MERGED)
+    except (OSError, InputError) as error:
+        raise InputError("{path}: {reason}; nothing was loaded", path=path, reason=error) from None
+    return [
+        Merged(int(row), number(column.decode()) - 1, int(last_row), number(last_column.decode()) - 1,
+               (column + row + b":" + last_column + last_row).decode())
+        for column, row, last_column, last_row in found
+    ]  # fmt: skip
 
 
 def _check_archive(path: Path) -> None:
@@ -506,15 +583,27 @@ def _check_archive(path: Path) -> None:
     _check_unpacked(path, sum(member.file_size for member in members))
 
 
-def _sheet_rows(path: Path, title: str, header: int, names: Sequence[str]) -> Iterator[Read]:
+def _sheet_rows(path: Path, title: str, header: int, names: Sequence[str], merged: Sequence[Merged]) -> Iterator[Read]:
     from openpyxl import load_workbook
 
+    begun: dict[int, list[Merged]] = {}
+    for cells in merged:
+        begun.setdefault(cells.row, []).append(cells)
+    over: dict[int, tuple[int, Any]] = {}  # column -> last row of merged cells, and their value
     book = load_workbook(path, read_only=True, data_only=True)
     try:
         for number, row in enumerate(book[title].iter_rows(min_row=header + 1, values_only=True), start=header + 1):
-            cells = dict(zip(names, _padded(row, len(names)), strict=True))
-            if any(value is not None and value != "" for value in cells.values()):
-                yield Words("{file}: row {number}", file=path.name, number=number), cells
+            values = _padded(row, len(names))
+            is_filled = any(value is not None and value != "" for value in values)
+            over |= {cells.column: (cells.last_row, values[cells.column]) for cells in begun.get(number, ())}
+            for column, (last, value) in over.items():
+                if values[column] is None and number <= last:
+                    values[column] = value
+            if is_filled:
+                yield (
+                    Words("{file}: row {number}", file=path.name, number=number),
+                    dict(zip(names, values, strict=True)),
+                )
     except (OSError, ValueError, KeyError, SyntaxError, EOFError, zipfile.BadZipFile) as error:
         raise InputError("{path}: damaged workbook ({error}); nothing was loaded", path=path, error=error) from None
     finally:

@@ -148,7 +148,8 @@ def match_labels(tables: Sequence[Recognised], corpus: CorpusNames) -> list[str]
             )  # fmt: skip
         notes.append(
             Words(
-                "{file}: {n} names of relevant pages are not among the pages: {theirs}; the pages are called {ours}",
+                "{file}: names of relevant pages that name no page, or several: {n} ({theirs}); the pages are called "
+                "{ours}",
                 file=recognised.path.name, n=len(strange), theirs=theirs, ours=ours_,
             )
         )  # fmt: skip

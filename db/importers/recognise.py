@@ -15,7 +15,7 @@ from db.importers.cells import LIST_STYLES
 from db.importers.shapes import PASSAGES, Shape, shape_of
 from db.importers.traces.values import question_in
 from db.importers.values import NUMBER, BadValue, parse
-from db.importers.votes import are_votes, is_vote
+from db.importers.votes import are_votes, is_against, is_of_users, is_said
 from db.words import Words
 
 Kind = Literal["questions", "chunks"]
@@ -42,8 +42,7 @@ NAMES: dict[Kind, dict[str, str]] = {
         "answer_text|actual_output|actual_answer|model_answer|model_response|llm_answer|generated_answer|predicted_answer|"
         "predicted_answers|prediction|pred|hypothesis|generated_text|"
         "generated_texts|system_answer|фактический_результат|ответ|ответы|ответ_бота|ответ_модели|текст_ответа|ответ_системы",
-        "score": "score|rating|mark|stars|feedback|user_score|user_feedback|user_rating|vote|user_vote|thumb|thumbs|"
-        "thumbs_up|liked|оценка|рейтинг|балл|оценка_пользователя|отзыв|лайк",
+        "score": "score|rating|mark|stars|оценка|рейтинг|балл",
         "user_id": "user_id|user|userid|client_id|client|author|chat_id|telegram_id|vk_id|пользователь|"
         "id_пользователя|ид_пользователя|клиент|студент|автор",
         "created_at": "created_at|created|timestamp|date|datetime|time|ts|asked_at|created_on|дата|время|дата_время|"
@@ -96,28 +95,43 @@ NAMES: dict[Kind, dict[str, str]] = {
         "page_title": "page_title|title|заголовок|название",
     },
 }
-"""Our column -> what others call it: words joined by _, in small letters, е for ё."""
+"""Our column -> what others call it: words joined by _, in small letters, е for ё; of scores those that `votes` tells
+by their words, too."""
+QUESTIONS = (
+    "questions",
+    "query",
+    "queries",
+    "user_question",
+    "user_query",
+    "user_message",
+    "вопрос",
+    "вопросы",
+    "запрос",
+)
+"""Names of a question that may stand beside our own name and mean another text."""
 REFERENCE_PARENTS = ("expected", "expectations", "reference", "gold", "ground_truth", "reference_outputs")
 """Objects within which an answer is the reference, and pages are the right ones."""
 OF_JUDGES = ("reason", "judge", "critique", "explanation", "эксперт", "комментарий_эксперта")
-"""Words in names of columns beside which a mark is a judge's, not a user's."""
+"""Words in names of columns beside which a mark is a judge's, not a user's, unless the table is a log."""
+METRICS = ("faithfulness", "relevancy", "answer_relevance", "correctness", "context_precision", "context_recall")
+"""Words in names of columns beside which a mark is a judge's in a log, too."""
 INVERTED = ("unanswerable", "is_impossible", "expect_refusal", "should_refuse")
 """Names by which a yes says that there is no answer."""
+MISSING = frozenset(("nan", "NaN", "null", "NULL", "NaT", "<NA>", "#N/A", "\\N"))
+"""What programs write for a value that is missing, and no person as an answer."""
 PLAIN_NAMES = {"page_url": "confluence_url"}
 """What else our own columns may be called by `--map`."""
 REQUIRED: dict[Kind, str] = {"questions": "question", "chunks": "text"}
 BY_CONTENT = ("confluence_url", "created_at")
 """Columns that their values alone tell."""
-EITHER = ("answer", "answers", "ответ", "ответы")
+EITHER = ("answer", "answers", "a", "ответ", "ответы")
 """Names of an answer that may be the bot's or the reference."""
 OF_A_LOG = (
     "user_id", "created_at", "score", "dialog_id", "turn", "contexts", "latency_ms", "tokens_out", "error", "trace_id",
 )  # fmt: skip
 """Columns that a log has beside its answers; a test set has none of them."""
-BESIDE_A_SHAPE = (
-    "id", "cluster", "answerable", "user_id", "dialog_id", "turn", "latency_ms", "origin", "relevant_urls", "history",
-)  # fmt: skip
-"""What a table of a known shape may have besides."""
+BESIDE_ANSWERS = ("latency", "model", "provider", "модель")
+"""What else a log has, that is none of our columns."""
 
 
 @dataclass
@@ -155,11 +169,13 @@ def propose(
     filled = {name: values for name in names if (values := _values(rows, name))}
     shape = shape_of({plain(name) for name in names}, {plain(name) for name in filled})
     if shape is not None and kind in (None, shape.kind):
-        proposal = _by_shape(shape, names, filled, mapped)
+        proposal = Proposal(shape.kind, _columns_of(shape, names, filled, mapped), shape=shape)
     elif kind := kind or _kind(names):
-        proposal = _by_names(kind, names, filled, mapped)
+        proposal = Proposal(kind, dict(mapped))
     else:
         return Proposal(None, unused=list(names))
+    _propose_by_names(proposal, names, filled, mapped)
+    _note_unused(proposal, names)
     question = proposal.mapping.get("question", "")
     if "history" not in {*proposal.mapping, *proposal.doubtful} and _has_history(filled.get(question, ())):
         proposal.mapping["history"] = question
@@ -172,54 +188,86 @@ def _has_history(questions: Sequence[Any]) -> bool:
     return any(question_in(talk)[1] for talk in talks)
 
 
-def _by_shape(
+def _columns_of(
     shape: Shape, names: Sequence[str], filled: Mapping[str, list[Any]], mapped: Mapping[str, str]
-) -> Proposal:
+) -> dict[str, str]:
+    """The columns that a shape has, and those that somebody knows."""
     by_plain = {plain(name): name for name in reversed(names)}
-    proposal = Proposal(shape.kind, shape=shape)
-    proposal.mapping |= mapped
+    columns = dict(mapped)
     for ours, theirs in shape.columns.items():
         candidates = [by_plain[name] for name in theirs if name in by_plain and by_plain[name] not in mapped.values()]
-        if ours in mapped:
-            continue
         named = [name for name in candidates if name in filled] or candidates[:1]
-        if named:
-            proposal.mapping[ours] = named[0]
-    taken = set(proposal.mapping.values())
-    rest = _by_names(shape.kind, [name for name in names if name not in taken], filled, proposal.mapping)
-    for ours in BESIDE_A_SHAPE:
-        if ours in rest.mapping and ours not in proposal.mapping:
-            proposal.mapping[ours] = rest.mapping[ours]
-    _settle(proposal, filled, mapped)
-    return _with_unused(proposal, names)
+        if named and ours not in mapped:
+            columns[ours] = named[0]
+    return columns
 
 
-def _by_names(kind: Kind, names: Sequence[str], filled: Mapping[str, list[Any]], mapped: Mapping[str, str]) -> Proposal:
-    proposal = Proposal(kind, dict(mapped))
-    free = [name for name in names if name not in mapped.values()]
-    for ours, aliases in NAMES[kind].items():
-        if ours in mapped:
+def _propose_by_names(
+    proposal: Proposal, names: Sequence[str], filled: Mapping[str, list[Any]], mapped: Mapping[str, str]
+) -> None:
+    """Propose, by their names and values, what the columns are that nobody knows and no shape has."""
+    known = tuple(proposal.mapping.values())
+    free = [name for name in names if not any(theirs == name or theirs.startswith(f"{name}.") for theirs in known)]
+    for ours, aliases in NAMES[proposal.kind or "questions"].items():
+        if ours in proposal.mapping:
             continue
-        theirs = _named(ours, aliases, free)
+        within = tuple(f"{theirs}." for theirs in known) if ours in ("answer", "ground_truth_answer") else ()
+        theirs = _named(ours, aliases, [name for name in free if not name.startswith(within)])
+        if ours == "score":
+            theirs = _of_users(theirs, filled, proposal)
         fitting = _fitting(ours, theirs, filled)
-        if len(fitting) == 1:
+        if ours == "question":
+            fitting += _rivals(fitting, free, filled)
+        if len(fitting) == 1 and not (len(theirs) > 1 and any(map(is_against, theirs))):
             proposal.mapping[ours] = fitting[0]
         elif theirs:
-            proposal.doubtful[ours] = fitting or theirs
-    if kind == "questions":
+            proposal.doubtful[ours] = fitting if len(fitting) > 1 else theirs
+    if proposal.kind == "questions":
         _settle(proposal, filled, mapped)
         if "answer" not in proposal.mapping and "ground_truth_answer" in proposal.mapping:
-            return _with_unused(proposal, names)
+            return
+    _propose_by_content(proposal, names, filled)
+
+
+def _propose_by_content(proposal: Proposal, names: Sequence[str], filled: Mapping[str, list[Any]]) -> None:
     taken = {*proposal.mapping.values(), *(name for several in proposal.doubtful.values() for name in several)}
     for ours in BY_CONTENT:
         alike = [name for name in names if name not in taken and _is(ours, filled.get(name, []))]
-        if ours in NAMES[kind] and ours not in (*proposal.mapping, *proposal.doubtful) and alike:
+        known = {*proposal.mapping, *proposal.doubtful}
+        if ours in NAMES[proposal.kind or "questions"] and ours not in known and alike:
             if len(alike) == 1:
                 proposal.mapping[ours] = alike[0]
             else:
                 proposal.doubtful[ours] = alike
             taken.update(alike)
-    return _with_unused(proposal, names)
+
+
+def _of_users(theirs: Sequence[str], filled: Mapping[str, list[Any]], proposal: Proposal) -> list[str]:
+    """Those of the columns that users gave by their names, if there are such; else all."""
+    given = [name for name in theirs if is_of_users(_own(name)) and name in filled]
+    given = [name for name in given if _share(filled[name], is_said) > 0.5]
+    others = [name for name in theirs if name not in given and name in filled and not is_of_users(_own(name))]
+    if not given:
+        return list(theirs)
+    for other in others:
+        proposal.notes.append(
+            Words(
+                "{other!r} is not used as score, for users gave {theirs!r} by its name; if it is theirs: --map {map}",
+                other=other, theirs=given[0], map=shell_word(f"score={other}"),
+            )
+        )  # fmt: skip
+    return given
+
+
+def _rivals(questions: Sequence[str], names: Sequence[str], filled: Mapping[str, list[Any]]) -> list[str]:
+    """Columns beside the one with our name whose texts are other questions."""
+    if list(questions) != ["question"]:
+        return []
+    asked = set(map(str, filled.get("question", ())))
+    others = [name for name in names if name != "question" and plain(name) in QUESTIONS and name in filled]
+    return [
+        name for name in others if _share(filled[name], lambda text: isinstance(text, str) and text not in asked) > 0.5
+    ]
 
 
 def _fitting(ours: str, theirs: Sequence[str], filled: Mapping[str, list[Any]]) -> list[str]:
@@ -233,10 +281,14 @@ def _fitting(ours: str, theirs: Sequence[str], filled: Mapping[str, list[Any]]) 
 
 def _named(ours: str, aliases: str, names: Sequence[str]) -> list[str]:
     """The columns with a name for one of ours: its own, the whole name, or the last part of a name with dots."""
-    if ours in names:
+    if ours in names and ours != "score":
         return [ours]
     spellings = aliases.split("|")
+    if ours == "answer" and "q" in map(plain, names):
+        spellings.append("a")
     whole = [name for alias in spellings for name in names if plain(name) == alias]
+    if ours == "score":
+        whole += [name for name in names if is_of_users(name)]
     whole = [name for name in whole if not any(other.startswith(f"{name}.") for other in whole)]
     if whole or ours == "id":
         return whole
@@ -249,7 +301,8 @@ def _fits_by_last(ours: str, name: str, spellings: Sequence[str]) -> bool:
     if plain(parent.rpartition(".")[2]) in REFERENCE_PARENTS:
         within = {"ground_truth_answer": "answer", "relevant_urls": "confluence_url"}.get(ours)
         return within is not None and plain(last) in NAMES["questions"][within].split("|")
-    return plain(last) in spellings and plain(name) not in _known_names()
+    is_ours = plain(last) in spellings or (ours == "score" and is_of_users(last))
+    return is_ours and plain(name) not in _known_names()
 
 
 def _settle(proposal: Proposal, filled: Mapping[str, list[Any]], mapped: Mapping[str, str]) -> None:
@@ -315,7 +368,7 @@ def _settle_answers(proposal: Proposal, filled: Mapping[str, list[Any]], mapped:
     if "answer" not in mapping:
         return
     of_a_log = [name for name in OF_A_LOG if name in proposal.doubtful or mapping.get(name) in filled]
-    of_a_log += [name for name in filled if plain(name) in ("latency", "model", "provider", "модель")]
+    of_a_log += [name for name in filled if plain(name) in BESIDE_ANSWERS or is_of_users(_own(name))]
     labelled = {"relevant_urls", "relevant_chunk_ids", "answerable"} & mapping.keys()
     if not of_a_log or (of_a_log == ["contexts"] and labelled):
         mapping["ground_truth_answer"] = mapping.pop("answer")
@@ -337,10 +390,16 @@ def _settle_answers(proposal: Proposal, filled: Mapping[str, list[Any]], mapped:
 
 
 def _settle_score(proposal: Proposal, filled: Mapping[str, list[Any]]) -> None:
-    """Leave out a mark that stands beside a judge's reasons: it is no vote of a user."""
+    """Leave out a mark that stands beside a judge's reasons or metrics, unless its name says that users gave it."""
     mapping = proposal.mapping
     is_log = "user_id" in mapping or "created_at" in mapping
-    if "score" in mapping and not is_log and any(word in plain(name) for name in filled for word in OF_JUDGES):
+    words = METRICS if is_log else METRICS + OF_JUDGES
+    score = mapping.get("score", "")
+    beside = {plain(name) for name in filled if name != score}
+    is_explained = not is_log and "feedback" in beside  # as a judge explains its `feedback_score`
+    is_given = is_of_users(_own(score)) and not (is_explained and plain(_own(score)).startswith("feedback"))
+    is_judged = is_explained or any(word in name for name in beside for word in words)
+    if score and is_judged and not is_given:
         proposal.doubtful["score"] = [mapping.pop("score")]
 
 
@@ -349,12 +408,16 @@ def _answers() -> frozenset[str]:
     return frozenset(NAMES["questions"]["answer"].split("|"))
 
 
-def _with_unused(proposal: Proposal, names: Sequence[str]) -> Proposal:
+def _note_unused(proposal: Proposal, names: Sequence[str]) -> None:
     taken = {*proposal.mapping.values(), *(name for several in proposal.doubtful.values() for name in several)}
     parents = {name.partition(".")[0] for name in taken}
     proposal.unused = [name for name in names if name not in taken and not ("." not in name and name in parents)]
     proposal.unused = [name for name in proposal.unused if name.partition(".")[0] not in taken]
-    return proposal
+
+
+def _own(name: str) -> str:
+    """The name of a column within its object, unless the whole name tells it."""
+    return name if is_of_users(name) else name.rpartition(".")[2]
 
 
 @cache
@@ -374,7 +437,8 @@ def _known_names() -> frozenset[str]:
 
 def is_known(name: str) -> bool:
     """Whether anybody's tables call a column so."""
-    return plain(str(name)) in _known_names() or plain(str(name).rpartition(".")[2]) in _known_names()
+    name = str(name)
+    return plain(name) in _known_names() or plain(name.rpartition(".")[2]) in _known_names() or is_of_users(_own(name))
 
 
 def shell_word(text: str) -> str:
@@ -393,11 +457,11 @@ def fits(ours: str, values: Sequence[Any], *, exact: bool = False, name: str = "
     """
     enough = 0.5 if exact else 0.8
     if ours == "score":  # 1 is bad and 5 is good with us: another scale would be read the wrong way round
-        if values and are_votes(values, named=is_vote(plain(name))):
-            return True
-        if exact:
-            return not values or _share(values, _is_mark) > enough
-        return bool(values) and {*map(str, values)} & {"5", "5.0"} != set() and _share(values, _is_mark) > enough
+        if not values or are_votes(values, _own(name)):
+            return bool(values) or exact
+        telling = map(str, range(2, 6)) if exact else "5"
+        written = {str(value).removesuffix(".0") for value in values}
+        return not written.isdisjoint(telling) and _share(values, _is_mark) > enough
     if ours == "relevant_urls":
         return not values or _share(values, lambda value: _names_pages(value) or len(str(value)) <= NAME) > enough
     if ours == "confluence_url" and not exact:
@@ -453,10 +517,8 @@ def _values(rows: Iterable[Mapping[str, Any]], name: str) -> list[Any]:
 
 
 def is_empty(value: Any) -> bool:
-    """Whether a cell has nothing in it: None, NaN, or a text without a letter."""
-    return (
-        value is None or value != value or (isinstance(value, str) and (not value.strip() or value in ("nan", "NaN")))
-    )
+    """Whether a cell has nothing in it: None, NaN, a text without a letter, or how programs write these."""
+    return value is None or value != value or (isinstance(value, str) and (not value.strip() or value in MISSING))
 
 
 def value_at(cells: Mapping[str, Any], name: str) -> Any:

@@ -8,8 +8,11 @@ from typing import Any
 MAX_LEVELS = 64
 """Lists and objects within each other. Real exports have fewer than twenty; code that walks a value may recurse."""
 OBJECT_REPR = re.compile(r"<[^<>\n]* at 0x[0-9a-fA-F]+>")
-ROWS_OF_NUMPY = re.compile(r"\}\s*\n\s*\{")
-"""How numpy separates the objects of an array, without commas."""
+TEXT = r"(?<!\w)[bru]?(?:'(?:[^'\\]|\\.)*+(?:'|\Z)|\"(?:[^\"\\]|\\.)*+(?:\"|\Z))"
+NUMPY = re.compile(
+    rf"({TEXT}|\b(?:None|nan|[\d.]+)|[\])}}])(\s+(?=[bru]?['\"]|None\b|nan\b|[-\d\[{{]|array\())?", re.DOTALL
+)
+"""The values of an array; numpy puts no commas between them, and Python then joins texts."""
 MOST_BITS = 4_096
 """Of a whole number; Python refuses to write down one with more than 4,300 digits."""
 NO_VALUE = ("nan", "inf", "NaT", "NA", "NaN", "Infinity", "null")
@@ -52,8 +55,8 @@ def is_too_deep(value: Any) -> bool:
 
 def parse_python(text: str) -> dict[Any, Any] | list[Any] | str | None:
     """Return the list, object or text that Python or numpy wrote down; None if the text is none of them."""
-    repaired = (text, OBJECT_REPR.sub("None", text), ROWS_OF_NUMPY.sub("}, {", text))
-    for form in dict.fromkeys(repaired):
+    with_commas = NUMPY.sub(lambda match: match[1] + (", " if match[2] else ""), text)
+    for form in dict.fromkeys((with_commas, OBJECT_REPR.sub("None", with_commas))):
         try:
             found = ast.literal_eval(_Plain().visit(ast.parse(form, mode="eval")))
             if isinstance(found, dict | list | str):
@@ -70,6 +73,9 @@ class _Plain(ast.NodeTransformer):
         if node.id in NO_VALUE:
             return ast.Constant(None)
         return ast.Constant(CONSTANTS[node.id]) if node.id in CONSTANTS else node
+
+    def visit_Constant(self, node: ast.Constant) -> ast.expr:
+        return ast.Constant(node.value.decode("utf-8", "replace")) if isinstance(node.value, bytes) else node
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         if isinstance(node.func, ast.Name) and node.func.id == "array" and node.args:

@@ -4,11 +4,13 @@ Each line is tested by a file as its tool writes it. Names are in the form of `r
 joined by _, of nested values after the name that they are in.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from db.importers.said import parsed
+from db.importers.said import MAX_LEVELS, parsed
+from db.importers.traces.values import is_unanswered, messages, reply_in
 from db.words import Words
 
 PASSAGES = ("relevant_passages", "other_passages")
@@ -23,6 +25,7 @@ NEEDED_TOGETHER = Words(
 ALTERNATIVES = Words(
     "questions for which one of several passages is enough: {n} ({examples}); recall counts each of them as needed"
 )
+UNANSWERED = Words("conversations that end with the user: {n} ({examples}); they have no answer")
 Needs = tuple[str | tuple[str, ...], ...]
 Record = Mapping[str, Any]
 
@@ -89,39 +92,50 @@ def _of_turns(row: Record) -> Record:
     return {**row, "contexts_of_turn": last.get("retrieval_context") if isinstance(last, Mapping) else None}
 
 
+def _of_conversation(row: Record) -> Record:
+    """A row of ragas, whose question may be a conversation with the answer in it."""
+    talk = row.get("user_input")
+    return row if row.get("response") or reply_in(messages(talk)) is None else {**row, "response": talk}
+
+
+def _remarks_on_conversation(row: Record) -> Remarks:
+    return {UNANSWERED: None} if is_unanswered(messages(row.get("messages") or row.get("turns"))) else {}
+
+
 # promptfoo: what an answer is held against is an assertion, and only some are reference answers
 
 REFERENCE = "reference of assertions"
 """Under which name a prepared row has the reference among its assertions."""
+PLAIN = str | int | float
 REFERENCES = ("equals", "similar", "factuality", "model-graded-factuality")
 
 
-def _asserted(assertions: Any) -> str | None:
-    """The first reference among assertions."""
-    for assertion in assertions if isinstance(assertions, list) else ():
-        if (
-            isinstance(assertion, Mapping)
-            and assertion.get("type") in REFERENCES
-            and isinstance(assertion.get("value"), str)
-        ):
-            return str(assertion["value"])
-    return None
+def _assertions_in(assertions: Any, levels: int = MAX_LEVELS) -> Iterator[Mapping[str, Any]]:
+    """The assertions of a list, and those of the sets in it."""
+    for assertion in assertions if isinstance(assertions, list) and levels else ():
+        if isinstance(assertion, Mapping):
+            within = assertion.get("assert")
+            yield from [assertion] if within is None else _assertions_in(within, levels - 1)
 
 
-def _asserted_in(row: Record) -> Any:
+def _asserted_in(row: Record) -> list[Mapping[str, Any]]:
     inner = row.get("testCase") or row.get("test_case")
-    return (inner if isinstance(inner, Mapping) else row).get("assert")
+    return list(_assertions_in((inner if isinstance(inner, Mapping) else row).get("assert")))
+
+
+def _references_in(row: Record) -> list[str]:
+    """The references among the assertions of a row: texts and numbers, of which one may list several."""
+    asserted = [one.get("value") for one in _asserted_in(row) if one.get("type") in REFERENCES]
+    values = [value for given in asserted for value in (given if isinstance(given, list) else [given])]
+    return [value if isinstance(value, str) else json.dumps(value) for value in values if isinstance(value, PLAIN)]
 
 
 def _of_test(row: Record) -> Record:
-    return {**row, REFERENCE: _asserted(_asserted_in(row))}
+    return {**row, REFERENCE: _references_in(row) or None}
 
 
 def _remarks_on_test(row: Record) -> Remarks:
-    asserted = _asserted_in(row)
-    if not isinstance(asserted, list) or _asserted(asserted) is not None:
-        return {}
-    return _other_assertions(one.get("type") for one in asserted if isinstance(one, Mapping))
+    return {} if _references_in(row) else _other_assertions(one.get("type") for one in _asserted_in(row))
 
 
 def _expected(row: Record) -> list[tuple[str, str]]:
@@ -131,7 +145,7 @@ def _expected(row: Record) -> list[tuple[str, str]]:
 
 
 def _of_expectations(row: Record) -> Record:
-    return {**row, REFERENCE: next((value for kind, value in _expected(row) if kind in REFERENCES), None)}
+    return {**row, REFERENCE: [value for kind, value in _expected(row) if kind in REFERENCES] or None}
 
 
 def _remarks_on_expectations(row: Record) -> Remarks:
@@ -262,13 +276,13 @@ SHAPES: tuple[Shape, ...] = (
         {"question": ("user_input",), "answer": ("response",), "ground_truth_answer": ("reference",),
          "contexts": ("retrieved_contexts",), "relevant_chunk_ids": ("reference_contexts", "reference_context_ids"),
          "made_by": ("synthesizer_name",)},
-        tool="ragas",
+        prepare=_of_conversation, tool="ragas",
     ),
     Shape(
         "ragas test set", ("user_input", ("reference", "reference_contexts")),
         {"question": ("user_input",), "ground_truth_answer": ("reference",),
          "relevant_chunk_ids": ("reference_contexts", "reference_context_ids"), "made_by": ("synthesizer_name",)},
-        tool="ragas",
+        prepare=_of_conversation, tool="ragas",
     ),
     Shape(
         "ragas 0.1 results", ("question", ("ground_truth", "ground_truths"), "answer", ("contexts", "faithfulness")),
@@ -345,11 +359,12 @@ SHAPES: tuple[Shape, ...] = (
     Shape(
         "DeepEval conversations", ("turns",),
         {"id": ("id", "name"), "question": ("turns",), "answer": ("turns",), "contexts": ("contexts_of_turn",)},
-        without=("question", "query", "input", "user_input", "text"), prepare=_of_turns,
+        without=("question", "query", "input", "user_input", "text"),
+        prepare=_of_turns, remarks=_remarks_on_conversation,
     ),
     Shape(
         "messages of a chat", ("messages",), {"question": ("messages",), "answer": ("messages",)},
-        without=("question", "query", "input", "text"),
+        without=("question", "query", "input", "text"), remarks=_remarks_on_conversation,
     ),
 )  # fmt: skip
 """In the order in which they are tried: the more particular first."""

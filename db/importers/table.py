@@ -19,6 +19,7 @@ from db.importers.cells import (
     Style,
     history_in,
     id_text,
+    is_nothing,
     labels_in,
     mark_in,
     pages_in,
@@ -30,6 +31,7 @@ from db.importers.containers import Cells, Container, Read, open_container
 from db.importers.corpus_names import CorpusNames, with_label
 from db.importers.recognise import (
     INVERTED,
+    MISSING,
     NAMES,
     PLAIN_NAMES,
     REQUIRED,
@@ -46,6 +48,7 @@ from db.importers.recognise import (
 )
 from db.importers.shapes import REFERENCE, SEVERAL_REFERENCES, Shape
 from db.importers.values import BadValue, parse
+from db.importers.votes import is_against
 from db.loading.fill import Stream
 from db.loading.recorded import PARTS, chunks, content_id, record
 from db.loading.staging import Rejected, Row
@@ -53,7 +56,7 @@ from db.tables import source_tables
 from db.words import Words, joined
 
 IDENTITY = {
-    "questions": ("question", "user_id", "created_at", "dialog_id", "turn"),
+    "questions": ("question", "history", "user_id", "created_at", "dialog_id", "turn"),
     "chunks": ("text", "confluence_url"),
 }
 """What makes a row the same row when it has no id: never its labels, so that relabelling keeps it."""
@@ -92,6 +95,7 @@ EXAMPLES, LENGTHS = 2, 10_000
 """Cells that are shown of those that cannot be read, and texts whose length is noted."""
 MARKED = frozenset('[{" \t\r\n\u00a0')
 """What a text begins with that may be more than a text, or blank."""
+LONGEST_MISSING = max(map(len, MISSING))
 MOST_KNOWN = 10_000
 """Values of a column that are remembered as they were read."""
 SMALL, MOST_KEPT, CELL = 64 << 20, 150_000, 100
@@ -204,7 +208,12 @@ class Table:
         """The columns that are not used: those that are doubtful, and those that nobody knows, each with a value."""
         notes = " ".join(self.notes)
         for ours, several in self.doubtful.items():
-            if len(several) > 1:
+            if ours == "score" and any(map(is_against, several)):
+                yield Words(
+                    "{names}: votes for and against. Not used; put them in one column: 1, -1, or nothing",
+                    names=", ".join(several),
+                )
+            elif len(several) > 1:
                 yield Words("{names}: which is {ours}? Not used; choose one: --map {ours}=COLUMN",
                             names=", ".join(several), ours=ours)  # fmt: skip
             elif ours == "score":
@@ -242,7 +251,7 @@ class Table:
     def _is_alike(self, ours: str, name: str) -> bool:
         """Whether values of a column are of the kind that one of ours has."""
         values = [value for cells in sample_of(self.container) if not is_empty(value := value_at(cells, name))]
-        return bool(values) and fits(ours, values)
+        return bool(values) and fits(ours, values, name=name)
 
     def passages(self) -> Iterator[tuple[str, str | None, str, Sequence[str]]]:
         """Of a file of passages: id, address, text and further names of each."""
@@ -323,7 +332,10 @@ class Table:
         read_before: dict[str, Any] = {}
 
         def read_text(cell: Any) -> Any:
-            if type(cell) is str and cell[0] not in MARKED and (needed or can_be_stored(cell)):
+            is_plain = (
+                type(cell) is str and cell[0] not in MARKED and (len(cell) > LONGEST_MISSING or cell not in MISSING)
+            )
+            if is_plain and (needed or can_be_stored(cell)):
                 return cell
             return None if is_empty(cell) else self._value(ours, theirs, style, cell)
 
@@ -332,7 +344,7 @@ class Table:
                 return None if is_empty(cell) else self._value(ours, theirs, style, cell)
             if cell in read_before:
                 return read_before[cell]
-            value = None if is_empty(cell) else self._value(ours, theirs, style, cell)
+            value = None if is_empty(cell) or is_nothing(cell) else self._value(ours, theirs, style, cell)
             if len(read_before) < MOST_KNOWN:
                 read_before[cell] = value
             return value
@@ -623,6 +635,9 @@ def _proposed(
         ours: style_of(ours, [value for cells in sample if not is_empty(value := value_at(cells, theirs))], theirs)
         for ours, theirs in merged.items()
     }
+    if "score" in styles and styles["score"].votes:  # 1 is the worst mark where any other row has a 2
+        marks = (value_at(cells, merged["score"]) for _, cells in container.rows() if not isinstance(cells, Rejected))
+        styles["score"] = style_of("score", (mark for mark in marks if not is_empty(mark)), merged["score"])
     notes = [*container.notes, *proposal.notes]
     for ours in ("contexts", "relevant_chunk_ids"):
         passages = ours in styles and (ours == "contexts" or styles[ours].by_text)
@@ -738,7 +753,8 @@ class _Surveyor:
 def _survey(table: Table) -> Survey:
     """Read all rows once; those of a small file are kept."""
     surveyor = _Surveyor(table)
-    survey, read = surveyor.survey, table.row_reader(surveyor.fault)
+    faults_of_row: list[tuple[str, Any, BadValue]] = []
+    survey, read = surveyor.survey, table.row_reader(lambda *fault: faults_of_row.append(fault))
     kept: list[tuple[str, dict[str, Any] | Rejected]] | None = [] if _is_small(table.path) else None
     for surveyor.place, cells in table.rows():
         survey.rows += 1
@@ -747,6 +763,9 @@ def _survey(table: Table) -> Survey:
             survey.rejected += 1
         else:
             surveyor.count(cells, values)
+            for fault in faults_of_row:
+                surveyor.fault(*fault)
+        faults_of_row.clear()
         if kept is not None:
             kept.append((surveyor.place, values))
             kept = None if len(kept) > MOST_KEPT or surveyor.size > SMALL else kept
@@ -766,7 +785,8 @@ def _is_small(path: Path) -> bool:
 
 def _several(reference: Any) -> bool:
     try:
-        return not isinstance(reference, str | None) and text_in("ground_truth_answer", reference)[1] > 1
+        may_be_several = not isinstance(reference, str) or reference.lstrip().startswith("[")
+        return reference is not None and may_be_several and text_in("ground_truth_answer", reference)[1] > 1
     except BadValue:
         return False
 

@@ -21,8 +21,12 @@ LARGEST = 2**31 - 1
 LARGEST_GRADE = 1e6  # more than anybody grades; squares and sums of it are numbers still
 NUMBER = re.compile(r"\d{9,}(\.\d*)?")
 """A time since 1970, or an id: its name says which."""
-DOTTED = re.compile(r"(\d{1,2})\.(\d{1,2})\.(\d{4})(?:,?\s+(\d{1,2})(:\d{2}(?::\d{2})?))?")
-"""A day as it is written in Russian, with its time: 05.03.2026 10:30."""
+DOTTED = re.compile(r"(\d{1,2})\.(\d{1,2})\.(\d{4}|\d{2})(?:,?\s+(\d{1,2})(:\d{2}(?::\d{2})?))?")
+"""A day as it is written in Russian, with its time: 05.03.2026 10:30, 05.03.26."""
+FIRST_SHORT_YEAR = 2015
+"""Years of two digits are from this one to the current one: others may be days of a date that begins with its year."""
+ZONE = re.compile(r"(?<=\d)\s*(?:UTC|GMT)$")
+"""The zone of times that name none, as BigQuery writes it."""
 YEAR_FIRST = re.compile(r"(\d{4})([-./])(\d{1,2})\2(\d{1,2})(?:[T\s]\s*(\d{1,2})(:\d{2}.*))?")
 """A day that begins with its year, as tables save it: 2026-3-5 9:05, 2026/03/05."""
 MAX_DIMENSIONS = 16_000  # pgvector's limit
@@ -69,7 +73,7 @@ def _moment(value: Any) -> datetime:
         value = _since_1970(value)
     elif isinstance(value, str):
         try:
-            value = datetime.fromisoformat(_iso(value.strip()))
+            value = datetime.fromisoformat(_iso(ZONE.sub("", value.strip())))
         except ValueError:
             value = None
     elif isinstance(value, date) and not isinstance(value, datetime):
@@ -96,6 +100,10 @@ def _iso(text: str) -> str:
     """A day and its time in ISO's order and width; anything else as it is."""
     if found := DOTTED.fullmatch(text):
         day, month, year, hour, rest = found.groups()
+        if len(year) == 2:
+            if not FIRST_SHORT_YEAR <= int(year) + 2000 <= datetime.now(UTC).year:
+                return text
+            year = f"20{year}"
     elif found := YEAR_FIRST.fullmatch(text):
         year, _, month, day, hour, rest = found.groups()
     else:

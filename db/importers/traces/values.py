@@ -13,7 +13,10 @@ from db.words import Words
 
 Attributes = dict[str, Any]
 Names = tuple[str, ...]
-ROLES = {"user": "user", "human": "user", "assistant": "assistant", "ai": "assistant", "model": "assistant"}
+ROLES = {
+    **dict.fromkeys(("user", "human", "customer", "client"), "user"),
+    **dict.fromkeys(("assistant", "ai", "model", "bot", "agent"), "assistant"),
+}
 URL_NAMES = ("url", "source_url", "page_url", "confluence_url", "link", "source")
 LISTS: Names = (
     "documents",
@@ -206,10 +209,13 @@ def _question(value: Any, levels: int) -> tuple[str | None, list[Record]]:
     if levels <= 0 or not isinstance(value, dict | list):
         return None, []
     inner = value if isinstance(value, dict) else {}
-    talk = messages(value) or messages(inner.get("messages"))
+    own = messages(value)
+    talk = own or messages(inner.get("messages"))
     last = max((place for place, one in enumerate(talk) if one["role"] == "user"), default=None)
     if last is not None:
         return talk[last]["content"], [one for one in talk[:last] if one["role"] != "system"]
+    if own:  # nobody has asked
+        return None, []
     before = next((found for name in HISTORIES if (found := messages(inner.get(name)))), [])
     for candidate in _candidates(value):
         question, history = _question(candidate, levels - 1)
@@ -260,6 +266,17 @@ def answer_in(value: Any) -> str | None:
     return _answer(value, MAX_LEVELS)
 
 
+def is_unanswered(talk: list[Record]) -> bool:
+    """Return whether a user has asked something in a conversation to which there is no reply."""
+    return any(one["role"] == "user" for one in talk) and reply_in(talk) is None
+
+
+def reply_in(talk: list[Record]) -> str | None:
+    """Return the last message of the assistant, if the user has said nothing since."""
+    last = next((one for one in reversed(talk) if one["role"] != "system"), None)
+    return last["content"] if last is not None and last["role"] == "assistant" else None
+
+
 def _answer(value: Any, levels: int) -> str | None:
     value = _unquoted(value)
     if isinstance(value, str):
@@ -273,9 +290,8 @@ def _answer(value: Any, levels: int) -> str | None:
         return _answer(generations[0], levels - 1)
     talk = messages(listed(inner.get("choices"))) or messages(value) or messages(inner.get("messages"))
     talk = talk or [one for one in messages([value]) if inner]
-    by_assistant = [one["content"] for one in talk if one["role"] == "assistant"]
-    if by_assistant:
-        return _text(by_assistant[-1])
+    if any(one["role"] == "assistant" for one in talk):
+        return _text(reply_in(talk))
     parts = value[-1:] if isinstance(value, list) else [value[name] for name in ANSWER_NAMES if name in value]
     parts += list(inner.values()) if len(inner) == 1 else []
     answers = (_answer(part, levels - 1) for part in parts if not isinstance(part, int | float))

@@ -169,7 +169,7 @@ def test_labels_of_which_none_names_a_page_stop_with_three_of_each(tmp_path: Pat
     assert "https://wiki.example/0, https://wiki.example/1, https://wiki.example/2" in str(refused.value)
     corpus.add("c9", "https://wiki.example/docs/page3.md", "text 9")
     (note,) = match_labels([recognised], corpus)
-    assert "4 names of relevant pages are not among the pages: page0.md, page1.md, page2.md" in note
+    assert "names of relevant pages that name no page, or several: 4 (page0.md, page1.md, page2.md)" in note
 
 
 def test_names_of_pages_are_matched_by_address_file_and_whole_number(tmp_path: Path) -> None:

@@ -1,11 +1,12 @@
 """Whose column is which of ours: by name and content, and never by guessing."""
 
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any
 
 import pytest
 
-from db.importers.cells import history_in, mark_in, style_of, text_in
+from db.importers.cells import Style, history_in, mark_in, style_of, text_in
 from db.importers.recognise import propose
 from db.importers.values import BadValue
 
@@ -72,6 +73,13 @@ def test_a_score_of_another_scale_is_not_taken_for_ours(scores: list[Any], told:
     assert ("score" in found.mapping, found.doubtful) == (told, {} if told else {"score": ["оценка"]})
 
 
+def mark_or_none(value: Any, style: Style) -> int | None:
+    try:
+        return mark_in(value, style)
+    except BadValue:
+        return None
+
+
 @pytest.mark.parametrize(
     ("name", "votes", "told"),
     [
@@ -85,18 +93,112 @@ def test_a_score_of_another_scale_is_not_taken_for_ours(scores: list[Any], told:
         ("feedback", ["positive", "negative"], [5, 1]),
         ("stars", ["thumbs_up", "Thumbs-Down"], [5, 1]),
         ("score", [True, False], None),  # perhaps a judge's
-        ("vote", [1, 1, 1], None),  # the best, or the worst of five
-        ("vote", [-1, 0, 1], None),  # where 0 is no vote
+        ("vote", [1, 1, 1], [5, 5, 5]),
+        ("upvotes", [0, 0], [1, 1]),
+        ("vote", [Decimal("1.0"), Decimal(0)], [5, 1]),
+        ("reaction", ["👍", "neutral", "👎", "❤️", "👍"], [5, None, 1, None, 5]),
+        ("vote", [-1, 0, 1], [1, None, 5]),  # where 0 is no vote
+        ("Полезно?", ["Да", "Нет"], [5, 1]),
+        ("judge_vote", [1, 0], None),
+        ("disliked", ["true", "false"], None),
+        ("score", [1, 1, 1], None),
+        ("score", ["1.0", "0.0", "1.0"], None),
+        ("score", [1, -1, 1], None),
         ("vote", [0, 1, 2], None),
         ("feedback", ["thank you", "like", "it was wrong"], None),
     ],
 )
-def test_votes_of_users_are_scores(name: str, votes: list[Any], told: list[int] | None) -> None:
+def test_votes_of_users_are_scores(name: str, votes: list[Any], told: list[int | None] | None) -> None:
     table = rows("question", name, of=[(f"{n}?", vote) for n, vote in enumerate(votes)])
     mapping = propose(["question", name], table).mapping
     assert mapping.get("score") == (None if told is None else name)
     if told is not None:
-        assert [mark_in(vote, style_of("score", votes, name)) for vote in votes] == told
+        assert [mark_or_none(vote, style_of("score", votes, name)) for vote in votes] == told
+
+
+@pytest.mark.parametrize(
+    ("name", "votes", "marks"),
+    [
+        ("score", [1, 1], [5, 5]),
+        ("score", [1] * 300 + [0], [5] * 300 + [1]),
+        ("score", [1] * 300 + [4], [1] * 300 + [4]),
+        ("score", [0, 1, -1], [None, 5, 1]),
+        ("disliked", [True, "false", "👎"], [1, 5, 1]),
+        ("upvotes", [1, 0, 3], [None, None, None]),  # counts
+    ],
+)
+def test_score_scale_is_told_by_the_whole_column(name: str, votes: list[Any], marks: list[int | None]) -> None:
+    style = style_of("score", iter(votes), name)
+    assert [mark_or_none(vote, style) for vote in votes] == marks
+
+
+Q, A = ["Where is the gym?", "When is it open?"], ["On floor one.", "From nine."]
+
+
+@pytest.mark.parametrize(
+    ("columns", "mapping", "doubtful"),
+    [
+        ({"score": [5, 4], "user_rating": [5, 1]}, {"score": "user_rating"}, {}),
+        ({"score": [5, 4], "feedback": ["It helped me a lot.", "Wrong."]}, {"score": "score"}, {}),
+        ({"score": [5, 4], "user_rating": [9, 7]}, {}, {"score": ["user_rating"]}),
+        ({"thumbs_up": [1, 0], "thumbs_down": [0, 0]}, {}, {"score": ["thumbs_up", "thumbs_down"]}),
+        ({"query": ["gym", "opening hours of the gym"]}, {}, {"question": ["question", "query"]}),
+        ({"query": Q}, {"question": "question"}, {}),
+        ({"prompt": ["Answer briefly: where?", "Answer briefly: when?"]}, {"question": "question"}, {}),
+        ({"score": [5, 4], "faithfulness": [0.5, 1.0]}, {}, {"score": ["score"]}),
+    ],
+)
+def test_columns_that_could_be_one_of_ours(
+    columns: dict[str, list[Any]], mapping: dict[str, str], doubtful: dict[str, list[str]]
+) -> None:
+    columns = {"question": Q, "answer": A, "user_id": ["u1", "u2"], **columns}
+    found = propose(list(columns), rows(*columns, of=list(zip(*columns.values(), strict=True))))
+    assert {ours: found.mapping.get(ours) for ours in mapping} == mapping
+    assert not doubtful.keys() & found.mapping.keys()
+    assert found.doubtful == doubtful
+
+
+def test_score_beside_its_explanation_is_of_a_judge() -> None:
+    table = rows("question", "feedback", "feedback_score", of=[("a?", "The answer is right.", 1)])
+    assert propose(list(table[0]), table).doubtful == {"score": ["feedback_score"]}
+
+
+def test_other_scores_beside_those_of_users_are_named() -> None:
+    found = propose(["question", "score", "thumbs"], rows("question", "score", "thumbs", of=[("a?", 5, "👍")]))
+    assert found.mapping["score"] == "thumbs"
+    assert any("--map score=score" in note for note in found.notes)
+
+
+@pytest.mark.parametrize("name", ["upvotes", "reaction", "disliked", "Полезно?"])
+def test_votes_are_a_sign_of_a_log(name: str) -> None:
+    found = propose(["question", "answer", name], rows("question", "answer", name, of=[(Q[0], A[0], "Да")]))
+    assert found.mapping["answer"] == "answer"
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"messages": [{"role": "user", "content": Q[0]}, {"role": "assistant", "content": A[0]}], "rating": 5},
+        {"user_input": Q[0], "response": A[0], "retrieved_contexts": ["x"], "faithfulness": 1, "user_feedback": 1},
+        {"input": Q[0], "actual_output": A[0], "thumbs_up": True},
+    ],
+    ids=["messages", "ragas", "DeepEval"],
+)
+def test_columns_beside_a_shape_are_mapped(row: dict[str, Any]) -> None:
+    row |= {"expected_answer": "One.", "created_at": "2026-03-05", "cost_usd": 0.1, "error": "none", "tokens_in": 5}
+    found = propose(list(row), [row])
+    assert found.shape is not None
+    beside = {"ground_truth_answer", "created_at", "cost_usd", "error", "tokens_in", "score"}
+    assert beside <= found.mapping.keys()
+    assert "faithfulness" not in found.mapping.values()
+
+
+def test_q_and_a_are_question_and_reference() -> None:
+    found = propose(["q", "a"], rows("q", "a", of=[(Q[0], A[0])]))
+    assert found.mapping == {"question": "q", "ground_truth_answer": "a"}
+    assert (
+        "A" not in propose(["question", "A", "B"], rows("question", "A", "B", of=[(Q[0], "1", "2")])).mapping.values()
+    )
 
 
 def test_what_is_not_a_vote_is_left_out() -> None:

@@ -22,6 +22,10 @@ from db.importers.values import BadValue, parse
             ("created_at", text, datetime(2026, 3, 5, 9, 5, tzinfo=UTC))
             for text in ("2026-03-05 9:05", "2026-3-5 09:05", "2026/03/05 9:05:00", "2026-03-05T9:05Z", "5.3.2026 9:05")
         ],
+        *[
+            ("created_at", text, datetime(2026, 3, 5, 10, 30, tzinfo=UTC))
+            for text in ("2026-03-05 10:30:00 UTC", "2026-03-05 10:30:00.000000 UTC", "05.03.26 10:30")
+        ],
         ("created_at", "2026/3/5", datetime(2026, 3, 5, tzinfo=UTC)),
         ("created_at", 1712101300, datetime(2024, 4, 2, 23, 41, 40, tzinfo=UTC)),
         ("created_at", "1712101300.5", datetime(2024, 4, 2, 23, 41, 40, 500_000, tzinfo=UTC)),
@@ -55,6 +59,8 @@ def test_what_cells_mean(column: str, value: object, expected: object) -> None:
         ("created_at", "05/03/2026"),  # of May or of March
         ("created_at", "31.02.2026"),
         ("created_at", "2026-13-01 9:05"),
+        ("created_at", "26.03.05"),  # of a year that ends or begins the date
+        ("created_at", "05.03.99"),
         ("created_at", "2026-03/05"),
         ("created_at", "2026-03-05 9"),
         ("created_at", 999_999_999),  # no unit makes it a time of our days

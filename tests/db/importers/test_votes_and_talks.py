@@ -28,6 +28,25 @@ def test_zero_and_one_of_a_score_are_votes_if_somebody_says_so(tmp_path: Path) -
     assert [row["score"] for row in read(tmp_path, log, mapping={"score": "score"})] == [5, 1]
 
 
+def test_ones_alone_are_votes_if_somebody_says_so(tmp_path: Path) -> None:
+    log = [{"question": f"{n}?", "answer": "a", "score": vote, "user": n} for n, vote in enumerate([1, 1, None])]
+    assert all("score" not in row for row in read(tmp_path, log))
+    assert [row["score"] for row in read(tmp_path, log, mapping={"score": "score"})] == [5, 5, None]
+
+
+def test_dislikes_are_inverted_if_they_are_mapped(tmp_path: Path) -> None:
+    log = [
+        {"question": f"{n}?", "answer": "a", "disliked": vote, "user": n} for n, vote in enumerate(["true", "false"])
+    ]
+    assert [row["score"] for row in read(tmp_path, log, mapping={"score": "disliked"})] == [1, 5]
+
+
+def test_unknown_words_among_votes_are_left_empty(tmp_path: Path) -> None:
+    votes = ["positive", "neutral", "negative", "none", "❤️", "ok"]
+    log = [{"question": f"{n}?", "answer": "a", "score": vote, "user": n} for n, vote in enumerate(votes)]
+    assert [row["score"] for row in read(tmp_path, log, mapping={"score": "score"})] == [5, None, 1, *[None] * 3]
+
+
 def test_a_conversation_is_its_last_question_with_its_history(tmp_path: Path) -> None:
     said = [("user", "Where?"), ("assistant", "Here."), ("user", "When?"), ("assistant", "At nine.")]
     turns: list[dict[str, Any]] = [{"role": role, "content": text} for role, text in said]
