@@ -47,7 +47,7 @@ PAGE_NAMES = (
     "id",
 )
 QUOTED = 0.8
-NOTHING = frozenset(("none", "null", "n/a", "na", "-", "–", "—"))
+NOTHING = frozenset(("none", "null", "n/a", "-", "–", "—"))
 NO_LABELS = Words('no labels; write "1; 2", ["1", "2"] or {"1": 3, "2": 1}')
 
 
@@ -110,11 +110,11 @@ def _is_quoted(text: str) -> bool:
 
 
 def _separator(texts: Sequence[str]) -> str | None:
-    """What parts passages: what most cells have, or a sign without a space behind it, which no prose has."""
+    """What parts passages: what most cells have, or a sign without a space behind it; tables in Markdown have both."""
     for sign in SEPARATORS:
         share = sum(sign in text.strip() for text in texts)
-        tight = sign in "|;" and any(re.search(rf"{re.escape(sign)}\S", text) for text in texts)
-        if tight or 2 * share > len(texts):
+        is_tight = sign in "|;" and any(re.search(rf"{re.escape(sign)}\S", text) for text in texts)
+        if (is_tight and not (sign == "|" and any("| " in text for text in texts))) or 2 * share > len(texts):
             return sign
     return None
 

@@ -59,8 +59,16 @@ def test_labels_that_are_no_whole_list_are_not_read(tmp_path: Path) -> None:
     assert "\"['d1', d2]\" at log.csv:11" in found.problems()[0]
 
 
-@pytest.mark.parametrize(("cell", "n"), [("At ten; at nine on Sundays.", 1), ("At ten.;At nine on Sundays.", 2)])
-def test_a_semicolon_divides_passages_if_no_space_follows(cell: str, n: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("cell", "n"),
+    [
+        ("At ten; at nine on Sundays.", 1),
+        ("At ten.;At nine on Sundays.", 2),
+        ("At ten.|At nine on Sundays.", 2),
+        ("Boats: | day | hour |\n|---|---|\n| Sunday | nine |", 1),
+    ],
+)
+def test_signs_divide_passages_if_no_space_follows(cell: str, n: int, tmp_path: Path) -> None:
     rows = [{"question": f"{Q} {number}", "answer": "At ten.", "contexts": "One boat."} for number in range(9)]
     found = look(tmp_path, [*rows, {"question": Q, "answer": "At ten.", "contexts": cell}])
     assert len(values_of(found, "contexts")[-1]) == n
