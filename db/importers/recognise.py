@@ -220,6 +220,13 @@ def _propose_by_names(
             fitting += _rivals(fitting, free, filled)
         if len(fitting) == 1 and not (len(theirs) > 1 and any(map(is_against, theirs))):
             proposal.mapping[ours] = fitting[0]
+            if ours == "score" and {str(value).removesuffix(".0") for value in filled.get(fitting[0], ())} == {"1"}:
+                proposal.notes.append(
+                    Words(
+                        "{column}: only 1, read as the worst mark; if 1 is good, call the column vote",
+                        column=fitting[0],
+                    )
+                )
         elif theirs:
             proposal.doubtful[ours] = fitting if len(fitting) > 1 else theirs
     if proposal.kind == "questions":
@@ -461,7 +468,7 @@ def fits(ours: str, values: Sequence[Any], *, exact: bool = False, name: str = "
             return bool(values) or exact
         telling = map(str, range(2, 6)) if exact else "5"
         written = {str(value).removesuffix(".0") for value in values}
-        return not written.isdisjoint(telling) and _share(values, _is_mark) > enough
+        return (exact and written == {"1"}) or (not written.isdisjoint(telling) and _share(values, _is_mark) > enough)
     if ours == "relevant_urls":
         return not values or _share(values, lambda value: _names_pages(value) or len(str(value)) <= NAME) > enough
     if ours == "confluence_url" and not exact:

@@ -77,7 +77,8 @@ def read_vote(value: Any, numbers: Mapping[int, int] = NUMBERS) -> int | None:
 def read_scale(values: Iterable[Any], name: str) -> Mapping[int, int] | None:
     """Return what the numbers in a column of votes mean; None if they are marks from 1 to 5.
 
-    Numbers up to 5 of a name such as `upvotes` are counts, and mean nothing.
+    Numbers up to 5 of a name such as `upvotes` are counts, and mean nothing. If all are 1, the name decides: a `score`
+    is the worst mark, a `vote` is for the answer.
 
     Args:
         values: all that are not empty, for one of them may tell the scale.
@@ -89,7 +90,7 @@ def read_scale(values: Iterable[Any], name: str) -> Mapping[int, int] | None:
             if GOOD >= number > 1:
                 return {} if _words(name) & (FOR | AGAINST) else None
             seen.add(number)
-    if seen and seen.isdisjoint(NUMBERS):
+    if (seen and seen.isdisjoint(NUMBERS)) or (seen == {1} and _words(name) <= MARKS):
         return None
     if is_against(name):
         return INVERTED

@@ -101,7 +101,7 @@ def mark_or_none(value: Any, style: Style) -> int | None:
         ("Полезно?", ["Да", "Нет"], [5, 1]),
         ("judge_vote", [1, 0], None),
         ("disliked", ["true", "false"], None),
-        ("score", [1, 1, 1], None),
+        ("score", [1, 1, 1], [1, 1, 1]),  # as our own tables have it; said
         ("score", ["1.0", "0.0", "1.0"], None),
         ("score", [1, -1, 1], None),
         ("vote", [0, 1, 2], None),
@@ -119,7 +119,8 @@ def test_votes_of_users_are_scores(name: str, votes: list[Any], told: list[int |
 @pytest.mark.parametrize(
     ("name", "votes", "marks"),
     [
-        ("score", [1, 1], [5, 5]),
+        ("score", [1, 1], [1, 1]),
+        ("vote", [1, 1], [5, 5]),
         ("score", [1] * 300 + [0], [5] * 300 + [1]),
         ("score", [1] * 300 + [4], [1] * 300 + [4]),
         ("score", [0, 1, -1], [None, 5, 1]),

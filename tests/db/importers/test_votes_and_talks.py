@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from db.importers import table
 from db.importers.reader import recognise
 from db.loading.fill import Stream
 from db.loading.staging import Row
@@ -28,10 +29,18 @@ def test_zero_and_one_of_a_score_are_votes_if_somebody_says_so(tmp_path: Path) -
     assert [row["score"] for row in read(tmp_path, log, mapping={"score": "score"})] == [5, 1]
 
 
-def test_ones_alone_are_votes_if_somebody_says_so(tmp_path: Path) -> None:
-    log = [{"question": f"{n}?", "answer": "a", "score": vote, "user": n} for n, vote in enumerate([1, 1, None])]
-    assert all("score" not in row for row in read(tmp_path, log))
-    assert [row["score"] for row in read(tmp_path, log, mapping={"score": "score"})] == [5, 5, None]
+def test_ones_alone_are_what_the_name_says(tmp_path: Path) -> None:
+    for name, told in (("score", [1, 1, None]), ("vote", [5, 5, None])):
+        log = [{"question": f"{n}?", "answer": "a", name: vote, "user": n} for n, vote in enumerate([1, 1, None])]
+        assert [row["score"] for row in read(tmp_path, log)] == told
+    log = [{"question": f"{n}?", "answer": "a", "score": 1, "user": n} for n in range(300)]
+    assert all("score" not in row for row in read(tmp_path, [*log, *({**row, "score": 0} for row in log)]))
+
+
+def test_ones_alone_are_told(tmp_path: Path) -> None:
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps([{"question": "How?", "answer": "So.", "score": 1, "user": 1}]), encoding="utf-8")
+    assert "score: only 1, read as the worst mark; if 1 is good, call the column vote" in table.look(path).notes
 
 
 def test_dislikes_are_inverted_if_they_are_mapped(tmp_path: Path) -> None:

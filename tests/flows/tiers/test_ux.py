@@ -94,7 +94,7 @@ def test_dialogs_of_one_turn_and_no_hits_are_not_measured(at_home: Path, tmp_pat
     assert summary["state"] == "completed"
 
 
-@pytest.mark.parametrize("scores", [(None, None, None), (1, 1, 1), (None, None, 5)])
+@pytest.mark.parametrize("scores", [(None, None, None), (1, 1, 2), (None, None, 5)])
 def test_cache_is_not_measured_when_none_is_rated_5_earlier(
     at_home: Path, tmp_path: Path, scores: tuple[int | None, ...]
 ) -> None:
@@ -183,7 +183,7 @@ def test_a_sample_is_of_whole_dialogs_and_searches_the_whole_log(night: dict[str
 def test_the_case_set_knows_the_order_and_the_scores(at_home: Path, tmp_path: Path) -> None:
     rows = [annotated(i, "d", i, "10:00", question=text) for i, text in enumerate(TURNS, start=1)]
     turned = [row | {"turn": 5 - row["turn"]} for row in rows]
-    rated = [row | {"score": 1} for row in rows]
+    rated = [row | {"score": row["turn"]} for row in rows]
     moved = [row | {"confluence_url": None} for row in rows]
     changed = (rows, rows, turned, rated, moved)
     found = [evaluate("ux", source=load(tmp_path, "the_case_set", some)) for some in changed]
