@@ -6,7 +6,7 @@ A proposal is never a guess: of several columns that could be one of ours none i
 import json
 import re
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Literal
@@ -166,7 +166,7 @@ def propose(
         mapped: our column -> theirs, where somebody knows it.
     """
     mapped = mapped or {}
-    filled = {name: values for name in names if (values := _values(rows, name))}
+    filled = {name: values for name in names if (values := list(values_of(rows, name)))}
     shape = shape_of({plain(name) for name in names}, {plain(name) for name in filled})
     if shape is not None and kind in (None, shape.kind):
         proposal = Proposal(shape.kind, _columns_of(shape, names, filled, mapped), shape=shape)
@@ -220,13 +220,6 @@ def _propose_by_names(
             fitting += _rivals(fitting, free, filled)
         if len(fitting) == 1 and not (len(theirs) > 1 and any(map(is_against, theirs))):
             proposal.mapping[ours] = fitting[0]
-            if ours == "score" and {str(value).removesuffix(".0") for value in filled.get(fitting[0], ())} == {"1"}:
-                proposal.notes.append(
-                    Words(
-                        "{column}: only 1, read as the worst mark; if 1 is good, call the column vote",
-                        column=fitting[0],
-                    )
-                )
         elif theirs:
             proposal.doubtful[ours] = fitting if len(fitting) > 1 else theirs
     if proposal.kind == "questions":
@@ -468,7 +461,9 @@ def fits(ours: str, values: Sequence[Any], *, exact: bool = False, name: str = "
             return bool(values) or exact
         telling = map(str, range(2, 6)) if exact else "5"
         written = {str(value).removesuffix(".0") for value in values}
-        return (exact and written == {"1"}) or (not written.isdisjoint(telling) and _share(values, _is_mark) > enough)
+        if exact and written == {"1"}:
+            return True
+        return not written.isdisjoint(telling) and _share(values, _is_mark) > enough
     if ours == "relevant_urls":
         return not values or _share(values, lambda value: _names_pages(value) or len(str(value)) <= NAME) > enough
     if ours == "confluence_url" and not exact:
@@ -518,9 +513,9 @@ def _kind(names: Sequence[str]) -> Kind | None:
     return "questions" if is_log else "chunks"
 
 
-def _values(rows: Iterable[Mapping[str, Any]], name: str) -> list[Any]:
-    values = (value_at(row, name) for row in rows)
-    return [value for value in values if not is_empty(value)]
+def values_of(rows: Iterable[Mapping[str, Any]], name: str) -> Iterator[Any]:
+    """Yield the values under a name that are not empty."""
+    return (value for row in rows if not is_empty(value := value_at(row, name)))
 
 
 def is_empty(value: Any) -> bool:

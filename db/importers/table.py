@@ -45,10 +45,11 @@ from db.importers.recognise import (
     propose,
     shell_word,
     value_at,
+    values_of,
 )
 from db.importers.shapes import REFERENCE, SEVERAL_REFERENCES, Shape
 from db.importers.values import BadValue, parse
-from db.importers.votes import is_against
+from db.importers.votes import BAD, is_against
 from db.loading.fill import Stream
 from db.loading.recorded import PARTS, chunks, content_id, record
 from db.loading.staging import Rejected, Row
@@ -133,6 +134,8 @@ class Survey:
     """Cells of each of our columns that have a value, readable or not."""
     faults: dict[str, Faults] = field(default_factory=dict)
     remarks: dict[Words, Remarked] = field(default_factory=dict)
+    marks: set[int] = field(default_factory=set)
+    """The scores that users gave."""
     left_out: int = 0
     several_pages: int = 0
     """Rows whose answer names several pages."""
@@ -187,6 +190,11 @@ class Table:
             problems.append(_faults_told(self.mapping.get(ours, ours), faults, self.survey.filled[ours]))
         for remark, remarked in self.survey.remarks.items():
             problems.append(Words(remark.template, n=remarked.n, examples=", ".join(remarked.examples)))
+        if self.survey.marks == {BAD} and "score" in self.mapping and self.styles["score"].votes is None:
+            column = self.mapping["score"]
+            problems.append(
+                Words("{column}: only 1, read as the worst mark; if 1 is good, call the column vote", column=column)
+            )
         if self.survey.left_out:
             problems.append(Words("archived items that are left out: {n}", n=self.survey.left_out))
         return problems
@@ -250,7 +258,7 @@ class Table:
 
     def _is_alike(self, ours: str, name: str) -> bool:
         """Whether values of a column are of the kind that one of ours has."""
-        values = [value for cells in sample_of(self.container) if not is_empty(value := value_at(cells, name))]
+        values = list(values_of(sample_of(self.container), name))
         return bool(values) and fits(ours, values, name=name)
 
     def passages(self) -> Iterator[tuple[str, str | None, str, Sequence[str]]]:
@@ -631,13 +639,13 @@ def _proposed(
             ("__expected", *(f"{theirs}." for theirs in merged.values()))
         )
     }  # fmt: skip
+    every = (cells for _, cells in container.rows() if not isinstance(cells, Rejected))
+    # The last row may tell the scale of votes. A `score` that nobody mapped has marks, and a late 0 leaves it out.
+    is_whole_read = "score" in mapped or merged.get("score") != "score"
     styles = {
-        ours: style_of(ours, [value for cells in sample if not is_empty(value := value_at(cells, theirs))], theirs)
+        ours: style_of(ours, values_of(every if ours == "score" and is_whole_read else sample, theirs), theirs)
         for ours, theirs in merged.items()
     }
-    if "score" in styles and styles["score"].votes:  # 1 is the worst mark where any other row has a 2
-        marks = (value_at(cells, merged["score"]) for _, cells in container.rows() if not isinstance(cells, Rejected))
-        styles["score"] = style_of("score", (mark for mark in marks if not is_empty(mark)), merged["score"])
     notes = [*container.notes, *proposal.notes]
     for ours in ("contexts", "relevant_chunk_ids"):
         passages = ours in styles and (ours == "contexts" or styles[ours].by_text)
@@ -669,7 +677,7 @@ def _with_examples(names: Iterable[str], sample: Sequence[Mapping[str, Any]]) ->
 
 
 def _example(name: str, sample: Sequence[Mapping[str, Any]]) -> str:
-    value = next((value for cells in sample if not is_empty(value := value_at(cells, name))), None)
+    value = next(values_of(sample, name), None)
     return "" if value is None else short(value)
 
 
@@ -739,6 +747,8 @@ class _Surveyor:
         if self.remarks_on is not None:
             for remark, example in self.remarks_on(cells).items():
                 self.remark(remark, example or values.get("id"))
+        if (mark := values.get("score")) is not None:
+            survey.marks.add(mark)
         pages = values.get("confluence_url")
         survey.several_pages += isinstance(pages, list) and len(pages) > 1
         if text := values.get(self.required):

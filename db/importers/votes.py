@@ -18,8 +18,9 @@ VOTES = (FOR | AGAINST) - {"up", "down"} | {
 }  # fmt: skip
 """Words in names by which a user voted."""
 USERS = {"user", "users", "customer", "client", "пользователя", "пользователей", "клиента"}
-MARKS = {"score", "rating", "mark", "stars", "оценка", "рейтинг", "балл"}
-"""Words that say so together; without the other, a mark may be a judge's."""
+RATINGS = {"rating", "mark", "stars", "оценка", "рейтинг", "балл"}
+MARKS = RATINGS | {"score"}
+"""Words that, beside a user, say that users gave a mark; alone they may name a judge's mark."""
 BESIDE = {*FOR, *AGAINST, *USERS, *MARKS} | {
     "answer", "response", "message", "is", "was", "or", "value", "type", "ответ", "ответа",
 }  # fmt: skip
@@ -61,6 +62,16 @@ def is_against(name: str) -> bool:
     return bool(words & AGAINST) and not words & FOR
 
 
+def read_named_vote(name: str, value: Any) -> int | None:
+    """Return 5 or 1 for a vote that stands alone under its name, as in traces; None for others and for ratings.
+
+    One rating does not tell its scale.
+    """
+    if not is_of_users(name) or (_words(name) & RATINGS and not _words(name) & VOTES):
+        return None
+    return read_vote(value, INVERTED if is_against(name) else NUMBERS)
+
+
 def read_vote(value: Any, numbers: Mapping[int, int] = NUMBERS) -> int | None:
     """Return 5 for a vote for the answer, 1 for one against it, None if the value is not a vote.
 
@@ -77,8 +88,8 @@ def read_vote(value: Any, numbers: Mapping[int, int] = NUMBERS) -> int | None:
 def read_scale(values: Iterable[Any], name: str) -> Mapping[int, int] | None:
     """Return what the numbers in a column of votes mean; None if they are marks from 1 to 5.
 
-    Numbers up to 5 of a name such as `upvotes` are counts, and mean nothing. If all are 1, the name decides: a `score`
-    is the worst mark, a `vote` is for the answer.
+    Numbers up to 5 of a name such as `upvotes` are counts, and mean nothing. A 1 in every row of `score`, which is our
+    own name, is the worst mark.
 
     Args:
         values: all that are not empty, for one of them may tell the scale.
@@ -90,7 +101,7 @@ def read_scale(values: Iterable[Any], name: str) -> Mapping[int, int] | None:
             if GOOD >= number > 1:
                 return {} if _words(name) & (FOR | AGAINST) else None
             seen.add(number)
-    if (seen and seen.isdisjoint(NUMBERS)) or (seen == {1} and _words(name) <= MARKS):
+    if (seen and seen.isdisjoint(NUMBERS)) or (seen == {1} and name == "score"):
         return None
     if is_against(name):
         return INVERTED
@@ -100,10 +111,15 @@ def read_scale(values: Iterable[Any], name: str) -> Mapping[int, int] | None:
 def are_votes(values: Sequence[Any], name: str) -> bool:
     """Return whether most values of a column are votes for and against answers.
 
-    Numbers, yes and no are votes only if the name says that users voted: else they may be a judge's.
+    Numbers, yes and no are votes only if the name says that users voted: else they may be a judge's. A 1 in every row
+    is a vote only if the name says that it is not a mark.
     """
     numbers = {number for value in values if (number := _number(value)) is not None}
-    if not numbers <= NUMBERS.keys() or (numbers and not is_vote(name)):
+    if (
+        not numbers <= NUMBERS.keys()
+        or (numbers and not is_vote(name))
+        or (numbers == {1} and not _words(name) & VOTES)
+    ):
         return False
     scale = read_scale(values, name)
     return scale is not None and 2 * sum(read_vote(value, scale) is not None for value in values) > len(values)

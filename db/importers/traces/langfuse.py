@@ -8,7 +8,7 @@ from db.importers.traces.otlp import KINDS, amount, retrieves, snake, usage_of, 
 from db.importers.traces.plain_values import MissingIds
 from db.importers.traces.spans import Span, later_ns, moment_ns
 from db.importers.traces.values import answer_in, listed, passages_in, question_in, reference_in
-from db.importers.votes import is_vote, read_vote
+from db.importers.votes import is_of_users, read_named_vote
 from db.words import Words
 
 TRACE = ""
@@ -80,18 +80,14 @@ def parse_observation(given: Mapping[str, Any]) -> Span:
 
 
 def feedback(scores: list[dict[str, Any]]) -> int | None:
-    """Return the vote of the user: 5 for the answer, 1 against it; None if there is none, or both.
-
-    Stars are ignored, because their scale is unknown.
-    """
-    said = set()
+    """Return the vote of the user: 5 for the answer, 1 against it; None if there is none, or both."""
+    votes = set()
     for score in scores:
-        if is_vote(str(score.get("name"))):
-            value = next(
-                (score[name] for name in ("value", "stringValue", "string_value") if score.get(name) is not None), None
-            )
-            said.add(read_vote(value))
-    votes = said - {None}
+        value = next(
+            (score[name] for name in ("value", "stringValue", "string_value") if score.get(name) is not None), None
+        )
+        votes.add(read_named_vote(str(score.get("name")), value))
+    votes.discard(None)
     return votes.pop() if len(votes) == 1 else None
 
 
@@ -99,7 +95,7 @@ def _scores(given: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the scores of a trace: objects, or a column each that holds a list, as pages export them to CSV."""
     scores = [one for one in listed(given.get("scores")) if isinstance(one, dict)]
     for name, value in given.items():
-        if is_vote(name):
+        if is_of_users(name):
             value = parsed(value)
             scores += [{"name": name, "value": one} for one in (value if isinstance(value, list) else [value])]
     return scores

@@ -94,6 +94,7 @@ def mark_or_none(value: Any, style: Style) -> int | None:
         ("stars", ["thumbs_up", "Thumbs-Down"], [5, 1]),
         ("score", [True, False], None),  # perhaps a judge's
         ("vote", [1, 1, 1], [5, 5, 5]),
+        ("user_rating", [1, 1, 1], None),  # of five stars, or of one
         ("upvotes", [0, 0], [1, 1]),
         ("vote", [Decimal("1.0"), Decimal(0)], [5, 1]),
         ("reaction", ["👍", "neutral", "👎", "❤️", "👍"], [5, None, 1, None, 5]),

@@ -37,10 +37,17 @@ def test_ones_alone_are_what_the_name_says(tmp_path: Path) -> None:
     assert all("score" not in row for row in read(tmp_path, [*log, *({**row, "score": 0} for row in log)]))
 
 
+def test_a_scale_is_read_from_the_whole_file(tmp_path: Path) -> None:
+    log = [{"question": f"{n}?", "answer": "a", "score": 1, "user": n} for n in range(300)]
+    for last, mark in ((0, 5), (4, 1)):
+        marked = read(tmp_path, [*log, {**log[0], "score": last, "user": 300}], mapping={"score": "score"})
+        assert [row["score"] for row in marked[:2]] == [mark, mark]
+
+
 def test_ones_alone_are_told(tmp_path: Path) -> None:
     path = tmp_path / "log.json"
     path.write_text(json.dumps([{"question": "How?", "answer": "So.", "score": 1, "user": 1}]), encoding="utf-8")
-    assert "score: only 1, read as the worst mark; if 1 is good, call the column vote" in table.look(path).notes
+    assert "score: only 1, read as the worst mark; if 1 is good, call the column vote" in table.look(path).problems()
 
 
 def test_dislikes_are_inverted_if_they_are_mapped(tmp_path: Path) -> None:

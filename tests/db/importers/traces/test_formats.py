@@ -166,6 +166,8 @@ def test_langfuses_observations_alone_with_the_names_of_its_storage_export(tmp_p
         ([{"name": "user_feedback", "value": -1}], 1),
         ([{"name": "User Feedback", "stringValue": "Thumbs_Up"}], 5),
         ([{"name": "user-feedback", "value": 4}], None),  # of five stars, or of ten
+        ([{"name": "user_rating", "value": 1}], None),
+        ([{"name": "thumbs_down", "value": 1}], 1),
         ([{"name": "user-feedback", "value": 0.5}], None),
         ([{"name": "user-feedback", "value": 1}, {"name": "user-feedback", "value": 0}], None),
         ([{"name": "hallucination", "value": 0}, {"name": "correctness", "value": 1}], None),  # no user's
