@@ -23,7 +23,8 @@ from db.importers.archives import open_archive
 from db.importers.encodings import guess_encoding
 from db.importers.files import LARGEST_BYTES, parse_json
 from db.importers.lines import UNREADABLE, UTF8, json_lines, lines, opened, undecodable
-from db.importers.records import GROUPS, columns_named, is_row, records_in
+from db.importers.recognise import columns_named
+from db.importers.records import is_row, records_in
 from db.loading.staging import Rejected
 from db.words import Words
 
@@ -45,6 +46,8 @@ BATCH_BYTES = 64 << 20
 EXCEL_ERRORS = ("#N/A", "#REF!", "#NAME?", "#VALUE!", "#DIV/0!", "#NUM!", "#NULL!")
 HEADER_ROWS = 20
 """First rows of a sheet among which its header is looked for."""
+GROUPS = frozenset({"question", "text", "dialog_id"})
+"""Columns whose name, in an upper header, does not change what the lower header means."""
 YAML_SCALARS = (
     ("bool", "true|True|TRUE|false|False|FALSE", "tTfF"),
     ("null", "~|null|Null|NULL|", ("~", "n", "N", "")),

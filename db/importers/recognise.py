@@ -441,6 +441,11 @@ def is_known(name: str) -> bool:
     return plain(name) in _known_names() or plain(name.rpartition(".")[2]) in _known_names() or is_of_users(_own(name))
 
 
+def columns_named(name: str) -> set[str]:
+    """Return our columns that other tables call so."""
+    return {ours for names in NAMES.values() for ours, aliases in names.items() if plain(name) in aliases.split("|")}
+
+
 def shell_word(text: str) -> str:
     """A word of a command as a shell takes it: in quotes only where it must be, which letters of no alphabet need."""
     return text if re.fullmatch(r"[\w@%+=:,./№-]+", text) else shlex.quote(text)

@@ -11,8 +11,6 @@ from db.words import Words
 
 Record = dict[str, Any]
 _QUESTION = frozenset(NAMES["questions"]["question"].split("|"))
-GROUPS = frozenset({"question", "text", "dialog_id"})
-"""Columns whose names, above others, only say what a row is about: what stands below keeps its meaning."""
 _ROW = frozenset(f"{NAMES['questions']['question']}|{NAMES['chunks']['text']}".split("|"))
 
 
@@ -114,11 +112,6 @@ def _only_list(document: Record, path: Path) -> Records | None:
         others = ", ".join(name for name in lists if name != best[0])
         notes = [Words("{file}: rows of {name!r}; not read: {others}", file=path.name, name=best[0], others=others)]
     return Records(_turned(lists[best[0]]), notes)
-
-
-def columns_named(name: str) -> set[str]:
-    """Our columns that somebody calls so."""
-    return {ours for names in NAMES.values() for ours, aliases in names.items() if plain(name) in aliases.split("|")}
 
 
 def is_row(document: Record) -> bool:

@@ -73,7 +73,6 @@ DEPTH, MOST_NAMES = 3, 400
 """How deep names within objects are looked at, and how many there may be."""
 BEYOND = frozenset({*map(str, range(6, 101)), *(f"{mark}.0" for mark in range(6, 101)), "0", "0.0", "-1", "-1.0"})
 """Marks that no scale from 1 to 5 has."""
-LONGEST_TOTAL = 20
 TOTALS = ("итого", "всего", "total", "sum", "average", "среднее", "итог")
 VARIANTS = (
     "variant",
@@ -96,7 +95,6 @@ EXAMPLES, LENGTHS = 2, 10_000
 """Cells that are shown of those that cannot be read, and texts whose length is noted."""
 MARKED = frozenset('[{" \t\r\n\u00a0')
 """What a text begins with that may be more than a text, or blank."""
-LONGEST_MISSING = max(map(len, MISSING))
 MOST_KNOWN = 10_000
 """Values of a column that are remembered as they were read."""
 SMALL, MOST_KEPT, CELL = 64 << 20, 150_000, 100
@@ -303,16 +301,7 @@ class Table:
             return
         read = self.row_reader(lambda ours, cell, error: None)
         for place, cells in self.rows():
-            yield place, cells if isinstance(cells, Rejected) else self.usable(place, read(cells))
-
-    def usable(self, place: str, values: dict[str, Any]) -> dict[str, Any] | Rejected:
-        """The values, unless they are a total of the rows above."""
-        question = values.get("question")
-        if question is None or len(question) > LONGEST_TOTAL or question.strip(" .:").casefold() not in TOTALS:
-            return values
-        if any(values.get(name) for name in ("answer", "ground_truth_answer", "id")):
-            return values
-        return Rejected(place, Words("{question!r} is a total, no question", question=question))
+            yield place, cells if isinstance(cells, Rejected) else _reject_total(place, read(cells))
 
     def row_reader(self, fault: Callable[[str, Any, BadValue], None]) -> Callable[[Cells], dict[str, Any]]:
         """Make what reads the values of a row by our names; of a cell that cannot be read `fault` is told."""
@@ -340,9 +329,7 @@ class Table:
         read_before: dict[str, Any] = {}
 
         def read_text(cell: Any) -> Any:
-            is_plain = (
-                type(cell) is str and cell[0] not in MARKED and (len(cell) > LONGEST_MISSING or cell not in MISSING)
-            )
+            is_plain = type(cell) is str and cell[0] not in MARKED and cell not in MISSING
             if is_plain and (needed or can_be_stored(cell)):
                 return cell
             return None if is_empty(cell) else self._value(ours, theirs, style, cell)
@@ -768,7 +755,7 @@ def _survey(table: Table) -> Survey:
     kept: list[tuple[str, dict[str, Any] | Rejected]] | None = [] if _is_small(table.path) else None
     for surveyor.place, cells in table.rows():
         survey.rows += 1
-        values = cells if isinstance(cells, Rejected) else table.usable(surveyor.place, read(cells))
+        values = cells if isinstance(cells, Rejected) else _reject_total(surveyor.place, read(cells))
         if isinstance(cells, Rejected) or isinstance(values, Rejected):
             survey.rejected += 1
         else:
@@ -787,6 +774,15 @@ def _survey(table: Table) -> Survey:
             not isinstance(cells, Rejected) and leaves_out(cells) for _, cells in table.container.rows()
         )
     return survey
+
+
+def _reject_total(place: str, values: dict[str, Any]) -> dict[str, Any] | Rejected:
+    """Return the values of a row, or a rejection if the row is a total of those above it."""
+    question = values.get("question") or ""
+    is_alone = not any(values.get(name) for name in ("answer", "ground_truth_answer", "id"))
+    if is_alone and question.strip(" .:").casefold() in TOTALS:
+        return Rejected(place, Words("{question!r} is a total, not a question", question=question))
+    return values
 
 
 def _is_small(path: Path) -> bool:
