@@ -441,6 +441,25 @@ def is_known(name: str) -> bool:
     return plain(name) in _known_names() or plain(name.rpartition(".")[2]) in _known_names() or is_of_users(_own(name))
 
 
+def advise(ours: str, several: Sequence[str]) -> Words:
+    """Return why columns that could be one of ours are not used, and how to use one of them."""
+    names, map_first = ", ".join(several), shell_word(f"{ours}={several[0]}")
+    if ours == "score" and any(map(is_against, several)):
+        return Words("{names}: votes for and against. Not used; put them in one column: 1, -1, or nothing", names=names)
+    if len(several) > 1:
+        return Words("{ours}: {names}? Not used; choose one: --map {ours}=COLUMN", ours=ours, names=names)
+    if ours == "score":
+        return Words(
+            "score: {names}. Not used: 5 is good and 1 is bad here. If 1 is good and 0 or -1 is bad: --map {map}. "
+            "Convert any other scale to 1 to 5 first",
+            names=names, map=map_first,
+        )  # fmt: skip
+    return Words(
+        "{ours}: {names} by its name, but not by its values. Not used; if it is: --map {map}",
+        ours=ours, names=names, map=map_first,
+    )  # fmt: skip
+
+
 def columns_named(name: str) -> set[str]:
     """Return our columns that other tables call so."""
     return {ours for names in NAMES.values() for ours, aliases in names.items() if plain(name) in aliases.split("|")}

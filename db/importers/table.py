@@ -37,6 +37,7 @@ from db.importers.recognise import (
     REQUIRED,
     SAMPLED,
     Kind,
+    advise,
     fits,
     is_empty,
     is_known,
@@ -49,7 +50,7 @@ from db.importers.recognise import (
 )
 from db.importers.shapes import REFERENCE, SEVERAL_REFERENCES, Shape
 from db.importers.values import BadValue, parse
-from db.importers.votes import BAD, is_against
+from db.importers.votes import BAD
 from db.loading.fill import Stream
 from db.loading.recorded import PARTS, chunks, content_id, record
 from db.loading.staging import Rejected, Row
@@ -214,25 +215,8 @@ class Table:
         """The columns that are not used: those that are doubtful, and those that nobody knows, each with a value."""
         notes = " ".join(self.notes)
         for ours, several in self.doubtful.items():
-            if ours == "score" and any(map(is_against, several)):
-                yield Words(
-                    "{names}: votes for and against. Not used; put them in one column: 1, -1, or nothing",
-                    names=", ".join(several),
-                )
-            elif len(several) > 1:
-                yield Words("{names}: which is {ours}? Not used; choose one: --map {ours}=COLUMN",
-                            names=", ".join(several), ours=ours)  # fmt: skip
-            elif ours == "score":
-                yield Words(
-                    "{column}: not used as score, for 5 is good and 1 is bad here. If 1 is good and 0 or -1 is bad: "
-                    "--map {map}. Convert any other scale to 1 to 5 first",
-                    column=several[0], map=shell_word(f"score={several[0]}"),
-                )  # fmt: skip
-            elif f"--map {shell_word(f'{ours}={several[0]}')}" not in notes:
-                yield Words(
-                    "{column}: {ours} by its name, but not by its values. Not used; if it is: --map {map}",
-                    column=several[0], ours=ours, map=shell_word(f"{ours}={several[0]}"),
-                )  # fmt: skip
+            if len(several) > 1 or f"--map {shell_word(f'{ours}={several[0]}')}" not in notes:
+                yield advise(ours, several)
         if not self.unused:
             return
         named = [

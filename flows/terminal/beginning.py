@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
+from db.importers.recognise import advise
 from flows.terminal.lists import ready_lines
 from flows.terminal.summary import new_console, plain
 from tasks.operations.setup.files import FoundFile
@@ -83,8 +84,6 @@ def _print_columns(
     if mapping:
         console.print("  " + ", ".join(f"{ours} = {plain(theirs)}" for ours, theirs in mapping.items()), soft_wrap=True)
     for ours, several in doubtful.items():
-        key = "doubtful score" if ours == "score" else "several" if len(several) > 1 else "doubtful"
-        names = plain(", ".join(several))
-        console.print("  " + words[key].format(ours=ours, names=names), style="yellow", soft_wrap=True)
+        console.print("  " + plain(told(advise(ours, several), language)), style="yellow", soft_wrap=True)
     if left := list(unused):
         console.print("  " + words["unused"].format(names=plain(", ".join(left))), soft_wrap=True)

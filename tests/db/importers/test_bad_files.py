@@ -205,7 +205,7 @@ def test_headers_that_are_merged_formulas_and_numbers_of_days(tmp_path: Path) ->
     values, problems = columns_of(path)
     assert [row["question"] for row in values] == [f"Вопрос {n}?" for n in range(4)]
     assert any("header in row 2" in problem for problem in problems)
-    assert any(problem.startswith("Дата: created_at by its name, but not by its values") for problem in problems)
+    assert any(problem.startswith("created_at: Дата by its name, but not by its values") for problem in problems)
 
 
 def test_jira_s_repeated_names_are_told_and_the_first_is_read(tmp_path: Path) -> None:

@@ -158,7 +158,7 @@ WARNINGS: dict[str, list[str]] = {
     "28": [r"'answer' is taken as the reference, .*; if it is what the bot said: --map answer=answer"],
     "31": [
         r"sheet 'Обращения', header in row 4\n.*sheets that are not read: Как заполнять, Справочник",
-        r"row 15: skipped, 'Итого' is a total, no question",
+        r"row 15: skipped, 'Итого' is a total, not a question",
     ],
     "33": [r"rows without an id: 1"],
     "35": [r"- .*retrieval.*: no passages of a knowledge base"],

@@ -265,4 +265,4 @@ def test_numbers_of_hundreds_of_digits_are_told_with_their_places(engine: Engine
     assert report.questions == Counts(read=5, added=2, skipped=3)  # three are one question without an id
     for row in huge:
         name = next(iter(row))
-        assert any(problem.startswith((f"{name}: 1 of 1 ", "score: not used as score")) for problem in report.problems)
+        assert any(problem.startswith((f"{name}: 1 of 1 ", "score: score. Not used")) for problem in report.problems)
