@@ -24,7 +24,8 @@ ELIDED = re.compile(r"['\"]\s+\.\.\.\s+['\"]")
 HOP = re.compile(r"^\s*<\d+-hop>\s*")
 """The mark that ragas puts before the passages of a question of several hops."""
 ADDRESS = r"https?://|[^\s,;|]+\.(?:md|markdown|txt|html?|pdf|docx?|rst)\b"
-GAP = r"(?i:none|null|n/a|-)\s*(?:[,;|]|\Z)"
+NOTHING = frozenset(("none", "null", "n/a", "-", "–", "—"))
+GAP = rf"(?i:{'|'.join(sorted(NOTHING))})\s*(?:[,;|]|\Z)"
 BETWEEN_PAGES = re.compile(rf"[ \t]*[\r\n]+[ \t]*|\s*[,;|]\s*(?={ADDRESS}|{GAP})|\s+(?=https?://)")
 OF_TEXTS = re.compile(r"(?:contexts?|passages)$", re.IGNORECASE)
 """What names of columns end in that hold passages, and not their ids."""
@@ -47,7 +48,6 @@ PAGE_NAMES = (
     "id",
 )
 QUOTED = 0.8
-NOTHING = frozenset(("none", "null", "n/a", "-", "–", "—"))
 NO_LABELS = Words('no labels; write "1; 2", ["1", "2"] or {"1": 3, "2": 1}')
 
 
@@ -64,7 +64,7 @@ class Style:
     whole: bool = False
     """Whether ids are whole numbers written as 12.0."""
     votes: Mapping[int, int] | None = None
-    """The mark of each number where users voted for and against answers; None where they gave marks from 1 to 5."""
+    """The mark of each number if users voted for and against answers, as `read_scale` returns it."""
 
 
 def style_of(ours: str, values: Iterable[Any], theirs: str = "") -> Style:

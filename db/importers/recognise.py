@@ -15,7 +15,7 @@ from db.importers.cells import LIST_STYLES
 from db.importers.shapes import PASSAGES, Shape, shape_of
 from db.importers.traces.values import question_in
 from db.importers.values import NUMBER, BadValue, parse
-from db.importers.votes import are_votes, is_against, is_of_users, is_said
+from db.importers.votes import are_votes, is_against, is_of_users, is_vote_or_number
 from db.words import Words
 
 Kind = Literal["questions", "chunks"]
@@ -244,9 +244,9 @@ def _propose_by_content(proposal: Proposal, names: Sequence[str], filled: Mappin
 
 def _of_users(theirs: Sequence[str], filled: Mapping[str, list[Any]], proposal: Proposal) -> list[str]:
     """Those of the columns that users gave by their names, if there are such; else all."""
-    given = [name for name in theirs if is_of_users(_own(name)) and name in filled]
-    given = [name for name in given if _share(filled[name], is_said) > 0.5]
-    others = [name for name in theirs if name not in given and name in filled and not is_of_users(_own(name))]
+    given = [name for name in theirs if is_of_users(_own_name(name)) and name in filled]
+    given = [name for name in given if _share(filled[name], is_vote_or_number) > 0.5]
+    others = [name for name in theirs if name not in given and name in filled and not is_of_users(_own_name(name))]
     if not given:
         return list(theirs)
     for other in others:
@@ -368,7 +368,7 @@ def _settle_answers(proposal: Proposal, filled: Mapping[str, list[Any]], mapped:
     if "answer" not in mapping:
         return
     of_a_log = [name for name in OF_A_LOG if name in proposal.doubtful or mapping.get(name) in filled]
-    of_a_log += [name for name in filled if plain(name) in BESIDE_ANSWERS or is_of_users(_own(name))]
+    of_a_log += [name for name in filled if plain(name) in BESIDE_ANSWERS or is_of_users(_own_name(name))]
     labelled = {"relevant_urls", "relevant_chunk_ids", "answerable"} & mapping.keys()
     if not of_a_log or (of_a_log == ["contexts"] and labelled):
         mapping["ground_truth_answer"] = mapping.pop("answer")
@@ -397,7 +397,7 @@ def _settle_score(proposal: Proposal, filled: Mapping[str, list[Any]]) -> None:
     score = mapping.get("score", "")
     beside = {plain(name) for name in filled if name != score}
     is_explained = not is_log and "feedback" in beside  # as a judge explains its `feedback_score`
-    is_given = is_of_users(_own(score)) and not (is_explained and plain(_own(score)).startswith("feedback"))
+    is_given = is_of_users(_own_name(score)) and not (is_explained and plain(_own_name(score)).startswith("feedback"))
     is_judged = is_explained or any(word in name for name in beside for word in words)
     if score and is_judged and not is_given:
         proposal.doubtful["score"] = [mapping.pop("score")]
@@ -415,7 +415,7 @@ def _note_unused(proposal: Proposal, names: Sequence[str]) -> None:
     proposal.unused = [name for name in proposal.unused if name.partition(".")[0] not in taken]
 
 
-def _own(name: str) -> str:
+def _own_name(name: str) -> str:
     """The name of a column within its object, unless the whole name tells it."""
     return name if is_of_users(name) else name.rpartition(".")[2]
 
@@ -438,7 +438,11 @@ def _known_names() -> frozenset[str]:
 def is_known(name: str) -> bool:
     """Whether anybody's tables call a column so."""
     name = str(name)
-    return plain(name) in _known_names() or plain(name.rpartition(".")[2]) in _known_names() or is_of_users(_own(name))
+    return (
+        plain(name) in _known_names()
+        or plain(name.rpartition(".")[2]) in _known_names()
+        or is_of_users(_own_name(name))
+    )
 
 
 def advise(ours: str, several: Sequence[str]) -> Words:
@@ -481,7 +485,7 @@ def fits(ours: str, values: Sequence[Any], *, exact: bool = False, name: str = "
     """
     enough = 0.5 if exact else 0.8
     if ours == "score":  # 1 is bad and 5 is good with us: another scale would be read the wrong way round
-        if not values or are_votes(values, _own(name)):
+        if not values or are_votes(values, _own_name(name)):
             return bool(values) or exact
         telling = map(str, range(2, 6)) if exact else "5"
         written = {str(value).removesuffix(".0") for value in values}

@@ -610,11 +610,11 @@ def _proposed(
             ("__expected", *(f"{theirs}." for theirs in merged.values()))
         )
     }  # fmt: skip
-    every = (cells for _, cells in container.rows() if not isinstance(cells, Rejected))
+    all_rows = (cells for _, cells in container.rows() if not isinstance(cells, Rejected))
     # The last row may tell the scale of votes. A `score` that nobody mapped has marks, and a late 0 leaves it out.
-    is_whole_read = "score" in mapped or merged.get("score") != "score"
+    needs_all_rows = "score" in mapped or merged.get("score") != "score"
     styles = {
-        ours: style_of(ours, values_of(every if ours == "score" and is_whole_read else sample, theirs), theirs)
+        ours: style_of(ours, values_of(all_rows if ours == "score" and needs_all_rows else sample, theirs), theirs)
         for ours, theirs in merged.items()
     }
     notes = [*container.notes, *proposal.notes]

@@ -125,7 +125,7 @@ def are_votes(values: Sequence[Any], name: str) -> bool:
     return scale is not None and 2 * sum(read_vote(value, scale) is not None for value in values) > len(values)
 
 
-def is_said(value: Any) -> bool:
+def is_vote_or_number(value: Any) -> bool:
     """Return whether a value is a vote or a number, and not a comment."""
     return _number(value) is not None or _spelled(value) in WORDS
 
