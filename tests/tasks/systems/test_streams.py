@@ -236,8 +236,8 @@ def test_no_stream_is_larger_than_a_reply_may_be(name: str) -> None:
 
 DRIPS = {
     "tokens": (chunk(delta("а")) * 100, "characters: 'а"),
-    "comments": (chunk(b": ping\n\n") * 100, "no reply within 0.5 s"),
-    "bytes": (chunk(b"data: " + b"x" * 1_000), "no reply within 0.5 s"),
+    "comments": (chunk(b": ping\n\n") * 100, "no reply within 3 s"),
+    "bytes": (chunk(b"data: " + b"x" * 10_000), "no reply within 3 s"),
 }
 
 
@@ -246,8 +246,8 @@ def test_a_stream_that_drips_is_out_of_time(name: str) -> None:
     content, words = DRIPS[name]
     parts = [STREAM + content[:200], *[content[200:][n : n + 1] for n in range(len(content) - 200)]]
     with stranger(lambda: (dripped for part in parts for dripped in dripping(part, 0.001)())) as server:
-        found = asked(server.url, timeout_s=0.5)
-    assert "no reply within 0.5 s" in str(found.error)
+        found = asked(server.url, timeout_s=3)
+    assert "no reply within 3 s" in str(found.error)
     assert words in str(found.error)
 
 
