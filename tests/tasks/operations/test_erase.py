@@ -259,8 +259,9 @@ def test_pages_of_prefect_go_too(
     yarus("run", "tier1", "--source", "logged_prefect", env=with_server)
 
     def pages() -> list[str]:
-        url = f"{prefect_server['PREFECT_API_URL']}/artifacts/filter"
-        return [str(page["data"]) for page in httpx.post(url, json={}).json() if "logged_prefect" in str(page["data"])]
+        url, newest = f"{prefect_server['PREFECT_API_URL']}/artifacts/filter", {"sort": "CREATED_DESC"}  # of 200
+        found = [str(page["data"]) for page in httpx.post(url, json=newest).json()]
+        return [page for page in found if "logged_prefect" in page]
 
     assert any(MARK in page for page in pages())
     words = ("prune", "--user", USER, "--source", "logged_prefect", "--json")
