@@ -337,7 +337,7 @@ def text_in(ours: str, value: Any, *, quoted: bool = False) -> tuple[str, int]:
         if isinstance(read, str):
             return read, 1
         read = parse_list(value)
-        if read is None:
+        if read is None or _has_only_numbers(read):  # "[5 10]" may be an answer
             return value, 1
         value = read
     if isinstance(value, bool | int | float | date):
@@ -353,6 +353,11 @@ def text_in(ours: str, value: Any, *, quoted: bool = False) -> tuple[str, int]:
     if text is None:
         raise BadValue("no text in it under a usual name")
     return text, 1
+
+
+def _has_only_numbers(value: list[Any] | dict[str, Any]) -> bool:
+    items = list(_flat(value)) if isinstance(value, list) else []
+    return bool(items) and all(isinstance(item, int | float) for item in items)
 
 
 def _plain(value: bool | float | date) -> str:

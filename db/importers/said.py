@@ -9,9 +9,10 @@ MAX_LEVELS = 64
 """Lists and objects within each other. Real exports have fewer than twenty; code that walks a value may recurse."""
 OBJECT_REPR = re.compile(r"<[^<>\n]* at 0x[0-9a-fA-F]+>")
 TEXT = r"(?<!\w)[bru]?(?:'(?:[^'\\]|\\.)*+(?:'|\Z)|\"(?:[^\"\\]|\\.)*+(?:\"|\Z))"
-NUMPY = re.compile(rf"({TEXT}|\b(?:None|nan)\b|[\])}}])(\s+(?=[bru]?['\"]|None\b|nan\b|[\[{{]|array\())?", re.DOTALL)
-"""The texts and objects of an array. numpy writes no commas between them, and Python would join the texts. Numbers are
-left alone, because "[5 - 10]" may be an answer."""
+NUMPY = re.compile(
+    rf"({TEXT}|\b(?:None|nan|[\d.]+)|[\])}}])(\s+(?=[bru]?['\"]|None\b|nan\b|-?\d|[\[{{]|array\())?", re.DOTALL
+)
+"""The values of an array. numpy writes no commas between them, and Python would join the texts."""
 MOST_BITS = 4_096
 """Of a whole number; Python refuses to write down one with more than 4,300 digits."""
 NO_VALUE = ("nan", "inf", "NaT", "NA", "NaN", "Infinity", "null")

@@ -35,7 +35,7 @@ def values_of(found: Table, name: str) -> list[Any]:
         ("[['a' 'b']\n ['c']]", [["a", "b"], ["c"]]),
         ("[array(['a'], dtype=object) array(['b', 'c'], dtype=object)]", [["a"], ["b", "c"]]),
         ("[{'text': 'a'}\n {'text': 'b'}]", [{"text": "a"}, {"text": "b"}]),
-        ("[5 10]", None),
+        ("[1 2 -3]", [1, 2, -3]),
         ("[5 - 10]", None),
         ("[b'a' b'b']", ["a", "b"]),
         ("['a' 'b", None),
@@ -75,10 +75,15 @@ def test_signs_divide_passages_if_no_space_follows(cell: str, n: int, tmp_path: 
     assert len(values_of(found, "contexts")[-1]) == n
 
 
-@pytest.mark.parametrize("reference", ["[5 - 10]", "[5 10] days", "[5 10]"])
+@pytest.mark.parametrize("reference", ["[5 - 10]", "[5 10] days", "[5 10]", "[5, 10]", "[5]"])
 def test_a_reference_in_brackets_stays_as_it_is(reference: str, tmp_path: Path) -> None:
     found = look(tmp_path, [{"question": Q, "answer": "Five.", "reference": reference, "user_id": "u1"}])
     assert values_of(found, "ground_truth_answer") == [reference]
+
+
+def test_labels_are_read_from_an_array_of_numbers(tmp_path: Path) -> None:
+    row = {"question": Q, "answer": "Five.", "relevant_chunk_ids": "[12 15]", "user_id": "u1"}
+    assert values_of(look(tmp_path, [row]), "relevant_chunk_ids") == [["12", "15"]]
 
 
 def test_cells_that_say_that_there_is_nothing_are_empty(tmp_path: Path) -> None:
