@@ -23,7 +23,7 @@ from db.importers.archives import open_archive
 from db.importers.encodings import guess_encoding
 from db.importers.files import LARGEST_BYTES, parse_json
 from db.importers.lines import UNREADABLE, UTF8, json_lines, lines, opened, undecodable
-from db.importers.recognise import columns_named
+from db.importers.recognise import find_columns
 from db.importers.records import is_row, records_in
 from db.loading.staging import Rejected
 from db.words import Words
@@ -545,7 +545,7 @@ def _joined_headers(top: Sequence[Any], below: Sequence[Any], known: Callable[[s
     for upper, lower in zip_longest(uppers, lowers, fillvalue=""):
         if not upper or not lower:
             names.append(upper or lower)
-        elif known(lower) and columns_named(upper) <= columns_named(lower) | GROUPS:
+        elif known(lower) and find_columns(upper) <= find_columns(lower) | GROUPS:
             names.append(lower if lowers.count(lower) == 1 else f"{upper}.{lower}")
         else:  # a user below a mark is no user
             names.append(f"{upper}: {lower}")

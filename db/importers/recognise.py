@@ -166,7 +166,7 @@ def propose(
         mapped: our column -> theirs, where somebody knows it.
     """
     mapped = mapped or {}
-    filled = {name: values for name in names if (values := list(values_of(rows, name)))}
+    filled = {name: values for name in names if (values := list(iterate_values(rows, name)))}
     shape = shape_of({plain(name) for name in names}, {plain(name) for name in filled})
     if shape is not None and kind in (None, shape.kind):
         proposal = Proposal(shape.kind, _columns_of(shape, names, filled, mapped), shape=shape)
@@ -464,7 +464,7 @@ def advise(ours: str, several: Sequence[str]) -> Words:
     )  # fmt: skip
 
 
-def columns_named(name: str) -> set[str]:
+def find_columns(name: str) -> set[str]:
     """Return our columns that other tables call so."""
     return {ours for names in NAMES.values() for ours, aliases in names.items() if plain(name) in aliases.split("|")}
 
@@ -487,11 +487,9 @@ def fits(ours: str, values: Sequence[Any], *, exact: bool = False, name: str = "
     if ours == "score":  # 1 is bad and 5 is good with us: another scale would be read the wrong way round
         if not values or are_votes(values, _own_name(name)):
             return bool(values) or exact
-        telling = map(str, range(2, 6)) if exact else "5"
         written = {str(value).removesuffix(".0") for value in values}
-        if exact and written == {"1"}:
-            return True
-        return not written.isdisjoint(telling) and _share(values, _is_mark) > enough
+        is_telling = written == {"1"} or not written.isdisjoint("2345") if exact else "5" in written
+        return is_telling and _share(values, _is_mark) > enough
     if ours == "relevant_urls":
         return not values or _share(values, lambda value: _names_pages(value) or len(str(value)) <= NAME) > enough
     if ours == "confluence_url" and not exact:
@@ -541,7 +539,7 @@ def _kind(names: Sequence[str]) -> Kind | None:
     return "questions" if is_log else "chunks"
 
 
-def values_of(rows: Iterable[Mapping[str, Any]], name: str) -> Iterator[Any]:
+def iterate_values(rows: Iterable[Mapping[str, Any]], name: str) -> Iterator[Any]:
     """Yield the values under a name that are not empty."""
     return (value for row in rows if not is_empty(value := value_at(row, name)))
 

@@ -45,7 +45,7 @@ class Shape:
     prepare: Callable[[Record], Record] | None = None
     """Adds to a row what its columns say together."""
     remarks: Callable[[Record], Remarks] | None = None
-    """Finds what of a prepared row is not used as its tool means it."""
+    """Returns what Yarus reads otherwise in a prepared row than the tool that wrote it."""
     leaves_out: Callable[[Record], bool] | None = None
     """Whether a row is not to be used."""
     tool: str = ""

@@ -41,12 +41,12 @@ from db.importers.recognise import (
     fits,
     is_empty,
     is_known,
+    iterate_values,
     object_in,
     plain,
     propose,
     shell_word,
     value_at,
-    values_of,
 )
 from db.importers.shapes import REFERENCE, SEVERAL_REFERENCES, Shape
 from db.importers.values import BadValue, parse
@@ -192,7 +192,10 @@ class Table:
         if self.survey.marks == {BAD} and "score" in self.mapping and self.styles["score"].votes is None:
             column = self.mapping["score"]
             problems.append(
-                Words("{column}: only 1, read as the worst mark; if 1 is good, call the column vote", column=column)
+                Words(
+                    "{column}: every value is 1 and is read as the worst mark; if 1 is good, rename the column to vote",
+                    column=column,
+                )
             )
         if self.survey.left_out:
             problems.append(Words("archived items that are left out: {n}", n=self.survey.left_out))
@@ -240,7 +243,7 @@ class Table:
 
     def _is_alike(self, ours: str, name: str) -> bool:
         """Whether values of a column are of the kind that one of ours has."""
-        values = list(values_of(sample_of(self.container), name))
+        values = list(iterate_values(sample_of(self.container), name))
         return bool(values) and fits(ours, values, name=name)
 
     def passages(self) -> Iterator[tuple[str, str | None, str, Sequence[str]]]:
@@ -611,10 +614,10 @@ def _proposed(
         )
     }  # fmt: skip
     all_rows = (cells for _, cells in container.rows() if not isinstance(cells, Rejected))
-    # The last row may tell the scale of votes. A `score` that nobody mapped has marks, and a late 0 leaves it out.
+    # The last row may set the scale of votes. If nobody mapped `score`, it holds marks, and a 0 in any row excludes it.
     needs_all_rows = "score" in mapped or merged.get("score") != "score"
     styles = {
-        ours: style_of(ours, values_of(all_rows if ours == "score" and needs_all_rows else sample, theirs), theirs)
+        ours: style_of(ours, iterate_values(all_rows if ours == "score" and needs_all_rows else sample, theirs), theirs)
         for ours, theirs in merged.items()
     }
     notes = [*container.notes, *proposal.notes]
@@ -648,7 +651,7 @@ def _with_examples(names: Iterable[str], sample: Sequence[Mapping[str, Any]]) ->
 
 
 def _example(name: str, sample: Sequence[Mapping[str, Any]]) -> str:
-    value = next(values_of(sample, name), None)
+    value = next(iterate_values(sample, name), None)
     return "" if value is None else short(value)
 
 

@@ -88,8 +88,8 @@ def read_vote(value: Any, numbers: Mapping[int, int] = NUMBERS) -> int | None:
 def read_scale(values: Iterable[Any], name: str) -> Mapping[int, int] | None:
     """Return what the numbers in a column of votes mean; None if they are marks from 1 to 5.
 
-    Numbers up to 5 of a name such as `upvotes` are counts, and mean nothing. A 1 in every row of `score`, which is our
-    own name, is the worst mark.
+    In a column such as `upvotes`, numbers from 2 to 5 are counts and mean nothing. If every value of `score` is 1, it
+    is the worst mark.
 
     Args:
         values: all that are not empty, for one of them may tell the scale.
@@ -111,8 +111,8 @@ def read_scale(values: Iterable[Any], name: str) -> Mapping[int, int] | None:
 def are_votes(values: Sequence[Any], name: str) -> bool:
     """Return whether most values of a column are votes for and against answers.
 
-    Numbers, yes and no are votes only if the name says that users voted: else they may be a judge's. A 1 in every row
-    is a vote only if the name says that it is not a mark.
+    Numbers, yes and no are votes only if the name says that users voted: else they may be a judge's. If every value is
+    1, they are votes only if the name has a word for votes.
     """
     numbers = {number for value in values if (number := _number(value)) is not None}
     if (

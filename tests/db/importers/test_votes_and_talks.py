@@ -47,7 +47,10 @@ def test_a_scale_is_read_from_the_whole_file(tmp_path: Path) -> None:
 def test_ones_alone_are_told(tmp_path: Path) -> None:
     path = tmp_path / "log.json"
     path.write_text(json.dumps([{"question": "How?", "answer": "So.", "score": 1, "user": 1}]), encoding="utf-8")
-    assert "score: only 1, read as the worst mark; if 1 is good, call the column vote" in table.look(path).problems()
+    assert (
+        "score: every value is 1 and is read as the worst mark; if 1 is good, rename the column to vote"
+        in table.look(path).problems()
+    )
 
 
 def test_dislikes_are_inverted_if_they_are_mapped(tmp_path: Path) -> None:
