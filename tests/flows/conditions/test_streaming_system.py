@@ -28,7 +28,7 @@ def streaming(number: int, request: Document) -> Do:
     text = f"Правило {which} велит сдать книгу."
     last = delta(finish="stop", citations=[{"url": PAGE.format(which), "content": text}])
     usage = delta(choices=[], usage={"prompt_tokens": 1_000, "completion_tokens": 100})
-    return streamed(*parts, last, usage, DONE, pause_s=0.1)
+    return streamed(*parts, last, usage, DONE, pause_s=0.4)
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def test_a_stream_is_timed_priced_and_scored(bot: FakeLLMServer, tmp_path: Path)
     assert summary["system"]["sut"] == f"openai:{bot.url}"
     assert (rows[2]["answer"], rows[2]["retrieved"]) == ("Сдать книгу 2.", [PAGE.format(2)])
     assert rows[2]["context"] == "Правило 2 велит сдать книгу."
-    assert 0 < rows[2]["first_token_ms"] < rows[2]["latency_ms"]
+    assert 0 < rows[2]["first_token_ms"] <= rows[2]["latency_ms"] - 300  # a pause, less what a busy client may be late
     assert (rows[3]["status"], rows[3]["answer"], rows[3]["first_token_ms"]) == ("sut_error", None, None)
     assert "'Сдать книгу 3.'" in rows[3]["reason"]
     for name in FIRST:
