@@ -29,7 +29,7 @@ from benchmarks import Row
 from db.embedded import server as embedded
 from db.engine import own
 from tasks.config.settings import Role, Settings
-from tasks.models.calls import Call, body
+from tasks.models.calls import Call, build_request
 from tasks.models.chat import chat
 from tasks.prompts import prompts
 
@@ -133,7 +133,7 @@ async def at_once(settings: Settings, ask: Callable[[bytes], Coroutine[None, Non
 
     async def work() -> None:
         for call in waiting:
-            await ask(body(call, settings.judge))
+            await ask(build_request(call, settings.judge).body)
 
     await asyncio.gather(*(work() for _ in range(settings.judge.concurrency)))
 

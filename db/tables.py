@@ -186,6 +186,21 @@ call = Table(
     comment="replies of language models, bought once; emptying it means buying them again",
 )
 
+server_profile = Table(
+    "server_profile",
+    OURS,
+    Column("address", Text, primary_key=True, comment="of the completions"),
+    Column("model", Text, primary_key=True, comment="name of the model"),
+    Column(
+        "takes",
+        JSONB,
+        nullable=False,
+        comment="name of the reply limit, omitted parameters, JSON format, room for thinking, token cap",
+    ),
+    _at("learnt_at", "when it was stored", server_default=func.now(), nullable=False),
+    comment="parameters that a server takes for a model, learnt from its refusals; empty it to learn again",
+)
+
 spending = Table(
     "spending",
     OURS,

@@ -24,23 +24,43 @@ from tasks.config.validation import allowed, least_changes
 
 Language = Literal["ru", "en"]
 PREFIX = "YARUS_"
-NOT_REPEATED = "URL|KEY|HEADERS|^YARUS_(RETRIEVER|RERANKER|SUT|EMBEDDER|SIMILARITY_EMBEDDER)$"
+NOT_REPEATED = "URL|KEY|HEADERS|TOKEN_|^YARUS_(RETRIEVER|RERANKER|SUT|EMBEDDER|SIMILARITY_EMBEDDER)$"
 """Settings that may hold a secret: what was given is not repeated."""
 
 
-class Role(BaseModel, extra="forbid", allow_inf_nan=False):
+class Access(BaseModel, extra="forbid", allow_inf_nan=False):
+    """Credentials for a model's server, and the certificates that it is trusted by."""
+
+    headers: dict[str, SecretStr] = Field({}, description="HTTP headers; never logged or stored")
+    token_url: str | None = Field(None, description="address that issues tokens for the key (OAuth)")
+    token_form: dict[str, SecretStr] = Field(
+        {}, description='fields sent to it, such as {"scope": "GIGACHAT_API_PERS"}'
+    )
+    token_command: SecretStr | None = Field(
+        None, description="command that prints a token; run again when the server refuses it"
+    )
+    ca_file: Path | None = Field(None, description="file of further trusted certificates (PEM)")
+
+
+class Role(Access):
     """A language model in one role. Without `base_url` the role is served by its offline stand-in."""
 
     base_url: str | None = Field(None, description="address of an OpenAI-compatible API, up to /v1")
     model: str | None = Field(None, description="name of the model")
     api_key: SecretStr | None = Field(None, description="sent as a bearer token; never logged or stored")
-    temperature: float = Field(0.0, ge=0, le=2)
+    extra_body: dict[str, Any] = Field({}, description="further fields of requests, as JSON")
+    temperature: float | None = Field(0.0, ge=0, le=2, description="none: the model's default")
     max_tokens: int = Field(512, ge=1, le=1_000_000_000)
     concurrency: int = Field(8, ge=1, le=10_000, description="calls in flight at once")
     rpm: int | None = Field(None, ge=1, description="requests a minute")
     tpm: int | None = Field(None, ge=1, description="tokens a minute")
     timeout_s: float = Field(60.0, gt=0, description="longest wait for one reply")
     prompt: Path | None = Field(None, description="a prompt file of your own")
+
+    @field_validator("temperature", mode="before")
+    @classmethod
+    def _none(cls, value: Any) -> Any:
+        return None if isinstance(value, str) and value.strip().lower() == "none" else value
 
 
 class RetrieverService(BaseModel, extra="forbid", allow_inf_nan=False):
@@ -56,7 +76,7 @@ class RetrieverService(BaseModel, extra="forbid", allow_inf_nan=False):
     concurrency: int = Field(8, ge=1)
 
 
-class EmbedderService(BaseModel, extra="forbid", allow_inf_nan=False):
+class EmbedderService(Access):
     """How to ask an embedder that is an HTTP service."""
 
     query: dict[str, Any] = Field({}, description='sent with questions, as JSON, such as {"input_type": "query"}')
@@ -260,7 +280,9 @@ def _known_or_error(variable: str) -> None:
 def _no_json(error: SettingsError, variables: Mapping[str, str]) -> InputError:
     named = re.search(r'field "(\w+)"', str(error))
     place = PREFIX + (named[1].upper() if named else "")
-    parts = [f"{place}__{part}" for part in ("HEADERS", "QUERY", "PASSAGE")]  # of a service, only these are JSON
+    parts = [
+        f"{place}__{part}" for part in ("HEADERS", "EXTRA_BODY", "TOKEN_FORM", "QUERY", "PASSAGE")
+    ]  # of a service, only these are JSON
     if place not in variables and (given := [part for part in parts if part in variables]):
         place = next((part for part in given if not variables[part].lstrip().startswith("{")), given[0])
     return InputError("{place}: expected JSON; or set its parts one by one: {place}__NAME=VALUE", place=place)

@@ -35,7 +35,7 @@ from tasks.experiments.arms import (
     reference,
 )
 from tasks.experiments.documents import ArmDifference, Outcome, SweepArm, SweepPair, SweepResult, Taken
-from tasks.models.calls import Call, body, key
+from tasks.models.calls import Call, build_request, key
 from tasks.models.cost.prices import cost_usd
 from tasks.models.embedders import full_name
 from tasks.prompts import prompts
@@ -204,7 +204,7 @@ def _cost_usd(parameters: Sweep, said: Outcome, cases: pa.Table) -> float | None
     prompt = prompts(configuration.model_copy(update={"language": source(values["source"]).language}))["generation"]
     asked = [row for row in cases.select(["question", "context", "answer"]).to_pylist() if row["answer"] is not None]
     calls = [Call(prompt, {"question": row["question"], "context": row["context"] or ""}) for row in asked]
-    found = stored_calls(database(), [key("generator", call, body(call, role)) for call in calls])
+    found = stored_calls(database(), [key("generator", call, build_request(call, role)) for call in calls])
     price = configuration.prices.get(role.model or "")
     costs = [cost_usd(price, call.tokens_in, call.tokens_out) for call in found if call is not None]
     known = [cost for cost in costs if cost is not None]

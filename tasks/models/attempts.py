@@ -6,28 +6,44 @@ comes of it the breaker, the limits and the response format learn.
 
 import asyncio
 import logging
+import re
 import time
+from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from typing import TypeVar
 
 import httpx
+from sqlalchemy import Engine
 
 from db.errors import ModelUnavailable
+from db.stores.server_profiles import load_profile, save_profile
 from db.words import Words
 from tasks.config.settings import Role, Settings
-from tasks.models.calls import Call, Reply, RoleName, most_tokens
+from tasks.models.call_store import patiently
+from tasks.models.calls import Call, Reply, RoleName, build_request, without_thinking
 from tasks.models.cost.prices import Allowed, Budget, allowed, cost_usd, counted, price_of
+from tasks.models.credentials import redact_address
 from tasks.models.endpoints import checked, place_of, remedy
-from tasks.models.protocol import Answer, CallError, exchanged, in_format, last_format, read
-from tasks.models.rate_limits import AdaptiveConcurrency, CircuitBreaker, RateLimiter, RetryPolicy
+from tasks.models.protocol import Answer, CallError, exchanged, read
+from tasks.models.rate_limits import AdaptiveConcurrency, CircuitBreaker, RateLimiter, RetryPolicy, may_pass
+from tasks.models.server_errors import SentRequest
+from tasks.models.server_profile import ProfileLearner, Request, ServerProfile, find_guess
 from tasks.models.transport import ACCEPTED, JSON, Transport
 from tasks.models.waiting import Waiting
 from tasks.progress.counts import note
-from tasks.prompts import Form
 
 log = logging.getLogger("yarus")
 NO_MONEY = Words("the budget (YARUS_BUDGET_USD) does not allow another call")
 NO_TIME = Words("the evaluation's time (YARUS_EVALUATION_TIMEOUT_S) is over")
+HARMLESS = "2 + 2 = 4"
+"""In place of all texts of a call, this shows whether a refusal concerns every call."""
+ENDLESS = 2
+"""Calls whose thinking may fill all room; after them none gets more room."""
+N = TypeVar("N", int, float)
+OUTAGE = ("unreachable", "timeout")
+"""Errors that may pass and do not concern requests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +64,7 @@ class Attempts:
         limits: Limits,
         retries: RetryPolicy,
         unsaved: asyncio.Semaphore | None,
+        engine: Engine | None,
     ) -> None:
         """Makes a client that has sent nothing yet.
 
@@ -57,116 +74,293 @@ class Attempts:
             limits: what it shares with the other roles.
             retries: how long failures of the server are waited out.
             unsaved: taken for every answer, within its place; whoever stores the answer gives it back.
+            engine: of our own database, which keeps what the server teaches.
 
         Raises:
             InputError: settings that cannot work.
         """
         self.name = name
         self.role: Role = getattr(settings, name)
-        self.model, url, self._secret = checked(self.role, place_of(name))
-        self._url = url
+        self.model, url, self._credentials = checked(self.role, place_of(name))
+        self._url = redact_address(url)
         self._price = price_of(self.model, settings)
         self._budget, self._ends_at = limits.budget, limits.ends_at
         self._retries = retries
         self._concurrency = AdaptiveConcurrency(self.role.concurrency)
         self._breaker = CircuitBreaker(retries)
-        self._waiting = Waiting(f"{name} {self.model!r} at {url}", self._breaker, self.role.timeout_s)
+        self._waiting = Waiting(f"{name} {self.model!r} at {self._url}", self._breaker, self.role.timeout_s)
         self._calls, self._tokens = RateLimiter(self.role.rpm), RateLimiter(self.role.tpm)
         self._tokens_out = 0.0  # running mean: tokens are booked before they are counted
-        self._format = 0  # the best response format that the server may understand
-        self._understood = False
+        self._engine = engine
+        self._learner = ProfileLearner()
+        self._meeting, self._investigating = asyncio.Lock(), asyncio.Lock()
+        self._brake = Brake()
+        self._n_endless = 0  # calls whose thinking did not end with any room
         self._served: set[str | None] = {self.model}
         self._unsure = False  # it has been said that costs are not known
-        self._refusal = ""  # why no further call is sent
+        self._refusal: str = ""  # why no further call is sent
         self._unsaved = unsaved
-        self._headers = httpx.Headers(ACCEPTED | JSON)
-        if self._secret:
-            self._headers["authorization"] = f"Bearer {self._secret}"
-        self._transport = Transport(url)
+        self._transport = Transport(url, self.role.ca_file)
+
+    @property
+    def takes(self) -> str:
+        """Say in words how the server is asked."""
+        return self._learner.current.summary
 
     async def aclose(self) -> None:
         """Closes the connections."""
         await self._transport.aclose()
 
-    async def reply(self, call: Call, request: bytes) -> Reply:
-        """Tries until there is an answer, or neither the call nor the evaluation has a try left.
+    async def reply(self, call: Call, request: Request) -> Reply:
+        """Try until there is an answer, or neither the call nor the evaluation has a try left.
 
         Args:
-            call: what is asked.
-            request: its body.
+            call: the question.
+            request: the call as it is sent to a server that takes everything.
 
         Raises:
             ModelUnavailable: the server refuses what every call would bring.
         """
         with self._waiting:
+            if not self._learner.has_met:
+                async with self._meeting:  # what the first call learns, the others need not
+                    if not self._learner.has_met:
+                        await self._load_profile()
+                    if not self._learner.has_met:
+                        try:
+                            return await self._reply(call, request)
+                        finally:
+                            self._learner.has_met = True
             return await self._reply(call, request)
 
-    async def _reply(self, call: Call, request: bytes) -> Reply:
-        form = call.prompt.shape.form
-        most = allowed(request, most_tokens(call, self.role))
-        tries, faults, waited_s = 0, 0, 0.0  # a try that only finds out the response format is no fault
-        free = True
+    async def _reply(self, call: Call, request: Request) -> Reply:
+        tries = _Tries([self._learner.current])
         while True:
-            first = tries > 0 and not self._breaker.is_open
-            outcome, level, latency_ms = await self._attempt(request, form, most, first=first)
-            tries += 1
-            if isinstance(outcome, Answer):
-                self._understood = True
-                return self._ok(outcome, latency_ms)
-            if outcome.reason == NO_MONEY:
-                return Reply("skipped_budget", NO_MONEY, requested_model=self.model)
-            free = free and outcome.free
-            if outcome.kind == "refused":
-                if outcome.status not in (400, 422) or level == last_format(form) or self._understood:
-                    raise self._refused(outcome)
-                self._format = max(self._format, level + 1)  # perhaps only this format is not known there
-                continue
-            faults += 1
-            note(f"{self.name}: try {tries} failed", outcome.reason)
-            wait_s = self._retries.wait_s(outcome.kind, faults, self._breaker)
-            waited_s += max(wait_s, outcome.pause_s or 0.0)
-            if self._retries.gives_up(outcome.kind, faults, waited_s, self._breaker):
-                return Reply("error", outcome.reason, requested_model=self.model, cost_usd=0.0 if free else None)
-            await asyncio.sleep(min(wait_s, max(0.0, self._ends_at - time.monotonic())))
+            # A call that was sent before goes ahead of those that were not, unless the server fails them all.
+            first = tries.sent > 0 and not self._breaker.is_open
+            tries.token = self._credentials.token
+            outcome, latency_ms = await self._attempt(request, tries.profiles[-1], first=first)
+            tries.sent += 1
+            reply = (
+                await self._accept(outcome, latency_ms, request, tries)
+                if isinstance(outcome, Answer)
+                else await self._handle_error(outcome, call, request, tries)
+            )
+            if reply is not None:
+                return reply
 
-    async def _attempt(
-        self, request: bytes, form: Form, most: Allowed, *, first: bool
-    ) -> tuple[Answer | CallError, int, float]:
-        """One try at a place of its own; with the response format that it was made in, and its milliseconds."""
-        await self._concurrency.take(first=first)
-        level = min(self._format, last_format(form))
-        try:
-            if blocked := await self._breaker.ready(self._ends_at):
-                return CallError("call", blocked, free=True), level, 0.0
-            if time.monotonic() >= self._ends_at:
-                return CallError("call", NO_TIME, free=True), level, 0.0
+    async def _accept(self, answer: Answer, latency_ms: float, request: Request, tries: "_Tries") -> Reply | None:
+        """Return the reply of an answer; None if the model needs more room for thinking: ask again."""
+        if is_only_thinking(answer, tries.profiles[-1].get_limit(request)):
+            roomier = tries.profiles[-1].extend_thinking(request)
+            if roomier and self._n_endless < ENDLESS:
+                self._drop(answer, tries)
+                tries.profiles.append(roomier)
+                return None
+            self._n_endless += 1
+            return self._ok(answer, latency_ms, tries)
+        if tries.is_guess and len(tries.profiles) > 1:  # the fault may have passed: try once more as intended
+            profiles, tries.profiles, tries.is_guess = tries.profiles, tries.profiles[:1], False
+            self._free_place()
+            again, its_latency_ms = await self._attempt(request, profiles[0], first=True)
+            if isinstance(again, Answer):
+                tries.dropped.append(answer)
+                answer, latency_ms = again, its_latency_ms
+            else:
+                tries.profiles = profiles
+                await self._take_unsaved()
+        if self._learner.record_success(tries.profiles[-1], request):
+            await self._save_profile()
+        self._brake.reset()
+        return self._ok(answer, latency_ms, tries)
+
+    def _drop(self, answer: Answer, tries: "_Tries") -> None:
+        """Count an answer that is paid for and not returned."""
+        tries.dropped.append(answer)
+        self._free_place()
+
+    def _free_place(self) -> None:
+        """Release the place of an answer that is not stored."""
+        if self._unsaved:
+            self._unsaved.release()
+
+    async def _take_unsaved(self) -> None:
+        """Wait until the answer may wait to be stored: a kill loses little beside what is in flight."""
+        if self._unsaved:
+            with suppress(asyncio.CancelledError):  # what was received is stored, even if nobody waits for it
+                await self._unsaved.acquire()
+
+    async def _handle_error(self, error: CallError, call: Call, request: Request, tries: "_Tries") -> Reply | None:
+        """Return the reply of a call that has failed for good; None after whatever may help: ask again.
+
+        Raises:
+            ModelUnavailable: every call would fail like this.
+        """
+        if error.reason == NO_MONEY:
+            paid = _sum_known(self._cost_usd(answer) for answer in tries.dropped)
+            return Reply("skipped_budget", NO_MONEY, requested_model=self.model, cost_usd=paid)
+        tries.are_free = tries.are_free and error.free
+        is_key = error.status == 401 or (error.cause is not None and error.cause.kind == "key")
+        if is_key and self._credentials.is_renewable and not tries.has_renewed:
+            tries.has_renewed = True
+            await self._credentials.renew(tries.token)
+            return None
+        if (error.pause_s or 0) > self._retries.busy_s or 300 <= (error.status or 0) < 400:
+            raise self._refused(error)
+        if (
+            self._change_profile(error, request, tries)
+            or await self._wait(error, tries)
+            or await self._investigate(error, call, request, tries)
+        ):
+            return None
+        return await self._failed(call, error if error.kind == "call" else tries.refusal or error, tries)
+
+    def _change_profile(self, error: CallError, request: Request, tries: "_Tries") -> bool:
+        """Whether the error asks for another profile; the call is sent with it next."""
+        if error.cause is None:
+            return False
+        profile = self._learner.find_next_profile(error.cause, error.text, request, tries.profiles)
+        may_refuse = error.status == 500 and tries.faults > 0  # some servers answer so to an unknown parameter
+        if profile is None and may_refuse and not self._learner.has_worked(tries.profiles[0], request):
+            profile, tries.is_guess = find_guess(request, tries.profiles), True
+        return self._use(profile, error, tries)
+
+    def _use(self, profile: ServerProfile | None, error: CallError, tries: "_Tries") -> bool:
+        if profile is None:
+            return False
+        tries.refusal = tries.refusal or error
+        tries.profiles.append(profile)
+        return True
+
+    async def _investigate(self, error: CallError, call: Call, request: Request, tries: "_Tries") -> bool:
+        """Find out whether a refusal concerns every call; return whether to ask again.
+
+        Raises:
+            ModelUnavailable: it does.
+        """
+        if error.kind not in ("refused", "parameter", "unclear") or tries.is_cleared:
+            return False
+        is_room = error.cause is not None and error.cause.kind == "room"
+        is_mute = error.kind != "refused" and not is_room and error.status in (400, 403, 404, 422, 500)
+        can_guess = is_mute and not self._learner.has_worked(tries.profiles[0], request)
+        if can_guess and self._use(find_guess(request, tries.profiles), error, tries):
+            return True
+        async with self._investigating:
             if self._refusal:
                 raise ModelUnavailable(self._refusal)
-            booked = int(len(request) / 4 + self._tokens_out)
+            outcome = await self._probe(call, tries)
+            if isinstance(outcome, CallError) and not may_pass(outcome.kind) and outcome.kind != "blocked":
+                raise self._refused(tries.refusal or error)
+        tries.is_cleared = True
+        if isinstance(outcome, Answer):
+            self._learner.record_success(tries.profiles[0], request)
+        return error.kind == "refused"  # it may have passed: once more
+
+    async def _probe(self, call: Call, tries: "_Tries") -> Answer | CallError:
+        """Ask the same prompt with harmless texts."""
+        request = build_request(call.with_texts(HARMLESS), self.role)
+        outcome, _ = await self._attempt(request, tries.profiles[0], is_probe=True)
+        if isinstance(outcome, Answer):
+            self._drop(outcome, tries)
+        return outcome
+
+    async def _wait(self, error: CallError, tries: "_Tries") -> bool:
+        """Whether the error may pass and the call has tries left; returns after the pause."""
+        if not may_pass(error.kind):
+            return False
+        tries.faults += 1
+        note(f"{self.name}: try {tries.sent} failed", error.reason)
+        wait_s = self._retries.wait_s(error.kind, tries.faults, self._breaker)
+        tries.waited_s += max(wait_s, error.pause_s or 0.0)
+        if self._retries.gives_up(error.kind, tries.faults, tries.waited_s, self._breaker):
+            return False
+        await asyncio.sleep(min(wait_s, max(0.0, self._ends_at - time.monotonic())))
+        return True
+
+    async def _failed(self, call: Call, error: CallError, tries: "_Tries") -> Reply:
+        """Return the reply of a call that has failed.
+
+        Raises:
+            ModelUnavailable: so many calls have failed in a row that the calls are not the cause.
+        """
+        failure = self._breaker if error.kind == "blocked" else error
+        if failure.kind not in OUTAGE and error.reason != NO_TIME:
+            words = failure.reason if may_pass(failure.kind) else ""  # a refusal may name the case
+            if self._brake.should_stop(words, call) and await self._concerns_all(error, call, tries):
+                raise self._refused(error, alike=True)
+        costs = [0.0 if tries.are_free else None, *(self._cost_usd(answer) for answer in tries.dropped)]
+        return Reply("error", error.reason, requested_model=self.model, cost_usd=_sum_known(costs))
+
+    async def _concerns_all(self, error: CallError, call: Call, tries: "_Tries") -> bool:
+        """Whether harmless texts are refused like those of the calls before, or only shorter ones would help."""
+        if error.cause is not None and error.cause.kind == "long":
+            return True
+        async with self._investigating:
+            if self._refusal:
+                raise ModelUnavailable(self._refusal)
+            if isinstance(await self._probe(call, tries), CallError):
+                return True
+        self._brake.reset()
+        return False
+
+    def _cost_usd(self, answer: Answer) -> float | None:
+        return cost_usd(self._price, answer.tokens_in, answer.tokens_out)
+
+    async def _attempt(
+        self, request: Request, profile: ServerProfile, *, first: bool = False, is_probe: bool = False
+    ) -> tuple[Answer | CallError, float]:
+        """Try once; return the outcome and its milliseconds."""
+        if not is_probe:
+            await self._take_place(first=first)
+        try:
+            if blocked := await self._breaker.ready(self._ends_at):
+                return CallError("blocked", blocked, free=True), 0.0
+            if time.monotonic() >= self._ends_at:
+                return CallError("blocked", NO_TIME, free=True), 0.0
+            if self._refusal:
+                raise ModelUnavailable(self._refusal)
+            content, sent = profile.build_body(request), profile.describe_request(request)
+            headers = httpx.Headers(ACCEPTED | JSON | await self._credentials.build_headers())
+            most = allowed(content, sent.parameters[profile.limit])
+            booked = int(len(content) / 4 + self._tokens_out)
             if (wait_s := max(self._calls.wait_s(1), self._tokens.wait_s(booked))) > 0:
                 await asyncio.sleep(wait_s)
             if not await self._budget.set_aside(cost_usd(self._price, *most) or 0.0):
                 self._breaker.abandoned()
-                return CallError("call", NO_MONEY, free=True), level, 0.0
+                return CallError("blocked", NO_MONEY, free=True), 0.0
             started = time.monotonic()
-            outcome = await self._paid(in_format(request, form, level), most)
+            outcome = await self._paid(content, headers, sent, most)
             latency_ms = (time.monotonic() - started) * 1000
             self._learn(outcome, started, booked)
-            if self._unsaved and isinstance(outcome, Answer):
-                with suppress(asyncio.CancelledError):  # what was received is stored, whoever gives it up
-                    await self._unsaved.acquire()  # at its place: a kill loses little beside what is in flight
-            return outcome, level, latency_ms
-        except asyncio.CancelledError:
+            if isinstance(outcome, Answer):
+                await self._take_unsaved()
+            return outcome, latency_ms
+        except BaseException:
             self._breaker.abandoned()
             raise
         finally:
-            self._concurrency.give()
+            if not is_probe:
+                self._concurrency.give()
 
-    async def _paid(self, content: bytes, most: Allowed) -> Answer | CallError:
+    async def _take_place(self, *, first: bool) -> None:
+        """Wait for a place among the calls in flight, and for the result of a probe that is under way."""
+        await self._concurrency.take(first=first)
+        if not self._investigating.locked():
+            return
+        try:
+            async with self._investigating:
+                pass
+        except asyncio.CancelledError:
+            self._concurrency.give()
+            raise
+
+    async def _paid(
+        self, content: bytes, headers: httpx.Headers, sent: SentRequest, most: Allowed
+    ) -> Answer | CallError:
         """One exchange, for which money is set aside; what it can have cost is booked, also where it is cancelled."""
         most_usd = paid = cost_usd(self._price, *most) or 0.0
         try:
-            outcome = await self._sent(content)
+            outcome = await self._sent(content, headers, sent)
             if isinstance(outcome, Answer):
                 # Where the server counts more than it can have read or was allowed to write, it may charge for it.
                 claimed = (outcome.tokens_in, outcome.tokens_out)
@@ -199,13 +393,14 @@ class Attempts:
             )  # fmt: skip
         return checked
 
-    async def _sent(self, content: bytes) -> Answer | CallError:
+    async def _sent(self, content: bytes, headers: httpx.Headers, sent: SentRequest) -> Answer | CallError:
         timeout_s = min(self.role.timeout_s, self._ends_at - time.monotonic())
-        found = await exchanged(self._transport, content, self._headers, timeout_s, self._secret)
-        if isinstance(found, CallError):
-            over = found.kind == "timeout" and time.monotonic() >= self._ends_at
-            return CallError("call", NO_TIME) if over else found
-        return read(found, self._secret)
+        secrets = self._credentials.secrets
+        response = await exchanged(self._transport, content, headers, timeout_s, secrets)
+        if isinstance(response, CallError):
+            over = response.kind == "timeout" and time.monotonic() >= self._ends_at
+            return CallError("blocked", NO_TIME) if over else response
+        return read(response, sent, secrets)
 
     def _learn(self, outcome: Answer | CallError, started: float, booked: int) -> None:
         """What an outcome says about the server."""
@@ -214,7 +409,7 @@ class Attempts:
             used = (outcome.tokens_in or 0) + (outcome.tokens_out or 0)
             self._tokens.correct(used - booked if used else 0)
             self._tokens_out += ((outcome.tokens_out or 0) - self._tokens_out) / 20
-        if isinstance(outcome, Answer) or outcome.kind == "call" or outcome.kind == "refused":
+        if isinstance(outcome, Answer) or not may_pass(outcome.kind):
             self._breaker.worked()
             self._concurrency.grow()
             return
@@ -222,24 +417,112 @@ class Attempts:
             self._concurrency.shrink(started)
         self._breaker.failed(outcome.kind, outcome.reason, pause_s=outcome.pause_s or 0.0)
 
-    def _refused(self, error: CallError) -> ModelUnavailable:
-        what = f"{self.name} {self.model!r} at {self._url}: {error.reason}"
-        self._refusal = f"{what}. {remedy(error.status or 0, place_of(self.name))}"
+    async def _load_profile(self) -> None:
+        """Load what earlier evaluations have learnt."""
+        if self._engine is None:
+            return
+        stored = await patiently(partial(load_profile, self._engine, self._url, self.model))
+        if profile := ServerProfile.from_stored(stored):
+            self._learner = ProfileLearner(profile)
+
+    async def _save_profile(self) -> None:
+        """Log and store what the server has taught, once it has answered."""
+        learnt = self._learner.current
+        log.info("%s %r does not take every parameter; from now on: %s", self.name, self.model, learnt.summary)
+        if self._engine is not None:
+            await patiently(partial(save_profile, self._engine, self._url, self.model, asdict(learnt)))
+
+    def _refused(self, error: CallError, *, alike: bool = False) -> ModelUnavailable:
+        reason: str = error.reason
+        if alike:
+            reason = Words(
+                "{reason}. {n} different questions in a row failed with these words: the questions are not the cause",
+                reason=reason,
+                n=Brake.CASES,
+            )
+        self._refusal = Words(
+            "{role} {model!r} at {url}: {reason}. {help}",
+            role=self.name, model=self.model, url=self._url, reason=reason, help=remedy(error, place_of(self.name)),
+        )  # fmt: skip
         return ModelUnavailable(self._refusal)
 
-    def _ok(self, answer: Answer, latency_ms: float) -> Reply:
+    def _ok(self, answer: Answer, latency_ms: float, tries: "_Tries") -> Reply:
         if answer.served_model not in self._served:
             self._served.add(answer.served_model)
             log.warning("%s: asked for the model %s, served by %s", self.name, self.model, answer.served_model)
+        paid = [*tries.dropped, answer]
         return Reply(
             "ok",
             raw=answer.text,
             requested_model=self.model,
             served_model=answer.served_model,
             finish_reason=answer.finish_reason,
-            tokens_in=answer.tokens_in,
-            tokens_out=answer.tokens_out,
-            cost_usd=cost_usd(self._price, answer.tokens_in, answer.tokens_out),
+            tokens_in=_sum_known(each.tokens_in for each in paid),
+            tokens_out=_sum_known(each.tokens_out for each in paid),
+            cost_usd=_sum_known(self._cost_usd(each) for each in paid),
             latency_ms=latency_ms,
             logprobs=answer.logprobs,
         )
+
+
+@dataclass(slots=True)
+class _Tries:
+    """The tries of one call so far."""
+
+    profiles: list[ServerProfile]
+    """Ways in which it was asked, the last one next."""
+    sent: int = 0
+    faults: int = 0
+    """Failures that may pass; refusals that teach do not count."""
+    waited_s: float = 0.0
+    are_free: bool = True
+    """Whether the server cannot have charged for any of them."""
+    dropped: list[Answer] = field(default_factory=list)
+    """Answers that are paid for and not returned."""
+    token: str = ""
+    """Sent with the last one."""
+    has_renewed: bool = False
+    is_guess: bool = False
+    """Whether the profile was changed for an error that names no parameter and may have been a fault."""
+    refusal: CallError | None = None
+    """The first error that changed the profile."""
+    is_cleared: bool = False
+    """Whether the server answers a harmless question, so that the refusal concerns this call alone."""
+
+
+class Brake:
+    """Counts different cases that fail one after another, without an answer between them."""
+
+    CASES = 5
+
+    def __init__(self) -> None:
+        self._words = ""
+        self._cases: set[str] = set()
+
+    def should_stop(self, words: str, call: Call) -> bool:
+        """Whether, with this failure, CASES cases have failed with the same words."""
+        words = re.sub(r"\S*\d\S*", "0", words)  # numbers and ids differ
+        if words != self._words:
+            self._words, self._cases = words, set()
+        self._cases.add(call.case_key)
+        return len(self._cases) >= self.CASES
+
+    def reset(self) -> None:
+        """Start again after an answer."""
+        self._cases.clear()
+
+
+def is_only_thinking(answer: Answer, limit: int) -> bool:
+    """Whether the model spent the limit of its reply, in tokens, before it said anything but its thinking."""
+    is_cut = answer.finish_reason == "length" or (answer.tokens_out or 0) >= limit - 1
+    return is_cut and not without_thinking(answer.text)
+
+
+def _sum_known(values: Iterable[N | None]) -> N | None:
+    """Return the sum; None if one of the values is not known."""
+    total: N | None = None
+    for value in values:
+        if value is None:
+            return None
+        total = value if total is None else total + value
+    return total

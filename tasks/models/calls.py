@@ -11,6 +11,7 @@ from typing import Any, Literal, Protocol
 from typing_extensions import TypedDict
 
 from tasks.config.settings import Role
+from tasks.models.server_profile import Request
 from tasks.prompts import Form, Prompt, Text
 
 RoleName = Literal["generator", "judge", "gate"]
@@ -33,6 +34,18 @@ class Call:
     doubled: bool = False  # twice the role's max_tokens, after a reply that was cut off
     unread: str | None = None  # a reply to this call that could not be read and is to be given again
     logprobs: bool = False
+
+    @property
+    def case_key(self) -> str:
+        """Return what identifies its case: the question, or the text that the prompt needs instead."""
+        return str(self.texts.get("question") or self.texts.get(self.prompt.shape.needs))
+
+    def with_texts(self, text: str) -> "Call":
+        """Return the same call with this text in place of each text that its prompt may use."""
+        names = [name for name in self.prompt.shape.variables if self.texts.get(name)]
+        return replace(
+            self, texts={**self.texts, **{n: _each(self.texts[n], lambda _: text) for n in names}}, unread=None
+        )
 
     def messages(self) -> list[Message]:
         """The conversation as it is sent."""
@@ -140,19 +153,17 @@ def _outside_variables(template: str, mask: Callable[[str], str]) -> str:
     return "".join(part if part.startswith("$") else mask(part) for part in VARIABLE.split(template))
 
 
-def body(call: Call, role: Role) -> bytes:
-    """The request of a call as JSON, without the response format, which depends on what the server understands."""
-    request: dict[str, Any] = {
-        "model": role.model,
-        "messages": call.messages(),
-        "temperature": role.temperature,
-        "max_tokens": most_tokens(call, role),
-    }
+def build_request(call: Call, role: Role) -> Request:
+    """Build the request of a call by the settings of its role."""
+    parameters: dict[str, Any] = {"temperature": role.temperature, "max_tokens": most_tokens(call, role)}
+    if role.temperature is None:
+        del parameters["temperature"]
     if call.logprobs:
-        request["logprobs"] = True
-    return json.dumps(request, ensure_ascii=False).encode("utf-8", "replace")
+        parameters["logprobs"] = True
+    opening = json.dumps({"model": role.model, "messages": call.messages()}, ensure_ascii=False)[:-1]
+    return Request(opening, parameters | role.extra_body, call.prompt.shape.form)
 
 
-def key(name: RoleName, call: Call, request: bytes) -> bytes:
+def key(name: RoleName, call: Call, request: Request) -> bytes:
     """Address of a call in the store: role, requested model, prompt, parameters, form of the reply, repeat."""
-    return hashlib.sha256(f"{name}|{call.prompt.shape.form}|{call.repeat}|".encode() + request).digest()
+    return hashlib.sha256(f"{name}|{request.form}|{call.repeat}|".encode() + request.body).digest()

@@ -23,12 +23,13 @@ from tasks.config.secrets import with_key
 from tasks.config.settings import Role, Settings
 from tasks.models.attempts import Attempts, Limits
 from tasks.models.call_store import CallStore, from_row, row
-from tasks.models.calls import Call, Model, Reply, RoleName, body, ignored, key, masked
+from tasks.models.calls import Call, Model, Reply, RoleName, build_request, ignored, key, masked
 from tasks.models.cost.prices import Budget
 from tasks.models.rate_limits import RetryPolicy
+from tasks.models.server_profile import Request
 from tasks.models.stand_ins import Offline
 from tasks.personal_data.masking import mask, own_key
-from tasks.progress.counts import bought
+from tasks.progress.counts import bought, track_call
 
 RETRIES = RetryPolicy()
 
@@ -99,12 +100,17 @@ class Chat:
         unsaved = max(1, self.role.concurrency // 4)  # replies received and not committed
         self._unsaved = asyncio.Semaphore(unsaved)
         self._store = CallStore(engine, self._workers, unsaved) if engine else None
-        self._attempts = Attempts(name, settings, limits, retries, self._unsaved if self._store else None)
+        self._attempts = Attempts(name, settings, limits, retries, self._unsaved if self._store else None, engine)
         self._mask = partial(mask, key=own_key(), language=settings.language) if settings.mask_calls else None
 
     def describe(self) -> str:
         """See `Model`."""
         return self._attempts.model
+
+    @property
+    def takes(self) -> str:
+        """How its server is asked, in words: what it has taught."""
+        return self._attempts.takes
 
     async def complete(self, calls: Iterable[Call], each: Callable[[Reply], None] = ignored) -> list[Reply]:
         """See `Model`. When one call shows that all would fail, the others are given up."""
@@ -128,16 +134,19 @@ class Chat:
         """See `Model`. From the call store, or bought and stored; equal calls at the same time are bought once."""
         if self._mask is not None:
             call = masked(call, self._mask)
-        request = body(call, self.role)
+        request = build_request(call, self.role)
         place = key(self.name, call, request)
         task = self._asking.get(place)
         first = task is None
-        if task is None:
-            task = asyncio.create_task(self._reply(call, request, place))
-            self._asking[place] = task
-            task.add_done_callback(partial(self._answered, place))
-        # What is under way is paid for: it is stored even if who asked has been cancelled.
-        reply = await asyncio.shield(task)
+        with track_call() as waited:
+            if task is None:
+                task = asyncio.create_task(self._reply(call, request, place))
+                self._asking[place] = task
+                task.add_done_callback(partial(self._answered, place))
+            # What is under way is paid for: it is stored even if who asked has been cancelled.
+            reply = await asyncio.shield(task)
+            if first and not reply.from_store:
+                waited()
         return reply if first else replace(reply, from_store=True)  # it is bought once, by who asked first
 
     def _answered(self, place: bytes, task: asyncio.Task[Reply]) -> None:
@@ -156,7 +165,7 @@ class Chat:
         await self._budget.settle()
         await self._attempts.aclose()
 
-    async def _reply(self, call: Call, request: bytes, place: bytes) -> Reply:
+    async def _reply(self, call: Call, request: Request, place: bytes) -> Reply:
         if self._store and (stored := await self._store.get(place)):
             return from_row(stored, self._evaluation)
         reply = await self._attempts.reply(call, request)

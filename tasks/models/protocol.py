@@ -1,9 +1,9 @@
 """The OpenAI chat-completions protocol: what a server's response means, as plain values."""
 
 import json
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Any, Literal
 
 import httpx
@@ -11,46 +11,16 @@ from pydantic import BaseModel, ValidationError
 
 from tasks.config.secrets import SHORTEST_KEY, redact
 from tasks.models.rate_limits import Kind
+from tasks.models.server_errors import (
+    ErrorCause,
+    SentRequest,
+    classify_error,
+    extract_error_text,
+    extract_message,
+    find_delay_s,
+    find_reset_s,
+)
 from tasks.models.transport import LONGEST_TEXT, Response, Transport
-from tasks.prompts import Form
-
-
-def _object(**properties: Any) -> dict[str, Any]:
-    """The JSON schema of an object that has exactly these properties."""
-    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
-
-
-def _list(**properties: Any) -> dict[str, Any]:
-    return {"type": "array", "items": _object(**properties)}
-
-
-STRING, INTEGER, BOOLEAN = ({"type": name} for name in ("string", "integer", "boolean"))
-SCORE = _object(reason=STRING, score={"type": "number"})
-SCHEMAS: dict[Form, dict[str, Any]] = {
-    "score": SCORE,
-    "grade": SCORE,
-    "claims": _object(claims=_list(sentence=INTEGER, claim=STRING)),
-    "support": _object(verdicts=_list(id=STRING, supported_by={"type": "array", "items": STRING})),
-    "nuggets": _object(nuggets=_list(nugget=STRING, vital=BOOLEAN)),
-    "nugget_support": _object(
-        verdicts=_list(id=STRING, support={"type": "string", "enum": ["full", "partial", "none"]})
-    ),
-}
-"""Of the forms of reply that are JSON."""
-
-
-def _endings(schema: dict[str, Any]) -> tuple[bytes, ...]:
-    """How a request ends that asks for it, best first; a server that does not know one gets the next."""
-    strict = {"type": "json_schema", "json_schema": {"name": "verdict", "strict": True, "schema": schema}}
-    formats = (strict, {"type": "json_object"})
-    return (*(f', "response_format": {json.dumps(one)}}}'.encode() for one in formats), b"}")
-
-
-ENDINGS = {form: _endings(schema) for form, schema in SCHEMAS.items()}
-# A request that only this case makes too long or unwelcome says nothing about the settings.
-OF_THIS_CALL = ("context length", "context_length", "maximum context", "too long", "too many tokens", "content_filter",
-                "content management policy", "input length", "prompt is too large")  # fmt: skip
-
 
 LONGEST_NAME = 200
 
@@ -69,13 +39,19 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class CallError:
-    """Why there is none. `call`: it concerns this call alone; `refused`: every call would end so."""
+    """Why there is none.
 
-    kind: Kind | Literal["call", "refused"]
+    `call`: it concerns this call alone; `refused`: every call would end so; `parameter`: something beside the messages
+    is not taken; `unclear`: the server refuses, and does not say what; `blocked`: it was not asked.
+    """
+
+    kind: Kind | Literal["call", "refused", "parameter", "unclear", "blocked"]
     reason: str
     status: int | None = None
-    pause_s: float | None = None  # by Retry-After
+    pause_s: float | None = None  # how long the server wants us to wait
     free: bool = False  # the server has written nothing that it could charge for
+    cause: ErrorCause | None = None
+    text: str = ""  # the error text; see `extract_error_text`
 
 
 class _Part(BaseModel):
@@ -101,6 +77,7 @@ class Message(BaseModel):
 
 class _Choice(BaseModel):
     message: Message
+    error: Any = None
     finish_reason: Any = None
     logprobs: Any = None
 
@@ -114,7 +91,7 @@ class _Completion(BaseModel):
 
 
 async def exchanged(
-    transport: Transport, content: bytes, headers: httpx.Headers, timeout_s: float, secret: str | None
+    transport: Transport, content: bytes, headers: httpx.Headers, timeout_s: float, secrets: Sequence[str]
 ) -> Response | CallError:
     """One request and its response, or why there is none.
 
@@ -123,7 +100,7 @@ async def exchanged(
         content: body of the request.
         headers: of the request.
         timeout_s: for all of it.
-        secret: the key, which errors may repeat; it is redacted.
+        secrets: keys and tokens, which errors may repeat; they are redacted.
     """
     try:
         return await transport.exchange(content, headers, timeout_s)
@@ -133,68 +110,118 @@ async def exchanged(
         return CallError("fault", str(error))
     except httpx.RequestError as error:
         unsent = isinstance(error, httpx.ConnectError)
-        words = redact(f"{type(error).__name__}: {error}", filter(None, [secret]))
+        words = redact(f"{type(error).__name__}: {error}", secrets)
         return CallError("unreachable", words, free=unsent)
 
 
-def last_format(form: Form) -> int:
-    """Number of the last of the `ENDINGS` of a form of reply; a word or a text has but one."""
-    return len(ENDINGS[form]) - 1 if form in ENDINGS else 0
-
-
-def in_format(request: bytes, form: Form, number: int) -> bytes:
-    """The request with one of the `ENDINGS`."""
-    return request[:-1] + ENDINGS[form][number] if form in ENDINGS else request
-
-
-def read(response: Response, secret: str | None) -> Answer | CallError:
-    """What a response means.
+def read(response: Response, sent: SentRequest, secrets: Sequence[str]) -> Answer | CallError:
+    """Return the answer of a response, or what its error means.
 
     Args:
         response: with its body read.
-        secret: the key, which some servers repeat; it is redacted.
+        sent: what it answers to.
+        secrets: keys and tokens, which some servers repeat; they are redacted.
     """
-    return _answer(response.content, secret) if response.status == 200 else failure(response, secret)
+    if response.status == 200:
+        return _answer(response, sent, secrets)
+    if response.status == 400 and (text := _unfit(response.content)) is not None:
+        return Answer(storable(text, secrets), None, "json_validate_failed", None, None, None)
+    return failure(response, sent, secrets)
 
 
-def failure(response: Response, secret: str | None) -> CallError:
-    """What a response means whose status is not 200; see `read`."""
-    status = response.status
-    reason = f"HTTP {status}: {words_of(response.content, secret)}"
-    pause_s = retry_after_s(response.headers.get("retry-after"), response.headers.get("date"))
-    if status == 429:
-        return CallError("busy", reason, status, pause_s, free=True)
-    if status in (502, 503, 504):
-        return CallError("unreachable", reason, status, pause_s)
-    if status in (408, 409) or status >= 500:
-        return CallError("fault", reason, status, pause_s)
-    if status == 413 or (status in (400, 422) and any(words in reason.lower() for words in OF_THIS_CALL)):
-        return CallError("call", reason, status, free=True)
-    return CallError("refused", reason, status, free=True)
+def _unfit(body: bytes) -> str | None:
+    """Return a reply that the server itself has refused because it is not the JSON that was asked for."""
+    if b"failed_generation" not in body:
+        return None
+    try:
+        text = json.loads(body)["error"]["failed_generation"]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return None
+    return text if isinstance(text, str) else None
 
 
-def _answer(body: bytes, secret: str | None) -> Answer | CallError:
+def failure(response: Response, sent: SentRequest, secrets: Sequence[str], code: int | None = None) -> CallError:
+    """Return the error of a response without an answer; see `read`.
+
+    Args:
+        code: the error code within a response of status 200.
+    """
+    status = code or response.status
+    words = extract_message(response.content, secrets)
+    reason = f"HTTP {response.status}: {words}" if code is None else f"HTTP 200 with error {code}: {words}"
+    error_text = extract_error_text(response.content, sent)
+    delay_s = find_delay_s(response.headers, error_text)
+    cause = classify_error(status, error_text, sent, delay_s)
+    kind = _kind(cause, status)
+    pause_s = find_reset_s(response.headers) if delay_s is None and kind == "busy" else delay_s
+    # The server has read the request and refused it, or has computed and may charge for it.
+    free = kind in ("busy", "call", "refused", "parameter", "unclear") and response.status != 200
+    return CallError(kind, reason, status, pause_s, free, cause, error_text)
+
+
+def _kind(cause: ErrorCause, status: int) -> Kind | Literal["call", "refused", "parameter", "unclear"]:
+    if cause.kind == "passing":
+        if status in (502, 503, 504):
+            return "unreachable"
+        return "fault" if status >= 500 or status in (408, 409, 424, 425) else "busy"
+    if cause.kind in ("long", "filter"):
+        return "call"
+    if cause.kind in ("parameter", "room"):
+        return "parameter"
+    return "unclear" if cause.kind == "unclear" else "refused"
+
+
+FILTERED = re.compile(r"content_?filter|safety|prohibited|blacklist|blocklist|recitation|spii|sensitive|refusal", re.I)
+"""Reasons to finish of a reply that a filter has cut or replaced."""
+CUT_OFF = ("max_tokens", "max_output_tokens")
+"""Other names of the reason `length`."""
+
+
+def _answer(response: Response, sent: SentRequest, secrets: Sequence[str]) -> Answer | CallError:
     """Strictly UTF-8, whatever charset the header claims: JSON is nothing else, and mojibake must not be judged."""
+    body = response.content
     try:
         completion = _completion(body)
         choice = completion.choices[0]
     except (ValueError, IndexError, RecursionError):
-        what = words_of(body, secret) if body.strip() else "an empty body"
-        return CallError("fault", f"HTTP 200 without a chat completion: {what}", 200)
+        return _no_answer(response, sent, secrets)
+    if choice.error is not None:
+        return _no_answer(response, sent, secrets)
     text, refused = choice.message.said
     if len(text) > LONGEST_TEXT:
         return CallError(
             "call", f"HTTP 200 with a text of {len(text):,} characters; at most {LONGEST_TEXT:,} are taken", 200
         )
+    finish_reason = name_of(choice.finish_reason, secrets)
+    if FILTERED.search(finish_reason or ""):
+        return CallError("call", f"HTTP 200, stopped by a content filter (finish_reason {finish_reason})", 200)
+    if refused or (finish_reason or "").lower() in CUT_OFF:
+        finish_reason = "refusal" if refused else "length"
     tokens_in, tokens_out = tokens(completion.usage)
     return Answer(
-        text=storable(text, secret),
-        served_model=name_of(completion.model, secret),
-        finish_reason="refusal" if refused else name_of(choice.finish_reason, secret),
+        text=storable(text, secrets),
+        served_model=name_of(completion.model, secrets),
+        finish_reason=finish_reason,
         tokens_in=tokens_in,
         tokens_out=tokens_out,
         logprobs=_logprobs(choice.logprobs),
     )
+
+
+def _no_answer(response: Response, sent: SentRequest, secrets: Sequence[str]) -> CallError:
+    """Return the error of a response of status 200 without a completion; its body may have an error code."""
+    error_text = extract_error_text(response.content, sent)
+    codes = [
+        int(code)
+        for code in re.findall(r"(?:^|\n)(?:code|status|status_code|http_?code): (\d{3})(?:\n|$)", error_text, re.I)
+    ]
+    if code := next((code for code in codes if 400 <= code < 600), None):
+        return failure(response, sent, secrets, code)
+    what = extract_message(response.content, secrets) if response.content.strip() else "an empty body"
+    reason, cause = f"HTTP 200 without a chat completion: {what}", classify_error(200, error_text, sent, None)
+    if cause.kind in ("passing", "unclear"):
+        return CallError("fault", reason, 200)
+    return CallError(_kind(cause, 200), reason, 200, cause=cause, text=error_text)
 
 
 def _completion(body: bytes) -> _Completion:
@@ -222,7 +249,10 @@ def _logprobs(given: Any) -> tuple[float, ...] | None:
 def tokens(usage: Any) -> tuple[int | None, int | None]:
     """The tokens read and written by what a server says of its usage; None for each that it does not say."""
     said = usage if isinstance(usage, dict) else {}
-    return count(said.get("prompt_tokens")), count(said.get("completion_tokens"))
+    read, written, both = (count(said.get(f"{name}_tokens")) for name in ("prompt", "completion", "total"))
+    if read is not None and written is not None and both is not None:
+        written = max(written, both - read)  # some count the thinking in the sum alone
+    return read, written
 
 
 def count(value: Any) -> int | None:
@@ -231,50 +261,14 @@ def count(value: Any) -> int | None:
     return min(value, 2**63 - 1) if is_count else None
 
 
-def name_of(given: Any, secret: str | None) -> str | None:
+def name_of(given: Any, secrets: Sequence[str]) -> str | None:
     """A server's word for something, fit to be logged and stored: on one line, not long."""
     if not isinstance(given, str):
         return None
-    kept = storable(given, secret)[:LONGEST_NAME]  # in this order: a part of a key would not be found
+    kept = storable(given, secrets)[:LONGEST_NAME]  # in this order: a part of a key would not be found
     return "".join(sign if sign.isprintable() else "\ufffd" for sign in kept)
 
 
-def storable(text: str, secret: str | None) -> str:
+def storable(text: str, secrets: Sequence[str]) -> str:
     """The text without NUL, which PostgreSQL cannot store, and without the key."""
-    return redact(text.replace("\0", "\ufffd"), [secret] if secret and len(secret) >= SHORTEST_KEY else ())
-
-
-def words_of(body: bytes, secret: str | None) -> str:
-    """What the server says for itself, without the key, in one line of at most 300 characters."""
-    text = body[:100_000].decode("utf-8", "replace")
-    try:
-        error = json.loads(body).get("error")
-        text = str(error.get("message") or error) if isinstance(error, dict) else str(error or text)
-    except (ValueError, AttributeError, RecursionError):
-        pass
-    text = redact(text, filter(None, [secret]))  # before it is cut: a part of it would not be found
-    return " ".join(text.replace("\0", "\ufffd").split())[:300] or "no message"
-
-
-def retry_after_s(header: str | None, date: str | None = None) -> float | None:
-    """Seconds to wait by a Retry-After header: a number or a date; None where there is none or it is unreadable.
-
-    Args:
-        header: its value.
-        date: when the server sent it, by its own clock, which ours need not agree with.
-    """
-    if header is None:
-        return None
-    try:
-        return max(0.0, float(header))
-    except ValueError:
-        at, now = _at(header), _at(date or "") or datetime.now(UTC)
-        return None if at is None else max(0.0, (at - now).total_seconds())
-
-
-def _at(header: str) -> datetime | None:
-    try:
-        at = parsedate_to_datetime(header)
-    except (ValueError, OverflowError):  # a year of eleven digits
-        return None
-    return at if at.tzinfo else at.replace(tzinfo=UTC)
+    return redact(text.replace("\0", "\ufffd"), [secret for secret in secrets if len(secret) >= SHORTEST_KEY])

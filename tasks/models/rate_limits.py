@@ -9,9 +9,16 @@ import time
 from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
+
+from typing_extensions import TypeIs
 
 Kind = Literal["busy", "fault", "unreachable", "timeout"]
+
+
+def may_pass(kind: str) -> TypeIs[Kind]:
+    """Whether an error of this kind may pass by itself, so that the call is tried again."""
+    return kind in get_args(Kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +59,7 @@ class RetryPolicy:
             return waited_s > self.busy_s
         if kind == "unreachable" and breaker.is_open:
             return breaker.is_given_up  # the last call has no other that probes for it
-        return kind == "call" or faults >= self.attempts
+        return faults >= self.attempts
 
 
 class RateLimiter:
@@ -134,6 +141,7 @@ class CircuitBreaker:
     def __init__(self, retries: RetryPolicy) -> None:
         self._retries = retries
         self._faults = 0
+        self._probes = 0.0  # the faults; a pause that the server asks for counts as the probes that it prevents
         self._failing_since = 0.0
         self._failed_at = 0.0
         self._worked = False
@@ -151,7 +159,7 @@ class CircuitBreaker:
     @property
     def is_given_up(self) -> bool:
         """Whether it has failed everybody for longer than the retry policy allows."""
-        return self._faults >= self.GIVEN_UP and self._failing_s > self._longest_s()
+        return self._probes >= self.GIVEN_UP and self._failing_s > self._longest_s()
 
     @property
     def waits(self) -> str | None:
@@ -159,8 +167,18 @@ class CircuitBreaker:
         if not self.is_open:
             return None
         left_s = self._longest_s() - (time.monotonic() - self._failing_since)
-        tries = max(1, self.GIVEN_UP - self._faults)
+        tries = max(1, self.GIVEN_UP - int(self._probes))
         return f"{self._reason}; given up in {left_s:.0f} s" if left_s > 0 else f"{self._reason}; {tries} more tries"
+
+    @property
+    def kind(self) -> Kind:
+        """Return the kind of the last fault."""
+        return self._kind
+
+    @property
+    def reason(self) -> str:
+        """Return the reason of the last fault."""
+        return self._reason
 
     @property
     def _failing_s(self) -> float:
@@ -187,7 +205,7 @@ class CircuitBreaker:
 
     def worked(self) -> None:
         """The server answered."""
-        self._faults, self._worked, self._probing = 0, True, False
+        self._faults, self._probes, self._worked, self._probing = 0, 0.0, True, False
 
     def failed(self, kind: Kind, reason: str, *, pause_s: float = 0.0) -> None:
         """The server did not answer; `pause_s` is what it asked for by Retry-After."""
@@ -196,6 +214,7 @@ class CircuitBreaker:
             self._failing_since = now
         self._failed_at = now
         self._faults += 1
+        self._probes += max(1.0, pause_s / self._retries.probe_s)
         self._kind, self._reason, self._probing = kind, reason, False
         self._paused_until = max(self._paused_until, now + pause_s)
         self._next_probe_at = now + min(self._retries.probe_s, self._retries.backoff_s(self._faults))

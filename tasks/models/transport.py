@@ -19,6 +19,7 @@ from collections.abc import Coroutine, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import aiohttp
@@ -96,16 +97,16 @@ class Incoming:
 class Transport:
     """Keeps connections open between exchanges; sends to one address. How many at once is the caller's business."""
 
-    def __init__(self, url: str) -> None:
-        """Takes the address; made where an event loop runs.
+    def __init__(self, url: str, ca_file: Path | None = None) -> None:
+        """Take the address and a file of further trusted certificates; needs a running event loop.
 
         Raises:
-            InputError: the environment names a proxy that cannot be used.
+            InputError: the environment names a proxy that cannot be used, or the file has no certificates.
         """
         self._url = URL(url)
         self._proxy = proxy_of(self._url)
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, ssl=_ssl_context(), keepalive_timeout=30),
+            connector=aiohttp.TCPConnector(limit=0, ssl=_ssl_context(ca_file), keepalive_timeout=30),
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),  # `exchange` limits the whole
             auto_decompress=False,  # which has no limit
@@ -194,9 +195,19 @@ def _close(transport: Transport) -> None:
 
 
 @lru_cache
-def _ssl_context() -> ssl.SSLContext:
-    """One for all: making it takes 20 ms."""
-    return httpx.create_ssl_context()
+def _ssl_context(ca_file: Path | None) -> ssl.SSLContext:
+    """One for all who trust the same: making it takes 20 ms."""
+    context = httpx.create_ssl_context()
+    if ca_file is not None:
+        try:
+            context.load_verify_locations(ca_file.expanduser())
+        except (OSError, ssl.SSLError, RuntimeError) as error:
+            raise InputError(
+                "the file of certificates {file} (…__CA_FILE) cannot be used: {error}. It must be PEM",
+                file=ca_file,
+                error=error,
+            ) from None
+    return context
 
 
 def proxy_of(url: URL) -> str | None:

@@ -1,4 +1,4 @@
-"""Says what calls wait for, where a server answers nothing for ten seconds; then more and more rarely."""
+"""Log what calls wait for if a server takes longer than usual; then ever more rarely."""
 
 import asyncio
 import logging
@@ -9,6 +9,8 @@ from tasks.models.rate_limits import CircuitBreaker
 
 log = logging.getLogger("yarus")
 EVERY_S = 10.0
+UNUSUAL = 3
+"""Multiple of the longest silence so far from which a wait is logged; a server that is only slow is not."""
 
 
 class Waiting:
@@ -19,6 +21,7 @@ class Waiting:
         self._who, self._breaker, self._timeout_s = who, breaker, timeout_s
         self._calls = 0
         self._since = self._said_at = 0.0
+        self._usual_s = 0.0  # the longest silence that an answer has ended
         self._timer: asyncio.TimerHandle | None = None
 
     def __enter__(self) -> None:
@@ -35,7 +38,11 @@ class Waiting:
 
     def answered(self) -> None:
         """The server answered."""
-        self._since = time.monotonic()
+        now = time.monotonic()
+        silent_s, told = now - self._since, self._said_at > self._since
+        self._usual_s, self._since = max(self._usual_s, silent_s), now
+        if told:
+            log.info("%s answers again, after %.0f s", self._who, silent_s)
 
     def _wait(self) -> None:
         self._timer = asyncio.get_running_loop().call_later(EVERY_S, self._say)
@@ -43,7 +50,8 @@ class Waiting:
     def _say(self) -> None:
         now = time.monotonic()
         waited_s = now - self._since
-        if waited_s >= EVERY_S and now - self._said_at >= waited_s / 3:  # the longer, the rarer
+        is_long = waited_s >= max(EVERY_S, UNUSUAL * self._usual_s) or (waited_s >= EVERY_S and self._breaker.waits)
+        if is_long and now - max(self._said_at, self._since) >= waited_s / 2:  # 10, 20, 40, 80 s
             self._said_at = now
             why = self._breaker.waits or f"no reply yet, which may take {self._timeout_s:.0f} s"
             log.info("%.0f s without a reply of %s: %s. Ctrl-C stops, nothing is lost", waited_s, self._who, why)

@@ -7,7 +7,7 @@ from sqlalchemy import Engine
 
 from db.stores.calls import history, stored_calls
 from tasks.config.settings import Role, Settings
-from tasks.models.calls import Call, RoleName, body, key
+from tasks.models.calls import Call, RoleName, build_request, key
 from tasks.models.cost.prices import cost_usd
 
 
@@ -29,9 +29,9 @@ def missing(name: RoleName, settings: Settings, engine: Engine, calls: Iterable[
         DatabaseUnavailable: the store cannot be read.
     """
     role: Role = getattr(settings, name)
-    asked = list(calls)
-    found = stored_calls(engine, [key(name, call, body(call, role)) for call in asked])
-    return [call for call, stored in zip(asked, found, strict=True) if stored is None]
+    planned = list(calls)
+    found = stored_calls(engine, [key(name, call, build_request(call, role)) for call in planned])
+    return [call for call, stored in zip(planned, found, strict=True) if stored is None]
 
 
 def estimate(name: RoleName, settings: Settings, engine: Engine, planned: Mapping[str, int]) -> Estimate:

@@ -14,14 +14,17 @@ import httpx
 import numpy as np
 from pydantic import SecretStr
 
-from db.errors import InputError, ModelUnavailable
+from db.errors import ModelUnavailable
 from db.words import Words
 from tasks.config.secrets import fetched
 from tasks.config.settings import EmbedderService
+from tasks.models.credentials import Credentials
 from tasks.models.embedding.parts import Part
 from tasks.models.embedding.wire import Embedded, Form, body, read
+from tasks.models.endpoints import with_path
 from tasks.models.protocol import CallError, exchanged, failure
-from tasks.models.rate_limits import AdaptiveConcurrency, CircuitBreaker, RateLimiter, RetryPolicy
+from tasks.models.rate_limits import AdaptiveConcurrency, CircuitBreaker, RateLimiter, RetryPolicy, may_pass
+from tasks.models.server_errors import SentRequest
 from tasks.models.transport import ACCEPTED, JSON, Response, Transport, closed_with
 from tasks.models.waiting import Waiting
 
@@ -34,12 +37,12 @@ HELLO = "?"
 OF_THESE_TEXTS = (400, 413, 422)
 """Statuses that say something about the texts, once the server has taken others."""
 FOREVER = float("inf")
-HELP = {
-    401: Words("Set a valid key in {key}; it is sent to the address of its own setting only"),
-    402: Words("The account has no money left: top it up, or name another one in {key}"),
-    403: Words("Allow the model for this key, or change {key} or the model"),
-    404: Words("Check the address (it usually ends with /v1) and the model"),
+HELP: dict[str, Words] = {
+    "key": Words("Set {key} to a valid key; it is sent only to the address of its own setting"),
+    "money": Words("The account has no money left: top it up, or set {key} to another account's key"),
+    "unclear": Words("Allow the model for this key, or change {key} or the model"),
 }
+CHECK_ADDRESS = Words("Check the address (it usually ends with /v1) and the model")
 
 
 class Place(NamedTuple):
@@ -76,8 +79,7 @@ class Client:
         self._served: set[str | None] = {place.model, None}
         self._meeting = asyncio.Lock()
         self._transport: Transport | None = None
-        self._headers = httpx.Headers(ACCEPTED | JSON)
-        self._secret = ""
+        self._credentials: Credentials | None = None
 
     async def embed(self, texts: Sequence[str], fields: Mapping[str, Any], put: Callable[[Part], None]) -> None:
         """Asks for all texts, and hands over what has come as it comes.
@@ -128,23 +130,24 @@ class Client:
                 if isinstance(outcome, Embedded) or outcome.status not in OF_THESE_TEXTS:
                     break  # otherwise perhaps it knows only the other form
             if isinstance(outcome, Embedded):
+                self._size = 1 if self._form == "single" else self._size
                 return CallError("fault", f"for the text {HELLO!r}: {outcome.wrong[0]}", 200) if outcome.wrong else None
             if outcome.status in OF_THESE_TEXTS:
                 raise self._refused(outcome)
             self._form = "base64"
             return outcome
 
+    @property
+    def _secrets(self) -> tuple[str, ...]:
+        return self._credentials.secrets if self._credentials else ()
+
     async def _open(self) -> None:
         key = await fetched(self.place.key, self.place.setting)
-        self._secret = key.get_secret_value().strip() if key else ""
-        if not (self._secret.isascii() and self._secret.isprintable()):
-            raise InputError(
-                "{setting}: has characters that a key cannot have (it is not shown here); copy it again",
-                setting=self.place.setting,
-            )
-        if self._secret:
-            self._headers["authorization"] = f"Bearer {self._secret}"
-        self._transport = Transport(f"{self.place.address}/embeddings")
+        secret = key.get_secret_value().strip() if key else ""
+        self._credentials = Credentials(
+            self._service, secret, "YARUS_EMBEDDER_SERVICE", self.place.setting, self.place.address
+        )
+        self._transport = Transport(with_path(self.place.address, "/embeddings"), self._service.ca_file)
         closed_with(self, self._transport)
 
     def _batches(self, texts: Sequence[str]) -> Iterator[range]:
@@ -172,7 +175,7 @@ class Client:
         if isinstance(outcome, Embedded):
             put(Part(batch, outcome.vectors, outcome.wrong))
             return True
-        alone = outcome.kind not in ("call", "busy") and not self._breaker.is_given_up  # the server answers others
+        alone = outcome.kind not in ("blocked", "busy") and not self._breaker.is_given_up  # the server answers others
         together = outcome.status in OF_THESE_TEXTS or alone
         if len(batch) == 1 or not together:
             put(self._none(batch, outcome))
@@ -191,15 +194,20 @@ class Client:
             ModelUnavailable: the server refuses what every text would bring.
         """
         content = body(texts, self.place.model, self._form, fields)
-        faults, waited_s = 0, 0.0
+        faults, waited_s, renewed = 0, 0.0, False
         while True:
+            token = self._credentials.token if self._credentials else ""
             outcome = await self._attempt(content, len(texts), first=faults > 0 and not self._breaker.is_open)
             if isinstance(outcome, Embedded):
                 return outcome
-            if outcome.status in OF_THESE_TEXTS:
-                return outcome
-            if outcome.kind == "refused":
+            if outcome.status == 401 and self._credentials and self._credentials.is_renewable and not renewed:
+                renewed = True
+                await self._credentials.renew(token)
+                continue
+            if not may_pass(outcome.kind) and await self._concerns_all(outcome, texts, fields):
                 raise self._refused(outcome)
+            if not may_pass(outcome.kind):
+                return outcome
             faults += 1
             wait_s = self._retries.wait_s(outcome.kind, faults, self._breaker)
             waited_s += max(wait_s, outcome.pause_s or 0.0)
@@ -207,6 +215,17 @@ class Client:
             if (too_much and len(texts) > 1) or self._retries.gives_up(outcome.kind, faults, waited_s, self._breaker):
                 return outcome
             await asyncio.sleep(wait_s)
+
+    async def _concerns_all(self, error: CallError, texts: Sequence[str], fields: Mapping[str, Any]) -> bool:
+        """Whether every text would be refused like this: the first one is, too."""
+        is_of_texts = error.status in OF_THESE_TEXTS and not (error.cause and error.cause.kind in ("money", "key"))
+        if is_of_texts or error.kind in ("call", "blocked"):
+            return False
+        if list(texts) == [HELLO]:
+            return True
+        content = body([HELLO], self.place.model, self._form, fields)
+        outcome = await self._attempt(content, 1, first=True)
+        return isinstance(outcome, CallError) and not may_pass(outcome.kind) and outcome.kind != "blocked"
 
     async def _attempt(self, content: bytes, n: int, *, first: bool) -> Embedded | CallError:
         """One try at a place of its own."""
@@ -221,7 +240,7 @@ class Client:
             finally:
                 self._concurrency.give()
             await asyncio.sleep(0)  # whose turn it is sends first: reading takes a millisecond
-            outcome = self._known(read(found, n, self._secret))
+            outcome = self._known(read(found, n, self._secrets))
             self._learn(outcome, started)
             return outcome
         except asyncio.CancelledError:
@@ -230,14 +249,17 @@ class Client:
 
     async def _asked(self, content: bytes) -> Response | CallError:
         """What came with status 200, when breaker and limits had let it go."""
-        if self._transport is None:
+        if self._transport is None or self._credentials is None:
             raise RuntimeError("a client meets its server before it asks for texts")
         if blocked := await self._breaker.ready(FOREVER):
-            return CallError("call", blocked)
+            return CallError("blocked", blocked)
         if (wait_s := self._requests.wait_s(1)) > 0:
             await asyncio.sleep(wait_s)
-        found = await exchanged(self._transport, content, self._headers, self._service.timeout_s, self._secret)
-        return found if isinstance(found, CallError) or found.status == 200 else failure(found, self._secret)
+        headers = httpx.Headers(ACCEPTED | JSON | await self._credentials.build_headers())
+        found = await exchanged(self._transport, content, headers, self._service.timeout_s, self._secrets)
+        if isinstance(found, CallError) or found.status == 200:
+            return found
+        return failure(found, SentRequest({}, content.decode()), self._secrets)
 
     def _known(self, outcome: Embedded | CallError) -> Embedded | CallError:
         """The same, if it is of the dimension that came before; whoever else answers is told of."""
@@ -258,9 +280,9 @@ class Client:
 
     def _learn(self, outcome: Embedded | CallError, started: float) -> None:
         """What an outcome says about the server; what was not asked says nothing."""
-        if isinstance(outcome, CallError) and outcome.kind == "call" and outcome.status is None:
+        if isinstance(outcome, CallError) and outcome.kind == "blocked":
             return
-        if isinstance(outcome, Embedded) or outcome.kind == "call" or outcome.kind == "refused":
+        if isinstance(outcome, Embedded) or not may_pass(outcome.kind):
             self._waiting.answered()
             self._breaker.worked()
             self._concurrency.grow()
@@ -274,10 +296,9 @@ class Client:
         return Part(batch, rows, dict.fromkeys(range(len(batch)), error.reason))
 
     def _refused(self, error: CallError) -> ModelUnavailable:
-        redirected = (error.status or 0) < 400
-        way_out = HELP.get(error.status or 0, HELP[404])
-        if redirected:
-            way_out = Words("The address redirects: give the final one")
+        way_out = HELP.get(error.cause.kind if error.cause else "", CHECK_ADDRESS)
+        if (error.status or 0) < 400:
+            way_out = Words("The address redirects: set it to the final one")
         return ModelUnavailable(
             "embedder {place}: {reason}. {way_out}",
             place=self.place.name,

@@ -7,16 +7,21 @@ from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
+from pydantic import SecretStr
 
 from db.errors import InputError
 from tasks.config.services import open_address
 from tasks.config.settings import EmbedderService, Settings
 from tasks.config.utf8 import encodable
+from tasks.models.credentials import check_access
 from tasks.models.embedding.client import Client, Place
 from tasks.models.embedding.parts import Floats, Part, no_vectors
 from tasks.models.transport import in_background
 from tasks.personal_data.masking import mask, own_key
 
+Secrets = tuple[tuple[str, SecretStr], ...]
+NO_ACCESS: Mapping[str, Any] = {"headers": {}, "token_url": None, "token_form": {}, "token_command": None}
+"""Settings of a service without what only the address of YARUS_EMBEDDER may get."""
 OURS = ("input", "encoding_format")
 """Fields of a request that a user's may not replace."""
 
@@ -107,8 +112,12 @@ def served(name: str, settings: Settings, *, prefix: str = "", fields: Mapping[s
             "YARUS_EMBEDDER_SERVICE: QUERY and PASSAGE may not set {name!r}, which Yarus sends itself", name=taken[0]
         )
     masked = partial(mask, key=own_key(), language=settings.language) if settings.mask_calls else None
-    limits = service.model_dump_json(exclude={"query", "passage"})
-    return Served(_client(place, limits), prefix, sent, masked)
+    check_access(service, "YARUS_EMBEDDER_SERVICE")
+    if place.address != _parted(settings.embedder)[0]:
+        service = service.model_copy(update=NO_ACCESS)
+    limits = service.model_dump_json(exclude={"query", "passage", "headers", "token_form", "token_command"})
+    secrets = tuple(service.headers.items()), tuple(service.token_form.items()), service.token_command
+    return Served(_client(place, limits, *secrets), prefix, sent, masked)
 
 
 def place_of(name: str, settings: Settings) -> Place:
@@ -141,10 +150,23 @@ def place_of(name: str, settings: Settings) -> Place:
 
 def _parted(name: str) -> tuple[str, str]:
     address, _, model = name.strip().partition("#")
-    return address.rstrip("/").removesuffix("/embeddings"), model.strip()
+    base, mark, query = address.partition("?")
+    return base.rstrip("/").removesuffix("/embeddings") + mark + query, model.strip()
 
 
 @lru_cache(maxsize=8)
-def _client(place: Place, limits: str) -> Client:
-    """One for all who ask the same, so that limits hold and connections stay open."""
-    return Client(place, EmbedderService.model_validate_json(limits))
+def _client(
+    place: Place, limits: str, headers: Secrets, token_form: Secrets, token_command: SecretStr | None
+) -> Client:
+    """Return one client for all who ask the same, so that limits hold and connections stay open.
+
+    Args:
+        place: address, model and key.
+        limits: the settings of the service as JSON, which masks secrets: those are given apart.
+        headers: of its requests.
+        token_form: sent to the address that issues tokens.
+        token_command: prints tokens.
+    """
+    service = EmbedderService.model_validate_json(limits)
+    secrets = {"headers": dict(headers), "token_form": dict(token_form), "token_command": token_command}
+    return Client(place, service.model_copy(update=secrets))

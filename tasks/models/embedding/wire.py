@@ -10,11 +10,13 @@ from numpy.typing import NDArray
 from pydantic_core import from_json
 
 from tasks.models.embedding.parts import Floats
-from tasks.models.protocol import CallError, name_of, words_of
+from tasks.models.protocol import CallError, name_of
+from tasks.models.server_errors import extract_message
 from tasks.models.transport import Response
 
-Form = Literal["base64", "float"]
-"""How vectors are asked for: base64 is a quarter of the bytes, and read in a fifth of the time. Both are read."""
+Form = Literal["base64", "float", "single"]
+"""How vectors are asked for: base64 is a quarter of the bytes, and read in a fifth of the time; all are read. Some
+servers take only one text per request."""
 NOT_FINITE = "its vector has numbers that are not finite"
 NO_DIRECTION = "its vector is all zeros"
 
@@ -32,10 +34,11 @@ class Embedded(NamedTuple):
 def body(texts: Sequence[str], model: str, form: Form, fields: Mapping[str, Any]) -> bytes:
     """A request as JSON. Floats are the protocol's default: they are not asked for, since some servers refuse to be."""
     asked = {"encoding_format": form} if form == "base64" else {}
-    return json.dumps({"model": model, **fields, "input": list(texts), **asked}, ensure_ascii=False).encode()
+    given = texts[0] if form == "single" else list(texts)
+    return json.dumps({"model": model, **fields, "input": given, **asked}, ensure_ascii=False).encode()
 
 
-def read(response: Response, n: int, secret: str | None) -> Embedded | CallError:
+def read(response: Response, n: int, secrets: Sequence[str]) -> Embedded | CallError:
     """What a reply to n texts means; anything but n vectors of one dimension, each told whose it is, is a fault."""
     try:
         reply = from_json(response.content)
@@ -43,7 +46,7 @@ def read(response: Response, n: int, secret: str | None) -> Embedded | CallError
         rows = [one["embedding"] for one in data]
         places = [one.get("index") for one in data]
     except (ValueError, TypeError, KeyError, AttributeError):
-        what = words_of(response.content, secret) if response.content.strip() else "an empty body"
+        what = extract_message(response.content, secrets) if response.content.strip() else "an empty body"
         return CallError("fault", f"HTTP 200 without embeddings: {what}", 200)
     if len(rows) != n:
         return CallError("fault", f"{len(rows)} vectors for {n} texts", 200)
@@ -52,7 +55,7 @@ def read(response: Response, n: int, secret: str | None) -> Embedded | CallError
             return CallError("fault", f"the vectors' indices are not 0 to {n - 1}, each once", 200)
         rows = [row for _, row in sorted(zip(places, rows, strict=True), key=lambda pair: pair[0])]
     try:
-        return _embedded(rows, name_of(reply.get("model"), secret))
+        return _embedded(rows, name_of(reply.get("model"), secrets))
     except (ValueError, TypeError) as error:
         return CallError("fault", f"embeddings that cannot be read: {error}", 200)
 

@@ -180,7 +180,7 @@ def test_the_doctor_asks_it(server: FakeLLMServer, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("YARUS_EMBEDDER_API_KEY", f"{KEY}-revoked")
     refused = checks()["embedder"]
     assert refused["code"] == 3
-    assert "Set a valid key in YARUS_EMBEDDER_API_KEY" in refused["found"]
+    assert "Set YARUS_EMBEDDER_API_KEY to a valid key" in refused["found"]
     assert KEY not in refused["found"]
 
 

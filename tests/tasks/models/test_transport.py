@@ -12,7 +12,7 @@ import pytest
 
 from db.errors import InputError, ModelUnavailable
 from tasks.config.settings import RetrieverService
-from tasks.models.protocol import retry_after_s
+from tasks.models.server_errors import parse_retry_after_s
 from tasks.models.transport import LARGEST_BYTES, LONGEST_TEXT
 from tasks.retrievers.external import Outside, from_service
 from tests.support.llm_clients import system_at, verdict
@@ -193,4 +193,4 @@ def test_a_reply_in_gzip_is_read(says_gzip: bool) -> None:
     [("Mon, 01 Jan 99999999999 00:00:00 GMT", None), ("1e999", float("inf")), ("9" * 5_000, float("inf")), ("-1", 0.0)],
 )
 def test_a_pause_that_cannot_be(header: str, seconds: float | None) -> None:
-    assert retry_after_s(header) == seconds
+    assert parse_retry_after_s(header) == seconds

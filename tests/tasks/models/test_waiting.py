@@ -34,6 +34,21 @@ async def test_a_server_that_takes_its_time_is_named_with_how_long_yet(
     assert "Ctrl-C stops" in message
 
 
+@pytest.mark.usefixtures("english")
+async def test_slow_server_is_logged_once(
+    llm_server: FakeLLMServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    monkeypatch.setattr(waiting, "EVERY_S", 0.1)
+    caplog.set_level("INFO", "yarus")
+    llm_server.script = lambda number, request: Do(scores(0.5), after_s=0.4)
+    async with chat("judge", settings(llm_server.url, concurrency=1)) as judge:
+        await judge.complete([call(number) for number in range(8)])
+    told = [message for message in caplog.messages if "without a reply of judge" in message]
+    again = [message for message in caplog.messages if "answers again, after" in message]
+    assert 1 <= len(told) <= 3  # of the first reply alone
+    assert len(again) == 1
+
+
 async def test_nothing_is_said_of_one_that_answers(llm_server: FakeLLMServer, caplog: pytest.LogCaptureFixture):
     caplog.set_level("INFO", "yarus")
     llm_server.script = lambda number, request: scores(0.5)

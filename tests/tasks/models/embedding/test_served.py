@@ -3,6 +3,7 @@
 import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -169,6 +170,39 @@ def test_a_key_goes_to_the_address_of_its_own_setting_only(
         for head in server.headers[::2]
     ]
     assert keys == [f"authorization: bearer {KEY}"] * 2 + [f"authorization: bearer {shared}", "", ""]
+
+
+def test_token_command_is_run_and_its_token_is_sent(server: FakeLLMServer, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("token-of-a-command-0123456789", encoding="utf-8")
+    of_questions(server, token_command=SecretStr(f"cat {tmp_path / 'token'}")).encode(["a"])
+    assert all("authorization: bearer token-of-a-command-0123456789" in head.lower() for head in server.headers)
+
+
+def test_headers_and_tokens_go_only_to_their_own_address(server: FakeLLMServer, at_home: object) -> None:
+    other = f"{server.url}/other/v1"
+    configuration = configured(
+        server.url,
+        headers={"api-key": SecretStr("of-the-retriever-0123")},
+        token_command=SecretStr("echo a-token-0123"),
+    ).model_copy(update={"similarity_embedder": other})
+    for name in (server.url, f"{server.url}#second", f"{other}#m", f"{server.url}/third#m"):
+        embedders(name, configuration)[0].encode(["a"])
+    heads = [head.lower() for head in server.headers[::2]]
+    assert ["api-key: of-the-retriever-0123" in head for head in heads] == [True, True, False, False]
+    assert ["authorization: bearer a-token-0123" in head for head in heads] == [True, True, False, False]
+
+
+def test_token_url_gets_no_key_of_another_address(server: FakeLLMServer, at_home: object) -> None:
+    own = configured("http://127.0.0.1:9/v1", token_url="http://127.0.0.1:9/oauth")
+    key = SecretStr("sk-of-the-other-0123456789")
+    configuration = own.model_copy(update={"similarity_embedder": server.url, "similarity_embedder_api_key": key})
+    embedders(f"{server.url}#m", configuration)[0].encode(["a"])
+    assert f"authorization: bearer {key.get_secret_value()}" in server.headers[0].lower()
+
+
+def test_token_url_that_cannot_work_is_reported_at_once() -> None:
+    with pytest.raises(InputError, match="YARUS_EMBEDDER_SERVICE__TOKEN_URL: expected an address"):
+        embedders("http://h/v1", configured("http://h/v1", token_url="nonsense"))
 
 
 @pytest.mark.parametrize(

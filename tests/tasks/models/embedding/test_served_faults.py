@@ -124,7 +124,7 @@ REFUSALS = {
     "403": (http(403, "{}"), "Allow the model for this key"),
     "404": (http(404, '{"error": "model not found"}'), "usually ends with /v1"),
     "400 to anything": (http(400, '{"error": {"message": "no such model"}}'), "no such model. Check the address"),
-    "a redirect": (http(308, "", "location: http://127.0.0.1:9/v1/embeddings"), "give the final one"),
+    "a redirect": (http(308, "", "location: http://127.0.0.1:9/v1/embeddings"), "set it to the final one"),
 }
 
 
@@ -137,7 +137,7 @@ def test_what_every_text_would_meet_ends_it_at_once(server: FakeLLMServer, name:
     assert words in str(error.value)
     assert f"{server.url}#asked" in str(error.value)
     assert KEY not in str(error.value)
-    assert len(server.requests) <= 2
+    assert len(server.requests) <= 3  # a refusal may concern the form
 
 
 def test_a_key_that_is_taken_back_on_the_way_ends_it_and_leaves_what_came(server: FakeLLMServer) -> None:

@@ -1,0 +1,39 @@
+"""The parameters that model servers take, as earlier evaluations have learnt them."""
+
+from datetime import timedelta
+from typing import Any
+
+from sqlalchemy import Engine, func, select
+from sqlalchemy.dialects.postgresql import insert
+
+from db.engine import reaching
+from db.tables import server_profile
+
+VALID = timedelta(days=30)
+"""Servers are upgraded: after this time everything is sent again."""
+
+
+def load_profile(engine: Engine, address: str, model: str) -> dict[str, Any] | None:
+    """Return the stored profile of a model at an address; None if there is none, or it is too old.
+
+    Raises:
+        DatabaseUnavailable: the database cannot be reached.
+    """
+    table = server_profile.c
+    with reaching(engine), engine.connect() as connection:
+        is_young = table.learnt_at > func.now() - VALID
+        return connection.scalar(select(table.takes).where(table.address == address, table.model == model, is_young))
+
+
+def save_profile(engine: Engine, address: str, model: str, takes: dict[str, Any]) -> None:
+    """Store the latest profile.
+
+    Raises:
+        DatabaseUnavailable: the database cannot be reached.
+    """
+    row = insert(server_profile).values(address=address, model=model, takes=takes)
+    kept = row.on_conflict_do_update(
+        index_elements=["address", "model"], set_={"takes": row.excluded.takes, "learnt_at": func.now()}
+    )
+    with reaching(engine), engine.begin() as connection:
+        connection.execute(kept)

@@ -1,0 +1,266 @@
+"""The parameters that a server takes for a model, learnt from its refusals.
+
+At first every parameter is sent. Yarus omits, renames or lowers those that the server refuses, once for all calls. A
+parameter that is left out changes the measurement; it is recorded with the model in every result.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from db.words import Words, joined
+from tasks.models.server_errors import FORMAT, LIMITS, ErrorCause, SentRequest
+from tasks.prompts import Form
+
+JsonFormat = Literal["json_schema", "flat_json_schema", "json_object", "none"]
+FORMATS: tuple[JsonFormat, ...] = ("json_schema", "flat_json_schema", "json_object", "none")
+"""Ways to ask for JSON, best first; the second is GigaChat's: the schema next to the type."""
+ROOMS = (4_096, 16_384, 65_536)
+"""Tokens for thinking, added to those of the reply."""
+OPTIONAL = ("logprobs", "temperature")
+"""Parameters that a call can do without."""
+
+
+def _object(**properties: Any) -> dict[str, Any]:
+    """Return the JSON schema of an object that has exactly these properties."""
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+
+
+def _list(**properties: Any) -> dict[str, Any]:
+    return {"type": "array", "items": _object(**properties)}
+
+
+STRING, INTEGER, BOOLEAN = ({"type": name} for name in ("string", "integer", "boolean"))
+SCORE = _object(reason=STRING, score={"type": "number"})
+SCHEMAS: dict[Form, dict[str, Any]] = {
+    "score": SCORE,
+    "grade": SCORE,
+    "claims": _object(claims=_list(sentence=INTEGER, claim=STRING)),
+    "support": _object(verdicts=_list(id=STRING, supported_by={"type": "array", "items": STRING})),
+    "nuggets": _object(nuggets=_list(nugget=STRING, vital=BOOLEAN)),
+    "nugget_support": _object(
+        verdicts=_list(id=STRING, support={"type": "string", "enum": ["full", "partial", "none"]})
+    ),
+}
+"""Schemas of the forms of reply that are JSON."""
+
+
+def _format_requests(schema: dict[str, Any]) -> dict[JsonFormat, str]:
+    strict = {"name": "verdict", "strict": True, "schema": schema}
+    formats: dict[JsonFormat, dict[str, Any]] = {
+        "json_schema": {"type": "json_schema", "json_schema": strict},
+        "flat_json_schema": {"type": "json_schema", "strict": True, "schema": schema},
+        "json_object": {"type": "json_object"},
+    }
+    return {name: json.dumps(value) for name, value in formats.items()}
+
+
+FORMAT_REQUESTS = {form: _format_requests(schema) for form, schema in SCHEMAS.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A call as it is sent to a server that takes everything."""
+
+    opening: str
+    """Model and messages, as JSON that is not closed."""
+    parameters: dict[str, Any]
+    """The others; the limit of the reply by its older name."""
+    form: Form
+
+    @property
+    def body(self) -> bytes:
+        """Build the request without its response format: the call store's key."""
+        return _joined(self.opening, self.parameters).encode("utf-8", "replace")
+
+
+@dataclass(frozen=True, slots=True)
+class ServerProfile:
+    """The parameters that a server takes for a model."""
+
+    limit: str = LIMITS[0]
+    """Name of the limit of the reply."""
+    omitted: tuple[str, ...] = ()
+    """Parameters that it refuses, sorted."""
+    json_format: JsonFormat = "json_schema"
+    thinking_tokens: int = 0
+    """Added to the limit of the reply, for a model that thinks before it answers."""
+    most_tokens: int | None = None
+    """The highest limit that it takes."""
+
+    @classmethod
+    def from_stored(cls, stored: dict[str, Any] | None) -> "ServerProfile | None":
+        """Return a stored profile; None without one, or if a release with other fields stored it."""
+        try:
+            return cls(**stored | {"omitted": tuple(stored["omitted"])}) if stored else None
+        except (TypeError, KeyError):
+            return None
+
+    def build_parameters(self, request: Request) -> dict[str, Any]:
+        """Return the parameters of a request beside model, messages and response format."""
+        limit = self.get_limit(request)
+        named = {self.limit if name == LIMITS[0] else name: value for name, value in request.parameters.items()}
+        return {name: value for name, value in named.items() if name not in self.omitted} | {self.limit: limit}
+
+    def get_limit(self, request: Request) -> int:
+        """Return the limit of the reply, in tokens, with room for thinking."""
+        wanted: int = request.parameters[LIMITS[0]] + self.thinking_tokens
+        return min(wanted, self.most_tokens or wanted)
+
+    def describe_request(self, request: Request) -> SentRequest:
+        """Describe a request for whoever reads its refusal."""
+        parameters = self.build_parameters(request)
+        if self.get_format(request.form) != "none" and FORMAT not in parameters:
+            parameters[FORMAT] = self.get_format(request.form)
+        return SentRequest(parameters, request.opening)
+
+    def build_body(self, request: Request) -> bytes:
+        """Build the body of a request."""
+        ending = None if FORMAT in request.parameters else FORMAT_REQUESTS.get(request.form, {}).get(self.json_format)
+        return _joined(request.opening, self.build_parameters(request), ending).encode("utf-8", "replace")
+
+    def get_format(self, form: Form) -> JsonFormat:
+        """Return how JSON is asked for in a form of reply."""
+        return self.json_format if form in SCHEMAS else "none"
+
+    @property
+    def differences(self) -> dict[str, Any]:
+        """Return the parameters that decide replies and are not sent as intended; None for those left out.
+
+        The limit of the reply is not among them: what it cuts off is asked for again, and is never a score.
+        """
+        changed: dict[str, Any] = {"temperature": None} if "temperature" in self.omitted else {}
+        if self.json_format != "json_schema":
+            changed[FORMAT] = None if self.json_format == "none" else self.json_format
+        return changed
+
+    @property
+    def summary(self) -> Words:
+        """Describe all changes for people."""
+        parts = [Words("without {name}", name=name) for name in self.omitted]
+        if self.limit != LIMITS[0]:
+            parts.append(Words("{name} instead of {other}", name=self.limit, other=LIMITS[0]))
+        if self.json_format == "none":
+            parts.append(Words("without {name}", name=FORMAT))
+        elif self.json_format != "json_schema":
+            parts.append(Words("{name} instead of {other}", name=self.json_format, other="json_schema"))
+        if self.thinking_tokens:
+            parts.append(Words("{n} tokens for thinking", n=self.thinking_tokens))
+        if self.most_tokens is not None:
+            parts.append(Words("at most {n} tokens", n=self.most_tokens))
+        return joined(parts, ", ") if parts else Words("every parameter as intended")
+
+    def learn_from_error(self, cause: ErrorCause, text: str, form: Form) -> "ServerProfile | None":
+        """Return the profile that a refusal of a parameter asks for; None if nothing is left to change."""
+        name = cause.parameter
+        if name in LIMITS:
+            if cause.max_tokens is not None:
+                return replace(self, most_tokens=cause.max_tokens)
+            return replace(self, limit=LIMITS[1]) if self.limit == LIMITS[0] else None
+        if name == FORMAT:
+            return self._lower_format(text) if self.get_format(form) != "none" else None
+        if name in OPTIONAL and name not in self.omitted:
+            return replace(self, omitted=tuple(sorted({*self.omitted, name})))
+        return None
+
+    def _lower_format(self, text: str) -> "ServerProfile":
+        flat = self.json_format == "json_schema" and "response_format.schema" in text
+        after = FORMATS[FORMATS.index(self.json_format) + 1 :]
+        return replace(self, json_format=next(name for name in after if name != "flat_json_schema" or flat))
+
+    def iterate_guesses(self, request: Request) -> Iterator["ServerProfile"]:
+        """Yield profiles to try if a refusal names nothing: one change at a time, then all of them together."""
+        lowered = [name for name in FORMATS[FORMATS.index(self.json_format) + 1 :] if name != "flat_json_schema"]
+        formats: list[dict[str, Any]] = [
+            {"json_format": name} for name in lowered if request.form in SCHEMAS and FORMAT not in request.parameters
+        ]
+        unneeded = [name for name in OPTIONAL if name in request.parameters and name not in self.omitted]
+        others: list[dict[str, Any]] = [{"omitted": tuple(sorted({*self.omitted, name}))} for name in unneeded]
+        if self.limit == LIMITS[0]:
+            others.append({"limit": LIMITS[1]})
+        yield from (replace(self, **change) for change in (*formats, *others))
+        together: dict[str, Any] = {"omitted": tuple(sorted({*self.omitted, *unneeded})), "limit": LIMITS[1]}
+        if len(others) > 1:
+            yield replace(self, **together)
+        if formats and others:
+            yield replace(self, **together, **formats[-1])
+
+    def extend_thinking(self, request: Request) -> "ServerProfile | None":
+        """Return a profile with more room for thinking; None if there is no more."""
+        roomier = (replace(self, thinking_tokens=room) for room in ROOMS if room > self.thinking_tokens)
+        current = self.build_parameters(request)
+        return next((profile for profile in roomier if profile.build_parameters(request) != current), None)
+
+
+class ProfileLearner:
+    """The shared knowledge of all calls of one model at one server.
+
+    A changed profile becomes the current one when an answer has come with it. If the current one has worked before,
+    the prompt may be the cause: a change of the measurement stays with its call, another needs a second call.
+    """
+
+    def __init__(self, known: ServerProfile | None = None) -> None:
+        """Start with the profile of earlier evaluations, if there is one."""
+        self.current = known or ServerProfile()
+        self.has_met = known is not None
+        """Whether the server has replied to a call."""
+        self._worked: set[tuple[ServerProfile, bool, bool]] = set()
+        self._needed: Counter[ServerProfile] = Counter()
+        self._outdated: set[ServerProfile] = set()
+
+    def record_success(self, used: ServerProfile, request: Request) -> bool:
+        """Record that an answer has come with a profile; return whether the current profile changed."""
+        has_alternative = self.has_worked(self.current, request)
+        self._worked.add((used, *_kind(request)))
+        if used == self.current or used in self._outdated:  # sent before others learnt more
+            return False
+        self._needed[used] += 1
+        if has_alternative and (self._needed[used] < 2 or used.differences != self.current.differences):
+            return False
+        self._outdated.add(self.current)
+        self.current = used
+        return True
+
+    def has_worked(self, used: ServerProfile, request: Request) -> bool:
+        """Whether calls of this kind have been answered with that profile, so that it is not what a refusal means."""
+        return (used, *_kind(request)) in self._worked
+
+    def find_next_profile(
+        self, cause: ErrorCause, text: str, request: Request, tried: Sequence[ServerProfile]
+    ) -> ServerProfile | None:
+        """Return the profile that a refusal asks for; None if it asks for none, or for one that was tried.
+
+        Args:
+            cause: of the refusal.
+            text: see `extract_error_text`.
+            request: the call.
+            tried: the profiles that it was sent with, the last one refused.
+        """
+        if self.current not in tried:
+            return self.current  # others have learnt meanwhile
+        if cause.kind == "room":
+            changed = tried[-1].extend_thinking(request)
+        elif cause.kind == "parameter":
+            is_of_user = cause.parameter == FORMAT and FORMAT in request.parameters  # in EXTRA_BODY
+            changed = None if is_of_user else tried[-1].learn_from_error(cause, text, request.form)
+        else:
+            changed = None
+        return changed if changed not in tried else None
+
+
+def find_guess(request: Request, tried: Sequence[ServerProfile]) -> ServerProfile | None:
+    """Return the next profile to try if a refusal names nothing; None if all were tried."""
+    return next((guess for guess in tried[0].iterate_guesses(request) if guess not in tried), None)
+
+
+def _kind(request: Request) -> tuple[bool, bool]:
+    return request.form in SCHEMAS, "logprobs" in request.parameters
+
+
+def _joined(opening: str, parameters: dict[str, Any], response_format: str | None = None) -> str:
+    fields = "".join(
+        f", {json.dumps(name)}: {json.dumps(value, ensure_ascii=False)}" for name, value in parameters.items()
+    )
+    return opening + fields + (f', "{FORMAT}": {response_format}' if response_format else "") + "}"
