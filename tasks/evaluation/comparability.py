@@ -16,7 +16,7 @@ from tasks.results.aggregate import measured_by
 STEADY: tuple[str, ...] = ("embedder", "embedder_backend", "query_prefix", "passage_prefix", "similarity_embedder")
 STEADY += ("retriever", "retriever_service", "sut", "sut_service", "sut_python", "refusals", "rubrics", "language")
 STEADY += ("mask_calls", "embedder_model", "reranker", "reranker_model", "reranker_service")
-STEADY_OF_ROLE = ("base_url", "model", "temperature", "max_tokens", "prompt")
+STEADY_OF_ROLE = ("base_url", "model", "temperature", "max_tokens", "prompt", "extra_body")
 
 
 def same_settings(row: RowMapping) -> None:
@@ -45,7 +45,8 @@ def steady(public: dict[str, Any]) -> dict[str, Any]:
     if flat.get("reranker_service") == RerankerService().model_dump(mode="json"):  # older evaluations know of none
         del flat["reranker_service"]
     for role in ("generator", "judge", "gate"):
-        flat |= {f"{role}.{name}": value for name, value in public.get(role, {}).items() if name in STEADY_OF_ROLE}
+        options = {name: value for name, value in public.get(role, {}).items() if value != {}}  # unset in older ones
+        flat |= {f"{role}.{name}": value for name, value in options.items() if name in STEADY_OF_ROLE}
     return flat
 
 
@@ -63,7 +64,7 @@ MEASURED_BY: tuple[str, ...] = (
     "similarity_embedder",
 )
 MEASURED_BY += ("claims", "nuggets", "citations", "dialogs", "context_perturbation", "pool_reranked")
-MEASURED_BY += ("contexts", "unreferenced", "own_documents")
+MEASURED_BY += ("contexts", "unreferenced", "own_documents", "sent")
 """What of the resolved parameters measures; the others belong to the system under test."""
 
 

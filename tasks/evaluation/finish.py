@@ -4,6 +4,7 @@ import asyncio
 import logging
 import shutil
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -25,6 +26,7 @@ from tasks.config.settings import settings
 from tasks.config.tiers import TIERS
 from tasks.evaluation.batch import batches_of
 from tasks.evaluation.comparability import comparability, comparability_key, metric_options
+from tasks.evaluation.identity import collect_sent_differences
 from tasks.evaluation.resolved import Resolved
 from tasks.evaluation.run import Run
 from tasks.evaluation.work_folder import read_stored_corpus
@@ -77,7 +79,8 @@ def _finish(run: Run, measure: Measure) -> EvaluationSummary:
     unread += () if run.tier in metric("mrr").tiers else ("question", "distances")  # by which labels are looked at
     cases = parquet(file, without=(*LONG, *unread))
     row = journal.find(engine, run.id)
-    parts = comparability(run, row["case_set_hash"])
+    sent = collect_sent_differences(run)
+    parts = comparability(replace(run, resolved=run.resolved | sent), row["case_set_hash"])
     key = comparability_key(parts)
     counts = statuses(cases)
     share = coverage(cases)
@@ -91,7 +94,7 @@ def _finish(run: Run, measure: Measure) -> EvaluationSummary:
     ]
     if why := _why_unlabelled(row["resolved"]["notes"]):
         values = [(stratum, _without_labels(value, why)) for stratum, value in values]
-    found = also | _found_out(run, cases, row["resolved"]["notes"], values) | {"missing": _missing(values)}
+    found = also | sent | _found_out(run, cases, row["resolved"]["notes"], values) | {"missing": _missing(values)}
     by_prompt = standings(exams_of(engine, [row["resolved"]]), row["resolved"] | found, row["started_at"])
     metrics = [value.row(stratum, standing_of(value.metric.name, by_prompt)) for stratum, value in values]
     path = publish(file, result_path(settings().results_root, run.tier, run.id, row["started_at"]))

@@ -1,15 +1,22 @@
 """The models and prompts that decide an evaluation's numbers."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, get_args
 
 from db.errors import InputError
+from db.stores.server_profiles import load_profile
+from tasks.config.connections import database
 from tasks.config.factors import NO_RERANKER
 from tasks.config.parameters import Fillable, Parameters, Retrieval
 from tasks.config.settings import Role, Settings, settings
+from tasks.evaluation.resolved import Resolved
 from tasks.evaluation.run import Run
+from tasks.models.calls import RoleName
+from tasks.models.credentials import redact_address
+from tasks.models.endpoints import completions, place_of
+from tasks.models.server_profile import ServerProfile
 from tasks.models.stand_ins import GENERATOR, JUDGE
 from tasks.prompts import prompts
 from tasks.results.system import JudgeIdentity
@@ -73,6 +80,8 @@ def reranker_of(parameters: Retrieval) -> str | None:
     return None if name == NO_RERANKER else name
 
 
+JUDGED_BY = ("judge", "claims", "nuggets", "citations", "dialogs")
+"""Keys of the resolved parameters that name a judge."""
 JUDGED_ON_IDEAL_CONTEXT = ("faithfulness", "answer_relevance", "answer_correctness")
 JUDGED_END_TO_END = ("e2e_score", "faithfulness")
 CLAIMS = ("claims", "support")
@@ -98,9 +107,45 @@ def judge_identity(
         "max_tokens": role.max_tokens,
         "prompts": wording,
     }
+    if role.extra_body:
+        asked["extra_body"] = role.extra_body
     if configuration.mask_calls:
         asked["mask_calls"] = True
     return asked
+
+
+def collect_sent_differences(run: Run) -> Resolved:
+    """Return how requests to the models differed from the settings, because the servers refused parameters.
+
+    Returns:
+        `sent` for the models that judge, `generator_sent` for the generator; each only if something differed.
+    """
+    configuration = with_models(run.parameters)
+    sent: Resolved = {}
+    for name in get_args(RoleName):
+        role: Role = getattr(configuration, name)
+        if role.base_url is None or not _uses_model(run, name):
+            continue
+        profile = ServerProfile.from_stored(
+            load_profile(database(), redact_address(completions(role.base_url, place_of(name))), role.model or "")
+        )
+        if not (profile and profile.differences):
+            continue
+        if name == "generator":
+            sent["generator_sent"] = profile.differences
+        else:
+            sent.setdefault("sent", {})[name] = profile.differences
+    return sent
+
+
+def _uses_model(run: Run, name: RoleName) -> bool:
+    """Whether an evaluation asks the model of a role."""
+    resolved: Mapping[str, Any] = run.resolved
+    if name == "generator":
+        return "generator" in resolved
+    judges = [resolved[key] for key in JUDGED_BY if key in resolved] + list(resolved.get("exam_of", {}).values())
+    model = getattr(with_models(run.parameters), name).model
+    return any(isinstance(judge, dict) and judge.get("model") == model for judge in judges)
 
 
 def filled_by(parameters: Fillable, language: str) -> JudgeIdentity:

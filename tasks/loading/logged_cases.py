@@ -103,8 +103,10 @@ def _identities(run: Run[J], language: str) -> Resolved:
     parameters = run.parameters
     if not isinstance(parameters, JudgeQuality):
         return {"judge": judge_identity(parameters, language, ["gate"], name="gate")}
-    found: Resolved = {"judge": judge_identity(parameters, language, ["faithfulness"])}
-    return found | ({"exam_of": exam_identity(parameters, language)} if parameters.exam else {})
+    identities: Resolved = {"judge": judge_identity(parameters, language, ["faithfulness"])}
+    if parameters.exam:
+        identities["exam_of"] = exam_identity(parameters, language)
+    return identities
 
 
 def _load_dialogs(run: Run[Ux]) -> Run[Ux]:

@@ -1,6 +1,6 @@
 """What an evaluation measured and with what: the part of its parameters, as they came to be, that documents show."""
 
-from typing import Literal
+from typing import Any, Literal
 
 from sqlalchemy.engine import RowMapping
 from typing_extensions import TypedDict
@@ -37,6 +37,7 @@ class JudgeIdentity(TypedDict, total=False):
     max_tokens: int | None
     prompts: dict[str, str]
     """Metric -> digest of its wording."""
+    extra_body: dict[str, Any]
     mask_calls: bool
 
 
@@ -114,6 +115,10 @@ class System(TypedDict, total=False):
     """Name and digest of its prompt, where that is a file of the user's own."""
     context_tokens: int
     judge: JudgeIdentity
+    sent: dict[str, dict[str, Any]]
+    """Judging role -> parameters that its server refused, as they were sent instead; null for those left out."""
+    generator_sent: dict[str, Any]
+    """The same for the generator."""
     claims: JudgeIdentity
     """Who finds claims and checks them, where that was asked for."""
     nuggets: JudgeIdentity
