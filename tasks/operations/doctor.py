@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import get_args
 
 from sqlalchemy import select, text
 
@@ -15,6 +16,7 @@ from metrics.selftest import self_test
 from tasks.config.connections import database, source
 from tasks.config.redaction import redact_urls
 from tasks.config.settings import settings
+from tasks.models.calls import RoleName
 from tasks.models.embedders import Embedder, embedder, embedders, measuring_embedder
 from tasks.operations.doctor_home import examine_home
 from tasks.operations.doctor_sources import Check, examine_source
@@ -33,6 +35,7 @@ def examine() -> list[Check]:
         Words("home"): _home,
         Words("results"): _results,
         Words("embedder"): _embedder,
+        Words("models"): _models,
         Words("metrics"): _metrics,
         Words("sources"): _sources,
     }
@@ -107,6 +110,15 @@ def _embeds(what: str, model: Embedder) -> Iterator[Check]:
     yield Check(
         what, Words("{embedder}, {size} dimensions", embedder=model.identity.split("|")[0], size=vectors.shape[1])
     )
+
+
+def _models() -> Iterator[Check]:
+    for name in get_args(RoleName):
+        if getattr(settings(), name).base_url is None:
+            continue
+        from tasks.operations.doctor_models import examine_model  # aiohttp, which only servers need
+
+        yield from _guarded(Words("model {name}", name=name), partial(examine_model, name))
 
 
 def _prefect() -> Iterator[Check]:
