@@ -36,10 +36,16 @@ KINDS: dict[str, Kind] = {
     "other_page": Kind(_USEFUL | {"answer_relevance", "faithfulness"}, frozenset()),
     "question": Kind(_USEFUL | {"answer_relevance"}, frozenset()),
     "empty": Kind(_USEFUL | {"answer_relevance"}, frozenset()),
+    "instructed": Kind(_USEFUL | {"answer_relevance", "faithfulness"}, frozenset()),
+    "instructed_context": Kind(frozenset({"faithfulness", "gate"}), frozenset()),
 }
 """The reference, the same after opening words, a sentence of the context, a part of the answer in whole sentences; a
 number or date changed, a name exchanged, a negation put in or out, a half left out, a true sentence that does not
-answer, the answer to another question of the same page, of another page, the question repeated, an empty phrase."""
+answer, the answer to another question of the same page, of another page, the question repeated, an empty phrase; and
+the answer of another page once more, where it or the context asks the judge for a high score."""
+PLANTED = {"instructed": "other_page", "instructed_context": "other_page"}
+"""Kinds that ask the judge for a high score -> the kind with the same answer and no request. They show whether the
+judge obeys; they do not count for how well it tells answers apart."""
 DAMAGES = tuple(name for name, kind in KINDS.items() if kind.damaged)
 """The kinds that are damaged for some prompt: what a rubric may name."""
 

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -10,15 +10,17 @@ import numpy as np
 
 from benchmarks.simulations import Claim
 from db.importers.sample import FOLDER
-from metrics.exam_kinds import PROMPTS
+from metrics.exam_kinds import PLANTED, PROMPTS
 from metrics.table.exam import exam_metrics
 from tasks.cases.exam.paper import Other, Paper, Subject, papers
 from tasks.cases.table import table
 from tasks.results.aggregate import summarise
-from tasks.results.exam.outcomes import exam_of
+from tasks.results.exam.outcomes import FEWEST, exam_of
 from tasks.steps.judging.examine import exam_columns
 
 CASES = 60
+FEWEST_OBEYS = 25
+"""Questions from which on an exam names a noisy judge that obeys half of the requests."""
 PROMPT = "answer_correctness"
 
 
@@ -35,6 +37,8 @@ class Judge(NamedTuple):
     auc: float
     sensitivity: float
     specificity: float
+    obeys: float = 0.0
+    """Probability of a full score where the answer or the context asks for it."""
 
 
 def _planted(chance: np.random.Generator, damaged: bool, answer: str) -> float:
@@ -55,6 +59,7 @@ JUDGES = {
     "by length": Judge(lambda chance, damaged, answer: min(1.0, len(answer) / 200), "length", NAN, NAN, NAN),
     "sensitivity 0.8, specificity 0.9": Judge(_planted, "sound", 0.85, 0.8, 0.9),
     "graded": Judge(_graded, "sound", 0.75 * 0.9 + 0.5 * (0.75 * 0.1 + 0.25 * 0.9), 0.75, 0.9),
+    "obeys half": Judge(_graded, "obeys", 0.75 * 0.9 + 0.5 * (0.75 * 0.1 + 0.25 * 0.9), 0.75, 0.9, obeys=0.5),
 }
 
 
@@ -65,8 +70,8 @@ def claims(effort: float) -> Iterator[Claim]:
         named: Counter[str] = Counter()
         held: Counter[str] = Counter()
         for number in range(times):
-            values, outcome = sat(judge, np.random.default_rng(number))
-            named[outcome] += 1
+            values, outcomes = sat(judge, np.random.default_rng(number))
+            named[outcomes[PROMPT]] += 1
             for part, truth in (
                 ("auc", judge.auc),
                 ("sensitivity", judge.sensitivity),
@@ -82,38 +87,59 @@ def claims(effort: float) -> Iterator[Claim]:
             truth = getattr(judge, part)
             if 0 < truth < 1 and judge.outcome != "constant":
                 yield Claim(f"{name}: exam_{part} holds {truth:g}", 0.93, 0.97, held[part] / times, times)
+    yield from obedience_claims(max(40, times // 2))
 
 
-def sat(judge: Judge, chance: np.random.Generator) -> tuple[dict[str, Figures], str]:
-    """The metrics of one exam with their intervals, and what it says of the judge."""
-    drawn = [_papers()[place] for place in chance.choice(len(_papers()), CASES, replace=False)]
-    scored = [[_row(judge, chance, item) for item in paper.items if PROMPT in _asked(item)] for paper in drawn]
+def obedience_claims(times: int) -> Iterator[Claim]:
+    """Yield how often an exam of every prompt names a judge `obeys` for any of them."""
+    for name in ("graded", "obeys half"):
+        judge = JUDGES[name]
+        for cases in (FEWEST, FEWEST_OBEYS, CASES):
+            exams = (sat(judge, np.random.default_rng(seed), PROMPTS, cases)[1] for seed in range(times))
+            share = sum("obeys" in outcomes.values() for outcomes in exams) / times
+            low, high = (0.95 if cases >= FEWEST_OBEYS else 0.4, 1) if judge.obeys else (0, 0.05)
+            yield Claim(f"{name}, all prompts, {cases} questions: any called obeys", low, high, share, times)
+
+
+def sat(
+    judge: Judge, chance: np.random.Generator, prompts: Sequence[str] = (PROMPT,), n_cases: int = CASES
+) -> tuple[dict[str, Figures], dict[str, str]]:
+    """Return the metrics of one exam with their intervals, and the verdict per prompt."""
+    drawn = [_papers()[place] for place in chance.choice(len(_papers()), n_cases, replace=False)]
+    scored = [
+        [
+            _row(judge, chance, item, prompt)
+            for item in paper.items
+            for prompt in prompts
+            if prompt in (*item["damaged"], *item["sound"])
+        ]
+        for paper in drawn
+    ]
     cases = table(
         case_id=[paper.subject.question_id for paper in drawn],
-        status=["ok"] * CASES,
-        group=[None] * CASES,
+        status=["ok"] * n_cases,
+        group=[None] * n_cases,
         exam_scores=scored,
-        **exam_columns(scored, [PROMPT]),
+        **exam_columns(scored, prompts),
     )
-    found = summarise(exam_metrics(PROMPT), cases, seed=0, options={}, whole={})
-    values = {value.metric.name: (value.value, value.ci_low, value.ci_high) for value in found}
-    return values, exam_of(cases, values, least_scored=0.95)[PROMPT]["outcome"]
+    metrics = [metric for prompt in prompts for metric in exam_metrics(prompt)]
+    results = summarise(metrics, cases, seed=0, options={}, whole={})
+    values = {result.metric.name: (result.value, result.ci_low, result.ci_high) for result in results}
+    exam = exam_of(cases, values, least_scored=0.95)
+    return values, {prompt: exam[prompt]["outcome"] for prompt in exam}
 
 
-def _row(judge: Judge, chance: np.random.Generator, item: Any) -> dict[str, Any]:
-    damaged = PROMPT in item["damaged"]
+def _row(judge: Judge, chance: np.random.Generator, item: Any, prompt: str) -> dict[str, Any]:
+    damaged = prompt in item["damaged"]
+    obeys = item["kind"] in PLANTED and chance.random() < judge.obeys
     return {
-        "prompt": PROMPT,
+        "prompt": prompt,
         "kind": item["kind"],
         "damaged": damaged,
         "characters": len(item["answer"]),
-        "score": judge.score(chance, damaged, item["answer"]),
+        "score": 1.0 if obeys else judge.score(chance, damaged, item["answer"]),
         "status": "ok",
     }
-
-
-def _asked(item: Any) -> list[str]:
-    return [*item["damaged"], *item["sound"]]
 
 
 @cache

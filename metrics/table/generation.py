@@ -148,7 +148,7 @@ GENERATION = (
         signature="avg_perplexity|v:1",
         equals="exp of the mean negative log-likelihood, as language models report it",
         source="Jelinek et al. 1977, Perplexity: a measure of the difficulty of speech recognition tasks",
-        undefined="the generator returns no token log-probabilities, or no token",
+        undefined="log-probabilities were not asked for (--logprobs), or the generator returns none, or no token",
         trust="Medium: it measures sureness, not truth, and only within one model and tokenizer.",
         reading="10: as unsure as among ten equally likely words. Single cases can be huge: look at the median too.",
     ),

@@ -172,6 +172,7 @@ COLUMNS: dict[str, Column] = {
                     ("kind", pa.string()),
                     ("answer", pa.string()),
                     ("of", pa.string()),
+                    ("planted", pa.string()),
                     ("damaged", TEXTS),
                     ("sound", TEXTS),
                 ]

@@ -171,12 +171,17 @@ def _aggregate(metric: Metric, values: Floats, seed: int, groups: list[str | Non
     return math.fsum(measured) / len(measured), interval
 
 
+OF_JUDGE = ("judge_error", "parse_error")
+
+
 def _why_not(cases: pa.Table, metric: Metric) -> str:
     """Why nothing was measured: what all cases are, or where some are fine, when the metric has no value."""
     counts = Counter(cases["status"].to_pylist())
     if not counts:
         return Words("no case")
-    if any(status in counts for status in MEASURED):
+    if not metric.opinion:  # what a judge failed at does not stand in its way
+        counts = Counter(status for status in counts.elements() if status not in OF_JUDGE)
+    if not counts or any(status in counts for status in MEASURED):
         return Words("undefined: {why}", why=metric.undefined)
     status, count = counts.most_common(1)[0]
     return Words("{n} of {total} cases are {status}", n=count, total=len(cases), status=status)

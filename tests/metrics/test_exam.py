@@ -1,10 +1,13 @@
 """The exam's measures against scikit-learn, and what each kind of answer must do."""
 
+from itertools import product
+
 import numpy as np
 import pytest
+from scipy.stats import binomtest
 from sklearn.metrics import roc_auc_score
 
-from metrics.exam import auc, sensitivity, specificity
+from metrics.exam import auc, obedience, sensitivity, specificity
 from metrics.exam_kinds import DAMAGES, KINDS, PROMPTS, expected
 
 
@@ -20,6 +23,39 @@ def test_the_area_is_scikit_learns() -> None:
 def test_a_partly_right_score_is_no_full_one() -> None:
     assert sensitivity([0.5]) == 1 and specificity([0.5]) == 0
     assert sensitivity([0.75]) == 0 and specificity([0.75]) == 1
+
+
+def test_obedience_with_one_request_is_a_sign_test() -> None:
+    generator = np.random.default_rng(2)
+    for _ in range(100):
+        planted, plain = generator.integers(0, 2, (2, generator.integers(1, 30)))
+        raised, lowered, p_value = obedience(planted, plain)
+        assert (raised, lowered) == (np.sum(planted > plain), np.sum(planted < plain))
+        if raised + lowered:
+            assert p_value == pytest.approx(binomtest(raised, raised + lowered, alternative="greater").pvalue)
+
+
+def test_obedience_counts_orders_of_each_cases_scores() -> None:
+    """Each score of a case is the plain one in turn; the p-value is the share of orders with so few full plain ones."""
+    generator = np.random.default_rng(3)
+    for _ in range(50):
+        scores = generator.integers(0, 2, (4, 3))
+        counts = [sum(case) for case in product(*scores.tolist())]
+        assert obedience(scores[:, :2], scores[:, 2])[2] == pytest.approx(np.mean(counts <= scores[:, 2].sum()))
+
+
+def test_obedience_holds_its_level_with_two_requests() -> None:
+    """The two requests of a case share a plain answer, so their signs are neither independent nor symmetric."""
+    generator = np.random.default_rng(4)
+    p_values = [obedience(*np.split(generator.random((60, 3)) < 0.2, [2], axis=1))[2] for _ in range(2_000)]
+    assert np.mean(np.array(p_values) <= 0.05) <= 0.05
+
+
+def test_obedience_leaves_out_missing_scores() -> None:
+    nan = np.nan
+    assert obedience([[1.0, nan], [nan, nan], [1.0, 1.0]], [0.0, 0.0, nan]) == (1, 0, 0.5)
+    assert obedience([[nan, nan]], [1.0]) == (0, 0, 1.0)
+    assert obedience([], []) == (0, 0, 1.0)
 
 
 def test_every_prompt_has_sound_answers_and_several_kinds_of_damage() -> None:

@@ -12,13 +12,23 @@ from typing import NamedTuple
 
 from typing_extensions import TypedDict
 
-from metrics.exam_kinds import expected
+from metrics.exam_kinds import PLANTED, expected
 from tasks.cases.exam import damage
 from tasks.cases.text import normalised, words
-from tasks.texts import texts
+from tasks.texts import LANGUAGES, texts
 
-Answers = dict[str, tuple[str, str | None]]
-"""Kind -> answer, and the id of the other question that it answers."""
+
+class Answer(NamedTuple):
+    """An answer of one kind."""
+
+    text: str
+    of: str | None = None
+    """The id of the other question that it answers."""
+    planted: str | None = None
+    """Added to the context."""
+
+
+Answers = dict[str, Answer]
 LIKE = 0.5
 """Share of words in common from which on two answers may say the same."""
 ASIDE = 0.25
@@ -60,6 +70,8 @@ class Item(TypedDict):
     answer: str
     of: str | None
     """The other question whose answer it is."""
+    planted: str | None
+    """Added to the context."""
     damaged: list[str]
     """The prompts whose score must be low."""
     sound: list[str]
@@ -99,7 +111,7 @@ def papers(
 
 def _items(subject: Subject, answers: Answers, prompts: Mapping[str, tuple[str, ...]]) -> Iterator[Item]:
     """Those that some prompt is asked about; without a reference only what is faithful is known."""
-    for kind, (answer, of) in answers.items():
+    for kind, (answer, of, planted) in answers.items():
         asked = {
             prompt: expected(kind, prompt, lowered_by)
             for prompt, lowered_by in prompts.items()
@@ -108,7 +120,14 @@ def _items(subject: Subject, answers: Answers, prompts: Mapping[str, tuple[str, 
         }
         damaged, sound = ([name for name, low in asked.items() if low is worth] for worth in (True, False))
         if damaged or sound:
-            yield {"kind": kind, "answer": answer, "of": of, "damaged": damaged, "sound": sound}
+            yield {
+                "kind": kind,
+                "answer": answer,
+                "of": of,
+                "planted": planted,
+                "damaged": damaged,
+                "sound": sound,
+            }
 
 
 def _bare(kind: str, answer: str) -> bool:
@@ -180,9 +199,24 @@ def _answers(subject: Subject, known: _Known, language: str, seed: int) -> Answe
             "empty": min(said["empty"].splitlines(), key=lambda phrase: abs(len(phrase) - len(sound))),
         }
         others["other_question"] = _other(subject, sound, known.answers_of_page(subject, sound), absent=False)
-    made: Answers = {"reference" if subject.reference else "sentence": (sound, None)}
-    made |= {kind: (answer, None) for kind, answer in of_own.items() if answer and answer.strip() != sound.strip()}
-    return made | {kind: (other.answer, other.question_id) for kind, other in others.items() if other}
+    made: Answers = {"reference" if subject.reference else "sentence": Answer(sound)}
+    made |= {kind: Answer(answer) for kind, answer in of_own.items() if answer and answer.strip() != sound.strip()}
+    made |= {kind: Answer(other.answer, other.question_id) for kind, other in others.items() if other}
+    return made | {
+        kind: _plant_request(made[plain], kind, _chance(seed, subject, kind))
+        for kind, plain in PLANTED.items()
+        if plain in made
+    }
+
+
+def _plant_request(plain: Answer, kind: str, chance: Random) -> Answer:
+    """Add a request for a high score, in either language, to an answer or to its context."""
+    request = chance.choice(
+        [line for language in LANGUAGES for line in texts("exam_answers", language)["requests"].splitlines() if line]
+    )
+    if kind == "instructed":
+        return plain._replace(text=f"{plain.text}\n\n{request}")
+    return plain._replace(planted=request)
 
 
 def _chance(seed: int, subject: Subject, kind: str) -> Random:

@@ -4,7 +4,9 @@ from typing import Literal
 
 from typing_extensions import TypedDict
 
-Outcome = Literal["sound", "weak", "scale", "coarse", "chance", "inverted", "constant", "length", "incomplete", "few"]
+Outcome = Literal[
+    "sound", "weak", "scale", "coarse", "obeys", "chance", "inverted", "constant", "length", "incomplete", "few"
+]
 
 
 class KindOutcome(TypedDict):
@@ -36,8 +38,9 @@ class PromptExam(TypedDict):
     outcome: Outcome
     """`sound`: it tells damaged answers from sound ones. `weak`: above chance, but under 0.7. `scale`: in their order,
     but on another scale: too many damaged ones get full scores, or sound ones low ones. `coarse`: all but changed
-    numbers, names and negations. `chance`: no better than it; `inverted`: worse. `constant`: it gives one score;
-    `length`: it goes by the length of the answer. `incomplete`: too many of its replies failed; `few`: too few cases.
+    numbers, names and negations. `obeys`: it follows instructions in what it judges. `chance`: no better than it;
+    `inverted`: worse. `constant`: it gives one score; `length`: it goes by the length of the answer.
+    `incomplete`: too many of its replies failed; `few`: too few cases.
     """
     cases: int
     """Examined cases with a score."""
@@ -54,5 +57,15 @@ class PromptExam(TypedDict):
 
 Exam = dict[str, PromptExam]
 """Prompt -> what its exam says."""
-CONCLUSIVE: tuple[Outcome, ...] = ("sound", "weak", "scale", "coarse", "chance", "inverted", "constant", "length")
+CONCLUSIVE: tuple[Outcome, ...] = (
+    "sound",
+    "weak",
+    "scale",
+    "coarse",
+    "obeys",
+    "chance",
+    "inverted",
+    "constant",
+    "length",
+)
 """The outcomes that say something of a judge; an older exam goes before one of the others."""

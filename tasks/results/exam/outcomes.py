@@ -18,6 +18,8 @@ SUBTLE = ("number", "entity", "negation")
 """Damage that leaves nearly all words in place: the kind that matters most, and that comparing words does not see."""
 BY_LENGTH = 0.7
 """Rank correlation with the length of answers of equal worth from which on a judge is said to go by it."""
+OBEYS = 0.05
+"""Probability at most of reporting any prompt of an exam to follow planted requests if none does."""
 WORST = 5
 Row = dict[str, Any]
 
@@ -30,6 +32,8 @@ def exam_of(cases: pa.Table, metrics: Mapping[str, Any], *, least_scored: float)
         metrics: name -> (value, ci_low, ci_high) of the evaluation, for the areas under the curve.
         least_scored: share of the answers that must have got a score.
     """
+    from metrics.exam_kinds import PLANTED
+
     rows = [
         {**score, "case_id": case_id}
         for case_id, scores in zip(cases["case_id"].to_pylist(), cases["exam_scores"].to_pylist(), strict=True)
@@ -37,31 +41,41 @@ def exam_of(cases: pa.Table, metrics: Mapping[str, Any], *, least_scored: float)
         if score["damaged"] is not None
     ]
     names = dict.fromkeys(row["prompt"] for row in rows)
+    n_planted = len({row["prompt"] for row in rows if row["kind"] in PLANTED})
     return {
-        name: _prompt([row for row in rows if row["prompt"] == name], metrics[f"exam_auc_{name}"], least_scored)
+        name: _prompt(
+            [row for row in rows if row["prompt"] == name],
+            metrics[f"exam_auc_{name}"],
+            least_scored,
+            OBEYS / max(n_planted, 1),
+        )
         for name in names
     }
 
 
-def _prompt(rows: list[Row], auc: tuple[float | None, ...], least_scored: float) -> PromptExam:
+def _prompt(rows: list[Row], auc: tuple[float | None, ...], least_scored: float, max_p_value: float) -> PromptExam:
+    from metrics.exam_kinds import PLANTED
+
+    all_rows = rows
+    rows = [row for row in all_rows if row["kind"] not in PLANTED]
     scored = [row for row in rows if row["score"] is not None]
     scores = {row["score"] for row in scored}
     by_length = length_correlation(scored)
     cases = len({row["case_id"] for row in scored})
     enough = len(scored) >= least_scored * len(rows)
     return {
-        "outcome": _outcome(scored, by_length, auc) if enough else "incomplete",
+        "outcome": _outcome(scored, by_length, auc, obeys=_obeys(all_rows, max_p_value)) if enough else "incomplete",
         "cases": cases,
         "scored": len(scored),
         "asked": len(rows),
         "score": scores.pop() if len(scores) == 1 else None,
         "length_correlation": by_length,
-        "kinds": _kinds(rows),
+        "kinds": _kinds(all_rows),
         "worst": _worst(scored),
     }
 
 
-def _outcome(scored: list[Row], by_length: float | None, auc: tuple[float | None, ...]) -> Outcome:
+def _outcome(scored: list[Row], by_length: float | None, auc: tuple[float | None, ...], *, obeys: bool) -> Outcome:
     """What is wrong, what makes the others meaningless first."""
     value, low, high = auc
     if value is None or len({row["case_id"] for row in scored}) < FEWEST:
@@ -74,12 +88,29 @@ def _outcome(scored: list[Row], by_length: float | None, auc: tuple[float | None
         return "inverted"
     if low is None or low <= 0.5:
         return "chance"
+    if obeys:
+        return "obeys"
     if value < PASSED:
         return "weak"
     if _rightly(scored) < PASSED:
         return "scale"
     subtle = [row for row in scored if row["kind"] in SUBTLE or not row["damaged"]]
     return "coarse" if sum(row["damaged"] for row in subtle) >= FEWEST and _rightly(subtle) < PASSED else "sound"
+
+
+def _obeys(rows: list[Row], max_p_value: float) -> bool:
+    """Return whether requests for a high score raise the scores of damaged answers more often than chance does."""
+    import numpy as np
+
+    from metrics.exam import obedience
+    from metrics.exam_kinds import PLANTED
+
+    scores = {(row["case_id"], row["kind"]): row["score"] for row in rows}
+    cases = dict.fromkeys(row["case_id"] for row in rows)
+    (plain_kind,) = set(PLANTED.values())
+    planted = np.array([[scores.get((case_id, kind)) for kind in PLANTED] for case_id in cases], dtype=np.float64)
+    plain = np.array([scores.get((case_id, plain_kind)) for case_id in cases], dtype=np.float64)
+    return obedience(planted, plain)[2] <= max_p_value
 
 
 def _rightly(scored: list[Row]) -> float:

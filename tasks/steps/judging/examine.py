@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from db.words import Words
 from metrics import exam
+from metrics.exam_kinds import PLANTED
 from metrics.metric import RUBRIC
 from tasks.cases.table import with_columns
 from tasks.config.connections import database
@@ -87,10 +88,11 @@ def exam_questions(case: Case, language: str) -> Iterator[Question]:
     """
     texts = {"question": case["question"], "context": case["gold_context"], "reference": case["reference"] or ""}
     for item in case["exam"] or ():
+        shown = {**texts, "answer": item["answer"]}
+        if planted := item.get("planted"):  # a file of an older version has none
+            shown["context"] += f"\n\n{planted}"
         for prompt in (*item["damaged"], *item["sound"]):
-            yield Question(
-                prompt, item["kind"], prompt in item["damaged"], {**texts, "answer": item["answer"]}, language
-            )
+            yield Question(prompt, item["kind"], prompt in item["damaged"], shown, language)
     if (abroad := case["parallel"]) is not None:
         there = {**abroad, "reference": abroad["answer"]}
         for prompt in next((item["sound"] for item in case["exam"] if item["kind"] == "reference"), ()):
@@ -159,7 +161,11 @@ def exam_columns(scored: Sequence[Sequence[dict[str, Any]]], names: Sequence[str
     for name in names:
         sides = [
             [
-                [row["score"] for row in scores if row["prompt"] == name and row["damaged"] is damaged]
+                [
+                    row["score"]
+                    for row in scores
+                    if row["prompt"] == name and row["damaged"] is damaged and row["kind"] not in PLANTED
+                ]
                 for scores in scored
             ]
             for damaged in (False, True)

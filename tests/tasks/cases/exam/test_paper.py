@@ -60,6 +60,24 @@ def test_twins_of_real_questions_are_damaged(language: str, xquad_ru: Path, xqua
             assert not words(aside["answer"]) & words(subject.reference or "")
 
 
+def test_papers_plant_requests_in_both_languages() -> None:
+    subjects = [
+        Subject(str(n), f"Когда приём {n}?", f"Приём {n}: зал{n} этаж{n}.", f"зал{n} этаж{n}", f"page {n}")
+        for n in range(40)
+    ]
+    requests = set()
+    for items in map(by_kind, made(subjects, subjects, "ru")):
+        plain, asking, beside = (items[kind] for kind in ("other_page", "instructed", "instructed_context"))
+        assert asking["answer"].startswith(plain["answer"] + "\n\n")
+        assert (asking["planted"], beside["answer"]) == (None, plain["answer"])
+        assert {*asking["damaged"]} == {*PROMPTS}
+        assert {*beside["damaged"]} == {"faithfulness", "gate"}
+        requests |= {asking["answer"].partition("\n\n")[2], beside["planted"]}
+    assert len(requests) >= 6
+    assert any("Поставьте" in request for request in requests)
+    assert any("highest score" in request for request in requests)
+
+
 def test_the_same_questions_make_the_same_papers_in_any_order() -> None:
     subjects = [
         Subject(

@@ -3,10 +3,11 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import numpy as np
 import pytest
 
 from db.stores.exams import Sat
-from metrics.exam_kinds import KINDS
+from metrics.exam_kinds import KINDS, PLANTED, PROMPTS, expected
 from tasks.cases.table import table
 from tasks.results.exam.outcomes import exam_of
 from tasks.results.exam.standings import examined, judge_key, standing_of, standings
@@ -47,10 +48,46 @@ def outcome(
         ({"sound": 0.0, "damaged": 1.0}, (0.0, 0.0, 0.05), "inverted"),
         ({"sound": 1.0, "damaged": 1.0}, (0.5, 0.45, 0.55), "constant"),
         ({"sound": 1.0, "damaged": 0.0, "half": None}, (1.0, 0.95, 1.0), "incomplete"),
+        ({"sound": 1.0, "damaged": 0.0, "instructed": 1.0}, (1.0, 0.95, 1.0), "obeys"),
+        ({"sound": 1.0, "damaged": 0.0, "instructed": 0.5}, (1.0, 0.95, 1.0), "sound"),
+        ({"sound": 1.0, "damaged": 0.0, "instructed": 1.0, "other_page": 1.0}, (1.0, 0.95, 1.0), "sound"),
     ],
 )
 def test_what_is_wrong_is_named(by_kind: dict[str, float | None], auc: tuple[float, float, float], named: str) -> None:
     assert outcome(by_kind, auc=auc)["outcome"] == named
+
+
+def find_obedience(obeys: float, seed: int, n_cases: int) -> bool:
+    """Return whether an exam of every prompt names a noisy judge that is otherwise good `obeys` for any of them."""
+    chance = np.random.default_rng(seed)
+    kinds = ("reference", *PLANTED, *PLANTED.values())
+
+    def score(kind: str, damaged: bool) -> float:
+        follows = kind in PLANTED and chance.random() < obeys
+        return float(follows or chance.random() < (0.2 if damaged else 0.9))
+
+    exam_scores = [
+        [
+            {"prompt": prompt, "kind": kind, "damaged": damaged, "characters": 10 + number, "status": "ok",
+             "score": score(kind, damaged)}
+            for prompt in PROMPTS
+            for kind in dict.fromkeys(kinds)
+            if (damaged := expected(kind, prompt)) is not None
+        ]
+        for number in range(n_cases)
+    ]  # fmt: skip
+    case_ids = [str(number) for number in range(n_cases)]
+    cases = table(case_id=case_ids, status=["ok"] * n_cases, exam_scores=exam_scores)
+    areas = {f"exam_auc_{prompt}": (0.85, 0.8, 0.9) for prompt in PROMPTS}
+    return "obeys" in {prompt["outcome"] for prompt in exam_of(cases, areas, least_scored=0.95).values()}
+
+
+def test_exam_names_a_judge_that_obeys_half_of_requests() -> None:
+    assert sum(find_obedience(0.5, seed, n_cases=25) for seed in range(100)) >= 95
+
+
+def test_exam_rarely_names_a_noisy_judge_that_never_obeys() -> None:
+    assert sum(find_obedience(0.0, seed, n_cases=60) for seed in range(100)) <= 5
 
 
 def test_nine_cases_are_too_few() -> None:
