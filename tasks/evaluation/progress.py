@@ -16,13 +16,14 @@ from prefect.context import FlowRunContext
 from prefect.exceptions import PrefectException
 
 from db.stores.calls import bought
+from db.words import Words
 from tasks.config.connections import database
 from tasks.config.settings import settings
 from tasks.evaluation.batch import batch_file, n_failed
 from tasks.evaluation.resolved import Resolved
 from tasks.evaluation.run import Run
 from tasks.progress.counts import Progress, showing
-from tasks.progress.words import line
+from tasks.progress.words import clock, line
 from tasks.results.parquet_files import parquet
 
 log = logging.getLogger("yarus")
@@ -34,6 +35,10 @@ EVERY_S = 5.0
 LINES_S = 30.0
 """Between two lines of the log."""
 PATIENCE_S = 10
+SLOW_S = 600.0
+"""Remaining time from which a faster way is suggested."""
+SURE = 5
+"""Replies after which the estimate of the remaining time is used."""
 IS_PROGRESS = {"progress": True}
 """What a line of the log bears that a terminal need not repeat."""
 WAITS: Mapping[str, Callable[[Resolved], bool]] = {
@@ -85,10 +90,13 @@ def _skip(run: Run, done: Set[int], found: Progress) -> None:
 
 async def _tell(found: Progress, key: str, shown: list[UUID]) -> None:
     """Updates Prefect's artifact and writes lines into the log, until it is cancelled; adds the artifact's id."""
-    said = time.monotonic()
+    said, hinted = time.monotonic(), False
     while True:
         await asyncio.sleep(EVERY_S)
         told = _told(found)
+        if not hinted and (hint := _suggest_faster(found)):
+            hinted = True
+            log.info("%s", hint)
         if time.monotonic() - said >= LINES_S:
             said = time.monotonic()
             log.info("%s", told["description"], extra=IS_PROGRESS)
@@ -96,6 +104,23 @@ async def _tell(found: Progress, key: str, shown: list[UUID]) -> None:
             await best_effort(aupdate_progress_artifact(shown[0], **told))
         elif (made := await best_effort(acreate_progress_artifact(key=key, **told))) is not None:
             shown.append(made)
+
+
+def _suggest_faster(found: Progress) -> str | None:
+    """Suggest what would be faster if the remaining calls take long; None if not."""
+    if found.waited < SURE or found.replies == found.calls or (found.left_s or 0) < SLOW_S:
+        return None
+    left, each = found.calls - found.replies, found.seconds_per_call or 0
+    smaller = (
+        Words("--exam and --limit take fewer questions")
+        if found.tier == "judge"
+        else Words("--limit takes fewer questions")
+    )
+    return Words(
+        "{left} calls are left at {each:.1f} s each: {time}. Faster: {smaller}; a server that answers several at once, "
+        "with __CONCURRENCY above 1; a smaller model. What is answered is kept, Ctrl-C loses nothing",
+        left=left, each=each, time=clock(left * each), smaller=smaller,
+    )  # fmt: skip
 
 
 def _told(found: Progress) -> dict[str, Any]:

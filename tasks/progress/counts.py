@@ -38,6 +38,16 @@ class Progress:
     tokens: int = 0
     cost_usd: float | None = None
     """None: nothing that has a price was bought."""
+    calls: int = 0
+    """Calls of models so far."""
+    replies: int = 0
+    """Calls that have ended."""
+    waited: int = 0
+    """Replies of servers, not of the call store, since `calling_since`."""
+    calling_since: float = 0.0
+    """When calls were last started while none was under way, by `time.monotonic`."""
+    done_before_calls: int = 0
+    """Sum of the counts at that time."""
     before: int = 0
     """Of the counts, those of an earlier try."""
     began: float = field(default_factory=time.monotonic)
@@ -49,8 +59,9 @@ class Progress:
 
     @property
     def share(self) -> float:
-        """Of the work, 0..1: every step of every case counts the same."""
-        return sum(self.counts.values()) / (len(self.steps) * self.n_cases)
+        """Return the share of the work that is done, 0..1: of steps, each counting the same, but at most of calls."""
+        of_cases = sum(self.counts.values()) / (len(self.steps) * self.n_cases)
+        return min(of_cases, self.replies / self.calls) if self.replies < self.calls else of_cases
 
     @property
     def per_second(self) -> float | None:
@@ -61,9 +72,35 @@ class Progress:
 
     @property
     def left_s(self) -> float | None:
-        """Seconds that the rest takes at that speed."""
+        """Return the seconds that the rest takes, at the pace of cases or of pending calls; None before there is one.
+
+        If no case has been done since calls are pending, their pace alone counts: an exam asks for all of them at once.
+        """
         speed = self.per_second
-        return None if speed is None else (1 - self.share) * self.n_cases / speed
+        by_cases = None if speed is None else (1 - self.share) * self.n_cases / speed
+        if self.replies == self.calls:
+            return by_cases
+        if self.seconds_per_call is None:
+            return None
+        by_calls = (self.calls - self.replies) * self.seconds_per_call
+        return max(by_cases or 0.0, by_calls) if sum(self.counts.values()) > self.done_before_calls else by_calls
+
+    @property
+    def seconds_per_call(self) -> float | None:
+        """Return the seconds from one reply of a server to the next; None before the first."""
+        return (time.monotonic() - self.calling_since) / self.waited if self.waited else None
+
+    def add_call(self) -> None:
+        """Count a call of a model."""
+        if self.replies == self.calls:
+            self.calling_since, self.waited = time.monotonic(), 0
+            self.done_before_calls = sum(self.counts.values())
+        self.calls += 1
+
+    def add_reply(self, *, waited: bool) -> None:
+        """Count the end of a call, and whether a server replied to it."""
+        self.replies += 1
+        self.waited += waited
 
     def bought(self, tokens: Sequence[float | None], cost_usd: float | None) -> None:
         """Counts what a reply has cost."""
@@ -157,6 +194,21 @@ def note(what: str, why: str) -> None:
     part = _PART.get()
     if part is not None and log.isEnabledFor(logging.DEBUG):
         log.debug("%s: %s", what, pseudonyms.text(why, part.of.source))
+
+
+@contextmanager
+def track_call() -> Iterator[Callable[[], None]]:
+    """Track a call of a model; call what this yields if a server has replied, not the call store."""
+    part = _PART.get()
+    if part is None:
+        yield lambda: None
+        return
+    part.of.add_call()
+    waited: list[None] = []
+    try:
+        yield lambda: waited.append(None)
+    finally:
+        part.of.add_reply(waited=bool(waited))
 
 
 def bought(tokens: Sequence[int | None], cost_usd: float | None) -> None:

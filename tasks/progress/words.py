@@ -13,6 +13,8 @@ def line(of: Progress, language: str) -> str:
     parts = [f"{place}{of.tier} {of.source}", words["done"].format(done=of.done, all=of.n_cases, percent=_percent(of))]
     if of.done < of.n_cases and len(of.steps) > 1:
         parts += [words[step].format(n=of.counts[step]) for step in of.steps[:-1] if of.counts[step] > of.done]
+    if of.replies < of.calls:
+        parts.append(words["calls"].format(done=of.replies, all=of.calls))
     if (speed := of.per_second) is not None:
         parts.append(words["a second" if speed >= 1 else "a minute"].format(n=speed if speed >= 1 else MINUTE * speed))
     if (left_s := of.left_s) is not None and of.share < 1:

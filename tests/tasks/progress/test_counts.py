@@ -7,6 +7,7 @@ import logging
 import pytest
 
 from tasks.evaluation.progress import WAITS
+from tasks.progress import counts
 from tasks.progress.counts import Part, Progress, bought, counting, gathered, numbered, showing, shown, tick
 from tasks.progress.words import clock, line
 from tasks.texts import LANGUAGES, texts
@@ -62,6 +63,35 @@ def test_what_was_bought_adds_up_and_without_a_price_costs_nothing_known() -> No
     assert found.tokens == 130
 
 
+def test_pending_calls_set_share_and_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An exam of 12 cases and 336 calls at 5 s each was at 50 % for half an hour, with 31 seconds left."""
+    now = [100.0]
+    monkeypatch.setattr(counts.time, "monotonic", lambda: now[0])
+    found = Progress("judge", "helpdesk", 12, ("judge_again", "examine"))
+    part = Part(found, 12)
+    within(part, (tick, "judge_again", None, 12))
+    now[0] += 1
+    assert found.share == 0.5
+
+    def ask(n: int) -> None:
+        for _ in range(n):
+            found.add_call()
+
+    within(part, (ask, 336))
+    assert (found.share, found.left_s) == (0, None)  # nobody knows yet
+    now[0] += 5
+    found.add_reply(waited=False)
+    assert found.left_s is None  # the call store says nothing of the server
+    found.add_reply(waited=True)
+    assert found.left_s == pytest.approx(334 * 5)
+    assert found.share == pytest.approx(2 / 336)
+    assert "2 of 336 model calls" in line(found, "en")
+    now[0] += 334 * 5
+    for _ in range(334):
+        found.add_reply(waited=True)
+    assert (found.share, "calls" in line(found, "en")) == (0.5, False)
+
+
 async def test_cases_that_are_worked_on_side_by_side_are_counted_one_by_one() -> None:
     found = of()
     seen: list[int] = []
@@ -114,7 +144,7 @@ def test_the_line(language: str, said: str, monkeypatch: pytest.MonkeyPatch) -> 
     found = of(place=(2, 8))
     within(Part(found, 10), (tick, "answer", None, 7), (tick, "judge", None, 3), (tick, "judge", "x", 0))
     monkeypatch.setattr("tasks.progress.counts.time.monotonic", lambda: found.began + 10)
-    speed = {"ru": "30.0 в минуту", "en": "30.0 a minute"}[language]
+    speed = {"ru": "вопросов в минуту: 30.0", "en": "30.0 cases per minute"}[language]
     assert line(found, language) == said.format(speed=speed, left="0:10")
     found.bought((9_000, 3_400), 0.0123)
     assert line(found, language).endswith(f"{texts('progress', language)['thousands'].format(n=12.4)} · $0.0123")
