@@ -100,10 +100,12 @@ class Transformer:
     """A sentence-transformers model; loaded when the first text is not in the store."""
 
     worth_storing = True
-    BATCH_CHARACTERS = 4_500  # about 1,024 tokens of English: more leave the cache, and more texts pad each other more
+    CPU_BATCH_CHARACTERS = 4_500  # about 1,024 tokens of English: longer batches leave the cache and pad more
+    GPU_BATCH_CHARACTERS = 400_000  # small batches leave a GPU idle
 
     def __init__(self, name: str, prefix: str, backend: str) -> None:
         self._name, self._prefix, self._backend = name, prefix, backend
+        self._most_texts = 100_000
 
     @cached_property
     def identity(self) -> str:
@@ -143,14 +145,28 @@ class Transformer:
     def _batches(self, texts: list[str], order: list[int]) -> Iterator[list[int]]:
         """The order in parts of similar length; what the model cuts off does not count."""
         longest = 5 * (self._model.max_seq_length or 512)
+        on_cpu = self._model.device.type == "cpu"
+        most = self.CPU_BATCH_CHARACTERS if on_cpu else self.GPU_BATCH_CHARACTERS
         start = 0
         while start < len(order):
             size = min(len(self._prefix) + len(texts[order[start]]), longest)
-            width = max(1, self.BATCH_CHARACTERS // max(1, size))
+            width = min(max(1, most // max(1, size)), self._most_texts)
             yield order[start : start + width]
             start += width
 
     def _batch(self, texts: list[str]) -> Vectors:
+        """Compute the vectors of texts together, or in halves if they do not fit into the memory of a GPU."""
+        from torch import OutOfMemoryError
+
+        try:
+            return self._together(texts)
+        except OutOfMemoryError:
+            if len(texts) == 1:
+                raise
+        self._most_texts = middle = len(texts) // 2  # larger batches would fail again
+        return np.concatenate([self._batch(texts[:middle]), self._batch(texts[middle:])])
+
+    def _together(self, texts: list[str]) -> Vectors:
         prefixed = [encodable(self._prefix + text) for text in texts]
         found = self._model.encode(
             prefixed,
