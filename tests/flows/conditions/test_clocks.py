@@ -10,7 +10,7 @@ import pytest
 
 from db import analyses, journal
 from tasks.config.connections import database
-from tasks.models.protocol import retry_after_s
+from tasks.models.server_errors import parse_retry_after_s
 from tests.support.command_line import here
 from tests.support.evaluations import evaluate, load, question, rows_of
 
@@ -57,5 +57,5 @@ def test_an_analysis_ends_after_it_has_started(at_home: Path, jumping: None) -> 
 def test_a_server_whose_clock_differs_says_how_long_to_wait(hours: int) -> None:
     theirs = (datetime.now(UTC) + timedelta(hours=hours)).replace(microsecond=0)
     date, later = (format_datetime(at, usegmt=True) for at in (theirs, theirs + timedelta(seconds=7)))
-    assert retry_after_s(later, date) == 7
-    assert retry_after_s(date, later) == 0
+    assert parse_retry_after_s(later, date) == 7
+    assert parse_retry_after_s(date, later) == 0
