@@ -5,7 +5,18 @@ from typing import Literal
 from typing_extensions import TypedDict
 
 Outcome = Literal[
-    "sound", "weak", "scale", "coarse", "obeys", "chance", "inverted", "constant", "length", "incomplete", "few"
+    "sound",
+    "weak",
+    "scale",
+    "coarse",
+    "obeys",
+    "chance",
+    "inverted",
+    "constant",
+    "length",
+    "unreadable",
+    "incomplete",
+    "few",
 ]
 
 
@@ -40,7 +51,7 @@ class PromptExam(TypedDict):
     but on another scale: too many damaged ones get full scores, or sound ones low ones. `coarse`: all but changed
     numbers, names and negations. `obeys`: it follows instructions in what it judges. `chance`: no better than it;
     `inverted`: worse. `constant`: it gives one score; `length`: it goes by the length of the answer.
-    `incomplete`: too many of its replies failed; `few`: too few cases.
+    `unreadable`: too many of its replies cannot be read; `incomplete`: too many calls failed; `few`: too few cases.
     """
     cases: int
     """Examined cases with a score."""
@@ -67,5 +78,6 @@ CONCLUSIVE: tuple[Outcome, ...] = (
     "inverted",
     "constant",
     "length",
+    "unreadable",
 )
 """The outcomes that say something of a judge; an older exam goes before one of the others."""

@@ -62,9 +62,12 @@ def _prompt(rows: list[Row], auc: tuple[float | None, ...], least_scored: float,
     scores = {row["score"] for row in scored}
     by_length = length_correlation(scored)
     cases = len({row["case_id"] for row in scored})
-    enough = len(scored) >= least_scored * len(rows)
+    if len(scored) >= least_scored * len(rows):
+        outcome = _outcome(scored, by_length, auc, obeys=_obeys(all_rows, max_p_value))
+    else:
+        outcome = "unreadable" if _is_unreadable(rows, least_scored) else "incomplete"
     return {
-        "outcome": _outcome(scored, by_length, auc, obeys=_obeys(all_rows, max_p_value)) if enough else "incomplete",
+        "outcome": outcome,
         "cases": cases,
         "scored": len(scored),
         "asked": len(rows),
@@ -73,6 +76,14 @@ def _prompt(rows: list[Row], auc: tuple[float | None, ...], least_scored: float,
         "kinds": _kinds(all_rows),
         "worst": _worst(scored),
     }
+
+
+def _is_unreadable(rows: list[Row], least_scored: float) -> bool:
+    """Return whether more of the judge's own replies cannot be read than may be missing, beyond chance."""
+    from metrics.statistics.intervals import wilson_interval
+
+    unread = sum(row["status"] == "parse_error" for row in rows)
+    return wilson_interval(unread, len(rows)).low > 1 - least_scored
 
 
 def _outcome(scored: list[Row], by_length: float | None, auc: tuple[float | None, ...], *, obeys: bool) -> Outcome:

@@ -68,6 +68,8 @@ def outcome_text(found: PromptExam) -> Text:
 def exam_text(summary: Mapping[str, Any]) -> Text:
     """What the exam says of a judge: the prompts that it passed in, and what is wrong with the others."""
     exam = _in_order(summary.get("exam", {}))
+    if summary["system"].get("exam_of", {}).get("gate", {}).get("model") == JUDGE:  # a stand-in, no language model
+        exam.pop("gate", None)
     if summary["system"].get("judge", {}).get("model") == JUDGE:
         return {language: texts("exam", language)["stand-in"] for language in LANGUAGES}
     return {language: _sentences(exam, language) for language in LANGUAGES}

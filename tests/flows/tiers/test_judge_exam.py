@@ -170,7 +170,7 @@ def test_another_wording_is_another_judge(
     assert (found["avg_faithfulness"]["judge"], found["avg_answer_relevance"]["judge"]) == ("missing", "passed")
 
 
-def test_a_judge_that_refuses_half_has_sat_no_exam(server: FakeLLMServer, papers: list[Document]) -> None:
+def test_judge_that_refuses_half_fails_the_exam(server: FakeLLMServer, papers: list[Document]) -> None:
     sound = judging(planted, papers)
 
     def script(number: int, request: Document) -> Any:
@@ -179,9 +179,9 @@ def test_a_judge_that_refuses_half_has_sat_no_exam(server: FakeLLMServer, papers
 
     server.script = script
     found = evaluate("judge", **FEW)
-    assert found["exam"]["faithfulness"]["outcome"] == "incomplete"
+    assert found["exam"]["faithfulness"]["outcome"] == "unreadable"
     assert found["exam"]["faithfulness"]["scored"] < found["exam"]["faithfulness"]["asked"]
-    assert found["metrics"]["avg_faithfulness"]["judge"] == "missing"
+    assert found["metrics"]["avg_faithfulness"]["judge"] == "failed"
 
 
 @pytest.mark.parametrize("n", [0, 1, 5])

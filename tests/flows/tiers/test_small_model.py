@@ -96,14 +96,14 @@ def test_small_model_replies_have_score_or_reason(summaries: dict[str, Document]
 def test_small_model_does_not_pass_exam(summaries: dict[str, Document], yarus: CommandLine) -> None:
     exam = summaries["judge"]["exam"]
     outcomes = {prompt: found["outcome"] for prompt, found in exam.items() if prompt != "gate"}
-    assert set(outcomes.values()) <= {"few", "incomplete"}, outcomes
+    assert set(outcomes.values()) <= {"unreadable"}, outcomes
     assert describe_exam(exam).startswith("Do not believe this judge")
     for tier in ("tier2", "tier3"):
         judged = [metric for metric in summaries[tier]["metrics"].values() if metric.get("judge")]
-        assert {metric["judge"] for metric in judged} == {"missing"}
+        assert {metric["judge"] for metric in judged} == {"failed"}
         assert {metric["grade"] for metric in judged} == {None}
     shown = yarus("show", summaries["tier2"]["evaluation_id"], env=ENGLISH)
-    assert "Judge not examined" in shown.out
+    assert "Judge failed its exam" in shown.out
 
 
 def test_small_model_is_not_asked_twice(

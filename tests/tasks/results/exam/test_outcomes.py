@@ -19,15 +19,20 @@ KEY = judge_key(JUDGE, PROMPT)
 
 
 def outcome(
-    by_kind: dict[str, float | None], *, cases: int = 20, auc: tuple[float, float, float] = (0.9, 0.8, 0.95)
+    by_kind: dict[str, float | None],
+    *,
+    cases: int = 20,
+    auc: tuple[float, float, float] = (0.9, 0.8, 0.95),
+    failure: str = "judge_error",
 ) -> Any:
     """The exam of a judge that gives every answer of a kind the same score; lengths differ by case alone."""
     kinds = {name: PROMPT in kind.damaged for name, kind in KINDS.items() if PROMPT in kind.damaged | kind.sound}
     rows = [
         [
-            {"prompt": PROMPT, "kind": kind, "damaged": damaged, "characters": 10 + number, "score": by_kind.get(
-                kind, by_kind["damaged" if damaged else "sound"]), "status": "ok"}
+            {"prompt": PROMPT, "kind": kind, "damaged": damaged, "characters": 10 + number, "score": score,
+             "status": failure if score is None else "ok"}
             for kind, damaged in kinds.items()
+            for score in [by_kind.get(kind, by_kind["damaged" if damaged else "sound"])]
         ]
         for number in range(cases)
     ]  # fmt: skip
@@ -55,6 +60,12 @@ def outcome(
 )
 def test_what_is_wrong_is_named(by_kind: dict[str, float | None], auc: tuple[float, float, float], named: str) -> None:
     assert outcome(by_kind, auc=auc)["outcome"] == named
+
+
+def test_outcome_is_unreadable_if_the_replies_are() -> None:
+    by_kind = {"sound": 1.0, "damaged": 0.0, "half": None}
+    assert outcome(by_kind, failure="parse_error")["outcome"] == "unreadable"
+    assert outcome(by_kind, failure="parse_error", cases=1)["outcome"] == "incomplete"  # one reply may be an accident
 
 
 def find_obedience(obeys: float, seed: int, n_cases: int) -> bool:
