@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Iterator
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -29,6 +30,13 @@ class Unknown:
         self.identity, self.encode = f"benchmark {uuid4()}", model.encode
 
 
+def fastest_batch(model: Any, texts: list[str]) -> int:
+    """Return the size of batches with which a model encodes texts fastest."""
+    return min(
+        (32, 128, 512), key=lambda size: medians(bool, lambda: model.encode(texts, batch_size=size), rounds=3)[1]
+    )
+
+
 def run() -> Iterator[Row]:
     """Paragraphs and questions as they are; then the paragraph of every question, most of them repeats."""
     os.environ["HF_HUB_OFFLINE"] = "1"
@@ -44,19 +52,11 @@ def run() -> Iterator[Row]:
     questions = [question["question"] for paragraph in paragraphs for question in paragraph["qas"]]
     repeats = [paragraph["context"] for paragraph in paragraphs for _ in paragraph["qas"]]
 
-    def encoded(given: list[str], batch_size: int = 32) -> Any:
-        return peer.encode(given, batch_size=batch_size)
-
     targets = (2.3, 1.5) if device == "cpu" else (1.0, 1.0)
     for what, given, target in zip(
         (f"{len(texts)} paragraphs", f"{len(questions):,} questions"), (texts, questions), targets, strict=True
     ):
-        if device != "cpu":  # the best of its batch sizes
-            seconds = {
-                size: medians(lambda: ours.encode(given), lambda: encoded(given, size), rounds=3)[1]  # noqa: B023
-                for size in (32, 128, 512)
-            }
-            encoded.__defaults__ = (min(seconds, key=seconds.__getitem__),)
+        encoded = partial(peer.encode, batch_size=32 if device == "cpu" else fastest_batch(peer, given))
         np.testing.assert_allclose(ours.encode(given), encoded(given), rtol=0, atol=1e-6)
         times = medians(lambda: ours.encode(given), lambda: encoded(given), rounds=3)  # noqa: B023
         yield Row(f"embedding {what}", name, *times, target=target)
@@ -66,6 +66,6 @@ def run() -> Iterator[Row]:
         def kept() -> Vectors:
             return embed(repeats, Unknown(ours), engine)
 
-        times = medians(kept, lambda: encoded(repeats), rounds=1)
+        times = medians(kept, lambda: peer.encode(repeats), rounds=1)
         engine.dispose()
         yield Row(f"embedding {len(repeats):,} contexts with repeats, store included", name, *times, target=4)

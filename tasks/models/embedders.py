@@ -101,11 +101,14 @@ class Transformer:
 
     worth_storing = True
     CPU_BATCH_CHARACTERS = 4_500  # about 1,024 tokens of English: longer batches leave the cache and pad more
-    GPU_BATCH_CHARACTERS = 400_000  # small batches leave a GPU idle
+    GPU_BATCH_CHARACTERS = 100_000  # small batches leave a GPU idle
 
     def __init__(self, name: str, prefix: str, backend: str) -> None:
         self._name, self._prefix, self._backend = name, prefix, backend
-        self._most_texts = 100_000
+
+    @cached_property
+    def _batch_characters(self) -> int:
+        return self.CPU_BATCH_CHARACTERS if self._model.device.type == "cpu" else self.GPU_BATCH_CHARACTERS
 
     @cached_property
     def identity(self) -> str:
@@ -124,13 +127,16 @@ class Transformer:
         Raises:
             InputError: the model cannot be loaded, or gives what is not a number.
         """
+        import torch
+
         if not texts:
             return self.encode([""])[:0]
         order = sorted(range(len(texts)), key=lambda number: -len(texts[number]))
-        vectors = np.concatenate(
-            [self._batch([texts[number] for number in batch]) for batch in self._batches(texts, order)]
-        )
-        vectors = vectors[np.argsort(order)]
+        # Copied to the CPU at the end: a GPU computes one batch while the next is tokenized.
+        found = torch.cat([self._batch([texts[number] for number in batch]) for batch in self._batches(texts, order)])
+        vectors = found.float().cpu().numpy()[np.argsort(order)]
+        # Once more in float32: bfloat16 leaves lengths between 0.99 and 1.01.
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True).clip(min=1e-12)
         broken = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
         if len(broken):
             raise InputError(
@@ -145,39 +151,31 @@ class Transformer:
     def _batches(self, texts: list[str], order: list[int]) -> Iterator[list[int]]:
         """The order in parts of similar length; what the model cuts off does not count."""
         longest = 5 * (self._model.max_seq_length or 512)
-        on_cpu = self._model.device.type == "cpu"
-        most = self.CPU_BATCH_CHARACTERS if on_cpu else self.GPU_BATCH_CHARACTERS
         start = 0
         while start < len(order):
             size = min(len(self._prefix) + len(texts[order[start]]), longest)
-            width = min(max(1, most // max(1, size)), self._most_texts)
+            width = max(1, self._batch_characters // max(1, size))
             yield order[start : start + width]
             start += width
 
-    def _batch(self, texts: list[str]) -> Vectors:
+    def _batch(self, texts: list[str]) -> "Tensor":
         """Compute the vectors of texts together, or in halves if they do not fit into the memory of a GPU."""
-        from torch import OutOfMemoryError
+        import torch
 
         try:
-            return self._together(texts)
-        except OutOfMemoryError:
+            return self._model.encode(
+                [encodable(self._prefix + text) for text in texts],
+                batch_size=len(texts),
+                normalize_embeddings=True,
+                show_progress_bar=False,
+                convert_to_tensor=True,
+            )
+        except torch.OutOfMemoryError:
             if len(texts) == 1:
                 raise
-        self._most_texts = middle = len(texts) // 2  # larger batches would fail again
-        return np.concatenate([self._batch(texts[:middle]), self._batch(texts[middle:])])
-
-    def _together(self, texts: list[str]) -> Vectors:
-        prefixed = [encodable(self._prefix + text) for text in texts]
-        found = self._model.encode(
-            prefixed,
-            batch_size=len(prefixed),
-            normalize_embeddings=True,
-            show_progress_bar=False,
-            convert_to_numpy=True,
-        )
-        vectors = np.asarray(found, dtype=np.float32)
-        # Once more in float32: bfloat16 leaves lengths between 0.99 and 1.01.
-        return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True).clip(min=1e-12))
+        self._batch_characters //= 2  # batches as large would fail again
+        middle = len(texts) // 2
+        return torch.cat([self._batch(texts[:middle]), self._batch(texts[middle:])])
 
     @cached_property
     def _model(self) -> "SentenceTransformer":

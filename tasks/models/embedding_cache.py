@@ -18,7 +18,10 @@ from tasks.models.embedders import Embedder, Vectors
 from tasks.models.embedding.parts import Remote, no_vectors
 
 log = logging.getLogger("yarus")
-PORTION = 128  # texts that are embedded, then kept: what an interruption can cost
+PORTION = 128
+"""Texts that are embedded and stored together at first; twice as many while that takes less than `PORTION_S`."""
+PORTION_S = 1.0
+"""Seconds of computing that an interruption may cost, about."""
 QUIET_S = 5.0  # at most one line of progress in so many seconds
 ALIKE = 0.99
 """Least cosine of two vectors of one text by one model: half precision and other batches change the last digits."""
@@ -125,9 +128,14 @@ def _portions(texts: list[str], model: Embedder) -> Iterator[_Portion]:
                 {position: part.wrong[row] for part, row, position in rows if row in part.wrong},
             )
         return
-    for start in range(0, len(texts), PORTION):
-        vectors = model.encode(texts[start : start + PORTION]).astype("<f4")
+    start, size = 0, PORTION
+    while start < len(texts):
+        started = time.monotonic()
+        vectors = model.encode(texts[start : start + size]).astype("<f4")
         yield _Portion(list(enumerate(vectors, start=start)), {})
+        start += size
+        if time.monotonic() - started < PORTION_S:
+            size *= 2
 
 
 def _require_same(known: dict[str, bytes], model: Embedder) -> None:

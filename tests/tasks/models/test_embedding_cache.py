@@ -71,21 +71,28 @@ def test_vectors_of_another_model_are_not_read(engine: Engine, model: Counting) 
 
 
 @pytest.mark.usefixtures("english")
-def test_an_interruption_costs_one_portion(
-    engine: Engine, model: Counting, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize(("portion_s", "stored"), [(0, 6), (3_600, 9)])
+def test_interruption_costs_one_portion(
+    engine: Engine,
+    model: Counting,
+    portion_s: float,
+    stored: int,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setattr(embedding, "PORTION", 3)
+    monkeypatch.setattr(embedding, "PORTION_S", portion_s)  # portions of 3, 3, 3 and 1 texts, or of 3, 6 and 1
     texts = ["x" * length for length in range(10, 0, -1)]
-    model.fails_at = "x" * 2
+    model.fails_at = texts[stored]
     with pytest.raises(KeyboardInterrupt):
         embed(texts, model, engine)
-    assert model.asked == texts[:6]  # the longest first; the third portion was not finished
+    assert model.asked == texts[:stored]  # the longest first
     model.asked.clear()
     model.fails_at = "never"
     with caplog.at_level(logging.INFO, logger="yarus"):
         embed(texts, model, engine)
-    assert model.asked == texts[6:]
-    assert "embedded 4 of 4 texts" in caplog.text
+    assert model.asked == texts[stored:]
+    assert f"embedded {10 - stored} of {10 - stored} texts" in caplog.text
     assert caplog.messages[-1].endswith("a second, 0 s left")
 
 
