@@ -59,7 +59,7 @@ class Role(Access):
 
     @field_validator("temperature", mode="before")
     @classmethod
-    def _none(cls, value: Any) -> Any:
+    def _parse_none(cls, value: Any) -> Any:
         return None if isinstance(value, str) and value.strip().lower() == "none" else value
 
 

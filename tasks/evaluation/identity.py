@@ -14,7 +14,6 @@ from tasks.config.settings import Role, Settings, settings
 from tasks.evaluation.resolved import Resolved
 from tasks.evaluation.run import Run
 from tasks.models.calls import RoleName
-from tasks.models.credentials import redact_address
 from tasks.models.endpoints import completions, place_of
 from tasks.models.server_profile import ServerProfile
 from tasks.models.stand_ins import GENERATOR, JUDGE
@@ -127,7 +126,7 @@ def collect_sent_differences(run: Run) -> Resolved:
         if role.base_url is None or not _uses_model(run, name):
             continue
         profile = ServerProfile.from_stored(
-            load_profile(database(), redact_address(completions(role.base_url, place_of(name))), role.model or "")
+            load_profile(database(), completions(role.base_url, place_of(name)), role.model or "")
         )
         if not (profile and profile.differences):
             continue

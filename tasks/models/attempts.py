@@ -24,7 +24,6 @@ from tasks.config.settings import Role, Settings
 from tasks.models.call_store import patiently
 from tasks.models.calls import Call, Reply, RoleName, build_request, without_thinking
 from tasks.models.cost.prices import Allowed, Budget, allowed, cost_usd, counted, price_of
-from tasks.models.credentials import redact_address
 from tasks.models.endpoints import checked, place_of, remedy
 from tasks.models.protocol import Answer, CallError, exchanged, read
 from tasks.models.rate_limits import AdaptiveConcurrency, CircuitBreaker, RateLimiter, RetryPolicy, may_pass
@@ -82,13 +81,13 @@ class Attempts:
         self.name = name
         self.role: Role = getattr(settings, name)
         self.model, url, self._credentials = checked(self.role, place_of(name))
-        self._url = redact_address(url)
+        self._url = url
         self._price = price_of(self.model, settings)
         self._budget, self._ends_at = limits.budget, limits.ends_at
         self._retries = retries
         self._concurrency = AdaptiveConcurrency(self.role.concurrency)
         self._breaker = CircuitBreaker(retries)
-        self._waiting = Waiting(f"{name} {self.model!r} at {self._url}", self._breaker, self.role.timeout_s)
+        self._waiting = Waiting(f"{name} {self.model!r} at {url}", self._breaker, self.role.timeout_s)
         self._calls, self._tokens = RateLimiter(self.role.rpm), RateLimiter(self.role.tpm)
         self._tokens_out = 0.0  # running mean: tokens are booked before they are counted
         self._engine = engine
@@ -100,12 +99,14 @@ class Attempts:
         self._unsure = False  # it has been said that costs are not known
         self._refusal: str = ""  # why no further call is sent
         self._unsaved = unsaved
+        self._own_headers: dict[str, str] = {}
+        self._headers = httpx.Headers()
         self._transport = Transport(url, self.role.ca_file)
 
     @property
-    def takes(self) -> str:
-        """Say in words how the server is asked."""
-        return self._learner.current.summary
+    def profile(self) -> ServerProfile:
+        """Return the parameters that the server takes, as far as they are known."""
+        return self._learner.current
 
     async def aclose(self) -> None:
         """Closes the connections."""
@@ -205,7 +206,7 @@ class Attempts:
             tries.has_renewed = True
             await self._credentials.renew(tries.token)
             return None
-        if (error.pause_s or 0) > self._retries.busy_s or 300 <= (error.status or 0) < 400:
+        if (error.pause_s or 0) > self._retries.busy_s or error.is_redirect:
             raise self._refused(error)
         if (
             self._change_profile(error, request, tries)
@@ -319,8 +320,8 @@ class Attempts:
                 return CallError("blocked", NO_TIME, free=True), 0.0
             if self._refusal:
                 raise ModelUnavailable(self._refusal)
-            content, sent = profile.build_body(request), profile.describe_request(request)
-            headers = httpx.Headers(ACCEPTED | JSON | await self._credentials.build_headers())
+            content, sent = profile.encode(request)
+            headers = await self._build_headers()
             most = allowed(content, sent.parameters[profile.limit])
             booked = int(len(content) / 4 + self._tokens_out)
             if (wait_s := max(self._calls.wait_s(1), self._tokens.wait_s(booked))) > 0:
@@ -341,6 +342,12 @@ class Attempts:
         finally:
             if not is_probe:
                 self._concurrency.give()
+
+    async def _build_headers(self) -> httpx.Headers:
+        own = await self._credentials.build_headers()
+        if own is not self._own_headers:
+            self._own_headers, self._headers = own, httpx.Headers(ACCEPTED | JSON | own)
+        return self._headers
 
     async def _take_place(self, *, first: bool) -> None:
         """Wait for a place among the calls in flight, and for the result of a probe that is under way."""
@@ -514,8 +521,8 @@ class Brake:
 
 def is_only_thinking(answer: Answer, limit: int) -> bool:
     """Whether the model spent the limit of its reply, in tokens, before it said anything but its thinking."""
-    is_cut = answer.finish_reason == "length" or (answer.tokens_out or 0) >= limit - 1
-    return is_cut and not without_thinking(answer.text)
+    is_spent = answer.tokens_out is not None and answer.tokens_out >= limit - 1
+    return (answer.finish_reason == "length" or is_spent) and not without_thinking(answer.text)
 
 
 def _sum_known(values: Iterable[N | None]) -> N | None:

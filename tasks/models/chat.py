@@ -26,7 +26,7 @@ from tasks.models.call_store import CallStore, from_row, row
 from tasks.models.calls import Call, Model, Reply, RoleName, build_request, ignored, key, masked
 from tasks.models.cost.prices import Budget
 from tasks.models.rate_limits import RetryPolicy
-from tasks.models.server_profile import Request
+from tasks.models.server_profile import Request, ServerProfile
 from tasks.models.stand_ins import Offline
 from tasks.personal_data.masking import mask, own_key
 from tasks.progress.counts import bought, track_call
@@ -108,9 +108,9 @@ class Chat:
         return self._attempts.model
 
     @property
-    def takes(self) -> str:
-        """How its server is asked, in words: what it has taught."""
-        return self._attempts.takes
+    def profile(self) -> ServerProfile:
+        """Return the parameters that its server takes, as far as they are known."""
+        return self._attempts.profile
 
     async def complete(self, calls: Iterable[Call], each: Callable[[Reply], None] = ignored) -> list[Reply]:
         """See `Model`. When one call shows that all would fail, the others are given up."""

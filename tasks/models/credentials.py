@@ -3,21 +3,19 @@
 import asyncio
 import json
 import logging
-import re
 import shlex
 import time
 from collections.abc import Sequence
-from urllib.parse import unquote_plus, urlencode, urlsplit
+from urllib.parse import urlencode, urlsplit
 from uuid import uuid4
 
 import httpx
 
-from db.engine import CONFIDENTIAL
 from db.errors import InputError, ModelUnavailable
 from db.words import Words
 from tasks.config.redaction import redact_urls
 from tasks.config.secrets import echoes, keep_secret, redact
-from tasks.config.services import headers
+from tasks.config.services import headers, open_address
 from tasks.config.settings import Access
 from tasks.models.server_errors import find_delay_s
 
@@ -35,8 +33,6 @@ TIMEOUTS = 2
 EARLY_PAUSE_S = 5.0
 """Pause between the tries to renew a token that has not expired yet."""
 FORM = {"content-type": "application/x-www-form-urlencoded"}
-CONFIDENTIAL_OPTION = re.compile(rf"{CONFIDENTIAL}|code", re.IGNORECASE)
-"""Names of options in an address whose values are secrets; `code` is the key of Azure Functions."""
 
 
 class _PassingFault(Exception):
@@ -51,7 +47,7 @@ class _PassingFault(Exception):
 class Credentials:
     """Credentials for one server. A token is fetched at its first use, once for all callers."""
 
-    def __init__(self, access: Access, key: str, place: str, key_setting: str, address: str = "") -> None:
+    def __init__(self, access: Access, key: str, place: str, key_setting: str) -> None:
         """Take the settings; fetch nothing yet.
 
         Args:
@@ -59,7 +55,6 @@ class Credentials:
             key: sent as a bearer token; if tokens are fetched, only to their address; '' for none.
             place: prefix of the settings' names.
             key_setting: name of the key's setting.
-            address: of the server; secrets in its query are redacted in replies and errors.
 
         Raises:
             InputError: something in it cannot be sent; it is not repeated.
@@ -72,9 +67,8 @@ class Credentials:
         self._own = check_access(access, place)
         self._access, self._key, self._place, self._key_setting = access, key, place, key_setting
         self._token_url = (access.token_url or "").strip()
-        self._in_addresses = (*find_address_secrets(address), *find_address_secrets(self._token_url))
-        self._token = ""
         self._ends_at = self._renew_at = float("-inf")
+        self._use_token("")
         self._fetching = asyncio.Lock()
 
     @property
@@ -82,13 +76,8 @@ class Credentials:
         """Whether Yarus fetches a token."""
         return bool(self._access.token_url or self._access.token_command)
 
-    @property
-    def secrets(self) -> tuple[str, ...]:
-        """Return all secrets that a server may repeat in a reply."""
-        return tuple(filter(None, (self._key, self._token, *echoes(self._own), *self._in_addresses)))
-
     async def build_headers(self) -> dict[str, str]:
-        """Return the headers of a request; HEADERS win over the key.
+        """Return the headers of a request, the same dictionary until the token changes.
 
         Raises:
             InputError: a command cannot be run, or prints no token.
@@ -96,10 +85,7 @@ class Credentials:
         """
         if self.is_renewable and time.monotonic() > self._renew_at:
             await (self._renew_early() if self._is_valid else self.renew(self._token))
-        bearer = self._token if self.is_renewable else self._key
-        found = {"authorization": f"Bearer {bearer}"} if bearer else {}
-        named = {name.lower() for name in self._own}
-        return {name: value for name, value in found.items() if name not in named} | self._own
+        return self._headers
 
     async def renew(self, used: str) -> None:
         """Fetch another token, unless it has been replaced since. Faults that may pass are waited out.
@@ -136,9 +122,19 @@ class Credentials:
         async with self._fetching:
             if self._token != used:
                 return
-            self._token, self._ends_at = await self._fetch(pauses_s)
+            token, self._ends_at = await self._fetch(pauses_s)
             self._renew_at = self._ends_at - EARLY_S
-            keep_secret(self._token)
+            keep_secret(token)
+            self._use_token(token)
+
+    def _use_token(self, token: str) -> None:
+        """Build headers and secrets anew; HEADERS win over the key and the token."""
+        self._token = token
+        bearer = token if self.is_renewable else self._key
+        is_own = "authorization" in map(str.lower, self._own)
+        self._headers = ({"authorization": f"Bearer {bearer}"} if bearer and not is_own else {}) | self._own
+        self.secrets = tuple(filter(None, (self._key, token, *echoes(self._own))))
+        """All secrets that a server may repeat in a reply."""
 
     async def _fetch(self, pauses_s: Sequence[float]) -> tuple[str, float]:
         """Return a token and its end by `time.monotonic`; try once more after each pause."""
@@ -165,7 +161,6 @@ class Credentials:
 
         form = {name: value.get_secret_value() for name, value in self._access.token_form.items()}
         secrets = (*self.secrets, *form.values())
-        address = redact_address(self._token_url)
         sent = httpx.Headers(ACCEPTED | FORM | {"RqUID": str(uuid4())})  # which GigaChat wants
         if self._key:
             sent["authorization"] = f"Basic {self._key}"
@@ -173,7 +168,9 @@ class Credentials:
         try:
             response = await transport.exchange(urlencode(form).encode(), sent, LONGEST_S)
         except httpx.RequestError as error:
-            why = Words("{address} cannot be reached ({error})", address=address, error=redact(str(error), secrets))
+            why = Words(
+                "{address} cannot be reached ({error})", address=self._token_url, error=redact(str(error), secrets)
+            )
             is_timeout = isinstance(error, httpx.TimeoutException)
             raise _PassingFault(self._report_outage(why), is_timeout=is_timeout) from None
         finally:
@@ -183,7 +180,7 @@ class Credentials:
         except (ValueError, KeyError, TypeError, AttributeError):
             words = " ".join(redact(response.content.decode("utf-8", "replace"), secrets)[:1_000].split())[:300]
             why = Words(
-                "{address} answers HTTP {status}: {words}", address=address, status=response.status, words=words
+                "{address} answers HTTP {status}: {words}", address=self._token_url, status=response.status, words=words
             )
         if response.status in (408, 425, 429) or response.status >= 500:
             raise _PassingFault(self._report_outage(why), delay_s=find_delay_s(response.headers, "") or 0.0)
@@ -261,20 +258,21 @@ def check_access(access: Access, place: str) -> dict[str, str]:
     if access.token_url and access.token_command:
         raise InputError("{place}__TOKEN_URL and __TOKEN_COMMAND are both set: unset one", place=place)
     if access.token_url:
-        check_address(access.token_url, f"{place}__TOKEN_URL", example="https://host/oauth")
+        check_address(access.token_url, f"{place}__TOKEN_URL", f"{place}__TOKEN_FORM", example="https://host/oauth")
     return headers(access.headers, place)
 
 
-def check_address(given: str, setting: str, *, example: str = "https://host/v1") -> str:
+def check_address(given: str, setting: str, keys: str, *, example: str = "https://host/v1") -> str:
     """Return an address without surrounding spaces if requests can be sent to it.
 
     Args:
         given: such as `https://api.example.org/v1`.
         setting: its name, for messages.
+        keys: the setting that secrets belong in, for messages.
         example: an address of that setting, for messages.
 
     Raises:
-        InputError: it is not an address, or has a user name or a password, which are not repeated.
+        InputError: it is not an address, or has a user name, a password or a secret in its query; none is repeated.
     """
     address = given.strip()
     base = address.partition("?")[0]
@@ -294,26 +292,4 @@ def check_address(given: str, setting: str, *, example: str = "https://host/v1")
         ) from None
     if url.scheme not in ("http", "https") or not url.host or url.userinfo:
         raise InputError("{setting}: expected an address like {form}", setting=setting, form=form)
-    return address
-
-
-def redact_address(url: str) -> str:
-    """Return an address for display and storage: without a password, and without the secrets of its query."""
-    base, mark, query = url.partition("?")
-    options = (f"{name}=***" if value and _is_confidential(name) else f"{name}{sign}{value}"
-               for name, sign, value in _split_query(query))  # fmt: skip
-    return redact_urls(base) + mark + "&".join(options)
-
-
-def find_address_secrets(url: str) -> tuple[str, ...]:
-    """Return the secrets in the query of an address, as they are written there and decoded."""
-    values = [value for name, _, value in _split_query(url.partition("?")[2]) if _is_confidential(name)]
-    return tuple(form for value in values for form in dict.fromkeys((value, unquote_plus(value))))
-
-
-def _split_query(query: str) -> list[tuple[str, str, str]]:
-    return [option.partition("=") for option in query.split("&")]
-
-
-def _is_confidential(name: str) -> bool:
-    return CONFIDENTIAL_OPTION.fullmatch(unquote_plus(name)) is not None
+    return open_address(address, setting, keys=keys)

@@ -54,11 +54,10 @@ REDIRECTS = Words("The address redirects: set {place}__BASE_URL to the final one
 
 def remedy(error: "CallError", place: str) -> Words:
     """Say what to change if every call is answered like this."""
-    redirects = error.status is not None and 300 <= error.status < 400
     concern = error.cause.kind if error.cause else "passing"
     if concern == "unclear" and error.status == 403:
         concern = "key"
-    return Words((REDIRECTS if redirects else HELP[concern]).template, place=place)
+    return Words((REDIRECTS if error.is_redirect else HELP[concern]).template, place=place)
 
 
 def place_of(name: RoleName) -> str:
@@ -79,7 +78,7 @@ def checked(role: Role, place: str) -> tuple[str, str, Credentials]:
     _check_extra_body(role, place)
     url = completions(role.base_url or "", f"{place}__BASE_URL")
     key = role.api_key.get_secret_value().strip() if role.api_key else ""
-    return role.model, url, Credentials(role, key, place, f"{place}__API_KEY", url)
+    return role.model, url, Credentials(role, key, place, f"{place}__API_KEY")
 
 
 def _check_extra_body(role: Role, place: str) -> None:
@@ -100,9 +99,10 @@ def completions(given: str, setting: str) -> str:
         setting: its name, for messages.
 
     Raises:
-        InputError: it is not an address, or has a user name or a password, which are not repeated.
+        InputError: it is not an address, or has a user name, a password or a secret in its query; none is repeated.
     """
-    return with_path(check_address(given, setting), "/chat/completions")
+    keys = f"{setting.rpartition('__')[0]}__HEADERS"
+    return with_path(check_address(given, setting, keys), "/chat/completions")
 
 
 def with_path(address: str, end: str) -> str:

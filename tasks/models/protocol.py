@@ -53,6 +53,11 @@ class CallError:
     cause: ErrorCause | None = None
     text: str = ""  # the error text; see `extract_error_text`
 
+    @property
+    def is_redirect(self) -> bool:
+        """Whether the server has named another address."""
+        return self.status is not None and 300 <= self.status < 400
+
 
 class _Part(BaseModel):
     type: str = "text"
@@ -195,8 +200,10 @@ def _answer(response: Response, sent: SentRequest, secrets: Sequence[str]) -> An
     finish_reason = name_of(choice.finish_reason, secrets)
     if FILTERED.search(finish_reason or ""):
         return CallError("call", f"HTTP 200, stopped by a content filter (finish_reason {finish_reason})", 200)
-    if refused or (finish_reason or "").lower() in CUT_OFF:
-        finish_reason = "refusal" if refused else "length"
+    if refused:
+        finish_reason = "refusal"
+    elif finish_reason and finish_reason.lower() in CUT_OFF:
+        finish_reason = "length"
     tokens_in, tokens_out = tokens(completion.usage)
     return Answer(
         text=storable(text, secrets),

@@ -14,6 +14,7 @@ the request are removed first, or the judged texts would decide. The first rule 
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -25,6 +26,7 @@ from tasks.config.secrets import redact
 ECHOES = {"input", "flagged_input", "failed_generation", "value", "ctx", "prompt_text"}
 """Keys of error bodies whose values repeat the request or the reply."""
 DEPTH = 12
+"""Of JSON within JSON; deeper parts are not read."""
 COPY = 24
 """Characters from which a text that the prompt has, too, counts as a copy of it."""
 SHORTEST_REPLY = 16
@@ -200,7 +202,6 @@ ADDRESS = _match_any(
     resource not found
     unknown (url|path|endpoint|route)
     no route
-    host header
     not found: ?/
     """
 )
@@ -325,10 +326,8 @@ class SentRequest:
     def find_texts(self) -> str:
         """Return the texts of the request, one per line."""
         for ending in ("", "}"):
-            try:
-                return "\n".join(_iterate_strings(json.loads(self.content + ending), 0))
-            except (ValueError, RecursionError):
-                continue
+            with suppress(ValueError):
+                return "\n".join(_iterate_texts(json.loads(self.content + ending)))
         return self.content
 
 
@@ -369,12 +368,13 @@ def classify_error(status: int, text: str, sent: SentRequest, delay_s: float | N
 
 
 def _find_account_cause(status: int, text: str, delay_s: float | None) -> ErrorCause | None:
-    is_rate = bool(RATE.search(text)) or delay_s is not None
     if CERTAIN_MONEY.search(text) or (delay_s is None and status < 500 and PERIOD.search(text)):
         return ErrorCause("money")
-    if status in (402, 403, 429) and is_rate and not (status == 403 and delay_s is None and not RATE.search(text)):
-        return ErrorCause("passing") if not _is_too_large(status, text) else None
-    if status < 500 and MONEY.search(text) and not _is_too_large(status, text):
+    if _is_too_large(status, text):
+        return None
+    if status in (402, 403, 429) and (delay_s is not None or RATE.search(text)):
+        return ErrorCause("passing")
+    if status < 500 and MONEY.search(text):
         return ErrorCause("money")
     if status == 402:
         return ErrorCause("money")
@@ -446,7 +446,9 @@ def _find_refused_parameter(text: str, sent: SentRequest) -> str:
 
 def find_token_limit(text: str, sent: SentRequest) -> int | None:
     """Return the longest reply that an error allows, in tokens; None if it names none below the request's limit."""
-    asked = next((sent.parameters[name] for name in LIMITS if name in sent.parameters), 0)
+    asked = next((sent.parameters[name] for name in LIMITS if name in sent.parameters), None)
+    if asked is None:
+        return None
     context, prompt = (_parse_number(match) for match in (CONTEXT_SIZE.search(text), PROMPT_SIZE.search(text)))
     if context is not None and prompt is not None:
         # Prompt and reply share the context: a shorter reply helps only if the prompt leaves room for it.
@@ -511,6 +513,14 @@ def _iterate_entry(name: str, value: Any, depth: int) -> Iterator[str]:
     else:
         yield str(name)
         yield from _iterate_strings(value, depth)
+
+
+def _iterate_texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _iterate_texts(part)
 
 
 def split_embedded_json(text: str) -> tuple[str, Any, str]:

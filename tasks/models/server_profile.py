@@ -47,17 +47,17 @@ SCHEMAS: dict[Form, dict[str, Any]] = {
 """Schemas of the forms of reply that are JSON."""
 
 
-def _format_requests(schema: dict[str, Any]) -> dict[JsonFormat, str]:
+def _encode_formats(schema: dict[str, Any]) -> dict[JsonFormat, str]:
     strict = {"name": "verdict", "strict": True, "schema": schema}
     formats: dict[JsonFormat, dict[str, Any]] = {
         "json_schema": {"type": "json_schema", "json_schema": strict},
         "flat_json_schema": {"type": "json_schema", "strict": True, "schema": schema},
         "json_object": {"type": "json_object"},
     }
-    return {name: json.dumps(value) for name, value in formats.items()}
+    return {name: f', "{FORMAT}": {json.dumps(value)}' for name, value in formats.items()}
 
 
-FORMAT_REQUESTS = {form: _format_requests(schema) for form, schema in SCHEMAS.items()}
+FORMAT_FIELDS = {form: _encode_formats(schema) for form, schema in SCHEMAS.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class Request:
     @property
     def body(self) -> bytes:
         """Build the request without its response format: the call store's key."""
-        return _joined(self.opening, self.parameters).encode("utf-8", "replace")
+        return _join_fields(self.opening, self.parameters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ class ServerProfile:
             return None
 
     def build_parameters(self, request: Request) -> dict[str, Any]:
-        """Return the parameters of a request beside model, messages and response format."""
+        """Return the parameters of a request beside model, messages and the response format of its form."""
         limit = self.get_limit(request)
         named = {self.limit if name == LIMITS[0] else name: value for name, value in request.parameters.items()}
         return {name: value for name, value in named.items() if name not in self.omitted} | {self.limit: limit}
@@ -109,21 +109,13 @@ class ServerProfile:
         wanted: int = request.parameters[LIMITS[0]] + self.thinking_tokens
         return min(wanted, self.most_tokens or wanted)
 
-    def describe_request(self, request: Request) -> SentRequest:
-        """Describe a request for whoever reads its refusal."""
+    def encode(self, request: Request) -> tuple[bytes, SentRequest]:
+        """Return the body of a request, and its description for whoever reads a refusal."""
         parameters = self.build_parameters(request)
-        if self.get_format(request.form) != "none" and FORMAT not in parameters:
-            parameters[FORMAT] = self.get_format(request.form)
-        return SentRequest(parameters, request.opening)
-
-    def build_body(self, request: Request) -> bytes:
-        """Build the body of a request."""
-        ending = None if FORMAT in request.parameters else FORMAT_REQUESTS.get(request.form, {}).get(self.json_format)
-        return _joined(request.opening, self.build_parameters(request), ending).encode("utf-8", "replace")
-
-    def get_format(self, form: Form) -> JsonFormat:
-        """Return how JSON is asked for in a form of reply."""
-        return self.json_format if form in SCHEMAS else "none"
+        if FORMAT not in parameters and request.form in SCHEMAS and self.json_format != "none":
+            body = _join_fields(request.opening, parameters, FORMAT_FIELDS[request.form][self.json_format])
+            return body, SentRequest({**parameters, FORMAT: self.json_format}, request.opening)
+        return _join_fields(request.opening, parameters), SentRequest(parameters, request.opening)
 
     @property
     def differences(self) -> dict[str, Any]:
@@ -160,7 +152,7 @@ class ServerProfile:
                 return replace(self, most_tokens=cause.max_tokens)
             return replace(self, limit=LIMITS[1]) if self.limit == LIMITS[0] else None
         if name == FORMAT:
-            return self._lower_format(text) if self.get_format(form) != "none" else None
+            return self._lower_format(text) if form in SCHEMAS and self.json_format != "none" else None
         if name in OPTIONAL and name not in self.omitted:
             return replace(self, omitted=tuple(sorted({*self.omitted, name})))
         return None
@@ -205,7 +197,7 @@ class ProfileLearner:
         """Start with the profile of earlier evaluations, if there is one."""
         self.current = known or ServerProfile()
         self.has_met = known is not None
-        """Whether the server has replied to a call."""
+        """Whether a call has been to the server, now or in an earlier evaluation."""
         self._worked: set[tuple[ServerProfile, bool, bool]] = set()
         self._needed: Counter[ServerProfile] = Counter()
         self._outdated: set[ServerProfile] = set()
@@ -213,7 +205,7 @@ class ProfileLearner:
     def record_success(self, used: ServerProfile, request: Request) -> bool:
         """Record that an answer has come with a profile; return whether the current profile changed."""
         has_alternative = self.has_worked(self.current, request)
-        self._worked.add((used, *_kind(request)))
+        self._worked.add((used, *_get_kind(request)))
         if used == self.current or used in self._outdated:  # sent before others learnt more
             return False
         self._needed[used] += 1
@@ -225,7 +217,7 @@ class ProfileLearner:
 
     def has_worked(self, used: ServerProfile, request: Request) -> bool:
         """Whether calls of this kind have been answered with that profile, so that it is not what a refusal means."""
-        return (used, *_kind(request)) in self._worked
+        return (used, *_get_kind(request)) in self._worked
 
     def find_next_profile(
         self, cause: ErrorCause, text: str, request: Request, tried: Sequence[ServerProfile]
@@ -255,12 +247,10 @@ def find_guess(request: Request, tried: Sequence[ServerProfile]) -> ServerProfil
     return next((guess for guess in tried[0].iterate_guesses(request) if guess not in tried), None)
 
 
-def _kind(request: Request) -> tuple[bool, bool]:
+def _get_kind(request: Request) -> tuple[bool, bool]:
     return request.form in SCHEMAS, "logprobs" in request.parameters
 
 
-def _joined(opening: str, parameters: dict[str, Any], response_format: str | None = None) -> str:
-    fields = "".join(
-        f", {json.dumps(name)}: {json.dumps(value, ensure_ascii=False)}" for name, value in parameters.items()
-    )
-    return opening + fields + (f', "{FORMAT}": {response_format}' if response_format else "") + "}"
+def _join_fields(opening: str, parameters: dict[str, Any], ending: str = "") -> bytes:
+    fields = json.dumps(parameters, ensure_ascii=False)[1:]
+    return f"{opening}, {fields[:-1]}{ending}}}".encode("utf-8", "replace")

@@ -1,11 +1,9 @@
 """One question to every configured language model: whether its answer can be read, and what a call costs."""
 
 import asyncio
-import time
 from collections.abc import Iterator
 
 from db.words import Words
-from tasks.config.connections import database
 from tasks.config.settings import settings
 from tasks.models.calls import Call, Reply, RoleName
 from tasks.models.chat import Chat, chat
@@ -34,18 +32,17 @@ async def _ask_model(name: RoleName) -> Check:
     prompt = prompts(configuration)[PROMPT[name]]
     words = texts("doctor_question", configuration.language)
     example = {name: words[name] for name in ("question", "context", "answer")}
-    # A new repeat each time: a stored reply would not show whether the server answers now.
-    call = Call(prompt, example, repeat=time.time_ns())
-    async with chat(name, configuration, database()) as model:
+    call = Call(prompt, example)
+    async with chat(name, configuration) as model:  # without a store: it shows whether the server answers now
         if not isinstance(model, Chat):
             raise TypeError(f"{name} has no server")
         if name == "generator":
-            reply, wrong = await model.ask(call), None
-            wrong = None if reply.status == "ok" and reply.text else reply.reason or Words("it says nothing")
+            reply = await model.ask(call)
+            wrong = None if reply.status == "ok" and reply.text else reply.reason or Words("the answer is empty")
         else:
             verdict = await (ask_for_yes_no if name == "gate" else ask_for_score)(model, call)
             reply, wrong = verdict.replies[-1], None if verdict.status == "ok" else verdict.reason
-        takes = model.takes
+        takes = model.profile.summary
     model_name = getattr(configuration, name).model
     if reply.status != "ok":
         return Check(
@@ -66,7 +63,7 @@ async def _ask_model(name: RoleName) -> Check:
     return Check(
         Words("model {name}", name=name),
         found,
-        Words("That cannot be read ({wrong}): such cases stay without a value; name a larger model", wrong=wrong),
+        Words("This reply cannot be read ({wrong}), so the case has no value; set a larger model", wrong=wrong),
         code=3,
     )
 

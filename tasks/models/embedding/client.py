@@ -144,9 +144,7 @@ class Client:
     async def _open(self) -> None:
         key = await fetched(self.place.key, self.place.setting)
         secret = key.get_secret_value().strip() if key else ""
-        self._credentials = Credentials(
-            self._service, secret, "YARUS_EMBEDDER_SERVICE", self.place.setting, self.place.address
-        )
+        self._credentials = Credentials(self._service, secret, "YARUS_EMBEDDER_SERVICE", self.place.setting)
         self._transport = Transport(with_path(self.place.address, "/embeddings"), self._service.ca_file)
         closed_with(self, self._transport)
 
@@ -297,7 +295,7 @@ class Client:
 
     def _refused(self, error: CallError) -> ModelUnavailable:
         way_out = HELP.get(error.cause.kind if error.cause else "", CHECK_ADDRESS)
-        if (error.status or 0) < 400:
+        if error.is_redirect:
             way_out = Words("The address redirects: set it to the final one")
         return ModelUnavailable(
             "embedder {place}: {reason}. {way_out}",

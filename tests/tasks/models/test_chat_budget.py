@@ -32,7 +32,7 @@ def tag() -> str:
 
 def most(configuration: Settings) -> float:
     """USD that one of the calls can cost at most; they are all of one length."""
-    request = ServerProfile().build_body(build_request(calls("0" * 32, 1)[0], configuration.judge))
+    request, _ = ServerProfile().encode(build_request(calls("0" * 32, 1)[0], configuration.judge))
     return (len(request) + TEMPLATE_TOKENS + MAX_TOKENS) / MILLION
 
 

@@ -31,7 +31,7 @@ LONGEST_WAIT_S = 120
 def read_error(row: dict[str, Any]) -> CallError:
     role = settings("http://x/v1", max_tokens=row.get("max_tokens", 512)).judge
     text = row["text"] if "text" in row else json.dumps(row["body"], ensure_ascii=False)
-    sent = ServerProfile().describe_request(build_request(replace(call(), logprobs=True), role))
+    _, sent = ServerProfile().encode(build_request(replace(call(), logprobs=True), role))
     error = read(Response(row["status"], row.get("headers", {}), text.encode()), sent, [])
     assert isinstance(error, CallError)
     return error
