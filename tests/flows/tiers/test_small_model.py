@@ -13,15 +13,17 @@ from sqlalchemy import Engine, text
 from db.errors import InputError
 from flows.cli.demo_llm.__main__ import QUESTIONS, build_settings, describe_exam
 from flows.cli.demo_llm.server import MODEL, find_weights, open_server
+from metrics.table import metric as find_metric
 from tests.support.command_line import ENGLISH, CommandLine, Document
 from tests.support.evaluations import rows_of
 
 SOURCE = "small_model"
 RUNS = {
+    "judge": ("--limit", "1", "--exam", "1", "--probes", "false"),
     "tier2": ("--limit", "2"),
     "tier3": ("--limit", "2"),
-    "judge": ("--limit", "1", "--exam", "1", "--probes", "false"),
 }
+"""Arguments of each tier; the exam comes first, so that the others know of it."""
 REASONS = re.compile(
     r"not one JSON object|empty|a key stands there twice|no key 'score'|'score' is .*, not a number|"
     r"score \S+ is outside 0\.\.1|a JSON \w+, not an object|cut off after \d+ tokens \(…__MAX_TOKENS\)"
@@ -96,14 +98,20 @@ def test_small_model_replies_have_score_or_reason(summaries: dict[str, Document]
 def test_small_model_does_not_pass_exam(summaries: dict[str, Document], yarus: CommandLine) -> None:
     exam = summaries["judge"]["exam"]
     outcomes = {prompt: found["outcome"] for prompt, found in exam.items() if prompt != "gate"}
-    assert set(outcomes.values()) <= {"unreadable"}, outcomes
+    # Which replies can be read depends on the CPU; if nearly all can, one question is too few.
+    assert "unreadable" in outcomes.values(), outcomes
+    assert set(outcomes.values()) <= {"unreadable", "incomplete", "few"}, outcomes
     assert describe_exam(exam).startswith("Do not believe this judge")
     for tier in ("tier2", "tier3"):
-        judged = [metric for metric in summaries[tier]["metrics"].values() if metric.get("judge")]
-        assert {metric["judge"] for metric in judged} == {"failed"}
-        assert {metric["grade"] for metric in judged} == {None}
-    shown = yarus("show", summaries["tier2"]["evaluation_id"], env=ENGLISH)
-    assert "Judge failed its exam" in shown.out
+        judged = {name: metric for name, metric in summaries[tier]["metrics"].items() if metric.get("judge")}
+        assert judged
+        for name, metric in judged.items():
+            outcome = outcomes[find_metric(name).opinion]
+            assert metric["judge"] == ("failed" if outcome == "unreadable" else "missing"), name
+            assert metric["grade"] is None, name
+        shown = yarus("show", summaries[tier]["evaluation_id"], env=ENGLISH)
+        has_distrusted = any(metric["judge"] == "failed" and metric["value"] is not None for metric in judged.values())
+        assert ("Judge failed its exam" in shown.out) == has_distrusted
 
 
 def test_small_model_is_not_asked_twice(
