@@ -457,18 +457,26 @@ class Attempts:
         if answer.served_model not in self._served:
             self._served.add(answer.served_model)
             log.warning("%s: asked for the model %s, served by %s", self.name, self.model, answer.served_model)
-        paid = [*tries.dropped, answer]
-        return Reply(
+        reply = Reply(
             "ok",
             raw=answer.text,
             requested_model=self.model,
             served_model=answer.served_model,
             finish_reason=answer.finish_reason,
+            tokens_in=answer.tokens_in,
+            tokens_out=answer.tokens_out,
+            cost_usd=self._cost_usd(answer),
+            latency_ms=latency_ms,
+            logprobs=answer.logprobs,
+        )
+        if not tries.dropped:
+            return reply
+        paid = [*tries.dropped, answer]
+        return replace(
+            reply,
             tokens_in=_sum_known(each.tokens_in for each in paid),
             tokens_out=_sum_known(each.tokens_out for each in paid),
             cost_usd=_sum_known(self._cost_usd(each) for each in paid),
-            latency_ms=latency_ms,
-            logprobs=answer.logprobs,
         )
 
 

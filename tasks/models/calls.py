@@ -1,7 +1,6 @@
 """What is asked of a language model and what comes back, whoever serves it."""
 
 import hashlib
-import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -11,7 +10,7 @@ from typing import Any, Literal, Protocol
 from typing_extensions import TypedDict
 
 from tasks.config.settings import Role
-from tasks.models.server_profile import Request
+from tasks.models.server_profile import Request, encode_json
 from tasks.prompts import Form, Prompt, Text
 
 RoleName = Literal["generator", "judge", "gate"]
@@ -160,8 +159,9 @@ def build_request(call: Call, role: Role) -> Request:
         del parameters["temperature"]
     if call.logprobs:
         parameters["logprobs"] = True
-    opening = json.dumps({"model": role.model, "messages": call.messages()}, ensure_ascii=False)[:-1]
-    return Request(opening, parameters | role.extra_body, call.prompt.shape.form)
+    parameters |= role.extra_body
+    texts = {"model": role.model, "messages": call.messages()}
+    return Request(texts, parameters, call.prompt.shape.form, encode_json(texts | parameters))
 
 
 def key(name: RoleName, call: Call, request: Request) -> bytes:

@@ -256,7 +256,8 @@ def _logprobs(given: Any) -> tuple[float, ...] | None:
 def tokens(usage: Any) -> tuple[int | None, int | None]:
     """The tokens read and written by what a server says of its usage; None for each that it does not say."""
     said = usage if isinstance(usage, dict) else {}
-    read, written, both = (count(said.get(f"{name}_tokens")) for name in ("prompt", "completion", "total"))
+    read, written = count(said.get("prompt_tokens")), count(said.get("completion_tokens"))
+    both = count(said.get("total_tokens"))
     if read is not None and written is not None and both is not None:
         written = max(written, both - read)  # some count the thinking in the sum alone
     return read, written

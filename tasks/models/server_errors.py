@@ -14,12 +14,11 @@ the request are removed first, or the judged texts would decide. The first rule 
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from itertools import islice
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from tasks.config.secrets import redact
 
@@ -314,21 +313,13 @@ DURATION = re.compile(r"(\d+(?:\.\d+)?) ?(ms|milli|s|с|h|ч|m|м)", re.IGNORECA
 UNITS_S = {"ms": 0.001, "milli": 0.001, "s": 1.0, "с": 1.0, "m": 60.0, "м": 60.0, "h": 3600.0, "ч": 3600.0}
 
 
-@dataclass(frozen=True, slots=True)
-class SentRequest:
+class SentRequest(NamedTuple):
     """A request whose response is read."""
 
     parameters: Mapping[str, Any]
     """All fields but the model and the texts."""
-    content: str
-    """JSON with the texts; its last bracket may be missing."""
-
-    def find_texts(self) -> str:
-        """Return the texts of the request, one per line."""
-        for ending in ("", "}"):
-            with suppress(ValueError):
-                return "\n".join(_iterate_texts(json.loads(self.content + ending)))
-        return self.content
+    texts: Any
+    """Of JSON."""
 
 
 CauseKind = Literal[
@@ -467,7 +458,7 @@ def _parse_number(match: re.Match[str] | None, *, lower: bool = False) -> int | 
 def extract_error_text(body: bytes, sent: SentRequest) -> str:
     """Return all that an error body says, one text per line, without what repeats the request."""
     text = "\n".join(_iterate_strings(body[:200_000].decode("utf-8", "replace"), 0))
-    return _remove_copies(text, sent.find_texts())
+    return _remove_copies(text, "\n".join(_iterate_texts(sent.texts)))
 
 
 def _remove_copies(text: str, prompt: str) -> str:

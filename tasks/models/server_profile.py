@@ -8,7 +8,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from db.words import Words, joined
 from tasks.models.server_errors import FORMAT, LIMITS, ErrorCause, SentRequest
@@ -47,33 +47,29 @@ SCHEMAS: dict[Form, dict[str, Any]] = {
 """Schemas of the forms of reply that are JSON."""
 
 
-def _encode_formats(schema: dict[str, Any]) -> dict[JsonFormat, str]:
+def _encode_formats(schema: dict[str, Any]) -> dict[JsonFormat, bytes]:
     strict = {"name": "verdict", "strict": True, "schema": schema}
     formats: dict[JsonFormat, dict[str, Any]] = {
         "json_schema": {"type": "json_schema", "json_schema": strict},
         "flat_json_schema": {"type": "json_schema", "strict": True, "schema": schema},
         "json_object": {"type": "json_object"},
     }
-    return {name: f', "{FORMAT}": {json.dumps(value)}' for name, value in formats.items()}
+    return {name: f', "{FORMAT}": {json.dumps(value)}}}'.encode() for name, value in formats.items()}
 
 
 FORMAT_FIELDS = {form: _encode_formats(schema) for form, schema in SCHEMAS.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """A call as it is sent to a server that takes everything."""
 
-    opening: str
-    """Model and messages, as JSON that is not closed."""
+    texts: dict[str, Any]
+    """Model and messages."""
     parameters: dict[str, Any]
-    """The others; the limit of the reply by its older name."""
+    """The other fields; the limit of the reply by its older name."""
     form: Form
-
-    @property
-    def body(self) -> bytes:
-        """Build the request without its response format: the call store's key."""
-        return _join_fields(self.opening, self.parameters)
+    body: bytes
+    """All of these as JSON: the call store's key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +96,8 @@ class ServerProfile:
 
     def build_parameters(self, request: Request) -> dict[str, Any]:
         """Return the parameters of a request beside model, messages and the response format of its form."""
+        if (self.limit, self.omitted, self.thinking_tokens, self.most_tokens) == (LIMITS[0], (), 0, None):
+            return request.parameters
         limit = self.get_limit(request)
         named = {self.limit if name == LIMITS[0] else name: value for name, value in request.parameters.items()}
         return {name: value for name, value in named.items() if name not in self.omitted} | {self.limit: limit}
@@ -112,10 +110,11 @@ class ServerProfile:
     def encode(self, request: Request) -> tuple[bytes, SentRequest]:
         """Return the body of a request, and its description for whoever reads a refusal."""
         parameters = self.build_parameters(request)
+        body = request.body if parameters is request.parameters else encode_json(request.texts | parameters)
         if FORMAT not in parameters and request.form in SCHEMAS and self.json_format != "none":
-            body = _join_fields(request.opening, parameters, FORMAT_FIELDS[request.form][self.json_format])
-            return body, SentRequest({**parameters, FORMAT: self.json_format}, request.opening)
-        return _join_fields(request.opening, parameters), SentRequest(parameters, request.opening)
+            body = body[:-1] + FORMAT_FIELDS[request.form][self.json_format]
+            parameters = {**parameters, FORMAT: self.json_format}
+        return body, SentRequest(parameters, request.texts["messages"])
 
     @property
     def differences(self) -> dict[str, Any]:
@@ -204,10 +203,10 @@ class ProfileLearner:
 
     def record_success(self, used: ServerProfile, request: Request) -> bool:
         """Record that an answer has come with a profile; return whether the current profile changed."""
-        has_alternative = self.has_worked(self.current, request)
         self._worked.add((used, *_get_kind(request)))
         if used == self.current or used in self._outdated:  # sent before others learnt more
             return False
+        has_alternative = self.has_worked(self.current, request)
         self._needed[used] += 1
         if has_alternative and (self._needed[used] < 2 or used.differences != self.current.differences):
             return False
@@ -251,6 +250,6 @@ def _get_kind(request: Request) -> tuple[bool, bool]:
     return request.form in SCHEMAS, "logprobs" in request.parameters
 
 
-def _join_fields(opening: str, parameters: dict[str, Any], ending: str = "") -> bytes:
-    fields = json.dumps(parameters, ensure_ascii=False)[1:]
-    return f"{opening}, {fields[:-1]}{ending}}}".encode("utf-8", "replace")
+def encode_json(value: Any) -> bytes:
+    """Return JSON with Cyrillic as it is, and a question mark for half a surrogate pair."""
+    return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")

@@ -5,6 +5,7 @@ batches than were sent gets no longer ones again. What would fail every text end
 """
 
 import asyncio
+import json
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -257,7 +258,7 @@ class Client:
         found = await exchanged(self._transport, content, headers, self._service.timeout_s, self._secrets)
         if isinstance(found, CallError) or found.status == 200:
             return found
-        return failure(found, SentRequest({}, content.decode()), self._secrets)
+        return failure(found, SentRequest({}, json.loads(content)), self._secrets)
 
     def _known(self, outcome: Embedded | CallError) -> Embedded | CallError:
         """The same, if it is of the dimension that came before; whoever else answers is told of."""

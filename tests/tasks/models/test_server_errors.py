@@ -76,11 +76,11 @@ def test_delay_is_read_from_headers_first() -> None:
 def test_copies_of_the_prompt_are_removed() -> None:
     prompt = "Контекст: если недостаточно средств,\n пополните счёт в личном кабинете."
     body = json.dumps({"error": {"message": f"cannot read «{prompt[10:60]}»", "input": "billing"}}).encode()
-    assert extract_error_text(body, SentRequest({}, json.dumps(prompt))) == "error\nmessage: cannot read «…»"
+    assert extract_error_text(body, SentRequest({}, prompt)) == "error\nmessage: cannot read «…»"
 
 
 def test_nested_errors_are_read_whole() -> None:
     inner = json.dumps({"error": {"message": "нет такой модели", "code": 7}})
     body = json.dumps({"error": {"message": f"[400] upstream: {inner} (end)"}}).encode()
-    assert "нет такой модели" in extract_error_text(body, SentRequest({}, "{}"))
+    assert "нет такой модели" in extract_error_text(body, SentRequest({}, []))
     assert "нет такой модели" in extract_message(body, [])
