@@ -22,9 +22,12 @@ if TYPE_CHECKING:
 _MIGRATING = threading.Lock()
 CONFIDENTIAL = (
     r"(?:[\w.-]*(?:passw(?:or)?d|passphrase|pwd|token|secret)"
-    r"|(?:[\w.-]*[_.-])?(?:ssl|api|access)?(?:key|auth|authorization|credentials?|sig|signature))"
+    r"|(?:[\w.-]*[_.-])?(?:ssl|api|access)?(?:key|auth|authorization|credentials?|sig|signature)|code)"
 )
-"""Regular expression of the options of an address whose values nobody else may see, such as api_key; any case."""
+"""Regular expression of the options of an address whose values nobody else may see, such as api_key; any case.
+
+`code` is the key of Azure Functions.
+"""
 
 
 def own(home: Path, url: str | None) -> Engine:

@@ -334,7 +334,9 @@ def test_extra_body_may_set_the_response_format() -> None:
     checked(Role(base_url="http://h/v1", model="m", extra_body={"response_format": {"type": "text"}}), "YARUS_JUDGE")
 
 
-@pytest.mark.parametrize("query", [f"?key={SECRET}", f"?api-version=1&API-Key={SECRET}", f"?token={SECRET}%2F"])
+@pytest.mark.parametrize(
+    "query", [f"?key={SECRET}", f"?api-version=1&API-Key={SECRET}", f"?token={SECRET}%2F", f"?code={SECRET}=="]
+)
 async def test_secret_in_an_address_is_refused(query: str) -> None:
     role = Role(base_url=f"http://h/v1{query}", model="m")
     with pytest.raises(InputError, match="YARUS_JUDGE__HEADERS") as raised:
