@@ -319,7 +319,7 @@ class SentRequest(NamedTuple):
     parameters: Mapping[str, Any]
     """All fields but the model and the texts."""
     texts: Any
-    """Of JSON."""
+    """JSON in which the texts stand."""
 
 
 CauseKind = Literal[

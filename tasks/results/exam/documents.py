@@ -1,6 +1,6 @@
 """What an exam says of a judge, prompt by prompt, as JSON has it."""
 
-from typing import Literal
+from typing import Literal, get_args
 
 from typing_extensions import TypedDict
 
@@ -51,7 +51,8 @@ class PromptExam(TypedDict):
     but on another scale: too many damaged ones get full scores, or sound ones low ones. `coarse`: all but changed
     numbers, names and negations. `obeys`: it follows instructions in what it judges. `chance`: no better than it;
     `inverted`: worse. `constant`: it gives one score; `length`: it goes by the length of the answer.
-    `unreadable`: too many of its replies cannot be read; `incomplete`: too many calls failed; `few`: too few cases.
+    `unreadable`: too many of its replies cannot be read; `incomplete`: too few answers have a score; `few`: too few
+    cases.
     """
     cases: int
     """Examined cases with a score."""
@@ -68,16 +69,5 @@ class PromptExam(TypedDict):
 
 Exam = dict[str, PromptExam]
 """Prompt -> what its exam says."""
-CONCLUSIVE: tuple[Outcome, ...] = (
-    "sound",
-    "weak",
-    "scale",
-    "coarse",
-    "obeys",
-    "chance",
-    "inverted",
-    "constant",
-    "length",
-    "unreadable",
-)
+CONCLUSIVE = tuple(outcome for outcome in get_args(Outcome) if outcome not in ("incomplete", "few"))
 """The outcomes that say something of a judge; an older exam goes before one of the others."""
