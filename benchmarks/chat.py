@@ -3,9 +3,9 @@
 The limit is calls x 50 ms / concurrency. Bare aiohttp, without store, limits or retries, runs in turn, and our CPU is
 compared with its. Bare httpx with one client, as most would write it, shows only its wall time.
 
-Where two cores are shared with the server and PostgreSQL, the bounds are missed: CPU at 2.2 of bare aiohttp, and wall
-where bare aiohttp itself is beyond the limit. Of that 2.2, 1.0 is the bare request, 0.8 what every call passes (limits,
-breaker, budget, asyncio's tasks, the reply's reading; none of them above 0.1), 0.4 the store: 80 look-ups of 25 keys,
+Where two cores are shared with the server and PostgreSQL, the bounds are missed: CPU at 2.1 of bare aiohttp, and wall
+where bare aiohttp itself is beyond the limit. Of that 2.1, 1.0 is the bare request, 0.8 what every call passes (limits,
+breaker, budget, asyncio's tasks, the reply's reading; none of them above 0.1), 0.3 the store: 80 look-ups of 25 keys,
 and 250 transactions of eight replies, for at most a quarter of what runs at once may be received and not yet stored.
 """
 

@@ -123,6 +123,56 @@ def reaching(engine: Engine) -> Iterator[None]:
         raise unavailable from None
 
 
+def execute_autocommitted(engine: Engine, statement: str, parameters: tuple[object, ...]) -> list[Any]:
+    """The rows of a short statement that may be repeated; it is a transaction of its own.
+
+    All of a process share one connection: to take one from the pool, to begin and to commit cost more than a statement.
+
+    Raises:
+        DatabaseUnavailable: see `reaching`.
+    """
+    with reaching(engine):
+        return _kept_connection(engine).execute(statement, parameters)
+
+
+class _KeptConnection:
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._lock = threading.Lock()
+        self._connection: Connection | None = None
+
+    def execute(self, statement: str, parameters: tuple[object, ...]) -> list[Any]:
+        with self._lock:
+            was_kept = self._connection is not None
+            try:
+                return self._execute(statement, parameters)
+            except DBAPIError as error:
+                self.close()
+                if not (was_kept and error.connection_invalidated):
+                    raise
+            return self._execute(statement, parameters)
+
+    def _execute(self, statement: str, parameters: tuple[object, ...]) -> list[Any]:
+        if self._connection is None:
+            self._connection = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+            self._connection.detach()  # it takes no place in the pool
+        result = self._connection.exec_driver_sql(statement, parameters)
+        return list(result.all()) if result.returns_rows else []
+
+    def close(self, engine: Engine | None = None) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+@lru_cache
+def _kept_connection(engine: Engine) -> _KeptConnection:
+    """The connection kept for an engine; closed with it."""
+    kept = _KeptConnection(engine)
+    event.listen(engine, "engine_disposed", kept.close)
+    return kept
+
+
 def shown(url: URL) -> str:
     """The address of a database for messages and results: without its password and other secret options."""
     secret = {name: "***" for name in url.query if re.fullmatch(CONFIDENTIAL, name, re.IGNORECASE)}

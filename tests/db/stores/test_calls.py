@@ -6,8 +6,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from sqlalchemy import Engine, create_engine, text
 
+from db.engine import execute_autocommitted
 from db.errors import DatabaseUnavailable
 from db.stores.calls import (
     History,
@@ -46,6 +49,29 @@ def test_what_goes_in_comes_out_in_the_order_asked(engine: Engine):
     store_calls(engine, [first, second])
     assert stored_calls(engine, [second.key, os.urandom(32), first.key]) == [second, None, first]
     assert stored_calls(engine, []) == []
+    store_calls(engine, [])
+
+
+@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.lists(st.floats(allow_nan=False), min_size=1) | st.none(),
+    st.binary(),
+)
+def test_every_text_and_number_comes_out_as_it_went_in(engine: Engine, words, number, logprobs, key):
+    stored = one(key=os.urandom(8) + key, reply=words, model=words, latency_ms=number, logprobs=logprobs)
+    store_calls(engine, [stored])
+    assert stored_calls(engine, [stored.key]) == [stored]
+
+
+def test_a_connection_that_was_lost_is_opened_anew(engine: Engine):
+    stored = one()
+    store_calls(engine, [stored])
+    [(server_process,)] = execute_autocommitted(engine, "SELECT pg_backend_pid()", ())
+    with engine.begin() as connection:
+        connection.execute(text("SELECT pg_terminate_backend(:pid)"), {"pid": server_process})
+    assert stored_calls(engine, [stored.key]) == [stored]
 
 
 def test_the_first_reply_stays(engine: Engine):
