@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from alembic.config import Config
 
 _MIGRATING = threading.Lock()
+CONNECTION = {"connect_timeout": 10}
+"""Arguments of every connection; in seconds."""
 CONFIDENTIAL = (
     r"(?:[\w.-]*(?:passw(?:or)?d|passphrase|pwd|token|secret)"
     r"|(?:[\w.-]*[_.-])?(?:ssl|api|access)?(?:key|auth|authorization|credentials?|sig|signature)|code)"
@@ -51,7 +53,7 @@ def own_at(home: Path, url: str | None) -> Engine:
         from db.embedded.server import running
 
         url = running(home)
-    engine = create_engine(url, pool_pre_ping=True, connect_args={"connect_timeout": 10})
+    engine = create_engine(url, pool_pre_ping=True, connect_args=CONNECTION)
     event.listen(engine, "connect", _in_utc)
     try:
         with reaching(engine):
@@ -79,7 +81,7 @@ def read_only(url: str, *, timeout_s: float) -> Engine:
         url,
         pool_pre_ping=True,
         isolation_level="REPEATABLE READ",
-        connect_args={"options": options, "connect_timeout": 10},
+        connect_args={"options": options, **CONNECTION},
     )
     event.listen(engine, "do_connect", _guarded)
     return engine
@@ -123,54 +125,21 @@ def reaching(engine: Engine) -> Iterator[None]:
         raise unavailable from None
 
 
-def execute_autocommitted(engine: Engine, statement: str, parameters: tuple[object, ...]) -> list[Any]:
-    """The rows of a short statement that may be repeated; it is a transaction of its own.
-
-    All of a process share one connection: to take one from the pool, to begin and to commit cost more than a statement.
-
-    Raises:
-        DatabaseUnavailable: see `reaching`.
-    """
-    with reaching(engine):
-        return _kept_connection(engine).execute(statement, parameters)
-
-
-class _KeptConnection:
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self._lock = threading.Lock()
-        self._connection: Connection | None = None
-
-    def execute(self, statement: str, parameters: tuple[object, ...]) -> list[Any]:
-        with self._lock:
-            was_kept = self._connection is not None
-            try:
-                return self._execute(statement, parameters)
-            except DBAPIError as error:
-                self.close()
-                if not (was_kept and error.connection_invalidated):
-                    raise
-            return self._execute(statement, parameters)
-
-    def _execute(self, statement: str, parameters: tuple[object, ...]) -> list[Any]:
-        if self._connection is None:
-            self._connection = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
-            self._connection.detach()  # it takes no place in the pool
-        result = self._connection.exec_driver_sql(statement, parameters)
-        return list(result.all()) if result.returns_rows else []
-
-    def close(self, engine: Engine | None = None) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
-
-
 @lru_cache
-def _kept_connection(engine: Engine) -> _KeptConnection:
-    """The connection kept for an engine; closed with it."""
-    kept = _KeptConnection(engine)
-    event.listen(engine, "engine_disposed", kept.close)
-    return kept
+def autocommitting(engine: Engine) -> Engine:
+    """The same database for frequent short statements, each a transaction of its own; disposed of with the engine.
+
+    Its connections stay as they are between statements: BEGIN, COMMIT and a changed isolation level cost as much CPU.
+    """
+    found = create_engine(
+        engine.url,
+        pool_pre_ping=True,
+        isolation_level="AUTOCOMMIT",
+        pool_reset_on_return=None,
+        connect_args=CONNECTION,
+    )
+    event.listen(engine, "engine_disposed", lambda disposed: found.dispose())
+    return found
 
 
 def shown(url: URL) -> str:

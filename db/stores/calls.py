@@ -3,13 +3,12 @@
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
 from typing import NamedTuple
 
 from sqlalchemy import Double, Engine, case, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 
-from db.engine import execute_autocommitted, reaching
+from db.engine import autocommitting, reaching
 from db.tables import call, spending
 
 
@@ -33,7 +32,6 @@ class StoredCall:
 
 
 NAMES = StoredCall.__slots__
-VALUES = attrgetter(*NAMES)
 COLUMNS = ", ".join(NAMES)
 FIND = f"SELECT {COLUMNS} FROM {call.fullname} WHERE key = ANY(%s::bytea[])"  # noqa: S608
 KEEP = (
@@ -59,7 +57,8 @@ def stored_calls(engine: Engine, keys: Sequence[bytes]) -> list[StoredCall | Non
         DatabaseUnavailable: the database cannot be reached.
     """
     asked = ",".join(rf'"\\x{key.hex()}"' for key in keys)
-    found = {row[0]: StoredCall(*row) for row in execute_autocommitted(engine, FIND, (f"{{{asked}}}",))}
+    with reaching(engine), autocommitting(engine).connect() as connection:
+        found = {row[0]: StoredCall(*row) for row in connection.exec_driver_sql(FIND, (f"{{{asked}}}",))}
     return [found.get(key) for key in keys]
 
 
@@ -69,12 +68,13 @@ def store_calls(engine: Engine, calls: Iterable[StoredCall]) -> None:
     Raises:
         DatabaseUnavailable: the database cannot be reached.
     """
-    rows = [dict(zip(NAMES, VALUES(one), strict=True)) for one in calls]
+    rows = [{name: getattr(one, name) for name in NAMES} for one in calls]
     for row in rows:
         row["key"] = rf"\x{row['key'].hex()}"
         if row["logprobs"] is not None:  # as PostgreSQL reads an array: JSON knows no infinity
             row["logprobs"] = f"{{{','.join(map(str, row['logprobs']))}}}"
-    execute_autocommitted(engine, KEEP, (json.dumps(rows, ensure_ascii=False),))
+    with reaching(engine), autocommitting(engine).connect() as connection:
+        connection.exec_driver_sql(KEEP, (json.dumps(rows, ensure_ascii=False),))
 
 
 def bought(engine: Engine, evaluation_id: str) -> dict[str, int | float | None]:

@@ -100,16 +100,14 @@ class Grouped(Generic[In, Out]):
                 end.cancel()
             group, self._waiting = self._waiting[:GROUP], self._waiting[GROUP:]
             work = partial(self._work, [item for item, _ in group])
-            try:
-                done = await patiently(work)
-            except Exception as error:  # noqa: BLE001 - those who asked get it
-                for _, turn in group:
-                    if not turn.done():
-                        turn.set_exception(error)
-                continue
-            for (_, turn), one in zip(group, done, strict=True):
-                if not turn.done():  # else who asked has been cancelled
-                    turn.set_result(one)
+            (done,) = await asyncio.gather(patiently(work), return_exceptions=True)
+            for number, (_, turn) in enumerate(group):
+                if turn.done():
+                    continue  # who asked has been cancelled
+                if isinstance(done, BaseException):
+                    turn.set_exception(done)
+                else:
+                    turn.set_result(done[number])
 
     def _gathered(self) -> None:
         if self._gathering is not None and not self._gathering.done():

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Engine, create_engine, text
 
-from db.engine import execute_autocommitted
+from db.engine import autocommitting
 from db.errors import DatabaseUnavailable
 from db.stores.calls import (
     History,
@@ -68,7 +68,8 @@ def test_every_text_and_number_comes_out_as_it_went_in(engine: Engine, words, nu
 def test_a_connection_that_was_lost_is_opened_anew(engine: Engine):
     stored = one()
     store_calls(engine, [stored])
-    [(server_process,)] = execute_autocommitted(engine, "SELECT pg_backend_pid()", ())
+    with autocommitting(engine).connect() as connection:
+        server_process = connection.exec_driver_sql("SELECT pg_backend_pid()").scalar_one()
     with engine.begin() as connection:
         connection.execute(text("SELECT pg_terminate_backend(:pid)"), {"pid": server_process})
     assert stored_calls(engine, [stored.key]) == [stored]
