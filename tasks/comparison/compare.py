@@ -135,7 +135,7 @@ def compare_pairs(
 
 def compare_sides(sides: Pairs, declared: Mapping[str, Metric], headlines: Sequence[Metric]) -> Changes:
     """The comparison of different cases: metrics only."""
-    found, reasons = numbers({*declared.values(), *headlines}, *sides)
+    found, reasons = numbers({*declared.values(), *headlines}, *sides, paired=False)
     counts = [name for name in found if metric(name).unit == "count"]
     reasons |= dict.fromkeys(counts, Words("counts of different cases say nothing about each other"))
     found = {name: number for name, number in found.items() if name not in counts}

@@ -40,22 +40,24 @@ TIERS: dict[str, Tier] = {
         worst_by="silhouette_score",
         doubtful={"metric": "silhouette_score", "max": 0},
     ),
-    "tier1": Tier(Tier1, headlines=("hit_rate@1", "mrr", "ndcg@10"), worst_by="ndcg@10", felt=3),
+    "tier1": Tier(Tier1, headlines=("hit_rate@1", "mrr", "ndcg@10", "sut_error_rate"), worst_by="ndcg@10", felt=3),
     "tier2": Tier(
         Tier2,
-        headlines=("avg_faithfulness", "avg_answer_relevance"),
+        headlines=("avg_faithfulness", "avg_answer_relevance", "sut_error_rate"),
         worst_by="faithfulness",
         doubtful={"metric": "faithfulness", "max": 0.7},
         felt=4,
     ),
     "tier3": Tier(
         Tier3,
-        headlines=("avg_e2e_score", "avg_semantic_similarity"),
+        headlines=("avg_e2e_score", "avg_semantic_similarity", "sut_error_rate"),
         worst_by="e2e_score",
         doubtful={"metric": "e2e_score", "max": 0.6},
         felt=1,
     ),
-    "real_users": Tier(RealUsers, headlines=("hit_rate@1", "mrr", "ndcg@10"), worst_by="ndcg@10", felt=2),
+    "real_users": Tier(
+        RealUsers, headlines=("hit_rate@1", "mrr", "ndcg@10", "sut_error_rate"), worst_by="ndcg@10", felt=2
+    ),
     "judge": Tier(
         JudgeQuality,
         headlines=("consistency_score", "weighted_kappa"),

@@ -179,8 +179,8 @@ def _lacking(status: str, cases: pa.Table) -> Floats:
     return np.array([lacks == status for lacks in unmeasurable(cases)], dtype=np.float64)
 
 
-def _failed(cases: pa.Table) -> Floats:
-    """Of the cases that the system was asked, whatever is labelled."""
+def find_failures(cases: pa.Table) -> Floats:
+    """Return 1 for each case at which the system failed, 0 for the others that it was asked, labelled or not."""
     if "outcome" not in cases.column_names:  # of an earlier version, which asked all
         return _status("sut_error", cases)
     return _flags(cases, lambda done: done == "failed")
@@ -272,7 +272,7 @@ def _where(measured: NDArray[np.bool_], table: Floats) -> Floats:
 
 
 SET_METRICS: dict[str, SetMetric] = {
-    "sut_error_rate": _share(_failed, "status"),
+    "sut_error_rate": _share(find_failures, "status"),
     "unlabelled_rate": _share(partial(_lacking, "unlabelled"), "status"),
     "stale_label_rate": _share(partial(_lacking, "stale_label"), "status"),
     "refusal_rate": _share(_refused, "answer", "status"),
