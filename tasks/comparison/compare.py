@@ -42,7 +42,7 @@ from tasks.comparison.documents import (
 )
 from tasks.comparison.noise_floor import noise
 from tasks.comparison.slices import compare_slices
-from tasks.comparison.totals import numbers
+from tasks.comparison.totals import count_failures, numbers
 from tasks.comparison.unjudged import unequally_judged
 from tasks.config.tiers import TIERS
 from tasks.results.aggregate import measured_by
@@ -117,7 +117,7 @@ def compare(engine: Engine, a: str, b: str, *, force: bool = False, only: Sequen
 def compare_pairs(
     pairs: Pairs, declared: Mapping[str, Metric], headlines: Sequence[Metric], only: Sequence[str]
 ) -> Changes:
-    """The comparison of common cases: metrics, cases, slices, small_slices."""
+    """Compare common cases."""
     found, reasons = numbers({*declared.values(), *headlines}, *pairs)
     groups = groups_of(pairs.a)
     main = list(only) or [metric.name for metric in headlines]
@@ -126,6 +126,7 @@ def compare_pairs(
     )
     return {
         "metrics": _metrics(declared, compare_numbers(found, seed=SEED, groups=groups), headlines, reasons),
+        "failures": count_failures(headlines, *pairs),
         "cases": changed_cases(pairs, [declared[name] for name in main]),
         "slices": slices,
         "small_slices": small,
@@ -134,14 +135,15 @@ def compare_pairs(
 
 
 def compare_sides(sides: Pairs, declared: Mapping[str, Metric], headlines: Sequence[Metric]) -> Changes:
-    """The comparison of different cases: metrics only."""
-    found, reasons = numbers({*declared.values(), *headlines}, *sides, paired=False)
+    """Compare different cases: metrics only."""
+    found, reasons = numbers({*declared.values(), *headlines}, *sides, failures_are_losses=False)
     counts = [name for name in found if metric(name).unit == "count"]
     reasons |= dict.fromkeys(counts, Words("counts of different cases say nothing about each other"))
     found = {name: number for name, number in found.items() if name not in counts}
     compared = compare_independent(found, seed=SEED, groups=(groups_of(sides.a), groups_of(sides.b)))
     return {
         "metrics": _metrics(declared, compared, headlines, reasons),
+        "failures": None,
         "cases": NOTHING,
         "slices": {},
         "small_slices": {},
@@ -260,6 +262,7 @@ def side(row: RowMapping) -> Side:
         "source": row["source"],
         "sut_label": row["sut_label"],
         "state": row["state"],
+        "error": row["error"],
         "comparability_key": row["comparability_key"],
         "system": system_of(row),
     }

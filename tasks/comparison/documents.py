@@ -85,6 +85,8 @@ class Side(TypedDict):
     source: str
     sut_label: str | None
     state: State
+    error: str | None
+    """Why it is invalid."""
     comparability_key: str | None
     system: System
 
@@ -108,12 +110,14 @@ class SettingDifference(TypedDict):
 
 
 StatementKind = Literal[
-    "settings",
-    "measured otherwise",
-    "labels changed",
+    "invalid",
     "regressed",
     "improved",
     "nothing",
+    "failures",
+    "settings",
+    "measured otherwise",
+    "labels changed",
     "alone",
     "not compared",
     "reach",
@@ -124,10 +128,10 @@ class Statement(TypedDict):
     """One thing that a comparison says."""
 
     kind: StatementKind
-    """`settings`: what was changed; `measured otherwise`: parts of the key that differ; `labels changed`:
-    how many questions are left out for that; `regressed`, `improved`: proven
-    by headline metrics, under Holm's adjustment; `nothing`: none is; `alone`: by a p of its own, not adjusted; `reach`:
-    what this many cases could have shown."""
+    """`invalid`: which evaluation is, and why: nothing else is said then; `regressed`, `improved`: proven by headline
+    metrics, under Holm's adjustment; `nothing`: none is; `failures`: at how many cases the system failed; `settings`:
+    what was changed; `measured otherwise`: parts of the key that differ; `labels changed`: how many questions are left
+    out for that; `alone`: by a p of its own, not adjusted; `reach`: what this many cases could have shown."""
     label: Text
     """Language -> what is said of."""
     text: Text
@@ -138,7 +142,7 @@ class MetricComparison(TypedDict):
     """What the evaluations say about one metric."""
 
     a: float | None
-    """Of the evaluation before, on the cases that both measured."""
+    """Of the evaluation before, on the cases that both measured; where the system failed, with the worst value."""
     b: float | None
     difference: float | None
     """b - a."""
@@ -165,10 +169,29 @@ class MetricComparison(TypedDict):
     """Why the metric was not compared."""
 
 
+class AnsweredMeans(TypedDict):
+    """Means of a metric over the common cases at which neither side failed."""
+
+    a: float
+    b: float
+
+
+class Failures(TypedDict):
+    """Common cases at which the system failed: in a comparison each counts as the worst value."""
+
+    a: int
+    """In the evaluation before."""
+    b: int
+    answered: dict[str, AnsweredMeans]
+    """Headline metric -> means without them."""
+
+
 class Changes(TypedDict):
     """What changed, by metric, case and slice; where a tier has strata, over the headline stratum."""
 
     metrics: dict[str, MetricComparison]
+    failures: Failures | None
+    """Null where the system never failed, and where the cases are not the same."""
     cases: ChangedCases
     slices: dict[str, dict[str, Slice]]
     """Kind of slice -> slice -> the differences in it; slices of five cases or more, the largest first."""

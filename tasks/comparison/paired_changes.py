@@ -180,5 +180,6 @@ def _since(before: RowMapping, ago: int, tonight: pa.Table, declared: list[Metri
     if not len(pairs.b):
         return _Since(before["id"], ago, 0, {})
     codes = group_codes(pairs.b["group"].to_pylist(), len(pairs.b))
-    found = {name: change(number, codes) for name, number in numbers(declared, *pairs)[0].items()}
+    measured, _ = numbers(declared, *pairs, failures_are_losses=False)  # nights are held against their means
+    found = {name: change(number, codes) for name, number in measured.items()}
     return _Since(before["id"], ago, len(pairs.b), {name: one for name, one in found.items() if one is not None})

@@ -1,6 +1,6 @@
 """The numbers of two evaluations as a comparison needs them: what each case adds to each metric."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -12,10 +12,11 @@ from metrics.metric import QUANTILES, Metric
 from metrics.statistics.differences.numbers import Number
 from metrics.statistics.groups import Floats
 from tasks.cases.table import floats
+from tasks.comparison.documents import AnsweredMeans, Failures
 from tasks.results.set_metrics import SET_METRICS, find_failures
 
 Sides: TypeAlias = tuple[Floats, Floats]
-Failures: TypeAlias = tuple[NDArray[np.bool_], NDArray[np.bool_]]
+Flags: TypeAlias = tuple[NDArray[np.bool_], NDArray[np.bool_]]
 POINTS = ("share", "correlation", "kappa")
 """Units of which five points are taken as a difference that may matter."""
 NEEDS_VECTORS = Words(
@@ -43,7 +44,7 @@ NOT_COMPARED["user_votes_spearman"] = Words(
 
 
 def numbers(
-    declared: Iterable[Metric], a: pa.Table, b: pa.Table, *, paired: bool = True
+    declared: Iterable[Metric], a: pa.Table, b: pa.Table, *, failures_are_losses: bool = True
 ) -> tuple[dict[str, Number], dict[str, str]]:
     """What can be compared of the metrics, and why the others cannot.
 
@@ -53,12 +54,12 @@ def numbers(
     Args:
         declared: the metrics.
         a, b: the cases of both sides.
-        paired: they are the same cases in the same order.
+        failures_are_losses: whether that is decided; the cases must be the same, in the same order.
 
     Returns:
         Numbers by metric, and reasons by metric.
     """
-    failures = tuple(find_failures(side) == 1 for side in (a, b)) if paired and _have_statuses(a, b) else None
+    failed = find_failed(a, b) if failures_are_losses else None
     found: dict[str, Number] = {}
     reasons: dict[str, str] = {}
     for metric in declared:
@@ -69,15 +70,39 @@ def numbers(
                 Words("it was not measured in {side}", side=missing[0]) if len(missing) == 1 else NOWHERE
             )
         else:
-            found[metric.name] = _number(metric, a, b, failures)
+            found[metric.name] = number_of(metric, a, b, failed)
     return found, reasons
 
 
-def _have_statuses(*sides: pa.Table) -> bool:
-    return all({"status"} <= set(side.column_names) for side in sides)
+def count_failures(headlines: Sequence[Metric], a: pa.Table, b: pa.Table) -> Failures | None:
+    """Count the common cases at which the system failed, and take means without them; None where there are none.
+
+    Args:
+        headlines: the metrics whose means are wanted.
+        a, b: the same cases, in the same order.
+    """
+    failed = find_failed(a, b)
+    if failed is None or not any(side.any() for side in failed):
+        return None
+    answered: dict[str, AnsweredMeans] = {}
+    for metric in headlines:
+        if metric.column is None or metric.aggregate != "mean" or not (_there(metric, a) and _there(metric, b)):
+            continue
+        sides = np.stack([floats(side, metric.column) for side in (a, b)])
+        both = sides[:, ~np.isnan(sides).any(axis=0)]
+        if both.size:
+            answered[metric.name] = {"a": float(both[0].mean()), "b": float(both[1].mean())}
+    return {"a": int(failed[0].sum()), "b": int(failed[1].sum()), "answered": answered}
 
 
-def count_failures_as_losses(metric: Metric, sides: Sides, failures: Failures) -> Sides:
+def find_failed(a: pa.Table, b: pa.Table) -> Flags | None:
+    """Return where the system failed; None where a side does not know."""
+    if not all("status" in side.column_names for side in (a, b)):
+        return None
+    return find_failures(a) == 1, find_failures(b) == 1
+
+
+def count_failures_as_losses(metric: Metric, sides: Sides, failed: Flags) -> Sides:
     """Replace the missing value of a case that one side failed at, and the other measured, by the worst one.
 
     A metric without a worst value (a latency, a cost), or without a direction, is left as it is.
@@ -87,16 +112,17 @@ def count_failures_as_losses(metric: Metric, sides: Sides, failures: Failures) -
         return sides
     measured = [~np.isnan(side) for side in sides]
     return (
-        np.where(failures[0] & measured[1], worst, sides[0]),
-        np.where(failures[1] & measured[0], worst, sides[1]),
+        np.where(failed[0] & measured[1], worst, sides[0]),
+        np.where(failed[1] & measured[0], worst, sides[1]),
     )
 
 
-def _number(metric: Metric, a: pa.Table, b: pa.Table, failures: Failures | None) -> Number:
+def number_of(metric: Metric, a: pa.Table, b: pa.Table, failed: Flags | None) -> Number:
+    """Return what each case adds to a metric; where `failed`, as a loss."""
     if metric.column is not None:
         sides = floats(a, metric.column), floats(b, metric.column)
-        if failures is not None and metric.aggregate == "mean":
-            sides = count_failures_as_losses(metric, sides, failures)
+        if failed is not None and metric.aggregate == "mean":
+            sides = count_failures_as_losses(metric, sides, failed)
         quantile = QUANTILES.get(metric.aggregate)
         return Number(a=sides[0], b=sides[1], quantile=quantile, better=metric.better)
     made = SET_METRICS[metric.name]

@@ -12,9 +12,18 @@ from tasks.comparison.documents import Statement, StatementKind
 from tasks.comparison.since import since_accepted
 from tasks.texts import texts
 
-STYLES = {"regressed": "bold red", "improved": "bold green", "alone": "", "reach": "dim"}
-ABOVE: tuple[StatementKind, ...] = ("settings", "measured otherwise", "labels changed")
-BELOW: tuple[StatementKind, ...] = ("regressed", "improved", "nothing", "alone", "not compared", "reach")
+STYLES = {"invalid": "bold red", "regressed": "bold red", "improved": "bold green", "alone": "", "reach": "dim"}
+ABOVE: tuple[StatementKind, ...] = (
+    "invalid",
+    "regressed",
+    "improved",
+    "nothing",
+    "failures",
+    "settings",
+    "measured otherwise",
+    "labels changed",
+)
+BELOW: tuple[StatementKind, ...] = ("alone", "not compared", "reach")
 
 
 def print_statements(

@@ -13,8 +13,8 @@ from tasks.config.utf8 import harmless
 from tasks.results.numbers import between, shown
 from tasks.texts import texts
 
-VERDICTS = ("regressed", "improved", "nothing")
-LATER = ("settings", "measured otherwise", "alone", "reach")
+VERDICTS = ("invalid", "regressed", "improved", "nothing")
+LATER = ("failures", "settings", "measured otherwise", "alone", "reach")
 CASES, METRICS = 20, 100
 """Most lines of a table."""
 LONGEST, LONGEST_LINE = 200, 2_000

@@ -173,6 +173,10 @@ class Level:
             self._noises.add_cases(night)
             self._noise = self._noises.now
 
+    def find_sudden_loss(self, looks: float) -> Loss | None:
+        """Return what a single night shows to be lost, with one false alarm in so many looks; None: nothing."""
+        return None
+
     @property
     def vague(self) -> bool:
         """Whether the last night says next to nothing: what it alone can tell is far more than the least."""

@@ -41,6 +41,10 @@ class Watch:
 
     def rings(self, looks: float) -> dict[str, Loss]:
         """What was lost, where that is worth an alarm: at most once in so many looks where nothing is."""
+        if not self.lost:
+            sudden = {name: level.find_sudden_loss(looks) for name, level in self._levels.items()}
+            if found_now := {name: loss for name, loss in sudden.items() if loss}:
+                return found_now
         enough = RESERVE * looks
         found = {name: level.evidence for name, level in self._levels.items()}
         if self.lost or sum(found.values()) / len(found) < enough:

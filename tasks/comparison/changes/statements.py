@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from tasks.comparison.changes.changed_settings import setting
@@ -16,25 +17,33 @@ CHANCE = 0.05
 
 
 def statements(found: Sequence[Compared], *, named: bool = False) -> list[Statement]:
-    """What was changed, what is proven to be worse or better, what only a p of its own says, and what did not compare.
+    """What is proven to be worse or better, what was changed, what only a p of its own says, and what did not compare.
+
+    Of an invalid evaluation nothing is said but why it is.
 
     Args:
         found: comparisons, as `tasks.comparison.compare.compare` gives them, and what could not be compared, as
             `tasks.comparison.since.since_accepted` does.
         named: say of which tier each is.
     """
-    compared = [one for one in found if "metrics" in one]
+    valid = [one for one in found if not is_invalid(one)]
+    compared = [one for one in valid if "metrics" in one]
+    not_compared = [one for one in valid if "metrics" not in one]
+    regressed, improved = (
+        _joined(compared, partial(_proven, verdict=verdict), named=named) for verdict in ("regressed", "improved")
+    )
     said: list[tuple[StatementKind, Text | None]] = [
-        ("settings", settings_text(*found)),
+        ("invalid", _joined([one for one in found if is_invalid(one)], _invalid, named=named)),
+        ("regressed", regressed),
+        ("improved", improved),
+        ("nothing", None if regressed or improved else _nothing(compared)),
+        ("failures", _joined(compared, _failures, named=named)),
+        ("settings", settings_text(*valid)),
         ("measured otherwise", _joined(compared, _key, named=named)),
         ("labels changed", _joined(compared, _labels_changed, named=named)),
-        ("regressed", _joined(compared, lambda one: _proven(one, "regressed"), named=named)),
-        ("improved", _joined(compared, lambda one: _proven(one, "improved"), named=named)),
+        ("alone", _alone(compared, named=named)),
+        ("not compared", _joined(not_compared, _not_compared, named=named)),
     ]
-    if not any(text for kind, text in said if kind in ("regressed", "improved")):
-        said.append(("nothing", _nothing(compared)))
-    said.append(("alone", _alone(compared, named=named)))
-    said.append(("not compared", _joined([one for one in found if one not in compared], _not_compared, named=named)))
     labels = {kind: translations("statements", kind) for kind, _ in said}
     return [{"kind": kind, "label": labels[kind], "text": text} for kind, text in said if text]
 
@@ -43,7 +52,12 @@ def with_statements(sides: Sides, changes: Changes) -> EvaluationComparison:
     """A whole comparison, with what it says."""
     found: EvaluationComparison = {**sides, **changes, "statements": []}
     last: Statement = {"kind": "reach", "label": translations("statements", "reach"), "text": reach(found)}
-    return {**found, "statements": [*statements([found]), last]}
+    return {**found, "statements": [*statements([found]), *(() if is_invalid(found) else (last,))]}
+
+
+def is_invalid(document: Mapping[str, Any]) -> bool:
+    """Whether one of the evaluations is invalid, so that nothing can be said of a change."""
+    return "invalid" in (document["a"]["state"], document["b"]["state"])
 
 
 def line(said: Statement, language: str) -> str:
@@ -93,6 +107,26 @@ def _key(document: Mapping[str, Any]) -> Text | None:
     return _listed(_named_change(one["part"], one["a"], one["b"]) for one in document["differs"])
 
 
+def _invalid(document: Mapping[str, Any]) -> Text | None:
+    """Which of the evaluations are invalid, and why."""
+    sides = [side for side in (document["a"], document["b"]) if side["state"] == "invalid"]
+    return _listed(
+        ({of: f"{side['evaluation_id']} ({told(side['error'] or '', of)})" for of in LANGUAGES} for side in sides), "; "
+    )
+
+
+def _failures(document: Mapping[str, Any]) -> Text | None:
+    """At how many common questions the system failed, and the headline metrics without these."""
+    failures = document["failures"]
+    if failures is None:
+        return None
+    answered = ", ".join(
+        f"{name} {shown(name, one['a'])} → {shown(name, one['b'])}" for name, one in failures["answered"].items()
+    )
+    said = {"a": failures["a"], "b": failures["b"], "n": document["n_common"], "answered": answered}
+    return translations("statements", "failed" if answered else "failed only", **said)
+
+
 def _labels_changed(document: Mapping[str, Any]) -> Text | None:
     """How many of the common questions are left out, and what only one side has."""
     changed = document.get("labels_changed")
@@ -106,7 +140,7 @@ def _not_compared(document: Mapping[str, Any]) -> Text | None:
     )
 
 
-def _proven(document: Mapping[str, Any], verdict: str) -> Text | None:
+def _proven(document: Mapping[str, Any], *, verdict: str) -> Text | None:
     """The headline metrics whose change is more than chance, adjusted for how many they are."""
     return _listed(
         f"{name} {shown(name, one['a'])} → {shown(name, one['b'])} ({shown(name, one['difference'], sign=True)})"

@@ -13,7 +13,7 @@ from db.errors import InputError
 from db.words import Words, joined
 from metrics.metric import Metric
 from metrics.statistics import mean_interval
-from metrics.statistics.differences.numbers import Compared, Number
+from metrics.statistics.differences.numbers import Compared
 from metrics.statistics.differences.paired import compare_numbers
 from metrics.table import METRICS
 from tasks.cases.table import floats
@@ -24,7 +24,7 @@ from tasks.comparison.corrected_means import compare_means, is_corrected
 from tasks.comparison.gates.documents import BaselineKind, GateResult, RuleResult
 from tasks.comparison.gates.gate_rules import COSTS, Policy, Rule, measure
 from tasks.comparison.gates.gate_verdicts import NOTHING_MEASURED, Found, bounded, document, regressions
-from tasks.comparison.totals import numbers
+from tasks.comparison.totals import find_failed, number_of, numbers
 from tasks.labelling.corrected import correct
 from tasks.labelling.relevance.pools import is_filled
 from tasks.results.aggregate import within
@@ -241,7 +241,7 @@ def _paired(rule: Rule, before: pa.Table, after: pa.Table) -> Compared | str:
     one, other = common(*(_within(cases, rule.stratum) for cases in (before, after)))
     if metric.aggregate != "mean" or metric.column is None:
         return NOT_COMPARED
-    number = Number(floats(one, metric.column), floats(other, metric.column), better=metric.better)
+    number = number_of(metric, one, other, find_failed(one, other))
     found = compare_numbers({metric.name: number}, seed=SEED, groups=groups_of(one))[metric.name]
     return found if found.comparison.n else NOTHING_MEASURED
 

@@ -7,6 +7,7 @@ from sqlalchemy import Engine
 from sqlalchemy.engine import RowMapping
 
 from db import journal
+from metrics.statistics.alarms.failures import FailureLevel
 from metrics.statistics.alarms.level import Level, Loss
 from metrics.statistics.alarms.watch import Watch
 from metrics.statistics.intervals import normal_quantile
@@ -68,11 +69,15 @@ def level_verdict(engine: Engine, row: RowMapping) -> LevelVerdict:
 def levels_of(engine: Engine, row: RowMapping) -> dict[str, Level]:
     """What is watched: the headline metrics."""
     measured, reach = floors(engine, row["comparability_key"]), normal_quantile(0.95)
-    levels = {}
+    levels: dict[str, Level] = {}
     for one in headlines_of(row["tier"]):
         known = measured.get(one.name)
         noise = ((known.band / reach) ** 2 * known.n / known.pairs, known.n) if known else (0.0, 0)
-        levels[one.name] = Level(least_change(one), better=1 if one.better == "higher" else -1, known=noise)
+        least = least_change(one)
+        if one.name == "sut_error_rate":
+            levels[one.name] = FailureLevel(least, known=noise)
+        else:
+            levels[one.name] = Level(least, better=1 if one.better == "higher" else -1, known=noise)
     return levels
 
 

@@ -1,0 +1,99 @@
+"""The failures of a system night by night: whether they are more than before."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from metrics.statistics.alarms.level import Level, Loss
+from metrics.statistics.alarms.noise import Night
+from metrics.statistics.groups import Floats, Ints
+from metrics.statistics.intervals import normal_quantile
+
+
+class Failures(NamedTuple):
+    """Failed cases of one night, or of several."""
+
+    failed: int = 0
+    asked: int = 0
+
+    @property
+    def rate(self) -> float:
+        """Share of the cases, 0..1."""
+        return self.failed / self.asked
+
+    def joined(self, other: "Failures") -> "Failures":
+        """Return the failures of both."""
+        return Failures(self.failed + other.failed, self.asked + other.asked)
+
+
+class FailureLevel(Level):
+    """The share of failures: it may also be lost in a single night.
+
+    Failures are few, so that their variance tells little, and the first nights tell no noise; but how many there are
+    by chance is known exactly. The night is held against all nights since the accepted one in which nothing was lost.
+    """
+
+    def __init__(self, least: float, *, known: tuple[float, float] = (0.0, 0.0)) -> None:
+        super().__init__(least, better=-1, known=known)
+        self._before, self._tonight = Failures(), Failures()
+        self._is_lost = False
+
+    def add(self, night: Night) -> None:
+        """One more night."""
+        if not self._is_lost:
+            self._before = self._before.joined(self._tonight)
+        self._tonight = Failures(round(night.value * night.total), night.total)
+        super().add(night)
+
+    def open(self, since: int, size: float) -> None:
+        """An incident."""
+        self._is_lost = True
+        super().open(since, size)
+
+    def close(self) -> None:
+        """What begins from now on is a new loss."""
+        self._is_lost = False
+        super().close()
+
+    def find_sudden_loss(self, looks: float) -> Loss | None:
+        """Return what was lost tonight, if so many failures come by chance less than once in so many looks."""
+        if not self._before.asked or p_of_more_failures(self._before, self._tonight) * looks >= 1:
+            return None
+        size, low, high = difference_of_rates(self._before, self._tonight)
+        return Loss(self.nights - 1, size, low, high) if size >= self.least else None
+
+
+def p_of_more_failures(before: Failures, after: Failures) -> float:
+    """Return the one-sided p of Fisher's exact test: so many failures after, where they are as frequent as before.
+
+    Returns:
+        Above 0, at most 1.
+
+    Reference: Fisher 1935, The design of experiments; equal to scipy.stats.fisher_exact(alternative="greater").
+
+    Example:
+        >>> from metrics.statistics.alarms.failures import Failures, p_of_more_failures
+        >>> round(p_of_more_failures(Failures(0, 300), Failures(12, 300)), 6)
+        0.000226
+    """
+    both = before.joined(after)
+    counts = np.arange(after.failed, min(after.asked, both.failed) + 1)
+    logs = _log_choose(after.asked, counts) + _log_choose(before.asked, both.failed - counts)
+    return min(1.0, float(np.exp(logs - _log_choose(both.asked, np.array(both.failed))).sum()))
+
+
+def difference_of_rates(before: Failures, after: Failures) -> tuple[float, float, float]:
+    """Return the rise of the rate, and its 95 % interval with a failure and a success added to each.
+
+    Reference: Agresti and Caffo 2000, Simple and effective confidence intervals for proportions.
+    """
+    rates = [(one.failed + 1) / (one.asked + 2) for one in (before, after)]
+    spread = sum(rate * (1 - rate) / (one.asked + 2) for rate, one in zip(rates, (before, after), strict=True))
+    middle, half = rates[1] - rates[0], normal_quantile(0.95) * spread**0.5
+    return after.rate - before.rate, middle - half, middle + half
+
+
+def _log_choose(n: int, k: Ints) -> Floats:
+    from scipy.special import gammaln  # here, because it costs 0.1 s to import
+
+    return np.asarray(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))

@@ -1,0 +1,132 @@
+"""The system's own failures: losses for decisions, beside the means over what was answered."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from sqlalchemy import Engine, update
+
+from db.tables import evaluation
+from flows.terminal.differences.comparison import print_comparison
+from tasks.comparison.changes.statements import line
+from tasks.comparison.compare import compare
+from tasks.comparison.gates.gate import gate
+from tasks.comparison.gates.gate_rules import Rule, read_policy
+from tests.tasks.comparison.conftest import Plant
+
+N = 300
+
+
+def plant_failing(plant: Plant, failed: NDArray[np.bool_], hits: NDArray[np.float64], **given: Any) -> str:
+    """Plant an evaluation of tier 1 whose system failed at some cases."""
+    return plant(
+        n=N,
+        status=np.where(failed, "sut_error", "ok").tolist(),
+        outcome=np.where(failed, "failed", "answered").tolist(),
+        **{"hit_rate@1": np.where(failed, np.nan, hits)},
+        **given,
+    )
+
+
+def plant_pair(plant: Plant, before: float, after: float, seed: int) -> tuple[str, str]:
+    """Plant two evaluations of one quality that fail at these shares of the questions, each time at others."""
+    chance = np.random.default_rng(seed)
+    hits = (chance.random(N) < 0.8).astype(float)
+    names = []
+    for share in (before, after):
+        failed = np.zeros(N, dtype=bool)
+        failed[chance.permutation(N)[: round(share * N)]] = True
+        names.append(plant_failing(plant, failed, hits))
+    return names[0], names[1]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_new_failures_fail_the_gate(engine: Engine, plant: Plant, seed: int) -> None:
+    before, after = plant_pair(plant, 0.0, 0.04, seed)
+    found = gate(engine, after, read_policy(), baseline=before)
+    assert found["verdict"] == "fail"
+    verdicts = {rule["metric"]: rule["verdict"] for rule in found["rules"]}
+    assert verdicts["sut_error_rate"] == "fail"
+
+
+def test_comparison_begins_with_new_failures(engine: Engine, plant: Plant, capsys: pytest.CaptureFixture[str]) -> None:
+    found = compare(engine, *plant_pair(plant, 0.0, 0.04, 0))
+    first, second = found["statements"][:2]
+    assert first["kind"] == "regressed"
+    assert "sut_error_rate 0.000 → 0.040 (+0.040)" in first["text"]["en"]
+    assert second["kind"] == "failures"
+    assert second["text"]["en"].startswith("0 of 300 questions before, 12 after; each counts as the worst value")
+    print_comparison(found, "en")
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.strip()]
+    assert lines[3].startswith("Worse: ")
+
+
+def test_failure_counts_as_worst_value_and_leaves_the_mean(engine: Engine, plant: Plant) -> None:
+    failed = np.arange(N) < 30
+    before = plant_failing(plant, np.zeros(N, dtype=bool), np.ones(N))
+    after = plant_failing(plant, failed, np.ones(N))
+    found = compare(engine, before, after)
+    one = found["metrics"]["hit_rate@1"]
+    assert (one["a"], one["b"], one["n"]) == (1.0, pytest.approx(0.9), N)
+    assert found["failures"] == {"a": 0, "b": 30, "answered": {"hit_rate@1": {"a": 1.0, "b": 1.0}}}
+    back = compare(engine, after, before)["metrics"]["hit_rate@1"]
+    assert back["verdict"] == "improved"
+
+
+def test_failures_of_both_sides_are_no_loss(engine: Engine, plant: Plant) -> None:
+    failed = np.arange(N) < 30
+    names = [plant_failing(plant, failed, np.ones(N)) for _ in range(2)]
+    found = compare(engine, *names)
+    assert found["metrics"]["hit_rate@1"]["n"] == N - 30
+    assert "regressed" not in [one["kind"] for one in found["statements"]]
+
+
+def test_failures_of_the_judge_are_no_losses(engine: Engine, plant: Plant) -> None:
+    failed = np.arange(N) < 30
+    before = plant("tier3", n=N, e2e_score=np.ones(N), outcome=["answered"] * N)
+    after = plant(
+        "tier3",
+        n=N,
+        e2e_score=np.where(failed, np.nan, 1.0),
+        status=np.where(failed, "judge_error", "ok").tolist(),
+        outcome=["answered"] * N,
+    )
+    found = compare(engine, before, after)
+    assert (found["metrics"]["avg_e2e_score"]["n"], found["failures"]) == (N - 30, None)
+
+
+def test_rule_about_a_stratum_counts_failures(engine: Engine, plant: Plant) -> None:
+    failed = np.arange(N) < 30
+    strata = {"stratum": ["corrected"] * (N // 2) + ["confirmed"] * (N // 2)}
+    before, after = (
+        plant(
+            "real_users",
+            n=N,
+            status=np.where(of, "sut_error", "ok").tolist(),
+            outcome=np.where(of, "failed", "answered").tolist(),
+            **{"hit_rate@1": np.where(of, np.nan, 1.0)},
+            **strata,
+        )
+        for of in (np.zeros(N, dtype=bool), failed)
+    )
+    policy = read_policy()._replace(rules=(Rule("hit_rate@1", "no regression", stratum="corrected"),))
+    assert gate(engine, after, policy, baseline=before)["verdict"] == "fail"
+
+
+def test_alike_failures_are_seldom_a_loss(engine: Engine, plant: Plant) -> None:
+    verdicts = [
+        gate(engine, after, read_policy(), baseline=before)["verdict"]
+        for before, after in (plant_pair(plant, 0.04, 0.04, seed) for seed in range(20))
+    ]
+    assert verdicts.count("fail") <= 2
+
+
+def test_invalid_evaluation_is_called_invalid_and_nothing_else(engine: Engine, plant: Plant) -> None:
+    before, after = plant_pair(plant, 0.0, 0.06, 0)
+    with engine.begin() as connection:
+        values = {"state": "invalid", "error": "only 94.0% of the cases that could be measured were"}
+        connection.execute(update(evaluation).where(evaluation.c.id == after).values(**values))
+    (said,) = compare(engine, before, after)["statements"]
+    assert said["kind"] == "invalid"
+    assert line(said, "en").startswith(f"Invalid, so nothing can be said of a change: {after} (only 94.0%")
