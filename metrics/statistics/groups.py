@@ -59,6 +59,21 @@ def group_totals(parts: Floats, codes: Ints) -> Floats:
     return np.column_stack([np.bincount(codes, weights=column) for column in parts.T])
 
 
+def effective_groups(codes: Ints) -> float:
+    """How many groups of equal size these are worth: n^2 / sum of the squared group sizes; 0 without cases.
+
+    Reference: Kish 1965, Survey sampling.
+
+    Example:
+        >>> import numpy as np
+        >>> from metrics.statistics.groups import effective_groups
+        >>> effective_groups(np.array([0, 0, 1, 1, 2, 2])), effective_groups(np.array([0, 0, 0, 0, 1, 2]))
+        (3.0, 2.0)
+    """
+    sizes = np.bincount(codes)
+    return len(codes) ** 2 / float((sizes**2).sum()) if len(codes) else 0.0
+
+
 def jackknife(values: Floats, codes: Ints) -> tuple[float, float]:
     """Standard error of the mean over cases in groups, and how many groups of equal size these are worth (Kish).
 
@@ -82,7 +97,7 @@ def jackknife(values: Floats, codes: Ints) -> tuple[float, float]:
     if not n:
         return float("nan"), 0.0
     sums, sizes = group_totals(np.column_stack([values - values.mean(), np.ones(n)]), codes).T
-    m, effective = len(sizes), n**2 / float((sizes**2).sum())
+    m, effective = len(sizes), effective_groups(codes)
     if m < 2:
         return float("nan"), effective
     without = sums / (n - sizes)  # how far the mean of the others lies below that of all

@@ -1,13 +1,12 @@
 """How large a difference has to be for a comparison of this size to find it."""
 
-from collections.abc import Hashable, Sequence
 from functools import lru_cache
 from math import ceil, log2
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from metrics.statistics.groups import Floats, group_codes, group_totals
+from metrics.statistics.groups import Floats
 from metrics.statistics.intervals import NORMAL, UNDEFINED
 from metrics.statistics.significance import mcnemar_exact
 
@@ -23,21 +22,20 @@ def smallest_detectable_difference(
     alpha: float = 0.05,
     power: float = POWER,
     yes_no: bool = False,
-    groups: Sequence[Hashable] | None = None,
     margin: float = 0.0,
     span: float = 0.0,
 ) -> float:
     """The true mean difference that a paired test of such cases would find with the given power.
 
-    The noise of these pairs stays when the difference comes, which changes cases that had not changed before: under it
-    cases vary more than without it, and it has to be larger than their noise alone suggests.
+    Each case stands alone; for cases in groups see `metrics.statistics.power_in_groups`. The noise of these pairs stays
+    when the difference comes, which changes cases that had not changed before: under it cases vary more than without
+    it, and it has to be larger than their noise alone suggests.
 
     Args:
         differences: (n,) one difference a complete pair; their noise, not their mean, decides.
         alpha: level of the two-sided test; of m tests under Holm's method that of the first, alpha / m.
         power: share of repetitions in which the difference is to be found.
         yes_no: whether the values were yes/no (differences -1, 0, 1): then for the exact McNemar test.
-        groups: n labels of cases that belong together.
         margin: a loss that is tolerated: then what it has to exceed the margin by, with the noise that the margin's
             loss makes.
         span: the widest that two values lie apart, what a change may be where none has been seen; 0: not known.
@@ -47,7 +45,7 @@ def smallest_detectable_difference(
         any p below alpha, or pairs that do not vary at all, which say nothing about the spread.
 
     Raises:
-        ValueError: alpha or power outside 0..1, groups of another length.
+        ValueError: alpha or power outside 0..1.
 
     Reference: Connett, Smith and McHugh 1987, Sample size and power for pair-matched case-control studies.
 
@@ -62,23 +60,19 @@ def smallest_detectable_difference(
         if not 0 < share < 1:
             raise ValueError(f"{name} must lie between 0 and 1, got {share}")
     pairs = np.asarray(differences, dtype=np.float64)
-    if yes_no and groups is None and not margin:
+    if yes_no and not margin:
         return _detectable_share(len(pairs), _noisy(pairs), alpha, power)
-    codes = np.arange(len(pairs)) if groups is None else group_codes(groups, len(pairs))
-    units = group_totals(np.column_stack([pairs, np.ones_like(pairs)]), codes)
+    n = len(pairs)
     # n signs have 2 ** n patterns; even the most extreme two of them are not rare enough below this n.
-    if len(units) < fewest_pairs(alpha):
+    if n < fewest_pairs(alpha):
         return UNDEFINED
-    residuals = units[:, 0] - pairs.mean() * units[:, 1]
-    error = float(np.sqrt((residuals**2).sum() * len(units) / (len(units) - 1))) / len(pairs)
-    changed = units[units[:, 0] != 0, 0]
-    if len(changed) == len(units) and error <= 1e-12 * np.abs(pairs).max():  # a spread of rounding only
+    error = float(pairs.std(ddof=1)) / n**0.5
+    changed = pairs[pairs != 0]
+    if len(changed) == n and error <= 1e-12 * np.abs(pairs).max():  # a spread of rounding only
         return UNDEFINED
     jump = float((changed**2).sum() / np.abs(changed).sum()) if len(changed) else span
-    jump *= 1 - len(changed) / len(units)
-    return detectable(
-        float(np.hypot(error, (jump * margin / len(pairs)) ** 0.5)), alpha=alpha, power=power, jump=jump, n=len(pairs)
-    )
+    jump *= 1 - len(changed) / n
+    return detectable(float(np.hypot(error, (jump * margin / n) ** 0.5)), alpha=alpha, power=power, jump=jump, n=n)
 
 
 def detectable(error: float, *, alpha: float, power: float = POWER, jump: float = 0.0, n: int = 1) -> float:

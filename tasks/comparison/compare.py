@@ -152,8 +152,16 @@ def compare_sides(sides: Pairs, declared: Mapping[str, Metric], headlines: Seque
 
 
 def under_holm(compared: Mapping[str, Compared], headlines: Sequence[Metric]) -> dict[str, Comparison]:
-    """The headline metrics as they decide: Holm's method over all of them, and over nothing else."""
-    return adjusted({row.name: compared[row.name].comparison for row in headlines if row.name in compared})
+    """The headline metrics as they decide: Holm's method over all of them, and over nothing else.
+
+    Errors of the system take no part where there were none: a test that cannot find anything costs the others nothing
+    (Tarone 1990).
+    """
+    family = {row.name: compared[row.name] for row in headlines if row.name in compared}
+    errors = family.get("sut_error_rate")
+    if errors is not None and errors.a == errors.b == 0:
+        del family["sut_error_rate"]
+    return adjusted({name: one.comparison for name, one in family.items()})
 
 
 def as_shown(found: Changes, source: str) -> Changes:
@@ -227,6 +235,7 @@ def _metric(one: Compared, strict: Comparison | None) -> MetricComparison:
         "smallest_detectable": _number(found.smallest_detectable),
         "margin": _number(found.margin),
         "n": found.n,
+        "groups": found.units if found.units < found.n else None,
         "n_missing": found.n_missing,
         "method": found.method,
         "reason": reason,
@@ -246,6 +255,7 @@ def _not_compared(reason: str) -> MetricComparison:
         "smallest_detectable": None,
         "margin": None,
         "n": 0,
+        "groups": None,
         "n_missing": 0,
         "method": "none",
         "reason": reason,

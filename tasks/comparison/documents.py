@@ -156,11 +156,14 @@ class MetricComparison(TypedDict):
     many there are."""
     verdict: ComparisonVerdict
     smallest_detectable: float | None
-    """The true difference that a comparison of this size, under that p, finds four times in five."""
+    """The true difference that a comparison of this size, under that p, finds four times in five; where cases come in
+    groups, one that falls on all of them alike."""
     margin: float | None
     """A difference up to this one is taken as none that matters."""
     n: int
     """Cases measured on both sides."""
+    groups: int | None
+    """Users, dialogs or pages that they come in; null where each case stands alone."""
     n_missing: int
     """Common cases left out because a side was not measured."""
     method: str

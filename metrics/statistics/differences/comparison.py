@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Literal, TypeAlias, TypeVar
 
 import numpy as np
@@ -33,17 +34,24 @@ class Comparison:
     """Complete pairs."""
     units: int
     """What they are worth at most: pairs, or the groups that they come in."""
+    effective_units: float
+    """The same, where groups are of different sizes (Kish)."""
     n_missing: int
     """Pairs left out because a side was not measured."""
     method: str
-    smallest_detectable: float
-    """The true difference that a comparison of this size finds four times in five; NaN where none is."""
     better: Direction
     margin: float
     """A difference up to this one is taken as none that matters."""
     alpha: float
     interval_at: IntervalAt = field(compare=False, repr=False)
     detectable_at: DetectableAt = field(compare=False, repr=False)
+    tests: int = 1
+    """Comparisons of the family, if none of them may be a false alarm."""
+
+    @cached_property
+    def smallest_detectable(self) -> float:
+        """The true difference that a comparison of this size finds four times in five; NaN where none is."""
+        return self.detectable_at(self.alpha / self.tests, 0.0) if self.enough else UNDEFINED
 
     @property
     def enough(self) -> bool:
@@ -88,9 +96,7 @@ def adjusted(family: Mapping[Key, Comparison]) -> dict[Key, Comparison]:
 
 
 def _under(one: Comparison, p: float, tests: int) -> Comparison:
-    found = replace(one, p=p)
-    if one.enough:
-        found = replace(found, smallest_detectable=one.detectable_at(one.alpha / tests, 0.0))
+    found = replace(one, p=p, tests=tests)
     if one.enough and one.p < one.alpha:  # not shown under its own p, the verdict is the interval's, and stays
         verdict = verdict_of(one.difference, one.interval, p, better=one.better, margin=one.margin, alpha=one.alpha)
         found = replace(found, verdict=verdict)
@@ -110,6 +116,7 @@ def concluded(
     better: Direction,
     margin: float,
     confidence: float,
+    effective_units: float | None = None,
 ) -> Comparison:
     """The comparison that follows from a difference, the p of its test and its interval: they agree, and a verdict.
 
@@ -134,9 +141,9 @@ def concluded(
         verdict=verdict if enough else "inconclusive",
         n=n,
         units=units,
+        effective_units=units if effective_units is None else effective_units,
         n_missing=n_missing,
         method=method,
-        smallest_detectable=detectable_at(alpha, 0.0) if enough else UNDEFINED,
         better=better,
         margin=margin,
         alpha=alpha,

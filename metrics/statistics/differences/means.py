@@ -12,9 +12,10 @@ from numpy.typing import ArrayLike
 from metrics.metric import Direction
 from metrics.statistics.differences.comparison import Comparison, concluded
 from metrics.statistics.differences.intervals import IntervalAt, interval_of_differences, is_sparse
-from metrics.statistics.groups import Floats, Ints, group_codes
+from metrics.statistics.groups import Floats, Ints, effective_groups, group_codes
 from metrics.statistics.intervals import NO_INTERVAL, UNDEFINED, normal_quantile
 from metrics.statistics.power import smallest_detectable_difference
+from metrics.statistics.power_in_groups import smallest_detectable_in_groups
 from metrics.statistics.significance import mcnemar_exact, newcombe_paired_interval, permutation_p
 
 
@@ -120,28 +121,32 @@ def compare_means(
         'regressed'
     """
     differences = after - before
+
+    def detectable_at(alpha: float, margin: float) -> float:
+        if units < n:
+            return smallest_detectable_in_groups(differences, codes, alpha=alpha, margin=margin, span=span)
+        return smallest_detectable_difference(differences, alpha=alpha, yes_no=yes_no, margin=margin, span=span)
+
     there, codes = np.unique(codes, return_inverse=True)
     units, n = len(there), len(differences)
-    groups = None if units == n else codes.tolist()
     span = float(np.ptp(np.concatenate([before, after]))) if n else 0.0
     how: tuple[float, IntervalAt, str]
     if units < 2:
         how = UNDEFINED, lambda confidence: NO_INTERVAL, "none: fewer than two pairs"
-    elif yes_no and groups is None:
+    elif yes_no and units == n:
         won, lost, both = (int(found.sum()) for found in (after > before, before > after, before * after))
         interval = partial(newcombe_paired_interval, both, lost, won, n - both - lost - won)
         how = mcnemar_exact(lost, won), lambda level: interval(confidence=level), "exact McNemar, Newcombe 10"
     else:
         method = "paired permutation, " + ("score" if is_sparse(differences, codes) else "Student's t")
-        how = p, interval_of_differences(differences, codes, span), method + (" (by group)" if groups else "")
+        how = p, interval_of_differences(differences, codes, span), method + (" (by group)" if units < n else "")
     return concluded(
         float(differences.mean()) if n else UNDEFINED,
         *how,
-        detectable_at=lambda alpha, margin: smallest_detectable_difference(
-            differences, alpha=alpha, yes_no=yes_no, groups=groups, margin=margin, span=span
-        ),
+        detectable_at=detectable_at,
         n=n,
         units=units,
+        effective_units=effective_groups(codes),
         n_missing=n_missing,
         better=better,
         margin=margin,

@@ -36,7 +36,7 @@ def statements(found: Sequence[Compared], *, named: bool = False) -> list[Statem
         ("invalid", _joined([one for one in found if is_invalid(one)], _invalid, named=named)),
         ("regressed", regressed),
         ("improved", improved),
-        ("nothing", None if regressed or improved else _nothing(compared)),
+        ("nothing", None if regressed or improved else _joined(compared, _nothing, named=named)),
         ("failures", _joined(compared, _failures, named=named)),
         ("settings", settings_text(*valid)),
         ("measured otherwise", _joined(compared, _key, named=named)),
@@ -72,14 +72,21 @@ def reach(document: Mapping[str, Any]) -> Text:
         return translations("statements", "unmeasured")
     name = next((name for name in TIERS[document["b"]["tier"]].headlines if name in found), next(iter(found)))
     one = found[name]
-    figures = {key: "" if one[key] is None else shown(name, abs(one[key])) for key in ("margin", "smallest_detectable")}
-    far = shown(name, max(abs(one["ci_low"]), abs(one["ci_high"])))
+    in_groups = one["groups"] is not None
     if one["smallest_detectable"] is None:
-        key = "nothing moved" if one["ci_low"] == 0 == one["ci_high"] else "too few"
+        key = "nothing moved" if one["ci_low"] == 0 == one["ci_high"] else "too few groups" if in_groups else "too few"
     else:
         key = {"no difference shown": "excluded", "inconclusive": "not excluded"}.get(one["verdict"], "found")
-    said = {"metric": name, "n": one["n"], "margin": figures["margin"], "far": far}
-    return translations("statements", key, **said, detectable=figures["smallest_detectable"])
+    said = {
+        "metric": name,
+        "n": one["n"],
+        "groups": one["groups"],
+        "margin": "" if one["margin"] is None else shown(name, one["margin"]),
+        "detectable": "" if one["smallest_detectable"] is None else shown(name, one["smallest_detectable"]),
+        "far": shown(name, max(abs(one["ci_low"]), abs(one["ci_high"]))),
+    }
+    pairs = translations("statements", "pairs in groups" if in_groups else "pairs", **said)
+    return {of: texts("statements", of)[key].format(**said, pairs=pairs[of]) for of in LANGUAGES}
 
 
 def measured(document: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
@@ -175,13 +182,27 @@ def _others(document: Mapping[str, Any]) -> Text | None:
     return _listed(parts, "; ")
 
 
-def _nothing(compared: Sequence[Mapping[str, Any]]) -> Text | None:
-    """Whether a change that matters is excluded, or too few cases were asked for that; of headline metrics."""
-    main = [one for document in compared for one in measured(document).values() if one["p_holm"] is not None]
+def _nothing(document: Mapping[str, Any]) -> Text | None:
+    """How large a change of the headline metrics is excluded, or which is not because too few cases were asked."""
+    main = {name: one for name, one in measured(document).items() if one["p_holm"] is not None}
     if not main:
         return None
-    excluded = all(one["verdict"] == "no difference shown" for one in main)
-    return translations("statements", "no change" if excluded else "unsure")
+    open_ones = {name: one for name, one in main.items() if one["verdict"] != "no difference shown"}
+    bounds = _listed(
+        translations(
+            "statements",
+            "margin",
+            metric=name,
+            margin=shown(name, one["margin"]),
+            low=shown(name, one["ci_low"], sign=True),
+            high=shown(name, one["ci_high"], sign=True),
+        )
+        for name, one in (open_ones or main).items()
+    )
+    return bounds and {
+        of: texts("statements", of)["unsure" if open_ones else "no change"].format(margins=bounds[of])
+        for of in LANGUAGES
+    }
 
 
 def _joined(found: Iterable[Mapping[str, Any]], said: Any, *, named: bool) -> Text | None:

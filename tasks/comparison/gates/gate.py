@@ -1,6 +1,7 @@
 """Pass or fail: an evaluation against floors, ceilings and a pinned baseline, so that a script can stop on it."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -9,12 +10,13 @@ from sqlalchemy.engine import RowMapping
 from threadpoolctl import threadpool_limits
 
 from db import journal
-from db.errors import InputError
+from db.errors import InputError, ResultsUnavailable
 from db.words import Words, joined
 from metrics.metric import Metric
 from metrics.statistics import mean_interval
 from metrics.statistics.differences.numbers import Compared
 from metrics.statistics.differences.paired import compare_numbers
+from metrics.statistics.groups import effective_groups, group_codes
 from metrics.table import METRICS
 from tasks.cases.table import floats
 from tasks.comparison.common_cases import common, groups_of, headline, read_cases, require_cases
@@ -23,7 +25,7 @@ from tasks.comparison.compare import SEED, headlines_of, under_holm
 from tasks.comparison.corrected_means import compare_means, is_corrected
 from tasks.comparison.gates.documents import BaselineKind, GateResult, RuleResult
 from tasks.comparison.gates.gate_rules import COSTS, Policy, Rule, measure
-from tasks.comparison.gates.gate_verdicts import NOTHING_MEASURED, Found, bounded, document, regressions
+from tasks.comparison.gates.gate_verdicts import NOTHING_MEASURED, bounded, document, regressions
 from tasks.comparison.totals import find_failed, number_of, numbers
 from tasks.labelling.corrected import correct
 from tasks.labelling.relevance.pools import is_filled
@@ -174,25 +176,28 @@ def _unless_filled(row: RowMapping, rule: Rule, decided: RuleResult) -> RuleResu
     return document(rule, "inconclusive", {**decided, "reason": FILLED})
 
 
-def _values(engine: Engine, row: RowMapping, rules: Sequence[Rule]) -> dict[Rule, Found]:
+def _values(engine: Engine, row: RowMapping, rules: Sequence[Rule]) -> dict[Rule, dict[str, Any]]:
     """The value and interval that each rule is about."""
     if any(is_corrected(rule.metric) for rule in rules):
         correct(engine, row["id"])  # by the labels that there are now
     stored = {(metric["metric"], metric["stratum"]): metric for metric in journal.metrics_of(engine, row["id"])}
-    cases = _read(row) if any(rule.metric in COSTS for rule in rules) else None
-    found: dict[Rule, Found] = {}
+    cases = _cases_if_kept(row) if rules else None
+    found: dict[Rule, dict[str, Any]] = {}
     for rule in rules:
         metric = stored.get((rule.metric, rule.stratum or _headline(row["tier"])))
-        if cases is not None and rule.metric in COSTS:
-            found[rule] = _mean(rule, _within(cases, rule.stratum))
+        if rule.metric in COSTS:
+            found[rule] = _mean(rule, _within(_read(row) if cases is None else cases, rule.stratum))
         elif metric is None:
             found[rule] = {"value": None, "reason": NOTHING_MEASURED}
         else:
             found[rule] = {**metric, "n": metric["n_scored"]}
+        if cases is not None:
+            groups = _within(cases, rule.stratum)["group"].to_pylist()
+            found[rule]["effective_units"] = effective_groups(group_codes(groups, len(groups)))
     return found
 
 
-def _mean(rule: Rule, cases: pa.Table) -> Found:
+def _mean(rule: Rule, cases: pa.Table) -> dict[str, Any]:
     values = floats(cases, rule.metric)
     n = int(np.count_nonzero(~np.isnan(values)))
     if not n:
@@ -252,6 +257,14 @@ def _headline(tier: str) -> str:
 
 def _within(cases: pa.Table, stratum: str | None) -> pa.Table:
     return within(cases, stratum or HEADLINE_STRATUM)
+
+
+def _cases_if_kept(row: RowMapping) -> pa.Table | None:
+    """The cases, which a value that is stored can do without."""
+    try:
+        return _read(row)
+    except (InputError, ResultsUnavailable):
+        return None
 
 
 def _read(row: RowMapping) -> pa.Table:

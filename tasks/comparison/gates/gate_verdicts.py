@@ -20,6 +20,8 @@ from tasks.results.summary import GateVerdict
 ALPHA = 0.05
 NO_INTERVAL = "too few cases, or groups of cases, for an interval"
 NOTHING_MEASURED = "nothing was measured"
+CHANCES = (np.arange(15) + 0.5) / 15
+"""Of how large an estimated error is: quantiles of equal weight."""
 MOST = 100
 """Times as many cases as there are, beyond which nobody is told how many would decide it."""
 Found = Mapping[str, Any]
@@ -71,36 +73,44 @@ def bounded(rule: Rule, found: Found) -> RuleResult:
     if below or above:
         return document(rule, "fail" if below else "pass", found)
     error = (high - low) / 2 / NORMAL.inv_cdf(1 - ALPHA / 2)
-    needs = needed(found["n"], abs(value - bound), error, NORMAL.inv_cdf(1 - ALPHA / 2))
+    units = found.get("effective_units", found["n"])
+    needs = needed(found["n"], abs(value - bound), error, NORMAL.inv_cdf(1 - ALPHA / 2), units)
     return document(rule, "inconclusive", found, needs=needs)
 
 
-def needed(n: int, apart: float, error: float, reach: float) -> int | None:
+def needed(n: int, apart: float, error: float, reach: float, units: float) -> int | None:
     """About how many more cases decide it with a chance of 80 %, as far as these n can tell.
 
     What is true lies about the estimate as far as its error lets it (with no prior knowledge); the estimate from N
     cases lies about that; it is decided where the bound is further away than `reach` of the errors that N cases leave.
+    The error itself is an estimate: of a few users who ask differently much it is known no better than that of half as
+    many equal ones (by simulation; see benchmarks/simulations/users.py).
 
     Args:
         n: cases that there are.
         apart: of estimate and bound, at least 0.
         error: standard error of the estimate.
         reach: standard errors.
+        units: what the cases are worth: as many, or as many groups of equal size.
 
     Returns:
         At least 1; None where it would be more than a hundred times as many as there are.
 
     Example:
         >>> from tasks.comparison.gates.gate_verdicts import needed
-        >>> needed(200, 0.03, 0.02, 1.96), needed(200, 0.0, 0.02, 1.96)
-        (1179, 11971)
+        >>> needed(200, 0.03, 0.02, 1.96, 200), needed(200, 0.03, 0.02, 1.96, 10)
+        (1208, 1804)
     """
+    from scipy.special import chdtri, ndtr  # here, because it costs 0.1 s to import
+
     if not n or not 0 < error < np.inf:
         return None
+    degrees = max(1.0, (units - 1) / 2)
+    errors = error * np.sqrt(degrees / chdtri(degrees, CHANCES))
 
     def decided(times: float) -> float:
-        spread, away = error * (1 - 1 / times) ** 0.5, reach * error / times**0.5
-        return NORMAL.cdf((apart - away) / spread) + NORMAL.cdf((-apart - away) / spread)
+        spread, away = errors * (1 - 1 / times) ** 0.5, reach * errors / times**0.5
+        return float(np.mean(ndtr((apart - away) / spread) + ndtr((-apart - away) / spread)))
 
     low, high = 1.0, float(MOST)
     if decided(high) < POWER:
@@ -155,7 +165,7 @@ def _no_regression(rule: Rule, compared: Compared, p_holm: float, tests: int) ->
     if high <= margin:
         return document(rule, "pass", found)
     reach = NORMAL.inv_cdf(1 - ALPHA)
-    needs = needed(one.n, abs(loss - margin), (high - low) / 2 / reach, reach)
+    needs = needed(one.n, abs(loss - margin), (high - low) / 2 / reach, reach, one.effective_units)
     return document(rule, "inconclusive", found, needs=needs)
 
 

@@ -89,16 +89,6 @@ def test_the_formula_for_means() -> None:
     assert narrower == pytest.approx(1.6448536 / 3, rel=1e-7)
 
 
-def test_groups_count_as_one() -> None:
-    users = np.random.default_rng(4).normal(size=12)
-    once = smallest_detectable_difference(users)
-    repeated = smallest_detectable_difference(np.repeat(users, 5), groups=np.repeat(np.arange(12), 5).tolist())
-    assert repeated == pytest.approx(once)
-    assert smallest_detectable_difference(np.repeat(users, 5)) < once / 2
-    yes_no = smallest_detectable_difference([1.0, 0.0] * 10, yes_no=True, groups=list(range(20)))
-    assert yes_no == pytest.approx(smallest_detectable_difference([1.0, 0.0] * 10))
-
-
 @pytest.mark.parametrize(
     ("differences", "options"),
     [
@@ -109,7 +99,6 @@ def test_groups_count_as_one() -> None:
         ([0.0] * 50, {}),
         ([0.3] * 50, {}),
         ([0.1, 0.2, 0.3, 0.4, 0.5, 0.6], {"alpha": 0.03}),
-        ([1.0, 0.0] * 20, {"groups": ["a"] * 20 + ["b"] * 20}),
     ],
 )
 def test_where_nothing_could_be_found(differences: list[float], options: dict[str, object]) -> None:

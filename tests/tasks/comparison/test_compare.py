@@ -42,6 +42,7 @@ def test_the_document_is_as_agreed(engine: Engine, plant: Plant) -> None:
         "source",
         "sut_label",
         "state",
+        "error",
         "comparability_key",
         "system",
     )

@@ -86,7 +86,7 @@ def test_holm_counts_the_headline_metrics_whatever_the_rules_and_all_other_rules
 ) -> None:
     # 7 lost and 0 won: exact McNemar p = 2 / 2 ** 7 = 0.0156; times four it is no longer below 0.05
     before, after = hits(0.8), hits(0.765)
-    assert TIERS["tier1"].headlines == ("hit_rate@1", "mrr", "ndcg@10")
+    assert TIERS["tier1"].headlines == ("hit_rate@1", "mrr", "ndcg@10", "sut_error_rate")
     same = {"mrr": before, "hit_rate@5": before, "recall@1": before, "recall@5": before}
     both = ({"hit_rate@1": before, "recall@10": before, **same}, {"hit_rate@1": after, "recall@10": after, **same})
     for names in (["hit_rate@1"], ["hit_rate@1", *same]):

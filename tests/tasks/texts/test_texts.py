@@ -76,6 +76,7 @@ BY_TABLE: dict[str, set[str]] = {
     "standings": {*get_args(Standing)} - {"passed"},
     "exam": {*get_args(Outcome)},
     "exam_kinds": {*EXAM_KINDS},
+    "exam_slices": {"cyrillic", "latin", "other", "short", "long"},
     "states": STATES,
     "statuses": {*get_args(Status)},
     "strata": {"all", *STRATA, *TURNS},
