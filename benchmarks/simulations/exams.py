@@ -12,10 +12,14 @@ from benchmarks.simulations import Claim
 from db.importers.sample import FOLDER
 from metrics.exam_kinds import PLANTED, PROMPTS
 from metrics.table.exam import exam_metrics
+from tasks.cases.exam.draw import draw_subjects
 from tasks.cases.exam.paper import Other, Paper, Subject, papers
 from tasks.cases.table import table
+from tasks.cases.text import script_of
 from tasks.results.aggregate import summarise
-from tasks.results.exam.outcomes import FEWEST, exam_of
+from tasks.results.exam.documents import Exam
+from tasks.results.exam.outcomes import exam_of
+from tasks.results.exam.slices import FEWEST
 from tasks.steps.judging.examine import exam_columns
 
 CASES = 60
@@ -39,6 +43,8 @@ class Judge(NamedTuple):
     specificity: float
     obeys: float = 0.0
     """Probability of a full score where the answer or the context asks for it."""
+    blind_to: str | None = None
+    """Kind of damage, or script of the question, in which it takes every answer for sound."""
 
 
 def _planted(chance: np.random.Generator, damaged: bool, answer: str) -> float:
@@ -60,7 +66,12 @@ JUDGES = {
     "sensitivity 0.8, specificity 0.9": Judge(_planted, "sound", 0.85, 0.8, 0.9),
     "graded": Judge(_graded, "sound", 0.75 * 0.9 + 0.5 * (0.75 * 0.1 + 0.25 * 0.9), 0.75, 0.9),
     "obeys half": Judge(_graded, "obeys", 0.75 * 0.9 + 0.5 * (0.75 * 0.1 + 0.25 * 0.9), 0.75, 0.9, obeys=0.5),
+    "blind to negations": Judge(_planted, "blind", NAN, NAN, NAN, blind_to="negation"),
+    "blind to names": Judge(_planted, "blind", NAN, NAN, NAN, blind_to="entity"),
+    "reads only Russian": Judge(_planted, "blind", NAN, NAN, NAN, blind_to="latin"),
 }
+ENGLISH = "Where do I apply?"
+"""The question of every second case, so that half of an exam is in another script."""
 
 
 def claims(effort: float) -> Iterator[Claim]:
@@ -70,8 +81,9 @@ def claims(effort: float) -> Iterator[Claim]:
         named: Counter[str] = Counter()
         held: Counter[str] = Counter()
         for number in range(times):
-            values, outcomes = sat(judge, np.random.default_rng(number))
-            named[outcomes[PROMPT]] += 1
+            values, exam = sat(judge, np.random.default_rng(number))
+            is_named = judge.blind_to is not None and judge.blind_to in exam[PROMPT]["blind_to"]
+            named["blind" if is_named else exam[PROMPT]["outcome"]] += 1
             for part, truth in (
                 ("auc", judge.auc),
                 ("sensitivity", judge.sensitivity),
@@ -96,48 +108,61 @@ def obedience_claims(times: int) -> Iterator[Claim]:
         judge = JUDGES[name]
         for cases in (FEWEST, FEWEST_OBEYS, CASES):
             exams = (sat(judge, np.random.default_rng(seed), PROMPTS, cases)[1] for seed in range(times))
-            share = sum("obeys" in outcomes.values() for outcomes in exams) / times
+            share = sum("obeys" in {of["outcome"] for of in exam.values()} for exam in exams) / times
             low, high = (0.95 if cases >= FEWEST_OBEYS else 0.4, 1) if judge.obeys else (0, 0.05)
             yield Claim(f"{name}, all prompts, {cases} questions: any called obeys", low, high, share, times)
 
 
 def sat(
     judge: Judge, chance: np.random.Generator, prompts: Sequence[str] = (PROMPT,), n_cases: int = CASES
-) -> tuple[dict[str, Figures], dict[str, str]]:
-    """Return the metrics of one exam with their intervals, and the verdict per prompt."""
-    drawn = [_papers()[place] for place in chance.choice(len(_papers()), n_cases, replace=False)]
+) -> tuple[dict[str, Figures], Exam]:
+    """Return the metrics of one exam with their intervals, and what it says of each prompt."""
+    rows = [
+        {
+            "question_id": paper.subject.question_id,
+            "ground_truth_answer": paper.subject.reference,
+            "confluence_url": paper.subject.page,
+            "score": None,
+        }
+        for paper in _papers()
+    ]
+    pages = [row["confluence_url"] for row in rows]
+    places = draw_subjects(rows, pages, set(pages), n_cases, seed=int(chance.integers(2**31)))
+    drawn = [_papers()[place] for place in places]
+    questions = [ENGLISH if number % 2 else paper.subject.question for number, paper in enumerate(drawn)]
     scored = [
         [
-            _row(judge, chance, item, prompt)
+            _row(judge, chance, item, prompt, script_of(question))
             for item in paper.items
             for prompt in prompts
             if prompt in (*item["damaged"], *item["sound"])
         ]
-        for paper in drawn
+        for paper, question in zip(drawn, questions, strict=True)
     ]
     cases = table(
         case_id=[paper.subject.question_id for paper in drawn],
         status=["ok"] * n_cases,
         group=[None] * n_cases,
+        question=questions,
         exam_scores=scored,
         **exam_columns(scored, prompts),
     )
     metrics = [metric for prompt in prompts for metric in exam_metrics(prompt)]
     results = summarise(metrics, cases, seed=0, options={}, whole={})
     values = {result.metric.name: (result.value, result.ci_low, result.ci_high) for result in results}
-    exam = exam_of(cases, values, least_scored=0.95)
-    return values, {prompt: exam[prompt]["outcome"] for prompt in exam}
+    return values, exam_of(cases, values, least_scored=0.95)
 
 
-def _row(judge: Judge, chance: np.random.Generator, item: Any, prompt: str) -> dict[str, Any]:
+def _row(judge: Judge, chance: np.random.Generator, item: Any, prompt: str, script: str) -> dict[str, Any]:
     damaged = prompt in item["damaged"]
+    seen = judge.blind_to not in (item["kind"], script)
     obeys = item["kind"] in PLANTED and chance.random() < judge.obeys
     return {
         "prompt": prompt,
         "kind": item["kind"],
         "damaged": damaged,
         "characters": len(item["answer"]),
-        "score": 1.0 if obeys else judge.score(chance, damaged, item["answer"]),
+        "score": 1.0 if obeys else judge.score(chance, damaged and seen, item["answer"]),
         "status": "ok",
     }
 

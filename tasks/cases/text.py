@@ -8,6 +8,7 @@ STEM = 5
 CHARACTERS_A_TOKEN = 3  # of Russian text, roughly; English has four
 WORD = re.compile(r"\w+")
 SENTENCE = re.compile(r"(?<=[.!?…])\s+|\n+")
+CYRILLIC, LATIN = re.compile("[Ѐ-ӿ]"), re.compile("[A-Za-z]")
 BETWEEN = "\n\n"
 """Stands between the texts of a context."""
 COMMON_WORDS = """
@@ -77,3 +78,16 @@ def parts(context: str | None, begin: list[int] | None) -> list[str]:
 def sentences(text: str) -> list[str]:
     """The sentences of a text, in their order, without what is blank; a new line begins another one."""
     return [part.strip() for part in SENTENCE.split(text) if part.strip()]
+
+
+def script_of(text: str | None) -> str:
+    """What most of its letters are: cyrillic, latin or other.
+
+    Example:
+        >>> from tasks.cases.text import script_of
+        >>> script_of("Где взять VPN?"), script_of("Where is the VPN?"), script_of("42?")
+        ('cyrillic', 'latin', 'other')
+    """
+    counts = {name: len(one.findall(text or "")) for name, one in (("cyrillic", CYRILLIC), ("latin", LATIN))}
+    most = max(counts, key=lambda name: counts[name])
+    return most if counts[most] else "other"

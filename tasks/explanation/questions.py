@@ -1,6 +1,5 @@
 """The questions of two evaluations as one table: what each is about, and what became of the pages that answer it."""
 
-import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -9,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tasks.cases.text import words
+from tasks.cases.text import script_of, words
 from tasks.comparison.slices import lengths
 from tasks.corpus.topics import cluster, label_words
 from tasks.corpus.versions import FATES, Fate, Version, fates
@@ -18,7 +17,6 @@ from tasks.explanation.documents import TopicsBy
 SEED = 0
 DIMENSIONS = 50
 """In which questions are compared by their words."""
-CYRILLIC, LATIN = re.compile("[Ѐ-ӿ]"), re.compile("[A-Za-z]")
 LABELS = ("labelled", "reference", "shown")
 """What a question is measured against: with others it is another one."""
 
@@ -94,19 +92,6 @@ def _topics(
     if 2 * sum(topic is not None for topic in annotated) >= len(annotated):
         return annotated, "annotation"
     return (pages, "page") if same else (topics_by_words(tuple(texts)), "words")
-
-
-def script_of(text: str | None) -> str:
-    """What most of its letters are: cyrillic, latin or other.
-
-    Example:
-        >>> from tasks.explanation.questions import script_of
-        >>> script_of("Где взять VPN?"), script_of("Where is the VPN?"), script_of("42?")
-        ('cyrillic', 'latin', 'other')
-    """
-    counts = {name: len(one.findall(text or "")) for name, one in (("cyrillic", CYRILLIC), ("latin", LATIN))}
-    most = max(counts, key=lambda name: counts[name])
-    return most if counts[most] else "other"
 
 
 @lru_cache(maxsize=4)  # the tiers of a night ask the same questions

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Sequence
 
 from tasks.cases.answers import reference_of
+from tasks.cases.exam.damage import names_in
 from tasks.cases.labels import Row
 from tasks.cases.sampling import sampled, topic_and_score
 
@@ -11,6 +12,9 @@ def draw_subjects(
     questions: Sequence[Row], named: Sequence[str | None], there: Collection[str | None], n: int, seed: int
 ) -> list[int]:
     """Draw the questions that an exam is made of, those with a reference before those without.
+
+    A third are questions whose reference names something, if there are so many: few references do, and a judge that
+    does not see exchanged names is known by these alone.
 
     Args:
         questions: rows with their labels.
@@ -25,8 +29,12 @@ def draw_subjects(
     labelled = [number for number, page in enumerate(named) if page is not None and page in there]
     answered = [number for number in labelled if reference_of(questions[number])]
     others = [number for number in labelled if not reference_of(questions[number])]
-    numbers = _draw(questions, answered, n, seed)
-    return numbers + _draw(questions, others, n - len(numbers), seed)
+    naming = [number for number in answered if names_in(reference_of(questions[number]) or "")]
+    numbers = _draw(questions, naming, n // 3, seed)
+    for rest in (answered, others):
+        left = sorted(set(rest) - set(numbers))
+        numbers += _draw(questions, left, n - len(numbers), seed)
+    return numbers
 
 
 def _draw(questions: Sequence[Row], numbers: Sequence[int], n: int, seed: int) -> list[int]:

@@ -8,7 +8,7 @@ Outcome = Literal[
     "sound",
     "weak",
     "scale",
-    "coarse",
+    "blind",
     "obeys",
     "chance",
     "inverted",
@@ -48,11 +48,11 @@ class PromptExam(TypedDict):
 
     outcome: Outcome
     """`sound`: it tells damaged answers from sound ones. `weak`: above chance, but under 0.7. `scale`: in their order,
-    but on another scale: too many damaged ones get full scores, or sound ones low ones. `coarse`: all but changed
-    numbers, names and negations. `obeys`: it follows instructions in what it judges. `chance`: no better than it;
+    but on another scale: too many damaged ones get full scores, or sound ones low ones. `blind`: all but those of
+    `blind_to`. `obeys`: it follows instructions in what it judges. `chance`: no better than it;
     `inverted`: worse. `constant`: it gives one score; `length`: it goes by the length of the answer.
     `unreadable`: too many of its replies cannot be read; `incomplete`: too few answers have a score; `few`: too few
-    cases.
+    cases to tell.
     """
     cases: int
     """Examined cases with a score."""
@@ -63,6 +63,10 @@ class PromptExam(TypedDict):
     """The one score of a judge that is `constant`."""
     length_correlation: float | None
     """Of the score with the length of the answer, among answers of equal worth; null where either does not vary."""
+    blind_to: list[str]
+    """Kinds of damage, scripts of the questions (`cyrillic`, `latin`, `other`) and halves by length of the answer
+    (`short`, `long`) in which it does not tell damaged answers from sound ones; of a judge that is better than chance
+    as a whole."""
     kinds: list[KindOutcome]
     worst: list[Mistake]
 

@@ -5,23 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from tasks.cases.text import script_of
 from tasks.results.exam.documents import Exam, KindOutcome, Mistake, Outcome, PromptExam
+from tasks.results.exam.slices import FEWEST, PASSED, Row, find_balance, find_blind_slices
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FEWEST = 10
-"""Examined cases below which nothing is said."""
-PASSED = 0.7
-"""What the area under the curve, and the mean of sensitivity and specificity, must reach for scores to be graded."""
-SUBTLE = ("number", "entity", "negation")
-"""Damage that leaves nearly all words in place: the kind that matters most, and that comparing words does not see."""
 BY_LENGTH = 0.7
 """Rank correlation with the length of answers of equal worth from which on a judge is said to go by it."""
 OBEYS = 0.05
 """Probability at most of reporting any prompt of an exam to follow planted requests if none does."""
 WORST = 5
-Row = dict[str, Any]
 
 
 def exam_of(cases: pa.Table, metrics: Mapping[str, Any], *, least_scored: float) -> Exam:
@@ -34,10 +29,11 @@ def exam_of(cases: pa.Table, metrics: Mapping[str, Any], *, least_scored: float)
     """
     from metrics.exam_kinds import PLANTED
 
+    examined = cases.select(["case_id", "group", "question", "exam_scores"]).to_pylist()
     rows = [
-        {**score, "case_id": case_id}
-        for case_id, scores in zip(cases["case_id"].to_pylist(), cases["exam_scores"].to_pylist(), strict=True)
-        for score in scores or ()
+        {**score, "case_id": case["case_id"], "group": case["group"], "script": script_of(case["question"])}
+        for case in examined
+        for score in case["exam_scores"] or ()
         if score["damaged"] is not None
     ]
     names = dict.fromkeys(row["prompt"] for row in rows)
@@ -62,8 +58,9 @@ def _prompt(rows: list[Row], auc: tuple[float | None, ...], least_scored: float,
     scores = {row["score"] for row in scored}
     by_length = length_correlation(scored)
     cases = len({row["case_id"] for row in scored})
+    blind = find_blind_slices(scored)
     if len(scored) >= least_scored * len(rows):
-        outcome = _outcome(scored, by_length, auc, obeys=_obeys(all_rows, max_p_value))
+        outcome = _outcome(scored, by_length, auc, obeys=_obeys(all_rows, max_p_value), blind=bool(blind))
     else:
         outcome = "unreadable" if _is_unreadable(rows, least_scored) else "incomplete"
     return {
@@ -73,6 +70,7 @@ def _prompt(rows: list[Row], auc: tuple[float | None, ...], least_scored: float,
         "asked": len(rows),
         "score": scores.pop() if len(scores) == 1 else None,
         "length_correlation": by_length,
+        "blind_to": blind if outcome in ("obeys", "weak", "scale", "blind") else [],
         "kinds": _kinds(all_rows),
         "worst": _worst(scored),
     }
@@ -86,27 +84,29 @@ def _is_unreadable(rows: list[Row], least_scored: float) -> bool:
     return wilson_interval(unread, len(rows)).low > 1 - least_scored
 
 
-def _outcome(scored: list[Row], by_length: float | None, auc: tuple[float | None, ...], *, obeys: bool) -> Outcome:
+def _outcome(
+    scored: list[Row], by_length: float | None, auc: tuple[float | None, ...], *, obeys: bool, blind: bool
+) -> Outcome:
     """What is wrong, what makes the others meaningless first."""
-    value, low, high = auc
-    if value is None or len({row["case_id"] for row in scored}) < FEWEST:
+    _, low, high = auc
+    if low is None or len({row["case_id"] for row in scored}) < FEWEST:
         return "few"
     if len({row["score"] for row in scored}) == 1:
         return "constant"
     if by_length is not None and abs(by_length) >= BY_LENGTH:
         return "length"
-    if high is not None and high < 0.5:
-        return "inverted"
-    if low is None or low <= 0.5:
-        return "chance"
+    if low is None or high is None or low <= 0.5:
+        return "inverted" if high is not None and high < 0.5 else "chance"
     if obeys:
         return "obeys"
-    if value < PASSED:
+    if high < PASSED:
         return "weak"
-    if _rightly(scored) < PASSED:
+    _, balance = find_balance(scored)
+    if balance.high < PASSED:
         return "scale"
-    subtle = [row for row in scored if row["kind"] in SUBTLE or not row["damaged"]]
-    return "coarse" if sum(row["damaged"] for row in subtle) >= FEWEST and _rightly(subtle) < PASSED else "sound"
+    if blind:
+        return "blind"
+    return "sound" if min(low, balance.low) >= PASSED else "few"
 
 
 def _obeys(rows: list[Row], max_p_value: float) -> bool:
@@ -122,14 +122,6 @@ def _obeys(rows: list[Row], max_p_value: float) -> bool:
     planted = np.array([[scores.get((case_id, kind)) for kind in PLANTED] for case_id in cases], dtype=np.float64)
     plain = np.array([scores.get((case_id, plain_kind)) for case_id in cases], dtype=np.float64)
     return obedience(planted, plain)[2] <= max_p_value
-
-
-def _rightly(scored: list[Row]) -> float:
-    """The mean of sensitivity and specificity: one half for whoever does not look."""
-    from metrics.exam import sensitivity, specificity
-
-    damaged, sound = ([row["score"] for row in scored if row["damaged"] is worth] for worth in (True, False))
-    return (sensitivity(damaged) + specificity(sound)) / 2
 
 
 def length_correlation(rows: list[Row]) -> float | None:

@@ -62,7 +62,17 @@ def exam_tables(summary: Mapping[str, Any]) -> ExamTables:
 def outcome_text(found: PromptExam) -> Text:
     """What the exam says of one prompt: "always gives 1.00"."""
     figures = {name: found[name] or 0 for name in ("score", "scored", "asked", "cases")}
-    return {language: texts("exam", language)[found["outcome"]].format(**figures) for language in LANGUAGES}
+    return {
+        language: texts("exam", language)[found["outcome"]].format(
+            **figures,
+            blind_to="; ".join(_slice_name(name, language) for name in found.get("blind_to", ())),
+        )
+        for language in LANGUAGES
+    }
+
+
+def _slice_name(name: str, language: str) -> str:
+    return texts("exam_kinds" if name in KINDS else "exam_slices", language)[name]
 
 
 def exam_text(summary: Mapping[str, Any]) -> Text:

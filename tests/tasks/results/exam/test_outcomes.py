@@ -36,7 +36,13 @@ def outcome(
         ]
         for number in range(cases)
     ]  # fmt: skip
-    given = table(case_id=[str(number) for number in range(cases)], status=["ok"] * cases, exam_scores=rows)
+    given = table(
+        case_id=[str(number) for number in range(cases)],
+        status=["ok"] * cases,
+        group=[None] * cases,
+        question=["?"] * cases,
+        exam_scores=rows,
+    )
     return exam_of(given, {f"exam_auc_{PROMPT}": auc}, least_scored=0.95)[PROMPT]
 
 
@@ -45,17 +51,19 @@ def outcome(
     [
         ({"sound": 1.0, "damaged": 0.0}, (1.0, 0.95, 1.0), "sound"),
         ({"sound": 1.0, "damaged": 0.5}, (1.0, 0.95, 1.0), "sound"),
-        ({"sound": 1.0, "damaged": 0.0, "number": 1.0, "entity": 1.0, "negation": 1.0}, (0.85, 0.8, 0.9), "coarse"),
+        ({"sound": 1.0, "damaged": 0.0, "number": 1.0, "entity": 1.0, "negation": 1.0}, (0.85, 0.8, 0.9), "blind"),
+        ({"sound": 1.0, "damaged": 0.0, "negation": 1.0}, (0.95, 0.9, 0.98), "blind"),
         ({"sound": 1.0, "damaged": 0.9}, (1.0, 0.95, 1.0), "scale"),
         ({"sound": 0.5, "damaged": 0.0}, (1.0, 0.95, 1.0), "scale"),
         ({"sound": 1.0, "damaged": 0.0}, (0.65, 0.6, 0.69), "weak"),
+        ({"sound": 1.0, "damaged": 0.0}, (0.75, 0.65, 0.85), "few"),
         ({"sound": 1.0, "damaged": 0.0}, (0.6, 0.48, 0.7), "chance"),
         ({"sound": 0.0, "damaged": 1.0}, (0.0, 0.0, 0.05), "inverted"),
         ({"sound": 1.0, "damaged": 1.0}, (0.5, 0.45, 0.55), "constant"),
         ({"sound": 1.0, "damaged": 0.0, "half": None}, (1.0, 0.95, 1.0), "incomplete"),
         ({"sound": 1.0, "damaged": 0.0, "instructed": 1.0}, (1.0, 0.95, 1.0), "obeys"),
         ({"sound": 1.0, "damaged": 0.0, "instructed": 0.5}, (1.0, 0.95, 1.0), "sound"),
-        ({"sound": 1.0, "damaged": 0.0, "instructed": 1.0, "other_page": 1.0}, (1.0, 0.95, 1.0), "sound"),
+        ({"sound": 1.0, "damaged": 0.0, "instructed": 1.0, "other_page": 1.0}, (1.0, 0.95, 1.0), "blind"),
     ],
 )
 def test_what_is_wrong_is_named(by_kind: dict[str, float | None], auc: tuple[float, float, float], named: str) -> None:
@@ -88,7 +96,8 @@ def find_obedience(obeys: float, seed: int, n_cases: int) -> bool:
         for number in range(n_cases)
     ]  # fmt: skip
     case_ids = [str(number) for number in range(n_cases)]
-    cases = table(case_id=case_ids, status=["ok"] * n_cases, exam_scores=exam_scores)
+    nothing = [None] * n_cases
+    cases = table(case_id=case_ids, status=["ok"] * n_cases, group=nothing, question=nothing, exam_scores=exam_scores)
     areas = {f"exam_auc_{prompt}": (0.85, 0.8, 0.9) for prompt in PROMPTS}
     return "obeys" in {prompt["outcome"] for prompt in exam_of(cases, areas, least_scored=0.95).values()}
 
@@ -123,7 +132,7 @@ def test_how_a_judge_stands() -> None:
     assert stand({KEY: Sat("sound", NOW - timedelta(days=29))}) == "passed"
     assert stand({KEY: Sat("sound", NOW + timedelta(days=90))}) == "passed"
     assert stand({KEY: Sat("sound", NOW - timedelta(days=31))}) == "old"
-    assert stand({KEY: Sat("coarse", NOW)}) == "failed"
+    assert stand({KEY: Sat("blind", NOW)}) == "failed"
     assert stand({}, {"judge": JUDGE | {"model": "lexical (no language model)"}}) == "stand-in"
 
 

@@ -1,0 +1,80 @@
+"""What a judge does not see: the kinds of damage, languages and lengths in which it does not tell answers apart."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from metrics.exam_kinds import KINDS
+
+if TYPE_CHECKING:
+    from metrics.statistics.intervals import Interval
+
+Row = dict[str, Any]
+FEWEST = 10
+"""Examined cases below which nothing is said, of a judge or of a slice."""
+PASSED = 0.7
+"""What the area under the curve, and the mean of sensitivity and specificity, must reach for scores to be graded."""
+SUBTLE = ("number", "entity", "negation")
+"""Kinds of damage that leave nearly all words in place. Where each has too few cases, they are one slice."""
+
+
+def find_blind_slices(scored: list[Row]) -> list[str]:
+    """Return the slices in which the judge does not tell damaged answers from sound ones.
+
+    Args:
+        scored: the answers that got a score; `script` is that of the question.
+
+    Returns:
+        Kinds of `metrics.exam_kinds.KINDS`, scripts of `tasks.cases.text.script_of`, `short` and `long`. A slice is
+        named if the whole interval of the mean of sensitivity and specificity lies below 0.7.
+    """
+    blind = [name for name, rows in _slices(scored) if _is_blind(rows)]
+    if not set(SUBTLE) & set(blind) and _is_blind(_with_damage(scored, SUBTLE)):
+        blind += [kind for kind in SUBTLE if any(row["kind"] == kind and row["damaged"] for row in scored)]
+    return blind
+
+
+def find_balance(rows: list[Row]) -> tuple[int, Interval]:
+    """Return the cases with sound and damaged answers, and the interval of the mean of sensitivity and specificity.
+
+    The mean is 0.5 for a judge that does not look.
+    """
+    from metrics.exam import sensitivity, specificity
+    from metrics.statistics import mean_interval
+
+    by_case: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        by_case[row["case_id"]].append(row)
+    values, groups = [], []
+    for answers in by_case.values():
+        damaged, sound = ([row["score"] for row in answers if row["damaged"] is worth] for worth in (True, False))
+        if damaged and sound:
+            values.append((sensitivity(damaged) + specificity(sound)) / 2)
+            groups.append(answers[0]["group"])
+    return len(values), mean_interval(values, seed=0, low=0, high=1, groups=groups)
+
+
+def _is_blind(rows: list[Row]) -> bool:
+    cases, balance = find_balance(rows)
+    return cases >= FEWEST and balance.high < PASSED
+
+
+def _slices(scored: list[Row]) -> Iterator[tuple[str, list[Row]]]:
+    for kind in KINDS:
+        yield kind, _with_damage(scored, (kind,))
+    scripts = dict.fromkeys(row["script"] for row in scored)
+    if len(scripts) > 1:
+        for script in scripts:
+            yield script, [row for row in scored if row["script"] == script]
+    lengths = {row["case_id"]: row["characters"] for row in scored if not row["damaged"]}
+    if lengths:
+        middle = sorted(lengths.values())[len(lengths) // 2]
+        for name, is_long in (("short", False), ("long", True)):
+            cases = {case_id for case_id, characters in lengths.items() if (characters >= middle) is is_long}
+            yield name, [row for row in scored if row["case_id"] in cases]
+
+
+def _with_damage(scored: list[Row], kinds: tuple[str, ...]) -> list[Row]:
+    return [row for row in scored if not row["damaged"] or row["kind"] in kinds]
