@@ -11,10 +11,10 @@ from benchmarks.simulations import Claim
 from metrics.statistics.alarms.level import Level
 from metrics.statistics.alarms.noise import Night, of_cases
 from metrics.statistics.alarms.watch import Watch
-from metrics.statistics.differences.changes import change
+from metrics.statistics.differences.changes import Change, change
 from metrics.statistics.differences.numbers import Number
 from metrics.statistics.paired_chart import LAG
-from tasks.comparison.paired_changes import SHARED
+from tasks.comparison.paired_changes import FEWEST_FOLLOWED, SHARED
 from tasks.orchestration.alarms.budget import LEAST
 
 TIERS, YEAR, CALM = 8, 365, 60
@@ -159,23 +159,25 @@ def nights(world: World, count: int, chance: np.random.Generator, loss: Kind | N
         if near is None:
             found.append(Night(mean, spread, len(values)))
             continue
-        lag = min(LAG, number)
-        far = _change(results[number - lag], tonight)
-        moved, n = near[0], near[2]
-        variance, far_variance = (of_cases(one[1], moved, n) for one in (near, far or near))
-        found.append(Night(mean, spread, len(values), moved, n, variance, far_variance, lag, 1 / n))
+        lags = range(min(LAG, number), 0, -1)
+        earlier = ((lag, _change(results[number - lag], tonight)) for lag in lags)
+        lag, far = next((lag, one) for lag, one in earlier if one and one.n >= SHARED * near.n)
+        moved, n = near.difference, near.n
+        variance, far_variance = (of_cases(one.variance * one.n / n, moved, n) for one in (near, far))
+        night = Night(mean, spread, len(values), moved, n, variance, far_variance, lag, 1 / n)
+        if len(new := values[results[number - 1].last - tonight.first :]):
+            night = night._replace(n_new=len(new), new_value=float(new.mean()))
+        found.append(night)
     return found
 
 
-def _change(before: Asked, after: Asked) -> tuple[float, float, int] | None:
-    """Difference, variance and cases; None where the two have too few in common."""
+def _change(before: Asked, after: Asked) -> Change | None:
+    """None where the two have too few in common."""
     first, last = max(before.first, after.first), min(before.last, after.last)
-    if last - first < SHARED * len(after.scores):
+    if last - first < FEWEST_FOLLOWED:
         return None
     then, now = (one.scores[first - one.first : last - one.first] for one in (before, after))
-    found = change(Number(then, now), np.arange(last - first))
-    assert found is not None
-    return found.difference, found.variance, found.n
+    return change(Number(then, now), np.arange(last - first))
 
 
 def _results(world: World, count: int, chance: np.random.Generator, loss: Kind | None) -> Iterator[Asked]:

@@ -5,7 +5,9 @@ from functools import cache
 from math import isfinite
 from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from sqlalchemy import ColumnElement, Engine, and_, false, select
 from sqlalchemy.engine import RowMapping
 from typing_extensions import TypedDict
@@ -15,15 +17,18 @@ from db.journal import ASIDE, LIVE
 from db.tables import evaluation
 from metrics.metric import Metric
 from metrics.statistics.differences.changes import Change, change
+from metrics.statistics.differences.numbers import prepare
 from metrics.statistics.groups import group_codes
 from metrics.statistics.paired_chart import LAG
 from metrics.table import metric
 from tasks.comparison.common_cases import common, headline, read_cases
-from tasks.comparison.totals import needs, numbers
+from tasks.comparison.totals import needs, number_of, numbers
 from tasks.config.tiers import TIERS
 
 SHARED = 0.5
-"""The share of cases in common from which on two nights are compared on these alone: below, they tell less than all."""
+"""The share of cases in common from which on one night is a better reference than a newer one with fewer."""
+FEWEST_FOLLOWED = 20
+"""Common cases whose change tells something of the level; of a smaller night, SHARED of its cases."""
 
 
 class PairedChange(TypedDict):
@@ -36,8 +41,13 @@ class PairedChange(TypedDict):
     difference: float
     variance: float
     far_variance: float
+    """For as many cases as `n`."""
     lag: int
     step: float
+    n_new: int
+    """Cases that were measured, and not asked then; 0 of a metric that is no headline of its tier."""
+    new_value: float | None
+    """Of these cases."""
 
 
 class PairedChanges(TypedDict):
@@ -74,23 +84,25 @@ def paired_changes(
     near = nights.newest(lambda one: one.n_common >= SHARED * len(tonight)) or nights.newest(lambda one: True)
     if near is None:
         return None
-    nearest = dict.fromkeys(near.changes, near)
-    for name in TIERS[row["tier"]].headlines:
+    headlines, nearest = TIERS[row["tier"]].headlines, dict.fromkeys(near.changes, near)
+    for name in headlines:
         if name not in nearest and _is_measured(tonight, name):
             nearest |= {name: then} if (then := nights.newest_with(name)) else {}
-    far = nights.oldest
     changes: dict[str, PairedChange] = {}
     for name, since in nearest.items():
         found = since.changes[name]
-        earlier, lag = (far.changes[name], 1 + far.ago - since.ago) if far and name in far.changes else (found, 1)
+        far = nights.oldest_with(name, SHARED * found.n) or since
+        earlier, new = far.changes[name], since.new_value(metric(name)) if name in headlines else (0, None)
         changes[name] = {
             "since": since.id,
             "n": found.n,
             "difference": found.difference,
             "variance": found.variance,
-            "far_variance": earlier.variance,
-            "lag": lag,
+            "far_variance": earlier.variance * earlier.n / found.n,
+            "lag": 1 + far.ago - since.ago,
             "step": found.step or _widest(metric(name)) / found.n,
+            "n_new": new[0],
+            "new_value": new[1],
         }
     share = near.n_common / len(tonight) if len(tonight) else 0.0
     return {"since": near.id, "share": share, "changes": changes}
@@ -138,6 +150,16 @@ class _Since(NamedTuple):
     """Nights."""
     n_common: int
     changes: dict[str, Change]
+    new: pa.Table
+    """The cases of tonight that were not asked then."""
+
+    def new_value(self, metric: Metric) -> tuple[int, float | None]:
+        """How many of the new cases have been measured, and their value."""
+        if not len(self.new):
+            return 0, None
+        pair = prepare(number_of(metric, self.new, self.new, None), np.arange(len(self.new)))
+        value = pair.values()[0]
+        return (pair.units, value) if isfinite(value) else (0, None)
 
 
 class _Nights:
@@ -165,21 +187,23 @@ class _Nights:
         """The newest that has measured it."""
         return self.newest(lambda one: metric in one.changes)
 
-    @property
-    def oldest(self) -> _Since | None:
-        """The oldest, where there are two and its file can be read."""
-        return self._since(len(self) - 1) if len(self) > 1 else None
+    def oldest_with(self, metric: str, n: float) -> _Since | None:
+        """The oldest that has measured it on so many common cases."""
+        found = (self._since(number) for number in reversed(range(len(self))))
+        return next((one for one in found if one and metric in one.changes and one.changes[metric].n >= n), None)
 
 
 def _since(before: RowMapping, ago: int, tonight: pa.Table, declared: list[Metric]) -> _Since | None:
     """What changed on the common cases; None where the file of the one before cannot be read: the chart begins anew."""
     try:
-        pairs = common(headline(read_cases(before, declared)), tonight)
+        then = headline(read_cases(before, declared))
     except (ResultsUnavailable, InputError):
         return None
+    pairs = common(then, tonight)
+    new = tonight.filter(pc.invert(pc.is_in(tonight["case_id"], value_set=then["case_id"].combine_chunks())))
     if not len(pairs.b):
-        return _Since(before["id"], ago, 0, {})
+        return _Since(before["id"], ago, 0, {}, new)
     codes = group_codes(pairs.b["group"].to_pylist(), len(pairs.b))
     measured, _ = numbers(declared, *pairs, failures_are_losses=False)  # nights are held against their means
     found = {name: change(number, codes) for name, number in measured.items()}
-    return _Since(before["id"], ago, len(pairs.b), {name: one for name, one in found.items() if one is not None})
+    return _Since(before["id"], ago, len(pairs.b), {name: one for name, one in found.items() if one is not None}, new)

@@ -1,7 +1,7 @@
 """What a watch may be expected to do where nights are as noisy as these: false alarms a year, nights until it tells."""
 
 from collections.abc import Iterator
-from itertools import islice
+from itertools import count, islice
 from statistics import median
 from typing import NamedTuple
 
@@ -10,7 +10,6 @@ import numpy as np
 from metrics.statistics.alarms.level import Level
 from metrics.statistics.alarms.noise import Night, Noise, replaced_share
 from metrics.statistics.alarms.watch import Watch
-from metrics.statistics.ewma import WARM_UP
 
 RUNS, CALM, YEAR, YEARS = 40, 30, 365, 10
 LONGEST = 60
@@ -35,24 +34,30 @@ class Nights(NamedTuple):
 
     def drawn(self, chance: np.random.Generator, loss: float = 0.0, a_night: float = 0.0) -> Iterator[Night]:
         """Nights like these without end; after CALM of them so much is lost at once, or every night."""
-        noise, like, number = self.noise, self.night, 0
-        paired = like.change is not None
-        n = max(1, like.n)
+        noise, like = self.noise, self.night
+        paired, n, new = like.change is not None, max(1, like.n), like.n_new / like.total
         lasting, twice = noise.lasting / n, 2 * noise.case / n
-        wander = noise.drift + (lasting + noise.case * replaced_share(like, like) if paired else 0.0)
-        level, before = like.value, None
-        while True:
-            value = level + self.spread**0.5 * chance.normal()
-            if before is None or not paired:
+        walk = lasting + noise.case * replaced_share(like) if paired else 0.0
+        level, offset, cases, before = like.value, 0.0, 0.0, 0.0
+        for number in count():
+            night, own = noise.night**0.5 * chance.normal(), (self.spread - noise.night) ** 0.5 * chance.normal()
+            chained = level + offset + own + night
+            value = level + cases + own + night if new else chained
+            if number == 0 or not paired:
                 yield Night(value, like.sampling, like.total)
             else:
-                lag = min(WARM_UP, number)
-                far = twice + lag * lasting
-                yield Night(value, like.sampling, like.total, value - before, n, twice + lasting, far, lag, like.step)
-            number, before = number + 1, value
-            level += (
-                wander**0.5 * chance.normal() - (loss if number == CALM else 0) - (a_night if number >= CALM else 0)
-            )
+                lag = min(like.lag, number)
+                drawn = Night(value, like.sampling, like.total, chained - before, n, twice + lasting)
+                drawn = drawn._replace(far_variance=twice + lag * lasting, lag=lag, step=like.step)
+                if new:
+                    of_new = level + night + (like.sampling / new) ** 0.5 * chance.normal()
+                    drawn = drawn._replace(n_new=like.n_new, new_value=of_new)
+                yield drawn
+            before = chained
+            level += noise.drift**0.5 * chance.normal()
+            level -= (loss if number == CALM else 0) + (a_night if number >= CALM else 0)
+            offset += walk**0.5 * chance.normal()
+            cases = (1 - new) * cases + ((1 - (1 - new) ** 2) * like.sampling) ** 0.5 * chance.normal()
 
 
 def false_alarms(nights: Nights, *, seed: int = 0) -> float:

@@ -4,19 +4,30 @@ from typing import NamedTuple
 
 import numpy as np
 
-from metrics.statistics.alarms.local_level import LEAST_SPREAD, LocalLevel, evidence
-from metrics.statistics.alarms.noise import Night, Noise, Noises, replaced_share
+from metrics.statistics.alarms.local_level import (
+    FOLLOWED,
+    LEAST_SPREAD,
+    LEVEL,
+    LocalLevel,
+    Observation,
+    Start,
+    evidence,
+    mixed_evidence,
+)
+from metrics.statistics.alarms.noise import Night, Noise, Noises, kept_share
 from metrics.statistics.groups import Floats
 from metrics.statistics.intervals import normal_quantile
 
-STEPS = (2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0)
-"""Losses at once that are looked for, in multiples of the least."""
-SLOPES = (0.1, 0.2, 0.4, 0.8, 1.6)
-"""Losses a night that are looked for."""
+STEP, SLOPE = 10.0, 1.0
+"""What is lost at once, and in a night, is of this order, in multiples of the least."""
+LARGE, RARE = 10.0, 0.1
+"""Some losses are so many times larger; this share of them."""
 STILL = 0.5
 """Share of what was lost that is still missing, at least, while a loss goes on."""
 VAGUE = 20.0
 """Multiple of the least that a night must tell from none by itself."""
+UNKNOWN = 100.0
+"""Multiple of the least that is the standard deviation of what nothing is known of."""
 HIGHEST = 500.0
 """Logarithm of the most evidence that is counted."""
 
@@ -36,16 +47,9 @@ class Loss(NamedTuple):
 class _Seen(NamedTuple):
     """A night as it was seen."""
 
-    y: float
-    """The level, as the sum of its changes."""
-    spread: float
-    """Variance of what the night says of it."""
-    wander: float
-    """Variance of what it may have moved by since the night before."""
-    mean: float
-    """What was expected."""
-    before: float
-    """The variance of that."""
+    said: Observation
+    before: LocalLevel
+    """What was known before it."""
     noise: Noise
     told: int
     """Nights that told of the noise before it."""
@@ -72,16 +76,16 @@ class Level:
         self.least, self._better = least, better
         self._noises = Noises(known)
         self._noise = self._noises.now
-        self._last: Night | None = None
-        self._paired, self._own = False, 0.0
+        self._paired, self._own, self._late, self._chained = False, 0.0, 0.0, 0.0
+        self._first: Night | None = None
         self._nights: list[_Seen] = []
-        self._level = LocalLevel(0.0, 0.0)
+        self._level = LocalLevel(0.0, 0.0, 0.0)
         self._incident: _Incident | None = None
 
     @property
     def nights(self) -> int:
         """How many there were."""
-        return len(self._nights)
+        return len(self._nights) + (self._first is not None)
 
     @property
     def noise(self) -> Noise:
@@ -90,54 +94,57 @@ class Level:
 
     def add(self, night: Night) -> None:
         """One more night."""
-        last, self._last = self._last, night
-        if last is None:
-            self._level.mean = night.value
-            self._nights.append(_Seen(night.value, 0.0, 0.0, night.value, 0.0, self._noise, 0, night))
+        if self._first is None:
+            self._first, self._chained = night, night.value
+            self._level = LocalLevel(night.value, 0.0, (UNKNOWN * self.least) ** 2)
             return
+        last = self._nights[-1].night if self._nights else self._first
         told, within = self._noises.nights, self._incident is not None
         first = within and not self._noises.is_told
         if not within:
             self._noise = self._noises.add(night, last)
         elif first:
             self._tell_within(night)
-        wander, spread = self._of_night(night, last)
-        y, before = self._nights[-1].y + night.moved_since(last), self._level.spread + wander
-        seen = _Seen(y, spread, wander, self._level.mean, before, self._noise, told, night)
+        seen = _Seen(self._observe(night, last), self._level.copy(), self._noise, told, night)
         self._nights.append(seen)
         if self._incident:
-            self._incident.add(seen)
+            self._incident.add(seen.said)
             if not first:  # tonight's noise is told by the nights before: it may be the first that is back
                 self._tell_within(night)
         else:
-            self._level.add(y, spread, wander)
+            self._level.add(seen.said)
 
-    def _of_night(self, night: Night, last: Night) -> tuple[float, float]:
-        """Variances: by how much the level may have moved since the night before, and of what the night says of it."""
-        noise, own = self._noise, 0.0 if night.skips else self._own
+    def _observe(self, night: Night, last: Night) -> Observation:
+        """What the night says of the level, with variances; the night as a whole moves all that it says."""
+        noise, paired, start = self._noise, night.change is not None, None
+        if paired != self._paired or not self._nights:
+            self._own, self._chained, chained = noise.case / last.total, last.value, self._chained
+            start = Start(paired, last.value, chained, self._own + noise.night, last.sampling + noise.night)
+        self._paired = paired
         if night.change is None:  # other cases than before
-            if self.nights == 1:
-                self._level.spread = last.sampling + noise.night
-            wander = noise.drift + (last.sampling if self._paired else 0.0)
-            self._paired, self._own = False, 0.0
-            return wander, night.sampling + noise.night
-        if not self._paired:  # from here on the cases are the same: what others say is no reference for them
-            self._begin(noise.case / last.total + noise.night, last.sampling)
-        self._paired, self._own = True, noise.case * replaced_share(night, last)
-        return noise.drift + noise.lasting / night.n + own, noise.night + noise.case / night.total + self._own
-
-    def _begin(self, spread: float, sampling: float) -> None:
-        if self._incident:
-            self._incident.spread += sampling
+            value, spread = [night.value], [night.sampling]
+            parts, wander = [LEVEL], [noise.drift, 0.0]
         else:
-            self._level.begin(self._nights[-1].y, spread)
+            self._chained += night.change
+            stays = max(0.0, noise.case * (2 / night.n - kept_share(night)) - self._own)
+            late, self._late = 0.0 if night.skips else self._late, 0.0
+            self._own = noise.case * kept_share(night)
+            value, spread, parts = [self._chained], [self._own], [FOLLOWED]
+            if 2 * night.total < last.total:  # a small night: the next may pass it over
+                spread, stays, self._late = [self._own + stays], 0.0, stays
+            wander = [noise.drift, noise.lasting / night.n + stays + late]
+            if night.n_new:
+                value, parts = [*value, night.new_value], [*parts, LEVEL]
+                spread = [*spread, night.sampling * night.total / night.n_new]
+        variances = np.diag(np.maximum(spread, LEAST_SPREAD)) + noise.night
+        return Observation(np.array(value), np.array(parts), variances, np.array(wander), start)
 
     def _likely(self) -> Floats:
         """(2, nights) evidence, in logarithms, that a loss began in each night: at once, and by and by."""
-        (at_once, slowly), (heavy, steep) = -self._better * self._level.sums, self._level.weights
-        steps = [evidence(at_once, heavy, size * self.least, self.least) for size in STEPS]
-        slopes = [evidence(slowly, steep, slope * self.least, 0.0) for slope in SLOPES]
-        return np.array([np.logaddexp.reduce(found) - np.log(len(found)) for found in (steps, slopes)])
+        lost, weights = -self._better * self._level.sums, self._level.weights
+        scales = np.array([[STEP], [SLOPE]]) * self.least
+        usual, large = (mixed_evidence(lost, weights, times * scales) for times in (1.0, LARGE))
+        return np.asarray(np.logaddexp(usual + np.log(1 - RARE), large + np.log(RARE)))
 
     @property
     def evidence(self) -> float:
@@ -160,8 +167,8 @@ class Level:
 
     def open(self, since: int, size: float) -> None:
         """An incident: the level is held from now on against what it was before that night, where so much was lost."""
-        of = self._nights[since:]
-        self._incident = _Incident(of, size, self._better)
+        of = self._nights[since - 1 :]
+        self._incident = _Incident([night.said for night in of], of[0].before, size, self._better, self.least)
         self._noises.forget(of[0].told)  # the loss is nothing that the level does by itself
         self._noise = self._noises.now if self._noises.is_told else of[0].noise
         for seen in of[1:]:
@@ -182,8 +189,9 @@ class Level:
         """Whether the last night says next to nothing: what it alone can tell is far more than the least."""
         if not self._nights:
             return False
-        night = self._nights[-1]
-        return bool(normal_quantile(0.95) * (night.spread + night.wander) ** 0.5 > VAGUE * self.least)
+        said = self._nights[-1].said
+        alone = 1 / np.linalg.inv(said.spread).sum() + said.wander.sum()
+        return bool(normal_quantile(0.95) * alone**0.5 > VAGUE * self.least)
 
     @property
     def back(self) -> float:
@@ -194,7 +202,7 @@ class Level:
         """What begins from now on is a new loss."""
         self._level.forget()
         if self._incident:
-            self._level.begin(self._incident.mean, self._incident.spread)
+            self._level = self._incident.before
             self._incident = None
 
 
@@ -203,33 +211,53 @@ class _Incident:
 
     Args:
         of: the nights of the loss so far.
+        before: what was known of the level before them.
         size: what was lost.
-        better: as of `Level`.
+        better, least: as of `Level`.
     """
 
-    def __init__(self, of: list[_Seen], size: float, better: int) -> None:
-        self.mean, self.spread = of[0].mean, of[0].before + sum(night.wander for night in of[1:])
+    def __init__(self, of: list[Observation], before: LocalLevel, size: float, better: int, least: float) -> None:
+        self.before = before.copy()
+        """What would be known of the level if nothing were lost."""
         self._size, self._better = size, better
-        weights = np.array([1 / max(LEAST_SPREAD, night.spread) for night in of])
-        within = float(weights @ [night.y for night in of] / weights.sum())
-        self._within = LocalLevel(within, float(1 / weights.sum()))
-        self._missing, self._weights = np.zeros((2, 0))
+        self._within = before.copy((UNKNOWN * least) ** 2)
+        for night in of:
+            self.before.move(night)
+            self._within.add(night)
+        self._within.forget()
+        self._missing, self._weights = np.zeros((2, 2, 0))
+        """(2, nights) over the nights since each: of what is followed and of what is new."""
 
-    def add(self, night: _Seen) -> None:
-        self.spread += night.wander
-        self._within.add(night.y, night.spread, night.wander)
-        weight = 1 / max(LEAST_SPREAD, night.spread)
-        self._missing = np.append(self._missing, 0.0) + self._better * (self.mean - night.y) * weight
-        self._weights = np.append(self._weights, 0.0) + weight
+    def add(self, night: Observation) -> None:
+        self.before.move(night)
+        self._within.add(night)
+        if night.start:
+            self._missing[0], self._weights[0] = 0.0, 0.0  # they were of other cases
+            if night.start.follows:
+                self.before.draw(night.start)
+        self._missing, self._weights = (
+            np.append(one, np.zeros((2, 1)), axis=1) for one in (self._missing, self._weights)
+        )
+        missing = self._better * (night.parts @ self.before.mean - night.values)
+        for part, lost, spread in zip(night.parts, missing, np.diag(night.spread), strict=True):
+            kind = 0 if part[1] else 1
+            self._weights[kind] += 1 / spread
+            self._missing[kind] += lost / spread
 
     @property
     def back(self) -> float:
         """Mixed over the nights since which the level may be back, with weights that add up to 1 over all to come."""
-        if not len(self._weights):
+        if not self._within.nights:
             return 0.0
         still = STILL * self._size
-        missing, spread = self._missing / self._weights, 1 / self._weights + self.spread
-        as_before = (still**2 - 2 * still * missing) / 2 / spread
+        parts = np.array([FOLLOWED, LEVEL])
+        (both, shared), (_, level) = parts @ self.before.spread @ parts.T
+        (followed, new), (lost, lost_new) = self._weights, self._missing
+        a, d = 1 + followed * both, 1 + new * level  # of the inverse of what all nights since then share
+        scale = a * d - followed * new * shared**2
+        precision = (followed * d + new * a - 2 * followed * new * shared) / scale
+        missing = (lost * (d - new * shared) + lost_new * (a - followed * shared)) / scale
+        as_before = still**2 * precision / 2 - still * missing
         risen = evidence(self._better * self._within.sums[0], self._within.weights[0], self._size, still)
         number = np.arange(1, len(missing) + 1)
         either = np.exp(np.minimum(as_before, HIGHEST)) + np.exp(np.minimum(risen, HIGHEST))

@@ -9,6 +9,7 @@ from metrics.statistics.groups import Floats
 
 FEWEST = 4
 """Nights that tell whether whole nights move together."""
+CHANCE_DRIFT = 2.0
 CHANCE = 1.0
 """Standard errors by which more than was expected may be chance."""
 
@@ -34,6 +35,10 @@ class Night(NamedTuple):
     """What one case can change at most."""
     skips: bool = False
     """Whether it is compared with a night before the last, which shares more with it."""
+    n_new: int = 0
+    """Cases that the night that it is compared with did not measure."""
+    new_value: float = 0.0
+    """Their value, where there are any."""
 
     def moved_since(self, last: "Night") -> float:
         """What the level has moved by since the last night."""
@@ -72,6 +77,16 @@ class _Sums(NamedTuple):
     """Variances of changes as cases tell them."""
     replaced: float = 0.0
     """What of that stays."""
+    sampling: float = 0.0
+    """Variances of values as draws."""
+    new: float = 0.0
+    """Shares of new cases."""
+    own: float = 0.0
+    """Variances of values by what their cases do."""
+
+    def of_values(self, lag: int, nights: int) -> float:
+        """Variance of the change of a value in so many nights, as the cases of these nights tell it."""
+        return 2 * (min(1.0, lag * self.new / nights) * self.sampling + self.own) / nights
 
 
 class Noises:
@@ -87,7 +102,7 @@ class Noises:
 
     def __init__(self, known: tuple[float, float] = (0.0, 0.0)) -> None:
         self._sums = [_Sums(near=known[0] * known[1], cases=known[1])]
-        self._levels = [0.0]
+        self._levels, self._values = [0.0], [0.0]
         self._night, self._drift = 0.0, 0.0
 
     @property
@@ -104,9 +119,10 @@ class Noises:
         """One more night, and the last before it; the noise with it."""
         if len(self._levels) > FEWEST:  # by the nights before: this one may be the first of a loss
             self._night, self._drift = self._together()
-        expected, replaced = night.sampling + last.sampling, 0.0
+        expected, replaced, new, own = night.sampling + last.sampling, 0.0, 1.0, 0.0
         self._sums.append(self._sums[-1])
         self._levels.append(self._levels[-1] + night.moved_since(last))
+        self._values.append(self._values[-1] + night.value - last.value)
         if night.change is not None:
             self.add_cases(night)
             more, sums = (night.far_variance - night.variance) * night.n**2, self._sums[-1]
@@ -115,9 +131,16 @@ class Noises:
             )
             now = self.now
             expected = (2 * now.case + now.lasting) / night.n
-            replaced = now.lasting / night.n + now.case * replaced_share(night, last)
+            replaced = now.lasting / night.n + now.case * replaced_share(night)
+            new, own = night.n_new / night.total, now.case / night.total
         sums = self._sums[-1]
-        self._sums[-1] = sums._replace(expected=sums.expected + expected, replaced=sums.replaced + replaced)
+        self._sums[-1] = sums._replace(
+            expected=sums.expected + expected,
+            replaced=sums.replaced + replaced,
+            sampling=sums.sampling + night.sampling,
+            new=sums.new + new,
+            own=sums.own + own,
+        )
         return self.now
 
     def add_cases(self, night: Night) -> None:
@@ -134,6 +157,7 @@ class Noises:
         """As it was when so many nights had been added."""
         del self._sums[nights + 1 :]
         del self._levels[nights + 1 :]
+        del self._values[nights + 1 :]
 
     @property
     def now(self) -> Noise:
@@ -153,14 +177,22 @@ class Noises:
 
     def _together(self) -> tuple[float, float]:
         """What whole nights add, of a night and for good."""
-        levels = np.array(self._levels)
-        cases, stays = (total / self.nights for total in (self._sums[-1].expected, self._sums[-1].replaced))
-        near, chance = _moved(levels, 1, cases)
+        near, chance = self._moved(1)
         far, far_chance = (near, 0.0)
-        if len(levels) > 2 * WARM_UP:
-            far, far_chance = _moved(levels, WARM_UP, cases + (WARM_UP - 1) * stays)
-        drift = max(0.0, far - near - CHANCE * (far_chance**2 + chance**2) ** 0.5) / (WARM_UP - 1)
+        if len(self._levels) > 2 * WARM_UP:
+            far, far_chance = self._moved(WARM_UP)
+        drift = max(0.0, far - near - CHANCE_DRIFT * (far_chance**2 + chance**2) ** 0.5) / (WARM_UP - 1)
         return max(0.0, near - drift - CHANCE * chance) / 2, drift
+
+    def _moved(self, lag: int) -> tuple[float, float]:
+        """By how much more than cases tell the level moves in so many nights, as a variance, and its standard error.
+
+        Where cases are replaced, their changes add up to a walk, and their values do not.
+        """
+        sums = self._sums[-1]
+        changed = (sums.expected + (lag - 1) * sums.replaced) / self.nights
+        either = (self._levels, changed), (self._values, sums.of_values(lag, self.nights))
+        return min((_moved(np.array(levels), lag, cases) for levels, cases in either), key=lambda found: found[1])
 
 
 def of_cases(variance: float, difference: float, n: int) -> float:
@@ -178,15 +210,23 @@ def of_cases(variance: float, difference: float, n: int) -> float:
     return variance + difference**2 / n
 
 
-def replaced_share(night: Night, last: Night) -> float:
-    """What the cases that only one of two nights has add to the variance of the change, in variances of a case.
+def kept_share(night: Night) -> float:
+    """What is taken back of the noise of the cases that a night shares with its neighbours, in variances of a case.
+
+    A case that is in three nights takes back in the third what it did in the second; one that leaves does not, so that
+    the sum of changes goes on without it. The cases that leave are the oldest, if no night says otherwise.
 
     Example:
-        >>> from metrics.statistics.alarms.noise import Night, replaced_share
-        >>> replaced_share(Night(0.8, 0.0004, 400, 0.0, 400), Night(0.8, 0.0004, 400))
-        0.0
+        >>> from metrics.statistics.alarms.noise import Night, kept_share
+        >>> [kept_share(Night(0.8, 0.0004, 400, 0.0, shared)) for shared in (400, 300, 200)]
+        [0.0025, 0.0022222222222222222, 0.0]
     """
-    return max(0.0, 2 / night.n - 1 / night.total - 1 / last.total)
+    return max(0, 2 * night.n - night.total) / night.n**2
+
+
+def replaced_share(night: Night) -> float:
+    """What stays of it, where nights are alike."""
+    return 2 / night.n - 2 * kept_share(night)
 
 
 def _moved(levels: Floats, lag: int, cases: float) -> tuple[float, float]:

@@ -8,8 +8,6 @@ from metrics.statistics.alarms.noise import Night
 
 OVER = 50.0
 """Evidence by which a loss is over: of those that last, at most one in so many ever seems to be."""
-RESERVE = 2.0
-"""The budget is spent so many times over before a watch rings: what is taken for the noise is only an estimate."""
 
 
 class Watch:
@@ -45,12 +43,12 @@ class Watch:
             sudden = {name: level.find_sudden_loss(looks) for name, level in self._levels.items()}
             if found_now := {name: loss for name, loss in sudden.items() if loss}:
                 return found_now
-        enough = RESERVE * looks
+        enough = looks
         found = {name: level.evidence for name, level in self._levels.items()}
         if self.lost or sum(found.values()) / len(found) < enough:
             return {}
         losses = {name: self._levels[name].loss for name, evidence in found.items() if evidence >= enough}
-        return {name: loss for name, loss in losses.items() if loss and loss.size >= self._levels[name].least}
+        return {name: loss for name, loss in losses.items() if loss and loss.low >= self._levels[name].least}
 
     def open(self, lost: Mapping[str, Loss]) -> None:
         """It has rung, for that."""

@@ -12,7 +12,7 @@ from metrics.statistics.alarms.noise import Night, of_cases
 from metrics.statistics.ewma import HISTORY
 from metrics.statistics.intervals import normal_quantile
 from metrics.table import metric
-from tasks.comparison.paired_changes import SHARED, nights_like
+from tasks.comparison.paired_changes import FEWEST_FOLLOWED, SHARED, nights_like
 from tasks.orchestration.documents import MetricChange
 from tasks.results.summary import HEADLINE_STRATUM
 
@@ -107,7 +107,7 @@ class _Chain:
         one_case = self._high / measured["n_scored"]  # however alike the others are
         night = Night(measured["value"], max(deviation, one_case) ** 2, measured["n_scored"])
         since = change and change.get("since")  # no change that was stored before these had it
-        if change is None or since not in self._levels or change["n"] < SHARED * night.total:
+        if change is None or since not in self._levels or change["n"] < min(FEWEST_FOLLOWED, SHARED * night.total):
             before = self._last
             moved = night.value - self.nights[before].value if before else 0.0
             self._levels[name] = self._levels[before] + moved if before else 0.0
@@ -135,4 +135,6 @@ class _Chain:
             lag=change["lag"],
             step=change["step"],
             skips=change["since"] != self._last,
+            n_new=change.get("n_new", 0),
+            new_value=change.get("new_value") or 0.0,
         )

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from metrics.statistics.alarms.level import Level, Loss
-from metrics.statistics.alarms.local_level import LocalLevel, evidence
+from metrics.statistics.alarms.local_level import FOLLOWED, LocalLevel, Observation, evidence
 from metrics.statistics.alarms.noise import Night, Noises
 from metrics.statistics.alarms.watch import Watch
 
@@ -45,9 +45,9 @@ def test_the_filter_is_least_squares() -> None:
     """A step at night 20 of a level that wanders: its weight and its sum are those of the whole covariance matrix."""
     n, start, spread, noise, wander = 40, 20, 0.3, 1.0, 0.1
     values = np.random.default_rng(1).normal(size=n)
-    level = LocalLevel(0.0, spread)
+    level = LocalLevel(0.0, spread, 1.0)
     for value in values:
-        level.add(value, noise, wander)
+        level.add(Observation(np.array([value]), np.array([FOLLOWED]), np.array([[noise]]), np.array([wander, 0.0])))
     since = np.arange(n)
     covariance = spread + wander * (1 + np.minimum(since[:, None], since)) + noise * np.eye(n)
     step, slope = (since >= start).astype(float), np.maximum(0, since - start + 1).astype(float)
