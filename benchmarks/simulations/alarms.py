@@ -1,7 +1,6 @@
 """Years of nights in each kind of log: how often somebody is woken for nothing, how soon for a loss, how it ends."""
 
 from collections.abc import Iterator
-from itertools import repeat
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +20,9 @@ TIERS, YEAR, CALM = 8, 365, 60
 LOOKS = float(TIERS * YEAR)
 """A year's, of which one false alarm may come."""
 N, HIT_RATE, NEW = 400, 0.8, 8
+ROLLING, NEW_OF_ROLLING = 300, (0, 8, 40, 100, 140, 160, 220, 300)
+"""Cases of a log that rolls, and how many of them are new in a night."""
+SOON, USUAL_NOISE = (10, 30), 0.02
 LASTS = 120
 """Nights that a loss goes on after it."""
 Floats = NDArray[np.float64]
@@ -46,6 +48,7 @@ class World(NamedTuple):
     """Share of the answers that come out otherwise in a night."""
     new: int = 0
     """Questions a night."""
+    cases: int = N
     rolling: bool = False
     """Whether as many old ones leave."""
     judge: float = 0.0
@@ -71,10 +74,23 @@ WORLDS = (
     World(
         "frozen set, 2 %, a case changes for good every 3rd night", noise=0.02, flips=1 / 3, found=(0.9, 0.5, 0.7, 0.9)
     ),
-    World("frozen set, 2 %, whole nights sway by 0.5 points", 0.02, sway=0.005, false=2.5, found=(0.8, 0.6, 0.7, 0.8)),
+    World(
+        "frozen set, 2 %, whole nights sway by 0.5 points",
+        noise=0.02,
+        sway=0.005,
+        false=2.5,
+        found=(0.8, 0.6, 0.7, 0.8),
+    ),
     World("whole log growing by 8, 2 %", noise=0.02, new=NEW, found=(0.9, 0.7, 0.9, 0.9)),
     World("last 400 of a log growing by 8, 2 %", noise=0.02, new=NEW, rolling=True, found=(0.9, 0.1, 0.3, 0.9)),
     World("400 new questions a night, 2 %", noise=0.02, new=N, rolling=True, found=(0.05, 0.1, 0.4, 0.05)),
+)
+
+
+ROLLING_WORLDS = tuple(
+    World(f"{new} of {ROLLING} questions new a night, {noise:.0%}", noise, new, ROLLING, rolling=True)
+    for noise in (0.0, 0.02, 0.05)
+    for new in NEW_OF_ROLLING
 )
 
 
@@ -104,40 +120,52 @@ LOSSES = (
 
 def claims(effort: float) -> Iterator[Claim]:
     """False incidents a year in each world, losses told of in time, and lasting losses that seem to be over."""
-    years, repetitions = max(2, round(800 * effort)), max(10, round(200 * effort))
-    rates = [rung / years for rung in map(_rung, range(len(WORLDS)), repeat(years))]
+    years, repetitions = max(1, round(800 * effort)), max(6, round(200 * effort))
+    rates = [_false_alarms(world, number, years) for number, world in enumerate(WORLDS)]
     for world, rate in zip(WORLDS, rates, strict=True):
         yield Claim(f"{world.name}: false alarms a year of a tier", 0, world.false / TIERS, rate, years)
     average = TIERS * float(np.mean(rates))
     yield Claim("all of these: false alarms a year of an installation", 0, 1, average, years * len(WORLDS), False)
-    lost = map(_told, range(len(WORLDS)), repeat(repetitions))
-    for world, all_kinds in zip(WORLDS, lost, strict=True):
-        for kind, least, (found, _) in zip(LOSSES, world.found, all_kinds, strict=True):
+    for number, world in enumerate(WORLDS):
+        ended, rung = 0, 0
+        for kind, least in zip(LOSSES, world.found, strict=True):
+            found = [_told(world, kind, [2, number, LOSSES.index(kind), again]) for again in range(repetitions)]
+            in_time = sum(told is not None and told < kind.within for told, _ in found)
             told_of = f"{world.name}, {kind.name}: told of within {kind.within} nights"
-            yield Claim(told_of, least, 1, found / repetitions, repetitions)
-        closed, tried = sum(over for _, over in all_kinds), len(LOSSES) * repetitions
-        yield Claim(f"{world.name}, lasting: said to be over within {LASTS} nights", 0, 0.02, closed / tried, tried)
+            yield Claim(told_of, least, 1, in_time / repetitions, repetitions)
+            ended, rung = ended + sum(over for _, over in found), rung + len(found)
+        yield Claim(f"{world.name}, lasting: said to be over within {LASTS} nights", 0, 0.02, ended / rung, rung)
+    yield from _rolling(max(1, years // 8), repetitions)
 
 
-def _rung(number: int, years: int) -> int:
-    """False alarms of one tier in so many years of that world."""
-    seeds = [np.random.default_rng([1, number, year]) for year in range(years)]
-    return sum(len(watched(nights(WORLDS[number], YEAR, chance))[0]) for chance in seeds)
+def _rolling(years: int, repetitions: int) -> Iterator[Claim]:
+    """A log of which more or fewer questions are new."""
+    rates = [_false_alarms(world, 100 + number, years) for number, world in enumerate(ROLLING_WORLDS)]
+    for world, rate in zip(ROLLING_WORLDS, rates, strict=True):
+        yield Claim(f"{world.name}: false alarms a year of a tier", 0, 1 / TIERS, rate, years)
+    for number, world in enumerate(ROLLING_WORLDS):
+        if world.noise != USUAL_NOISE:
+            continue
+        found = [
+            _told(world, LOSSES[0], [3, number, again], SOON[1] - LOSSES[0].within)[0] for again in range(repetitions)
+        ]
+        for nights, least in zip(SOON, (0.8, 0.95), strict=True):
+            in_time = sum(told is not None and told < nights for told in found)
+            what = f"{world.name}, {LOSSES[0].name}: told of within {nights} nights"
+            yield Claim(what, least, 1, in_time / repetitions, repetitions)
 
 
-def _told(number: int, repetitions: int) -> list[tuple[int, int]]:
-    """Of each kind of loss in that world: how many were told of in time, and how many of those told of were ended."""
-    counts = []
-    for of_kind, kind in enumerate(LOSSES):
-        found, closed = 0, 0
-        for repetition in range(repetitions):
-            chance = np.random.default_rng([2, number, of_kind, repetition])
-            opened, over = watched(nights(WORLDS[number], CALM + kind.within + LASTS, chance, kind))
-            told = [night for night in opened if night >= CALM]
-            found += bool(told) and told[0] < CALM + kind.within
-            closed += bool(told) and any(night > told[0] for night in over)
-        counts.append((found, closed))
-    return counts
+def _false_alarms(world: World, seed: int, years: int) -> float:
+    """A year, of one tier in so many years of that world."""
+    chances = [np.random.default_rng([1, seed, year]) for year in range(years)]
+    return sum(len(watched(nights(world, YEAR, chance))[0]) for chance in chances) / years
+
+
+def _told(world: World, kind: Kind, seed: list[int], lasts: int = LASTS) -> tuple[int | None, bool]:
+    """In which night of a loss it is told of, from 0, and whether it is said to be over, which it never is."""
+    opened, over = watched(nights(world, CALM + kind.within + lasts, np.random.default_rng(seed), kind))
+    told = next((night for night in opened if night >= CALM), None)
+    return (None, False) if told is None else (told - CALM, any(night > told for night in over))
 
 
 def watched(nights: list[Night]) -> tuple[list[int], list[int]]:
@@ -182,14 +210,14 @@ def _change(before: Asked, after: Asked) -> Change | None:
 
 def _results(world: World, count: int, chance: np.random.Generator, loss: Kind | None) -> Iterator[Asked]:
     """The scores of each night."""
-    total = N + world.new * (count - 1)
+    total = world.cases + world.new * (count - 1)
     hits, order = chance.random(total) < HIT_RATE, chance.random(total)
     other, sway = chance.random(total) < world.noise, 0.0
     for night in range(count):
         if chance.random() < world.flips:
             better = chance.random() < 0.5
             hits[chance.choice(np.flatnonzero(hits != better))] = better
-        asked = np.arange(world.new * night if world.rolling else 0, N + world.new * night)
+        asked = np.arange(world.new * night if world.rolling else 0, world.cases + world.new * night)
         kept = hits[asked]
         if loss and night >= CALM:
             _turn(kept, order[asked], loss.lost(night - CALM) + loss.rewritten / 2, hit=True)

@@ -22,6 +22,8 @@ STEP, SLOPE = 10.0, 1.0
 """What is lost at once, and in a night, is of this order, in multiples of the least."""
 LARGE, RARE = 10.0, 0.1
 """Some losses are so many times larger; this share of them."""
+KINDS = np.array([0.75, 0.25])
+"""Shares of losses at once, and of those by and by."""
 STILL = 0.5
 """Share of what was lost that is still missing, at least, while a loss goes on."""
 VAGUE = 20.0
@@ -149,7 +151,7 @@ class Level:
     @property
     def evidence(self) -> float:
         """That the level has fallen by more than the least."""
-        return float(np.exp(np.minimum(self._likely(), HIGHEST)).sum() / 2)
+        return float((KINDS @ np.exp(np.minimum(self._likely(), HIGHEST))).sum())
 
     @property
     def loss(self) -> Loss | None:

@@ -5,11 +5,9 @@ from typing import NamedTuple
 import numpy as np
 
 from metrics.statistics.ewma import WARM_UP, deviation
-from metrics.statistics.groups import Floats
 
 FEWEST = 4
 """Nights that tell whether whole nights move together."""
-CHANCE_DRIFT = 2.0
 CHANCE = 1.0
 """Standard errors by which more than was expected may be chance."""
 
@@ -83,10 +81,6 @@ class _Sums(NamedTuple):
     """Shares of new cases."""
     own: float = 0.0
     """Variances of values by what their cases do."""
-
-    def of_values(self, lag: int, nights: int) -> float:
-        """Variance of the change of a value in so many nights, as the cases of these nights tell it."""
-        return 2 * (min(1.0, lag * self.new / nights) * self.sampling + self.own) / nights
 
 
 class Noises:
@@ -181,7 +175,7 @@ class Noises:
         far, far_chance = (near, 0.0)
         if len(self._levels) > 2 * WARM_UP:
             far, far_chance = self._moved(WARM_UP)
-        drift = max(0.0, far - near - CHANCE_DRIFT * (far_chance**2 + chance**2) ** 0.5) / (WARM_UP - 1)
+        drift = max(0.0, far - near - CHANCE * (far_chance**2 + chance**2) ** 0.5) / (WARM_UP - 1)
         return max(0.0, near - drift - CHANCE * chance) / 2, drift
 
     def _moved(self, lag: int) -> tuple[float, float]:
@@ -189,10 +183,14 @@ class Noises:
 
         Where cases are replaced, their changes add up to a walk, and their values do not.
         """
-        sums = self._sums[-1]
-        changed = (sums.expected + (lag - 1) * sums.replaced) / self.nights
-        either = (self._levels, changed), (self._values, sums.of_values(lag, self.nights))
-        return min((_moved(np.array(levels), lag, cases) for levels, cases in either), key=lambda found: found[1])
+        sums, nights = self._sums[-1], self.nights
+        walk = lag * sums.replaced
+        chained = _moved(self._levels, lag, sums.expected - sums.replaced + walk, walk, lag)
+        if not sums.new:
+            return chained
+        draws = 2 * min(1.0, lag * sums.new / nights) * sums.sampling
+        valued = _moved(self._values, lag, draws + 2 * sums.own, draws, min(lag, nights / sums.new))
+        return min(chained, valued, key=lambda found: found[1])
 
 
 def of_cases(variance: float, difference: float, n: int) -> float:
@@ -229,8 +227,19 @@ def replaced_share(night: Night) -> float:
     return 2 / night.n - 2 * kept_share(night)
 
 
-def _moved(levels: Floats, lag: int, cases: float) -> tuple[float, float]:
-    """By how much more than cases tell levels move in so many nights, as a variance, and its standard error."""
-    moved = levels[lag:] - levels[:-lag]
+def _moved(levels: list[float], lag: int, expected: float, lasts: float, nights: float) -> tuple[float, float]:
+    """By how much more than cases tell levels move in so many nights, as a variance, and its standard error.
+
+    Args:
+        levels: of each night.
+        lag: nights.
+        expected: what the cases of all nights tell.
+        lasts: the part of it that goes on from night to night.
+        nights: for so many.
+
+    Reference: the variance of an estimate from differences that overlap, Lo and MacKinlay 1988.
+    """
+    moved = np.subtract(levels[lag:], levels[:-lag])
     variance = deviation(moved) ** 2
-    return variance - cases, variance * (3 / len(moved)) ** 0.5
+    overlap = max(0.0, 4 / 3 * nights - 3) * lasts / max(expected, 1e-12)
+    return variance - expected / (len(levels) - 1), variance * ((3 + overlap) / len(moved)) ** 0.5

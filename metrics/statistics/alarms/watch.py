@@ -43,11 +43,10 @@ class Watch:
             sudden = {name: level.find_sudden_loss(looks) for name, level in self._levels.items()}
             if found_now := {name: loss for name, loss in sudden.items() if loss}:
                 return found_now
-        enough = looks
         found = {name: level.evidence for name, level in self._levels.items()}
-        if self.lost or sum(found.values()) / len(found) < enough:
+        if self.lost or sum(found.values()) / len(found) < looks:
             return {}
-        losses = {name: self._levels[name].loss for name, evidence in found.items() if evidence >= enough}
+        losses = {name: self._levels[name].loss for name, evidence in found.items() if evidence >= looks}
         return {name: loss for name, loss in losses.items() if loss and loss.low >= self._levels[name].least}
 
     def open(self, lost: Mapping[str, Loss]) -> None:

@@ -13,7 +13,7 @@ def test_a_change_below_the_least_that_was_set_never_rings(history: History, mon
         monkeypatch.setenv(f"YARUS_LEAST_CHANGE__{name}", "0.2")
     history.night(share(0.9))
     assert [history.night(share(0.8)) for _ in range(3)] == ["good"] * 3
-    assert history.night(share(0.6)) == "regressed"
+    assert history.night(share(0.5)) == "regressed"
 
 
 def test_a_smaller_budget_asks_for_more_evidence(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
