@@ -58,6 +58,16 @@ def smallest_detectable_in_groups(
 
     Returns:
         Above 0; NaN where no loss is found so often, and where the groups are worth fewer than five of equal size.
+
+    Example:
+        >>> import numpy as np
+        >>> from metrics.statistics.power_in_groups import smallest_detectable_in_groups
+        >>> changes = np.random.default_rng(0).normal(0, 0.2, 120)
+        >>> for sizes in ([2] * 60, [40] + [8] * 10):
+        ...     codes = np.repeat(np.arange(len(sizes)), sizes)
+        ...     print(round(smallest_detectable_in_groups(changes, codes, alpha=0.05, span=1.0), 3))
+        0.053
+        0.066
     """
     found = _groups_of(differences, codes, span)
     if found.degrees < LEAST_GROUPS - 1:

@@ -179,7 +179,7 @@ class AnsweredMeans(TypedDict):
     b: float
 
 
-class Failures(TypedDict):
+class FailedCases(TypedDict):
     """Common cases at which the system failed: in a comparison each counts as the worst value."""
 
     a: int
@@ -193,7 +193,7 @@ class Changes(TypedDict):
     """What changed, by metric, case and slice; where a tier has strata, over the headline stratum."""
 
     metrics: dict[str, MetricComparison]
-    failures: Failures | None
+    failures: FailedCases | None
     """Null where the system never failed, and where the cases are not the same."""
     cases: ChangedCases
     slices: dict[str, dict[str, Slice]]

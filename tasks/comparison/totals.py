@@ -12,7 +12,7 @@ from metrics.metric import QUANTILES, Metric
 from metrics.statistics.differences.numbers import Number
 from metrics.statistics.groups import Floats
 from tasks.cases.table import floats
-from tasks.comparison.documents import AnsweredMeans, Failures
+from tasks.comparison.documents import AnsweredMeans, FailedCases
 from tasks.results.set_metrics import SET_METRICS, find_failures
 
 Sides: TypeAlias = tuple[Floats, Floats]
@@ -74,7 +74,7 @@ def numbers(
     return found, reasons
 
 
-def count_failures(headlines: Sequence[Metric], a: pa.Table, b: pa.Table) -> Failures | None:
+def count_failures(headlines: Sequence[Metric], a: pa.Table, b: pa.Table) -> FailedCases | None:
     """Count the common cases at which the system failed, and take means without them; None where there are none.
 
     Args:

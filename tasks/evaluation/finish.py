@@ -74,10 +74,7 @@ def _finish(run: Run, measure: Measure) -> EvaluationSummary:
     download(run.id, run.work, batches=True)  # those that workers elsewhere have done
     file = run.work / f"{run.id}.parquet"
     write_batches(batches_of(run), file, evaluation_id=run.id)
-    # All at once, so without texts that no metric is made of; only where the judge is judged do its replies count.
-    unread = ("labelled", *(() if run.tier == "judge" else ("judge_raw",)))
-    unread += () if run.tier in metric("mrr").tiers else ("question", "distances")  # by which labels are looked at
-    cases = parquet(file, without=(*LONG, *unread))
+    cases = parquet(file, without=(*LONG, *_unread(run.tier)))
     row = journal.find(engine, run.id)
     sent = collect_sent_differences(run)
     parts = comparability(replace(run, resolved=run.resolved | sent), row["case_set_hash"])
@@ -121,6 +118,16 @@ def _finish(run: Run, measure: Measure) -> EvaluationSummary:
     elif journal.find(engine, run.id)["state"] not in journal.FINISHED:  # stopped: a file without metrics is none
         remove(path)
     return summary(engine, run.id)
+
+
+def _unread(tier: str) -> set[str]:
+    """Columns that no metric of a tier is made of: all cases are read at once."""
+    unread = {"labelled", "judge_raw", "question", "distances"}
+    if tier == "judge":
+        unread -= {"judge_raw", "question"}  # what it replied; in which script it was asked
+    if tier in metric("mrr").tiers:
+        unread -= {"question", "distances"}  # by which missing labels are looked at
+    return unread
 
 
 def _why_unlabelled(notes: list[Note]) -> str | None:
