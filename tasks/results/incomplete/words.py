@@ -18,7 +18,7 @@ def label_sentences(summary: Mapping[str, Any]) -> Iterator[Text]:
     """
     found: Incomplete | None = summary.get("incomplete")
     headlines = TIERS[summary["tier"]].headlines
-    if found is None or not any("tier1" in METRICS[name].tiers for name in headlines):  # those of retrieval need labels
+    if found is None or not any(METRICS[name].needs == "relevant" for name in headlines):
         return
     if summary["tier"] == "real_users":
         yield translations("incomplete", "from production")
