@@ -105,9 +105,7 @@ def with_cases(
     pq.write_table(cases, file)
     more = {"parquet": str(file)} | more
     (name,) = write(engine, source, [None], tier=tier, metric="-", first_night=night, n=n, **more)
-    declared = [
-        metric for metric in metrics_of(tier) if metric.column in {*columns} or metric.name == "sut_error_rate"
-    ]
+    declared = [metric for metric in metrics_of(tier) if metric.column in {*columns} or metric.name == "sut_error_rate"]
     rows = [
         value.row(stratum) | {"evaluation_id": name}
         for stratum, part in strata(cases).items()
