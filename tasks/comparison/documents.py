@@ -153,7 +153,7 @@ class MetricComparison(TypedDict):
     """Two-sided, for no difference at all."""
     p_holm: float | None
     """Holm's p over the tier's headline metrics; null for any other: its verdict is of its own p, not adjusted for how
-    many there are."""
+    many there are. Null for `sut_error_rate` too, if the system never failed."""
     verdict: ComparisonVerdict
     smallest_detectable: float | None
     """The true difference that a comparison of this size, under that p, finds four times in five; where cases come in
