@@ -12,6 +12,8 @@ from metrics.statistics.significance import mcnemar_exact
 
 POWER = 0.8
 """Share of repetitions in which a difference is to be found."""
+ALL_CHANGED = 0.95
+"""Share of the pairs that change by themselves from which on a difference moves all of them, and not a few far."""
 SHOWN = 0.05
 """A p below which changes in one direction are more than noise."""
 
@@ -52,7 +54,7 @@ def smallest_detectable_difference(
     Example:
         >>> from metrics.statistics import smallest_detectable_difference
         >>> round(smallest_detectable_difference([0.1, -0.2, 0.3, 0.0, 0.1, -0.1, 0.2, 0.0]), 3)
-        0.185
+        0.285
         >>> round(smallest_detectable_difference([0, 1, 0, -1] * 25, yes_no=True), 3)  # of 100 cases 50 changed
         0.248
     """
@@ -71,7 +73,7 @@ def smallest_detectable_difference(
     if len(changed) == n and error <= 1e-12 * np.abs(pairs).max():  # a spread of rounding only
         return UNDEFINED
     jump = float((changed**2).sum() / np.abs(changed).sum()) if len(changed) else span
-    jump *= 1 - len(changed) / n
+    jump = jump if len(changed) < ALL_CHANGED * n else 0.0
     return detectable(float(np.hypot(error, (jump * margin / n) ** 0.5)), alpha=alpha, power=power, jump=jump, n=n)
 
 

@@ -4,17 +4,21 @@ A few users who ask much decide a mean, and how much they vary is hardly known: 
 too much. So the test itself is repeated on drawn losses, with the groups that there are.
 """
 
+from math import ceil
 from typing import NamedTuple
 
 import numpy as np
 
 from metrics.statistics.groups import Floats, Ints, effective_groups, group_totals
 from metrics.statistics.intervals import NORMAL, UNDEFINED, student_quantile
-from metrics.statistics.power import POWER, detectable
+from metrics.statistics.power import ALL_CHANGED, POWER, detectable
 
 DRAWS, SWAPS, STEPS = 200, 399, 5
+"""Of losses, of sides of a loss (more for tests whose level is low), and towards the size of a loss."""
 LEAST_GROUPS = 5
 """Groups of equal size that the groups must be worth: from fewer nothing can be promised."""
+AGREE = 0.05
+"""Level at which the interval must exclude 0, too, if the level of the test is less because there are several."""
 UNSEEN = 0.03
 """As in `metrics.statistics.differences.intervals`."""
 
@@ -30,7 +34,7 @@ class _Groups(NamedTuple):
     still: Floats
     """(groups,) cases that did not change."""
     jump: float
-    """What a case loses that loses; 0: all cases lose alike."""
+    """What a case loses that loses, at least; 0: all cases lose alike."""
     span: float
     degrees: float
     """Of freedom: as many equal groups as these are worth, less one."""
@@ -72,7 +76,7 @@ def smallest_detectable_in_groups(
     found = _groups_of(differences, codes, span)
     if found.degrees < LEAST_GROUPS - 1:
         return UNDEFINED
-    draws = _Draws(found, np.random.default_rng(0))
+    draws = _Draws(found, np.random.default_rng(0), max(SWAPS, ceil(4 / alpha)))
     most = float(min(span, draws.most)) - margin
     if most <= 0:
         return UNDEFINED
@@ -97,26 +101,25 @@ def _groups_of(differences: Floats, codes: Ints, span: float) -> _Groups:
     ).T
     changed = np.abs(differences[differences != 0])
     jump = float((changed**2).sum() / changed.sum()) if len(changed) else span
-    jump = jump if still.sum() > 0.05 * len(differences) else 0.0
+    jump = jump if len(changed) < ALL_CHANGED * len(differences) else 0.0
     return _Groups(gains, losses, sizes, still, jump, span, max(1.0, effective_groups(codes) - 1))
 
 
 class _Draws:
     """Repetitions: whose noise goes which way."""
 
-    def __init__(self, groups: _Groups, chance: np.random.Generator) -> None:
+    def __init__(self, groups: _Groups, chance: np.random.Generator, swaps: int) -> None:
         self._groups = groups
         shape = (DRAWS, len(groups.sizes))
         self.swapped = chance.random(shape) < 0.5
-        self.signs = np.where(chance.random((len(groups.sizes), SWAPS)) < 0.5, -1.0, 1.0)
+        self.signs = np.where(chance.random((len(groups.sizes), swaps)) < 0.5, -1.0, 1.0)
         self._seed = int(chance.integers(2**31))
 
     @property
     def most(self) -> float:
         """The largest mean loss that these groups can have."""
         groups = self._groups
-        per_case = groups.jump or groups.span
-        can = float((groups.still if groups.jump else groups.sizes).sum()) * per_case
+        can = float((groups.still if groups.jump else groups.sizes).sum()) * groups.span
         return can / float(groups.sizes.sum())
 
     def lost(self, loss: float) -> Floats:
@@ -127,22 +130,21 @@ class _Draws:
         if not groups.jump:
             return np.broadcast_to(cases * total, self.swapped.shape)
         chance = np.random.default_rng(self._seed)  # the same chance for every loss, so that more loss is found sooner
-        share = min(1.0, total / groups.jump)
-        changed = chance.binomial(cases.astype(np.intp), share, self.swapped.shape)
-        return groups.jump * changed.astype(np.float64)
+        jump = max(groups.jump, total)
+        changed = chance.binomial(cases.astype(np.intp), total / jump, self.swapped.shape)
+        return jump * changed.astype(np.float64)
 
 
 def _share_found(groups: _Groups, draws: _Draws, loss: float, margin: float, alpha: float) -> float:
     gains = np.where(draws.swapped, groups.losses, groups.gains)
     losses = np.where(draws.swapped, groups.gains, groups.losses) + draws.lost(loss)
-    least = _least_loss(gains, losses, groups, alpha)
-    found = least > margin
+    found = _least_loss(gains, losses, groups, alpha if margin else max(alpha, AGREE)) > margin
     if not margin:
         moved = np.abs(losses - gains).sum(axis=1)
         sums = (losses - gains) @ draws.signs
         total = (losses - gains).sum(axis=1)
         larger = (np.abs(sums) >= np.abs(total)[:, None] - 1e-9 * moved[:, None]).sum(axis=1)
-        found &= (larger + 1) / (SWAPS + 1) < alpha
+        found &= (larger + 1) / (draws.signs.shape[1] + 1) < alpha
     return float(found.mean())
 
 
