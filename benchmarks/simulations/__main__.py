@@ -23,7 +23,7 @@ AREAS: tuple[str, ...] = (
     "exams",
     "corrected",
 )
-AREAS += ("incomplete", "filled", "alarms", "explained", "showing", "facts", "probes", "topics")
+AREAS += ("users", "crashes", "incomplete", "filled", "alarms", "explained", "showing", "facts", "probes", "topics")
 RESULTS = Path(__file__).parents[2] / "docs" / "simulated.json"
 
 

@@ -17,6 +17,8 @@ EFFORT = {
     "trends": 0.1,
     "exams": 0.1,
     "corrected": 0.02,
+    "users": 0.01,
+    "crashes": 0.01,
     "incomplete": 0.25,
     "filled": 0.1,
     "alarms": 0.01,

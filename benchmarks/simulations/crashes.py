@@ -1,0 +1,190 @@
+"""A system that raises on some questions, since a release or always: what gate, comparison and nights say of it."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from benchmarks.simulations import Claim
+from benchmarks.simulations.pairs import DRAWS, Floats
+from metrics.statistics.alarms.failures import FailureLevel
+from metrics.statistics.alarms.level import Level
+from metrics.statistics.alarms.noise import Night, of_cases
+from metrics.statistics.alarms.watch import Watch
+from metrics.statistics.differences.changes import change
+from metrics.statistics.differences.numbers import Number
+from metrics.statistics.differences.paired import compare_numbers
+from metrics.statistics.intervals import normal_quantile
+from metrics.statistics.means import mean_interval
+from metrics.statistics.paired_chart import LAG
+from tasks.cases.table import table
+from tasks.comparison.changes.statements import statements
+from tasks.comparison.common_cases import Pairs
+from tasks.comparison.compare import SEED, compare_pairs, headlines_of, under_holm
+from tasks.comparison.gates.gate_rules import Rule
+from tasks.comparison.gates.gate_verdicts import regressions
+from tasks.comparison.totals import numbers
+from tasks.orchestration.alarms.budget import LEAST
+
+N = 300
+TIERS, YEAR = 8, 365
+LOOKS = float(TIERS * YEAR)
+"""A year's, of which one false alarm may come."""
+CALM = 7
+"""Nights before a release."""
+RATE, SCORE = "sut_error_rate", "avg_e2e_score"
+NEW = ((0.0, 0.01), (0.0, 0.02), (0.0, 0.03), (0.0, 0.04), (0.0, 0.06), (0.01, 0.04))
+"""Shares of the questions on which a system raised before its release, too, and only since then."""
+FOUND = 0.04
+"""The least of these shares that is always to be told."""
+ALIKE = (0.01, 0.02, 0.04, 0.06)
+Raised = NDArray[np.bool_]
+
+
+class Evaluation(NamedTuple):
+    """Judged answers, and the questions on which the system raised."""
+
+    raised: Raised
+    scores: Floats
+    """NaN where it raised."""
+
+
+class Bot:
+    """A system whose answers a judge scores in quarters, now and then another one.
+
+    Args:
+        chance: of everything that happens to it.
+        errors: share of the questions on which it raises in every evaluation, each time others.
+        always: share of the questions on which it raises every time.
+    """
+
+    def __init__(self, chance: np.random.Generator, *, errors: float = 0.0, always: float = 0.0) -> None:
+        self._chance, self._errors, self._always = chance, errors, always
+        self._worth = chance.beta(4, 1.5, N)
+        self._order = chance.permutation(N)
+
+    def evaluate(self, newly: float = 0.0) -> Evaluation:
+        """Return an evaluation of a release that raises on so many more questions."""
+        raised = self._chance.random(N) < self._errors
+        raised[self._order[: round((self._always + newly) * N)]] = True
+        scores = np.round(4 * np.clip(self._worth + self._chance.normal(0, 0.05, N), 0, 1)) / 4
+        return Evaluation(raised, np.where(raised, np.nan, scores))
+
+
+def claims(effort: float) -> Iterator[Claim]:
+    """Yield what a release that newly raises meets with, then how often one that raises as before does."""
+    for before, newly in NEW:
+        yield from claim_new(before, newly, max(5, round(effort * 200)))
+    rates: list[float] = []
+    for errors in ALIKE:
+        yield from claim_alike(errors, max(8, round(effort * 200)))
+        years = max(1, round(effort * 60))
+        bots = (Bot(np.random.default_rng([42, year]), errors=errors) for year in range(years))
+        rates.append(sum(map(count_alarms, bots)) / years)
+        what = f"raises on {errors:.0%} of {N} questions every night: false alarms a year of a tier"
+        yield Claim(what, 0, 1 / TIERS, rates[-1], years)
+    yield Claim("all of these: false alarms a year of a tier", 0, 1 / TIERS, float(np.mean(rates)), years * len(ALIKE))
+
+
+def claim_new(before: float, newly: float, times: int) -> Iterator[Claim]:
+    """Yield how often a release is caught that raises on questions that were answered before."""
+    bots = [Bot(np.random.default_rng([40, number]), always=before) for number in range(times)]
+    pairs = [(bot.evaluate(), bot.evaluate(newly)) for bot in bots]
+    low = float(newly >= FOUND)
+    what = f"raises on {newly:.0%} of {N} questions since a release{f', on {before:.0%} always' if before else ''}: "
+    yield Claim(f"{what}gate fails", low, 1, share(map(fails, pairs)), times)
+    yield Claim(f"{what}comparison begins with it", low, 1, share(map(is_named_first, pairs)), times)
+    for calm in (1, CALM):
+        rung = share(rings(bot, calm, newly) for bot in bots)
+        least = low if calm == CALM or not before else 0.0
+        yield Claim(f"{what}first night rings after {calm} calm", least, 1, rung, times)
+
+
+def claim_alike(errors: float, times: int) -> Iterator[Claim]:
+    """Yield how often a release is taken for worse that raises on as many questions as before, but on others."""
+    bots = [Bot(np.random.default_rng([41, number]), errors=errors) for number in range(times)]
+    pairs = [(bot.evaluate(), bot.evaluate()) for bot in bots]
+    what = f"raises on {errors:.0%} of {N} questions, before and after alike: "
+    yield Claim(f"{what}gate fails", 0, 0.05, share(map(fails, pairs)), times)
+    yield Claim(f"{what}comparison begins with it", 0, 0.05, share(map(is_named_first, pairs)), times)
+
+
+def share(found: Iterator[bool]) -> float:
+    """Return the share of yes."""
+    return float(np.mean(list(found)))
+
+
+def fails(pair: Sequence[Evaluation]) -> bool:
+    """Return whether the gate without a file fails: no headline metric may be worse."""
+    headlines = headlines_of("tier3")
+    compared = compare_numbers(numbers(headlines, *map(cases_of, pair))[0], seed=SEED, count=DRAWS)
+    rules = {Rule(name, "no regression"): one for name, one in compared.items()}
+    return any(rule["verdict"] == "fail" for rule in regressions(rules, under_holm(compared, headlines)).values())
+
+
+def is_named_first(pair: Sequence[Evaluation]) -> bool:
+    """Return whether the first sentence of the comparison calls the rate of errors worse."""
+    headlines = headlines_of("tier3")
+    changes = compare_pairs(Pairs(*map(cases_of, pair)), {one.name: one for one in headlines}, headlines, ())
+    side = {"state": "completed", "tier": "tier3"}
+    document: Any = {**changes, "a": side, "b": side, "n_common": N, "differs": [], "changed_settings": []}
+    first = statements([document])[0]
+    return first["kind"] == "regressed" and RATE in first["text"]["en"]
+
+
+def cases_of(evaluation: Evaluation) -> pa.Table:
+    """Return the cases as an evaluation stores them."""
+    ids, raised = [f"q{number}" for number in range(N)], evaluation.raised
+    return table(
+        case_id=ids,
+        question=ids,
+        status=np.where(raised, "sut_error", "ok").tolist(),
+        outcome=np.where(raised, "failed", "answered").tolist(),
+        reason=[None] * N,
+        group=[None] * N,
+        e2e_score=evaluation.scores,
+        semantic_similarity=evaluation.scores,
+    )
+
+
+def rings(bot: Bot, calm: int, newly: float) -> bool:
+    """Return whether the first night of a release rings, after so many nights without errors."""
+    return watch_nights([*(bot.evaluate() for _ in range(calm)), bot.evaluate(newly)])[-1]
+
+
+def count_alarms(bot: Bot) -> int:
+    """Return the false alarms of a year."""
+    return sum(watch_nights([bot.evaluate() for _ in range(YEAR)]))
+
+
+def watch_nights(evaluations: Sequence[Evaluation]) -> list[bool]:
+    """Return which nights ring."""
+    watch = Watch({SCORE: Level(LEAST), RATE: FailureLevel(LEAST)})
+    scores = [evaluation.scores for evaluation in evaluations]
+    rates = [evaluation.raised.astype(float) for evaluation in evaluations]
+    nights = [{SCORE: make_night(scores, night), RATE: make_night(rates, night)} for night in range(len(evaluations))]
+    return [watch.look(night, LOOKS) == "rings" for night in nights]
+
+
+def make_night(values: Sequence[Floats], number: int) -> Night:
+    """Return a metric of a night as it is read from evaluations: by the night before it, and one further back."""
+    tonight, lag = values[number], min(LAG, number)
+    n = int((~np.isnan(tonight)).sum())
+    low, high = mean_interval(tonight, seed=0, low=0, high=1)
+    deviation = max((high - low) / 2 / normal_quantile(0.95), 1 / n)
+    night = Night(float(np.nanmean(tonight)), deviation**2, n)
+    if not number:
+        return night
+    near, far = (change(Number(values[number - ago], tonight), np.arange(N)) for ago in (1, lag))
+    assert near is not None and far is not None
+    variance, far_variance = (of_cases(one.variance, near.difference, near.n) for one in (near, far))
+    return night._replace(
+        change=near.difference,
+        n=near.n,
+        variance=variance,
+        far_variance=far_variance,
+        lag=lag,
+        step=near.step or 1 / near.n,
+    )
